@@ -1,0 +1,78 @@
+"""Build the optional C extension; everything else is declared in pyproject.toml.
+
+Two environment variables are read. LOGUNIF_KL_NO_EXTENSION=1 leaves the extension out, so that the
+wheel is pure Python. LOGUNIF_KL_SANITIZE=1 builds it with AddressSanitizer and
+UndefinedBehaviorSanitizer, and then a failure to compile is an error.
+"""
+
+import os
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+FLAGS = [
+    "-std=c11",
+    "-O3",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=off",
+    "-fno-fast-math",
+    "-fvisibility=hidden",
+]
+MSVC_FLAGS = ["/std:c11", "/O2", "/fp:precise"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+SANITIZE_FLAGS = [*SANITIZE, "-O1", "-g", "-fno-omit-frame-pointer"]
+
+NOTICE = """
+logunif_kl: the C extension was not built, because no C compiler worked (see the messages above).
+The package still works: the same functions run in NumPy, several times more slowly. To have the
+fast ones, install a C compiler and reinstall; logunif_kl.show_config() says which are in use.
+"""
+
+
+def switched_on(name: str) -> bool:
+    return os.environ.get(name, "") not in ("", "0")
+
+
+class BuildUfuncs(build_ext):
+    """Choose flags for the compiler at hand; let a missing compiler cost speed, not the install."""
+
+    def build_extension(self, ext):
+        import numpy as np
+
+        # What an earlier build left under another set of flags must not be packaged again.
+        output = Path(self.get_ext_fullpath(ext.name))
+        output.unlink(missing_ok=True)
+        self.force = True
+        self.compiler.force = True
+
+        ext.include_dirs.append(np.get_include())
+        ext.extra_compile_args += MSVC_FLAGS if self.compiler.compiler_type == "msvc" else FLAGS
+        if switched_on("LOGUNIF_KL_SANITIZE"):
+            ext.extra_compile_args += SANITIZE_FLAGS
+            ext.extra_link_args += SANITIZE
+        super().build_extension(ext)
+
+    def run(self):
+        super().run()
+        for ext in self.extensions:
+            if not Path(self.build_lib, self.get_ext_filename(ext.name)).exists():
+                print(NOTICE, flush=True)
+
+
+ufuncs = Extension(
+    "logunif_kl._ufuncs",
+    sources=["logunif_kl/_ufuncs.c"],
+    depends=["logunif_kl/_simd.h", "logunif_kl/_kernels.h", "logunif_kl/_coefficients.h"],
+    define_macros=[
+        ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+        ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
+    ],
+    optional=not switched_on("LOGUNIF_KL_SANITIZE"),
+)
+
+setup(
+    ext_modules=[] if switched_on("LOGUNIF_KL_NO_EXTENSION") else [ufuncs],
+    cmdclass={"build_ext": BuildUfuncs},
+)
