@@ -1,0 +1,1 @@
+"""Tests of logunif_kl; run from the repository root with `python -m pytest`."""
