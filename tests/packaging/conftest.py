@@ -1,0 +1,21 @@
+"""The packaging tests build the package, so they need its source tree around them."""
+
+from pathlib import Path
+
+import pytest
+
+from validation.elsewhere import ROOT, copy_source, copy_tests
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A clean copy of the source tree."""
+    if not (ROOT / "setup.py").exists():
+        pytest.skip("the tests are running away from the source tree")
+    return copy_source(tmp_path / "source")
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Path:
+    """A directory with the tests and without the package."""
+    return copy_tests(tmp_path / "workplace")

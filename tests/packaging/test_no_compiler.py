@@ -1,0 +1,55 @@
+"""Without a compiler the installation succeeds, says so, and what it installs works."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from validation.elsewhere import pip_install, python
+
+pytestmark = pytest.mark.slow
+
+SHOW = "import logunif_kl as lk; print(lk.__file__); lk.show_config(); print(lk.neg_kl(0.0))"
+SUBSET = ["tests", "logunif_kl", "-k", "special or convention or fallback"]
+
+
+@pytest.fixture
+def hidden_compiler() -> dict[str, str]:
+    """An environment in which every way to a C compiler leads nowhere."""
+    nowhere = os.path.join(os.sep, "nonexistent", "cc")
+    return {"CC": nowhere, "LDSHARED": nowhere, "PATH": str(Path(sys.executable).parent)}
+
+
+def test_install_without_compiler(source, workplace, tmp_path, hidden_compiler):
+    target = tmp_path / "target"
+    installed = pip_install(source, target, env=hidden_compiler)
+    assert installed.returncode == 0, installed.stdout
+    assert "the C extension was not built" in installed.stdout
+    assert not list(target.rglob("_ufuncs*.so"))
+
+    shown = python(["-W", "error", "-c", SHOW], target, cwd=workplace)
+    assert shown.returncode == 0, shown.stdout
+    assert str(target) in shown.stdout
+    assert "python" in shown.stdout
+    assert "-0.4266856042960448" in shown.stdout
+
+
+def test_fallback_passes_the_tests(source, workplace, tmp_path, hidden_compiler):
+    target = tmp_path / "target"
+    assert pip_install(source, target, env=hidden_compiler).returncode == 0
+    tested = python(["-m", "pytest", "-q", *SUBSET], target, cwd=workplace)
+    assert tested.returncode == 0, tested.stdout
+
+
+def test_extension_left_out_on_request(source, tmp_path):
+    target = tmp_path / "target"
+    installed = pip_install(source, target, env={"LOGUNIF_KL_NO_EXTENSION": "1"})
+    assert installed.returncode == 0, installed.stdout
+    assert "building 'logunif_kl._ufuncs'" not in installed.stdout
+    assert not list(target.rglob("_ufuncs*.so"))
+
+
+def test_sanitized_build_does_not_fall_back(source, tmp_path, hidden_compiler):
+    env = {**hidden_compiler, "LOGUNIF_KL_SANITIZE": "1"}
+    assert pip_install(source, tmp_path / "target", env=env).returncode != 0

@@ -1,0 +1,60 @@
+"""A wheel built from the source archive is complete: it passes the tests from elsewhere."""
+
+import importlib.util
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from validation.elsewhere import pip_install, python, run
+
+pytestmark = pytest.mark.slow
+
+SDIST = "import sys; from setuptools import build_meta; print(build_meta.build_sdist(sys.argv[1]))"
+WHEEL = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
+
+
+def last_line(text: str) -> str:
+    return text.rstrip().splitlines()[-1]
+
+
+@pytest.fixture
+def wheel(source: Path, tmp_path: Path) -> Path:
+    """The wheel built from the unpacked source archive."""
+    built = run([sys.executable, "-c", SDIST, str(tmp_path)], cwd=source)
+    assert built.returncode == 0, built.stdout
+    archive = tmp_path / last_line(built.stdout)
+    unpacked = tmp_path / "unpacked"
+    run([sys.executable, "-m", "tarfile", "-e", str(archive), str(unpacked)], cwd=tmp_path)
+    (tree,) = unpacked.iterdir()
+    built = run([sys.executable, "-c", WHEEL, str(tmp_path)], cwd=tree)
+    assert built.returncode == 0, built.stdout
+    return tmp_path / last_line(built.stdout)
+
+
+def test_wheel_holds_the_package_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"logunif_kl"}
+    for wanted in ("logunif_kl/py.typed", "logunif_kl/special.py", "logunif_kl/cli/__init__.py"):
+        assert wanted in names
+    assert not [name for name in names if name.endswith((".c", ".h"))]
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_wheel_passes_the_tests_from_elsewhere(wheel, workplace, tmp_path):
+    target = tmp_path / "target"
+    installed = pip_install(wheel, target)
+    assert installed.returncode == 0, installed.stdout
+    where = python(["-c", "import logunif_kl; print(logunif_kl.__file__)"], target, cwd=workplace)
+    assert Path(last_line(where.stdout)).is_relative_to(target)
+    tested = python(
+        ["-m", "pytest", "-q", "tests", "--pyargs", "logunif_kl"], target, cwd=workplace
+    )
+    assert tested.returncode == 0, tested.stdout
+
+
+def test_wheel_has_the_extension_where_this_environment_has_it(wheel):
+    if importlib.util.find_spec("logunif_kl._ufuncs") is None:
+        pytest.skip("the extension is not built here either")
+    assert any("_ufuncs" in name for name in zipfile.ZipFile(wheel).namelist())
