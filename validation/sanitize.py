@@ -1,0 +1,74 @@
+"""Run tests against the C extension built with AddressSanitizer and UndefinedBehaviorSanitizer.
+
+    python -m validation.sanitize [pytest arguments]
+
+The package is built with LOGUNIF_KL_SANITIZE=1 in a temporary directory and tested there, once for
+each instruction set that this machine can run. A read or write outside of an array, a misaligned
+access, or undefined arithmetic ends the run. Leaks are not looked for, because Python keeps memory
+until it exits on purpose.
+"""
+
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+from validation.elsewhere import copy_source, copy_tests, pip_install, python
+
+TESTS = ["tests/test_threads.py", "tests/test_ufuncs.py", "tests/test_special.py"]
+AVAILABLE = "from logunif_kl import _ufuncs; print(*_ufuncs.available)"
+
+
+def runtime_libraries() -> str:
+    """Return what to preload: the sanitizer must come before all that allocates.
+
+    libstdc++ goes with it, because the exceptions of other C++ extensions are only intercepted
+    when it is there from the start.
+    """
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    found = []
+    for name in ("libasan.so", "libstdc++.so.6"):
+        command = [compiler, f"-print-file-name={name}"]
+        path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        if not Path(path).is_absolute():
+            raise SystemExit(f"sanitize: {compiler} has no {name}; install the sanitizer runtime.")
+        found.append(path)
+    return ":".join(found)
+
+
+def main(arguments: list[str]) -> int:
+    with tempfile.TemporaryDirectory() as temporary:
+        here = Path(temporary)
+        target = here / "target"
+        built = pip_install(copy_source(here / "source"), target, env={"LOGUNIF_KL_SANITIZE": "1"})
+        (extension,) = target.glob("logunif_kl/_ufuncs*.so") if built.returncode == 0 else (None,)
+        if extension is None or b"__asan_" not in extension.read_bytes():
+            print(built.stdout, "sanitize: the sanitized extension was not built", sep="\n")
+            return 1
+
+        env = {
+            "LD_PRELOAD": runtime_libraries(),
+            "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=1",
+            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+            "PYTHONMALLOC": "malloc",
+        }
+        workplace = copy_tests(here / "workplace")
+        tests = arguments or [name for name in TESTS if (workplace / name).exists()]
+        kernels = python(["-c", AVAILABLE], target, cwd=workplace, env=env).stdout.split()
+        status = 0
+        for kernel in kernels:
+            print(f"sanitize: {kernel}", flush=True)
+            done = python(
+                ["-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+                target,
+                cwd=workplace,
+                env={**env, "LOGUNIF_KL_KERNEL": kernel},
+            )
+            print(done.stdout, flush=True)
+            status = status or done.returncode
+        return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
