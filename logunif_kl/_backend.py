@@ -1,0 +1,116 @@
+"""The seven ufuncs: those of the C extension, or where that is missing the same in blocks of Python.
+
+``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2`` or ``baseline`` for a variant of the C extension,
+``python`` for no extension. Unset or empty it is the best there is.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any
+
+from ._fallback import BlockedUFunc, in_float64
+from ._ufunc_docs import DOCS
+
+_COMPILED = ("avx512", "avx2", "baseline")
+
+
+def _choose() -> tuple[Any, str, str | None]:
+    """The C extension or None, the kernel's name, and the reason if it is Python's."""
+    wanted = os.environ.get("LOGUNIF_KL_KERNEL", "")
+    if wanted == "python":
+        return None, "python", "LOGUNIF_KL_KERNEL=python asks for it"
+    if wanted and wanted not in _COMPILED:
+        raise ImportError(
+            f"LOGUNIF_KL_KERNEL={wanted!r} names no kernel: set it to avx512, avx2, baseline or python, or unset it"
+        )
+    try:
+        extension = import_module("._ufuncs", __package__)
+    except ModuleNotFoundError as error:
+        if error.name != f"{__package__}._ufuncs":
+            raise
+        if wanted:
+            raise ImportError(
+                f"LOGUNIF_KL_KERNEL={wanted!r} asks for the C extension, which was not built: "
+                "install a C compiler and reinstall logunif_kl, or unset the variable"
+            ) from None
+        return None, "python", "the C extension was not built"
+    except ImportError as error:
+        if wanted:
+            raise
+        return None, "python", f"the C extension cannot be loaded: {error}"
+    return extension, extension.isa, None
+
+
+def _python(name: str, arithmetic: str, nin: int = 1, nout: int = 1) -> BlockedUFunc:
+    from . import _kernel
+
+    function = in_float64(getattr(_kernel, arithmetic))
+    return BlockedUFunc(name, function, module=__name__, nin=nin, nout=nout, doc=DOCS[name])
+
+
+_extension, _kernel_name, _why_python = _choose()
+
+kl_gap: Any
+kl_gap_grad: Any
+kl_gap_hess: Any
+neg_kl: Any
+neg_kl_grad: Any
+neg_kl_hess: Any
+neg_kl_normal: Any
+
+if _extension is not None:
+    kl_gap = _extension.kl_gap
+    kl_gap_grad = _extension.kl_gap_grad
+    kl_gap_hess = _extension.kl_gap_hess
+    neg_kl = _extension.neg_kl
+    neg_kl_grad = _extension.neg_kl_grad
+    neg_kl_hess = _extension.neg_kl_hess
+    neg_kl_normal = _extension.neg_kl_normal
+else:
+    kl_gap = _python("kl_gap", "gap")
+    kl_gap_grad = _python("kl_gap_grad", "gap_grad")
+    kl_gap_hess = _python("kl_gap_hess", "gap_hess")
+    neg_kl = _python("neg_kl", "neg_kl")
+    neg_kl_grad = _python("neg_kl_grad", "neg_kl_grad")
+    neg_kl_hess = _python("neg_kl_hess", "neg_kl_hess")
+    neg_kl_normal = _python("neg_kl_normal", "neg_kl_normal", nin=2, nout=3)
+
+
+def _value_only() -> BlockedUFunc:
+    """`neg_kl_normal` less its derivatives, which come out of each block with the value and are dropped there."""
+    if _extension is not None:
+
+        def inner(mu: Any, log_sigma2: Any) -> Any:
+            return neg_kl_normal(mu, log_sigma2)[0]
+
+        block = 16384
+    else:
+        from . import _kernel
+
+        inner = in_float64(lambda xp, mu, log_sigma2: _kernel.neg_kl_normal(xp, mu, log_sigma2)[0])
+        block = 4096
+    doc = "The first output of `neg_kl_normal`, without arrays of the size of the other two."
+    return BlockedUFunc(
+        "neg_kl_normal_value", inner, module=__name__, nin=2, doc=doc, block=block
+    )
+
+
+neg_kl_normal_value = _value_only()
+
+
+def kernel_name() -> str:
+    """The kernel in use: ``"avx512"``, ``"avx2"``, ``"baseline"`` or ``"python"``."""
+    return _kernel_name
+
+
+def available_kernels() -> tuple[str, ...]:
+    """The kernels that ``LOGUNIF_KL_KERNEL`` may name in this installation, on this CPU."""
+    compiled = _extension.available if _extension is not None else ()
+    return (*compiled, "python")
+
+
+def why_python() -> str | None:
+    """Why the kernel is Python's, in words; None where it is not."""
+    return _why_python

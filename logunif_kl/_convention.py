@@ -1,0 +1,89 @@
+"""``zero_at`` and ``log_c`` -> one additive constant.
+
+The prior p(w) = C/|w| is improper, so -KL is known up to a constant that the caller chooses, and must be able to see.
+With u = 1/(2 alpha) and F the gap of `logunif_kl.special.kl_gap`,
+
+    zero_at = a:    -KL = F(1/(2 a)) - F(u)                                    (vanishes at alpha = a)
+    log_c = log C:  -KL = 1/2 log(pi e) - 1/2 psi(1/2) + log C - F(u)          (Hron et al. 2017, Eq. 1)
+
+so either choice is one number added to -F(u). ``zero_at=inf`` adds 0.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from numbers import Real
+
+import numpy as np
+
+
+class _NotGiven(float):
+    """The default of ``zero_at``: infinity, but known from an infinity that the caller wrote."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> str:
+        return "ZERO_AT_INFINITY"
+
+
+ZERO_AT_INFINITY = _NotGiven("inf")
+
+# (log(pi e) - psi(1/2))/2 = (1 + log pi + gamma)/2 + log 2, rounded once; tests/test_convention.py derives it.
+PROPER_CONSTANT = 2.0541199559354117
+
+
+def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> float:
+    """The constant to be added to -F(u).
+
+    Parameters
+    ----------
+    zero_at : float, optional
+        The alpha, a ratio of variances, at which -KL is to vanish; positive, and infinite by default.
+    log_c : float, optional
+        The logarithm of C in the prior p(w) = C/|w|; finite.
+
+    Raises
+    ------
+    TypeError
+        If one of them is not a real number.
+    ValueError
+        If both are given, if ``zero_at`` is not positive, or if ``log_c`` is not finite.
+    """
+    if log_c is None:
+        if zero_at is ZERO_AT_INFINITY:
+            return 0.0
+        return _vanishing_at(_number("zero_at", zero_at))
+    if zero_at is not ZERO_AT_INFINITY:
+        raise ValueError(
+            f"zero_at={zero_at!r} and log_c={log_c!r} were both given, and each fixes the constant of -KL: pass only one"
+        )
+    value = _number("log_c", log_c)
+    if not math.isfinite(value):
+        raise ValueError(f"log_c must be finite, the logarithm of the prior's C, but {log_c!r} was given: pass math.log(C)")
+    return PROPER_CONSTANT + value
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, Real) and not isinstance(value, (bool, np.bool)):
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(f"{name} is too large for a float: pass math.inf or a smaller number") from None
+    given = f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else f"{type(value).__name__} {value!r}"
+    raise TypeError(f"{name} must be one real number, but {given} was given: pass a float")
+
+
+@lru_cache(maxsize=256)
+def _vanishing_at(alpha: float) -> float:
+    from ._backend import kl_gap, neg_kl
+
+    if not alpha > 0.0:
+        raise ValueError(
+            f"zero_at must be a positive alpha = sigma^2/mu^2, or infinity, but {alpha!r} was given: "
+            "to fix the value at a log_alpha x, pass math.exp(x)"
+        )
+    u = 0.5 / alpha
+    if u < math.inf:
+        return float(kl_gap(u))
+    return -float(neg_kl(math.log(alpha)))

@@ -1,0 +1,56 @@
+"""The gap F and its first two derivatives, as NumPy ufuncs in u = mu^2/(2 sigma^2) = 1/(2 alpha).
+
+With D Dawson's function, M Kummer's and 2F2 the hypergeometric one::
+
+    kl_gap(u)       F(u)   = KL - min KL = u 2F2(1, 1; 3/2, 2; -u)        (Hron et al. 2017, Eq. 1 and 2)
+    kl_gap_grad(u)  F'(u)  = D(sqrt u)/sqrt u = M(1; 3/2; -u)             (Hron et al. 2017, Eq. 3)
+    kl_gap_hess(u)  F''(u) = (1 - (1 + 2 u) F'(u))/(2 u)
+
+They take ``out=``, ``where=``, ``dtype=`` and all else that a ufunc takes; dask, xarray and pandas carry them
+through. A ufunc answers in NumPy arrays, whatever it is given; ``array_api.kl_gap(u)``, ``array_api.kl_gap_grad(u)``
+and ``array_api.kl_gap_hess(u)`` are the same functions for the arrays of any array-API namespace, and answer in kind.
+
+u grows with mu^2/sigma^2, so F increases from 0 (pure noise) without bound (no noise). Where log alpha is at hand,
+`logunif_kl.neg_kl` is the more accurate way: it never forms u.
+
+Examples
+--------
+>>> import numpy as np
+>>> from logunif_kl import special
+>>> u = np.array([[0.0, 0.5], [1.0, np.inf]])
+>>> special.kl_gap(u, where=u < 1, out=np.full((2, 2), -1.0))
+array([[ 0.       ,  0.4266856],
+       [-1.       , -1.       ]])
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from . import _kernel
+from ._backend import kl_gap, kl_gap_grad, kl_gap_hess
+from ._dispatch import Operation, evaluate
+
+__all__ = ["array_api", "kl_gap", "kl_gap_grad", "kl_gap_hess"]
+
+# doctest does not look into ufuncs by itself.
+__test__ = {f.__name__: f.__doc__ for f in (kl_gap, kl_gap_grad, kl_gap_hess)}
+
+
+def _gap(u: Any) -> Any:
+    """F(u) in the array library of `u`; see `kl_gap`."""
+    return evaluate(Operation(kl_gap, _kernel.gap), u=u)
+
+
+def _gap_grad(u: Any) -> Any:
+    """F'(u) in the array library of `u`; see `kl_gap_grad`."""
+    return evaluate(Operation(kl_gap_grad, _kernel.gap_grad), u=u)
+
+
+def _gap_hess(u: Any) -> Any:
+    """F''(u) in the array library of `u`; see `kl_gap_hess`."""
+    return evaluate(Operation(kl_gap_hess, _kernel.gap_hess), u=u)
+
+
+array_api = SimpleNamespace(kl_gap=_gap, kl_gap_grad=_gap_grad, kl_gap_hess=_gap_hess)
