@@ -19,9 +19,7 @@ _NEG_KL_HESS = Operation(_backend.neg_kl_hess, _kernel.neg_kl_hess)
 _NEG_KL_NORMAL = Operation(_backend.neg_kl_normal_value, _normal_value)
 
 
-def neg_kl(
-    log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None
-) -> Any:
+def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Any:
     """-KL(q || p) for q(w) = N(mu, sigma^2), p(w) = C/|w|: *maximise* it (ELBO sign).
 
     With alpha = sigma^2/mu^2, u = 1/(2 alpha) = exp(-log_alpha)/2 and

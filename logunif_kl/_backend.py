@@ -1,7 +1,7 @@
-"""The seven ufuncs: those of the C extension, or where that is missing the same in blocks of Python.
+"""The seven ufuncs: those of the C extension, or where that is missing the same in Python.
 
-``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2`` or ``baseline`` for a variant of the C extension,
-``python`` for no extension. Unset or empty it is the best there is.
+``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2`` or ``baseline`` for a variant of the
+C extension, ``python`` for no extension. Unset or empty it is the best there is.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ _COMPILED = ("avx512", "avx2", "baseline")
 
 
 def _choose() -> tuple[Any, str, str | None]:
-    """The C extension or None, the kernel's name, and the reason if it is Python's."""
+    """Find the C extension or None, the kernel's name, and the reason if it is Python's."""
     wanted = os.environ.get("LOGUNIF_KL_KERNEL", "")
     if wanted == "python":
         return None, "python", "LOGUNIF_KL_KERNEL=python asks for it"
     if wanted and wanted not in _COMPILED:
         raise ImportError(
-            f"LOGUNIF_KL_KERNEL={wanted!r} names no kernel: set it to avx512, avx2, baseline or python, or unset it"
+            f"LOGUNIF_KL_KERNEL={wanted!r} names no kernel: set it to avx512, avx2, baseline or "
+            "python, or unset it"
         )
     try:
         extension = import_module("._ufuncs", __package__)
@@ -79,7 +80,7 @@ else:
 
 
 def _value_only() -> BlockedUFunc:
-    """`neg_kl_normal` less its derivatives, which come out of each block with the value and are dropped there."""
+    """Make `neg_kl_normal` less its derivatives, which are dropped block by block."""
     if _extension is not None:
 
         def inner(mu: Any, log_sigma2: Any) -> Any:
@@ -92,21 +93,19 @@ def _value_only() -> BlockedUFunc:
         inner = in_float64(lambda xp, mu, log_sigma2: _kernel.neg_kl_normal(xp, mu, log_sigma2)[0])
         block = 4096
     doc = "The first output of `neg_kl_normal`, without arrays of the size of the other two."
-    return BlockedUFunc(
-        "neg_kl_normal_value", inner, module=__name__, nin=2, doc=doc, block=block
-    )
+    return BlockedUFunc("neg_kl_normal_value", inner, module=__name__, nin=2, doc=doc, block=block)
 
 
 neg_kl_normal_value = _value_only()
 
 
 def kernel_name() -> str:
-    """The kernel in use: ``"avx512"``, ``"avx2"``, ``"baseline"`` or ``"python"``."""
+    """Name the kernel in use: ``"avx512"``, ``"avx2"``, ``"baseline"`` or ``"python"``."""
     return _kernel_name
 
 
 def available_kernels() -> tuple[str, ...]:
-    """The kernels that ``LOGUNIF_KL_KERNEL`` may name in this installation, on this CPU."""
+    """List the kernels that ``LOGUNIF_KL_KERNEL`` may name in this installation, on this CPU."""
     compiled = _extension.available if _extension is not None else ()
     return (*compiled, "python")
 

@@ -24,8 +24,9 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     Returns
     -------
     dict or None
-        With the keys ``version``, ``kernel``, ``why_python`` (None unless the kernel is ``"python"``),
-        ``available_kernels``, ``python``, ``numpy``, ``machine`` and ``optional`` (library -> version or None).
+        With the keys ``version``, ``kernel``, ``why_python`` (None unless the kernel is
+        ``"python"``), ``available_kernels``, ``python``, ``numpy``, ``machine`` and ``optional``
+        (library -> version or None).
 
     Raises
     ------
@@ -39,7 +40,9 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     True
     """
     if mode not in ("stdout", "dict"):
-        raise ValueError(f"mode must be 'stdout' or 'dict', but {mode!r} was given: pass one of them")
+        raise ValueError(
+            f"mode must be 'stdout' or 'dict', but {mode!r} was given: pass one of them"
+        )
     import platform
 
     import numpy as np
@@ -66,7 +69,10 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     for title, text in (
         ("logunif_kl", config["version"]),
         ("kernel", kernel),
-        ("available", ", ".join(config["available_kernels"]) + "   (LOGUNIF_KL_KERNEL=... chooses)"),
+        (
+            "available",
+            ", ".join(config["available_kernels"]) + "   (LOGUNIF_KL_KERNEL=... chooses)",
+        ),
         ("Python", config["python"]),
         ("NumPy", config["numpy"]),
         ("machine", config["machine"]),

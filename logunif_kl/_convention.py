@@ -1,10 +1,10 @@
 """``zero_at`` and ``log_c`` -> one additive constant.
 
-The prior p(w) = C/|w| is improper, so -KL is known up to a constant that the caller chooses, and must be able to see.
-With u = 1/(2 alpha) and F the gap of `logunif_kl.special.kl_gap`,
+The prior p(w) = C/|w| is improper, so -KL is known up to a constant that the caller chooses, and
+must be able to see. With u = 1/(2 alpha) and F the gap of `logunif_kl.special.kl_gap`,
 
-    zero_at = a:    -KL = F(1/(2 a)) - F(u)                                    (vanishes at alpha = a)
-    log_c = log C:  -KL = 1/2 log(pi e) - 1/2 psi(1/2) + log C - F(u)          (Hron et al. 2017, Eq. 1)
+    zero_at = a:    -KL = F(1/(2 a)) - F(u)                              (vanishes at alpha = a)
+    log_c = log C:  -KL = 1/2 log(pi e) - 1/2 psi(1/2) + log C - F(u)    (Hron et al. 2017, Eq. 1)
 
 so either choice is one number added to -F(u). ``zero_at=inf`` adds 0.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -29,17 +30,19 @@ class _NotGiven(float):
 
 ZERO_AT_INFINITY = _NotGiven("inf")
 
-# (log(pi e) - psi(1/2))/2 = (1 + log pi + gamma)/2 + log 2, rounded once; tests/test_convention.py derives it.
+# (log(pi e) - psi(1/2))/2 = (1 + log pi + gamma)/2 + log 2, rounded once;
+# tests/test_convention.py derives it.
 PROPER_CONSTANT = 2.0541199559354117
 
 
 def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> float:
-    """The constant to be added to -F(u).
+    """Compute the constant to be added to -F(u).
 
     Parameters
     ----------
     zero_at : float, optional
-        The alpha, a ratio of variances, at which -KL is to vanish; positive, and infinite by default.
+        The alpha, a ratio of variances, at which -KL is to vanish; positive, and infinite by
+        default.
     log_c : float, optional
         The logarithm of C in the prior p(w) = C/|w|; finite.
 
@@ -56,21 +59,28 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
         return _vanishing_at(_number("zero_at", zero_at))
     if zero_at is not ZERO_AT_INFINITY:
         raise ValueError(
-            f"zero_at={zero_at!r} and log_c={log_c!r} were both given, and each fixes the constant of -KL: pass only one"
+            f"zero_at={zero_at!r} and log_c={log_c!r} were both given, and each fixes the constant "
+            "of -KL: pass only one of them"
         )
     value = _number("log_c", log_c)
     if not math.isfinite(value):
-        raise ValueError(f"log_c must be finite, the logarithm of the prior's C, but {log_c!r} was given: pass math.log(C)")
+        raise ValueError(
+            f"log_c must be finite, the logarithm of the prior's C, but {log_c!r} was given: "
+            "pass math.log(C)"
+        )
     return PROPER_CONSTANT + value
 
 
-def _number(name: str, value: object) -> float:
-    if isinstance(value, Real) and not isinstance(value, (bool, np.bool)):
+def _number(name: str, value: Any) -> float:
+    if type(value) is not bool and isinstance(value, Real):
         try:
             return float(value)
         except OverflowError:
-            raise ValueError(f"{name} is too large for a float: pass math.inf or a smaller number") from None
-    given = f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else f"{type(value).__name__} {value!r}"
+            raise ValueError(
+                f"{name} is too large for a float: pass a smaller number, or math.inf"
+            ) from None
+    given = type(value).__name__
+    given += f" of shape {value.shape}" if isinstance(value, np.ndarray) else f" {value!r}"
     raise TypeError(f"{name} must be one real number, but {given} was given: pass a float")
 
 
@@ -80,8 +90,8 @@ def _vanishing_at(alpha: float) -> float:
 
     if not alpha > 0.0:
         raise ValueError(
-            f"zero_at must be a positive alpha = sigma^2/mu^2, or infinity, but {alpha!r} was given: "
-            "to fix the value at a log_alpha x, pass math.exp(x)"
+            f"zero_at must be a positive alpha = sigma^2/mu^2, or infinity, but {alpha!r} was "
+            "given: to let -KL vanish at log_alpha = x, pass math.exp(x)"
         )
     u = 0.5 / alpha
     if u < math.inf:

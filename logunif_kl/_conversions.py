@@ -1,6 +1,7 @@
 """The arithmetic between parametrisations, over a namespace `xp`, and the same as blocked ufuncs.
 
-Each formula keeps its relative accuracy where the result is tiny or huge, and leaves the limits to IEEE arithmetic.
+Each formula keeps its relative accuracy where the result is tiny or huge, and leaves the limits
+to IEEE arithmetic.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ _LOG2 = math.log(2.0)
 
 
 def _from_dropout_rate(xp: Any, p: Any) -> Any:
-    # Around p = 1/2 the quotient is near 1 and its logarithm would keep few digits; 2 p - 1 is exact there.
+    # Around p = 1/2 the quotient is near 1 and its logarithm would keep few digits; 2 p - 1 is
+    # exact there.
     middle = xp.abs(p - 0.5) < 0.25
     s = xp.where(middle, 2.0 * p - 1.0, xp.zeros_like(p))
     return xp.where(middle, 2.0 * xp.atanh(s), xp.log(p / (1.0 - p)))

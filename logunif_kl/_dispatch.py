@@ -2,12 +2,15 @@
 
 There are three ways, and none imports a library that the caller has not imported:
 
-- NumPy arrays, their subclasses, scalars, Python's numbers, lists, and whatever else NumPy reads: the ufunc;
-- objects that take part in NumPy's ufunc protocol (dask, xarray, pandas): the same ufunc, which they carry out;
-- arrays of an array-API namespace (array-api-strict, JAX, CuPy): plain array arithmetic over that namespace.
+- NumPy arrays, their subclasses, scalars, Python's numbers, lists, and whatever else NumPy reads:
+  the ufunc;
+- objects that take part in NumPy's ufunc protocol (dask, xarray, pandas): the same ufunc, which
+  they carry out;
+- arrays of an array-API namespace (array-api-strict, JAX, CuPy): plain array arithmetic over that
+  namespace.
 
-Tensors of a framework with a differentiation of its own are refused rather than converted: the derivative would be
-lost without a word.
+Tensors of a framework with a differentiation of its own are refused rather than converted: the
+derivative would be lost without a word.
 """
 
 from __future__ import annotations
@@ -25,12 +28,12 @@ class Operation(NamedTuple):
     """Called with NumPy's arrays, and with objects that override ufuncs."""
 
     arithmetic: Callable[..., Any]
-    """Called as ``arithmetic(xp, *arrays)`` with float32 or float64 arrays of the namespace `xp`."""
+    """Called as ``arithmetic(xp, *arrays)`` with float32 or float64 arrays of namespace `xp`."""
 
 
 _DIFFERENTIATING = ("torch", "tensorflow", "mlx", "paddle")
 _SCALAR, _NUMPY, _PROTOCOL, _NAMESPACE, _REFUSED = range(5)
-_ways: dict[type, int] = {float: _SCALAR, int: _SCALAR, np.ndarray: _NUMPY, np.float64: _NUMPY}
+_ways: dict[type, int] = {float: _SCALAR, int: _SCALAR}
 
 
 def _way(kind: type) -> int:
@@ -53,13 +56,16 @@ def _find_way(kind: type) -> int:
 
 
 def evaluate(operation: Operation, **arguments: Any) -> Any:
-    """Compute `operation` of the arguments, whose names serve the error messages; the result is fresh.
+    """Compute `operation` of the arguments, whose names serve the error messages.
+
+    The result is fresh: the caller may change it in place.
 
     Raises
     ------
     TypeError
-        If an argument does not hold real numbers of at most 64 bits, if it belongs to a framework that has no
-        adapter here, or if the arguments come from array libraries that do not work together.
+        If an argument does not hold real numbers of at most 64 bits, if it belongs to a framework
+        that has no adapter here, or if the arguments come from array libraries that do not work
+        together.
     """
     ways = [_way(type(value)) for value in arguments.values()]
     if _REFUSED in ways:
@@ -70,15 +76,17 @@ def evaluate(operation: Operation, **arguments: Any) -> Any:
             if root in _DIFFERENTIATING
         )
         raise TypeError(
-            f"{name} is a {_type_name(value)}, and logunif_kl has no adapter for {library} yet: convert it to a "
-            "NumPy array for the value without its derivative"
+            f"{name} is of type {_type_name(value)}, and logunif_kl has no adapter for {library}: "
+            "convert it to a NumPy array, for the value without its derivative"
         )
     if _NAMESPACE in ways:
         return _over_namespace(operation, arguments, ways)
     values = []
     for (name, value), way in zip(arguments.items(), ways, strict=True):
         if way == _NUMPY:
-            value = np.asanyarray(value) if not isinstance(value, np.generic) else value
+            value = value if isinstance(value, np.generic) else np.asanyarray(value)
+        elif type(value) is int and not -(2**63) <= value < 2**63:
+            value = float(value)
         dtype = getattr(value, "dtype", None)
         if isinstance(dtype, np.dtype) and not _real(dtype):
             raise _not_real(name, arguments[name], dtype)
@@ -91,18 +99,23 @@ def _real(dtype: np.dtype) -> bool:
 
 
 def _over_namespace(operation: Operation, arguments: dict[str, Any], ways: list[int]) -> Any:
-    arrays = {n: a for (n, a), way in zip(arguments.items(), ways, strict=True) if way == _NAMESPACE}
+    arrays = {
+        n: a for (n, a), way in zip(arguments.items(), ways, strict=True) if way == _NAMESPACE
+    }
     namespaces = {array.__array_namespace__() for array in arrays.values()}
     if len(namespaces) > 1 or not {_SCALAR, _NAMESPACE} >= set(ways):
-        given = " and ".join(f"{n} a {_type_name(value)}" for n, value in arguments.items())
-        raise TypeError(f"{given} were given together: convert one, so that all come from the same library")
+        given = " and ".join(f"{n} of type {_type_name(v)}" for n, v in arguments.items())
+        raise TypeError(
+            f"{given} were given together: convert one, so that all come from the same library"
+        )
     xp = namespaces.pop()
     for name, array in arrays.items():
         if not xp.isdtype(array.dtype, ("real floating", "integral")):
             raise _not_real(name, array, array.dtype)
     floating = [a for a in arrays.values() if xp.isdtype(a.dtype, "real floating")]
     dtype = xp.result_type(*floating) if floating else xp.asarray(1.0).dtype
-    # The arithmetic knows two types; half precisions are computed in float32 and rounded at the end.
+    # The arithmetic knows two types; half precisions are computed in float32 and rounded at the
+    # end.
     working = dtype if dtype in (xp.float32, xp.float64) else xp.float32
     like = next(iter(arrays.values()))
     values = [
@@ -125,17 +138,18 @@ def _type_name(value: Any) -> str:
 
 
 def _not_real(name: str, value: Any, dtype: Any) -> TypeError:
-    """The error for an argument of the wrong type: what was wrong, what was given, what to do."""
-    kind = dtype.kind if isinstance(dtype, np.dtype) else ""
+    """Make the error for an argument of the wrong type."""
     if hasattr(value, "dtype"):
-        given = f"a {_type_name(value)} of dtype {dtype}"
+        given = f"{_type_name(value)} of dtype {dtype}"
     else:
         text = repr(value)
         given = f"{_type_name(value)} {text if len(text) < 40 else text[:36] + '...'}"
-    if kind == "c" or "complex" in str(dtype):
+    if "complex" in str(dtype):
         remedy = "pass its real part"
-    elif kind in "SUO" and kind:
-        remedy = "convert it with numpy.asarray(..., dtype=float)"
-    else:
+    elif hasattr(value, "dtype") or isinstance(value, (list, tuple)):
         remedy = "convert it to float64 if that is what is meant"
-    return TypeError(f"{name} must hold real numbers of at most 64 bits, but {given} was given: {remedy}")
+    else:
+        remedy = "pass a float or an array of floats"
+    return TypeError(
+        f"{name} must hold real numbers of at most 64 bits, but {given} was given: {remedy}"
+    )

@@ -11,10 +11,10 @@ where : array_like of bool, optional
     ``dtype``, ``casting``, ``order``, ``subok``, ``signature``: as for every `numpy.ufunc`.
 """
 
-_DTYPES = """float16, float32 and float64 have loops of their own and give results of their own type;
-integers and booleans are promoted as by `numpy.exp`; complex numbers, long doubles and objects are refused
-with a `TypeError`. No floating-point warning is raised for any input. The worst errors found, in units in
-the last place, are rows of `logunif_kl._claims`."""
+_DTYPES = """float16, float32 and float64 have loops of their own and give results of their own
+type; integers and booleans are promoted as by `numpy.exp`; complex numbers, long doubles and
+objects are refused with a `TypeError`. No floating-point warning is raised for any input. The
+worst errors found, in units in the last place, are rows of `logunif_kl._claims`."""
 
 KL_GAP = f"""
 The gap of the log-uniform prior, F(u) = KL(q || p) - min KL.
@@ -47,7 +47,8 @@ Notes
 
 References
 ----------
-.. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not Bayesian" (2017), Eq. 1 and 2.
+.. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
+Bayesian" (2017), Eq. 1 and 2.
 
 Examples
 --------
@@ -64,8 +65,8 @@ The first derivative of the gap, F'(u).
 
     F'(u) = D(sqrt u)/sqrt u = M(1; 3/2; -u)
 
-with D Dawson's function and M Kummer's. F' decreases from F'(0) = 1, as 1/(2 u) in the end, and stays above
-1/(1 + 2 u).
+with D Dawson's function and M Kummer's. F' decreases from F'(0) = 1, as 1/(2 u) in the end, and
+stays above 1/(1 + 2 u).
 
 Parameters
 ----------
@@ -88,7 +89,8 @@ Notes
 
 References
 ----------
-.. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not Bayesian" (2017), Eq. 3.
+.. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
+Bayesian" (2017), Eq. 3.
 
 Examples
 --------
@@ -105,8 +107,8 @@ The second derivative of the gap, F''(u).
 
     2 u F''(u) = 1 - (1 + 2 u) F'(u)
 
-which cancels wherever it is evaluated as it stands; this function has an approximant of its own. F'' rises from
-F''(0) = -2/3 to -0, as -1/(2 u^2) in the end.
+which cancels wherever it is evaluated as it stands; this function has an approximant of its own.
+F'' rises from F''(0) = -2/3 to -0, as -1/(2 u^2) in the end.
 
 Parameters
 ----------
@@ -129,7 +131,8 @@ Notes
 
 References
 ----------
-.. [1] The derivative of Eq. 3 of J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is
+.. [1] The derivative of Eq. 3 of J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational
+Gaussian Dropout is
    not Bayesian" (2017), by the differential equation D'(z) = 1 - 2 z D(z).
 
 Examples
@@ -159,9 +162,11 @@ Behind `logunif_kl.neg_kl_hess`, which documents it.
 """
 
 NEG_KL_NORMAL = """
--F(u), its derivative in mu and its derivative in log sigma^2, at u = mu^2 exp(-log_sigma2)/2, in one pass.
+-F(u), its derivative in mu and its derivative in log sigma^2, at u = mu^2 exp(-log_sigma2)/2, in
+one pass.
 
-Behind `logunif_kl.neg_kl_normal`, which documents the value. The derivatives are -F'(u) mu/sigma^2 and u F'(u).
+Behind `logunif_kl.neg_kl_normal`, which documents the value. The derivatives are -F'(u)
+mu/sigma^2 and u F'(u).
 """
 
 DOCS = {

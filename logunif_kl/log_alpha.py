@@ -1,19 +1,21 @@
 """Between the natural variable, log alpha, and what people have at hand.
 
-alpha = sigma^2/mu^2 is a ratio of *variances*: sigma/|mu| is its square root. The other parametrisations:
+alpha = sigma^2/mu^2 is a ratio of *variances*: sigma/|mu| is its square root. The other
+parametrisations:
 
-====================  =============================================  ==================================
-dropout rate p        p = alpha/(1 + alpha)                          Bernoulli noise of the same variance
-u                     u = mu^2/(2 sigma^2) = 1/(2 alpha)             the argument of `logunif_kl.special`
-mu, log sigma^2       log alpha = log sigma^2 - 2 log|mu|            the additive parametrisation
-====================  =============================================  ==================================
+===============  ======================================  =====================================
+dropout rate p   p = alpha/(1 + alpha)                   Bernoulli noise of the same variance
+u                u = mu^2/(2 sigma^2) = 1/(2 alpha)      the argument of `logunif_kl.special`
+mu, log sigma^2  log alpha = log sigma^2 - 2 log|mu|     the additive parametrisation
+===============  ======================================  =====================================
 
-Every function is elementwise, broadcasts, takes what `logunif_kl.neg_kl` takes and returns arrays of the same kind
-and type (NumPy computes float16 and float32 in float64 inside). The ends of each range give their limits; numbers
-outside give NaN; no floating-point warning is raised. A wrong type raises `TypeError`.
+Every function is elementwise, broadcasts, takes what `logunif_kl.neg_kl` takes and returns arrays
+of the same kind and type (NumPy computes float16 and float32 in float64 inside). The ends of each
+range give their limits; numbers outside give NaN; no floating-point warning is raised. A wrong
+type raises `TypeError`.
 
-The penalty itself is better taken from ``neg_kl_normal(mu, log_sigma2)`` than from ``neg_kl(from_normal(...))``: it
-works from u and needs no logarithm.
+The penalty itself is better taken from ``neg_kl_normal(mu, log_sigma2)`` than from
+``neg_kl(from_normal(...))``: it works from u and needs no logarithm.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ __all__ = [
 def from_dropout_rate(p: Any) -> Any:
     """Log alpha of a dropout rate: log(p/(1 - p)).
 
-    Gaussian dropout with this alpha has the mean and the variance of binary dropout that drops with probability `p`
-    and rescales (Kingma et al. 2015, section 3; Wang and Manning 2013).
+    Gaussian dropout with this alpha has the mean and the variance of binary dropout that drops
+    with probability `p` and rescales (Kingma et al. 2015, section 3; Wang and Manning 2013).
 
     Parameters
     ----------
@@ -49,8 +51,8 @@ def from_dropout_rate(p: Any) -> Any:
     Returns
     -------
     array or scalar
-        -inf at 0, 0 at 1/2, inf at 1; NaN outside [0, 1]. Accurate to a few units in the last place, also near 1/2
-        where the result vanishes.
+        -inf at 0, 0 at 1/2, inf at 1; NaN outside [0, 1]. Accurate to a few units in the last
+        place, also near 1/2 where the result vanishes.
 
     Examples
     --------
@@ -154,7 +156,7 @@ def from_u(u: Any) -> Any:
 
 
 def to_u(log_alpha: Any) -> Any:
-    """The argument u = exp(-log_alpha)/2 of `logunif_kl.special`, the inverse of `from_u`.
+    """Compute the argument u = exp(-log_alpha)/2 of `logunif_kl.special`, the inverse of `from_u`.
 
     Parameters
     ----------
@@ -188,9 +190,10 @@ def from_normal(mu: Any, log_sigma2: Any) -> Any:
     Returns
     -------
     array or scalar
-        inf at mu = 0, -inf at infinite mu or log_sigma2 = -inf; NaN where both limits meet (mu = 0 and
-        log_sigma2 = -inf, or both infinite). The error is a few units in the last place of the larger term: where
-        the two nearly cancel, alpha is near 1 and keeps its relative accuracy.
+        inf at mu = 0, -inf at infinite mu or log_sigma2 = -inf; NaN where both limits meet (mu
+        = 0 and log_sigma2 = -inf, or both infinite). The error is a few units in the last place of
+        the larger term: where the two nearly cancel, alpha is near 1 and keeps its relative
+        accuracy.
 
     Examples
     --------
@@ -214,7 +217,8 @@ def to_log_sigma2(log_alpha: Any, mu: Any) -> Any:
     Returns
     -------
     array or scalar
-        -inf at mu = 0 for every finite log_alpha; NaN where the limits meet (mu = 0 and log_alpha = inf, say).
+        -inf at mu = 0 for every finite log_alpha; NaN where the limits meet (mu = 0 and log_alpha
+        = inf, say).
 
     Examples
     --------

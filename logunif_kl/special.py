@@ -2,16 +2,17 @@
 
 With D Dawson's function, M Kummer's and 2F2 the hypergeometric one::
 
-    kl_gap(u)       F(u)   = KL - min KL = u 2F2(1, 1; 3/2, 2; -u)        (Hron et al. 2017, Eq. 1 and 2)
-    kl_gap_grad(u)  F'(u)  = D(sqrt u)/sqrt u = M(1; 3/2; -u)             (Hron et al. 2017, Eq. 3)
+    kl_gap(u)       F(u)   = KL - min KL = u 2F2(1, 1; 3/2, 2; -u)    (Hron et al. 2017, Eq. 1, 2)
+    kl_gap_grad(u)  F'(u)  = D(sqrt u)/sqrt u = M(1; 3/2; -u)         (Hron et al. 2017, Eq. 3)
     kl_gap_hess(u)  F''(u) = (1 - (1 + 2 u) F'(u))/(2 u)
 
-They take ``out=``, ``where=``, ``dtype=`` and all else that a ufunc takes; dask, xarray and pandas carry them
-through. A ufunc answers in NumPy arrays, whatever it is given; ``array_api.kl_gap(u)``, ``array_api.kl_gap_grad(u)``
-and ``array_api.kl_gap_hess(u)`` are the same functions for the arrays of any array-API namespace, and answer in kind.
+They take ``out=``, ``where=``, ``dtype=`` and all else that a ufunc takes; dask, xarray and
+pandas carry them through. A ufunc answers in NumPy arrays, whatever it is given;
+``array_api.kl_gap(u)``, ``array_api.kl_gap_grad(u)`` and ``array_api.kl_gap_hess(u)`` are the
+same functions for the arrays of any array-API namespace, and answer in kind.
 
-u grows with mu^2/sigma^2, so F increases from 0 (pure noise) without bound (no noise). Where log alpha is at hand,
-`logunif_kl.neg_kl` is the more accurate way: it never forms u.
+u grows with mu^2/sigma^2, so F increases from 0 (pure noise) without bound (no noise). Where log
+alpha is at hand, `logunif_kl.neg_kl` is the more accurate way: it never forms u.
 
 Examples
 --------
