@@ -6,6 +6,7 @@ UndefinedBehaviorSanitizer, and then a failure to compile is an error.
 """
 
 import os
+from glob import glob
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -64,7 +65,7 @@ class BuildUfuncs(build_ext):
 ufuncs = Extension(
     "logunif_kl._ufuncs",
     sources=["logunif_kl/_ufuncs.c"],
-    depends=["logunif_kl/_simd.h", "logunif_kl/_kernels.h", "logunif_kl/_coefficients.h"],
+    depends=sorted(glob("logunif_kl/*.h")),
     define_macros=[
         ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
         ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
