@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
         for kernel in kernels:
             print(f"sanitize: {kernel}", flush=True)
             done = python(
-                ["-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+                ["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *tests],
                 target,
                 cwd=workplace,
                 env={**env, "LOGUNIF_KL_KERNEL": kernel},
