@@ -1,0 +1,56 @@
+r"""Truth, in any number of digits: F, -KL and their derivatives by two definitions that agree.
+
+Every function here evaluates two independent definitions at two precisions, and raises both
+until they agree to the digits asked for and twelve bits more; that value is returned. They are
+
+- at moderate u, the alternating series 2F2 and 1F1 against Hron's Eq. 1 and Dawson's integral,
+- at large u, the asymptotic series with a proved bound on its remainder against the expectation of
+  log|eps| that defines the divergence.
+
+``enclosure`` and its companions return rigorous balls instead, by python-flint, a third way.
+
+Arguments are single numbers: float, int, str, mpf, Fraction, Decimal or a NumPy scalar. Floats are
+taken exactly; a string is the exact decimal it spells. Results are ``mpmath.mpf`` that carry
+``dps`` digits whatever ``mpmath.mp.dps`` is; arithmetic on them rounds to ``mpmath.mp.dps`` as
+ever, so work under ``mpmath.workdps`` to keep the digits. mpmath's exponents are integers of any
+size: ``neg_kl(1e308)`` is the number -exp(-1e308)/2, not zero. mpf has no negative zero.
+
+Nothing here changes mpmath's precision. Calls from several threads are serialised.
+
+u = mu^2/(2 sigma^2) = 1/(2 alpha), x = log alpha, F as in :func:`kl_gap`.
+
+References
+----------
+.. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
+   Bayesian", 2017, arXiv:1711.02989, Eqs. 1 to 3.
+.. [2] D. P. Kingma, T. Salimans, M. Welling, "Variational Dropout and the Local
+   Reparameterization Trick", 2015, arXiv:1506.02557.
+"""
+
+from ._enclosure import (
+    enclosure,
+    enclosure_gap,
+    enclosure_gap_grad,
+    enclosure_gap_hess,
+    enclosure_grad,
+    enclosure_hess,
+)
+from ._gap import kl_gap, kl_gap_grad, kl_gap_hess
+from ._neg_kl import neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal, neg_kl_normal_grad
+
+__all__ = [
+    "enclosure",
+    "enclosure_gap",
+    "enclosure_gap_grad",
+    "enclosure_gap_hess",
+    "enclosure_grad",
+    "enclosure_hess",
+    "kl_gap",
+    "kl_gap_grad",
+    "kl_gap_hess",
+    "neg_kl",
+    "neg_kl_grad",
+    "neg_kl_hess",
+    "neg_kl_normal",
+    "neg_kl_normal_grad",
+]

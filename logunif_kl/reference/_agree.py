@@ -1,0 +1,50 @@
+"""Two definitions, at two precisions, until they say the same."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from mpmath import libmp
+
+from ._input import Raw, magnitude
+
+GUARD = 12
+"""Bits that must agree beyond those asked for."""
+
+ROUNDS = 10
+"""Each round at least adds the bits that were missing; ten double a precision 2**10 times."""
+
+# mpmath keeps log 2, pi and gamma in caches that two threads can leave inconsistent.
+LOCK = threading.RLock()
+
+Definition = Callable[[int], Raw]
+
+
+def agree(first: Definition, second: Definition, dps: int, what: str, *at: object) -> Raw:
+    """Return the value on which both definitions agree to ``dps`` digits and a guard.
+
+    The value must not be zero. Each is called with a precision in bits, reads its own arguments at
+    that precision, and should return the value to about that many bits. The second gets 16 bits
+    more than the first: an error that both inherit from a rounded argument then differs, and
+    shows. ``what``, formatted with ``at``, names the value in the error.
+    """
+    prec = libmp.dps_to_prec(dps)
+    wp = prec + 2 * GUARD
+    with LOCK:
+        for _ in range(ROUNDS):
+            a, b = first(wp), second(wp + 16)
+            apart = libmp.mpf_sub(a, b, 53, "n")
+            if not b[1]:
+                missing = wp  # a zero is a value of which no digit is known yet
+            elif not apart[1]:
+                missing = 0
+            else:
+                missing = magnitude(apart) - magnitude(b) + prec + GUARD
+            if missing <= 0:
+                return libmp.mpf_pos(b, prec, "n")
+            wp += missing + 2 * GUARD
+    raise ArithmeticError(
+        f"{what.format(*at)}: two definitions still differ at {wp} bits, so {dps} digits cannot be "
+        "vouched for: ask for fewer digits, or move the argument away from a zero of the result."
+    )

@@ -1,0 +1,50 @@
+"""The first and the second definition of each function, at given bits, for finite arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mpmath import libmp
+
+from ._input import Number, Raw, exp_neg
+from ._series import direct, positive
+from ._tail import asymptotic, expectation, is_tail
+
+Of = Callable[[str, Raw, int], Raw]
+
+
+def first(kind: str, u: Raw, wp: int) -> Raw:
+    """Kummer's or the 2F2 series; the asymptotic series where it gives wp bits. u > 0, finite."""
+    return asymptotic(kind, u, wp) if is_tail(u, wp) else direct(kind, u, wp)
+
+
+def second(kind: str, u: Raw, wp: int) -> Raw:
+    """Hron's series or Dawson's integral; the normal expectation at large u. u > 0, finite."""
+    return expectation(kind, u, wp) if is_tail(u, wp) else positive(kind, u, wp)
+
+
+DEFINITIONS: tuple[Of, Of] = (first, second)
+
+
+def u_of(log_alpha: Raw, wp: int, name: str = "log_alpha") -> Raw:
+    """Return exp(-log_alpha)/2."""
+    return libmp.mpf_shift(exp_neg(log_alpha, wp, name), -1)
+
+
+def u_of_normal(mu: Raw, log_sigma2: Raw, wp: int) -> Raw:
+    """Return mu^2 exp(-log_sigma2)/2."""
+    over = u_of(log_sigma2, wp, "log_sigma2")
+    return libmp.mpf_mul(libmp.mpf_mul(mu, mu), over, wp + 8, "n")
+
+
+def times_u(of: Of, u: Raw, wp: int) -> Raw:
+    """Return u F'(u), by the definition given."""
+    return libmp.mpf_mul(u, of("gap_grad", u, wp), wp + 8, "n")
+
+
+def raw_constant(log_c: Number, wp: int) -> Raw:
+    """Return log(pi e)/2 + log_c - psi(1/2)/2, to which F(u) is the negative addition."""
+    pi = libmp.mpf_log(libmp.mpf_pi(wp + 8), wp + 8, "n")
+    half = libmp.mpf_add(libmp.mpf_add(pi, libmp.fone), libmp.mpf_euler(wp + 8, "n"))
+    total = libmp.mpf_add(libmp.mpf_shift(half, -1), libmp.mpf_ln2(wp + 8, "n"))
+    return libmp.mpf_add(total, log_c(wp + 8))

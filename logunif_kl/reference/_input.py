@@ -1,0 +1,125 @@
+"""One real number of any Python kind, read exactly, as mpmath's raw floats.
+
+A raw float is the tuple ``(sign, mantissa, exponent, bits)`` that mpmath's functions of the lower
+level take. They need no context, so nobody's precision is ever touched. Exponents are integers of
+any size, hence exp(-1e308) is a number here like any other.
+"""
+
+from __future__ import annotations
+
+import decimal
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from mpmath import libmp
+
+Raw = Any
+"""mpmath's ``(sign, mantissa, exponent, bits)``."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that gives itself to any number of bits: in full where it is binary."""
+
+    exact: bool
+    at: Callable[[int], Raw]
+
+    def __call__(self, wp: int) -> Raw:
+        """Return the number, within a relative 2**-wp if it is not exact."""
+        return self.at(wp)
+
+
+MAX_LOG_BITS = 1 << 20
+"""exp is refused from arguments of more than this many bits before the point: memory."""
+
+MAX_DPS = 1_000_000
+
+
+def read(value: object, name: str) -> Number:
+    """Return ``value`` as a function of the precision in bits.
+
+    Floats, ints and mpf are binary and exact. A string, a Decimal or a Fraction means the exact
+    decimal or ratio, rounded to whatever precision is asked for.
+    """
+    if hasattr(value, "_mpf_"):
+        return _exactly(value._mpf_)
+    if isinstance(value, str | decimal.Decimal):
+        return _decimal(str(value), name)
+    if isinstance(value, float):
+        return _exactly(libmp.from_float(value))
+    if isinstance(value, numbers.Integral):
+        return _exactly(libmp.from_int(int(value)))
+    if isinstance(value, numbers.Rational):
+        return _ratio(int(value.numerator), int(value.denominator))
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return _scalar(value, name)
+    shape = getattr(value, "shape", None)
+    given = type(value).__name__ + (f" of shape {tuple(shape)}" if shape is not None else "")
+    raise TypeError(
+        f"{name} must be one real number (float, int, str, mpf or a NumPy scalar), got {given}: "
+        "the reference takes one number at a time, so loop over the elements."
+    )
+
+
+def _scalar(value: Any, name: str) -> Number:
+    if hasattr(value, "as_integer_ratio"):  # numpy.longdouble too, in full
+        if not isfinite(value):
+            return _exactly(libmp.from_float(float(value)))
+        return _ratio(*value.as_integer_ratio())
+    item = value.item()
+    if getattr(item, "shape", None) == ():
+        raise TypeError(f"{name} must be one real number, got {type(value).__name__}.")
+    return read(item, name)
+
+
+def _exactly(raw: Raw) -> Number:
+    return Number(True, lambda wp: raw)
+
+
+def _ratio(p: int, q: int) -> Number:
+    if q & (q - 1) == 0:
+        return _exactly(libmp.from_man_exp(p, 1 - q.bit_length()))
+    return Number(False, lambda wp: libmp.from_rational(p, q, wp, "n"))
+
+
+def _decimal(text: str, name: str) -> Number:
+    plain = text.strip().lower().replace("infinity", "inf")
+    try:
+        raw = libmp.from_str(plain, 53, "n")
+    except (ValueError, TypeError, ZeroDivisionError) as error:
+        raise ValueError(
+            f"{name} must be a number, got {text!r}: write it like '0.1', '-1e-300' or 'inf'."
+        ) from error
+    if not raw[1]:
+        return _exactly(raw)
+    return Number(False, lambda wp: libmp.from_str(plain, wp + 16, "n"))
+
+
+def digits(dps: object) -> int:
+    """Check ``dps`` and return it as an int."""
+    if isinstance(dps, bool) or not hasattr(dps, "__index__"):
+        raise TypeError(
+            f"dps must be an int, the number of decimal digits, got {type(dps).__name__}."
+        )
+    n = dps.__index__()
+    if not 1 <= n <= MAX_DPS:
+        raise ValueError(f"dps must be between 1 and {MAX_DPS} decimal digits, got {n}.")
+    return int(n)
+
+
+def magnitude(raw: Raw) -> int:
+    """Return m with 2**(m-1) <= abs(raw) < 2**m, for a number neither zero nor special."""
+    return int(raw[2] + raw[3])
+
+
+def exp_neg(log_value: Raw, wp: int, name: str) -> Raw:
+    """Return exp(-log_value) to a relative 2**-wp."""
+    if log_value[1] and magnitude(log_value) > MAX_LOG_BITS:
+        raise OverflowError(
+            f"{name} is beyond 2**{MAX_LOG_BITS} in size, and its exponential does not fit in "
+            "memory: use the limit at infinity."
+        )
+    return libmp.mpf_exp(libmp.mpf_neg(log_value), wp + 8, "n")

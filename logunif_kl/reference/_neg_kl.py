@@ -1,0 +1,320 @@
+"""-KL as a function of log alpha, or of (mu, log sigma^2), and its derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+from mpmath import libmp
+
+from .._convention import ZERO_AT_INFINITY
+from ._agree import LOCK, agree
+from ._functions import DEFINITIONS, Of, raw_constant, times_u, u_of, u_of_normal
+from ._input import Raw, digits, read
+
+HALF = libmp.from_float(0.5)
+
+
+def neg_kl(
+    log_alpha: object,
+    dps: int = 50,
+    *,
+    zero_at: object = ZERO_AT_INFINITY,
+    log_c: object = None,
+) -> Any:
+    r"""Return -KL(q || p) as a function of log alpha to ``dps`` digits.
+
+    .. math:: -KL = F\bigl(1/(2a)\bigr) - F(u), \qquad u = e^{-\log\alpha}/2
+
+    with a = ``zero_at``; or, where ``log_c`` is given,
+    1/2 log(pi e) + log_c - 1/2 psi(1/2) - F(u) (Hron et al. 2017, Eq. 1).
+
+    Parameters
+    ----------
+    log_alpha : float, int, str, mpf, Fraction, Decimal or NumPy scalar
+        log(sigma^2/mu^2), any size. Floats are exact.
+    dps : int, default 50
+        Decimal digits.
+    zero_at : number, default inf
+        The alpha at which -KL is zero. The default makes -KL <= 0.
+    log_c : number, optional
+        log of the constant C of the prior C/|w|; not together with ``zero_at``.
+
+    Returns
+    -------
+    mpmath.mpf
+        To ``dps`` digits relative to its size, also beside its zeros. -inf at log_alpha = -inf,
+        the constant at +inf (0 by default); NaN for NaN.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not one real number, ``zero_at`` is not above 0, ``log_c`` is not
+        finite, both are given, or ``dps`` is not a positive int.
+    OverflowError
+        If abs(log_alpha) is so large (no double is) that u does not fit in memory.
+    ArithmeticError
+        If two definitions never agree.
+
+    Examples
+    --------
+    >>> import mpmath
+    >>> from logunif_kl import reference
+    >>> print(mpmath.nstr(reference.neg_kl(0.0), 20))
+    -0.42668560429604480579
+    >>> print(mpmath.nstr(reference.neg_kl(0.0, log_c=0.0), 20))
+    1.627434351639367021
+    """
+    n = digits(dps)
+    with LOCK:
+        x = read(log_alpha, "log_alpha")
+        rough = x(53)
+        constant = _constant(zero_at, log_c)
+        what = "-KL at log_alpha = {}", log_alpha
+        if rough == libmp.fnan:
+            raw = libmp.fnan
+        elif rough == libmp.fzero and _alpha_is_zero_at(libmp.fone, zero_at, log_c):
+            raw = libmp.fzero
+        elif rough == libmp.fninf:
+            raw = libmp.fninf
+        elif rough == libmp.finf:
+            raw = _agree(constant, n, *what) if constant else libmp.fzero
+        else:
+            raw = _agree(
+                lambda of, wp: _minus_gap(constant, of, u_of(x(wp + 8), wp), wp),
+                n,
+                *what,
+            )
+    return mpmath.mp.make_mpf(raw)
+
+
+def neg_kl_grad(log_alpha: object, dps: int = 50) -> Any:
+    r"""Return d(-KL)/d log alpha = u F'(u) to ``dps`` digits, u = exp(-log_alpha)/2.
+
+    Positive; it rises from 0 (log_alpha = inf) to 0.6424 at log_alpha = -1.507 and falls to 1/2
+    (log_alpha = -inf). Parameters, digits and errors as for :func:`neg_kl`; NaN for NaN.
+
+    Examples
+    --------
+    >>> import mpmath
+    >>> from logunif_kl import reference
+    >>> print(mpmath.nstr(reference.neg_kl_grad(0.0), 20))
+    0.36238922950353816591
+    """
+    return _of_log_alpha(times_u, log_alpha, dps, "d(-KL)/dx", at_minus_inf=HALF)
+
+
+def neg_kl_hess(log_alpha: object, dps: int = 50) -> Any:
+    r"""Return d^2(-KL)/d(log alpha)^2 to ``dps`` digits.
+
+    .. math:: -\frac u2 (1 + F' - 2uF') = -u\,M(2; 3/2; -u), \qquad u = e^{-\log\alpha}/2
+
+    Negative above its only zero, log_alpha = -1.5069, where F' = 1/(2u - 1), and positive below;
+    0 at both infinities. The digits are relative to its size beside the zero too. Parameters and
+    errors as for :func:`neg_kl`; NaN for NaN.
+
+    Examples
+    --------
+    >>> import mpmath
+    >>> from logunif_kl import reference
+    >>> print(mpmath.nstr(reference.neg_kl_hess(0.0), 20))
+    -0.25
+    """
+    return _of_log_alpha(
+        lambda of, u, wp: of("hess", u, wp),
+        log_alpha,
+        dps,
+        "d^2(-KL)/dx^2",
+        at_minus_inf=libmp.fzero,
+    )
+
+
+def neg_kl_normal(
+    mu: object,
+    log_sigma2: object,
+    dps: int = 50,
+    *,
+    zero_at: object = ZERO_AT_INFINITY,
+    log_c: object = None,
+) -> Any:
+    r"""Return -KL(N(mu, sigma^2) || p) to ``dps`` digits.
+
+    :func:`neg_kl` at u = mu^2 exp(-log_sigma2)/2, with the same conventions and errors. mu = 0 or
+    log_sigma2 = inf gives the constant (0 by default); mu = +-inf or log_sigma2 = -inf gives -inf;
+    one of the former with one of the latter, where the limit depends on the path, gives NaN.
+
+    Examples
+    --------
+    >>> import mpmath
+    >>> from logunif_kl import reference
+    >>> print(mpmath.nstr(reference.neg_kl_normal(-2, "1.386294361119890618834464"), 20))
+    -0.42668560429604480579
+    """
+    n = digits(dps)
+    with LOCK:
+        m, s = read(mu, "mu"), read(log_sigma2, "log_sigma2")
+        constant = _constant(zero_at, log_c)
+        limit = _limit_of_u(m(53), s(53))
+        what = "-KL at mu = {}, log_sigma2 = {}", mu, log_sigma2
+        mu2 = libmp.mpf_mul(m(53), m(53))
+        if s(53) == libmp.fzero and _alpha_is_zero_at(mu2, zero_at, log_c):
+            raw = libmp.fzero
+        elif limit is None:
+            raw = _agree(
+                lambda of, wp: _minus_gap(
+                    constant,
+                    of,
+                    u_of_normal(m(wp + 8), s(wp + 8), wp),
+                    wp,
+                ),
+                n,
+                *what,
+            )
+        elif limit == libmp.fzero:
+            raw = _agree(constant, n, *what) if constant else libmp.fzero
+        else:
+            raw = libmp.mpf_neg(limit)
+    return mpmath.mp.make_mpf(raw)
+
+
+def neg_kl_normal_grad(mu: object, log_sigma2: object, dps: int = 50) -> tuple[Any, Any]:
+    r"""Return the two derivatives of :func:`neg_kl_normal` to ``dps`` digits each.
+
+    .. math:: \frac{\partial(-KL)}{\partial\mu} = -F'(u)\,\mu\,e^{-\log\sigma^2}
+              = -2uF'(u)/\mu, \qquad
+              \frac{\partial(-KL)}{\partial\log\sigma^2} = u F'(u)
+
+    Both are 0 at mu = 0 and at log_sigma2 = inf. At log_sigma2 = -inf they are -1/mu and 1/2, at
+    mu = +-inf 0 and 1/2. NaN where :func:`neg_kl_normal` is. Errors as there.
+
+    Examples
+    --------
+    >>> import mpmath
+    >>> from logunif_kl import reference
+    >>> by_mu, by_log_sigma2 = reference.neg_kl_normal_grad(1, 0)
+    >>> print(mpmath.nstr(by_mu, 20), mpmath.nstr(by_log_sigma2, 20))
+    -0.72477845900707633182 0.36238922950353816591
+    """
+    n = digits(dps)
+    with LOCK:
+        m, s = read(mu, "mu"), read(log_sigma2, "log_sigma2")
+        rough = m(53)
+        limit = _limit_of_u(rough, s(53))
+        if limit is None:
+            what = "d(-KL) at mu = {}, log_sigma2 = {}", mu, log_sigma2
+
+            def by_log_sigma2(of: Of, wp: int) -> Raw:
+                return times_u(of, u_of_normal(m(wp + 8), s(wp + 8), wp), wp)
+
+            def by_mu(of: Of, wp: int) -> Raw:
+                twice = libmp.mpf_shift(by_log_sigma2(of, wp), 1)
+                return libmp.mpf_neg(libmp.mpf_div(twice, m(wp + 8), wp + 8, "n"))
+
+            pair = _agree(by_mu, n, *what), _agree(by_log_sigma2, n, *what)
+        elif limit == libmp.fnan:
+            pair = libmp.fnan, libmp.fnan
+        elif limit == libmp.fzero:
+            pair = libmp.fzero, libmp.fzero
+        elif not rough[1]:
+            pair = libmp.fzero, HALF
+        else:
+            prec = libmp.dps_to_prec(n)
+            over = libmp.mpf_div(libmp.fone, m(prec + 16), prec, "n")
+            pair = libmp.mpf_neg(over), HALF
+    return mpmath.mp.make_mpf(pair[0]), mpmath.mp.make_mpf(pair[1])
+
+
+Constant = Callable[[Of, int], Raw]
+
+
+def _agree(value: Constant, dps: int, what: str, *at: object) -> Raw:
+    one, other = DEFINITIONS
+    return agree(lambda wp: value(one, wp), lambda wp: value(other, wp), dps, what, *at)
+
+
+def _minus_gap(constant: Constant | None, of: Of, u: Raw, wp: int) -> Raw:
+    gap = of("gap", u, wp)
+    return libmp.mpf_sub(constant(of, wp), gap, wp + 8, "n") if constant else libmp.mpf_neg(gap)
+
+
+def _of_log_alpha(
+    value: Callable[[Of, Raw, int], Raw],
+    log_alpha: object,
+    dps: int,
+    what: str,
+    *,
+    at_minus_inf: Raw,
+) -> Any:
+    n = digits(dps)
+    with LOCK:
+        x = read(log_alpha, "log_alpha")
+        rough = x(53)
+        if rough == libmp.fnan:
+            raw = libmp.fnan
+        elif rough == libmp.fninf:
+            raw = at_minus_inf
+        elif rough == libmp.finf:
+            raw = libmp.fzero
+        else:
+            raw = _agree(
+                lambda of, wp: value(of, u_of(x(wp + 8), wp), wp),
+                n,
+                what + " at log_alpha = {}",
+                log_alpha,
+            )
+    return mpmath.mp.make_mpf(raw)
+
+
+def _limit_of_u(mu: Raw, log_sigma2: Raw) -> Raw | None:
+    """Return u = mu^2 exp(-log_sigma2)/2 where it is 0, inf or NaN, otherwise None."""
+    if libmp.fnan in (mu, log_sigma2):
+        return libmp.fnan
+    infinite = mu in (libmp.finf, libmp.fninf)
+    if mu == libmp.fzero:
+        return libmp.fnan if log_sigma2 == libmp.fninf else libmp.fzero
+    if log_sigma2 == libmp.finf:
+        return libmp.fnan if infinite else libmp.fzero
+    return libmp.finf if infinite or log_sigma2 == libmp.fninf else None
+
+
+def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
+    """Whether 1/alpha, which is exact, is 1/zero_at: -KL is zero, and no digits would agree.
+
+    alpha = exp(log_sigma2)/mu^2 is rational for no rational log_sigma2 but 0.
+    """
+    if log_c is not None:
+        return False
+    a = read(zero_at, "zero_at")(53)
+    return bool(libmp.mpf_mul(over_alpha, a) == libmp.fone)
+
+
+def _constant(zero_at: object, log_c: object) -> Constant | None:
+    """Return what F(u) is subtracted from, by definition and bits; None for zero."""
+    a = read(zero_at, "zero_at")
+    rough = a(53)
+    if log_c is not None:
+        if zero_at is not ZERO_AT_INFINITY:
+            raise ValueError(
+                f"zero_at and log_c both fix the constant, got zero_at={zero_at} and "
+                f"log_c={log_c}: give one of them."
+            )
+        c = read(log_c, "log_c")
+        if c(53) in (libmp.finf, libmp.fninf, libmp.fnan):
+            raise ValueError(
+                f"log_c must be finite, got {log_c}: it is the log of the C in the prior C/|w|."
+            )
+        return lambda of, wp: raw_constant(c, wp)
+    if rough == libmp.finf:
+        return None
+    if rough == libmp.fnan or libmp.mpf_sign(rough) <= 0:
+        raise ValueError(
+            f"zero_at must be an alpha above 0 (inf is allowed), got {zero_at}: it is the alpha "
+            "at which -KL is zero, not its logarithm."
+        )
+
+    def at_zero(of: Of, wp: int) -> Raw:
+        u = libmp.mpf_div(libmp.fone, libmp.mpf_shift(a(wp + 8), 1), wp + 8, "n")
+        return of("gap", u, wp)
+
+    return at_zero

@@ -1,0 +1,1 @@
+"""The golden tables of tests/golden and how they are made."""

@@ -1,0 +1,139 @@
+"""Make the golden tables, or check that they would be made the same.
+
+    python -m validation.golden.make [--check] [NAME ...]
+
+Each value is computed by logunif_kl.reference to 50 digits, must lie in the ball of
+logunif_kl.reference.enclosure* where there is one, and is written with 40.
+"""
+
+import argparse
+import hashlib
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import metadata
+
+import mpmath
+
+from logunif_kl import reference
+from tests import golden
+from validation.golden import points
+
+DIGITS, DPS, BITS = 40, 50, 170
+
+BALLS: dict[str, Callable] = {
+    "kl_gap": reference.enclosure_gap,
+    "kl_gap_grad": reference.enclosure_gap_grad,
+    "kl_gap_hess": reference.enclosure_gap_hess,
+    "neg_kl": reference.enclosure,
+    "neg_kl_grad": reference.enclosure_grad,
+    "neg_kl_hess": reference.enclosure_hess,
+}
+
+
+def truth(name: str, row: tuple[float, ...]) -> tuple:
+    """Return the outputs for one row of inputs."""
+    if name == "neg_kl_normal":
+        return reference.neg_kl_normal(*row, DPS), *reference.neg_kl_normal_grad(*row, DPS)
+    return (getattr(reference, name)(*row, DPS),)
+
+
+def check(name: str, row: tuple[float, ...], value: mpmath.mpf) -> None:
+    """Raise AssertionError unless a ball of python-flint, and the value, have common points."""
+    from flint import arb
+
+    ball = BALLS[name](*row, BITS)
+    if not mpmath.isfinite(value):
+        assert ball.is_nan() if mpmath.isnan(value) else not ball.is_finite(), (name, row)
+        return
+    rounded = arb(value)
+    slack = abs(rounded) * arb(10) ** (1 - DPS)
+    assert (rounded + arb(0, 1) * slack).overlaps(ball), (name, row, value, ball)
+
+
+def written(name: str, row: tuple[float, ...]) -> str:
+    """Return a row as it stands in the table."""
+    values = truth(name, row)
+    if name in BALLS:
+        check(name, row, values[0])
+    return " ".join([*(v.hex() for v in row), *map(decimal, values)]) + "\n"
+
+
+def decimal(value: mpmath.mpf) -> str:
+    """Return the digits that a table holds, always with an exponent."""
+    return mpmath.nstr(value, DIGITS, min_fixed=0, max_fixed=0).removeprefix("+")
+
+
+def commit() -> str:
+    """Return the commit that the working tree is at, and whether it differs from it."""
+    git = ["git", "-C", str(golden.HERE)]
+    try:
+        head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True)
+        status = [
+            *git,
+            "status",
+            "--porcelain",
+            "--",
+            ":/logunif_kl/reference",
+            ":/validation/golden",
+        ]
+        dirty = subprocess.run(status, capture_output=True, text=True)
+    except OSError:
+        return "unknown"
+    return head.stdout.strip() + (" with changes" if dirty.stdout else "") or "unknown"
+
+
+def header(name: str, rows: str) -> str:
+    """Return the lines that say where the rows came from."""
+    packages = ("mpmath", "gmpy2", "python-flint")
+    versions = [f"Python {platform.python_version()}"]
+    versions += [f"{p} {metadata.version(p)}" for p in packages if _installed(p)]
+    ball = BALLS.get(name)
+    lines = {
+        "function": f"logunif_kl.reference.{name}, {DIGITS} significant digits, zeros unsigned",
+        "columns": ", ".join(COLUMNS.get(name, ("log_alpha" if "neg" in name else "u", name))),
+        "command": f"python -m validation.golden.make {name}",
+        "versions": ", ".join(versions),
+        "commit": commit(),
+        "checked": f"each row against logunif_kl.reference.{ball.__name__}"
+        if ball
+        else "by two definitions only",
+        "rows": str(rows.count("\n")),
+        "sha256": hashlib.sha256(rows.encode()).hexdigest(),
+    }
+    return "".join(f"# {key}: {value}\n" for key, value in lines.items())
+
+
+COLUMNS = {"neg_kl_normal": ("mu", "log_sigma2", "neg_kl_normal", "d/dmu", "d/dlog_sigma2")}
+
+
+def _installed(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write the tables, or compare them with what would be written."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+    parser.add_argument("names", nargs="*", choices=[*golden.NAMES, []], metavar="NAME")
+    options = parser.parse_args(argv)
+    differing = []
+    for name in options.names or golden.NAMES:
+        rows = "".join(written(name, row) for row in points.of(name))
+        if options.check:
+            same = golden.load(name).text == rows
+            differing += [] if same else [name]
+            print(f"{name}: {'the same' if same else 'DIFFERS'}")
+        else:
+            (golden.HERE / f"{name}.txt").write_text(header(name, rows) + rows, encoding="ascii")
+            print(f"{name}: {rows.count(chr(10))} rows")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
