@@ -1,0 +1,88 @@
+import hashlib
+import math
+
+import numpy as np
+import pytest
+
+from tests import golden
+from validation.golden import make, points
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+class TestTable:
+    def test_rows_are_those_that_were_made(self, name):
+        table = golden.load(name)
+        assert table.header["sha256"] == table.sha256
+        assert int(table.header["rows"]) == len(table.inputs) >= 380
+
+    def test_header_says_where_from(self, name):
+        header = golden.load(name).header
+        assert header["command"] == f"python -m validation.golden.make {name}"
+        assert "mpmath" in header["versions"]
+        assert not header["commit"].endswith("with changes")
+
+    def test_inputs_are_the_points(self, name):
+        assert [[v.hex() for v in row] for row in golden.load(name).inputs] == [
+            [v.hex() for v in row] for row in points.of(name)
+        ]
+
+    def test_shapes(self, name):
+        table = golden.load(name)
+        n, m = golden.ARITY[name]
+        assert {len(row) for row in table.inputs} == {n}
+        assert {len(row) for row in table.outputs} == {m}
+        assert len(table.args()) == n
+        assert table.expected(m - 1).shape == (len(table.inputs),)
+
+    def test_every_tenth_row_again(self, name):
+        table = golden.load(name)
+        lines = table.text.splitlines(keepends=True)
+        for row, line in list(zip(table.inputs, lines, strict=True))[::10]:
+            values = make.truth(name, row)
+            assert line.split()[len(row) :] == [make.decimal(value) for value in values]
+
+    @pytest.mark.slow
+    def test_the_command_again(self, name, capsys):
+        pytest.importorskip("flint")
+        assert make.main(["--check", name]) == 0
+        assert capsys.readouterr().out == f"{name}: the same\n"
+
+
+def test_sha256_is_of_the_rows_alone():
+    table = golden.load("kl_gap")
+    assert table.text.startswith("0x0.0p+0 0.0\n")
+    assert hashlib.sha256(table.text.encode()).hexdigest() == table.header["sha256"]
+
+
+@pytest.mark.parametrize("name", ["kl_gap", "kl_gap_grad", "kl_gap_hess"])
+def test_u_reaches_the_edges(name):
+    (u,) = golden.load(name).args()
+    for edge in (0.0, 5e-324, 2.0**-1022, 0.5, 1e308, math.inf, -1.0):
+        assert edge in u
+    assert np.isnan(u).any()
+
+
+@pytest.mark.parametrize("name", ["neg_kl", "neg_kl_grad", "neg_kl_hess"])
+def test_x_reaches_the_edges(name):
+    (x,) = golden.load(name).args()
+    for edge in (-math.inf, -1e308, -745.0, 0.0, 745.0, 1e308, math.inf):
+        assert edge in x
+    assert np.isnan(x).any()
+
+
+def test_expected_underflows_without_a_word():
+    (x,) = golden.load("neg_kl").args()
+    assert golden.load("neg_kl").expected()[x == 1e308] == 0
+
+
+def test_check_finds_a_difference(monkeypatch, capsys):
+    monkeypatch.setattr(points, "of", lambda name: [(0.5,)])
+    assert make.main(["--check", "kl_gap"]) == 1
+    assert capsys.readouterr().out == "kl_gap: DIFFERS\n"
+
+
+def test_a_value_outside_its_ball_is_refused():
+    pytest.importorskip("flint")
+    wrong = make.truth("kl_gap", (1.0,))[0] * (1 + 1e-10)
+    with pytest.raises(AssertionError):
+        make.check("kl_gap", (1.0,), wrong)
