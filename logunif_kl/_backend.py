@@ -44,39 +44,40 @@ def _choose() -> tuple[Any, str, str | None]:
     return extension, extension.isa, None
 
 
-def _python(name: str, arithmetic: str, nin: int = 1, nout: int = 1) -> BlockedUFunc:
+# The function of _kernel, and the numbers of inputs and outputs.
+_ARITHMETIC = {
+    "kl_gap": ("gap", 1, 1),
+    "kl_gap_grad": ("gap_grad", 1, 1),
+    "kl_gap_hess": ("gap_hess", 1, 1),
+    "neg_kl": ("neg_kl", 1, 1),
+    "neg_kl_grad": ("neg_kl_grad", 1, 1),
+    "neg_kl_hess": ("neg_kl_hess", 1, 1),
+    "neg_kl_normal": ("neg_kl_normal", 2, 3),
+}
+
+
+def python_ufunc(name: str) -> BlockedUFunc:
+    """Make the Python form of one of the seven, whether or not the extension is there."""
     from . import _kernel
 
-    function = in_float64(getattr(_kernel, arithmetic))
-    return BlockedUFunc(name, function, module=__name__, nin=nin, nout=nout, doc=DOCS[name])
+    arithmetic, nin, nout = _ARITHMETIC[name]
+    inner = in_float64(getattr(_kernel, arithmetic))
+    return BlockedUFunc(name, inner, module=__name__, nin=nin, nout=nout, doc=DOCS[name])
+
+
+def _ufunc(name: str) -> Any:
+    return python_ufunc(name) if _extension is None else getattr(_extension, name)
 
 
 _extension, _kernel_name, _why_python = _choose()
 
-kl_gap: Any
-kl_gap_grad: Any
-kl_gap_hess: Any
-neg_kl: Any
-neg_kl_grad: Any
-neg_kl_hess: Any
-neg_kl_normal: Any
-
-if _extension is not None:
-    kl_gap = _extension.kl_gap
-    kl_gap_grad = _extension.kl_gap_grad
-    kl_gap_hess = _extension.kl_gap_hess
-    neg_kl = _extension.neg_kl
-    neg_kl_grad = _extension.neg_kl_grad
-    neg_kl_hess = _extension.neg_kl_hess
-    neg_kl_normal = _extension.neg_kl_normal
-else:
-    kl_gap = _python("kl_gap", "gap")
-    kl_gap_grad = _python("kl_gap_grad", "gap_grad")
-    kl_gap_hess = _python("kl_gap_hess", "gap_hess")
-    neg_kl = _python("neg_kl", "neg_kl")
-    neg_kl_grad = _python("neg_kl_grad", "neg_kl_grad")
-    neg_kl_hess = _python("neg_kl_hess", "neg_kl_hess")
-    neg_kl_normal = _python("neg_kl_normal", "neg_kl_normal", nin=2, nout=3)
+kl_gap = _ufunc("kl_gap")
+kl_gap_grad = _ufunc("kl_gap_grad")
+kl_gap_hess = _ufunc("kl_gap_hess")
+neg_kl = _ufunc("neg_kl")
+neg_kl_grad = _ufunc("neg_kl_grad")
+neg_kl_hess = _ufunc("neg_kl_hess")
+neg_kl_normal = _ufunc("neg_kl_normal")
 
 
 def _value_only() -> BlockedUFunc:

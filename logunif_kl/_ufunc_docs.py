@@ -29,7 +29,7 @@ F increases from F(0) = 0, as u at first and as (log(4 u) + gamma)/2 in the end.
 Parameters
 ----------
 u : array_like
-    mu^2/(2 sigma^2) >= 0, of any shape.
+    The argument, positional only: mu^2/(2 sigma^2) >= 0, of any shape.
 {_EXTRA}
 Returns
 -------
@@ -48,7 +48,7 @@ Notes
 References
 ----------
 .. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
-Bayesian" (2017), Eq. 1 and 2.
+   Bayesian" (2017), Eq. 1 and 2.
 
 Examples
 --------
@@ -71,7 +71,7 @@ stays above 1/(1 + 2 u).
 Parameters
 ----------
 u : array_like
-    mu^2/(2 sigma^2) >= 0, of any shape.
+    The argument, positional only: mu^2/(2 sigma^2) >= 0, of any shape.
 {_EXTRA}
 Returns
 -------
@@ -90,7 +90,7 @@ Notes
 References
 ----------
 .. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
-Bayesian" (2017), Eq. 3.
+   Bayesian" (2017), Eq. 3.
 
 Examples
 --------
@@ -113,7 +113,7 @@ F'' rises from F''(0) = -2/3 to -0, as -1/(2 u^2) in the end.
 Parameters
 ----------
 u : array_like
-    mu^2/(2 sigma^2) >= 0, of any shape.
+    The argument, positional only: mu^2/(2 sigma^2) >= 0, of any shape.
 {_EXTRA}
 Returns
 -------
@@ -132,8 +132,7 @@ Notes
 References
 ----------
 .. [1] The derivative of Eq. 3 of J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational
-Gaussian Dropout is
-   not Bayesian" (2017), by the differential equation D'(z) = 1 - 2 z D(z).
+   Gaussian Dropout is not Bayesian" (2017), by the differential equation D'(z) = 1 - 2 z D(z).
 
 Examples
 --------
@@ -170,11 +169,11 @@ mu/sigma^2 and u F'(u).
 """
 
 DOCS = {
-    "kl_gap": KL_GAP,
-    "kl_gap_grad": KL_GAP_GRAD,
-    "kl_gap_hess": KL_GAP_HESS,
-    "neg_kl": NEG_KL,
-    "neg_kl_grad": NEG_KL_GRAD,
-    "neg_kl_hess": NEG_KL_HESS,
-    "neg_kl_normal": NEG_KL_NORMAL,
+    "kl_gap": KL_GAP.strip(),
+    "kl_gap_grad": KL_GAP_GRAD.strip(),
+    "kl_gap_hess": KL_GAP_HESS.strip(),
+    "neg_kl": NEG_KL.strip(),
+    "neg_kl_grad": NEG_KL_GRAD.strip(),
+    "neg_kl_hess": NEG_KL_HESS.strip(),
+    "neg_kl_normal": NEG_KL_NORMAL.strip(),
 }
