@@ -1,0 +1,311 @@
+"""The exact functions as plain array arithmetic over a namespace ``xp``.
+
+``xp`` is NumPy or any namespace of the array API standard; arguments are float32 or float64 arrays
+of it, and results have their shape and dtype. It is the arithmetic of ``_kernels.h`` in another
+language: up to eight ranges of u, on each a polynomial ``P(v) = base + v (k1 + v (k2 + ...))`` in
+v = u - c or v = 1/u - c, times a factor. In float64 the last steps are carried in two words; in
+float32, whose tables are its own, in one. Exponentials and logarithms are those of ``xp``.
+
+Every branch is computed and one is chosen by ``where``, so that a compiler can fuse it all. There
+are some twenty temporaries: a caller that minds the memory passes blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+Array = Any
+Namespace = Any
+Lookup = Callable[[tuple[float, ...]], Array]
+
+_SPLITTER = 134217729.0  # 2^27 + 1
+_HALF_LOG2 = 0.34657359027997265
+# Where exp(-log_sigma2) is taken in one step: far from overflow, with room for two factors mu.
+_ONE_STEP = {"float32": 60.0, "float64": 600.0}
+_EXACT_RECIPROCAL_TO = 2.0**500
+
+
+class _Table(NamedTuple):
+    """A table by columns: one entry for each range."""
+
+    bounds: tuple[float, ...]
+    centre: tuple[float, ...]
+    base_hi: tuple[float, ...]
+    base_lo: tuple[float, ...]
+    coefficients: tuple[tuple[float, ...], ...]
+    first_recip: int
+    root: int | None
+
+
+@lru_cache(maxsize=None)
+def _table(function: str, dtype: str) -> _Table:
+    from ._coefficients import TABLES
+
+    ranges = TABLES[function, dtype]
+    forms = [r.form for r in ranges]
+    return _Table(
+        bounds=tuple(r.bound for r in ranges[:-1]),
+        centre=tuple(r.centre for r in ranges),
+        base_hi=tuple(r.base_hi for r in ranges),
+        base_lo=tuple(r.base_lo for r in ranges),
+        coefficients=tuple(zip(*(r.coefficients for r in ranges), strict=True)),
+        first_recip=forms.index("recip"),
+        root=forms.index("root") if "root" in forms else None,
+    )
+
+
+def _inflection() -> tuple[float, float]:
+    from ._coefficients import INFLECTION_HI, INFLECTION_LO
+
+    return INFLECTION_HI, INFLECTION_LO
+
+
+def _dtype_name(xp: Namespace, a: Array) -> str:
+    return "float32" if a.dtype == xp.float32 else "float64"
+
+
+def _constant(xp: Namespace, like: Array, value: float) -> Array:
+    return xp.full_like(like, value)
+
+
+def _lookup(xp: Namespace, like: Array, reached: list[Array]) -> Lookup:
+    """From a row of a table to the entry of each element, whose range is the last one reached."""
+    if xp.__name__ == "numpy":
+        index = sum(r.astype(xp.int8) for r in reached)
+        return lambda row: xp.take(xp.asarray(row, dtype=like.dtype), index)
+
+    def choose(row: tuple[float, ...]) -> Array:
+        entry = _constant(xp, like, row[0])
+        for mask, value in zip(reached, row[1:], strict=True):
+            entry = xp.where(mask, _constant(xp, like, value), entry)
+        return entry
+
+    return choose
+
+
+def _product_error(a: Array, b: Array, product: Array) -> Array:
+    """What ``a * b`` lost in rounding (float64; Dekker's product)."""
+    a_hi = a * _SPLITTER
+    a_hi = a_hi - (a_hi - a)
+    a_lo = a - a_hi
+    b_hi = b * _SPLITTER
+    b_hi = b_hi - (b_hi - b)
+    b_lo = b - b_hi
+    return ((a_hi * b_hi - product) + a_hi * b_lo + a_lo * b_hi) + a_lo * b_lo
+
+
+def _times(z: Array, hi: Array, lo: Array, z_lo: Array | float = 0.0) -> Array:
+    """``(z + z_lo) (hi + lo)``, rounded once."""
+    product = z * hi
+    return product + (_product_error(z, hi, product) + (z * lo + z_lo * hi))
+
+
+def _polynomial(
+    table: _Table, at: Lookup, v: Array, v_lo: Array | float, two_words: bool
+) -> tuple[Array, Array | float]:
+    """P(v + v_lo), as a sum of two where ``two_words``."""
+    *rows, last = table.coefficients
+    s = at(last)
+    for row in reversed(rows[1:]):
+        s = s * v + at(row)
+    k1, base = at(rows[0]), at(table.base_hi)
+    if not two_words:
+        return base + (v * (s * v + k1) + at(table.base_lo)), 0.0
+    p = v * s
+    s_hi = k1 + p
+    s_lo = ((k1 - s_hi) + p) + _product_error(v, s, p)
+    q = v * s_hi
+    q_lo = (_product_error(v, s_hi, q) + v * s_lo) + (v_lo * s_hi + at(table.base_lo))
+    hi = base + q
+    return hi, ((base - hi) + q) + q_lo
+
+
+class _InU(NamedTuple):
+    """P at u, for the functions of u, and what they multiply it by."""
+
+    hi: Array
+    lo: Array | float
+    w: Array  # 1/u
+    w_lo: Array | float  # what w lost in rounding, relative
+    origin: Array
+    recip: Array
+    two_words: bool
+
+
+def _in_u(xp: Namespace, function: str, u: Array) -> _InU:
+    dtype = _dtype_name(xp, u)
+    table, two_words = _table(function, dtype), dtype == "float64"
+    reached = [u >= b for b in table.bounds]
+    at = _lookup(xp, u, reached)
+    recip = reached[table.first_recip - 1]
+    one = _constant(xp, u, 1.0)
+    w = 1.0 / xp.where(recip, u, one)
+    v = xp.where(recip, w, u) - at(table.centre)
+    hi, lo = _polynomial(table, at, v, 0.0, two_words)
+    w_lo: Array | float = 0.0
+    if two_words:
+        moderate = xp.where(recip & (u < _EXACT_RECIPROCAL_TO), u, one)
+        product = (1.0 / moderate) * moderate
+        w_lo = (1.0 - product) - _product_error(1.0 / moderate, moderate, product)
+    return _InU(hi, lo, w, w_lo, ~reached[0], recip, two_words)
+
+
+def _finish(p: _InU, z: Array, extra: Array | float = 0.0) -> Array:
+    """``z (P + extra)``, rounded once in float64."""
+    return _times(z, p.hi, p.lo + extra) if p.two_words else z * (p.hi + extra)
+
+
+def _in_domain(xp: Namespace, u: Array, result: Array) -> Array:
+    return xp.where(u >= 0, result, _constant(xp, u, float("nan")))
+
+
+def gap(xp: Namespace, u: Array) -> Array:
+    """F(u): see `logunif_kl.special.kl_gap`."""
+    p = _in_u(xp, "kl_gap", u)
+    one = _constant(xp, u, 1.0)
+    logarithm = 0.5 * xp.log(xp.where(p.recip, u, one))
+    high = (logarithm + p.hi) + p.lo
+    if p.two_words:
+        total = logarithm + p.hi
+        high = total + (((logarithm - total) + p.hi) + p.lo)
+        high = xp.where(u == float("inf"), u, high)
+    # A NaN out of range must not come near the choice: 0 * inf.
+    low = _finish(p, xp.where(p.origin & (u >= 0), u, one))
+    return _in_domain(xp, u, xp.where(p.recip, high, low))
+
+
+def gap_grad(xp: Namespace, u: Array) -> Array:
+    """F'(u): see `logunif_kl.special.kl_gap_grad`."""
+    p = _in_u(xp, "kl_gap_grad", u)
+    z = xp.where(p.recip, p.w, _constant(xp, u, 1.0))
+    return _in_domain(xp, u, _finish(p, z, p.hi * p.w_lo))
+
+
+def gap_hess(xp: Namespace, u: Array) -> Array:
+    """F''(u): see `logunif_kl.special.kl_gap_hess`."""
+    p = _in_u(xp, "kl_gap_hess", u)
+    z = xp.where(p.recip, p.w, _constant(xp, u, 1.0))
+    if not p.two_words:
+        return _in_domain(xp, u, z * (z * p.hi))
+    first = z * p.hi
+    rest = _product_error(z, p.hi, first) + z * (p.lo + 2.0 * p.hi * p.w_lo)
+    return _in_domain(xp, u, _times(z, first, rest))
+
+
+class _InLogAlpha(NamedTuple):
+    """P at u = exp(-x)/2, for the functions of x = log_alpha."""
+
+    hi: Array
+    lo: Array | float
+    a: Array  # 1/u where `recip`, else u
+    origin: Array
+    recip: Array
+    two_words: bool
+
+
+def _in_log_alpha(xp: Namespace, function: str, x: Array) -> _InLogAlpha:
+    dtype = _dtype_name(xp, x)
+    table, two_words = _table(function, dtype), dtype == "float64"
+    reached = [x <= b for b in table.bounds]
+    at = _lookup(xp, x, reached)
+    recip = reached[table.first_recip - 1]
+    e = xp.exp(xp.where(recip, x, -x))
+    a = xp.where(recip, 2.0 * e, 0.5 * e)
+    v = a - at(table.centre)
+    v_lo: Array | float = 0.0
+    if table.root is not None:
+        inside = reached[table.root - 1] & ~reached[table.root]
+        x0, x0_lo = _inflection()
+        near = x - x0
+        if two_words:
+            v_lo = xp.where(inside, _constant(xp, x, -x0_lo), _constant(xp, x, 0.0))
+        else:
+            near = (x - at(table.centre)) - _single_rest(x0)
+        v = xp.where(inside, near, v)
+    hi, lo = _polynomial(table, at, v, v_lo, two_words)
+    return _InLogAlpha(hi, lo, a, ~reached[0], recip, two_words)
+
+
+@lru_cache(maxsize=None)
+def _single_rest(x0: float) -> float:
+    """What x0 loses when it is rounded to float32."""
+    import struct
+
+    rounded: float = struct.unpack("f", struct.pack("f", x0))[0]
+    return x0 - rounded
+
+
+def _scaled(p: _InLogAlpha, z: Array) -> Array:
+    return _times(z, p.hi, p.lo) if p.two_words else z * p.hi
+
+
+def neg_kl(xp: Namespace, x: Array) -> Array:
+    """-KL at log_alpha = x, vanishing at infinity: see `logunif_kl.neg_kl`."""
+    p = _in_log_alpha(xp, "neg_kl", x)
+    low = _scaled(p, xp.where(p.origin, p.a, _constant(xp, x, 1.0)))
+    line = 0.5 * x
+    high = line + (p.hi + p.lo)
+    if p.two_words:
+        total = line + p.hi
+        rest = ((line - total) + p.hi) + p.lo
+        high = xp.where(x == -float("inf"), x, total + rest)
+    return xp.where(p.recip, high, xp.where(x == x, low, x))
+
+
+def neg_kl_grad(xp: Namespace, x: Array) -> Array:
+    """The derivative of -KL in log_alpha: see `logunif_kl.neg_kl_grad`."""
+    p = _in_log_alpha(xp, "neg_kl_grad", x)
+    return _scaled(p, xp.where(p.origin, p.a, _constant(xp, x, 1.0)))
+
+
+def neg_kl_hess(xp: Namespace, x: Array) -> Array:
+    """The second derivative of -KL in log_alpha: see `logunif_kl.neg_kl_hess`."""
+    p = _in_log_alpha(xp, "neg_kl_hess", x)
+    return _scaled(p, xp.where(p.origin | p.recip, p.a, _constant(xp, x, 1.0)))
+
+
+def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
+    """-KL of N(mu, sigma^2) and its derivatives in mu and log_sigma2.
+
+    ``mu`` and ``log_sigma2`` have one shape and dtype. Where log_sigma2 is beyond +-60 (float32)
+    or +-600 (float64), sigma is reached in four factors exp(-log_sigma2/4), at the cost of a few
+    ulp, so that no square leaves the range of the type before u does.
+    """
+    size = xp.abs(mu)
+    limit = _ONE_STEP[_dtype_name(xp, mu)]
+    one_step = xp.abs(log_sigma2) <= limit
+    zero = _constant(xp, mu, 0.0)
+    e = xp.exp(-xp.where(one_step, log_sigma2, zero))
+    quarter = xp.exp(-0.25 * log_sigma2)
+    ratio = (size * quarter) * quarter  # |mu|/sigma
+    u = xp.where(one_step, 0.5 * (mu * (mu * e)), 0.5 * (ratio * ratio))
+    precision_mu = xp.where(one_step, mu * e, ((mu * quarter) * quarter * quarter) * quarter)
+
+    p = _in_u(xp, "kl_gap", u)
+    one = _constant(xp, mu, 1.0)
+    recip = p.recip
+    finite = u < float("inf")
+    # log(u)/2 from the largest of u, |mu|/sigma, and their logarithms that does not overflow
+    log_u = xp.log(xp.where(recip & finite, u, one))
+    ratio_finite = ratio < float("inf")
+    log_ratio = xp.log(xp.where(recip & ratio_finite, ratio, one))
+    log_size = xp.log(xp.where(recip, size, one))
+    far = xp.where(ratio_finite, log_ratio, log_size - 0.5 * log_sigma2) - _HALF_LOG2
+    half_log = xp.where(finite, 0.5 * log_u, far)
+    low = _finish(p, xp.where(p.origin & (u >= 0), u, one))
+    value = -xp.where(recip, half_log + (p.hi + p.lo), low)
+
+    g = _in_u(xp, "kl_gap_grad", u)
+    slope = g.hi + g.lo  # F'(u), or u F'(u) where u is large
+    d_log_sigma2 = xp.where(g.recip, slope, _finish(g, xp.where(g.recip, one, u)))
+    steep = -2.0 * slope / xp.where(g.recip, mu, one)
+    d_mu = xp.where(g.recip, steep, -(slope * precision_mu))
+    undefined = u != u
+    nan = _constant(xp, mu, float("nan"))
+    return (
+        xp.where(undefined, nan, value),
+        xp.where(undefined, nan, d_mu),
+        xp.where(undefined, nan, d_log_sigma2),
+    )

@@ -1,0 +1,74 @@
+"""``python -m validation.coefficients [--check]``: write, or compare, the coefficient files."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import sys
+import tomllib
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from mpmath import mp
+
+from validation.coefficients.fit import Table, fit_elementary, fit_table
+from validation.coefficients.write import c_source, python_source
+
+HERE = Path(__file__).parent
+PACKAGE = HERE.parents[1] / "logunif_kl"
+
+
+def load_spec() -> tuple[dict[str, Any], str]:
+    text = (HERE / "spec.toml").read_bytes()
+    return tomllib.loads(text.decode()), hashlib.sha256(text).hexdigest()
+
+
+def fit_entry(entry: dict[str, Any], digits: int, centre_bits: int) -> Table:
+    """Fit one ``[[table]]`` or ``[[elementary]]`` of the spec."""
+    with mp.workdps(digits):
+        if "half_width" in entry:
+            return fit_elementary(entry)
+        return fit_table(entry, centre_bits)
+
+
+def sources(jobs: int) -> dict[Path, str]:
+    """Fit everything and return the text of both files."""
+    spec, digest = load_spec()
+    entries = spec["table"] + spec["elementary"]
+    with ProcessPoolExecutor(jobs) as pool:
+        running = [pool.submit(fit_entry, e, spec["digits"], spec["centre_bits"]) for e in entries]
+        for i, (entry, job) in enumerate(zip(entries, running, strict=True), 1):
+            job.result()
+            name = f"{entry['function']} {entry['format']}"
+            print(f"\r{i}/{len(entries)} {name:40s}", end="", file=sys.stderr, flush=True)
+        print(file=sys.stderr)
+        done = [job.result() for job in running]
+    tables, elementary = done[: len(spec["table"])], done[len(spec["table"]) :]
+    with mp.workdps(spec["digits"]):
+        return {
+            PACKAGE / "_coefficients.py": python_source(tables, digest),
+            PACKAGE / "_coefficients.h": c_source(tables, elementary, digest),
+        }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m validation.coefficients", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (all cores)")
+    args = parser.parse_args()
+    stale = []
+    for path, text in sources(args.jobs).items():
+        if args.check:
+            if not path.exists() or path.read_text() != text:
+                stale.append(path.name)
+        else:
+            path.write_text(text)
+    if stale:
+        print(f"differ from what the spec gives: {', '.join(stale)}", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

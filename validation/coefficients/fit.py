@@ -1,0 +1,151 @@
+"""From one line of the spec to the rounded coefficients of one table and its measured errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mpmath import mp, mpf
+
+from validation.coefficients.functions import fitted, inflection, variable
+from validation.coefficients.remez import PER_TERM, Grid, errors, horner, minimax
+
+DIGITS_OF = {"float64": 53, "single_in_double": 53, "float32": 24}
+CHECK_POINTS = 401
+REFITTED = 3  # powers whose rounding error is worth a new fit of those above them
+
+
+def rounded(x: mpf, bits: int) -> mpf:
+    """``x`` to the nearest number of ``bits`` bits, ties to even."""
+    with mp.workprec(bits):
+        return +x
+
+
+@dataclass
+class Range:
+    """One fitted range: ``P(v) = base_hi + base_lo + v (k1 + v (k2 + ...))``."""
+
+    form: str
+    lo: mpf
+    hi: mpf
+    centre: mpf
+    base: tuple[mpf, mpf]
+    coefficients: list[mpf]
+    levelled: mpf
+    deviation: mpf
+    after_rounding: mpf
+
+
+@dataclass
+class Table:
+    function: str
+    format: str
+    degree: int
+    ranges: list[Range] = field(default_factory=list)
+
+    def worst(self, which: str) -> mpf:
+        return max(getattr(r, which) for r in self.ranges)
+
+
+def _centre(form: str, a: mpf, b: mpf, centre_bits: int) -> mpf:
+    if form == "root":
+        return inflection()
+    if form == "origin" or a == 0:
+        return mpf(0)
+    step = mpf(2) ** -(centre_bits if form == "centre" else centre_bits + 4)
+    return mp.nint((a + b) / 2 / step) * step
+
+
+def _worst(grid: Grid, coefficients: dict[int, mpf]) -> mpf:
+    return max(abs(e) for e in errors(grid, coefficients))
+
+
+def _round_one_by_one(
+    grid: Grid, check: Grid, fit: dict[int, mpf], free: list[int], known: dict[int, mpf], bits: int
+) -> dict[int, mpf]:
+    """Round from the lowest power up, refitting what is still free after the first few."""
+    plain = {k: known[k] if k in known else rounded(c, bits) for k, c in fit.items()}
+    fixed, current = dict(known), fit
+    for i, power in enumerate(free):
+        fixed[power] = rounded(current[power], bits)
+        if i < REFITTED and i + 1 < len(free):
+            current, _ = minimax(grid, free[i + 1 :], fixed)
+    return min(plain, fixed, key=lambda c: _worst(check, c))
+
+
+def fit_range(
+    p: Callable[[mpf], mpf], form: str, lo: mpf, hi: mpf, centre: mpf, degree: int, format: str
+) -> Range:
+    """Fit P on [lo, hi] (in the uncentred variable) and round to ``format``."""
+    bits = DIGITS_OF[format]
+
+    def shifted(v: mpf) -> mpf:
+        return p(v + centre)
+
+    a, b = lo - centre, hi - centre
+    anchored = form == "root" or a == 0 or b == 0
+    known: dict[int, mpf] = {0: mpf(0) if form == "root" else p(centre)} if anchored else {}
+    free = list(range(1 if anchored else 0, degree + 1))
+    grid = Grid.chebyshev(shifted, a, b, PER_TERM * (len(free) + 1))
+    check = Grid.uniform(shifted, a, b, CHECK_POINTS)
+    exact, level = minimax(grid, free, known)
+    base_hi = rounded(exact[0], bits)
+    base_lo = mpf(0) if format == "single_in_double" else rounded(exact[0] - base_hi, bits)
+    done = _round_one_by_one(
+        grid, check, exact, list(range(1, degree + 1)), {0: base_hi + base_lo}, bits
+    )
+    return Range(
+        form,
+        lo,
+        hi,
+        centre,
+        (base_hi, base_lo),
+        [done[k] for k in range(1, degree + 1)],
+        level,
+        _worst(check, exact),
+        _worst(check, done),
+    )
+
+
+def fit_table(entry: dict[str, Any], centre_bits: int) -> Table:
+    table = Table(entry["function"], entry["format"], entry["degree"])
+    start = mpf(0)
+    for form, end in entry["ranges"]:
+        stop = mpf(end)
+        lo, hi = sorted((variable(form, start), variable(form, stop)))
+        centre = _centre(form, lo, hi, centre_bits)
+        p = fitted(table.function, form)
+        table.ranges.append(fit_range(p, form, lo, hi, centre, table.degree, table.format))
+        start = stop
+    return table
+
+
+def fit_elementary(entry: dict[str, Any]) -> Table:
+    """exp and log1p about 0: base 1 or 0 and, for log1p, a first coefficient of exactly 1."""
+    table = Table(entry["function"], entry["format"], entry["degree"])
+    width, bits = mpf(entry["half_width"]), DIGITS_OF[entry["format"]]
+    f = fitted(table.function, "centre")
+    known = {0: mpf(1), 1: mpf(1)} if table.function == "exp" else {0: mpf(0), 1: mpf(1)}
+    free = list(range(2, table.degree + 1))
+    grid = Grid.chebyshev(f, -width, width, PER_TERM * (len(free) + 1))
+    check = Grid.uniform(f, -width, width, CHECK_POINTS)
+    exact, level = minimax(grid, free, known)
+    done = _round_one_by_one(grid, check, exact, free, known, bits)
+    table.ranges.append(
+        Range(
+            "centre",
+            -width,
+            width,
+            mpf(0),
+            (known[0], mpf(0)),
+            [done[k] for k in range(1, table.degree + 1)],
+            level,
+            _worst(check, exact),
+            _worst(check, done),
+        )
+    )
+    return table
+
+
+__all__ = ["Range", "Table", "fit_elementary", "fit_range", "fit_table", "horner", "rounded"]
