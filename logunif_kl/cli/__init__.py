@@ -1,0 +1,3 @@
+"""The command line, ``logunif-kl``."""
+
+from ._main import main as main

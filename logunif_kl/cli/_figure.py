@@ -1,0 +1,114 @@
+"""The picture of ``compare --plot``: Kingma's Figure 2, and the errors beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import _api
+from ..methods import Interval, Method
+from ..methods._measure import gradient_error, value_error
+from ._output import CommandError
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHED = (0, (2, 2))
+FIGURE_2 = Interval("dropout rates from 0.05 to 0.5", math.log(0.05 / 0.95), 0.0)
+
+
+def check_format(path: str) -> None:
+    """Refuse a suffix that matplotlib cannot write."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    known = FigureCanvasAgg.get_supported_filetypes()
+    suffix = Path(path).suffix.removeprefix(".").lower()
+    if suffix not in known:
+        raise CommandError(
+            f"cannot draw {path}: its suffix must name a format, such as .png, .svg or .pdf"
+        )
+
+
+def draw_comparison(methods: Sequence[Method], common: Interval, path: str) -> None:
+    """Draw -KL by every method against the exact curve, and both errors, into a file."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11.0, 5.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    parts: Any = figure.subfigures(1, 2, width_ratios=(1.15, 1.0))
+    left, right = parts
+    curves = left.subplots()
+    value, gradient = right.subplots(2, 1, sharex=True)
+    colours = dict(zip((m.name for m in methods), COLOURS * len(methods), strict=False))
+    _draw_curves(curves, methods, colours)
+    _draw_errors(value, gradient, methods, colours, common)
+    try:
+        figure.savefig(path, dpi=160)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror}; name another file") from None
+
+
+def _draw_curves(axes: Any, methods: Sequence[Method], colours: dict[str, str]) -> None:
+    x = np.linspace(-4.5, 3.5, 1601)
+    exact = _api.neg_kl(x, zero_at=1.0)
+    axes.axvspan(FIGURE_2.low, FIGURE_2.high, color="0.93", lw=0)
+    axes.plot(x, exact, color="0.6", lw=6.5, label="exact", solid_capstyle="butt")
+    for index, method in enumerate(methods):
+        width = max(3.2 - 1.6 * index, 1.4)
+        y = method.function(x, zero_at=1.0)
+        inside = (x >= method.domain.low) & (x <= method.domain.high)
+        colour = colours[method.name]
+        axes.plot(x[inside], y[inside], color=colour, lw=width, label=method.name)
+        if not inside.all():
+            axes.plot(x, np.where(inside, np.nan, y), color=colour, lw=1.4, ls=DASHED)
+    axes.set(
+        xlim=(x[0], x[-1]),
+        ylim=(-2.2, 0.9),
+        xlabel=r"$\log\,\alpha$",
+        ylabel=r"$-\mathrm{KL}\,[\,q(w)\,\|\,p(w)\,]$, zero at $\alpha = 1$",
+    )
+    axes.text(
+        (FIGURE_2.low + FIGURE_2.high) / 2.0,
+        0.83,
+        "Kingma's Figure 2:\ndropout rates 0.05 to 0.5",
+        ha="center",
+        va="top",
+        fontsize=8,
+        color="0.35",
+    )
+    axes.legend(
+        loc="lower right", frameon=False, title="dashed: outside its domain", title_fontsize=8
+    )
+    _tidy(axes, "Negative KL, exact and approximate")
+
+
+def _draw_errors(
+    value: Any, gradient: Any, methods: Sequence[Method], colours: dict[str, str], common: Interval
+) -> None:
+    x = np.linspace(common.low, common.high, 4001)
+    for method in methods:
+        inside = (x >= method.domain.low) & (x <= method.domain.high)
+        for axes, error in ((value, value_error(method)(x)), (gradient, gradient_error(method)(x))):
+            size = np.abs(error)
+            colour = colours[method.name]
+            axes.plot(x, np.where(inside, size, np.nan), color=colour, lw=1.4, label=method.name)
+            axes.plot(x, np.where(inside, np.nan, size), color=colour, lw=1.4, ls=DASHED)
+    for axes, title in (
+        (value, "Error of the value, absolute"),
+        (gradient, "Error of the gradient, relative"),
+    ):
+        axes.set(yscale="log", ylim=(1e-5, 3.0), xlim=(common.low, common.high))
+        _tidy(axes, title)
+    gradient.set_xlabel(r"$\log\,\alpha$")
+    gradient.locator_params(axis="x", nbins=6, integer=True)
+
+
+def _tidy(axes: Any, title: str) -> None:
+    axes.grid(color="0.85", lw=0.5)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title(title, fontsize=10.5, loc="left")

@@ -1,0 +1,82 @@
+"""The parser, and the promise about errors: one sentence on standard error, exit status 2."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from .. import __version__
+from . import bench, compare, table
+from ._output import CommandError, silence_stdout
+
+PROGRAM = "logunif-kl"
+COMMANDS = (compare, table, bench)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise CommandError(f"{message}; see {self.prog} --help")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the whole command line, to which each command adds its own part."""
+    parser = _Parser(
+        prog=PROGRAM,
+        description="The exact KL divergence from a Gaussian to the log-uniform prior, "
+        "and the published approximations measured against it.",
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    subparsers = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command", required=True, parser_class=_Parser
+    )
+    for module in COMMANDS:
+        module.add_parser(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments after the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        0, or 2 after one sentence on standard error; 130 when interrupted.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        options = build_parser().parse_args([_shield(argument) for argument in arguments])
+        options.run(options, shlex.join([PROGRAM, *arguments]))
+    except (CommandError, ValueError, TypeError) as error:
+        return _fail(" ".join(str(error).split()))
+    except BrokenPipeError:
+        silence_stdout()
+    except OSError as error:
+        return _fail(f"{error.filename or 'a file'}: {error.strerror or error}")
+    except KeyboardInterrupt:
+        _fail("interrupted")
+        return 130
+    return 0
+
+
+def _shield(argument: str) -> str:
+    """Keep argparse from taking -1e3 or -inf for an option; a leading space does."""
+    if not argument.startswith("-"):
+        return argument
+    try:
+        float(argument)
+    except ValueError:
+        return argument
+    return f" {argument}"
+
+
+def _fail(sentence: str) -> int:
+    sys.stderr.write(f"{PROGRAM}: error: {sentence}\n")
+    return 2

@@ -1,0 +1,248 @@
+"""``logunif-kl bench``: how fast, as ratios of times taken in the same rounds."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from .. import _api, _backend, special
+from .._provenance import provenance
+from .._timing import Job, Spread, import_seconds, peak_bytes, ratio, repetitions, rounds
+from ..methods._molchanov import K1, K2, K3
+from ._output import CommandError, check_results, new_table, results, track
+
+IMPORT_ROUNDS = 15
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Comparison:
+    """A ratio of two times, and what is asked of it."""
+
+    what: str
+    over: str
+    under: str
+    must: str = ""
+    aim: str = ""
+
+
+COMPARISONS = (
+    Comparison("scipy dawsn / kl_gap_grad", "scipy dawsn f64", "kl_gap_grad f64", ">= 5", ">= 10"),
+    Comparison("scipy dawsn / kl_gap", "scipy dawsn f64", "kl_gap f64"),
+    Comparison("neg_kl / np.exp, float32", "neg_kl f32", "np.exp f32", "<= 5", "<= 2.5"),
+    Comparison("neg_kl / np.exp, float64", "neg_kl f64", "np.exp f64"),
+    Comparison(
+        "Molchanov in NumPy / neg_kl, float64", "new array: Molchanov f64", "new array: neg_kl f64"
+    ),
+    Comparison(
+        "Molchanov in NumPy / neg_kl, float32", "new array: Molchanov f32", "new array: neg_kl f32"
+    ),
+)
+IMPORT = Comparison("import logunif_kl / import numpy", "logunif_kl", "numpy", "<= 1.2")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "bench",
+        help="time the functions against NumPy's, SciPy's and Molchanov's formula",
+        description="Time the functions in interleaved rounds and print medians with quartiles. "
+        "Nothing is pinned: on a busy machine look at the quartiles.",
+    )
+    parser.add_argument(
+        "--size", type=int, default=1_000_000, metavar="N", help="elements (default: 1000000)"
+    )
+    parser.add_argument("--rounds", type=int, default=25, metavar="N", help="rounds (default: 25)")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="threads that share each array (default: 1)",
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="also write the results as JSON; - prints that instead"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, command: str) -> None:
+    """Time, measure memory and imports, then hand over the results."""
+    for name, least in (("size", 1), ("rounds", 2), ("threads", 1)):
+        if getattr(options, name) < least:
+            raise CommandError(
+                f"--{name} must be at least {least}, but {getattr(options, name)} was given: "
+                "ask for more"
+            )
+    check_results(options.json)
+    with ThreadPoolExecutor(options.threads) as pool:
+        jobs = {
+            name: _shared(pool, options.threads, *job) for name, job in _jobs(options.size).items()
+        }
+        counts = repetitions(jobs)
+        samples = list(track(rounds(jobs, counts, options.rounds), "timing", options.rounds))
+    imports = list(track(_imports(IMPORT_ROUNDS), "importing", IMPORT_ROUNDS))
+    found = Results(options.size, options.threads, samples, imports, _memory(options.size))
+    document = _document(found, command)
+    machine, versions = document["machine"], document["versions"]
+    note = (
+        f"{machine['cpu']}, {machine['cpus_usable']} processors usable, "
+        f"kernel {document['kernel']}, NumPy {versions['numpy']}, SciPy {versions['scipy']}, "
+        f"{document['date']}"
+    )
+    results(options.json, document, lambda: _tables(found), [note])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Results:
+    """All that was measured."""
+
+    size: int
+    threads: int
+    samples: list[dict[str, float]]
+    imports: list[dict[str, float]]
+    memory: dict[str, tuple[int, int]]
+
+    def times(self) -> dict[str, Spread]:
+        """Give the nanoseconds an element."""
+        scale = 1e9 / self.size
+        names = self.samples[0]
+        return {n: Spread.of([s[n] for s in self.samples]).scaled(scale) for n in names}
+
+    def ratios(self) -> list[tuple[Comparison, Spread]]:
+        """Take the comparisons, that of the imports last."""
+        found = [(c, ratio(self.samples, c.over, c.under)) for c in COMPARISONS]
+        return [*found, (IMPORT, ratio(self.imports, IMPORT.over, IMPORT.under))]
+
+
+Arrays = tuple[np.ndarray, ...]
+
+
+def _jobs(size: int) -> dict[str, tuple[Callable[..., Any], Arrays]]:
+    """Name what is timed: its function, and the arrays that threads share, the output last."""
+    from scipy.special import dawsn
+
+    x = np.random.default_rng(0).uniform(-10.0, 10.0, size)
+    u, root = np.exp(-x) / 2.0, np.sqrt(np.exp(-x) / 2.0)
+    jobs: dict[str, tuple[Callable[..., Any], Arrays]] = {}
+    for short, dtype in (("f64", np.float64), ("f32", np.float32)):
+        xs, us, roots = (a.astype(dtype) for a in (x, u, root))
+        out = np.empty_like(xs)
+        jobs[f"copy {short}"] = (lambda a, to: np.copyto(to, a), (xs, out))
+        jobs[f"np.exp {short}"] = (np.exp, (xs, out))
+        jobs[f"scipy dawsn {short}"] = (dawsn, (roots, out))
+        jobs[f"kl_gap {short}"] = (special.kl_gap, (us, out))
+        jobs[f"kl_gap_grad {short}"] = (special.kl_gap_grad, (us, out))
+        jobs[f"kl_gap_hess {short}"] = (special.kl_gap_hess, (us, out))
+        jobs[f"neg_kl {short}"] = (_backend.neg_kl, (xs, out))
+        jobs[f"neg_kl_grad {short}"] = (_backend.neg_kl_grad, (xs, out))
+        jobs[f"neg_kl_hess {short}"] = (_backend.neg_kl_hess, (xs, out))
+        jobs[f"new array: neg_kl {short}"] = (_api.neg_kl, (xs,))
+        jobs[f"new array: Molchanov {short}"] = (_molchanov_as_written, (xs,))
+    return jobs
+
+
+def _molchanov_as_written(x: np.ndarray) -> Any:
+    """Eq. 14 as one writes it in NumPy."""
+    return K1 / (1.0 + np.exp(-(K2 + K3 * x))) - 0.5 * np.log1p(np.exp(-x)) - K1
+
+
+def _shared(
+    pool: ThreadPoolExecutor, threads: int, function: Callable[..., Any], arrays: Arrays
+) -> Job:
+    """Make a job that has each thread do its slice; on one thread, a plain call."""
+    if threads == 1:
+        return lambda: function(*arrays)
+    slices = list(zip(*(np.array_split(array, threads) for array in arrays), strict=True))
+
+    def job() -> None:
+        for done in [pool.submit(function, *part) for part in slices]:
+            done.result()
+
+    return job
+
+
+def _imports(number: int) -> Iterator[dict[str, float]]:
+    for _ in range(number):
+        yield {module: import_seconds(module) for module in (IMPORT.under, IMPORT.over)}
+
+
+def _memory(size: int) -> dict[str, tuple[int, int]]:
+    """Count the bytes of the result, and the most that was allocated beyond it."""
+    x = np.random.default_rng(0).uniform(-10.0, 10.0, size)
+    u, zeros = np.exp(-x) / 2.0, np.zeros_like(x)
+    calls: dict[str, tuple[Callable[[], Any], int]] = {
+        "special.kl_gap(u)": (lambda: special.kl_gap(u), 1),
+        "special.kl_gap_grad(u)": (lambda: special.kl_gap_grad(u), 1),
+        "special.kl_gap_hess(u)": (lambda: special.kl_gap_hess(u), 1),
+        "neg_kl(log_alpha)": (lambda: _api.neg_kl(x), 1),
+        "neg_kl(log_alpha, zero_at=1.0)": (lambda: _api.neg_kl(x, zero_at=1.0), 1),
+        "kl(log_alpha)": (lambda: _api.kl(x), 1),
+        "neg_kl_grad(log_alpha)": (lambda: _api.neg_kl_grad(x), 1),
+        "neg_kl_hess(log_alpha)": (lambda: _api.neg_kl_hess(x), 1),
+        "neg_kl_normal(mu, log_sigma2)": (lambda: _api.neg_kl_normal(x, zeros), 1),
+    }
+    found = {}
+    for name, (call, outputs) in calls.items():
+        result = outputs * x.nbytes
+        found[name] = (result, peak_bytes(call) - result)
+    return found
+
+
+def _document(found: Results, command: str) -> dict[str, Any]:
+    return {
+        **provenance(command),
+        "size": found.size,
+        "threads": found.threads,
+        "rounds": len(found.samples),
+        "nanoseconds_an_element": {n: dataclasses.asdict(s) for n, s in found.times().items()},
+        "ratios": [{**dataclasses.asdict(c), **dataclasses.asdict(s)} for c, s in found.ratios()],
+        "import_seconds": {
+            module: dataclasses.asdict(Spread.of([sample[module] for sample in found.imports]))
+            for module in found.imports[0]
+        },
+        "memory_bytes": {
+            name: {"result": result, "beyond": beyond}
+            for name, (result, beyond) in found.memory.items()
+        },
+    }
+
+
+def _tables(found: Results) -> list[Any]:
+    quartiles = ("median", "quartiles")
+    ratios = new_table(
+        "Ratios of times within a round",
+        [("ratio", False), *((q, True) for q in quartiles), ("must", True), ("aim", True)],
+    )
+    for comparison, spread in found.ratios():
+        ratios.add_row(comparison.what, *_cells(spread, ".2f"), comparison.must, comparison.aim)
+    times = new_table(
+        f"Nanoseconds an element, {found.size} elements, threads: {found.threads}",
+        [
+            ("", False),
+            *(column for q in quartiles for column in ((f"{q} f64", True), (f"{q} f32", True))),
+        ],
+    )
+    spreads = found.times()
+    for name in spreads:
+        if name.endswith(" f64"):
+            both = (_cells(spreads[name], ".3f"), _cells(spreads[f"{name[:-4]} f32"], ".3f"))
+            times.add_row(name[:-4], *(cells[i] for i in range(2) for cells in both))
+    memory = new_table(
+        "Memory beyond the result (arrays and Python objects, as tracemalloc counts)",
+        [("", False), ("result, MiB", True), ("beyond it, KiB", True)],
+    )
+    for name, (result, beyond) in found.memory.items():
+        memory.add_row(name, f"{result / 2**20:.2f}", f"{beyond / 2**10:.1f}")
+    return [ratios, times, memory]
+
+
+def _cells(spread: Spread, form: str) -> tuple[str, str]:
+    return (
+        f"{spread.median:{form}}",
+        f"{spread.lower_quartile:{form}} – {spread.upper_quartile:{form}}",
+    )

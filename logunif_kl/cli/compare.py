@@ -1,0 +1,187 @@
+"""``logunif-kl compare``: every method against the exact value and gradient."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+from typing import Any
+
+from .._provenance import provenance
+from ..methods import METHODS, WIDE, Interval, Measurement, Method, measure
+from ._output import (
+    CommandError,
+    check_results,
+    check_writable,
+    new_table,
+    require,
+    results,
+    track,
+)
+
+PLOT_EXTRA = "plot"
+NOTES = (
+    "Errors are method minus exact: of -KL absolute, of d(-KL)/d log alpha relative.",
+    "Means are uniform in log alpha within [-10, 10]. No convention changes an error;",
+    "'best constant' is what is left after adding the constant that helps most.",
+)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "compare",
+        help="measure each published approximation against the exact value and gradient",
+        description="Measure each method against the exact value and gradient, over the ranges "
+        "that its paper names and over a range of log alpha common to all.",
+    )
+    parser.add_argument(
+        "methods", nargs="*", metavar="METHOD", help=f"which: {', '.join(METHODS)} (default: all)"
+    )
+    parser.add_argument(
+        "--range",
+        nargs=2,
+        type=float,
+        metavar=("LOW", "HIGH"),
+        default=(WIDE.low, WIDE.high),
+        help="the common range of log alpha (default: -10 10)",
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="also write the results as JSON; - instead prints them"
+    )
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="also draw Kingma's Figure 2 and the errors (.png, .pdf, .svg)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, command: str) -> None:
+    """Check everything that can fail early, measure, then hand over JSON, table and picture."""
+    methods = [_method(name) for name in dict.fromkeys(options.methods or METHODS)]
+    common = _common(*options.range)
+    check_results(options.json)
+    check_writable(options.plot)
+    if options.plot is not None:
+        from ._figure import check_format
+
+        require("matplotlib", PLOT_EXTRA, "--plot")
+        check_format(options.plot)
+    work = [(method, interval) for method in methods for interval in intervals(method, common)]
+    rows = [
+        (method, measure(method, interval))
+        for method, interval in track(work, "comparing", len(work))
+    ]
+    results(options.json, document(rows, command), lambda: tables(rows), NOTES)
+    if options.plot is not None:
+        from ._figure import draw_comparison
+
+        draw_comparison(methods, common, options.plot)
+
+
+def _method(name: str) -> Method:
+    if name not in METHODS:
+        raise CommandError(f"there is no method {name!r}: choose from {', '.join(METHODS)}")
+    return METHODS[name]
+
+
+def _common(low: float, high: float) -> Interval:
+    if (low, high) == (WIDE.low, WIDE.high):
+        return WIDE
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise CommandError(f"--range must be finite, but {low} {high} was given: pass two numbers")
+    return Interval(f"log_alpha in [{low:g}, {high:g}]", low, high)
+
+
+def intervals(method: Method, common: Interval = WIDE) -> list[Interval]:
+    """List the intervals of a method's own claims, the common one in place of [-10, 10]."""
+    own = [claim.interval for claim in method.claims if claim.interval is not WIDE]
+    return [*own, common]
+
+
+def document(rows: list[tuple[Method, Measurement]], command: str) -> dict[str, Any]:
+    """Put the comparison into JSON, where an infinite number is a string that ``float`` reads."""
+    return {
+        **provenance(command),
+        "quantities": {
+            "value": "signed absolute error of -KL (method minus exact) of largest magnitude",
+            "gradient": "signed relative error of d(-KL)/d log alpha of largest magnitude",
+            "mean": "mean magnitude, uniform in log alpha within [-10, 10]",
+            "best_constant": "the constant that, added to the method, makes its worst error least",
+        },
+        "rows": [_row(method, found) for method, found in rows],
+    }
+
+
+def _row(method: Method, found: Measurement) -> dict[str, Any]:
+    return {
+        "method": method.name,
+        "formula": method.formula,
+        "equation": method.equation,
+        "citation": method.citation,
+        "constant": method.constant,
+        "outside": method.outside,
+        "interval": dataclasses.asdict(found.interval),
+        "value": {
+            "worst": found.value.error,
+            "log_alpha": found.value.log_alpha,
+            "mean": found.value_mean,
+            "best_constant": found.best_constant,
+            "worst_with_best_constant": found.value_best_constant,
+        },
+        "gradient": {
+            "worst": found.gradient.error,
+            "log_alpha": found.gradient.log_alpha,
+            "mean": found.gradient_mean,
+        },
+    }
+
+
+def tables(rows: list[tuple[Method, Measurement]]) -> list[Any]:
+    """Make one table for the value and one for the gradient, a row for each measurement."""
+    value = new_table(
+        "Error of the value -KL",
+        [
+            ("method", False),
+            ("range", False),
+            ("worst", True),
+            ("at log_alpha", True),
+            ("mean", True),
+            ("with best constant", True),
+        ],
+    )
+    gradient = new_table(
+        "Relative error of the gradient d(-KL)/d log alpha",
+        [
+            ("method", False),
+            ("range", False),
+            ("worst", True),
+            ("at log_alpha", True),
+            ("mean", True),
+        ],
+    )
+    previous = None
+    for method, found in rows:
+        name = "" if method.name == previous else method.name
+        previous = method.name
+        value.add_row(
+            name,
+            found.interval.name,
+            f"{found.value.error:+.2e}",
+            f"{found.value.log_alpha:.2f}",
+            f"{found.value_mean:.2e}",
+            f"{found.value_best_constant:.2e}",
+        )
+        gradient.add_row(
+            name,
+            found.interval.name,
+            _relative(found.gradient.error, "+"),
+            f"{found.gradient.log_alpha:.2f}",
+            _relative(found.gradient_mean),
+        )
+    return [value, gradient]
+
+
+def _relative(error: float, sign: str = "") -> str:
+    return f"{error:{sign}.2e}" if abs(error) >= 10.0 else f"{100.0 * error:{sign}.2f} %"

@@ -1,0 +1,214 @@
+"""``logunif-kl table``: -KL, KL and the derivatives at given alphas."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from .. import _api, log_alpha
+from .._convention import additive_constant
+from .._provenance import provenance
+from ._output import CommandError, check_results, new_table, results, track
+
+DOUBLE_DIGITS = 17  # more than a double can tell apart: the reference takes over
+GUARD_DIGITS = 40  # of log alpha, beyond those asked for, where it comes from alpha
+DEFAULT_ALPHAS = ("0.01", "0.05", "0.1", "0.25", "0.5", "1", "2", "4", "10", "100")
+COLUMNS = ("neg_kl", "kl", "neg_kl_grad", "neg_kl_hess")
+HEADERS = ("-KL", "KL", "d(-KL)/dx", "d²(-KL)/dx²")
+
+Row = dict[str, Any]
+Exact = Fraction | float
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "table",
+        help="print -KL, KL and the derivatives in log alpha at given points",
+        description="Print -KL (to be maximised), KL (to be added to a loss), and the first two "
+        "derivatives of -KL in x = log alpha.",
+    )
+    parser.add_argument(
+        "alphas", nargs="*", metavar="ALPHA", help="alpha = sigma^2/mu^2, a ratio of variances"
+    )
+    parser.add_argument(
+        "--log-alpha", nargs="+", default=[], metavar="X", help="further points, by log alpha"
+    )
+    parser.add_argument(
+        "--dropout-rate",
+        nargs="+",
+        default=[],
+        metavar="P",
+        help="further points, by dropout rate: alpha = P/(1 - P)",
+    )
+    parser.add_argument(
+        "--zero-at", metavar="ALPHA", help="the alpha at which -KL is zero (default: inf)"
+    )
+    parser.add_argument(
+        "--log-c", metavar="LOG_C", help="log of the C in the prior C/|w|, instead of --zero-at"
+    )
+    parser.add_argument(
+        "--digits",
+        type=int,
+        default=10,
+        metavar="N",
+        help="significant digits (default: 10); above 17 the numbers typed are exact decimals, "
+        "and the arbitrary-precision reference computes",
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="also write the values as JSON; - prints that instead"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, command: str) -> None:
+    """Compute each row by the functions of double precision, or by the reference."""
+    if options.digits < 1:
+        raise CommandError(
+            f"--digits must be at least 1, but {options.digits} was given: ask for 1 or more"
+        )
+    check_results(options.json)
+    points = [
+        *(("alpha", text) for text in options.alphas),
+        *(("log_alpha", text) for text in options.log_alpha),
+        *(("dropout_rate", text) for text in options.dropout_rate),
+    ] or [("alpha", text) for text in DEFAULT_ALPHAS]
+    numbers = [(kind, _point(kind, text)) for kind, text in points]
+    convention = {
+        name: _exact(f"--{name.replace('_', '-')}", getattr(options, name))
+        for name in ("zero_at", "log_c")
+        if getattr(options, name) is not None
+    }
+    # The rules of conventions, and their sentences, are those of the functions.
+    additive_constant(**{name: float(value) for name, value in convention.items()})
+    make = _by_reference if options.digits > DOUBLE_DIGITS else _in_double
+    rows = [
+        make(kind, number, convention, options.digits)
+        for kind, number in track(numbers, "computing", len(numbers))
+    ]
+    fixed = f"log_c = {options.log_c}" if options.log_c else f"zero_at = {options.zero_at or 'inf'}"
+    document = {
+        **provenance(command),
+        "convention": fixed,
+        "computed_by": "reference" if options.digits > DOUBLE_DIGITS else "float64",
+        "rows": rows,
+    }
+    results(options.json, document, lambda: [_table(rows, fixed, options.digits)])
+
+
+def _exact(name: str, text: str) -> Exact:
+    """Read the decimal that was typed, exactly, or an infinity."""
+    try:
+        return Fraction(text.strip())
+    except (ValueError, ZeroDivisionError):
+        pass
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise CommandError(
+            f"{name} must be a number, but {text.strip()!r} was given: write it like 0.1 or 1e-3"
+        )
+    return value
+
+
+def _point(kind: str, text: str) -> Exact:
+    number = _exact(kind.replace("_", " "), text)
+    if kind == "alpha" and number < 0:
+        raise CommandError(
+            f"alpha must not be negative, but {text.strip()} was given: it is sigma^2/mu^2; "
+            "pass its logarithm by --log-alpha"
+        )
+    if kind == "dropout_rate" and not 0 <= number <= 1:
+        raise CommandError(
+            f"a dropout rate must lie in [0, 1], but {text.strip()} was given: it is the "
+            "probability of dropping"
+        )
+    return number
+
+
+_FROM: dict[str, Callable[[float], Any]] = {
+    "alpha": log_alpha.from_alpha,
+    "log_alpha": float,
+    "dropout_rate": log_alpha.from_dropout_rate,
+}
+
+
+def _in_double(kind: str, number: Exact, convention: dict[str, Exact], digits: int) -> Row:
+    fixed: dict[str, Any] = {name: float(value) for name, value in convention.items()}
+    x = float(_FROM[kind](float(number)))
+    row = {
+        "alpha": float(number) if kind == "alpha" else float(log_alpha.to_alpha(x)),
+        "log_alpha": x,
+        "dropout_rate": float(number if kind == "dropout_rate" else log_alpha.to_dropout_rate(x)),
+        "neg_kl": float(_api.neg_kl(x, **fixed)),
+        "kl": float(_api.kl(x, **fixed)),
+        "neg_kl_grad": float(_api.neg_kl_grad(x)),
+        "neg_kl_hess": float(_api.neg_kl_hess(x)),
+    }
+    # float() reads back what was rounded to the digits asked for; + 0.0 makes -0 a 0.
+    return {name: float(f"{value:.{digits}g}") + 0.0 for name, value in row.items()}
+
+
+def _by_reference(kind: str, number: Exact, convention: dict[str, Exact], digits: int) -> Row:
+    import mpmath
+
+    from .. import reference
+
+    with mpmath.workdps(digits + GUARD_DIGITS):
+        if kind == "log_alpha":
+            x = _mpf(number)
+            alpha = mpmath.exp(x)
+        else:
+            exact = number if kind == "alpha" else _odds(number)
+            alpha = _mpf(exact)
+            x = mpmath.log(alpha) if alpha > 0 else mpmath.mpf("-inf")
+        p = 1 / (1 + 1 / alpha) if alpha > 0 else mpmath.mpf(0)
+        if kind != "log_alpha" and convention.get("zero_at", math.inf) == exact:
+            value = mpmath.mpf(0)
+        else:
+            value = reference.neg_kl(number if kind == "log_alpha" else x, digits + 1, **convention)
+        row = {
+            "alpha": alpha,
+            "log_alpha": x,
+            "dropout_rate": p,
+            "neg_kl": value,
+            "kl": -value,
+            "neg_kl_grad": reference.neg_kl_grad(x, digits + 1),
+            "neg_kl_hess": reference.neg_kl_hess(x, digits + 1),
+        }
+        return {name: mpmath.nstr(value, digits) for name, value in row.items()}
+
+
+def _odds(p: Exact) -> Exact:
+    return math.inf if p == 1 else p / (1 - p)
+
+
+def _mpf(number: Exact) -> Any:
+    import mpmath
+
+    if isinstance(number, Fraction):
+        return mpmath.mpf(number.numerator) / number.denominator
+    return mpmath.mpf(number)
+
+
+def _table(rows: list[Row], fixed: str, digits: int) -> Any:
+    arguments = ("alpha", "log_alpha", "dropout_rate")
+    table = new_table(
+        f"-KL(q || p) with {fixed}; x = log alpha",
+        [("alpha", True), ("x", True), ("dropout rate", True), *((h, True) for h in HEADERS)],
+    )
+    for row in rows:
+        table.add_row(
+            *(f"{Decimal(row[name]):.6g}" for name in arguments),
+            *(
+                row[name] if isinstance(row[name], str) else f"{row[name]:.{digits}g}"
+                for name in COLUMNS
+            ),
+        )
+    return table

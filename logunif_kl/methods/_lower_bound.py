@@ -1,0 +1,115 @@
+"""Kingma's lower bound: what is left of -KL when -E log|eps| >= 0 is thrown away.
+
+The catch: the paper says that -E log|eps| >= 0, eps ~ N(1, alpha), "for all values of alpha". It
+holds up to alpha* = 2.42124952103683604, where E log|eps| = 0; above, the formula exceeds -KL and
+bounds nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._convention import ZERO_AT_INFINITY
+from .._dispatch import evaluate
+from ._method import WIDE, Claim, Interval, Method
+from ._operation import operation, value
+
+# The root of E log|eps| = (log(2 alpha) + psi(1/2))/2 + F(1/(2 alpha)), and its logarithm.
+ALPHA_STAR = 2.42124952103683604
+LOG_ALPHA_STAR = math.log(ALPHA_STAR)
+
+# -(gamma + log 2)/2, the limit of -KL - 1/2 log(alpha) as alpha -> 0 with zero_at=inf.
+_LIMIT = -0.6351814227307391
+
+
+def _value(xp: Any, x: Any) -> Any:
+    return 0.5 * x + _LIMIT
+
+
+def _slope(xp: Any, x: Any) -> Any:
+    return xp.where(xp.isnan(x), x, xp.full_like(x, 0.5))
+
+
+_VALUE = operation("_value_ufunc", _value, __name__)
+_SLOPE = operation("_slope_ufunc", _slope, __name__)
+# By these names dask's workers find them.
+_value_ufunc, _slope_ufunc = _VALUE.ufunc, _SLOPE.ufunc
+
+
+def lower_bound(
+    log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None
+) -> Any:
+    r"""Kingma's lower bound of -KL(q || p), which it is for alpha <= 2.4212 only.
+
+    .. math:: -\mathrm{KL} \ge \text{constant} + \tfrac12 \log\alpha
+              \qquad (\alpha \le \alpha^* = 2.42124952103683604)
+
+    The constant is that of the exact value, log C + 1/2 log(2 pi e), so the bound becomes exact as
+    alpha -> 0. The paper claims it for every alpha; above alpha* it lies *above* -KL.
+
+    Parameters
+    ----------
+    log_alpha : array_like
+        log(sigma^2/mu^2); real, of any shape.
+    zero_at, log_c : float, optional
+        The constant, as in `logunif_kl.neg_kl`: it is added to the bound and to the exact value
+        alike, so their distance is the same under every convention.
+
+    Returns
+    -------
+    array or scalar
+        The value, of the shape and floating type of ``log_alpha``.
+
+    References
+    ----------
+    D. P. Kingma, T. Salimans, M. Welling, "Variational Dropout and the Local Reparameterization
+    Trick", NIPS 2015, arXiv:1506.02557, appendix C (after Eq. 42).
+
+    Examples
+    --------
+    >>> import logunif_kl as lk
+    >>> bool(lk.methods.lower_bound(0.0) < lk.neg_kl(0.0))
+    True
+    >>> bool(lk.methods.lower_bound(1.0) > lk.neg_kl(1.0))  # alpha = 2.718: not a bound
+    True
+    """
+    return value(_VALUE, log_alpha, zero_at, log_c)
+
+
+def lower_bound_grad(log_alpha: Any) -> Any:
+    """Differentiate `lower_bound` in log alpha: 1/2 everywhere, NaN at NaN.
+
+    Parameters
+    ----------
+    log_alpha : array_like
+        log(sigma^2/mu^2); real, of any shape.
+
+    Returns
+    -------
+    array or scalar
+        The derivative, of the shape and floating type of ``log_alpha``.
+
+    Examples
+    --------
+    >>> import logunif_kl as lk
+    >>> print(lk.methods.lower_bound_grad(3.0))
+    0.5
+    """
+    return evaluate(_SLOPE, log_alpha=log_alpha)
+
+
+LOWER_BOUND = Method(
+    name="lower_bound",
+    function=lower_bound,
+    gradient=lower_bound_grad,
+    formula="constant + 0.5 log(alpha)",
+    equation="appendix C, unnumbered",
+    citation="Kingma, Salimans and Welling 2015, arXiv:1506.02557",
+    claims=(
+        Claim(Interval("alpha in (0, 2.4212]", -math.inf, LOG_ALPHA_STAR), 0.246, 0.123, 1.78),
+        Claim(WIDE, 4.37, 2.31, 2.21e4),
+    ),
+    constant="that of the exact value, which it therefore meets as alpha -> 0",
+    outside="above alpha* = 2.42124952103683604 it exceeds -KL and bounds nothing",
+)
