@@ -84,7 +84,7 @@ def kingma(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     --------
     >>> import logunif_kl as lk
     >>> print(f"{lk.methods.kingma(-1.0, zero_at=1.0):.4f}")
-    -0.5129
+    -0.4925
     """
     return value(_VALUE, log_alpha, zero_at, log_c)
 
