@@ -7,9 +7,11 @@ C extension, ``python`` for no extension. Unset or empty it is the best there is
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from . import _kernel
 from ._fallback import BlockedUFunc, in_float64
 from ._ufunc_docs import DOCS
 
@@ -44,25 +46,27 @@ def _choose() -> tuple[Any, str, str | None]:
     return extension, extension.isa, None
 
 
-# The function of _kernel, and the numbers of inputs and outputs.
-_ARITHMETIC = {
-    "kl_gap": ("gap", 1, 1),
-    "kl_gap_grad": ("gap_grad", 1, 1),
-    "kl_gap_hess": ("gap_hess", 1, 1),
-    "neg_kl": ("neg_kl", 1, 1),
-    "neg_kl_grad": ("neg_kl_grad", 1, 1),
-    "neg_kl_hess": ("neg_kl_hess", 1, 1),
-    "neg_kl_normal": ("neg_kl_normal", 2, 3),
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "kl_gap": _kernel.gap,
+    "kl_gap_grad": _kernel.gap_grad,
+    "kl_gap_hess": _kernel.gap_hess,
+    "neg_kl": _kernel.neg_kl,
+    "neg_kl_grad": _kernel.neg_kl_grad,
+    "neg_kl_hess": _kernel.neg_kl_hess,
+    "neg_kl_normal": _kernel.neg_kl_normal,
 }
+# So many elements that the temporaries of a block stay under a MiB.
+_BLOCK, _BLOCK_NORMAL = 4096, 2048
 
 
 def python_ufunc(name: str) -> BlockedUFunc:
     """Make the Python form of one of the seven, whether or not the extension is there."""
-    from . import _kernel
-
-    arithmetic, nin, nout = _ARITHMETIC[name]
-    inner = in_float64(getattr(_kernel, arithmetic))
-    return BlockedUFunc(name, inner, module=__name__, nin=nin, nout=nout, doc=DOCS[name])
+    inner, doc = in_float64(_ARITHMETIC[name]), DOCS[name]
+    if name == "neg_kl_normal":
+        return BlockedUFunc(
+            name, inner, module=__name__, nin=2, nout=3, doc=doc, block=_BLOCK_NORMAL
+        )
+    return BlockedUFunc(name, inner, module=__name__, doc=doc, block=_BLOCK)
 
 
 def _ufunc(name: str) -> Any:
@@ -89,10 +93,8 @@ def _value_only() -> BlockedUFunc:
 
         block = 16384
     else:
-        from . import _kernel
-
         inner = in_float64(lambda xp, mu, log_sigma2: _kernel.neg_kl_normal(xp, mu, log_sigma2)[0])
-        block = 4096
+        block = _BLOCK_NORMAL
     doc = "The first output of `neg_kl_normal`, without arrays of the size of the other two."
     return BlockedUFunc("neg_kl_normal_value", inner, module=__name__, nin=2, doc=doc, block=block)
 

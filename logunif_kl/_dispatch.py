@@ -28,7 +28,7 @@ class Operation(NamedTuple):
     """Called with NumPy's arrays, and with objects that override ufuncs."""
 
     arithmetic: Callable[..., Any]
-    """Called as ``arithmetic(xp, *arrays)`` with float32 or float64 arrays of namespace `xp`."""
+    """Called as ``arithmetic(xp, *arrays)`` with float32 or float64 arrays of one shape."""
 
 
 _DIFFERENTIATING = ("torch", "tensorflow", "mlx", "paddle")
@@ -124,6 +124,8 @@ def _over_namespace(operation: Operation, arguments: dict[str, Any], ways: list[
         else xp.astype(value, working, copy=False)
         for value, way in zip(arguments.values(), ways, strict=True)
     ]
+    if len(values) > 1:
+        values = xp.broadcast_arrays(*values)
     # For namespaces that are NumPy underneath.
     with np.errstate(all="ignore"):
         result = operation.arithmetic(xp, *values)

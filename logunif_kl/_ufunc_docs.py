@@ -52,10 +52,9 @@ References
 
 Examples
 --------
->>> import numpy as np
 >>> from logunif_kl.special import kl_gap
->>> np.round(kl_gap([0.0, 0.5, 1.0, 10.0]), 14)
-array([0.        , 0.4266856043, 0.7394416301, 2.10571515927986])
+>>> kl_gap([0.0, 0.5, 1.0, 10.0])
+array([0.        , 0.4266856 , 0.73944163, 2.10571516])
 """
 
 KL_GAP_GRAD = f"""
@@ -94,10 +93,9 @@ References
 
 Examples
 --------
->>> import numpy as np
 >>> from logunif_kl.special import kl_gap_grad
->>> np.round(kl_gap_grad([0.0, 0.5, np.inf]), 12)
-array([1.            , 0.724778459008, 0.            ])
+>>> kl_gap_grad([0.0, 0.5, float("inf")])
+array([1.        , 0.72477846, 0.        ])
 """
 
 KL_GAP_HESS = f"""
@@ -108,7 +106,7 @@ The second derivative of the gap, F''(u).
     2 u F''(u) = 1 - (1 + 2 u) F'(u)
 
 which cancels wherever it is evaluated as it stands; this function has an approximant of its own.
-F'' rises from F''(0) = -2/3 to -0, as -1/(2 u^2) in the end.
+F'' rises from F''(0) = -2/3 to 0, as -1/(2 u^2) in the end.
 
 Parameters
 ----------
@@ -118,7 +116,7 @@ u : array_like
 Returns
 -------
 ndarray or scalar
-    F''(u), of the shape of `u`. F''(+-0) = -2/3, F''(inf) = -0, and NaN for u < 0 and for NaN.
+    F''(u), of the shape of `u`. F''(+-0) = -2/3, F''(inf) = 0, and NaN for u < 0 and for NaN.
 
 See Also
 --------
@@ -136,10 +134,9 @@ References
 
 Examples
 --------
->>> import numpy as np
 >>> from logunif_kl.special import kl_gap_hess
->>> np.round(kl_gap_hess([0.0, 0.5, 1.0]), 12)
-array([-0.666666666667, -0.449556918016, -0.307119260369])
+>>> kl_gap_hess([0.0, 0.5, 1.0])
+array([-0.66666667, -0.44955692, -0.30711926])
 """
 
 NEG_KL = """

@@ -1,0 +1,46 @@
+"""Array libraries under one fixture: NumPy, read-only NumPy, and the strictest other."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+
+class Library(NamedTuple):
+    """An array library, and the way from NumPy into it and back."""
+
+    name: str
+    xp: Any
+    array: Callable[..., Any]
+
+    def numpy(self, array: Any) -> np.ndarray:
+        return np.asarray(array)
+
+
+def _numpy() -> Library:
+    return Library("numpy", np, lambda values, dtype="float64": np.array(values, dtype=dtype))
+
+
+def _read_only() -> Library:
+    def array(values: Any, dtype: str = "float64") -> np.ndarray:
+        made = np.array(values, dtype=dtype)
+        made.flags.writeable = False
+        return made
+
+    return Library("numpy-read-only", np, array)
+
+
+def _strict() -> Library:
+    strict = pytest.importorskip("array_api_strict")
+
+    def array(values: Any, dtype: str = "float64") -> Any:
+        return strict.asarray(np.array(values, dtype=dtype))
+
+    return Library("array-api-strict", strict, array)
+
+
+@pytest.fixture(params=[_numpy, _read_only, _strict], ids=["numpy", "read-only", "strict"])
+def xp(request: pytest.FixtureRequest) -> Library:
+    """Every array library in turn."""
+    return request.param()

@@ -1,0 +1,547 @@
+"""What every user may expect of a NumPy ufunc, asked of the compiled and of the Python form alike.
+
+A test class inherits `UfuncBattery` and has a fixture `functions` with the seven as attributes.
+"""
+
+import math
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+
+INF, NAN = math.inf, math.nan
+UNARY = ["kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl", "neg_kl_grad", "neg_kl_hess"]
+ALL = [*UNARY, "neg_kl_normal"]
+DTYPES = ["float16", "float32", "float64"]
+
+# F, F' and F'' at u; mpmath, 40 digits: u hyp2f2(1, 1, 3/2, 2, -u), hyp1f1(1, 3/2, -u) and the ODE.
+LANDMARKS = {
+    "kl_gap": {
+        0.5: 0.42668560429604480579,
+        1.0: 0.7394416300990793005,
+        10.0: 2.1057151592798643824,
+        50.0: 2.9326888740470193148,
+    },
+    "kl_gap_grad": {
+        0.5: 0.72477845900707633182,
+        1.0: 0.53807950691276841914,
+        10.0: 0.05303758099290164485,
+    },
+    "kl_gap_hess": {
+        0.5: -0.44955691801415266364,
+        1.0: -0.3071192603691526287,
+        10.0: -0.00568946004254672709,
+    },
+}
+
+# Exactly; the sign of a zero is not promised.
+LIMITS = {
+    "kl_gap": [(0.0, 0.0), (-0.0, 0.0), (INF, INF), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
+    "kl_gap_grad": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
+    "kl_gap_hess": [(0.0, -2 / 3), (-0.0, -2 / 3), (INF, 0.0), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
+    "neg_kl": [(INF, 0.0), (-INF, -INF), (NAN, NAN)],
+    "neg_kl_grad": [(INF, 0.0), (-INF, 0.5), (NAN, NAN)],
+    "neg_kl_hess": [(INF, 0.0), (-INF, 0.0), (NAN, NAN)],
+}
+
+
+def same(a, b) -> bool:
+    """Equal bit for bit, but that one NaN is as good as another."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    nan = np.isnan(a)
+    if not np.array_equal(nan, np.isnan(b)):
+        return False
+    return np.array_equal(a[~nan], b[~nan]) and np.array_equal(np.signbit(a[~nan]), np.signbit(b[~nan]))
+
+
+def sample(dtype="float64", n=1000) -> np.ndarray:
+    """Arguments of every size for every function, the ends and NaN among them."""
+    x = np.linspace(0, 40, n - 6)
+    with np.errstate(over="ignore"):
+        return np.concatenate([x, [0.0, 1e-300, 1e-5, 1e300, INF, NAN]]).astype(dtype)
+
+
+class Recorder:
+    """Takes part in NEP 13, and tells what it was asked."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return ufunc, method, inputs, kwargs
+
+
+class Below(Recorder):
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return "below"
+
+
+class Unwilling:
+    def __array_ufunc__(self, *args, **kwargs):
+        return NotImplemented
+
+
+class Opposed:
+    __array_ufunc__ = None
+
+
+class Labelled(np.ndarray):
+    """A subclass that keeps a label."""
+
+    label = None
+
+    def __array_finalize__(self, parent):
+        self.label = getattr(parent, "label", None)
+
+
+class UfuncBattery:
+    """Inherit, and give the fixture `functions`."""
+
+    @pytest.fixture(params=UNARY)
+    def f(self, request, functions):
+        return getattr(functions, request.param)
+
+    @pytest.fixture(params=ALL)
+    def any_f(self, request, functions):
+        return getattr(functions, request.param)
+
+    # Values
+
+    @pytest.mark.parametrize("name", sorted(LANDMARKS))
+    def test_landmarks(self, functions, name):
+        for u, truth in LANDMARKS[name].items():
+            got = getattr(functions, name)(u)
+            assert abs(got - truth) <= math.ulp(truth), u
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("name", UNARY)
+    def test_limits(self, functions, name, dtype):
+        with np.errstate(all="raise"):
+            for argument, truth in LIMITS[name]:
+                got = getattr(functions, name)(np.dtype(dtype).type(argument))
+                assert got.dtype == dtype
+                assert np.array_equal(got, np.dtype(dtype).type(truth), equal_nan=True), argument
+
+    def test_tiny_and_huge_u(self, functions):
+        assert functions.kl_gap(5e-324) == 5e-324
+        assert functions.kl_gap_grad(5e-324) == 1.0
+        assert functions.kl_gap_hess(5e-324) == -2 / 3
+        # (log(4 u) + gamma)/2, and 1/(2 u); F'' = -1/(2 u^2) is below every float.
+        assert math.isclose(functions.kl_gap(1e308), 355.5798593341, rel_tol=1e-12)
+        assert math.isclose(functions.kl_gap_grad(1e308), 5e-309, rel_tol=1e-14)
+        assert functions.kl_gap_hess(1e308) == 0.0
+
+    def test_ends_of_log_alpha(self, functions):
+        for x in (-1e308, -1e6):
+            assert math.isclose(functions.neg_kl(x), x / 2, rel_tol=1e-5)
+            assert functions.neg_kl_grad(x) == 0.5
+            assert functions.neg_kl_hess(x) == 0.0
+        assert functions.neg_kl(1e308) == functions.neg_kl_grad(1e308) == 0.0
+        # exp(-745)/2 is half of 4.94e-324 or so; -F = -u there.
+        assert -5e-324 <= functions.neg_kl(745.0) <= 0.0
+        # (log(2 exp(-x)) + gamma)/2 at x = -745.
+        assert math.isclose(functions.neg_kl(-745.0), -373.1351814227, rel_tol=1e-12)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_no_warning_for_any_number(self, any_f, dtype):
+        bits = np.arange(2**16, dtype="uint16").view("float16")
+        with np.errstate(all="ignore"):
+            wide = np.concatenate([sample(), [1e-310, 5e-324, 1e308, 710, 745, 760], bits])
+            numbers = np.concatenate([wide, -wide]).astype(dtype)
+        arguments = (numbers, numbers[::-1].copy())[: any_f.nin]
+        with np.errstate(all="raise"):
+            any_f(*arguments)
+            for several in zip(*(a[900:1010] for a in arguments), strict=True):
+                any_f(*several)
+
+    # Types
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_each_type_gives_its_own(self, any_f, dtype):
+        results = any_f(*[np.ones(3, dtype)] * any_f.nin)
+        for result in results if isinstance(results, tuple) else [results]:
+            assert result.dtype == dtype
+
+    @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+    def test_integers_are_promoted_as_by_exp(self, f, dtype):
+        values = np.array([0, 1, 1], dtype)
+        got = f(values)
+        assert got.dtype == np.exp(values).dtype
+        assert same(got, f(values.astype(got.dtype)))
+
+    @pytest.mark.parametrize("number", [0.5, 1, True])
+    def test_python_numbers_are_promoted_as_by_exp(self, f, number):
+        assert type(f(number)) is type(np.exp(number))
+
+    def test_python_numbers_are_weak(self, functions):
+        f = functions.neg_kl_normal
+        assert f(np.ones(2, "f4"), 1.0)[0].dtype == "float32"
+        assert f(2, np.ones(2, "f2"))[2].dtype == "float16"
+        assert f(np.float64(1.0), np.ones(2, "f4"))[1].dtype == "float64"
+
+    @pytest.mark.parametrize(
+        "value",
+        [1j, None, "1", object(), np.longdouble(1), np.complex64(1), np.array([1.0], object), 10**30],
+        ids=str,
+    )
+    def test_other_types_are_refused(self, f, value):
+        with pytest.raises(TypeError, match="not supported for the input types"):
+            f(value)
+
+    @pytest.mark.parametrize("value", [np.zeros(2, "M8[s]"), np.zeros(2, "V4"), np.zeros(2, "g")])
+    def test_other_arrays_are_refused(self, f, value):
+        with pytest.raises(TypeError, match="not supported for the input types"):
+            f(value)
+
+    def test_dtype(self, f):
+        x = sample("float32")
+        assert same(f(x, dtype="float64"), f(x.astype("float64")))
+        with np.errstate(over="ignore"):
+            assert same(f(sample(), dtype=np.float32), f(x))
+
+    @pytest.mark.parametrize("dtype", ["i4", "c16", "g", "O"])
+    def test_dtype_without_a_loop(self, f, dtype):
+        with pytest.raises(TypeError, match="No loop matching"):
+            f(1.0, dtype=dtype)
+
+    def test_signature(self, f):
+        x = sample("float32")
+        wide = f(x.astype("float64"))
+        assert same(f(x, signature="d->d"), wide)
+        assert same(f(x, signature=("d", None)), wide)
+        assert same(f(x, signature=(None, np.float64)), wide)
+        with pytest.raises(TypeError, match="both 'signature' and 'dtype'"):
+            f(x, signature="d->d", dtype="d")
+        with pytest.raises(TypeError, match="No loop matching|did not contain a loop"):
+            f(x, signature="f->d")
+        with pytest.raises(ValueError, match="type-string"):
+            f(x, signature="dd->d")
+
+    def test_casting(self, f):
+        assert f(np.ones(2), casting="no").dtype == "float64"
+        with pytest.raises(TypeError, match=r"Cannot cast ufunc '\w+' input"):
+            f(np.ones(2), dtype="float32", casting="safe")
+        with pytest.raises(TypeError, match=r"Cannot cast ufunc '\w+' output"):
+            f(np.ones(2), out=np.ones(2, "float32"), casting="safe")
+        with pytest.raises(ValueError, match="casting must be one of"):
+            f(np.ones(2), casting="anyhow")
+        whole = np.ones(2, "i8")
+        assert f(np.ones(2), out=whole, casting="unsafe") is whole
+
+    # Outputs
+
+    def test_out(self, any_f):
+        x = [sample()] * any_f.nin
+        truth = any_f(*x) if any_f.nout > 1 else (any_f(*x),)
+        outs = tuple(np.full(x[0].shape, 7.0) for _ in truth)
+        got = any_f(*x, out=outs if any_f.nout > 1 else outs[0])
+        for g, o, t in zip(got if any_f.nout > 1 else (got,), outs, truth, strict=True):
+            assert g is o
+            assert same(o, t)
+
+    def test_out_in_other_ways(self, f):
+        x, truth = sample(), f(sample())
+        for given in ((np.empty_like(x),), (None,)):
+            assert same(f(x, out=given), truth)
+        out = np.empty_like(x)
+        assert f(x, out) is out
+        assert same(out, truth)
+        assert same(f(x, None), truth)
+
+    def test_some_of_three_outputs(self, functions):
+        f, x = functions.neg_kl_normal, sample()
+        truth, middle = f(x, 1.0), np.empty_like(x)
+        got = f(x, 1.0, out=(None, middle, None))
+        assert got[1] is middle
+        assert all(same(g, t) for g, t in zip(got, truth, strict=True))
+
+    def test_out_of_another_type(self, f):
+        x = sample()
+        out = np.empty(x.shape, "float32")
+        with np.errstate(all="ignore"):
+            assert same(f(x, out=out), f(x).astype("float32"))
+            wide = np.empty(x.shape, "float64")
+            assert same(f(x.astype("float32"), out=wide), f(x.astype("float32")).astype("float64"))
+        with pytest.raises(TypeError, match=r"Cannot cast ufunc '\w+' output"):
+            f(x, out=np.empty(x.shape, "i8"))
+
+    def test_out_larger_than_the_input(self, f):
+        out = np.zeros((3, 2))
+        assert f(np.array([1.0, 2.0]), out=out) is out
+        assert same(out, np.broadcast_to(f(np.array([1.0, 2.0])), (3, 2)))
+
+    def test_wrong_out(self, f):
+        x, frozen = np.ones(3), np.ones(3)
+        frozen.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            f(x, out=frozen)
+        with pytest.raises(ValueError, match="broadcast"):
+            f(x, out=np.ones(1))
+        with pytest.raises(ValueError, match="broadcast"):
+            f(x, out=np.ones(4))
+        with pytest.raises(TypeError, match="must be of ArrayType"):
+            f(x, out=[1.0])
+        with pytest.raises(ValueError, match="one entry per ufunc output"):
+            f(x, out=(x, x))
+        with pytest.raises(TypeError, match="both a positional and keyword"):
+            f(x, x.copy(), out=x.copy())
+
+    def test_wrong_calls(self, any_f):
+        x = [np.ones(2)] * any_f.nin
+        with pytest.raises(TypeError, match="positional argument"):
+            any_f()
+        with pytest.raises(TypeError, match="positional argument"):
+            any_f(*x * 9)
+        with pytest.raises(TypeError, match="unexpected keyword"):
+            any_f(*x, axis=0)
+        with pytest.raises(TypeError, match="'subok' must be a boolean"):
+            any_f(*x, subok=1)
+        with pytest.raises(ValueError, match="order must be one of"):
+            any_f(*x, order="Q")
+
+    # Masks
+
+    def test_where(self, f):
+        x = sample()
+        mask = np.arange(x.size) % 3 == 0
+        out = np.full(x.shape, 7.0)
+        assert f(x, out=out, where=mask) is out
+        assert same(out, np.where(mask, f(x), 7.0))
+        assert same(f(x, out=x.copy(), where=[False]), x)
+        assert same(f(x, out=np.full(x.shape, 7.0), where=True), f(x))
+
+    def test_where_in_place(self, f):
+        x = sample()
+        mask = np.arange(x.size) % 2 == 0
+        truth = np.where(mask, f(x), x)
+        assert same(f(x, out=x, where=mask), truth)
+
+    def test_where_with_an_overlap(self, f):
+        x = sample()
+        mask = np.arange(x.size - 1) % 2 == 0
+        truth = x.copy()
+        truth[1:][mask] = f(x[:-1])[mask]
+        f(x[:-1], out=x[1:], where=mask)
+        assert same(x, truth)
+
+    def test_where_broadcasts(self, f):
+        out = np.zeros((2, 3))
+        f(np.ones(3), out=out, where=np.array([[True], [False]]))
+        assert same(out, np.array([f(np.ones(3)), np.zeros(3)]))
+
+    def test_where_with_another_type(self, f):
+        out = np.full(4, 7.0, "float32")
+        f(np.ones(4), out=out, where=[True, False, True, False])
+        assert out[1] == out[3] == 7.0
+        assert out[0] == out[2] == np.float32(f(1.0))
+
+    # Shapes
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_any_layout_gives_the_same(self, f, dtype):
+        x = sample(dtype, 1200).reshape(10, 120)
+        truth = f(x)
+        shuffled = np.zeros((20, 240), dtype)
+        shuffled[::2, ::2] = x
+        raw = np.zeros(x.nbytes + 1, "u1")[1:]
+        unaligned = raw.view(dtype).reshape(x.shape)
+        unaligned[...] = x
+        for other in (
+            np.asfortranarray(x),
+            shuffled[::2, ::2],
+            unaligned,
+            x.astype(np.dtype(dtype).newbyteorder()),
+            x[::-1, ::-1].copy()[::-1, ::-1],
+        ):
+            assert same(f(other), truth)
+        assert same(f(x.T), truth.T)
+        assert same(f(x[3, 5:9]), truth[3, 5:9])
+        assert same(f(np.broadcast_to(x[:, :1], x.shape)), np.broadcast_to(truth[:, :1], x.shape))
+
+    def test_order(self, f):
+        x = np.ones((3, 4))
+        assert f(x.T).flags.f_contiguous
+        assert f(np.asfortranarray(x), order="C").flags.c_contiguous
+        assert f(x, order="F").flags.f_contiguous
+
+    def test_scalars(self, f):
+        assert type(f(1.0)) is np.float64
+        assert type(f(np.float32(1.0))) is np.float32
+        assert type(f(np.array(1.0))) is np.float64
+        out = np.array(0.0)
+        assert f(1.0, out=out) is out
+        assert out == f(1.0)
+
+    def test_lists(self, f):
+        assert same(f([[1.0, 2.0]]), f(np.array([[1.0, 2.0]])))
+
+    @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 2, 1)])
+    def test_empty(self, any_f, shape):
+        results = any_f(*[np.zeros(shape, "float32")] * any_f.nin)
+        for result in results if isinstance(results, tuple) else [results]:
+            assert result.shape == shape
+            assert result.dtype == "float32"
+
+    def test_read_only_input(self, f):
+        x = sample()
+        truth = f(x)
+        x.flags.writeable = False
+        assert same(f(x), truth)
+
+    def test_in_place(self, f):
+        x = sample()
+        truth = f(x)
+        assert f(x, out=x) is x
+        assert same(x, truth)
+
+    def test_overlap(self, f):
+        for n in (100, 10_000):
+            for source, target in (
+                (slice(None, -1), slice(1, None)),
+                (slice(1, None), slice(None, -1)),
+                (slice(None, None, -1), slice(None)),
+            ):
+                x = np.linspace(0, 5, n)
+                truth = f(x[source].copy())
+                f(x[source], out=x[target])
+                assert same(x[target], truth)
+
+    def test_overlap_of_two_inputs(self, functions):
+        x = np.linspace(0.1, 5, 10_000)
+        truth = functions.neg_kl_normal(x[:-1].copy(), x[1:].copy())
+        second = np.empty_like(truth[1])
+        functions.neg_kl_normal(x[:-1], x[1:], out=(x[:-1], second, None))
+        assert same(x[:-1], truth[0])
+        assert same(second, truth[1])
+
+    def test_broadcasting(self, functions):
+        mu, log_sigma2 = np.linspace(-1, 1, 5)[:, None], np.linspace(-3, 3, 4)
+        got = functions.neg_kl_normal(mu, log_sigma2)
+        full = functions.neg_kl_normal(*(a.copy() for a in np.broadcast_arrays(mu, log_sigma2)))
+        assert all(same(g, t) for g, t in zip(got, full, strict=True))
+        with pytest.raises(ValueError, match="broadcast"):
+            functions.neg_kl_normal(np.ones(2), np.ones(3))
+
+    # Other objects
+
+    def test_subclasses(self, f):
+        x = np.ones(3).view(Labelled)
+        x.label = "weights"
+        assert type(f(x)) is Labelled
+        assert f(x).label == "weights"
+        assert type(f(x, subok=False)) is np.ndarray
+        plain = np.empty(3)
+        assert f(x, out=plain) is plain
+
+    def test_masked_arrays(self, f):
+        x = np.ma.masked_array([1.0, 2.0, 3.0], mask=[False, True, False])
+        got = f(x)
+        assert isinstance(got, np.ma.MaskedArray)
+        assert got.mask.tolist() == [False, True, False]
+        assert same(got.compressed(), f(np.array([1.0, 3.0])))
+
+    def test_overriding(self, f):
+        other = Recorder()
+        assert f(other) == (f, "__call__", (other,), {})
+        out = np.ones(2)
+        assert f(other, out=out, where=[True])[3] == {"out": (out,), "where": [True]}
+        assert f(1.0, out=other) == (f, "__call__", (1.0,), {"out": (other,)})
+
+    def test_overriding_by_two(self, functions):
+        f, first, second = functions.neg_kl_normal, Recorder(), Below()
+        assert f(first, second) == "below"
+        assert f(second, first) == "below"
+        assert f(Unwilling(), first)[2][1] is first
+
+    def test_refusing_to_override(self, f):
+        with pytest.raises(TypeError, match="all returned NotImplemented"):
+            f(Unwilling())
+        with pytest.raises(TypeError, match="does not support ufuncs"):
+            f(Opposed())
+
+    def test_dask(self, f):
+        da = pytest.importorskip("dask.array")
+        x = sample()
+        lazy = f(da.from_array(x, chunks=300))
+        assert isinstance(lazy, da.Array)
+        assert lazy.dtype == "float64"
+        assert lazy.chunks == ((300, 300, 300, 100),)
+        assert same(lazy.compute(scheduler="threads"), f(x))
+
+    def test_xarray(self, f):
+        xr = pytest.importorskip("xarray")
+        x = xr.DataArray(np.ones((2, 3)), dims=("layer", "weight"), coords={"layer": [1, 2]})
+        got = f(x)
+        assert got.dims == x.dims
+        assert got.coords["layer"].to_numpy().tolist() == [1, 2]
+        assert same(got.to_numpy(), f(np.ones((2, 3))))
+
+    # The object
+
+    def test_attributes(self, any_f):
+        nin, nout = (2, 3) if any_f.__name__ == "neg_kl_normal" else (1, 1)
+        assert (any_f.nin, any_f.nout, any_f.nargs) == (nin, nout, nin + nout)
+        assert any_f.types == [f"{c * nin}->{c * nout}" for c in "efd"]
+        assert any_f.ntypes == 3
+        assert any_f.identity is None
+        assert any_f.signature is None
+        assert repr(any_f) == f"<ufunc '{any_f.__name__}'>"
+        assert any_f.__doc__.startswith(f"{any_f.__name__}(x")
+        assert len(any_f.__doc__.splitlines()) > 3
+
+    def test_methods_for_binary_functions(self, any_f):
+        with pytest.raises(ValueError, match="only supported for"):
+            any_f.reduce([1.0, 2.0])
+        with pytest.raises(ValueError, match="only supported for"):
+            any_f.accumulate([1.0, 2.0])
+        with pytest.raises(ValueError, match="only supported for"):
+            any_f.reduceat([1.0, 2.0], [0])
+
+    def test_outer(self, f):
+        with pytest.raises(ValueError, match="outer product only supported for binary functions"):
+            f.outer([1.0], [2.0])
+
+    def test_at(self, f):
+        x = np.array([[1.0, 2.0], [3.0, 4.0]])
+        truth = x.copy()
+        truth[0, 1] = f(f(truth[0, 1]))
+        truth[1, 0] = f(truth[1, 0])
+        f.at(x, ([0, 1, 0], [1, 0, 1]))
+        assert same(x, truth)
+        with pytest.raises(ValueError, match="unary"):
+            f.at(x, 0, 1.0)
+        with pytest.raises(TypeError, match="must be array"):
+            f.at([1.0], 0)
+
+    def test_sum(self, functions):
+        u = np.linspace(0, 9, 1000)
+        assert np.add.reduce(functions.kl_gap(u)) == functions.kl_gap(u).sum() > 0
+
+    # Resources
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_memory(self, any_f, dtype):
+        x = [np.linspace(0.1, 30, 500_000, dtype=dtype)] * any_f.nin
+        any_f(*x)
+        assert extra_memory(lambda: any_f(*x)) < 2**20
+
+    def test_memory_of_a_mask_and_a_cast(self, f):
+        x, out = np.linspace(0, 30, 500_000), np.zeros(500_000, "float32")
+        mask = np.ones(500_000, bool)
+        assert extra_memory(lambda: f(x, out=out, where=mask)) < 2**20
+
+
+def extra_memory(call) -> int:
+    """Bytes at the peak of a call, beyond what it returns."""
+    tracemalloc.start()
+    try:
+        result = call()
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert result is not None
+    return peak - held
+
+
+def pickled(function):
+    return pickle.loads(pickle.dumps(function))
