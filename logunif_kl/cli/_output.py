@@ -129,7 +129,12 @@ def new_table(title: str, columns: Sequence[tuple[str, bool]]) -> Any:
     from rich.table import Table
 
     table = Table(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
     )
     for header, numeric in columns:
         table.add_column(header, justify="right" if numeric else "left", overflow="fold")

@@ -244,5 +244,5 @@ def _tables(found: Results) -> list[Any]:
 def _cells(spread: Spread, form: str) -> tuple[str, str]:
     return (
         f"{spread.median:{form}}",
-        f"{spread.lower_quartile:{form}} – {spread.upper_quartile:{form}}",
+        f"{spread.lower_quartile:{form}} to {spread.upper_quartile:{form}}",
     )

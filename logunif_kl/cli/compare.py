@@ -146,9 +146,9 @@ def tables(rows: list[tuple[Method, Measurement]]) -> list[Any]:
             ("method", False),
             ("range", False),
             ("worst", True),
-            ("at log_alpha", True),
+            ("at\nlog_alpha", True),
             ("mean", True),
-            ("with best constant", True),
+            ("best\nconstant", True),
         ],
     )
     gradient = new_table(
@@ -157,7 +157,7 @@ def tables(rows: list[tuple[Method, Measurement]]) -> list[Any]:
             ("method", False),
             ("range", False),
             ("worst", True),
-            ("at log_alpha", True),
+            ("at\nlog_alpha", True),
             ("mean", True),
         ],
     )

@@ -18,7 +18,7 @@ DOUBLE_DIGITS = 17  # more than a double can tell apart: the reference takes ove
 GUARD_DIGITS = 40  # of log alpha, beyond those asked for, where it comes from alpha
 DEFAULT_ALPHAS = ("0.01", "0.05", "0.1", "0.25", "0.5", "1", "2", "4", "10", "100")
 COLUMNS = ("neg_kl", "kl", "neg_kl_grad", "neg_kl_hess")
-HEADERS = ("-KL", "KL", "d(-KL)/dx", "d²(-KL)/dx²")
+HEADERS = ("-KL", "KL", "d(-KL)/dx", "d^2(-KL)/dx^2")
 
 Row = dict[str, Any]
 Exact = Fraction | float

@@ -20,6 +20,7 @@ def test_the_tables_show_the_known_figures(capsys):
     assert "+3.76 %" in out
     assert "+14.87 %" in out
     assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_json_on_standard_output_is_all_there_is(capsys):

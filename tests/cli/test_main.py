@@ -1,6 +1,7 @@
 """The program as a process: entry points, pipes, interrupts, progress."""
 
 import io
+import os
 import subprocess
 import sys
 
@@ -47,6 +48,14 @@ def test_a_reader_who_leaves_is_no_error(tmp_path):
     assert path.read_text().startswith("{")
 
 
+@pytest.mark.parametrize("command", ["table", "compare"])
+def test_a_plain_ascii_terminal_will_do(command):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = run(command, env=environment)
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+
+
 def test_version_and_help(capsys):
     for arguments, words in (
         (["--version"], f"logunif-kl {lk.__version__}"),
@@ -88,7 +97,6 @@ def test_an_interrupt_is_one_line(monkeypatch, capsys):
 
 
 def test_a_file_that_fills_the_disk_is_one_sentence(capsys):
-    pytest.importorskip("resource")
     if not sys.platform.startswith("linux"):
         pytest.skip("only Linux has /dev/full")
     assert main(["table", "1", "--json", "/dev/full"]) == 2

@@ -77,6 +77,24 @@ def test_an_error_approached_at_infinity_is_reported_there():
     )
 
 
+def test_kingmas_coefficients_are_a_fit_with_a_free_constant():
+    x = np.linspace(np.log(0.05), 0.0, 2001)
+    alpha = np.exp(x)
+    powers = np.stack([np.ones_like(x), alpha, alpha**2, alpha**3], axis=1)
+    fitted = np.linalg.lstsq(powers, lk.neg_kl(x) - 0.5 * x)[0]
+    np.testing.assert_allclose([1.16145124, -1.50204118, 0.58629921], fitted[1:], rtol=2e-3)
+
+
+def test_exact_at_zero_and_indistinguishable_in_figure_2_exclude_each_other():
+    method = METHODS["kingma"]
+    _, figure_2, _ = (claim.interval for claim in method.claims)
+    at_zero = measure(method, method.domain).value.error
+    x = np.linspace(figure_2.low, figure_2.high, 4001)
+    made_exact_at_zero = value_error(method)(x) - at_zero
+    assert f"{made_exact_at_zero.min():.3f}" == "0.027"
+    assert f"{made_exact_at_zero.max():.3f}" == "0.040"
+
+
 def test_golden_section_finds_a_maximum():
     assert golden_section(lambda x: -((x - 0.3) ** 2), -1.0, 2.0) == pytest.approx(0.3, abs=1e-7)
 
