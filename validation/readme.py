@@ -67,7 +67,40 @@ def compare(results: Results) -> str:
     return table([*header, "worst relative error of the gradient", "at log α"], rows)
 
 
-SECTIONS: dict[str, Callable[[Results], str]] = {"compare": compare}
+def bench(results: Results) -> str:
+    """Tabulate the times, and the ratios that a target is set for."""
+    times = results["nanoseconds_an_element"]
+    shown = ["copy", "np.exp", "scipy dawsn", "kl_gap", "kl_gap_grad", "kl_gap_hess"]
+    shown += ["neg_kl", "neg_kl_grad", "neg_kl_hess"]
+    speeds = table(
+        [f"ns an element, {results['size']:,} elements, {threads(results)}", "float64", "float32"],
+        (
+            [name, *(f"{times[f'{name} {t}']['median']:.2f}" for t in ("f64", "f32"))]
+            for name in shown
+        ),
+    )
+    ratios = table(
+        ["ratio of times", "median", "quartiles", "target", "aim"],
+        (
+            [
+                row["what"],
+                f"{row['median']:.2f}",
+                f"{row['lower_quartile']:.2f} to {row['upper_quartile']:.2f}",
+                row["must"],
+                row["aim"],
+            ]
+            for row in results["ratios"]
+        ),
+    )
+    return f"{speeds}\n\n{ratios}"
+
+
+def threads(results: Results) -> str:
+    """Say on how many threads."""
+    return "one thread" if results["threads"] == 1 else f"{results['threads']} threads"
+
+
+SECTIONS: dict[str, Callable[[Results], str]] = {"bench": bench, "compare": compare}
 
 
 def section(name: str) -> str:
