@@ -22,8 +22,8 @@ from ._output import (
 PLOT_EXTRA = "plot"
 NOTES = (
     "Errors are method minus exact: of -KL absolute, of d(-KL)/d log alpha relative.",
-    "Means are uniform in log alpha within [-10, 10]. No convention changes an error;",
-    "'best constant' is what is left after adding the constant that helps most.",
+    "Means are uniform in log alpha, those of an unbounded range within [-10, 10].",
+    "No convention changes an error; 'best constant' adds the one that helps most.",
 )
 
 
@@ -107,7 +107,7 @@ def document(rows: list[tuple[Method, Measurement]], command: str) -> dict[str, 
         "quantities": {
             "value": "signed absolute error of -KL (method minus exact) of largest magnitude",
             "gradient": "signed relative error of d(-KL)/d log alpha of largest magnitude",
-            "mean": "mean magnitude, uniform in log alpha within [-10, 10]",
+            "mean": "mean magnitude, uniform in log alpha; of an unbounded range within [-10, 10]",
             "best_constant": "the constant that, added to the method, makes its worst error least",
         },
         "rows": [_row(method, found) for method, found in rows],

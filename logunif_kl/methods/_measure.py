@@ -6,8 +6,8 @@ function, not of the grid. An infinite end is searched up to log_alpha = +-40, w
 here has reached its limit to double precision (alpha = 4e-18 or 2e17); a worst error found there is
 reported at the infinite end itself.
 
-What is *not* guaranteed: an extremum narrower than the grid's step (0.0025 at most over
-[-10, 10]) would be missed. The errors of smooth formulae have none.
+What is *not* guaranteed: an extremum narrower than the grid's step (0.0025 over [-10, 10]) would
+be missed. The errors of smooth formulae have none.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .. import _api
 from ._method import WIDE, Interval, Method
 
 HORIZON = 40.0
+FARTHEST = 100.0  # beyond, alpha^3 over the exact gradient leaves the range of a double
 # Rounding of two values of magnitude HORIZON/2: less cannot tell a plateau from its limit.
 _AT_ITS_LIMIT = 4.0 * HORIZON * np.finfo(np.float64).eps
 _INVERSE_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
@@ -48,8 +49,8 @@ class Measurement:
     value : Extremum
         The signed error of -KL, method minus exact, of largest magnitude.
     value_mean : float
-        Mean magnitude of that error, uniformly in log alpha over the part of the interval
-        within [-10, 10].
+        Mean magnitude of that error, uniformly in log alpha; over the part within [-10, 10] of an
+        interval with an infinite end.
     best_constant : float
         The constant that, added to the method, makes its worst error least.
     value_best_constant : float
@@ -100,7 +101,7 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
     method : Method
         An entry of `logunif_kl.methods.METHODS`.
     interval : Interval, optional
-        Where; log_alpha in [-10, 10] by default.
+        Where; log_alpha in [-10, 10] by default. Finite ends lie in [-100, 100].
     points : int, optional
         Size of the grid that the search starts from, at least 3.
 
@@ -117,8 +118,14 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
     """
     if points < 3:
         raise ValueError(f"points must be at least 3, but {points!r} was given: pass a larger grid")
+    for end in (interval.low, interval.high):
+        if math.isfinite(end) and abs(end) > FARTHEST:
+            raise ValueError(
+                f"a finite end must lie in [-{FARTHEST:g}, {FARTHEST:g}], but log_alpha = {end:g} "
+                "was given: take a smaller interval, or an infinite end for the limit"
+            )
     value, gradient = value_error(method), gradient_error(method)
-    grid = np.linspace(max(interval.low, -HORIZON), min(interval.high, HORIZON), points)
+    grid = np.linspace(*_finite(interval, HORIZON), points)
     lowest, highest = _extrema(value, grid, interval)
     return Measurement(
         method=method.name,
@@ -155,8 +162,14 @@ def _refined(error: Error, grid: np.ndarray, at: int, sign: float, interval: Int
     return Extremum(found, best)
 
 
+def _finite(interval: Interval, horizon: float) -> tuple[float, float]:
+    low = -horizon if math.isinf(interval.low) else interval.low
+    high = horizon if math.isinf(interval.high) else interval.high
+    return low, high
+
+
 def _mean(error: Error, interval: Interval, points: int) -> float:
-    low, high = max(interval.low, WIDE.low), min(interval.high, WIDE.high)
+    low, high = _finite(interval, WIDE.high)
     if not low < high:
         return math.nan
     grid = np.linspace(low, high, points)

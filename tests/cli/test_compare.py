@@ -54,6 +54,14 @@ def test_the_common_range_can_be_chosen(capsys):
     assert last["interval"] == {"name": "log_alpha in [-4, 10]", "low": -4.0, "high": 10.0}
 
 
+def test_a_far_range_is_measured_to_its_ends(capsys):
+    assert main(["compare", "kingma", "--range", "20", "60", "--json", "-"]) == 0
+    last = json.loads(capsys.readouterr().out)["rows"][-1]
+    assert last["value"]["log_alpha"] == pytest.approx(60.0)
+    assert last["gradient"]["log_alpha"] == pytest.approx(60.0)
+    assert 0.0 < last["value"]["mean"] < last["value"]["worst"]
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_the_picture_is_written(tmp_path, capsys, suffix):
     path = tmp_path / f"figure{suffix}"
@@ -68,6 +76,7 @@ def test_the_picture_is_written(tmp_path, capsys, suffix):
         (["nothing"], "there is no method 'nothing': choose from kingma, molchanov, lower_bound"),
         (["--range", "3", "1"], "an interval of log_alpha needs low < high"),
         (["--range", "0", "inf"], "--range must be finite"),
+        (["--range", "-1000", "0"], "a finite end must lie in [-100, 100], but log_alpha = -1000"),
         (["--range", "0", "x"], "argument --range: invalid float value: 'x'"),
         (["--json", "no/such/place.json"], "the directory no/such does not exist"),
         (["--plot", "figure.xyz"], "its suffix must name a format"),
