@@ -43,37 +43,38 @@ LK_NAME(times)(V z, V hi, V lo)
 }
 #define times LK_NAME(times)
 
-/* How many bounds u has reached: the index of its range. */
-LK_INLINE I
-LK_NAME(index_up)(const double (*table)[8], int bounds, V u)
-{
-    I i = index_zero();
-#pragma GCC unroll 8
-    for (int k = 0; k < bounds; k++)
-        i = index_count(i, less_equal(set1(table[BOUNDS][k]), u));
-    return i;
-}
+/* The range of an argument: how many of seven bounds it has reached, from below or from above. */
+#define REACHED(function, type, reached)                                         \
+    LK_INLINE I function(const double (*table)[8], type x)                       \
+    {                                                                            \
+        I i = index_zero();                                                      \
+        for (int k = 0; k < 7; k++)                                              \
+            i = index_count(i, reached(x, set1(table[BOUNDS][k])));              \
+        return i;                                                                \
+    }
+#define from_below(x, bound) less_equal(bound, x)
+#define from_above(x, bound) less_equal(x, bound)
+REACHED(LK_NAME(index_up), V, from_below)
+REACHED(LK_NAME(index_down), V, from_above)
 #define index_up LK_NAME(index_up)
-
-LK_INLINE I
-LK_NAME(index_down)(const double (*table)[8], int bounds, V x)
-{
-    I i = index_zero();
-#pragma GCC unroll 8
-    for (int k = 0; k < bounds; k++)
-        i = index_count(i, less_equal(x, set1(table[BOUNDS][k])));
-    return i;
-}
 #define index_down LK_NAME(index_down)
 
+/* k_first + v (k_(first+1) + ...), as two chains in v^2 that run side by side. */
 LK_INLINE V
 LK_NAME(horner)(const double (*table)[8], int degree, int first, I i, V v)
 {
-    V s = lookup(table[FIRST + degree - 1], i);
+    V v2 = v * v;
+    V a = lookup(table[FIRST + degree - 1], i), b = lookup(table[FIRST + degree - 2], i);
 #pragma GCC unroll 32
-    for (int k = degree - 2; k >= first; k--)
-        s = MADD(s, v, lookup(table[FIRST + k], i));
-    return s;
+    for (int k = degree - 3; k > first; k -= 2) {
+        a = MADD(a, v2, lookup(table[FIRST + k], i));
+        b = MADD(b, v2, lookup(table[FIRST + k - 1], i));
+    }
+    if ((degree - first) % 2) {
+        a = MADD(a, v2, lookup(table[FIRST + first], i));
+        return MADD(b, v, a);
+    }
+    return MADD(a, v, b);
 }
 #define horner LK_NAME(horner)
 
@@ -151,7 +152,7 @@ LK_NAME(exponential_single)(V t)
 {
     V k_magic = MADD(t, set1(EIGHTHS_PER_LOG2), set1(MAGIC));
     V k = k_magic - set1(MAGIC);
-    V r = (t - k * set1(EIGHTH_LOG2_HI)) - k * set1(EIGHTH_LOG2_LO);
+    V r = MADD(k, set1(-EIGHTH_LOG2), t);
     V s = set1(EXP_S[EXP_S_DEGREE - 2]);
 #pragma GCC unroll 32
     for (int i = EXP_S_DEGREE - 3; i >= 0; i--)
@@ -232,7 +233,7 @@ LK_INLINE V
 LK_NAME(kl_gap_d)(V u)
 {
     M recip = less_equal(set1(KL_GAP_D[BOUNDS][KL_GAP_D_RECIP - 1]), u);
-    I i = index_up(KL_GAP_D, KL_GAP_D_BOUNDS, u);
+    I i = index_up(KL_GAP_D, u);
     V a = choose(recip, set1(1.0) / u, u);
     pair p = polynomial(KL_GAP_D, KL_GAP_D_DEGREE, i, a - lookup(KL_GAP_D[CENTRE], i), set1(0.0));
     V z = choose(index_is(i, 0), u, set1(1.0));
@@ -248,7 +249,7 @@ LK_INLINE V
 LK_NAME(kl_gap_grad_d)(V u)
 {
     M recip = less_equal(set1(KL_GAP_GRAD_D[BOUNDS][KL_GAP_GRAD_D_RECIP - 1]), u);
-    I i = index_up(KL_GAP_GRAD_D, KL_GAP_GRAD_D_BOUNDS, u);
+    I i = index_up(KL_GAP_GRAD_D, u);
     V error;
     V a = argument(u, recip, &error);
     pair p = polynomial(KL_GAP_GRAD_D, KL_GAP_GRAD_D_DEGREE, i,
@@ -261,7 +262,7 @@ LK_INLINE V
 LK_NAME(kl_gap_hess_d)(V u)
 {
     M recip = less_equal(set1(KL_GAP_HESS_D[BOUNDS][KL_GAP_HESS_D_RECIP - 1]), u);
-    I i = index_up(KL_GAP_HESS_D, KL_GAP_HESS_D_BOUNDS, u);
+    I i = index_up(KL_GAP_HESS_D, u);
     V error;
     V a = argument(u, recip, &error);
     pair p = polynomial(KL_GAP_HESS_D, KL_GAP_HESS_D_DEGREE, i,
@@ -274,8 +275,9 @@ LK_NAME(kl_gap_hess_d)(V u)
 
 /* ---- functions of x = log_alpha ------------------------------------------------------------ */
 
+/* A NaN passes through as a NaN: vmax(bound, x) is x where x is one, and the range is the first. */
+
 typedef struct {
-    V x;     /* the argument */
     I range; /* of u = exp(-x)/2 */
     M recip; /* whether `a` is 1/u, not u */
     pair y;  /* exp(+-x) = y 2^n */
@@ -285,14 +287,13 @@ typedef struct {
 #define log_alpha LK_NAME(log_alpha)
 
 LK_INLINE log_alpha
-LK_NAME(from_log_alpha)(const double (*table)[8], int bounds, int first_recip, V x)
+LK_NAME(from_log_alpha)(const double (*table)[8], int first_recip, V x)
 {
     log_alpha s;
-    s.x = x;
-    s.range = index_down(table, bounds, x);
+    s.range = index_down(table, x);
     s.recip = less_equal(x, set1(table[BOUNDS][first_recip - 1]));
     V t = choose(s.recip, x, -x);
-    s.y = exponential(vmax(t, set1(-1500.0)), &s.n);
+    s.y = exponential(vmax(set1(-1500.0), t), &s.n);
     s.n = s.n + choose(s.recip, set1(1.0), set1(-1.0));
     V power = power_of_two(vmax(s.n, set1(-1023.0)) + set1(MAGIC));
     s.a = s.y.hi * power;
@@ -301,21 +302,20 @@ LK_NAME(from_log_alpha)(const double (*table)[8], int bounds, int first_recip, V
 }
 #define from_log_alpha LK_NAME(from_log_alpha)
 
-/* (exp(+-x) 2^n) p where `scaled`, else p; NaN where x is. */
+/* (exp(+-x) 2^n) p where `scaled`, else p. */
 LK_INLINE V
 LK_NAME(finish)(log_alpha s, pair p, M scaled)
 {
     V product = s.y.hi * p.hi;
     V rest = product_error(s.y.hi, p.hi, product) + MADD(s.y.hi, p.lo, s.y.lo * p.hi);
-    V result = choose(scaled, scale(product + rest, s.n), p.hi + p.lo);
-    return choose(equal(s.x, s.x), result, s.x);
+    return choose(scaled, scale(product + rest, s.n), p.hi + p.lo);
 }
 #define finish LK_NAME(finish)
 
 LK_INLINE V
 LK_NAME(neg_kl_d)(V x)
 {
-    log_alpha s = from_log_alpha(NEG_KL_D, NEG_KL_D_BOUNDS, NEG_KL_D_RECIP, x);
+    log_alpha s = from_log_alpha(NEG_KL_D, NEG_KL_D_RECIP, x);
     V v = s.a - lookup(NEG_KL_D[CENTRE], s.range);
     pair p = polynomial(NEG_KL_D, NEG_KL_D_DEGREE, s.range, v, s.a_lo);
     V line = choose(s.recip, vmax(x, set1(-1e308)) * set1(0.5), set1(0.0));
@@ -329,7 +329,7 @@ LK_NAME(neg_kl_d)(V x)
 LK_INLINE V
 LK_NAME(neg_kl_grad_d)(V x)
 {
-    log_alpha s = from_log_alpha(NEG_KL_GRAD_D, NEG_KL_GRAD_D_BOUNDS, NEG_KL_GRAD_D_RECIP, x);
+    log_alpha s = from_log_alpha(NEG_KL_GRAD_D, NEG_KL_GRAD_D_RECIP, x);
     V v = s.a - lookup(NEG_KL_GRAD_D[CENTRE], s.range);
     pair p = polynomial(NEG_KL_GRAD_D, NEG_KL_GRAD_D_DEGREE, s.range, v, s.a_lo);
     return finish(s, p, index_is(s.range, 0));
@@ -338,7 +338,7 @@ LK_NAME(neg_kl_grad_d)(V x)
 LK_INLINE V
 LK_NAME(neg_kl_hess_d)(V x)
 {
-    log_alpha s = from_log_alpha(NEG_KL_HESS_D, NEG_KL_HESS_D_BOUNDS, NEG_KL_HESS_D_RECIP, x);
+    log_alpha s = from_log_alpha(NEG_KL_HESS_D, NEG_KL_HESS_D_RECIP, x);
     M root = index_is(s.range, NEG_KL_HESS_D_ROOT);
     V v = choose(root, x - set1(INFLECTION_HI), s.a - lookup(NEG_KL_HESS_D[CENTRE], s.range));
     V v_lo = choose(root, set1(-INFLECTION_LO), s.a_lo);
@@ -353,7 +353,7 @@ LK_INLINE V
 LK_NAME(kl_gap_s)(V u)
 {
     M recip = less_equal(set1(KL_GAP_S[BOUNDS][KL_GAP_S_RECIP - 1]), u);
-    I i = index_up(KL_GAP_S, KL_GAP_S_BOUNDS, u);
+    I i = index_up(KL_GAP_S, u);
     V a = choose(recip, set1(1.0) / u, u);
     V p = polynomial_single(KL_GAP_S, KL_GAP_S_DEGREE, i, a - lookup(KL_GAP_S[CENTRE], i));
     V high = choose(equal(u, set1(PINF)), u, half_log_single(u) + p);
@@ -365,7 +365,7 @@ LK_INLINE V
 LK_NAME(kl_gap_grad_s)(V u)
 {
     M recip = less_equal(set1(KL_GAP_GRAD_S[BOUNDS][KL_GAP_GRAD_S_RECIP - 1]), u);
-    I i = index_up(KL_GAP_GRAD_S, KL_GAP_GRAD_S_BOUNDS, u);
+    I i = index_up(KL_GAP_GRAD_S, u);
     V a = choose(recip, set1(1.0) / u, u);
     V p = polynomial_single(KL_GAP_GRAD_S, KL_GAP_GRAD_S_DEGREE, i,
                             a - lookup(KL_GAP_GRAD_S[CENTRE], i));
@@ -376,7 +376,7 @@ LK_INLINE V
 LK_NAME(kl_gap_hess_s)(V u)
 {
     M recip = less_equal(set1(KL_GAP_HESS_S[BOUNDS][KL_GAP_HESS_S_RECIP - 1]), u);
-    I i = index_up(KL_GAP_HESS_S, KL_GAP_HESS_S_BOUNDS, u);
+    I i = index_up(KL_GAP_HESS_S, u);
     V a = choose(recip, set1(1.0) / u, u);
     V p = polynomial_single(KL_GAP_HESS_S, KL_GAP_HESS_S_DEGREE, i,
                             a - lookup(KL_GAP_HESS_S[CENTRE], i));
@@ -388,7 +388,7 @@ LK_NAME(kl_gap_hess_s)(V u)
 LK_INLINE V
 LK_NAME(half_exp_single)(V x, M recip)
 {
-    V e = exponential_single(vmax(choose(recip, x, -x), set1(-700.0)));
+    V e = exponential_single(vmax(set1(-700.0), choose(recip, x, -x)));
     return e * choose(recip, set1(2.0), set1(0.5));
 }
 #define half_exp_single LK_NAME(half_exp_single)
@@ -397,38 +397,35 @@ LK_INLINE V
 LK_NAME(neg_kl_s)(V x)
 {
     M recip = less_equal(x, set1(NEG_KL_S[BOUNDS][NEG_KL_S_RECIP - 1]));
-    I i = index_down(NEG_KL_S, NEG_KL_S_BOUNDS, x);
+    I i = index_down(NEG_KL_S, x);
     V a = half_exp_single(x, recip);
     V p = polynomial_single(NEG_KL_S, NEG_KL_S_DEGREE, i, a - lookup(NEG_KL_S[CENTRE], i));
-    V low = choose(index_is(i, 0), a, set1(1.0)) * p;
-    V result = choose(recip, MADD(set1(0.5), x, p), low);
-    return choose(equal(x, x), result, x);
+    V line = choose(recip, x * set1(0.5), set1(0.0));
+    return MADD(choose(index_is(i, 0), a, set1(1.0)), p, line);
 }
 
 LK_INLINE V
 LK_NAME(neg_kl_grad_s)(V x)
 {
     M recip = less_equal(x, set1(NEG_KL_GRAD_S[BOUNDS][NEG_KL_GRAD_S_RECIP - 1]));
-    I i = index_down(NEG_KL_GRAD_S, NEG_KL_GRAD_S_BOUNDS, x);
+    I i = index_down(NEG_KL_GRAD_S, x);
     V a = half_exp_single(x, recip);
     V p = polynomial_single(NEG_KL_GRAD_S, NEG_KL_GRAD_S_DEGREE, i,
                             a - lookup(NEG_KL_GRAD_S[CENTRE], i));
-    V result = choose(index_is(i, 0), a, set1(1.0)) * p;
-    return choose(equal(x, x), result, x);
+    return choose(index_is(i, 0), a, set1(1.0)) * p;
 }
 
 LK_INLINE V
 LK_NAME(neg_kl_hess_s)(V x)
 {
     M recip = less_equal(x, set1(NEG_KL_HESS_S[BOUNDS][NEG_KL_HESS_S_RECIP - 1]));
-    I i = index_down(NEG_KL_HESS_S, NEG_KL_HESS_S_BOUNDS, x);
+    I i = index_down(NEG_KL_HESS_S, x);
     V a = half_exp_single(x, recip);
     M root = index_is(i, NEG_KL_HESS_S_ROOT);
     V v = choose(root, (x - set1(INFLECTION_HI)) - set1(INFLECTION_LO),
                  a - lookup(NEG_KL_HESS_S[CENTRE], i));
     V p = polynomial_single(NEG_KL_HESS_S, NEG_KL_HESS_S_DEGREE, i, v);
-    V result = choose(either(index_is(i, 0), recip), a, set1(1.0)) * p;
-    return choose(equal(x, x), result, x);
+    return choose(either(index_is(i, 0), recip), a, set1(1.0)) * p;
 }
 
 /* ---- -KL and both its derivatives from (mu, log sigma^2) ------------------------------------ */
@@ -483,7 +480,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2)
     V w = set1(1.0) / u;
 
     M recip = less_equal(set1(KL_GAP_D[BOUNDS][KL_GAP_D_RECIP - 1]), u);
-    I i = index_up(KL_GAP_D, KL_GAP_D_BOUNDS, u);
+    I i = index_up(KL_GAP_D, u);
     V v = choose(recip, w, u) - lookup(KL_GAP_D[CENTRE], i);
     pair p = polynomial(KL_GAP_D, KL_GAP_D_DEGREE, i, v, choose(recip, set1(0.0), u_lo));
     pair l = half_log(q, n);
@@ -498,7 +495,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2)
     r.value = -choose(index_is(i, 0), scale(product + product_lo, n), (sum + rest) + cut);
 
     recip = less_equal(set1(KL_GAP_GRAD_D[BOUNDS][KL_GAP_GRAD_D_RECIP - 1]), u);
-    i = index_up(KL_GAP_GRAD_D, KL_GAP_GRAD_D_BOUNDS, u);
+    i = index_up(KL_GAP_GRAD_D, u);
     v = choose(recip, w, u) - lookup(KL_GAP_GRAD_D[CENTRE], i);
     p = polynomial(KL_GAP_GRAD_D, KL_GAP_GRAD_D_DEGREE, i, v, choose(recip, set1(0.0), u_lo));
     product = q * p.hi;
@@ -519,7 +516,7 @@ LK_NAME(neg_kl_normal_s)(V mu, V log_sigma2)
     V w = set1(1.0) / u;
 
     M recip = less_equal(set1(KL_GAP_S[BOUNDS][KL_GAP_S_RECIP - 1]), u);
-    I i = index_up(KL_GAP_S, KL_GAP_S_BOUNDS, u);
+    I i = index_up(KL_GAP_S, u);
     V v = choose(recip, w, u) - lookup(KL_GAP_S[CENTRE], i);
     V p = polynomial_single(KL_GAP_S, KL_GAP_S_DEGREE, i, v);
     V low = choose(index_is(i, 0), u, set1(1.0)) * p;
@@ -528,7 +525,7 @@ LK_NAME(neg_kl_normal_s)(V mu, V log_sigma2)
     r.value = -choose(recip, (half_log_single(u) + p) + cut, low);
 
     recip = less_equal(set1(KL_GAP_GRAD_S[BOUNDS][KL_GAP_GRAD_S_RECIP - 1]), u);
-    i = index_up(KL_GAP_GRAD_S, KL_GAP_GRAD_S_BOUNDS, u);
+    i = index_up(KL_GAP_GRAD_S, u);
     v = choose(recip, w, u) - lookup(KL_GAP_GRAD_S[CENTRE], i);
     p = polynomial_single(KL_GAP_GRAD_S, KL_GAP_GRAD_S_DEGREE, i, v);
     r.d_log_sigma2 = choose(recip, set1(1.0), u) * p;

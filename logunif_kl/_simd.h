@@ -7,6 +7,7 @@
  * and where its exactness matters it says product_error, which is exact with and without FMA.
  *
  *   V      doubles        M   one truth value per double
+ *          vmax(a, b) and vmin(a, b) are b where either is NaN
  *   U      their bits     I   an index 0..7 per double, into a row of a table
  */
 
@@ -39,7 +40,7 @@ typedef __m512i LK_NAME(I);
 #define index_zero() _mm512_setzero_si512()
 #define index_count(i, m) _mm512_mask_add_epi64(i, m, i, _mm512_set1_epi64(1))
 #define index_of_bits(u) ((__m512i)(u)) /* the permutation reads the low three bits */
-#define lookup(row, i) _mm512_permutexvar_pd(i, _mm512_load_pd(row))
+#define lookup(row, i) _mm512_permutexvar_pd(i, _mm512_loadu_pd(row))
 #define index_is(i, k) _mm512_cmpeq_epi64_mask(i, _mm512_set1_epi64(k))
 
 #elif LK_ISA == 256
@@ -80,8 +81,8 @@ lookup_avx2(const double *row, __m256i i)
     __m256i even = _mm256_slli_epi64(_mm256_and_si256(i, _mm256_set1_epi64x(3)), 1);
     __m256i odd = _mm256_slli_epi64(_mm256_add_epi64(even, _mm256_set1_epi64x(1)), 32);
     __m256i halves = _mm256_or_si256(even, odd);
-    __m256 low = _mm256_permutevar8x32_ps((__m256)_mm256_load_pd(row), halves);
-    __m256 high = _mm256_permutevar8x32_ps((__m256)_mm256_load_pd(row + 4), halves);
+    __m256 low = _mm256_permutevar8x32_ps((__m256)_mm256_loadu_pd(row), halves);
+    __m256 high = _mm256_permutevar8x32_ps((__m256)_mm256_loadu_pd(row + 4), halves);
     return _mm256_blendv_pd((__m256d)low, (__m256d)high, (__m256d)_mm256_slli_epi64(i, 61));
 }
 #define lookup(row, i) lookup_avx2(row, i)

@@ -32,6 +32,9 @@
 #undef pair
 #undef product_error
 #undef times
+#undef REACHED
+#undef from_below
+#undef from_above
 #undef index_up
 #undef index_down
 #undef horner

@@ -131,29 +131,27 @@ def _row(numbers: list[mpf]) -> str:
 
 def _c_table(table: Table) -> list[str]:
     ranges = table.ranges
-    pad = LANES - len(ranges)
-    bounds = [bound(table, upper_end(r)) for r in ranges[:-1]]
-    last = bound(table, mp.inf)
+    if len(ranges) != LANES:
+        raise ValueError(
+            f"a C table has {LANES} ranges, but {table.function} {table.format} has {len(ranges)}: "
+            "change its ranges in spec.toml"
+        )
+    bounds = [bound(table, upper_end(r)) for r in ranges]
     name = f"{table.function.upper()}_{C_SUFFIX[table.format]}"
     forms = [r.form for r in ranges]
     lines = ["", *(f"/* {text} */" for text in report(table))]
     lines.append(f"#define {name}_DEGREE {table.degree}")
-    lines.append(f"#define {name}_BOUNDS {len(ranges) - 1}")
     recip = forms.index("recip")
     lines.append(f"#define {name}_RECIP {recip} /* first range in 1/u */")
     if "root" in forms:
         lines.append(f"#define {name}_ROOT {forms.index('root')}")
     lines.append(f"LK_TABLE {name}[] = {{")
-
-    def padded(numbers: list[mpf]) -> list[mpf]:
-        return numbers + [mpf(0)] * pad
-
-    lines.append(_row(bounds + [last] * (LANES - len(bounds))) + " /* bounds */")
-    lines.append(_row(padded([r.centre for r in ranges])) + " /* centre */")
-    lines.append(_row(padded([r.base[0] for r in ranges])) + " /* base_hi */")
-    lines.append(_row(padded([r.base[1] for r in ranges])) + " /* base_lo */")
+    lines.append(_row(bounds) + " /* bounds */")
+    lines.append(_row([r.centre for r in ranges]) + " /* centre */")
+    lines.append(_row([r.base[0] for r in ranges]) + " /* base_hi */")
+    lines.append(_row([r.base[1] for r in ranges]) + " /* base_lo */")
     for k in range(table.degree):
-        lines.append(_row(padded([r.coefficients[k] for r in ranges])) + f" /* k{k + 1} */")
+        lines.append(_row([r.coefficients[k] for r in ranges]) + f" /* k{k + 1} */")
     lines.append("};")
     return lines
 
@@ -190,6 +188,7 @@ def _c_elementary() -> list[str]:
         f"#define HALF_LOG2_LO {float(half_log2[1]).hex()}",
         f"#define EIGHTH_LOG2_HI {float(eighth[0]).hex()} /* a multiple of 2^-35 */",
         f"#define EIGHTH_LOG2_LO {float(eighth[1]).hex()}",
+        f"#define EIGHTH_LOG2 {float(mp.log(2) / LANES).hex()}",
         f"#define EIGHTHS_PER_LOG2 {float(LANES / mp.log(2)).hex()}",
         f"#define INFLECTION_HI {float(rounded(x0, 53)).hex()}",
         f"#define INFLECTION_LO {float(x0 - rounded(x0, 53)).hex()}",
