@@ -1,0 +1,240 @@
+"""Look for the worst error: samples over bit patterns, edges of ranges, hill climbing.
+
+What this finds is a lower bound on the worst error: some input may be worse. The method is that of
+V. Innocente and P. Zimmermann, "Accuracy of Mathematical Functions in Single, Double, Double
+Extended, and Quadruple Precision", with strata: the best climbers of every quarter of a binade stay
+in, so that the search does not end on the first hill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import mpmath
+import numpy as np
+from numpy.typing import NDArray
+
+from .functions import FUNCTIONS, Evaluate
+from .truth import Truth, hess_zero, truth
+from .ulp import FORMATS, error
+
+Points = list[NDArray]
+
+BLOCK = 1 << 14
+_INTEGER = {2: np.int16, 4: np.int32, 8: np.int64}
+
+
+class Worst(NamedTuple):
+    """The largest error found, and the point that has it."""
+
+    ulp: float
+    inputs: tuple[str, ...]
+    got: str
+    wanted: str
+    tried: int
+
+
+def ordinals(values: NDArray) -> NDArray[np.int64]:
+    """Return the place of each float among those of its type: 0 for both zeros, 1 for the next."""
+    width = values.dtype.itemsize
+    bits = np.ascontiguousarray(values).view(_INTEGER[width]).astype(np.int64)
+    return np.where(bits < 0, -(bits & ((1 << (8 * width - 1)) - 1)), bits)
+
+
+def from_ordinals(numbers: NDArray[np.int64], dtype: str) -> NDArray:
+    """Return the floats of these numbers; beyond the infinities, the infinities."""
+    top = int(ordinals(np.array([np.inf], dtype))[0])
+    numbers = np.clip(numbers, -top, top)
+    kind = _INTEGER[np.dtype(dtype).itemsize]
+    magnitude = np.abs(numbers).astype(kind).view(dtype)
+    signed: NDArray = np.copysign(magnitude, np.where(numbers < 0, -1.0, 1.0).astype(dtype))
+    return signed
+
+
+def _bit_patterns(
+    rng: np.random.Generator, low: float, high: float, count: int, dtype: str
+) -> NDArray:
+    ends = ordinals(np.array([low, high], dtype))
+    return from_ordinals(rng.integers(ends[0], ends[1], count, endpoint=True), dtype)
+
+
+def sample(name: str, rng: np.random.Generator, count: int, dtype: str) -> Points:
+    """Return arguments: a tenth over all bit patterns, the rest where the function turns."""
+    domain = FUNCTIONS[name].domain
+    tenth = count // 10
+    if domain == "u":
+        parts = [
+            _bit_patterns(rng, 0.0, np.inf, tenth, dtype),
+            _bit_patterns(rng, 2.0**-14, 2.0**14, 4 * tenth, dtype),
+            rng.uniform(0.0, 40.0, 3 * tenth).astype(dtype),
+            _bit_patterns(rng, 0.25, 40.0, count - 8 * tenth, dtype),
+        ]
+        return [np.concatenate(parts)]
+    if domain == "x":
+        return [np.concatenate(_sample_x(rng, count, dtype))]
+    mu = _bit_patterns(rng, 2.0**-14, 2.0**14, count, dtype)
+    mu[:tenth] = _bit_patterns(rng, 0.0, np.inf, tenth, dtype)
+    mu *= rng.choice((-1.0, 1.0), count).astype(dtype)
+    x = rng.permutation(np.concatenate(_sample_x(rng, count, "float64")))
+    with np.errstate(all="ignore"):
+        return [mu, (x + 2 * np.log(np.abs(mu.astype(np.float64)))).astype(dtype)]
+
+
+def _sample_x(rng: np.random.Generator, count: int, dtype: str) -> list[NDArray]:
+    tenth = count // 10
+    zero = hess_zero()[0]
+    return [
+        _bit_patterns(rng, -np.inf, np.inf, tenth, dtype),
+        rng.uniform(-750.0, 750.0, tenth).astype(dtype),
+        rng.uniform(-40.0, 40.0, 2 * tenth).astype(dtype),
+        (zero + rng.choice((-1, 1), tenth) * np.exp2(rng.uniform(-60, 0, tenth))).astype(dtype),
+        rng.uniform(-6.0, 6.0, count - 5 * tenth).astype(dtype),
+    ]
+
+
+def beside_edges(name: str, edges: dict[str, list[float]], dtype: str, reach: int = 8) -> Points:
+    """Return every edge of the kernel's ranges with ``reach`` neighbours on either side."""
+    domain = FUNCTIONS[name].domain
+    with np.errstate(all="ignore"):
+        if domain != "normal":
+            centres = np.array(edges[domain]).astype(dtype)
+            numbers = ordinals(centres)[:, None] + np.arange(-reach, reach + 1)
+            points = from_ordinals(numbers.ravel(), dtype)
+            return [points[points >= 0] if domain == "u" else points]
+        u = np.array(edges["u"])
+        x = np.concatenate([edges["x"], -np.log(2 * u)])
+        ends = [np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max, np.inf]
+        mu = np.array([1.0, -1.5, 2.0**-60, 2.0**60, 1 / 3, 0.0, *ends]).astype(dtype)
+        mu, x = (a.ravel() for a in np.meshgrid(mu, x))
+        shifted = x + 2 * np.log(np.abs(mu.astype(np.float64)))
+        centres = np.concatenate([x, shifted]).astype(dtype)
+        centres = np.where(np.isnan(centres), np.array(0.0, dtype), centres)
+        numbers = ordinals(centres)[:, None] + np.arange(-reach, reach + 1)
+        return [np.repeat(np.tile(mu, 2), 2 * reach + 1), from_ordinals(numbers.ravel(), dtype)]
+
+
+def measure(name: str, evaluate: Evaluate, points: Points) -> NDArray[np.float64]:
+    """Return the error in ulp at each point, by blocks."""
+    dtype = points[0].dtype.name
+    out = np.empty(len(points[0]))
+    for start in range(0, len(out), BLOCK):
+        block = [p[start : start + BLOCK] for p in points]
+        out[start : start + BLOCK] = error(evaluate(*block), truth(name, *block), dtype)
+    return out
+
+
+def _strata(points: Points) -> NDArray[np.int64]:
+    """Quarters of binades of the last argument, and binades of another."""
+    width = FORMATS[points[0].dtype.name].precision
+    key = ordinals(points[-1]) >> (width - 3)
+    if len(points) > 1:
+        key = key * 8192 + (ordinals(points[0]) >> (width - 1))
+    return key
+
+
+def _select(points: Points, errors: NDArray, size: int) -> tuple[Points, NDArray]:
+    """Keep the worst of every stratum, of those the worst, and the worst of all."""
+    order = np.argsort(-errors, kind="stable")
+    _, first = np.unique(_strata([p[order] for p in points]), return_index=True)
+    kept = np.union1d(np.sort(first)[:size], np.arange(min(size // 4, len(order))))
+    order = order[kept]
+    return [p[order] for p in points], errors[order]
+
+
+def _neighbours(points: Points, rng: np.random.Generator, each: int, domain: str) -> Points:
+    """Return points at distances from one bit pattern to millions, in one argument or in both."""
+    dtype = points[0].dtype.name
+    out = []
+    bits = FORMATS[dtype].precision - 6
+    for p in points:
+        numbers = np.repeat(ordinals(p), each)
+        step = np.exp2(rng.uniform(0, bits, len(numbers))).astype(np.int64)
+        step *= rng.choice((-1, 1), len(numbers))
+        if len(points) > 1:
+            step *= rng.integers(0, 2, len(numbers))
+        moved = from_ordinals(numbers + step, dtype)
+        out.append(np.abs(moved) if domain == "u" else moved)
+    return out
+
+
+def search(
+    name: str,
+    evaluate: Evaluate,
+    *,
+    rng: np.random.Generator,
+    dtype: str = "float64",
+    count: int = 1_000_000,
+    rounds: int = 40,
+    climbers: int = 256,
+    edges: dict[str, list[float]] | None = None,
+    known: Sequence[tuple[float, ...]] = (),
+    progress: Callable[[int], None] = lambda count: None,
+) -> Worst:
+    """Search for the input with the largest error.
+
+    Parameters
+    ----------
+    name : str
+        A name in ``FUNCTIONS``.
+    evaluate : callable
+        The implementation, over arrays of ``dtype``.
+    rng : numpy.random.Generator
+        The source of samples.
+    dtype : str
+        The type of input and result.
+    count : int
+        How many points to sample before climbing.
+    rounds, climbers : int
+        How often each of that many climbers tries 32 neighbours.
+    edges : dict, optional
+        Breakpoints of the kernel's ranges, by domain.
+    known : sequence of tuples
+        Inputs that were bad before.
+    progress : callable
+        Told the number of points measured since it was told last.
+    """
+    domain = FUNCTIONS[name].domain
+    tried = 0
+    pool: Points = []
+    errors = np.empty(0)
+
+    def take(points: Points) -> None:
+        nonlocal tried, pool, errors
+        found = measure(name, evaluate, points)
+        tried += len(found)
+        progress(len(found))
+        if pool:
+            points = [np.concatenate([a, b]) for a, b in zip(pool, points, strict=True)]
+        pool, errors = _select(points, np.concatenate([errors, found]), climbers)
+
+    if edges is not None:
+        take(beside_edges(name, edges, dtype))
+    if known:
+        take([np.array(column).astype(dtype) for column in zip(*known, strict=True)])
+    for start in range(0, count, 16 * BLOCK):
+        take(sample(name, rng, min(16 * BLOCK, count - start), dtype))
+    for _ in range(rounds):
+        take(_neighbours(pool, rng, 32, domain))
+
+    return describe(name, evaluate, [p[:1] for p in pool], tried)
+
+
+def describe(name: str, evaluate: Evaluate, point: Points, tried: int) -> Worst:
+    """Return the full account of one point."""
+    exact = truth(name, *point)
+    got = np.asarray(evaluate(*point))
+    return Worst(
+        ulp=float(error(got, exact, point[0].dtype.name)[0]),
+        inputs=tuple(float(p[0]).hex() for p in point),
+        got=float(got[0]).hex(),
+        wanted=digits(exact),
+        tried=tried,
+    )
+
+
+def digits(exact: Truth) -> str:
+    """Return the first truth to 24 decimal digits."""
+    with mpmath.workprec(160):
+        value = mpmath.mpf(exact.hi[0]) + mpmath.mpf(exact.lo[0])
+        return str(mpmath.nstr(value * mpmath.mpf(2) ** int(exact.scale[0]), 24))

@@ -1,0 +1,79 @@
+"""One kernel in one process: ``python -m validation.accuracy.worker`` with jobs on its input.
+
+A job is a line of JSON; lines of JSON come back, of the kinds ``progress``, ``message``, ``row``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from . import exhaustive as _exhaustive
+from .functions import FUNCTIONS, edges, implementation
+from .search import digits, search
+from .truth import truth
+
+Row = dict[str, Any]
+
+
+def _say(kind: str, content: object) -> None:
+    print(json.dumps({kind: content}), flush=True)
+
+
+def _search(job: dict[str, Any]) -> Row:
+    name, dtype = job["function"], job["dtype"]
+    key = [job["seed"], list(FUNCTIONS).index(name), np.dtype(dtype).itemsize]
+    worst = search(
+        name,
+        implementation(FUNCTIONS[name], job["kernel"]),
+        rng=np.random.default_rng(key),
+        dtype=dtype,
+        count=job["count"],
+        rounds=job["rounds"],
+        edges={domain: edges(domain) for domain in ("u", "x")},
+        known=[tuple(map(float.fromhex, point)) for point in job["known"]],
+        progress=lambda count: _say("progress", count),
+    )
+    return worst._asdict()
+
+
+def _exhaust(job: dict[str, Any]) -> Row:
+    name, kernel, dtype = job["function"], job["kernel"], job["dtype"]
+    tally = _exhaustive.exhaustive(
+        name,
+        kernel,
+        dtype,
+        jobs=job["jobs"],
+        progress=lambda count: _say("progress", count),
+        complain=lambda text: _say("message", text),
+    )
+    wanted = digits(truth(name, np.array([tally.input])))
+    return {
+        "ulp": tally.ulp,
+        "inputs": (tally.input.hex(),),
+        "got": tally.got.hex(),
+        "wanted": wanted,
+        "tried": tally.tried,
+        "not_nearest": tally.not_nearest,
+        "wrong_special": tally.wrong_special,
+        "not_monotone": tally.not_monotone if name in _exhaustive.MONOTONE else None,
+    }
+
+
+def main() -> None:
+    """Do the jobs on standard input."""
+    for line in sys.stdin:
+        job = json.loads(line)
+        began = time.perf_counter()
+        row = {"search": _search, "exhaustive": _exhaust}[job["method"]](job)
+        about = {key: job[key] for key in ("function", "dtype", "kernel", "method")}
+        about["range"] = FUNCTIONS[job["function"]].range
+        _say("row", {**about, **row, "seconds": round(time.perf_counter() - began, 1)})
+
+
+if __name__ == "__main__":
+    main()
