@@ -13,7 +13,7 @@ are some twenty temporaries: a caller that minds the memory passes blocks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 Array = Any
@@ -39,7 +39,7 @@ class _Table(NamedTuple):
     root: int | None
 
 
-@lru_cache(maxsize=None)
+@cache
 def _table(function: str, dtype: str) -> _Table:
     from ._coefficients import TABLES
 
@@ -228,7 +228,7 @@ def _in_log_alpha(xp: Namespace, function: str, x: Array) -> _InLogAlpha:
     return _InLogAlpha(hi, lo, a, ~reached[0], recip, two_words)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _single_rest(x0: float) -> float:
     """What x0 loses when it is rounded to float32."""
     import struct

@@ -9,7 +9,7 @@ from typing import Any
 from mpmath import mp, mpf
 
 from validation.coefficients.functions import fitted, inflection, variable
-from validation.coefficients.remez import PER_TERM, Grid, errors, horner, minimax
+from validation.coefficients.remez import PER_TERM, Grid, errors, minimax
 
 DIGITS_OF = {"float64": 53, "single_in_double": 53, "float32": 24}
 CHECK_POINTS = 401
@@ -122,11 +122,11 @@ def fit_table(entry: dict[str, Any], centre_bits: int) -> Table:
 
 
 def fit_elementary(entry: dict[str, Any]) -> Table:
-    """exp and log1p about 0: base 1 or 0 and, for log1p, a first coefficient of exactly 1."""
+    """Fit exp or log1p about 0, whose base (1 or 0) and first coefficient (1) are kept."""
     table = Table(entry["function"], entry["format"], entry["degree"])
     width, bits = mpf(entry["half_width"]), DIGITS_OF[entry["format"]]
     f = fitted(table.function, "centre")
-    known = {0: mpf(1), 1: mpf(1)} if table.function == "exp" else {0: mpf(0), 1: mpf(1)}
+    known = {0: f(mpf(0)), 1: mpf(1)}
     free = list(range(2, table.degree + 1))
     grid = Grid.chebyshev(f, -width, width, PER_TERM * (len(free) + 1))
     check = Grid.uniform(f, -width, width, CHECK_POINTS)
@@ -146,6 +146,3 @@ def fit_elementary(entry: dict[str, Any]) -> Table:
         )
     )
     return table
-
-
-__all__ = ["Range", "Table", "fit_elementary", "fit_range", "fit_table", "horner", "rounded"]

@@ -22,12 +22,22 @@ and recip with c = 0) ``base = P(0)`` is kept, so that the limit is exact.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, wraps
 
 import mpmath
 from mpmath import mp, mpf
 
 ASYMPTOTIC_FROM = 150  # e^-150: the optimally truncated series is good to 64 digits from here
+
+
+def remembered(f: Callable[..., mpf]) -> Callable[..., mpf]:
+    """Cache by arguments and by precision."""
+
+    @cache
+    def at(precision: int, *args: mpf) -> mpf:
+        return f(*args)
+
+    return wraps(f)(lambda *args: at(mp.prec, *args))
 
 
 def _tail_sum(u: mpf, weight: Callable[[int], mpf | int]) -> mpf:
@@ -42,7 +52,7 @@ def _tail_sum(u: mpf, weight: Callable[[int], mpf | int]) -> mpf:
     return total
 
 
-@lru_cache(maxsize=None)
+@remembered
 def gap_remainder(u: mpf) -> mpf:
     """T(u) = log(4 e^gamma u)/2 - F(u), which falls to 0 like 1/(4u)."""
     if u >= ASYMPTOTIC_FROM:
@@ -50,7 +60,7 @@ def gap_remainder(u: mpf) -> mpf:
     return mp.log(4 * u) / 2 + mp.euler / 2 - gap(u)
 
 
-@lru_cache(maxsize=None)
+@remembered
 def gap(u: mpf) -> mpf:
     """F(u) = u 2F2(1, 1; 3/2, 2; -u)."""
     if u >= ASYMPTOTIC_FROM:
@@ -58,7 +68,7 @@ def gap(u: mpf) -> mpf:
     return gap_over_u(u) * u
 
 
-@lru_cache(maxsize=None)
+@remembered
 def gap_over_u(u: mpf) -> mpf:
     """F(u)/u, by its Taylor series with the digits that its alternating signs will cancel."""
     with mp.workprec(mp.prec + int(3 * u) + 20):
@@ -71,7 +81,7 @@ def gap_over_u(u: mpf) -> mpf:
     return +total
 
 
-@lru_cache(maxsize=None)
+@remembered
 def grad(u: mpf) -> mpf:
     """F'(u) = M(1; 3/2; -u)."""
     if u >= ASYMPTOTIC_FROM:
@@ -85,7 +95,7 @@ def grad(u: mpf) -> mpf:
     return +total
 
 
-@lru_cache(maxsize=None)
+@remembered
 def hess(u: mpf) -> mpf:
     """F''(u) = -2/3 M(2; 5/2; -u)."""
     if u >= ASYMPTOTIC_FROM:
@@ -99,7 +109,7 @@ def hess(u: mpf) -> mpf:
     return +total
 
 
-@lru_cache(maxsize=None)
+@remembered
 def log_alpha_hess_over_u(u: mpf) -> mpf:
     """-(1 + F' - 2 u F')/2, the second derivative of -KL in log alpha, over u."""
     if u >= ASYMPTOTIC_FROM:
@@ -109,7 +119,7 @@ def log_alpha_hess_over_u(u: mpf) -> mpf:
     return -(1 + slope - 2 * u * slope) / 2
 
 
-@lru_cache(maxsize=None)
+@remembered
 def inflection() -> mpf:
     """The root x0 of the second derivative of -KL in log alpha."""
     with mp.workdps(60):

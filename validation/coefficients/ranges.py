@@ -1,4 +1,4 @@
-"""Propose ranges for a table: how far does one polynomial of a given degree reach?
+"""Propose ranges for a table: how far one polynomial of a given degree reaches.
 
 ``python -m validation.coefficients.ranges kl_gap_grad 14 4e-18 origin,centre,centre,recip,recip``
 walks along the line, lets each form reach as far as it can, and prints the breakpoints.
