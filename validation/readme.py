@@ -2,13 +2,14 @@
 
     python -m validation.readme [--check]
 
-A section lies between ``<!-- results: NAME -->`` and ``<!-- end -->`` and shows
-``validation/results/NAME.json`` with the command that made it. ``--check`` writes nothing and fails
+A section lies between ``<!-- results: NAME -->`` and ``<!-- end -->`` and shows files of
+``validation/results`` with the commands that made them. ``--check`` writes nothing and fails
 when the README shows anything else.
 """
 
 import argparse
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -33,20 +34,23 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def made_by(results: Results) -> str:
-    """Name the command, the versions and the machine behind a table."""
+    """Name the commands, the versions and the machine behind a table."""
     versions = ", ".join(
         f"{name} {version}" for name, version in results["versions"].items() if name != "logunif_kl"
     )
     machine = results["machine"]
+    made = [row["command"] for row in results.get("rows", []) if "command" in row]
+    commands = " and ".join(f"`{c}`" for c in dict.fromkeys(made or [results["command"]]))
+    kernel = f", kernel {results['kernel']}" if "kernel" in results else ""
     return (
-        f"Made by `{results['command']}` ({machine['cpu']}, {machine['architecture']}, "
-        f"kernel {results['kernel']}; {versions}; {results['date'][:10]})."
+        f"Made by {commands} ({machine['cpu']}, {machine['architecture']}{kernel}; "
+        f"{versions}; {results['date'][:10]})."
     )
 
 
 def percent(error: float) -> str:
     """Write a relative error as a reader would say it."""
-    return f"{error:.1e}" if abs(error) >= 10 else f"{100 * error:.2g} %"
+    return f"{error:.1e}" if abs(error) >= 10 else f"{100 * error:.3g} %"
 
 
 def compare(results: Results) -> str:
@@ -100,14 +104,43 @@ def threads(results: Results) -> str:
     return "one thread" if results["threads"] == 1 else f"{results['threads']} threads"
 
 
-SECTIONS: dict[str, Callable[[Results], str]] = {"bench": bench, "compare": compare}
+COMPILED = ("avx512", "avx2", "baseline")
+
+
+def accuracy(search: Results, exhaustive: Results) -> str:
+    """Tabulate the worst error in ulp of each function in each type, over the kernels."""
+    rows = [*search["rows"], *exhaustive["rows"]]
+    types = ("float64", "float32", "float16", "bfloat16")
+    functions = dict.fromkeys(row["function"] for row in rows)
+
+    def worst(function: str, dtype: str, compiled: bool) -> str:
+        found = [
+            row["ulp"]
+            for row in rows
+            if (row["function"], row["dtype"]) == (function, dtype)
+            and (row["kernel"] in COMPILED) == compiled
+        ]
+        return f"{math.ceil(1000 * max(found)) / 1000:.3f}" if found else "–"
+
+    def columns(function: str) -> list[str]:
+        return [worst(function, dtype, compiled) for compiled in (True, False) for dtype in types]
+
+    header = [f"{dtype}{where}" for where in ("", ", in Python") for dtype in types]
+    return table(["worst error in ulp", *header], ([f, *columns(f)] for f in functions))
+
+
+SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
+    "accuracy": (accuracy, ("accuracy_search", "accuracy_exhaustive")),
+    "bench": (bench, ("bench",)),
+    "compare": (compare, ("compare",)),
+}
 
 
 def section(name: str) -> str:
     """Return the text of one section, from its results."""
-    path = RESULTS / f"{name}.json"
-    results = json.loads(path.read_text(encoding="utf-8"))
-    return f"\n{SECTIONS[name](results)}\n\n{made_by(results)}\n\n"
+    show, files = SECTIONS[name]
+    results = [json.loads((RESULTS / f"{f}.json").read_text(encoding="utf-8")) for f in files]
+    return "\n\n".join(["", show(*results), *map(made_by, results), ""]).removeprefix("\n")
 
 
 def rewritten(text: str) -> str:
