@@ -65,19 +65,19 @@ enum { BOUNDS, CENTRE, BASE_HI, BASE_LO, FIRST };
 
 #ifdef LK_X86
 
+/* clang-format off */
 #ifdef __clang__
-#define LK_TARGET_AVX512                                                            \
-    _Pragma("clang attribute push(__attribute__((target(\"avx512f,avx2,fma\"))), " \
-            "apply_to = function)")
-#define LK_TARGET_AVX2                                                      \
-    _Pragma("clang attribute push(__attribute__((target(\"avx2,fma\"))), " \
-            "apply_to = function)")
+#define LK_TARGET_AVX512 \
+    _Pragma("clang attribute push(__attribute__((target(\"avx512f,avx2,fma\"))), apply_to = function)")
+#define LK_TARGET_AVX2 \
+    _Pragma("clang attribute push(__attribute__((target(\"avx2,fma\"))), apply_to = function)")
 #define LK_TARGET_END _Pragma("clang attribute pop")
 #else
 #define LK_TARGET_AVX512 _Pragma("GCC push_options") _Pragma("GCC target(\"avx512f,avx2,fma\")")
 #define LK_TARGET_AVX2 _Pragma("GCC push_options") _Pragma("GCC target(\"avx2,fma\")")
 #define LK_TARGET_END _Pragma("GCC pop_options")
 #endif
+/* clang-format on */
 
 LK_TARGET_AVX512
 #define LK_ISA 512
