@@ -84,8 +84,8 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     >>> import logunif_kl as lk
     >>> float(lk.neg_kl(0.0))
     -0.4266856042960448
-    >>> np.round(lk.neg_kl(np.array([-np.inf, -8.0, 0.0, 8.0])), 6)
-    array([     -inf, -4.635014, -0.426686, -0.000168])
+    >>> lk.neg_kl(np.array([-np.inf, -8.0, 0.0, 2.0]))
+    array([       -inf, -4.63501361, -0.4266856 , -0.06616849])
     >>> lk.neg_kl([0.0, np.inf], zero_at=1.0)
     array([0.       , 0.4266856])
     """

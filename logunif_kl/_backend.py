@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -70,7 +71,14 @@ def python_ufunc(name: str) -> BlockedUFunc:
 
 
 def _ufunc(name: str) -> Any:
-    return python_ufunc(name) if _extension is None else getattr(_extension, name)
+    if _extension is None:
+        return python_ufunc(name)
+    ufunc = getattr(_extension, name)
+    # Where NumPy allows it, say which module it is pickled from: pickle would search all modules,
+    # and a worker without the extension can still find it here.
+    with suppress(AttributeError):
+        ufunc.__module__ = __name__
+    return ufunc
 
 
 _extension, _kernel_name, _why_python = _choose()

@@ -31,24 +31,23 @@ def to_bits(value: np.floating) -> int:
     return int(np.array([value]).view(f"uint{value.dtype.itemsize * 8}")[0])
 
 
-def _finite_edges(dtype: str) -> list[int]:
+def _rank(value: np.floating) -> int:
+    """Number the floats of a type in increasing order; both zeros have rank 0."""
+    bits = to_bits(value)
+    top = 1 << (value.dtype.itemsize * 8 - 1)
+    return bits if bits < top else top - bits
+
+
+def _of_rank(dtype: str, rank: int) -> np.floating:
+    return from_bits(dtype, rank if rank >= 0 else (1 << (BITS[dtype] - 1)) - rank)
+
+
+def _ranks_of_edges(dtype: str) -> list[int]:
     info = np.finfo(dtype)
     with np.errstate(over="ignore"):
         values = [np.dtype(dtype).type(edge) for edge in (*_EDGES, info.max, info.tiny)]
-    return sorted({to_bits(v) for v in values if np.isfinite(v)})
-
-
-def edges(dtype: str) -> st.SearchStrategy[np.floating]:
-    """Floats at most eight units in the last place from an edge, of either sign."""
-    top = 2 ** (BITS[dtype] - 1) - 1
-
-    def place(edge: int, offset: int, negative: bool) -> np.floating:
-        bits = min(max(edge + offset, 0), top)
-        return from_bits(dtype, bits | (top + 1) * negative)
-
-    return st.builds(
-        place, st.sampled_from(_finite_edges(dtype)), st.integers(-8, 8), st.booleans()
-    )
+    ranks = {_rank(v) for v in values}
+    return sorted(ranks | {-rank for rank in ranks})
 
 
 def nans(dtype: str) -> st.SearchStrategy[np.floating]:
@@ -62,41 +61,47 @@ def nans(dtype: str) -> st.SearchStrategy[np.floating]:
     return st.builds(build, st.integers(1, 2**width - 1), st.booleans())
 
 
-def subnormals(dtype: str) -> st.SearchStrategy[np.floating]:
-    """Subnormal floats and zeros of either sign."""
-    width = np.finfo(dtype).nmant
-
-    def build(bits: int, negative: bool) -> np.floating:
-        return from_bits(dtype, bits | (1 << (BITS[dtype] - 1)) * negative)
-
-    return st.builds(build, st.integers(0, 2**width - 1), st.booleans())
-
-
 def floats(
-    dtype: str = "float64",
-    low: float = -math.inf,
-    high: float = math.inf,
-    *,
-    nan: bool = False,
+    dtype: str = "float64", low: float = -math.inf, high: float = math.inf, *, nan: bool = False
 ) -> st.SearchStrategy[np.floating]:
-    """Floats in [low, high], over bit patterns, edges, subnormals and, if asked for, NaN."""
-    anywhere = st.integers(0, 2 ** BITS[dtype] - 1).map(lambda bits: from_bits(dtype, bits))
-    numbers = st.one_of(
-        anywhere,
-        edges(dtype),
-        subnormals(dtype),
-        st.sampled_from([np.dtype(dtype).type(v) for v in (-math.inf, math.inf)]),
-        # Where the functions have their shape.
-        st.floats(max(low, -800.0), min(high, 800.0)).map(np.dtype(dtype).type),
-    )
-    inside = numbers.filter(lambda v: low <= v <= high)
-    return st.one_of(inside, nans(dtype)) if nan else inside
+    """Floats in [low, high]: over bit patterns, edges and their neighbours, ordinary values, NaN.
+
+    Where zero is inside, the zero of either sign and the subnormal numbers are too.
+    """
+    kind = np.dtype(dtype).type
+    first, last = _rank(kind(low)), _rank(kind(high))
+    inside = [rank for rank in _ranks_of_edges(dtype) if first <= rank <= last] or [first, last]
+    ranks = [
+        st.integers(first, last),
+        st.builds(
+            lambda edge, offset: min(max(edge + offset, first), last),
+            st.sampled_from(inside),
+            st.integers(-8, 8),
+        ),
+    ]
+    if first <= 0 <= last:
+        width = 1 << np.finfo(dtype).nmant
+        ranks.append(st.integers(max(first, 1 - width), min(last, width - 1)))
+    kinds = [st.one_of(ranks).map(lambda rank: _of_rank(dtype, rank))]
+    # Where the functions have their shape.
+    ordinary = max(low, -800.0), min(high, 800.0)
+    if ordinary[0] < ordinary[1]:
+        kinds.append(st.floats(*ordinary).map(kind))
+    if low <= 0 <= high:
+        kinds.append(st.just(kind(-0.0)))
+    if nan:
+        kinds.append(nans(dtype))
+    return st.one_of(kinds)
 
 
 def non_negative(dtype: str = "float64", *, nan: bool = False) -> st.SearchStrategy[np.floating]:
-    """Values of u: floats in [0, inf], folded from all floats."""
-    folded = floats(dtype).map(abs)
-    return st.one_of(folded, nans(dtype)) if nan else folded
+    """Values of u: floats in [0, inf], and -0."""
+    return floats(dtype, 0.0, math.inf, nan=nan)
+
+
+def either_sign(values: st.SearchStrategy[np.floating]) -> st.SearchStrategy[np.floating]:
+    """Values and their negatives."""
+    return st.builds(lambda value, negative: -value if negative else value, values, st.booleans())
 
 
 def arrays(

@@ -1,0 +1,294 @@
+"""The public functions: values, limits, types, signs, memory."""
+
+import math
+
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+from logunif_kl import reference
+from tests.ufunc_battery import extra_memory, same, sample
+
+INF, NAN = math.inf, math.nan
+LARGEST = np.finfo("float64").max
+OF_LOG_ALPHA = [lk.neg_kl, lk.neg_kl_grad, lk.neg_kl_hess, lk.kl]
+POINTS = [
+    -745.0,
+    -708.0,
+    -40.0,
+    -8.0,
+    -3.5,
+    -1.6,
+    -1.5,
+    -1.0,
+    -0.1,
+    0.0,
+    0.5,
+    1.0,
+    8.0,
+    40.0,
+    708.0,
+]
+
+
+@pytest.fixture(autouse=True)
+def no_warnings_of_numpy():
+    with np.errstate(all="raise"):
+        yield
+
+
+class TestValues:
+    def test_the_landmark(self):
+        assert lk.neg_kl(0.0) == -0.42668560429604480579
+        assert lk.kl(0.0) == 0.42668560429604480579
+
+    @pytest.mark.parametrize("x", POINTS)
+    def test_against_the_reference(self, x):
+        for name in ("neg_kl", "neg_kl_grad", "neg_kl_hess"):
+            truth = float(getattr(reference, name)(x))
+            assert abs(getattr(lk, name)(x) - truth) <= 3 * math.ulp(truth), name
+
+    @pytest.mark.parametrize("x", POINTS)
+    def test_float32_against_the_reference(self, x):
+        for name in ("neg_kl", "neg_kl_grad", "neg_kl_hess"):
+            argument = np.float32(max(min(x, 80.0), -80.0))
+            truth = np.float32(float(getattr(reference, name)(float(argument))))
+            got = getattr(lk, name)(argument)
+            assert type(got) is np.float32
+            assert abs(got - truth) <= np.spacing(abs(truth)), name
+
+    @pytest.mark.parametrize(
+        ("mu", "log_sigma2"),
+        [(1.0, 0.0), (-0.3, -5.0), (1e-200, 3.0), (1e200, -2.0), (5.0, 900.0), (1e-3, -900.0)],
+    )
+    def test_normal_against_the_reference(self, mu, log_sigma2):
+        truth = float(reference.neg_kl_normal(mu, log_sigma2))
+        assert math.isclose(lk.neg_kl_normal(mu, log_sigma2), truth, rel_tol=2e-15)
+
+    def test_zeros_of_the_convention(self):
+        for alpha in (0.01, 0.3, 1.0, 7.0, 100.0):
+            constant = lk.special.kl_gap(0.5 / alpha)
+            got = lk.neg_kl(math.log(alpha), zero_at=alpha)
+            assert abs(got) <= 4 * math.ulp(constant)
+
+    def test_kl_is_the_negative(self):
+        x = sample() - 20
+        for options in ({}, {"zero_at": 1.0}, {"log_c": 0.3}):
+            assert same(lk.kl(x, **options), -lk.neg_kl(x, **options))
+            assert same(lk.kl_normal(x, 1.0, **options), -lk.neg_kl_normal(x, 1.0, **options))
+
+    def test_constant_is_added(self):
+        x = np.linspace(-30, 30, 1001)
+        for dtype in ("float32", "float64"):
+            plain = lk.neg_kl(x.astype(dtype))
+            constant = lk.special.kl_gap(np.dtype(dtype).type(0.5))
+            assert same(lk.neg_kl(x.astype(dtype), zero_at=1.0), plain + constant)
+
+    def test_gradient_rises_to_its_maximum_and_falls(self):
+        grad = lk.neg_kl_grad(np.linspace(-40, 40, 8001))
+        assert 0.642374 < grad.max() < 0.642375
+        assert abs(np.linspace(-40, 40, 8001)[grad.argmax()] + 1.507) < 0.01
+        assert (grad > 0).all()
+        assert (np.diff(grad)[: grad.argmax()] >= 0).all()
+        assert (np.diff(grad)[grad.argmax() :] <= 0).all()
+
+    def test_hessian_changes_sign_at_the_maximum(self):
+        x = np.array([-30.0, -2.0, -1.51, -1.50, 0.0, 30.0])
+        assert np.sign(lk.neg_kl_hess(x)).tolist() == [1, 1, 1, -1, -1, -1]
+
+
+class TestLimits:
+    @pytest.mark.parametrize(
+        ("x", "value", "grad", "hess"),
+        [
+            (-INF, -INF, 0.5, 0.0),
+            (-1e308, -5e307, 0.5, 0.0),
+            (-LARGEST, -LARGEST / 2, 0.5, 0.0),
+            (1e308, 0.0, 0.0, 0.0),
+            (INF, 0.0, 0.0, 0.0),
+        ],
+    )
+    def test_ends_of_log_alpha(self, x, value, grad, hess):
+        assert (lk.neg_kl(x), lk.neg_kl_grad(x), lk.neg_kl_hess(x)) == (value, grad, hess)
+        assert lk.kl(x) == -value
+
+    def test_745(self):
+        # exp(-745)/2 = 2.49e-324 is a little more than half the smallest float.
+        assert lk.neg_kl(745.0) in (-5e-324, 0.0)
+        assert lk.neg_kl_grad(745.0) in (5e-324, 0.0)
+        assert lk.neg_kl_hess(745.0) in (-5e-324, 0.0)
+        assert lk.neg_kl_grad(-745.0) == 0.5
+        assert 0.0 <= lk.neg_kl_hess(-745.0) <= 1e-300
+
+    @pytest.mark.parametrize("function", OF_LOG_ALPHA)
+    def test_nan_stays_where_it_is(self, function):
+        x = np.linspace(-5, 5, 40)
+        holes = x.copy()
+        holes[[0, 7, 39]] = NAN
+        truth = function(x)
+        truth[[0, 7, 39]] = NAN
+        assert same(function(holes), truth)
+        assert math.isnan(function(NAN))
+
+    @pytest.mark.parametrize("log_sigma2", [-1e308, -800.0, 0.0, 800.0, 1e308, INF])
+    @pytest.mark.parametrize("zero", [0.0, -0.0])
+    def test_mu_zero(self, zero, log_sigma2):
+        assert lk.neg_kl_normal(zero, log_sigma2) == 0.0
+        assert lk.neg_kl_normal(zero, log_sigma2, zero_at=1.0) == lk.special.kl_gap(0.5)
+
+    @pytest.mark.parametrize("mu", [1.0, -1e-300, 5e-324, LARGEST])
+    def test_sigma_zero(self, mu):
+        assert lk.neg_kl_normal(mu, -INF) == -INF
+        assert lk.neg_kl_normal(mu, -INF, log_c=3.0) == -INF
+        assert lk.kl_normal(mu, -INF) == INF
+
+    @pytest.mark.parametrize("mu", [1.0, -1e-300, LARGEST])
+    def test_sigma_infinite(self, mu):
+        assert lk.neg_kl_normal(mu, INF) == 0.0
+
+    def test_sigma_tiny(self):
+        # -KL = -(log(2 mu^2/sigma^2) + gamma)/2, whether or not mu^2/sigma^2 is a float.
+        for mu in (1e-200, 1.0, 1e200):
+            for log_sigma2 in (-600.0, -1400.0, -1e5, -1e300):
+                truth = float(reference.neg_kl_normal(mu, log_sigma2))
+                got = lk.neg_kl_normal(mu, log_sigma2)
+                assert math.isclose(got, truth, rel_tol=1e-15), (mu, log_sigma2)
+
+    def test_mu_infinite(self):
+        assert lk.neg_kl_normal(INF, 3.0) == lk.neg_kl_normal(-INF, -3.0) == -INF
+
+    @pytest.mark.parametrize(
+        ("mu", "log_sigma2"),
+        [(0.0, -INF), (INF, INF), (NAN, 0.0), (0.0, NAN), (NAN, INF), (-INF, NAN)],
+    )
+    def test_undefined(self, mu, log_sigma2):
+        assert math.isnan(lk.neg_kl_normal(mu, log_sigma2))
+        assert math.isnan(lk.neg_kl_normal(mu, log_sigma2, zero_at=1.0))
+
+
+class TestTypes:
+    @pytest.mark.parametrize("options", [{}, {"zero_at": 1.0}])
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+    def test_type_is_kept(self, dtype, options):
+        for shape in ((), (0,), (3,), (2, 3)):
+            x = np.ones(shape, dtype)
+            for got in (lk.neg_kl(x, **options), lk.neg_kl_normal(x, x, **options)):
+                assert got.dtype == dtype
+                assert got.shape == shape
+
+    @pytest.mark.parametrize("function", OF_LOG_ALPHA)
+    def test_python_numbers_and_lists(self, function):
+        assert type(function(0.5)) is np.float64
+        assert type(function(1)) is np.float64
+        assert type(function(np.float32(1))) is np.float32
+        assert same(function([0.5, 1]), function(np.array([0.5, 1.0])))
+        assert same(function((1, 2)), function(np.array([1.0, 2.0])))
+        assert function(10**30) == function(1e30)
+
+    @pytest.mark.parametrize("function", OF_LOG_ALPHA)
+    def test_integers_are_promoted_as_by_exp(self, function):
+        for dtype in ("i1", "u2", "i4", "i8"):
+            assert function(np.ones(2, dtype)).dtype == np.exp(np.ones(2, dtype)).dtype
+
+    @pytest.mark.parametrize("function", OF_LOG_ALPHA)
+    def test_argument_is_left_alone(self, xp, function):
+        values = np.linspace(-3, 3, 7)
+        x = xp.array(values)
+        function(x)
+        assert same(xp.numpy(x), values)
+
+    @pytest.mark.parametrize("options", [{}, {"zero_at": 1.0}, {"log_c": -2.0}])
+    def test_every_library(self, xp, options):
+        values = np.linspace(-30, 30, 301)
+        for dtype in ("float32", "float64"):
+            x = xp.array(values, dtype)
+            for function in (lk.neg_kl, lk.kl, lambda x, **o: lk.neg_kl_normal(x, 0.5, **o)):
+                got, truth = function(x, **options), function(values.astype(dtype), **options)
+                assert type(got) is type(x)
+                assert xp.numpy(got).dtype == dtype
+                # Two roundings of the constant's size apart.
+                scale = np.finfo(dtype).eps * np.maximum(abs(truth), 4.0 if options else 0.0)
+                assert (abs(xp.numpy(got) - truth) <= 3 * scale).all()
+
+    def test_grad_and_hess_in_every_library(self, xp):
+        values = np.linspace(-30, 30, 301)
+        for function in (lk.neg_kl_grad, lk.neg_kl_hess):
+            got = function(xp.array(values))
+            np.testing.assert_allclose(xp.numpy(got), function(values), rtol=2e-15)
+
+    def test_limits_in_every_library(self, xp):
+        x = xp.array([-INF, -1e308, 1e308, INF, NAN])
+        for function, truth in (
+            (lk.neg_kl, [-INF, -5e307, 0.0, 0.0, NAN]),
+            (lk.neg_kl_grad, [0.5, 0.5, 0.0, 0.0, NAN]),
+            (lk.neg_kl_hess, [0.0, 0.0, 0.0, 0.0, NAN]),
+        ):
+            np.testing.assert_array_equal(xp.numpy(function(x)), truth)
+        mu, log_sigma2 = xp.array([0.0, 1.0, INF, 0.0, 1.0]), xp.array([5.0, -INF, 0.0, -INF, INF])
+        got = xp.numpy(lk.neg_kl_normal(mu, log_sigma2))
+        np.testing.assert_array_equal(got, [0.0, -INF, -INF, NAN, 0.0])
+
+    def test_normal_broadcasts(self, xp):
+        mu, log_sigma2 = np.linspace(-1, 1, 3)[:, None], np.linspace(-2, 2, 4)
+        got = xp.numpy(lk.neg_kl_normal(xp.array(mu), xp.array(log_sigma2)))
+        assert got.shape == (3, 4)
+        for i in range(3):
+            for j in range(4):
+                truth = lk.neg_kl_normal(mu[i, 0], log_sigma2[j])
+                assert math.isclose(got[i, j], truth, rel_tol=2e-15)
+
+    def test_shapes_that_do_not_broadcast(self):
+        with pytest.raises(ValueError, match="broadcast"):
+            lk.neg_kl_normal(np.ones(2), np.ones(3))
+
+    def test_no_out(self):
+        with pytest.raises(TypeError, match="out"):
+            lk.neg_kl(0.0, out=np.zeros(()))
+        with pytest.raises(TypeError, match="positional"):
+            lk.neg_kl(0.0, 1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("options", [{}, {"zero_at": 1.0}])
+def test_memory(dtype, options):
+    x = np.linspace(-5, 5, 500_000, dtype=dtype)
+    calls = [
+        lambda: lk.neg_kl(x, **options),
+        lambda: lk.kl(x, **options),
+        lambda: lk.neg_kl_normal(x, x, **options),
+        lambda: lk.kl_normal(x, -1.0, **options),
+        lambda: lk.neg_kl_grad(x),
+        lambda: lk.neg_kl_hess(x),
+    ]
+    for call in calls:
+        call()
+        assert extra_memory(call) < 2**20
+
+
+class TestConfig:
+    def test_dict(self):
+        config = lk.show_config("dict")
+        assert config["version"] == lk.__version__
+        assert config["kernel"] in config["available_kernels"]
+        assert config["available_kernels"][-1] == "python"
+        assert (config["why_python"] is not None) == (config["kernel"] == "python")
+        assert config["numpy"] == np.__version__
+        assert config["optional"]["mpmath"]
+
+    def test_print(self, capsys):
+        assert lk.show_config() is None
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].split() == ["logunif_kl", lk.__version__]
+        assert lines[1].startswith(f"kernel      {lk.show_config('dict')['kernel']}")
+
+    def test_unknown_mode(self):
+        with pytest.raises(ValueError, match="mode must be 'stdout' or 'dict', but 'json'"):
+            lk.show_config("json")
+
+
+@pytest.mark.parametrize(
+    "function", [*OF_LOG_ALPHA, lk.neg_kl_normal, lk.kl_normal], ids=lambda f: f.__name__
+)
+def test_documentation(function):
+    for section in ("Parameters", "Returns", "Raises", "Examples"):
+        assert f"    {section}\n    ---" in function.__doc__

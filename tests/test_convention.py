@@ -1,0 +1,139 @@
+"""The one constant: what it is, and what is refused."""
+
+import inspect
+import math
+import pickle
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+from logunif_kl._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant
+
+
+def test_proper_constant():
+    with mpmath.workdps(30):
+        truth = (mpmath.log(mpmath.pi * mpmath.e) - mpmath.digamma(mpmath.mpf(1) / 2)) / 2
+        assert float(truth) == PROPER_CONSTANT
+
+
+def test_default_adds_nothing():
+    assert additive_constant() == 0.0
+    assert additive_constant(math.inf) == 0.0
+    assert additive_constant(np.float64("inf")) == 0.0
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0, 0.05, 1e-3, 1e3, 1e-300, 1e300])
+def test_zero_at_is_the_gap_there(alpha):
+    assert additive_constant(alpha) == lk.special.kl_gap(0.5 / alpha)
+
+
+def test_zero_at_the_smallest_alpha():
+    # 1/(2 alpha) overflows below 2.8e-309; F(u) = (log(4 u) + gamma)/2 there.
+    for alpha in (5e-324, 1e-310, 2.7e-309, 3e-309):
+        with mpmath.workdps(30):
+            u = 1 / (2 * mpmath.mpf(alpha))
+            truth = float((mpmath.log(4 * u) + mpmath.euler) / 2)
+        assert abs(additive_constant(alpha) - truth) <= 2 * math.ulp(truth)
+
+
+def test_zero_at_the_largest_alpha():
+    largest = np.finfo("float64").max
+    assert additive_constant(largest) == 0.5 / largest
+
+
+@pytest.mark.parametrize("number", [1, np.float32(1), np.int8(1), Fraction(1), np.float64(1)])
+def test_any_real_number_will_do(number):
+    assert additive_constant(number) == additive_constant(1.0)
+    assert additive_constant(log_c=number) == PROPER_CONSTANT + 1.0
+
+
+def test_log_c():
+    assert additive_constant(log_c=0.0) == PROPER_CONSTANT
+    assert additive_constant(log_c=-PROPER_CONSTANT) == 0.0
+
+
+@pytest.mark.parametrize("zero_at", [0.0, -0.0, -1.0, math.nan, -math.inf, 0])
+def test_zero_at_out_of_range(zero_at):
+    with pytest.raises(ValueError, match=r"zero_at must be a positive alpha .* was given: "):
+        additive_constant(zero_at)
+
+
+@pytest.mark.parametrize("log_c", [math.inf, -math.inf, math.nan])
+def test_log_c_not_finite(log_c):
+    with pytest.raises(ValueError, match=r"log_c must be finite.* was given: pass math.log\(C\)"):
+        additive_constant(log_c=log_c)
+
+
+WRONG = [True, np.True_, "1", None, 1j, [1.0], np.ones(1), np.array(1.0), np.ones((2, 3)), object()]
+
+
+@pytest.mark.parametrize("value", WRONG, ids=repr)
+def test_not_a_number(value):
+    with pytest.raises(TypeError, match=r"zero_at must be one real number, but .* was given: pass"):
+        additive_constant(value)
+    if value is not None:
+        with pytest.raises(TypeError, match=r"log_c must be one real number, but .* was given"):
+            additive_constant(log_c=value)
+
+
+def test_an_array_is_named_by_its_shape():
+    with pytest.raises(TypeError, match=r"but ndarray of shape \(2, 3\) was given"):
+        additive_constant(np.ones((2, 3)))
+
+
+def test_an_integer_beyond_the_floats():
+    with pytest.raises(ValueError, match="log_c is too large for a float"):
+        additive_constant(log_c=10**400)
+
+
+@pytest.mark.parametrize("zero_at", [math.inf, 1.0, float("inf"), np.inf])
+def test_both(zero_at):
+    with pytest.raises(ValueError, match=r"zero_at=.* and log_c=0.0 were both given.*only one"):
+        additive_constant(zero_at, 0.0)
+
+
+class TestDefault:
+    def test_looks_like_infinity(self):
+        assert math.inf == ZERO_AT_INFINITY
+        assert repr(ZERO_AT_INFINITY) == "inf"
+        signature = inspect.signature(lk.neg_kl)
+        assert str(signature).startswith("(log_alpha: 'Any', *, zero_at: 'float' = inf, log_c")
+
+    def test_is_still_the_default_after_pickling(self):
+        assert pickle.loads(pickle.dumps(ZERO_AT_INFINITY)) is ZERO_AT_INFINITY
+
+
+@pytest.mark.parametrize("function", [lk.neg_kl, lk.kl])
+def test_public_functions_of_log_alpha(function):
+    sign = 1.0 if function is lk.neg_kl else -1.0
+    assert function(0.0, zero_at=1.0) == 0.0
+    assert function(math.inf, zero_at=1.0) == sign * lk.special.kl_gap(0.5)
+    assert function(math.inf, log_c=0.5) == sign * (PROPER_CONSTANT + 0.5)
+    with pytest.raises(ValueError, match="both given"):
+        function(0.0, zero_at=math.inf, log_c=0.0)
+
+
+@pytest.mark.parametrize("function", [lk.neg_kl_normal, lk.kl_normal])
+def test_public_functions_of_mu(function):
+    sign = 1.0 if function is lk.neg_kl_normal else -1.0
+    assert function(0.0, 0.0, zero_at=1.0) == sign * lk.special.kl_gap(0.5)
+    assert function(0.0, 0.0, log_c=0.5) == sign * (PROPER_CONSTANT + 0.5)
+    with pytest.raises(ValueError, match="both given"):
+        function(0.0, 0.0, zero_at=math.inf, log_c=0.0)
+
+
+def test_hron_equation_1():
+    # KL = log of N(mu, sigma^2)'s density less log(C/|w|), expected under N(mu, sigma^2).
+    mu, sigma, log_c = 0.7, 1.3, -0.4
+    with mpmath.workdps(20):
+        normal = lambda w: mpmath.npdf(w, mu, sigma)  # noqa: E731
+        cuts = [-12, -3, -1, 0, 0.7, 1.5, 3, 6, 14]
+        expected_log = mpmath.quad(lambda w: normal(w) * mpmath.log(abs(w)), cuts)
+        entropy = mpmath.log(2 * mpmath.pi * mpmath.e * mpmath.mpf(sigma) ** 2) / 2
+        truth = float(entropy + log_c - expected_log)
+    assert math.isclose(
+        lk.neg_kl_normal(mu, 2 * math.log(sigma), log_c=log_c), truth, rel_tol=1e-12
+    )

@@ -1,0 +1,255 @@
+"""By the type of the argument: who computes, and who is refused, in one sentence."""
+
+import decimal
+
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+from logunif_kl._dispatch import Operation, evaluate
+from tests.ufunc_battery import same
+
+X = np.linspace(-3, 3, 7)
+FUNCTIONS = [
+    lk.neg_kl,
+    lk.neg_kl_grad,
+    lk.neg_kl_hess,
+    lk.kl,
+    lk.log_alpha.to_alpha,
+    lk.log_alpha.to_dropout_rate,
+]
+
+
+def tensor_of(module: str) -> type:
+    """A class of another framework, as far as anyone can see without importing it."""
+    return type("Tensor", (), {"__module__": f"{module}.core", "__array__": lambda self: X})
+
+
+class TestProtocol:
+    @pytest.mark.parametrize("function", FUNCTIONS)
+    def test_dask(self, function):
+        da = pytest.importorskip("dask.array")
+        lazy = function(da.from_array(X, chunks=3))
+        assert isinstance(lazy, da.Array)
+        assert lazy.chunks == ((3, 3, 1),)
+        assert same(lazy.compute(scheduler="threads"), function(X))
+
+    @pytest.mark.parametrize("options", [{}, {"zero_at": 1.0}, {"log_c": 0.5}])
+    def test_dask_with_options(self, options):
+        da = pytest.importorskip("dask.array")
+        x = da.from_array(X.astype("float32"), chunks=3)
+        for function in (lk.neg_kl, lk.kl):
+            lazy = function(x, **options)
+            assert lazy.dtype == "float32"
+            assert same(lazy.compute(scheduler="sync"), function(X.astype("float32"), **options))
+
+    def test_dask_normal(self):
+        da = pytest.importorskip("dask.array")
+        mu, log_sigma2 = da.from_array(X, chunks=2), np.linspace(-5, 5, 4)[:, None]
+        for other in (log_sigma2, da.from_array(log_sigma2, chunks=2)):
+            lazy = lk.neg_kl_normal(mu, other, zero_at=1.0)
+            assert isinstance(lazy, da.Array)
+            truth = lk.neg_kl_normal(X, log_sigma2, zero_at=1.0)
+            assert same(lazy.compute(scheduler="threads"), truth)
+
+    def test_dask_in_other_processes(self):
+        """The functions travel by name."""
+        cloudpickle = pytest.importorskip("cloudpickle")
+        da = pytest.importorskip("dask.array")
+        x = da.from_array(X, chunks=4)
+        for lazy in (lk.neg_kl(x), lk.kl_normal(x, 0.0), lk.log_alpha.from_alpha(x + 9)):
+            assert same(cloudpickle.loads(cloudpickle.dumps(lazy)).compute(), lazy.compute())
+
+    @pytest.mark.parametrize("function", FUNCTIONS)
+    def test_xarray(self, function):
+        xr = pytest.importorskip("xarray")
+        x = xr.DataArray(X, dims="weight", coords={"weight": np.arange(7)}, name="x")
+        got = function(x)
+        assert isinstance(got, xr.DataArray)
+        assert got.dims == ("weight",)
+        assert got.coords["weight"].equals(x.coords["weight"])
+        assert same(got.to_numpy(), function(X))
+        assert same(x.to_numpy(), X)
+
+    def test_xarray_normal_aligns_by_name(self):
+        xr = pytest.importorskip("xarray")
+        mu = xr.DataArray(X, dims="weight")
+        log_sigma2 = xr.DataArray([-1.0, 1.0], dims="layer")
+        got = lk.kl_normal(mu, log_sigma2, log_c=1.0)
+        assert got.dims == ("weight", "layer")
+        truth = lk.kl_normal(X[:, None], np.array([-1.0, 1.0]), log_c=1.0)
+        assert same(got.to_numpy(), truth)
+
+    def test_xarray_over_dask(self):
+        xr, da = pytest.importorskip("xarray"), pytest.importorskip("dask.array")
+        x = xr.DataArray(da.from_array(X, chunks=3), dims="weight")
+        got = lk.neg_kl_normal(x, -1.0, zero_at=1.0)
+        assert isinstance(got.data, da.Array)
+        assert same(got.to_numpy(), lk.neg_kl_normal(X, -1.0, zero_at=1.0))
+
+    def test_xarray_dataset(self):
+        xr = pytest.importorskip("xarray")
+        data = xr.Dataset({"a": ("t", X), "b": ("t", X + 1)})
+        got = lk.kl(data, zero_at=1.0)
+        assert same(got["b"].to_numpy(), lk.kl(X + 1, zero_at=1.0))
+
+    def test_pandas(self):
+        pd = pytest.importorskip("pandas")
+        series = pd.Series(X, index=list("abcdefg"))
+        got = lk.kl(series, zero_at=1.0)
+        assert got.index.equals(series.index)
+        assert same(got.to_numpy(), lk.kl(X, zero_at=1.0))
+        frame = lk.neg_kl(pd.DataFrame({"x": X}))
+        assert same(frame["x"].to_numpy(), lk.neg_kl(X))
+
+    def test_wrong_type_inside(self):
+        da = pytest.importorskip("dask.array")
+        with pytest.raises(TypeError, match=r"but dask.Array of dtype complex128 was given"):
+            lk.neg_kl(da.from_array(X * 1j))
+
+
+class TestNamespace:
+    def test_integers_take_the_default_type(self):
+        xs = pytest.importorskip("array_api_strict")
+        got = lk.neg_kl(xs.asarray([0, 1]))
+        assert got.dtype == xs.float64
+        assert same(np.asarray(got)[0], lk.neg_kl(0.0))
+
+    def test_mixed_types_are_promoted(self):
+        xs = pytest.importorskip("array_api_strict")
+        single, double = xs.asarray([1.0], dtype=xs.float32), xs.asarray([1.0])
+        assert lk.neg_kl_normal(single, double).dtype == xs.float64
+        assert lk.neg_kl_normal(single, xs.asarray([1])).dtype == xs.float32
+        assert lk.neg_kl_normal(2, single).dtype == xs.float32
+        assert lk.neg_kl_normal(xs.asarray([1]), 0.5).dtype == xs.float64
+
+    def test_python_scalars_may_be_special(self):
+        xs = pytest.importorskip("array_api_strict")
+        got = np.asarray(lk.neg_kl_normal(xs.asarray([1.0, 0.0]), float("-inf")))
+        np.testing.assert_array_equal(got, [-np.inf, np.nan])
+
+    def test_half_precision_is_computed_in_float32(self):
+        class Half:
+            """NumPy's namespace, under another name, for arrays that are no `numpy.ndarray`."""
+
+            def __init__(self, values):
+                self.values = values
+                self.dtype = values.dtype
+
+            def __array_namespace__(self, api_version=None):
+                return HalfNamespace
+
+        seen = []
+
+        class HalfNamespace:
+            float32, float64 = np.dtype("float32"), np.dtype("float64")
+            isdtype = staticmethod(np.isdtype)
+            result_type = staticmethod(np.result_type)
+
+            @staticmethod
+            def astype(array, dtype, *, copy):
+                return Half(array.values.astype(dtype))
+
+        def arithmetic(xp, x):
+            seen.append(x.dtype)
+            return Half(x.values * 2)
+
+        got = evaluate(Operation(None, arithmetic), x=Half(np.ones(2, "float16")))
+        assert seen == [np.dtype("float32")]
+        assert got.dtype == np.dtype("float16")
+
+    @pytest.mark.parametrize("dtype", ["complex128", "bool"])
+    def test_wrong_type(self, dtype):
+        xs = pytest.importorskip("array_api_strict")
+        x = xs.asarray([1], dtype=getattr(xs, dtype))
+        with pytest.raises(
+            TypeError, match=r"log_alpha must hold real .* array_api_strict.Array of"
+        ):
+            lk.neg_kl(x)
+
+
+class TestMixtures:
+    @pytest.mark.parametrize("other", [X, np.float64(1.0), [1.0] * 7])
+    def test_namespace_with_numpy(self, other):
+        xs = pytest.importorskip("array_api_strict")
+        for pair in ((xs.asarray(X), other), (other, xs.asarray(X))):
+            with pytest.raises(TypeError, match=r"were given together: convert one, so that"):
+                lk.neg_kl_normal(*pair)
+
+    def test_namespace_with_dask(self):
+        xs, da = pytest.importorskip("array_api_strict"), pytest.importorskip("dask.array")
+        with pytest.raises(
+            TypeError, match=r"mu of type array_api_strict.Array and log_sigma2 of type dask.Array"
+        ):
+            lk.neg_kl_normal(xs.asarray(X), da.from_array(X))
+
+    def test_two_namespaces(self):
+        class Other:
+            def __array_namespace__(self, api_version=None):
+                return np.linalg
+
+        xs = pytest.importorskip("array_api_strict")
+        with pytest.raises(TypeError, match="were given together"):
+            lk.neg_kl_normal(xs.asarray(X), Other())
+
+
+REFUSED = [
+    (1j, "complex 1j was given: pass its real part"),
+    (np.ones(2) * 1j, "numpy.ndarray of dtype complex128 was given: pass its real part"),
+    ([1j], r"list \[1j\] was given: pass its real part"),
+    (np.complex64(1), "numpy.complex64 of dtype complex64 was given: pass its real part"),
+    (True, "bool True was given: pass a float"),
+    (np.array([True]), "numpy.ndarray of dtype bool was given: convert it to float64"),
+    (None, "NoneType None was given: pass a float"),
+    ("0.5", "str '0.5' was given: pass a float"),
+    (b"1", "bytes b'1' was given: pass a float"),
+    ({1.0}, r"set \{1.0\} was given: pass a float"),
+    (decimal.Decimal("0.5"), r"decimal.Decimal Decimal\('0.5'\) was given: pass a float"),
+    (np.array([1.0], object), "numpy.ndarray of dtype object was given: convert it to float64"),
+    (np.longdouble(1), "numpy.longdouble of dtype .* was given: convert it to float64"),
+    (np.zeros(2, "M8[s]"), "numpy.ndarray of dtype datetime64"),
+    (np.zeros(2, "V4"), "numpy.ndarray of dtype"),
+    (["a" * 99], "list .*[.]{3} was given: convert it to float64"),
+]
+
+
+@pytest.mark.parametrize(("value", "given"), REFUSED, ids=lambda v: str(v)[:20])
+def test_refused(value, given):
+
+    def sentence(name):
+        return f"^{name} must hold real numbers of at most 64 bits, but {given}"
+
+    for function in (lk.neg_kl, lk.neg_kl_grad, lk.neg_kl_hess, lk.kl):
+        with pytest.raises(TypeError, match=sentence("log_alpha")):
+            function(value)
+    with pytest.raises(TypeError, match=sentence("mu")):
+        lk.neg_kl_normal(value, 0.0)
+    with pytest.raises(TypeError, match=sentence("log_sigma2")):
+        lk.kl_normal(0.0, value)
+    with pytest.raises(TypeError, match=sentence("p")):
+        lk.log_alpha.from_dropout_rate(value)
+
+
+@pytest.mark.parametrize("library", ["torch", "tensorflow", "mlx", "paddle"])
+def test_frameworks_are_not_converted_in_silence(library):
+    tensor = tensor_of(library)()
+    derived = type("Parameter", (type(tensor),), {"__module__": "mine"})()
+    for value in (tensor, derived):
+        with pytest.raises(TypeError, match=rf"logunif_kl has no adapter for {library}: convert"):
+            lk.neg_kl(value)
+        with pytest.raises(TypeError, match=r"^log_sigma2 is of type "):
+            lk.neg_kl_normal(1.0, value)
+
+
+def test_other_objects_are_read_as_numpy_reads_them():
+    assert same(lk.neg_kl(tensor_of("h5py")()), lk.neg_kl(X))
+    assert same(lk.neg_kl(memoryview(X)), lk.neg_kl(X))
+    assert same(lk.neg_kl(range(3)), lk.neg_kl(np.arange(3)))
+
+
+def test_ndarray_subclasses_are_kept():
+    masked = np.ma.masked_greater(X, 1.0)
+    got = lk.kl(masked, zero_at=1.0)
+    assert isinstance(got, np.ma.MaskedArray)
+    assert got.mask.tolist() == masked.mask.tolist()
+    assert same(got.compressed(), lk.kl(masked.compressed(), zero_at=1.0))
