@@ -7,6 +7,7 @@ import math
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from rich.console import Console
@@ -133,6 +134,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; return the exit status."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     options = _parser().parse_args(given)
+    try:
+        return _run(options, given)
+    except (RuntimeError, ImportError) as error:
+        CONSOLE.print(f"[red]{error}", soft_wrap=True)
+        return 1
+
+
+def _run(options: argparse.Namespace, given: Sequence[str]) -> int:
     if options.command == "check":
         return _check(options)
     if options.command == "claims":
@@ -146,13 +155,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         plot(options.out, options.seed)
         return 0
-    find = {"search": _search_jobs, "exhaustive": _exhaustive_jobs}[options.command]
+    jobs = {"search": _search_jobs, "exhaustive": _exhaustive_jobs}[options.command](options)
     about = driver.conditions(_without_path(given), getattr(options, "seed", None))
-    for row in driver.measure(find(options), CONSOLE):
-        # After every row, so that a run that is broken off loses nothing.
-        driver.save([row], options.out, about)
-        if options.out.resolve().parent == driver.RESULTS:
-            driver.remember([row])
+    with closing(driver.measure(jobs, CONSOLE)) as rows:
+        for row in rows:
+            # At once, so that a run that is broken off loses nothing.
+            driver.save([row], options.out, about)
+            if options.out.resolve().parent == driver.RESULTS:
+                driver.remember([row])
     return 0
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def inputs_of(job: Job) -> int:
     return int(job["count"]) + 32 * 256 * int(job["rounds"])
 
 
-def measure(jobs: list[Job], console: Console) -> Iterator[Row]:
+def measure(jobs: list[Job], console: Console) -> Generator[Row, None, None]:
     """Do the jobs, kernel by kernel, with a progress bar; yield a row for each."""
     columns = (*Progress.get_default_columns()[:-1], TimeRemainingColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
@@ -76,7 +76,7 @@ def measure(jobs: list[Job], console: Console) -> Iterator[Row]:
                     yield content
 
 
-def _converse(kernel: str, jobs: list[Job]) -> Iterator[tuple[str, Any]]:
+def _converse(kernel: str, jobs: list[Job]) -> Generator[tuple[str, Any], None, None]:
     env = dict(os.environ)
     # The truth of an exhaustive run should not come from the arithmetic under test.
     env["LOGUNIF_KL_KERNEL"] = "" if kernel in (ARRAYS, "python") else kernel
@@ -92,8 +92,12 @@ def _converse(kernel: str, jobs: list[Job]) -> Iterator[tuple[str, Any]]:
         assert process.stdout is not None
         process.stdin.write("".join(json.dumps(job) + "\n" for job in jobs))
         process.stdin.close()
-        for line in process.stdout:
-            yield from json.loads(line).items()
+        try:
+            for line in process.stdout:
+                yield from json.loads(line).items()
+        except GeneratorExit:
+            process.terminate()
+            raise
     if process.returncode:
         raise RuntimeError(f"the worker for kernel {kernel} failed; its error is above")
 
@@ -114,7 +118,19 @@ def key(row: Row) -> tuple[int, str, str]:
 
 
 def conditions(command: str, seed: int | None) -> dict[str, Any]:
-    """Say under what conditions a measurement begins."""
+    """Say under what conditions a measurement begins.
+
+    Raises
+    ------
+    RuntimeError
+        If the extension was built before its sources were last changed.
+    """
+    extension = sys.modules.get("logunif_kl._ufuncs")
+    if extension is not None and extension.__file__ is not None:
+        built = Path(extension.__file__).stat().st_mtime
+        compiled = [ROOT / "logunif_kl" / name for name in _SOURCES if name[-3:] != ".py"]
+        if any(path.stat().st_mtime > built for path in compiled):
+            raise RuntimeError("the extension is older than its sources: build it again")
     about = provenance(command, "python-flint")
     about.pop("kernel")
     return about | {"seed": seed, "sources_sha256": sources_sha256()}

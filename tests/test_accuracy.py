@@ -1,0 +1,160 @@
+"""No result is worse than `logunif_kl._claims` says, and no claim is worse than was promised."""
+
+import datetime
+import functools
+import subprocess
+import sys
+
+import mpmath
+import numpy as np
+import pytest
+from rich.console import Console
+
+from logunif_kl import _backend, _claims
+from tests import ulp
+from validation.accuracy import driver
+from validation.accuracy.exhaustive import exhaustive
+from validation.accuracy.functions import ARRAYS, FUNCTIONS, UNARY, implementation
+from validation.accuracy.ulp import round_to_bfloat16
+
+POINTS = 4000
+U_AND_GRAD = ("kl_gap", "kl_gap_grad")
+KERNELS = driver.kernels()
+CLAIMS = [
+    pytest.param(
+        claim,
+        id=f"{claim.function}-{claim.dtype}-{claim.kernel}",
+        marks=[] if claim.kernel in KERNELS else pytest.mark.skip(reason="not this machine's"),
+    )
+    for claim in _claims.CLAIMS
+]
+
+
+def jobs(kernel, count, rounds, seed):
+    """A small job for every claim on a kernel, its recorded input included."""
+    for claim in _claims.CLAIMS:
+        if claim.kernel != kernel:
+            continue
+        job = {"function": claim.function, "dtype": claim.dtype, "kernel": kernel, "jobs": 1}
+        known = [
+            entry["inputs"]
+            for entry in driver.worst_inputs()
+            if (entry["function"], entry["dtype"]) == (claim.function, claim.dtype)
+        ]
+        if claim.dtype in ("float16", "bfloat16") and claim.method == "exhaustive":
+            yield job | {"method": "exhaustive"}
+        else:
+            yield job | {
+                "method": "search",
+                "count": count,
+                "rounds": rounds,
+                "seed": seed,
+                "known": [*known, claim.inputs],
+            }
+
+
+@functools.cache
+def measured(kernel, count=POINTS, rounds=0, seed=0):
+    rows = driver.measure(list(jobs(kernel, count, rounds, seed)), Console(quiet=True))
+    return {(row["function"], row["dtype"]): row for row in rows}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+class TestClaim:
+    def test_holds(self, claim):
+        row = measured(claim.kernel)[claim.function, claim.dtype]
+        assert row["ulp"] <= claim.ulp, row
+
+    @pytest.mark.slow
+    def test_is_attained(self, claim):
+        """No claim is larger than what was found, on the machine that made it or one like it."""
+        row = measured(claim.kernel)[claim.function, claim.dtype]
+        assert row["ulp"] > claim.ulp - 0.0011, row
+
+    @pytest.mark.slow
+    def test_holds_for_other_points(self, claim):
+        """A search that is not the one that made the claim may find no more than 2 % worse."""
+        row = measured(claim.kernel, 1_000_000, 40, 2)[claim.function, claim.dtype]
+        slack = 1.0 if claim.method == "exhaustive" else 1.02
+        assert row["ulp"] <= claim.ulp * slack, row
+
+
+def promised(function, dtype):
+    """The bounds of the design, for functions of one argument."""
+    if dtype in ("float16", "bfloat16"):
+        return 0.51
+    if dtype == "float32":
+        return 1.0
+    return 1.5 if function in U_AND_GRAD else 2.5
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("function", UNARY)
+def test_ufuncs_are_as_accurate_as_promised(function, dtype):
+    rows = [
+        claim
+        for claim in _claims.CLAIMS
+        if (claim.function, claim.dtype) == (function, dtype) and claim.kernel != ARRAYS
+    ]
+    assert {claim.kernel for claim in rows} >= {"baseline", "python"}
+    for claim in rows:
+        assert claim.ulp <= promised(function, dtype), claim
+        assert claim.method == ("search" if dtype == "float64" else "exhaustive")
+
+
+@pytest.mark.parametrize("function", UNARY)
+def test_other_namespaces_are_as_accurate_as_promised(function):
+    """`_kernel` in honest float32, where the bound is that of the adapters."""
+    assert _claims.worst(function, "float32", ARRAYS).ulp <= 4.0
+
+
+def test_every_function_has_claims_of_every_kernel():
+    kernels = {claim.kernel for claim in _claims.CLAIMS}
+    for name in FUNCTIONS:
+        found = {c.kernel for c in _claims.CLAIMS if (c.function, c.dtype) == (name, "float64")}
+        assert found == kernels - {ARRAYS}
+
+
+def test_worst_is_the_worst():
+    for claim in _claims.CLAIMS:
+        assert _claims.worst(claim.function, claim.dtype).ulp >= claim.ulp
+        assert _claims.worst(claim.function, claim.dtype, claim.kernel) is claim
+    with pytest.raises(KeyError, match="nothing is claimed for kl_gap, complex64"):
+        _claims.worst("kl_gap", "complex64")
+
+
+def test_claims_are_not_imported_with_the_package():
+    code = "import sys, logunif_kl; assert 'logunif_kl._claims' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_inputs_that_were_once_worst(name):
+    """Every worst input ever found, by the kernel in use, against the digits kept with it."""
+    evaluate = implementation(FUNCTIONS[name], _backend.kernel_name())
+    entries = [e for e in driver.worst_inputs() if e["function"] == name]
+    assert entries
+    for entry in entries:
+        dtype = entry["dtype"]
+        point = [np.array([float.fromhex(v)]) for v in entry["inputs"]]
+        loop = "float32" if dtype == "bfloat16" else dtype
+        got = evaluate(*(p.astype(loop) for p in point))
+        if dtype == "bfloat16":
+            got = round_to_bfloat16(got)
+        with mpmath.workdps(30):
+            found = abs(ulp.error(float(got[0]), mpmath.mpf(entry["wanted"]), dtype))
+        claim = _claims.worst(name, dtype, _backend.kernel_name())
+        assert found <= claim.ulp, (entry, float(got[0]).hex())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", UNARY)
+def test_a_stretch_of_float32(name):
+    """2**24 neighbouring float32 inputs, others every day."""
+    rng = np.random.default_rng([datetime.date.today().toordinal(), UNARY.index(name)])
+    start = int(rng.integers(0, 256)) << 24
+    kernel = _backend.kernel_name()
+    tally = exhaustive(name, kernel, "float32", only=range(start, start + (1 << 24)))
+    assert tally.tried == 1 << 24
+    assert tally.ulp <= _claims.worst(name, "float32", kernel).ulp, tally
+    assert tally.wrong_special == 0
