@@ -85,10 +85,15 @@ def value_error(method: Method) -> Error:
 
 def gradient_error(method: Method) -> Error:
     """Make the signed relative error of a method's gradient a function of log alpha."""
+    slope = method.gradient
+    if slope is None:
+        raise ValueError(
+            f"{method.name} has no gradient to measure: take a method whose gradient is not None"
+        )
 
     def error(log_alpha: np.ndarray) -> np.ndarray:
         exact = _api.neg_kl_grad(log_alpha)
-        return np.asarray((method.gradient(log_alpha) - exact) / exact)
+        return np.asarray((slope(log_alpha) - exact) / exact)
 
     return error
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+Kind = Literal["closed form", "numerical", "statistical"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +45,29 @@ WIDE = Interval("log_alpha in [-10, 10]", -10.0, 10.0)
 class Claim:
     """The worst errors that a method is declared to have over one interval.
 
-    Each figure is an upper bound, rounded up in its third significant digit from what
-    `logunif_kl.methods.measure` finds; a test measures it again and fails when it is too small
-    or needlessly large.
+    Each figure is an upper bound. Of a closed form it is rounded up in its third significant digit
+    from what `logunif_kl.methods.measure` finds; a test measures it again and fails when it is too
+    small or needlessly large. Of a numerical method it bounds the rounding of double precision.
 
     Attributes
     ----------
     interval : Interval
         Where the claim holds.
     value : float
-        Worst absolute error of -KL, the same under every convention.
-    value_best_constant : float
-        Worst absolute error of -KL after the additive constant that makes it least.
-    gradient : float
-        Worst relative error of d(-KL)/d log alpha.
+        Worst error of -KL, the same under every convention: of a closed form absolute, of a
+        numerical method relative to max(1, |-KL|), of a statistical one the largest standard error
+        with its default number of samples.
+    value_best_constant : float, optional
+        Worst absolute error of -KL after the additive constant that makes it least; of closed
+        forms only.
+    gradient : float, optional
+        Worst relative error of d(-KL)/d log alpha; None where the method has no gradient.
     """
 
     interval: Interval
     value: float
-    value_best_constant: float
-    gradient: float
+    value_best_constant: float | None = None
+    gradient: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +79,11 @@ class Method:
     name : str
         Its name in `logunif_kl.methods` and on the command line.
     function : callable
-        ``function(log_alpha, *, zero_at=inf, log_c=None)``, the value of -KL.
-    gradient : callable
-        ``gradient(log_alpha)``, the derivative of ``function`` in log alpha.
+        ``function(log_alpha, *, zero_at=inf, log_c=None)``, the value of -KL. A statistical method
+        returns the pair (estimate, standard error), and takes ``rng=`` and ``n_samples=`` as well.
+    gradient : callable or None
+        ``gradient(log_alpha)``, the derivative of ``function`` in log alpha; None where there is
+        no such function.
     formula : str
         The formula in plain text.
     equation : str
@@ -85,22 +92,26 @@ class Method:
         The paper.
     claims : tuple of Claim
         Worst errors: first over the valid domain, then over any other range that the paper
-        names, and last over log_alpha in [-10, 10].
+        names, and, of a closed form, last over log_alpha in [-10, 10].
     constant : str
         How the additive constant that the formula leaves open is fixed.
     outside : str
         What the formula is outside its valid domain.
+    kind : {"closed form", "numerical", "statistical"}
+        A closed form has an error of its own, and no arithmetic mends it. A numerical method would
+        be exact without rounding. A statistical one says how far off it may be by chance.
     """
 
     name: str
     function: Callable[..., Any]
-    gradient: Callable[..., Any]
+    gradient: Callable[..., Any] | None
     formula: str
     equation: str
     citation: str
     claims: tuple[Claim, ...]
     constant: str
     outside: str
+    kind: Kind = "closed form"
 
     @property
     def domain(self) -> Interval:
