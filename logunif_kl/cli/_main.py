@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .. import __version__
-from . import bench, compare, table
+from . import bench, compare, table, validate
 from ._output import CommandError, silence_stdout
 
 PROGRAM = "logunif-kl"
-COMMANDS = (compare, table, bench)
+COMMANDS = (compare, table, validate, bench)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -48,14 +48,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, or 2 after one sentence on standard error; 130 when interrupted.
+        0, or 2 after one sentence on standard error, or 1 where that says that a check has failed;
+        130 when interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         options = build_parser().parse_args([_shield(argument) for argument in arguments])
         options.run(options, shlex.join([PROGRAM, *arguments]))
     except (CommandError, ValueError, TypeError) as error:
-        return _fail(" ".join(str(error).split()))
+        return _fail(" ".join(str(error).split()), getattr(error, "status", 2))
     except BrokenPipeError:
         silence_stdout()
     except OSError as error:
@@ -77,6 +78,6 @@ def _shield(argument: str) -> str:
     return f" {argument}"
 
 
-def _fail(sentence: str) -> int:
+def _fail(sentence: str, status: int = 2) -> int:
     sys.stderr.write(f"{PROGRAM}: error: {sentence}\n")
-    return 2
+    return status

@@ -25,6 +25,14 @@ T = TypeVar("T")
 class CommandError(Exception):
     """Something the user can mend; its text is the one sentence to print."""
 
+    status = 2
+
+
+class Failure(CommandError):
+    """A check that found what it looks for; its text says what."""
+
+    status = 1
+
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
     """Import an optional package, or say which extra brings it."""

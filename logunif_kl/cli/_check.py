@@ -1,0 +1,285 @@
+"""Hold each method to what it declares: its errors, over its domain, to the ends of it.
+
+What is compared depends on the kind of the method, as `logunif_kl.methods.Claim` says:
+
+- a closed form by `logunif_kl.methods.measure`, which finds the worst error of the continuous
+  function, absolute for the value;
+- a numerical method at a grid, at random points and at both ends of the domain, infinite ones
+  included, relative to max(1, |-KL|); the error found is one of the rounding;
+- a statistical method over replicates with different seeds. Two things are asked: that its standard
+  errors are as small as declared, and that they are true. The latter by chi-squared: the squares of
+  (estimate - exact)/(standard error) have a mean of 1.
+
+The exact functions, which are the truth here, are themselves compared with the reference first.
+
+What is *not* guaranteed: a search over points gives a lower bound of the worst error. The closed
+forms are smooth and the search refines their extrema; rounding errors are neither.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _api, _claims
+from ..methods import Claim, Interval, Method, measure
+
+SEED = 20260101
+GRID, RANDOM = 1201, 400  # points of a numerical method
+FAR = 700.0  # beyond, u = exp(-log_alpha)/2 leaves the range of a double
+CORE = 40.0  # half of the points lie within
+REPLICATES = 60
+STATISTICAL_POINTS = 13
+# A method that is honest is accused once in ten thousand runs, whatever the number of points.
+FALSE_ALARM = 1e-4
+LIMITS_OF_TIMING = (0.05, 1 << 20)  # seconds, elements
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Compared:
+    """A declared worst error, and the worst error found."""
+
+    declared: float
+    measured: float
+    log_alpha: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is as declared; what is not a number is not."""
+        return self.measured <= self.declared
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Honesty:
+    """Whether standard errors are true: mean of squared scores, and how far chance may take it."""
+
+    replicates: int
+    mean_square: float
+    low: float
+    high: float
+    log_alpha: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether chance explains what was found."""
+        return self.low <= self.mean_square <= self.high
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Checked:
+    """One method over one interval of its claims."""
+
+    method: Method
+    interval: Interval
+    value: Compared | None = None
+    best_constant: Compared | None = None
+    gradient: Compared | None = None
+    honesty: Honesty | None = None
+    nanoseconds: float = math.nan
+
+    def faults(self) -> list[str]:
+        """Say, a sentence each, in what the method is worse than it declares."""
+        name, where = self.method.name, self.interval.name
+        said = {"value": self.value, "gradient": self.gradient}
+        said["value with the best constant"] = self.best_constant
+        found = [
+            f"{name} is worse than it declares over {where}: the error of the {what} is "
+            f"{c.measured:.3g} at log_alpha = {c.log_alpha:.6g}, where at most {c.declared:.3g} "
+            "is declared"
+            for what, c in said.items()
+            if c is not None and not c.holds
+        ]
+        if self.honesty is not None and not self.honesty.holds:
+            found.append(
+                f"{name} states standard errors that are not true over {where}: the mean squared "
+                f"score over {self.honesty.replicates} replicates is "
+                f"{self.honesty.mean_square:.3g} at log_alpha = {self.honesty.log_alpha:.6g}, "
+                f"and chance explains {self.honesty.low:.3g} to {self.honesty.high:.3g}"
+            )
+        return found
+
+
+def exact_method() -> Method:
+    """Describe the exact functions as a method, whose truth is the reference."""
+    ulp = 2.0**-52
+    return Method(
+        name="exact",
+        function=_api.neg_kl,
+        gradient=_api.neg_kl_grad,
+        formula="constant - u 2F2(1, 1; 3/2, 2; -u), u = 1/(2 alpha)",
+        equation="Eqs. 1 to 3",
+        citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
+        claims=(
+            Claim(
+                Interval("every alpha", -math.inf, math.inf),
+                value=_claims.worst("neg_kl", "float64").ulp * ulp,
+                gradient=_claims.worst("neg_kl_grad", "float64").ulp * ulp,
+            ),
+        ),
+        constant="vanishes as alpha -> inf",
+        outside="it has no outside",
+        kind="numerical",
+    )
+
+
+def check_exact(points: int = 60) -> Checked:
+    """Compare the exact functions of double precision with the reference."""
+    import mpmath
+
+    from .. import reference
+
+    method = exact_method()
+    claim = method.claims[0]
+    x = points_of(claim.interval, points, points)
+    inside = np.isfinite(x)
+
+    def errors(function: Callable[..., Any], true: Callable[..., Any], least: float) -> np.ndarray:
+        """Subtract in many digits: a double would hide what its own rounding takes away."""
+        found = np.zeros(x.size)
+        with mpmath.workdps(40):
+            for at in np.flatnonzero(inside):
+                exact = true(float(x[at]), 30)
+                away = abs(mpmath.mpf(float(function(x[at]))) - exact)
+                found[at] = float(away / max(abs(exact), least))
+        return found
+
+    return Checked(
+        method,
+        claim.interval,
+        value=_worst(errors(_api.neg_kl, reference.neg_kl, 1.0), x, claim.value),
+        gradient=_worst(errors(_api.neg_kl_grad, reference.neg_kl_grad, 0.0), x, claim.gradient),
+        nanoseconds=nanoseconds(method.function, claim.interval),
+    )
+
+
+def check(method: Method, claim: Claim) -> Checked:
+    """Compare one claim of a method with what it does.
+
+    Parameters
+    ----------
+    method : Method
+        An entry of `logunif_kl.methods.METHODS`, or made like one.
+    claim : Claim
+        One of its claims.
+
+    Returns
+    -------
+    Checked
+        Declared and measured errors, and the time that an element takes.
+    """
+    made = {"closed form": _closed_form, "numerical": _numerical, "statistical": _statistical}
+    checked = made[method.kind](method, claim)
+    function = method.function
+    return dataclasses.replace(checked, nanoseconds=nanoseconds(function, claim.interval))
+
+
+def _closed_form(method: Method, claim: Claim) -> Checked:
+    found = measure(method, claim.interval)
+    best, slope = claim.value_best_constant, claim.gradient
+    return Checked(
+        method,
+        claim.interval,
+        value=Compared(claim.value, abs(found.value.error), found.value.log_alpha),
+        best_constant=None
+        if best is None
+        else Compared(best, found.value_best_constant, found.value.log_alpha),
+        gradient=None
+        if slope is None
+        else Compared(slope, abs(found.gradient.error), found.gradient.log_alpha),
+    )
+
+
+def _numerical(method: Method, claim: Claim) -> Checked:
+    x = points_of(claim.interval)
+    return Checked(
+        method,
+        claim.interval,
+        value=_worst(_scaled(method.function(x), _api.neg_kl(x)), x, claim.value),
+        gradient=None
+        if method.gradient is None
+        else _worst(_relative(method.gradient(x), _api.neg_kl_grad(x)), x, claim.gradient),
+    )
+
+
+def _statistical(method: Method, claim: Claim) -> Checked:
+    from scipy.stats import chi2
+
+    x = np.linspace(*_finite(claim.interval, 12.0), STATISTICAL_POINTS)
+    exact = _api.neg_kl(x)
+    pairs = [method.function(x, rng=SEED + seed) for seed in range(REPLICATES)]
+    estimates, errors = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
+    mean_squares = np.mean(((estimates - exact) / errors) ** 2, axis=0)
+    tail = FALSE_ALARM / (2 * x.size)
+    low, high = (float(chi2.ppf(p, REPLICATES)) / REPLICATES for p in (tail, 1.0 - tail))
+    # The point that strays farthest, measured in what chance allows on its own side.
+    stray = np.where(
+        mean_squares > 1.0, (mean_squares - 1.0) / (high - 1.0), (1.0 - mean_squares) / (1.0 - low)
+    )
+    at = int(np.argmax(np.where(np.isnan(stray), np.inf, stray)))
+    typical = np.sqrt(np.mean(errors**2, axis=0))
+    return Checked(
+        method,
+        claim.interval,
+        value=_worst(typical, x, claim.value),
+        honesty=Honesty(REPLICATES, float(mean_squares[at]), low, high, float(x[at])),
+    )
+
+
+def points_of(interval: Interval, grid: int = GRID, random: int = RANDOM) -> np.ndarray:
+    """Choose where to look: a grid, random points, and both ends."""
+    rng = np.random.default_rng(SEED)
+    core, whole = _finite(interval, CORE), _finite(interval, FAR)
+    inner = np.linspace(*core, grid), rng.uniform(*core, random)
+    if whole == core:
+        return np.unique(np.concatenate([*inner, core]))
+    outer = np.linspace(*whole, grid // 4), rng.uniform(*whole, random)
+    return np.unique(np.concatenate([*inner, *outer, [interval.low, interval.high]]))
+
+
+def _finite(interval: Interval, limit: float) -> tuple[float, float]:
+    return max(interval.low, -limit), min(interval.high, limit)
+
+
+def _scaled(found: Any, exact: Any) -> np.ndarray:
+    """Divide the error by max(1, |exact|); equal infinities do not differ."""
+    found, exact = np.asarray(found), np.asarray(exact)
+    with np.errstate(invalid="ignore"):
+        error = np.abs(found - exact) / np.maximum(1.0, np.abs(exact))
+    return np.asarray(np.where(found == exact, 0.0, error))
+
+
+def _relative(found: Any, exact: Any) -> np.ndarray:
+    found, exact = np.asarray(found), np.asarray(exact)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.abs(found - exact) / np.abs(exact)
+    return np.asarray(np.where(found == exact, 0.0, error))
+
+
+def _worst(errors: np.ndarray, x: np.ndarray, declared: float | None) -> Compared:
+    """Take the largest error; NaN is larger than any, and what is not declared is 0."""
+    at = int(np.argmax(np.where(np.isnan(errors), np.inf, errors)))
+    return Compared(declared or 0.0, float(errors[at]), float(x[at]))
+
+
+def nanoseconds(function: Callable[..., Any], interval: Interval) -> float:
+    """Time an element of an array long enough to be timed."""
+    low, high = _finite(interval, 10.0)
+    rng = np.random.default_rng(SEED)
+    enough, most = LIMITS_OF_TIMING
+    size = 16
+    while True:
+        x = rng.uniform(low, high, size)
+        function(x)
+        took = math.inf
+        for _ in range(3):
+            began = time.perf_counter()
+            function(x)
+            took = min(took, time.perf_counter() - began)
+        if took >= enough or size >= most:
+            return 1e9 * took / size
+        size = min(most, max(2 * size, int(size * enough / max(took, 1e-6))))

@@ -1,0 +1,121 @@
+"""The pictures of ``validate --output``: every method's errors, and Kingma's Figure 2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _api
+from ..methods import METHODS, Interval, Method
+from ..methods._lower_bound import LOG_ALPHA_STAR
+from ._figure import COLOURS, DASHED, FIGURE_2, _tidy
+from ._output import CommandError
+
+SHOWN = Interval("log_alpha in [-12, 12]", -12.0, 12.0)
+FLOOR = 1e-17  # an error of 0 has no logarithm: that of a numerical method is drawn here
+MARKERS = ("o", "s", "^", "v", "D", "P")
+SEED = 0
+
+
+def _new(width: float, height: float) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _save(figure: Any, path: str) -> None:
+    try:
+        figure.savefig(path, dpi=160)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror}; name another file") from None
+
+
+def draw_errors(methods: Sequence[Method], path: str) -> None:
+    """Draw the errors of value and gradient of all methods, from a unit in the last place up."""
+    figure = _new(11.0, 5.2)
+    value, gradient = figure.subplots(1, 2, sharey=True)
+    for index, method in enumerate(methods):
+        smooth = method.kind == "closed form"
+        style: dict[str, Any] = {"color": COLOURS[index % len(COLOURS)], "label": method.name}
+        if smooth:
+            style |= {"lw": 1.6}
+        else:
+            style |= {"ls": "none", "marker": MARKERS[index % len(MARKERS)], "ms": 3.2}
+        least = np.nan if smooth else FLOOR
+        x = np.linspace(SHOWN.low, SHOWN.high, 1601 if smooth else 161)
+        x = x[(x >= method.domain.low) & (x <= method.domain.high)]
+        exact = _api.neg_kl(x)
+        error = np.abs(_value(method, x) - exact) / np.maximum(1.0, np.abs(exact))
+        value.plot(x, np.where(error < FLOOR, least, error), **style)
+        if method.gradient is not None:
+            slope = _api.neg_kl_grad(x)
+            error = np.abs(method.gradient(x) - slope) / slope
+            gradient.plot(x, np.where(error < FLOOR, least, error), **style)
+    for axes, title in (
+        (value, "Error of the value, relative to max(1, |-KL|)"),
+        (gradient, "Error of the gradient, relative"),
+    ):
+        axes.set(yscale="log", ylim=(FLOOR / 2.0, 30.0), xlim=(SHOWN.low, SHOWN.high))
+        axes.set_xlabel(r"$\log\,\alpha$")
+        _tidy(axes, title)
+    figure.legend(
+        *value.get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=len(methods),
+        frameon=False,
+        fontsize=9,
+    )
+    _save(figure, path)
+
+
+def _value(method: Method, x: np.ndarray) -> Any:
+    if method.kind == "statistical":
+        return method.function(x, rng=SEED)[0]
+    return method.function(x)
+
+
+def draw_figure_2(path: str) -> None:
+    """Draw Kingma's Figure 2 again, the domain it shows, and how far the curves are apart."""
+    figure = _new(11.0, 4.8)
+    curves, gaps = figure.subplots(1, 2)
+    cubic, bound = METHODS["kingma"], METHODS["lower_bound"]
+    x = np.linspace(-4.0, 2.0, 1201)
+    exact = _api.neg_kl(x, zero_at=1.0)
+    curves.axvspan(FIGURE_2.low, FIGURE_2.high, color="0.93", lw=0)
+    curves.plot(x, exact, color="0.6", lw=6.5, label="exact", solid_capstyle="butt")
+    for method, width in ((cubic, 1.6), (bound, 1.6)):
+        y = method.function(x, zero_at=1.0)
+        inside = x <= method.domain.high
+        curve = {"color": COLOURS[0 if method is cubic else 2]}
+        curves.plot(x[inside], y[inside], lw=width, label=method.name, **curve)
+        curves.plot(x[~inside], y[~inside], lw=width, ls=DASHED, **curve)
+    curves.axvline(LOG_ALPHA_STAR, color="0.35", lw=0.8)
+    curves.text(LOG_ALPHA_STAR + 0.06, -1.9, "the bound\nfails from here", fontsize=8, color="0.35")
+    curves.set(
+        xlim=(x[0], x[-1]),
+        ylim=(-2.2, 0.9),
+        xlabel=r"$\log\,\alpha$",
+        ylabel=r"$-\mathrm{KL}\,[\,q(w)\,\|\,p(w)\,]$, zero at $\alpha = 1$",
+    )
+    curves.legend(loc="upper left", frameon=False)
+    _tidy(curves, "Kingma et al. 2015, Figure 2 (its domain is shaded)")
+    x = np.linspace(-6.0, 0.0, 1201)
+    away = cubic.function(x) - _api.neg_kl(x)
+    gaps.axvspan(FIGURE_2.low, FIGURE_2.high, color="0.93", lw=0)
+    gaps.axhline(0.0, color="0.35", lw=0.8)
+    at_one = "equal at $\\alpha = 1$, as the caption pins it"
+    gaps.plot(x, away, color=COLOURS[0], lw=1.6, label=at_one)
+    at_zero = away - (cubic.function(-40.0) - _api.neg_kl(-40.0))
+    gaps.plot(
+        x, at_zero, color=COLOURS[1], lw=1.6, label="exact as $\\alpha \\to 0$, as it says too"
+    )
+    gaps.set(xlim=(x[0], x[-1]), xlabel=r"$\log\,\alpha$", ylabel="cubic minus exact")
+    gaps.legend(loc="upper left", frameon=False, fontsize=9)
+    _tidy(gaps, "The cubic with either constant: both cannot be had")
+    _save(figure, path)

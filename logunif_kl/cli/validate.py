@@ -1,0 +1,186 @@
+"""``logunif-kl validate``: hold every method to the errors and the domain that it declares."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .._provenance import provenance
+from ..methods import METHODS, Method
+from ._check import Checked, Compared, check, check_exact
+from ._output import (
+    CommandError,
+    Failure,
+    check_results,
+    check_writable,
+    new_table,
+    require,
+    results,
+    track,
+)
+
+PLOT_EXTRA = "plot"
+RESULTS, ERRORS, FIGURE_2 = "validate.json", "validate_errors.png", "kingma_figure_2.png"
+NOTES = (
+    "Value: of closed forms the absolute error of -KL, of numerical methods the error relative to",
+    "max(1, |-KL|), of monte_carlo the standard error. Gradient: the error of d(-KL)/d log alpha,",
+    "relative. 'best' adds the constant that helps most; 'exact' is compared with the reference.",
+)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "validate",
+        help="hold every method to the errors and the domain that it declares",
+        description="Compare every method with the exact value and gradient over each range that "
+        "it declares an error for. The exit status is 1 if any is worse than it declares.",
+    )
+    parser.add_argument(
+        "methods", nargs="*", metavar="METHOD", help=f"which: {', '.join(METHODS)} (default: all)"
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="also write the results as JSON; - instead prints them"
+    )
+    parser.add_argument(
+        "--output",
+        metavar="DIR",
+        help=f"also write {RESULTS} and the figures {ERRORS} and {FIGURE_2} into this directory",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, command: str) -> None:
+    """Check everything that can fail early, measure, hand over the results, then say who lied."""
+    methods = [_method(name) for name in dict.fromkeys(options.methods or METHODS)]
+    check_results(options.json)
+    directory = None if options.output is None else _directory(options.output)
+    began = time.monotonic()
+    work: list[Callable[[], Checked]] = [check_exact]
+    work += [_job(method, index) for method in methods for index in range(len(method.claims))]
+    checked = [job() for job in track(work, "validating", len(work))]
+    faults = [fault for row in checked for fault in row.faults()]
+    taken = document(checked, faults, time.monotonic() - began, command)
+    if directory is not None:
+        from ._output import write_json
+
+        write_json(str(directory / RESULTS), taken)
+    results(options.json, taken, lambda: [table(checked)], NOTES)
+    if directory is not None:
+        from ._validate_figure import draw_errors, draw_figure_2
+
+        draw_errors(methods, str(directory / ERRORS))
+        draw_figure_2(str(directory / FIGURE_2))
+    if faults:
+        raise Failure("; ".join(faults))
+
+
+def _job(method: Method, index: int) -> Callable[[], Checked]:
+    return lambda: check(method, method.claims[index])
+
+
+def _method(name: str) -> Method:
+    if name not in METHODS:
+        raise CommandError(f"there is no method {name!r}: choose from {', '.join(METHODS)}")
+    return METHODS[name]
+
+
+def _directory(path: str) -> Path:
+    directory = Path(path)
+    if not directory.is_dir():
+        raise CommandError(f"cannot write into {path}: it is no directory; create it first")
+    if not os.access(directory, os.W_OK):
+        raise CommandError(f"cannot write into {path}: permission denied; name another directory")
+    for name in (RESULTS, ERRORS, FIGURE_2):
+        check_writable(str(directory / name))
+    require("matplotlib", PLOT_EXTRA, "--output")
+    return directory
+
+
+def document(
+    checked: list[Checked], faults: list[str], seconds: float, command: str
+) -> dict[str, Any]:
+    """Put what was found into JSON, where an infinite number is a string that ``float`` reads."""
+    return {
+        **provenance(command),
+        "quantities": {
+            "value": "worst error of -KL: of a closed form absolute, of a numerical method "
+            "relative to max(1, |-KL|), of a statistical one the largest standard error",
+            "value_best_constant": "worst absolute error after the constant that makes it least",
+            "gradient": "worst relative error of d(-KL)/d log alpha",
+            "honesty": "of a statistical method, the mean over replicates of the squared error in "
+            "standard errors, where it strays farthest from 1, and what chance explains",
+            "nanoseconds": "an element of the value, in an array, on one thread",
+        },
+        "seconds": round(seconds, 1),
+        "passed": not faults,
+        "faults": faults,
+        "rows": [_row(row) for row in checked],
+    }
+
+
+def _row(row: Checked) -> dict[str, Any]:
+    def plain(part: Any) -> dict[str, Any] | None:
+        return None if part is None else {**dataclasses.asdict(part), "holds": part.holds}
+
+    method = row.method
+    return {
+        "method": method.name,
+        "kind": method.kind,
+        "formula": method.formula,
+        "equation": method.equation,
+        "citation": method.citation,
+        "interval": dataclasses.asdict(row.interval),
+        "is_domain": row.interval == method.domain,
+        "value": plain(row.value),
+        "value_best_constant": plain(row.best_constant),
+        "gradient": plain(row.gradient),
+        "honesty": plain(row.honesty),
+        "nanoseconds": row.nanoseconds,
+    }
+
+
+def table(checked: list[Checked]) -> Any:
+    """Make the one table, a row for each interval of each method."""
+    columns = [("method", False), ("equation", False), ("domain", False)]
+    for what in ("value", "best", "gradient"):
+        columns += [(f"{what}\ndeclared", True), (f"{what}\nmeasured", True)]
+    made = new_table(
+        "Worst errors, declared and measured", [*columns, ("ns an\nelement", True), ("", False)]
+    )
+    previous = None
+    for row in checked:
+        method, repeated = row.method, row.method.name == previous
+        previous = method.name
+        made.add_row(
+            "" if repeated else method.name,
+            "" if repeated else _source(method),
+            row.interval.name,
+            *_pair(row.value),
+            *_pair(row.best_constant),
+            *_pair(row.gradient),
+            "" if repeated else _three_digits(row.nanoseconds),
+            "WORSE" if row.faults() else "ok",
+        )
+    return made
+
+
+def _source(method: Method) -> str:
+    """Give the equation with the first author."""
+    author = method.citation.replace(",", " ").split()[0]
+    return f"{author}, {method.equation}"
+
+
+def _pair(compared: Compared | None) -> tuple[str, str]:
+    if compared is None:
+        return "", ""
+    return f"{compared.declared:.2e}", f"{compared.measured:.2e}"
+
+
+def _three_digits(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100.0 else f"{number:.3g}"
