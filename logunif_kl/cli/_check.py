@@ -189,7 +189,7 @@ def _closed_form(method: Method, claim: Claim) -> Checked:
         if best is None
         else Compared(best, found.value_best_constant, found.value.log_alpha),
         gradient=None
-        if slope is None
+        if slope is None or found.gradient is None
         else Compared(slope, abs(found.gradient.error), found.gradient.log_alpha),
     )
 

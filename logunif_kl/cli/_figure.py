@@ -90,9 +90,13 @@ def _draw_errors(
     value: Any, gradient: Any, methods: Sequence[Method], colours: dict[str, str], common: Interval
 ) -> None:
     x = np.linspace(common.low, common.high, 4001)
+    least = 1e-5 if all(method.kind == "closed form" for method in methods) else 1e-17
     for method in methods:
         inside = (x >= method.domain.low) & (x <= method.domain.high)
-        for axes, error in ((value, value_error(method)(x)), (gradient, gradient_error(method)(x))):
+        errors = [(value, value_error(method)(x))]
+        if method.gradient is not None:
+            errors.append((gradient, gradient_error(method)(x)))
+        for axes, error in errors:
             size = np.abs(error)
             colour = colours[method.name]
             axes.plot(x, np.where(inside, size, np.nan), color=colour, lw=1.4, label=method.name)
@@ -101,7 +105,7 @@ def _draw_errors(
         (value, "Error of the value, absolute"),
         (gradient, "Error of the gradient, relative"),
     ):
-        axes.set(yscale="log", ylim=(1e-5, 3.0), xlim=(common.low, common.high))
+        axes.set(yscale="log", ylim=(least, 3.0), xlim=(common.low, common.high))
         _tidy(axes, title)
     gradient.set_xlabel(r"$\log\,\alpha$")
     gradient.locator_params(axis="x", nbins=6, integer=True)

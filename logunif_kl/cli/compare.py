@@ -20,6 +20,9 @@ from ._output import (
 )
 
 PLOT_EXTRA = "plot"
+# A statistical method has no one error to be shown here: see logunif-kl validate.
+_NAMES = [name for name, method in METHODS.items() if method.kind != "statistical"]
+_CLOSED_FORMS = [name for name in _NAMES if METHODS[name].kind == "closed form"]
 NOTES = (
     "Errors are method minus exact: of -KL absolute, of d(-KL)/d log alpha relative.",
     "Means are uniform in log alpha, those of an unbounded range within [-10, 10].",
@@ -36,7 +39,13 @@ def add_parser(subparsers: Any) -> None:
         "that its paper names and over a range of log alpha common to all.",
     )
     parser.add_argument(
-        "methods", nargs="*", metavar="METHOD", help=f"which: {', '.join(METHODS)} (default: all)"
+        "methods",
+        nargs="*",
+        metavar="METHOD",
+        help=f"which: {', '.join(_NAMES)} (default: {', '.join(_CLOSED_FORMS)})",
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="all of these, the numerical methods with the rest"
     )
     parser.add_argument(
         "--range",
@@ -59,7 +68,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace, command: str) -> None:
     """Check everything that can fail early, measure, then hand over JSON, table and picture."""
-    methods = [_method(name) for name in dict.fromkeys(options.methods or METHODS)]
+    methods = [_method(name) for name in dict.fromkeys(_chosen(options))]
     common = _common(*options.range)
     check_results(options.json)
     check_writable(options.plot)
@@ -80,9 +89,17 @@ def run(options: argparse.Namespace, command: str) -> None:
         draw_comparison(methods, common, options.plot)
 
 
+def _chosen(options: argparse.Namespace) -> list[str]:
+    if options.all and options.methods:
+        raise CommandError(
+            f"--all and {' '.join(options.methods)} were both given: name methods, or none for all"
+        )
+    return _NAMES if options.all else options.methods or _CLOSED_FORMS
+
+
 def _method(name: str) -> Method:
     if name not in METHODS:
-        raise CommandError(f"there is no method {name!r}: choose from {', '.join(METHODS)}")
+        raise CommandError(f"there is no method {name!r}: choose from {', '.join(_NAMES)}")
     return METHODS[name]
 
 
@@ -130,7 +147,9 @@ def _row(method: Method, found: Measurement) -> dict[str, Any]:
             "best_constant": found.best_constant,
             "worst_with_best_constant": found.value_best_constant,
         },
-        "gradient": {
+        "gradient": None
+        if found.gradient is None
+        else {
             "worst": found.gradient.error,
             "log_alpha": found.gradient.log_alpha,
             "mean": found.gradient_mean,
@@ -173,15 +192,18 @@ def tables(rows: list[tuple[Method, Measurement]]) -> list[Any]:
             f"{found.value_mean:.2e}",
             f"{found.value_best_constant:.2e}",
         )
-        gradient.add_row(
-            name,
-            found.interval.name,
-            _relative(found.gradient.error, "+"),
-            f"{found.gradient.log_alpha:.2f}",
-            _relative(found.gradient_mean),
-        )
+        if found.gradient is not None and found.gradient_mean is not None:
+            gradient.add_row(
+                name,
+                found.interval.name,
+                _relative(found.gradient.error, "+"),
+                f"{found.gradient.log_alpha:.2f}",
+                _relative(found.gradient_mean),
+            )
     return [value, gradient]
 
 
 def _relative(error: float, sign: str = "") -> str:
-    return f"{error:{sign}.2e}" if abs(error) >= 10.0 else f"{100.0 * error:{sign}.2f} %"
+    if abs(error) >= 10.0 or abs(error) < 1e-6:
+        return f"{error:{sign}.2e}"
+    return f"{100.0 * error:{sign}.2f} %"

@@ -55,9 +55,10 @@ class Measurement:
         The constant that, added to the method, makes its worst error least.
     value_best_constant : float
         The worst error after that.
-    gradient : Extremum
-        The signed relative error of d(-KL)/d log alpha of largest magnitude.
-    gradient_mean : float
+    gradient : Extremum or None
+        The signed relative error of d(-KL)/d log alpha of largest magnitude; None where the method
+        has no gradient.
+    gradient_mean : float or None
         Mean magnitude of that error, as for the value.
     """
 
@@ -67,8 +68,8 @@ class Measurement:
     value_mean: float
     best_constant: float
     value_best_constant: float
-    gradient: Extremum
-    gradient_mean: float
+    gradient: Extremum | None
+    gradient_mean: float | None
 
 
 Error = Callable[[np.ndarray], np.ndarray]
@@ -76,6 +77,11 @@ Error = Callable[[np.ndarray], np.ndarray]
 
 def value_error(method: Method) -> Error:
     """Make a method's signed error of -KL a function of log alpha; no convention changes it."""
+    if method.kind == "statistical":
+        raise ValueError(
+            f"{method.name} gives an estimate with a standard error, not one error to be measured: "
+            "take another method, or hold it to its standard errors by logunif-kl validate"
+        )
 
     def error(log_alpha: np.ndarray) -> np.ndarray:
         return np.asarray(method.function(log_alpha) - _api.neg_kl(log_alpha))
@@ -129,7 +135,8 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
                 f"a finite end must lie in [-{FARTHEST:g}, {FARTHEST:g}], but log_alpha = {end:g} "
                 "was given: take a smaller interval, or an infinite end for the limit"
             )
-    value, gradient = value_error(method), gradient_error(method)
+    value = value_error(method)
+    gradient = None if method.gradient is None else gradient_error(method)
     grid = np.linspace(*_finite(interval, HORIZON), points)
     lowest, highest = _extrema(value, grid, interval)
     return Measurement(
@@ -139,8 +146,8 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
         value_mean=_mean(value, interval, points),
         best_constant=-(lowest.error + highest.error) / 2.0,
         value_best_constant=(highest.error - lowest.error) / 2.0,
-        gradient=_larger(*_extrema(gradient, grid, interval)),
-        gradient_mean=_mean(gradient, interval, points),
+        gradient=None if gradient is None else _larger(*_extrema(gradient, grid, interval)),
+        gradient_mean=None if gradient is None else _mean(gradient, interval, points),
     )
 
 

@@ -38,13 +38,16 @@ def test_json_on_standard_output_is_all_there_is(capsys):
     assert document["date"].endswith("+00:00")
 
 
-def test_every_method_has_a_row_for_each_claim(tmp_path, capsys):
+def test_every_closed_form_has_a_row_for_each_claim(tmp_path, capsys):
     path = tmp_path / "out.json"
     assert main(["compare", "--json", str(path)]) == 0
     assert "molchanov" in capsys.readouterr().out
     rows = json.loads(path.read_text())["rows"]
     assert [(row["method"], row["interval"]["name"]) for row in rows] == [
-        (m.name, claim.interval.name) for m in METHODS.values() for claim in m.claims
+        (m.name, claim.interval.name)
+        for m in METHODS.values()
+        if m.kind == "closed form"
+        for claim in m.claims
     ]
 
 
