@@ -1,0 +1,223 @@
+"""``logunif-kl validate``: what is declared is held, and a lie is found out."""
+
+import dataclasses
+import json
+import math
+import sys
+
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+from logunif_kl.cli import _check, main, validate
+from logunif_kl.methods import METHODS, Claim, Interval, Method
+
+MOLCHANOV = METHODS["molchanov"]
+CENTRE = Interval("log_alpha in [-3, 3]", -3.0, 3.0)
+
+
+def changed(method, **changes):
+    """The method with its first claim changed."""
+    first, *others = method.claims
+    return dataclasses.replace(
+        method, claims=(dataclasses.replace(first, **changes), *others), name="altered"
+    )
+
+
+def numerical(function, gradient=None, value=1e-13, slope=None, interval=CENTRE):
+    return Method(
+        name="altered",
+        function=function,
+        gradient=gradient,
+        formula="none",
+        equation="none",
+        citation="nobody",
+        claims=(Claim(interval, value, gradient=slope),),
+        constant="none",
+        outside="none",
+        kind="numerical",
+    )
+
+
+def statistical(spread, stated, declared=1e-2):
+    """An estimate whose true and stated standard errors are given."""
+
+    def function(x, *, rng=None):
+        noise = np.random.default_rng(rng).normal(size=np.shape(x))
+        return lk.neg_kl(x) + spread * noise, np.full(np.shape(x), stated)
+
+    return dataclasses.replace(numerical(function, value=declared), kind="statistical")
+
+
+@pytest.fixture
+def register(monkeypatch):
+    """Put a method beside the others, under the name ``altered``."""
+
+    def put(method):
+        monkeypatch.setitem(METHODS, "altered", method)
+
+    return put
+
+
+def test_every_method_holds_what_it_declares(tmp_path, capsys):
+    assert main(["validate", "--output", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    document = json.loads((tmp_path / "validate.json").read_text())
+    assert document["passed"] is True
+    assert document["faults"] == []
+    assert document["seconds"] < 180.0
+    rows = document["rows"]
+    assert [(row["method"], row["interval"]["name"]) for row in rows] == [
+        ("exact", "every alpha"),
+        *((m.name, claim.interval.name) for m in METHODS.values() for claim in m.claims),
+    ]
+    for row in rows:
+        assert row["nanoseconds"] > 0.0
+        assert row["value"]["measured"] <= row["value"]["declared"]
+        assert row["value"]["holds"] is True
+    for name in METHODS:
+        assert name in out
+    assert "WORSE" not in out
+    for figure in ("validate_errors.png", "kingma_figure_2.png"):
+        assert (tmp_path / figure).read_bytes()[:4] == b"\x89PNG"
+
+
+def test_some_methods_and_json_alone(capsys):
+    assert main(["validate", "lower_bound", "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert [row["method"] for row in json.loads(out)["rows"]] == ["exact"] + ["lower_bound"] * 2
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (
+            changed(MOLCHANOV, value=0.00937),
+            "the error of the value is 0.00937 at log_alpha = -3.51",
+        ),
+        (changed(MOLCHANOV, gradient=0.03), "the error of the gradient is 0.0376 at"),
+        (
+            changed(MOLCHANOV, value_best_constant=1e-3),
+            "the error of the value with the best constant is 0.00687",
+        ),
+        (numerical(lambda x: lk.neg_kl(x) + 1e-12), "the error of the value is 1e-12 at"),
+        (
+            numerical(lk.neg_kl, lambda x: lk.neg_kl_grad(x) * (1 + 1e-9), slope=1e-13),
+            "the error of the gradient is 1e-09 at",
+        ),
+        (numerical(lambda x: np.where(x > 2.9, np.nan, lk.neg_kl(x))), "the value is nan at"),
+        (
+            numerical(lambda x: np.where(x == 3.0, 0.0, lk.neg_kl(x))),
+            "at log_alpha = 3, where at most 1e-13 is declared",
+        ),
+        (
+            numerical(
+                lambda x: np.where(np.isinf(x), 1.0, lk.neg_kl(x)),
+                interval=Interval("every alpha", -math.inf, math.inf),
+            ),
+            "the error of the value is nan at log_alpha = -inf",
+        ),
+        (statistical(1e-3, 1e-3, declared=5e-4), "the error of the value is 0.001 at"),
+        (statistical(2e-3, 1e-3), "states standard errors that are not true"),
+        (statistical(5e-4, 1e-3), "states standard errors that are not true"),
+    ],
+)
+def test_a_method_that_is_worse_than_it_declares_is_named(method, words, register, capsys):
+    register(method)
+    assert main(["validate", "altered"]) == 1
+    out, err = capsys.readouterr()
+    assert "WORSE" in out
+    assert err.startswith("logunif-kl: error: altered ")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_honest_methods_pass(register, capsys):
+    for method in (numerical(lk.neg_kl, lk.neg_kl_grad, slope=1e-15), statistical(1e-3, 1e-3)):
+        register(method)
+        assert main(["validate", "altered"]) == 0
+        assert "WORSE" not in capsys.readouterr().out
+
+
+def test_the_results_are_handed_over_before_the_failure(register, tmp_path, capsys):
+    register(changed(MOLCHANOV, value=1e-3))
+    path = tmp_path / "out.json"
+    assert main(["validate", "altered", "--json", str(path)]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+    document = json.loads(path.read_text())
+    assert document["passed"] is False
+    assert [fault.split()[0] for fault in document["faults"]] == ["altered"]
+    assert document["rows"][1]["value"]["holds"] is False
+
+
+def test_the_exact_functions_are_held_to_their_claims(monkeypatch):
+    assert _check.check_exact(5).faults() == []
+    monkeypatch.setattr(_check._api, "neg_kl", lambda x: lk.neg_kl(x) * (1 + 2**-49))
+    assert "exact is worse than it declares" in _check.check_exact(5).faults()[0]
+
+
+def test_the_points_reach_the_ends_and_no_farther():
+    x = _check.points_of(CENTRE)
+    assert (x[0], x[-1]) == (-3.0, 3.0)
+    assert x.size > 1000
+    half = _check.points_of(Interval("alpha > 1", 0.0, math.inf))
+    assert (half[0], half[-1]) == (0.0, math.inf)
+    assert half[-2] == _check.FAR
+
+
+def test_a_false_alarm_is_as_rare_as_said():
+    """Scores of an honest method, many times: at most one in ten thousand is accused."""
+    method = statistical(1e-3, 1e-3)
+    runs = 200
+    accused = 0
+    for run in range(runs):
+        shifted = dataclasses.replace(
+            method,
+            function=lambda x, *, rng, run=run: method.function(x, rng=rng + 1000 * (run + 1)),
+        )
+        accused += not _check._statistical(shifted, shifted.claims[0]).honesty.holds
+    # Two would be seen by chance once in five thousand times.
+    assert accused <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing"], "there is no method 'nothing': choose from kingma"),
+        (["--output", "no/such/place"], "it is no directory; create it first"),
+        (["--json", "no/such/place.json"], "the directory no/such does not exist"),
+    ],
+)
+def test_errors_are_one_sentence_and_status_2(arguments, words, capsys):
+    assert main(["validate", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("logunif-kl: error: ")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_without_matplotlib_nothing_is_begun(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["validate", "--output", str(tmp_path)]) == 2
+    assert 'pip install "logunif_kl[plot]"' in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    assert main(["validate", "lower_bound"]) == 0
+
+
+def test_the_time_of_an_element_is_that_of_the_function():
+    import time
+
+    def slow(x):
+        time.sleep(1e-5 * np.size(x))
+        return x
+
+    assert 1e4 <= _check.nanoseconds(slow, CENTRE) < 3e4
+
+
+def test_every_column_has_its_unit_in_the_notes():
+    said = " ".join(validate.NOTES)
+    for word in ("Value", "Gradient", "absolute", "relative", "'best'", "'exact'"):
+        assert word in said
