@@ -1,0 +1,227 @@
+"""Kummer's form: -KL as a derivative of his hypergeometric function in its first argument.
+
+    F(u) = -1/2 dM(a; 1/2; -u)/da at a = 0                                          (Hron's Eq. 2)
+
+The catch: the series of M alternates. Differentiated term by term, it is
+
+    F(u) = -1/2 sum_(k>=1) (-u)^k/(k (1/2)_k),
+
+whose terms reach e^u: at u = 20 (log_alpha = -3.7) eight digits are lost, at u = 40 all. That is
+how ``dps=`` computes it, with as many more digits as are lost. In double precision it is
+transformed first. By Kummer, M(a; b; -u) = e^-u M(b - a; b; u), whose terms are positive, and so
+are their derivatives:
+
+    F(u) = u e^-u sum_k u^k/k! g_k,    g_k = 1/(2k + 2) sum_(j=0..k) 2/(2j + 1)
+
+These are the terms of Eq. 1: the two equations are one, by Kummer's transformation. Here they are
+nested, all 112 of them at once for every u below 40; above, the derivative of Kummer's expansion
+for large arguments is exact to double precision. All of it is arithmetic over a namespace, without
+a choice of terms, a gather or a loop over elements.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mpmath import libmp
+
+from .._convention import ZERO_AT_INFINITY
+from .._dispatch import evaluate
+from . import _digits, _tail
+from ._method import EVERYWHERE, Claim, Method
+from ._operation import operation, value
+
+#: From this u on, by the expansion for large arguments.
+SWITCH = 40.0
+# P(K >= 113) is below e^-40 for K ~ Poisson(40).
+_TERMS = 113
+_GAP = [math.fsum(2.0 / (2 * j + 1) for j in range(k + 1)) / (2 * k + 2) for k in range(_TERMS)]
+_SLOPE_TERMS = [1.0 / (2 * k + 1) for k in range(_TERMS)]
+_TAIL = _tail.Tail(SWITCH)
+
+
+def _transformed(xp: Any, u: Any, terms: list[float]) -> Any:
+    """Sum u e^-u u^k/k! terms[k] over k, nested, so that no power or factorial is formed."""
+    result = terms[-1] + 0.0 * u
+    for k in range(_TERMS - 1, 0, -1):
+        result = terms[k - 1] + result * (u / k)
+    return u * (xp.exp(-u) * result)
+
+
+def _either(xp: Any, x: Any, terms: list[float], tail: Any) -> Any:
+    u = 0.5 * xp.exp(-x)
+    most = xp.full_like(u, SWITCH)
+    return xp.where(u < SWITCH, _transformed(xp, xp.minimum(u, most), terms), tail)
+
+
+def _value(xp: Any, x: Any) -> Any:
+    return -_either(xp, x, _GAP, _TAIL.gap(xp, x))
+
+
+def _slope(xp: Any, x: Any) -> Any:
+    return _either(xp, x, _SLOPE_TERMS, _TAIL.slope(xp, x))
+
+
+_VALUE = operation("_value_ufunc", _value, __name__)
+_SLOPE = operation("_slope_ufunc", _slope, __name__)
+# By these names dask's workers find them.
+_value_ufunc, _slope_ufunc = _VALUE.ufunc, _SLOPE.ufunc
+
+
+def _alternating(u: Any, wp: int, *, gap: bool) -> Any:
+    """Sum u (-u)^k/(3/2)_k over k, each divided by k + 1 or not, in fixed point.
+
+    The largest term is below e^u, which is log2(e) u bits, and the sum at least 1/(2u + 1).
+    """
+    above = max(0, int(libmp.to_int(u)) + 1 if u[2] + u[3] > 0 else 0)
+    bits = wp + 3 * above // 2 + 2 * (above + wp).bit_length() + 16
+    point = _digits.fixed(u, bits)
+    term, total, k = 1 << bits, 0, 0
+    while term:
+        total += (-1) ** k * (term // (k + 1) if gap else term)
+        k += 1
+        term = (term * point >> (bits - 1)) // (2 * k + 1)
+    return libmp.mpf_mul(u, libmp.from_man_exp(total, -bits, wp + 16, "n"), wp + 8, "n")
+
+
+def _alternates(u: Any, wp: int) -> bool:
+    return bool(libmp.mpf_lt(u, libmp.from_int(_tail.smallest_for(wp))))
+
+
+def _gap_digits(u: Any, wp: int) -> Any:
+    return _alternating(u, wp, gap=True) if _alternates(u, wp) else _tail.gap_digits(u, wp)
+
+
+def _slope_digits(u: Any, wp: int) -> Any:
+    return _alternating(u, wp, gap=False) if _alternates(u, wp) else _tail.slope_digits(u, wp)
+
+
+def kummer(
+    log_alpha: Any,
+    *,
+    zero_at: float = ZERO_AT_INFINITY,
+    log_c: float | None = None,
+    dps: int | None = None,
+) -> Any:
+    r"""-KL(q || p) by Kummer's function, differentiated in its first argument.
+
+    .. math:: -\mathrm{KL} = \text{constant} + \tfrac12 \left. \frac{\partial}{\partial a}
+              M(a; \tfrac12; -u) \right|_{a=0}, \qquad u = \tfrac12 e^{-\log\alpha}
+
+    for every alpha, through M(a; b; -u) = e^-u M(b - a; b; u) where the series itself would cancel.
+
+    Parameters
+    ----------
+    log_alpha : array_like
+        log(sigma^2/mu^2); real, of any shape. With `dps`: a float, an int, an mpf, or a list or
+        NumPy array of them, each taken exactly.
+    zero_at, log_c : float, optional
+        The constant, as in `logunif_kl.neg_kl`.
+    dps : int, optional
+        Decimal digits, 1 to 10,000, for mpmath; double precision without it.
+
+    Returns
+    -------
+    array or scalar
+        The value, of the shape and floating type of ``log_alpha``. With `dps`, an ``mpmath.mpf``,
+        or a NumPy array of dtype object that holds them; its error is below 10**-dps of the larger
+        of the constant and F. NaN for NaN; the constant at inf and -inf at -inf.
+
+    Raises
+    ------
+    TypeError
+        If ``log_alpha`` does not hold real numbers, or ``dps`` is not an int.
+    ValueError
+        If ``dps`` is out of its range, and as `logunif_kl.neg_kl` for the constant.
+    OverflowError
+        With `dps`, if an mpf beyond 2**4096 in size is given; no double is.
+
+    Notes
+    -----
+    Up to u = 40 (log_alpha = -4.38) 113 positive terms, above the derivative of Kummer's expansion
+    for large u. With `dps` the alternating series as it stands, in as many digits more as cancel,
+    and the expansion from the u on at which it has all the digits.
+
+    Worst error 2.5e-15 relative to max(1, abs(-KL)). With the default constant the error is
+    relative to -KL itself, as alpha -> inf too. Arrays of another namespace than NumPy's are
+    computed there, in their own type.
+
+    References
+    ----------
+    J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not Bayesian",
+    2017, arXiv:1711.02989, Eq. 2; NIST Digital Library of Mathematical Functions, 13.2.39
+    (the transformation) and 13.7.2 (the expansion).
+
+    Examples
+    --------
+    >>> import mpmath
+    >>> from logunif_kl.methods._kummer import kummer
+    >>> print(f"{kummer(0.0):.14f}")
+    -0.42668560429604
+    >>> with mpmath.workdps(30):  # Eq. 2 as it stands, F(1/2)
+    ...     print(mpmath.diff(lambda a: mpmath.hyp1f1(a, 0.5, -0.5), 0) / 2)
+    -0.426685604296044805793729568939
+    >>> print(mpmath.nstr(kummer(0.0, dps=30), 30))
+    -0.426685604296044805793729568939
+    """
+    if dps is not None:
+        return _digits.neg_kl(_gap_digits, log_alpha, zero_at, log_c, dps)
+    return value(_VALUE, log_alpha, zero_at, log_c)
+
+
+def kummer_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
+    r"""Differentiate `kummer` in log alpha.
+
+    .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = u M(1; \tfrac32; -u)
+              = u e^{-u} M(\tfrac12; \tfrac32; u)
+
+    since d/du M(a; b; -u) = -(a/b) M(a + 1; b + 1; -u), which is differentiated in a at 0. No
+    convention enters.
+
+    Parameters
+    ----------
+    log_alpha : array_like
+        As for `kummer`.
+    dps : int, optional
+        As for `kummer`; the error is below 10**-dps of the result.
+
+    Returns
+    -------
+    array or scalar
+        As for `kummer`; 1/2 at -inf and 0 at inf. Worst relative error 2.5e-15.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        As for `kummer`.
+
+    References
+    ----------
+    J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not Bayesian",
+    2017, arXiv:1711.02989, Eqs. 2 and 3.
+
+    Examples
+    --------
+    >>> import logunif_kl as lk
+    >>> from logunif_kl.methods._kummer import kummer_grad
+    >>> print(f"{kummer_grad(0.0):.14f}, exactly {lk.neg_kl_grad(0.0):.14f}")
+    0.36238922950354, exactly 0.36238922950354
+    """
+    if dps is not None:
+        return _digits.neg_kl_grad(_slope_digits, log_alpha, dps)
+    return evaluate(_SLOPE, log_alpha=log_alpha)
+
+
+KUMMER = Method(
+    name="kummer",
+    function=kummer,
+    gradient=kummer_grad,
+    formula="constant + 0.5 dM(a; 1/2; -u)/da at a = 0, u = 1/(2 alpha)",
+    equation="Eq. 2",
+    citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
+    claims=(Claim(EVERYWHERE, 2.5e-15, gradient=2.5e-15),),
+    constant="that of the exact value",
+    outside="it has no outside; below log_alpha = -4.38 its expansion for large u takes over",
+    kind="numerical",
+)

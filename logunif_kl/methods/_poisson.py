@@ -1,0 +1,91 @@
+"""u E g(K) for K ~ Poisson(u), over the window of k whose probability matters.
+
+Hron's Eq. 1 is an expectation under a Poisson law. Its terms u^k/k! reach e^u and its factor is
+e^-u, so neither may be formed. The catch of the obvious remedy, exp(k log u - u - log k!), is that
+numbers of size u log u cancel down to one of size 1: at u = 80,000 eleven digits of the weight are
+lost. Here the logarithms of the weights are summed from the ratios of neighbours,
+
+    log w_k = log w_(k-1) + log(u/k) = log w_(k-1) + log1p((u - k)/k),
+
+all of which are small near the mode, and the weights are divided by their sum, which makes whatever
+error they have in common vanish.
+
+The window. By Bernstein's inequality P(K <= u - t) <= exp(-t^2/(2u)) and
+P(K >= u + t) <= exp(-t^2/(2u + 2t/3)); both are e^-45 = 3e-20 at the ends taken here: 9.5 sqrt(u)
+terms below the mean and as many above, and 30 more above. The mean of g is at least 1/(2u + 1).
+Up to u = 1000 a loss of 3e-20 is therefore below 2^-53 of it; above, g varies by less than a factor
+of 2 over the k that are left out, but for those below u/2, whose probability is under e^-125.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+#: -log of the probability left out at either end.
+NEGLIGIBLE = 45.0
+#: The largest u; its window has 6,886 terms. log_alpha = -12.48.
+LARGEST = 2.0**17
+# Terms held at once: half a MiB for each of a few arrays of doubles.
+_BUDGET = 1 << 16
+_TINY = np.finfo(np.float64).smallest_subnormal
+
+Weighted = Callable[[np.ndarray], np.ndarray]
+
+
+def window(u: float) -> tuple[int, int]:
+    """Find the first and the last k that matter."""
+    below = math.sqrt(2.0 * NEGLIGIBLE * u)
+    third = NEGLIGIBLE / 3.0
+    above = third + math.sqrt(third * third + 2.0 * NEGLIGIBLE * u)
+    return max(math.floor(u - below), 0), math.ceil(u + above)
+
+
+#: The largest k that `mean_times_u` ever asks for.
+LAST = window(LARGEST)[1]
+
+
+def mean_times_u(u: np.ndarray, g: Weighted) -> np.ndarray:
+    """Compute u E g(K), K ~ Poisson(u).
+
+    Parameters
+    ----------
+    u : one-dimensional array of float64
+        In [0, `LARGEST`].
+    g : callable
+        Of an int64 array of k in [0, `LAST`], elementwise; positive and decreasing, with
+        g(0) = 1 and g(k) >= 1/(2k + 1).
+
+    Returns
+    -------
+    array of float64
+        With a relative error of a few units in the last place, also as u -> 0.
+    """
+    result = np.empty_like(u)
+    order = np.argsort(-u, kind="stable")  # the widest window of a chunk is its first
+    start = 0
+    while start < u.size:
+        largest = u[order[start]]
+        first, last = window(float(largest))
+        chosen = order[start : start + max(1, _BUDGET // (last - first + 1))]
+        mode = int(largest)
+        result[chosen] = u[chosen] * _mean(u[chosen], mode - first, last - mode, g)
+        start += chosen.size
+    return result
+
+
+def _mean(u: np.ndarray, below: int, above: int, g: Weighted) -> np.ndarray:
+    """Sum outwards from the mode floor(u), over so many terms to either side of it."""
+    mode = np.floor(u).astype(np.int64)[:, None]
+    u = np.maximum(u, _TINY)[:, None]
+    right = mode + np.arange(1, above + 1)
+    left = np.maximum(mode - np.arange(below + 1), 0)
+    with np.errstate(divide="ignore"):
+        up = np.exp(np.cumsum(np.log1p((u - right) / right), axis=1))
+        # The ratio k/u belongs to k - 1. At k = 0 it is 0, and so are all weights below.
+        down = np.exp(np.cumsum(np.log1p((left[:, :-1] - u) / u), axis=1))
+    total = 1.0 + up.sum(axis=1) + down.sum(axis=1)
+    weighted = (up * g(right)).sum(axis=1) + (down * g(left[:, 1:])).sum(axis=1)
+    return np.asarray((g(mode[:, 0]) + weighted) / total)

@@ -1,0 +1,252 @@
+"""Hron's series: -KL as an expectation under a Poisson law.
+
+    F(u) = 1/2 [e^-u sum_k u^k/k! psi(1/2 + k) - psi(1/2)]                          (Eq. 1)
+
+It is the mean of psi(1/2 + K), K ~ Poisson(u), for a non-central chi-squared variable is a Poisson
+mixture of central ones. As it stands it is useless for small u, where it is the difference of two
+numbers near psi(1/2) = -1.96. But psi(1/2 + k) - psi(1/2) = sum_(j=1..k) 2/(2j - 1) =: d_k has no
+negative term, and d_0 = 0 lets one factor u be taken out:
+
+    F(u)  = u E[d_(K+1)/(2K + 2)],      u F'(u) = u E[1/(2K + 1)],      K ~ Poisson(u).
+
+Both are means of positive numbers with a limit of 1 at u = 0, so their relative error is that of a
+sum of positive terms, however small u is. `_poisson` sums them over the k that matter.
+
+The catch: those are about 19 sqrt(u) many, and at log_alpha = -1000 they would be 10^218. Above
+u = 2^17 (log_alpha = -12.48) the expansion of the same expectation in 1/u replaces them, three
+terms of which are exact to double precision there.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from mpmath import libmp
+
+from .._convention import ZERO_AT_INFINITY
+from .._dispatch import evaluate
+from . import _digits, _poisson, _tail
+from ._host import host_operation
+from ._method import EVERYWHERE, Claim, Method
+from ._operation import value
+
+_TAIL = _tail.Tail(_poisson.LARGEST)
+
+
+@lru_cache(maxsize=1)
+def _table() -> np.ndarray:
+    """d_(k+1)/(2k + 2) for every k that can occur: a MiB."""
+    from scipy.special import psi
+
+    k = np.arange(_poisson.LAST + 1)
+    sums = psi(k + 1.5) - psi(0.5)
+    sums[:64] = np.cumsum(2.0 / (2 * k[:64] + 1))
+    return np.asarray(sums / (2 * k + 2))
+
+
+def _gap_term(k: np.ndarray) -> np.ndarray:
+    return np.asarray(_table()[k])
+
+
+def _slope_term(k: np.ndarray) -> np.ndarray:
+    return 1.0 / (2 * k + 1)
+
+
+def _expectation(x: np.ndarray, result: np.ndarray, term: _poisson.Weighted) -> np.ndarray:
+    """Put the Poisson mean in the place of a result wherever u is not too large for it."""
+    u = 0.5 * np.exp(-x)
+    within = u <= _poisson.LARGEST
+    result[within] = _poisson.mean_times_u(u[within], term)
+    return result
+
+
+def _value(x: np.ndarray) -> np.ndarray:
+    return -_expectation(x, _TAIL.gap(np, x), _gap_term)
+
+
+def _slope(x: np.ndarray) -> np.ndarray:
+    return _expectation(x, _TAIL.slope(np, x), _slope_term)
+
+
+_VALUE = host_operation("_value_ufunc", _value, __name__)
+_SLOPE = host_operation("_slope_ufunc", _slope, __name__)
+# By these names dask's workers find them.
+_value_ufunc, _slope_ufunc = _VALUE.ufunc, _SLOPE.ufunc
+
+
+def _mean_digits(u: Any, wp: int, *, gap: bool) -> Any:
+    """Compute u times the Poisson mean, for the terms of F or of uF', in fixed point."""
+    floor = int(libmp.to_int(u)) if u[2] + u[3] > 0 else 0
+    reach = floor + wp + 64  # more terms than are summed
+    # Each weight is off by as many units as there are terms; the mean is at least 1/(2u + 1).
+    bits = wp + 3 * reach.bit_length() + 16
+    point = _digits.fixed(u, bits)
+    one, two = 1 << bits, 2 << bits
+
+    def term(k: int, sums: int) -> int:
+        return (sums if gap else two) // (2 * k + 2 if gap else 4 * k + 2)
+
+    # Outwards from the mode, first up, then down, until a weight is below the last bit.
+    at_mode = sum(two // (2 * j + 1) for j in range(floor + 1)) if gap else 0
+    total = mean = 0
+    k, sums, weight = floor, at_mode, one
+    while weight:
+        total += weight
+        mean += weight * term(k, sums) >> bits
+        k += 1
+        weight = (weight * point >> bits) // k
+        sums += two // (2 * k + 1)
+    k, sums, weight = floor, at_mode, one
+    over = (1 << 2 * bits) // point if floor else 0
+    while k:
+        weight = weight * k * over >> bits
+        if not weight:
+            break
+        sums -= two // (2 * k + 1)
+        k -= 1
+        total += weight
+        mean += weight * term(k, sums) >> bits
+    expectation = libmp.from_rational(mean, total, wp + 16, "n")
+    return libmp.mpf_mul(u, expectation, wp + 8, "n")
+
+
+def _in_window(u: Any) -> bool:
+    return bool(libmp.mpf_le(u, libmp.from_float(_poisson.LARGEST)))
+
+
+def _gap_digits(u: Any, wp: int) -> Any:
+    return _mean_digits(u, wp, gap=True) if _in_window(u) else _tail.gap_digits(u, wp)
+
+
+def _slope_digits(u: Any, wp: int) -> Any:
+    return _mean_digits(u, wp, gap=False) if _in_window(u) else _tail.slope_digits(u, wp)
+
+
+def series(
+    log_alpha: Any,
+    *,
+    zero_at: float = ZERO_AT_INFINITY,
+    log_c: float | None = None,
+    dps: int | None = None,
+) -> Any:
+    r"""-KL(q || p) by Hron's series.
+
+    .. math:: -\mathrm{KL} = \text{constant} - \tfrac12 \Bigl[ e^{-u} \sum_{k=0}^\infty
+              \frac{u^k}{k!} \psi(\tfrac12 + k) - \psi(\tfrac12) \Bigr],
+              \qquad u = \tfrac12 e^{-\log\alpha}
+
+    for every alpha, summed over the window of k whose Poisson probability matters, in logarithms.
+
+    Parameters
+    ----------
+    log_alpha : array_like
+        log(sigma^2/mu^2); real, of any shape. With `dps`: a float, an int, an mpf, or a list or
+        NumPy array of them, each taken exactly.
+    zero_at, log_c : float, optional
+        The constant, as in `logunif_kl.neg_kl`.
+    dps : int, optional
+        Decimal digits, 1 to 10,000, for mpmath; double precision without it.
+
+    Returns
+    -------
+    array or scalar
+        The value, of the shape and floating type of ``log_alpha``. With `dps`, an ``mpmath.mpf``,
+        or a NumPy array of dtype object that holds them; its error is below 10**-dps of the larger
+        of the constant and F. NaN for NaN; the constant at inf and -inf at -inf.
+
+    Raises
+    ------
+    TypeError
+        If ``log_alpha`` does not hold real numbers, or ``dps`` is not an int.
+    ValueError
+        If ``dps`` is out of its range, and as `logunif_kl.neg_kl` for the constant.
+    OverflowError
+        With `dps`, if an mpf beyond 2**4096 in size is given; no double is.
+
+    Notes
+    -----
+    The window has 19 sqrt(u) + 30 terms, for u from 0 to 2^17: at most 6,886, at
+    log_alpha = -12.48. Below that log_alpha the expansion of the expectation in 1/u takes over,
+    which is exact to the last bit there; so does any u beyond, and any beyond the range of a
+    double. With `dps` the window ends where a term falls below the last digit.
+
+    Worst error 1.0e-15 relative to max(1, abs(-KL)). With the default constant the error is
+    relative to -KL itself, as alpha -> inf too. Arrays of another namespace than NumPy's are
+    computed in NumPy, on the host.
+
+    References
+    ----------
+    J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not Bayesian",
+    2017, arXiv:1711.02989, Eq. 1. (Its section 4 writes u = 1/alpha; it is 1/(2 alpha).)
+
+    Examples
+    --------
+    >>> import mpmath
+    >>> from logunif_kl.methods._series import series
+    >>> print(f"{series(0.0):.14f}")
+    -0.42668560429604
+    >>> print(mpmath.nstr(series(0.0, dps=30), 30))
+    -0.426685604296044805793729568939
+    """
+    if dps is not None:
+        return _digits.neg_kl(_gap_digits, log_alpha, zero_at, log_c, dps)
+    return value(_VALUE, log_alpha, zero_at, log_c)
+
+
+def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
+    r"""Differentiate `series` in log alpha, term by term.
+
+    .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = u e^{-u} \sum_{k=0}^\infty
+              \frac{u^k}{k!} \frac{1}{2k + 1}
+
+    (the proof of [1]_, Eq. 3, where psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2)). No convention
+    enters.
+
+    Parameters
+    ----------
+    log_alpha : array_like
+        As for `series`.
+    dps : int, optional
+        As for `series`; the error is below 10**-dps of the result.
+
+    Returns
+    -------
+    array or scalar
+        As for `series`; 1/2 at -inf and 0 at inf. Worst relative error 1.0e-15.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        As for `series`.
+
+    References
+    ----------
+    .. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
+       Bayesian", 2017, arXiv:1711.02989, appendix A.
+
+    Examples
+    --------
+    >>> import logunif_kl as lk
+    >>> from logunif_kl.methods._series import series_grad
+    >>> print(f"{series_grad(0.0):.14f}, exactly {lk.neg_kl_grad(0.0):.14f}")
+    0.36238922950354, exactly 0.36238922950354
+    """
+    if dps is not None:
+        return _digits.neg_kl_grad(_slope_digits, log_alpha, dps)
+    return evaluate(_SLOPE, log_alpha=log_alpha)
+
+
+SERIES = Method(
+    name="series",
+    function=series,
+    gradient=series_grad,
+    formula="constant - 0.5 (exp(-u) sum_k u^k/k! psi(1/2 + k) - psi(1/2)), u = 1/(2 alpha)",
+    equation="Eq. 1",
+    citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
+    claims=(Claim(EVERYWHERE, 1e-15, gradient=1e-15),),
+    constant="that of the exact value",
+    outside="it has no outside; below log_alpha = -12.48 its expansion in 1/u takes over",
+    kind="numerical",
+)
