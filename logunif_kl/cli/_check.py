@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 from .. import _api, _claims
-from ..methods import Claim, Interval, Method, measure
+from ..methods import Claim, Interval, Method, dawson_grad, measure
+from ..methods._method import EVERYWHERE
 
 SEED = 20260101
 GRID, RANDOM = 1201, 400  # points of a numerical method
@@ -116,7 +117,7 @@ def exact_method() -> Method:
         citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
         claims=(
             Claim(
-                Interval("every alpha", -math.inf, math.inf),
+                EVERYWHERE,
                 value=_claims.worst("neg_kl", "float64").ulp * ulp,
                 gradient=_claims.worst("neg_kl_grad", "float64").ulp * ulp,
             ),
@@ -155,6 +156,38 @@ def check_exact(points: int = 60) -> Checked:
         gradient=_worst(errors(_api.neg_kl_grad, reference.neg_kl_grad, 0.0), x, claim.gradient),
         nanoseconds=nanoseconds(method.function, claim.interval),
     )
+
+
+def check_dawson() -> Checked:
+    """Compare the gradient by SciPy's Dawson function, which comes without a value, with ours."""
+    x = points_of(EVERYWHERE)
+    return Checked(
+        _DAWSON,
+        EVERYWHERE,
+        gradient=_worst(
+            _relative(dawson_grad(x), _api.neg_kl_grad(x)), x, _DAWSON.claims[0].gradient
+        ),
+        nanoseconds=nanoseconds(dawson_grad, EVERYWHERE),
+    )
+
+
+def _no_value(log_alpha: Any) -> Any:
+    raise TypeError("dawson gives the gradient of -KL alone: take another method for the value")
+
+
+_DAWSON = Method(
+    name="dawson",
+    function=_no_value,
+    gradient=dawson_grad,
+    formula="gradient: sqrt(u) D(sqrt(u)), u = 1/(2 alpha)",
+    equation="Eq. 3",
+    citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
+    # SciPy's function is accurate to ten units in the last place.
+    claims=(Claim(EVERYWHERE, math.nan, gradient=10 * 2.0**-52),),
+    constant="none: it is the gradient",
+    outside="it has no outside",
+    kind="numerical",
+)
 
 
 def check(method: Method, claim: Claim) -> Checked:

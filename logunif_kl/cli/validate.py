@@ -12,7 +12,7 @@ from typing import Any
 
 from .._provenance import provenance
 from ..methods import METHODS, Method
-from ._check import Checked, Compared, check, check_exact
+from ._check import Checked, Compared, check, check_dawson, check_exact
 from ._output import (
     CommandError,
     Failure,
@@ -25,6 +25,7 @@ from ._output import (
 )
 
 PLOT_EXTRA = "plot"
+GRADIENT = "dawson"  # a gradient without a value, and so not among the methods
 RESULTS, ERRORS, FIGURE_2 = "validate.json", "validate_errors.png", "kingma_figure_2.png"
 NOTES = (
     "Value: of closed forms the absolute error of -KL, of numerical methods the error relative to",
@@ -42,7 +43,10 @@ def add_parser(subparsers: Any) -> None:
         "it declares an error for. The exit status is 1 if any is worse than it declares.",
     )
     parser.add_argument(
-        "methods", nargs="*", metavar="METHOD", help=f"which: {', '.join(METHODS)} (default: all)"
+        "methods",
+        nargs="*",
+        metavar="METHOD",
+        help=f"which: {', '.join([*METHODS, GRADIENT])} (default: all)",
     )
     parser.add_argument(
         "--json", metavar="FILE", help="also write the results as JSON; - instead prints them"
@@ -57,12 +61,14 @@ def add_parser(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace, command: str) -> None:
     """Check everything that can fail early, measure, hand over the results, then say who lied."""
-    methods = [_method(name) for name in dict.fromkeys(options.methods or METHODS)]
+    names = list(dict.fromkeys(options.methods or [*METHODS, GRADIENT]))
+    methods = [_method(name) for name in names if name != GRADIENT]
     check_results(options.json)
     directory = None if options.output is None else _directory(options.output)
     began = time.monotonic()
     work: list[Callable[[], Checked]] = [check_exact]
     work += [_job(method, index) for method in methods for index in range(len(method.claims))]
+    work += [check_dawson] * (GRADIENT in names)
     checked = [job() for job in track(work, "validating", len(work))]
     faults = [fault for row in checked for fault in row.faults()]
     taken = document(checked, faults, time.monotonic() - began, command)
@@ -86,7 +92,9 @@ def _job(method: Method, index: int) -> Callable[[], Checked]:
 
 def _method(name: str) -> Method:
     if name not in METHODS:
-        raise CommandError(f"there is no method {name!r}: choose from {', '.join(METHODS)}")
+        raise CommandError(
+            f"there is no method {name!r}: choose from {', '.join([*METHODS, GRADIENT])}"
+        )
     return METHODS[name]
 
 

@@ -9,9 +9,13 @@ Which one should I choose? None, for results: `logunif_kl.neg_kl` is exact and f
 to reproduce papers, to read other people's numbers, and to be compared.
 """
 
+from ._dawson import dawson_grad as dawson_grad
 from ._kingma import KINGMA
 from ._kingma import kingma as kingma
 from ._kingma import kingma_grad as kingma_grad
+from ._kummer import KUMMER
+from ._kummer import kummer as kummer
+from ._kummer import kummer_grad as kummer_grad
 from ._lower_bound import LOWER_BOUND
 from ._lower_bound import lower_bound as lower_bound
 from ._lower_bound import lower_bound_grad as lower_bound_grad
@@ -25,6 +29,11 @@ from ._method import Method as Method
 from ._molchanov import MOLCHANOV
 from ._molchanov import molchanov as molchanov
 from ._molchanov import molchanov_grad as molchanov_grad
+from ._series import SERIES
+from ._series import series as series
+from ._series import series_grad as series_grad
 
-#: Every method by name.
-METHODS: dict[str, Method] = {method.name: method for method in (KINGMA, MOLCHANOV, LOWER_BOUND)}
+#: Every method by name: closed forms first, then those that only rounding keeps from being exact.
+METHODS: dict[str, Method] = {
+    method.name: method for method in (KINGMA, MOLCHANOV, LOWER_BOUND, SERIES, KUMMER)
+}

@@ -1,0 +1,43 @@
+"""Decide the claims; ``python -m validation.papers``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from logunif_kl._provenance import provenance
+from logunif_kl.cli._output import track
+from validation.elsewhere import ROOT
+from validation.papers import floats, hron, kingma, molchanov  # noqa: F401  (they enter claims)
+from validation.papers.record import CLAIMS
+
+RESULTS = ROOT / "validation" / "results" / "papers.json"
+
+
+def decided(names: Sequence[str]) -> list[dict[str, Any]]:
+    """Measure and decide each named claim."""
+    work = track(names, "reading papers", len(names))
+    return [CLAIMS[name].record() for name in work]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m validation.papers")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which claims (default: all)")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in CLAIMS]
+    if unknown:
+        parser.error(f"there is no claim {unknown[0]!r}: choose from {', '.join(CLAIMS)}")
+    records = decided(options.names or list(CLAIMS))
+    for record in records:
+        print(f"{record['verdict']:5}  {record['name']}: {record['note']}")
+    if not options.names:
+        document = {**provenance("python -m validation.papers"), "claims": records}
+        RESULTS.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""What Molchanov et al. state about Eq. 14."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import logunif_kl as lk
+from logunif_kl.methods import METHODS, measure
+from logunif_kl.methods._molchanov import K1
+from validation.papers.record import MOLCHANOV, Found, claim
+
+SIGMOID = METHODS["molchanov"]
+
+
+@claim("molchanov-tight", MOLCHANOV, "Eq. 14", "the approximation is tight for all alpha")
+def tight() -> Found:
+    found = measure(SIGMOID, SIGMOID.domain)
+    worst, slope = abs(found.value.error), abs(found.gradient.error)
+    return Found(
+        holds=worst < 1e-2 and slope < 0.05,
+        measured={
+            "value": worst,
+            "value_at_log_alpha": found.value.log_alpha,
+            "gradient_relative": slope,
+            "gradient_at_log_alpha": found.gradient.log_alpha,
+        },
+        note=f"off by {worst:.2e} at most (log alpha = {found.value.log_alpha:.2f}), its gradient "
+        f"by {slope:.1%} (log alpha = {found.gradient.log_alpha:.2f}), and by less at both ends",
+    )
+
+
+@claim(
+    "molchanov-constants",
+    MOLCHANOV,
+    "Eq. 14",
+    "k1 = 0.63576, k2 = 1.87320, k3 = 1.48695 are about as good as constants of this form can be",
+    stated=False,
+)
+def constants() -> Found:
+    fit = lk.fit_sigmoid(1, norm="minimax")
+    published = abs(measure(SIGMOID, SIGMOID.domain).value.error)
+    return Found(
+        holds=published < 1.1 * fit.max_error,
+        measured={
+            "published": published,
+            "minimax": fit.max_error,
+            "minimax_coefficients": [float(c) for c in fit.coefficients],
+        },
+        note=f"the minimax constants of the same form halve the error, {published:.2e} to "
+        f"{fit.max_error:.2e}",
+    )
+
+
+@claim(
+    "molchanov-limit",
+    MOLCHANOV,
+    "Eq. 14, C = -k1",
+    "with C = -k1 the value vanishes as alpha -> inf, and k1 is what -KL + log(1 + 1/alpha)/2 "
+    "falls by",
+)
+def limit() -> Found:
+    exact = (np.euler_gamma + np.log(2.0)) / 2.0
+    at_top = abs(float(SIGMOID.function(np.inf)))
+    return Found(
+        holds=at_top == 0.0 and abs(K1 - exact) < 1e-3,
+        measured={"k1": K1, "(gamma + log 2)/2": float(exact), "difference": float(K1 - exact)},
+        note=f"k1 is a fit of (gamma + log 2)/2, too large by {K1 - exact:.1e}: as alpha -> 0 the "
+        "error does not vanish",
+    )

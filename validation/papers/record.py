@@ -1,0 +1,63 @@
+"""A claim of a paper as a function that measures it, and decides."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+KINGMA = "Kingma, Salimans and Welling 2015, arXiv:1506.02557"
+HRON = "Hron, Matthews and Ghahramani 2017, arXiv:1711.02989"
+MOLCHANOV = "Molchanov, Ashukha and Vetrov 2017, arXiv:1701.05369"
+
+
+class Found(NamedTuple):
+    """Whether a claim holds, the numbers that say so, and what they mean."""
+
+    holds: bool
+    measured: dict[str, Any]
+    note: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Claim:
+    """One statement about one paper: its own, or, where not ``stated``, one that it suggests."""
+
+    name: str
+    paper: str
+    where: str
+    text: str
+    stated: bool
+    decide: Callable[[], Found]
+
+    def record(self) -> dict[str, Any]:
+        """Measure, decide, and say it in full."""
+        found = self.decide()
+        return {
+            "name": self.name,
+            "paper": self.paper,
+            "where": self.where,
+            "claim": self.text,
+            "stated_by_the_paper": self.stated,
+            "verdict": "holds" if found.holds else "fails",
+            "measured": found.measured,
+            "note": found.note,
+            "command": f"python -m validation.papers {self.name}",
+        }
+
+
+CLAIMS: dict[str, Claim] = {}
+
+
+def claim(
+    name: str, paper: str, where: str, text: str, *, stated: bool = True
+) -> Callable[[Callable[[], Found]], Callable[[], Found]]:
+    """Enter a function that decides a claim into `CLAIMS`."""
+
+    def enter(decide: Callable[[], Found]) -> Callable[[], Found]:
+        if name in CLAIMS:
+            raise ValueError(f"the claim {name!r} is entered twice: name one of them differently")
+        CLAIMS[name] = Claim(name, paper, where, text, stated, decide)
+        return decide
+
+    return enter
