@@ -1,0 +1,38 @@
+"""A progress bar for what takes long, through rich, which is optional."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator
+
+
+@contextlib.contextmanager
+def progress_bar(description: str, total: int, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Show a bar on standard error; the function given is called with each piece of work done.
+
+    Raises
+    ------
+    ImportError
+        If it is to be shown and rich is not there: before any work is done.
+    """
+    if not shown:
+        yield lambda done: None
+        return
+    try:
+        bars = importlib.import_module("rich.progress")
+        console = importlib.import_module("rich.console").Console(stderr=True)
+    except ImportError:
+        raise ImportError(
+            "progress=True needs rich, which cannot be imported: install it with "
+            'pip install "logunif_kl[cli]", or pass progress=False'
+        ) from None
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TaskProgressColumn(),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(description, total=total)
+        yield lambda done: progress.advance(task, done)

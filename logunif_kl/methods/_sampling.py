@@ -1,0 +1,146 @@
+"""Averages over normal samples, in blocks of bounded memory, with errors that are honest.
+
+The samples form *units* that are independent and each have the right mean, so that the spread of
+the units gives the error of their average:
+
+- ``plain``: a unit is one sample;
+- ``antithetic``: a unit is the average over z and -z;
+- ``qmc``: a unit is the average over one scrambled Sobol sequence. There are 16 to 31 of these,
+  which is few: the standard error carries Student's factor for the 95 % interval, 1.09 to 1.04.
+
+Every element of log alpha sees the same z (common random numbers), so that differences between
+elements are far more precise than the elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+from scipy.stats.qmc import Sobol
+
+from ._control import SPREAD, Integrand, controls
+from ._progress import progress_bar
+
+BLOCK = 16384  # values at once: 128 KiB an array, which the second-level cache holds
+REPLICATES = 16  # of Sobol sequences, at least; always fewer than twice as many
+LEAST = {"plain": 2, "antithetic": 4, "qmc": 16 * REPLICATES}
+_BITS = 52  # of a Sobol point, so that half a step more is still below 1
+
+
+def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
+    """Return n_samples as an int, or say what is wrong with it or with the scheme."""
+    if not isinstance(scheme, str) or scheme not in LEAST:
+        raise ValueError(
+            f"scheme={scheme!r} is not known: pass one of {', '.join(map(repr, LEAST))}"
+        )
+    if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)):
+        raise TypeError(
+            f"n_samples must be an integer, but {type(n_samples).__name__} {n_samples!r} was "
+            "given: pass int(n_samples)"
+        )
+    n = int(n_samples)
+    if n < LEAST[scheme]:
+        raise ValueError(
+            f"n_samples must be at least {LEAST[scheme]} for scheme={scheme!r}, whose standard "
+            f"error comes from the spread of its parts, but {n} was given: take more samples"
+        )
+    if scheme == "antithetic" and n % 2:
+        raise ValueError(
+            f"n_samples must be even for scheme='antithetic', which samples pairs, but {n} was "
+            f"given: take {n + 1}"
+        )
+    if scheme == "qmc" and not controlled:
+        raise ValueError(
+            "scheme='qmc' was given with variance_reduction=False, and has no honest standard "
+            "error while the singularity of the logarithm is there: leave variance_reduction=True"
+        )
+    return n
+
+
+class Moments:
+    """Means, and sums of squares about them, of k sequences that arrive in blocks.
+
+    Merged as by Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The
+    American Statistician 37 (1983), Eq. 2.1: no large numbers are subtracted.
+    """
+
+    def __init__(self, k: int) -> None:
+        self.count = np.zeros(k)
+        self.mean = np.zeros(k)
+        self.squares = np.zeros(k)
+
+    def add(self, rows: Any, values: np.ndarray) -> None:
+        """Add values of shape (rows, m)."""
+        m = values.shape[1]
+        mean = values.mean(axis=1)
+        deviation = values - mean[:, np.newaxis]
+        deviation *= deviation
+        before = self.count[rows]
+        step, total = mean - self.mean[rows], before + m
+        self.squares[rows] += deviation.sum(axis=1) + step * step * (before * m / total)
+        self.mean[rows] += step * (m / total)
+        self.count[rows] = total
+
+    def standard_error(self) -> np.ndarray:
+        """Return the standard error of the means."""
+        return np.sqrt(self.squares / (self.count * (self.count - 1.0)))
+
+
+def average(
+    integrand: Integrand,
+    n_samples: int,
+    scheme: str,
+    rng: np.random.Generator,
+    *,
+    controlled: bool,
+    progress: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean of the integrand over z, and its standard error: two arrays of shape (k,)."""
+    k = integrand.shift.size
+    units = Moments(k)
+    replicate = Moments(k) if scheme == "qmc" else None
+    with progress_bar("sampling", n_samples, progress) as advance:
+        for z, ends in _blocks(n_samples, scheme, rng):
+            z = SPREAD * z if controlled else z
+            of_z = controls(z) if controlled else None
+            of_minus_z = controls(-z) if controlled and scheme == "antithetic" else None
+            for rows in integrand.groups(max(1, BLOCK // z.size)):
+                values = integrand.evaluate(rows, z, of_z)
+                if scheme == "antithetic":
+                    values += integrand.evaluate(rows, -z, of_minus_z)
+                    values *= 0.5
+                (units if replicate is None else replicate).add(rows, values)
+            if replicate is not None and ends:
+                units.add(slice(None), replicate.mean[:, np.newaxis])
+                replicate = Moments(k)
+            advance(z.size if scheme != "antithetic" else 2 * z.size)
+    error = units.standard_error()
+    if scheme == "qmc":
+        error *= students_factor(units.count)
+    return units.mean, error
+
+
+def students_factor(count: np.ndarray) -> np.ndarray:
+    """Return by how much a 95 % interval from `count` independent normal values is wider."""
+    return np.asarray(stdtrit(count - 1.0, 0.975) / ndtri(0.975))
+
+
+def _blocks(
+    n_samples: int, scheme: str, rng: np.random.Generator
+) -> Iterator[tuple[np.ndarray, bool]]:
+    """Yield normal samples, and whether a Sobol sequence ends with them."""
+    if scheme == "qmc":
+        each = 1 << ((n_samples // REPLICATES).bit_length() - 1)
+        for _ in range(n_samples // each):
+            seed = np.random.default_rng(int(rng.integers(2**63)))
+            sobol = Sobol(1, scramble=True, bits=_BITS, seed=seed)
+            size = min(each, BLOCK)
+            for end in range(size, each + 1, size):
+                yield ndtri(sobol.random(size)[:, 0] + 0.5 ** (_BITS + 1)), end == each
+        return
+    draws = n_samples // 2 if scheme == "antithetic" else n_samples
+    for start in range(0, draws, BLOCK):
+        yield rng.standard_normal(min(BLOCK, draws - start)), False
