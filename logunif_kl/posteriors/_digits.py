@@ -1,0 +1,97 @@
+"""Kingma's appendix A: KL as the number of significant digits that a posterior keeps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._api import kl
+from .._convention import _number
+
+
+def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | None = None) -> Any:
+    """Significant digits of a weight that a Gaussian posterior N(mu, alpha mu^2) keeps.
+
+    A number with d significant digits in base b stands for one of b^d cells that share the
+    magnitudes from b^e to b^(e+1), equal in log|w| under the log-uniform prior: each is
+    log(b)/b^d wide. The digits of any posterior are those of the cells that leave as much
+    uncertain as it does, by the entropy J = H(q) - E log|w| of log|w| and sign::
+
+        digits = log_b(log b) - J/log b = (KL - log log b)/log b,      KL under log_c = 0
+
+    Parameters
+    ----------
+    log_alpha : array_like or array
+        The logarithm of alpha, a ratio of *variances*, as for `logunif_kl.neg_kl`.
+    base : float, optional
+        2 for bits, 10 for decimals; any number above 1.
+    relative_to : float, optional
+        An alpha: count the digits beyond those kept at that alpha, (KL(alpha) - KL(it))/log b.
+        ``relative_to=inf`` counts what the mean says over pure noise, and is never negative.
+
+    Returns
+    -------
+    array or scalar
+        Of the shape, type and library of `log_alpha`. ``inf`` at log_alpha = -inf. Negative (down
+        to -3.49 bits or -0.53 decimals) where the posterior leaves open even the sign or the
+        leading digit's place. NaN only where NaN was given.
+
+    Raises
+    ------
+    TypeError
+        If `log_alpha` does not hold real numbers, or if `base` or `relative_to` is not one.
+    ValueError
+        If `base` is not finite and above 1, or `relative_to` not positive.
+
+    Notes
+    -----
+    The digits are what is left of an information. Under a proper prior, uniform over n orders of
+    magnitude (factors of b) and both signs, the posterior costs exactly ::
+
+        KL/log b = log_b 2 + log_b n + digits
+
+    : the sign, the exponent, and `digits` of mantissa. This is appendix A of [1]_ (Eq. 13) with
+    the constant worked out; n drops out. As alpha -> 0, digits = log_b(log b) - log_b(2 pi e
+    alpha)/2: a tenth of alpha is half a decimal. For a posterior of another form, take
+    ``-(neg_kl_posterior(dist, log_c=0.0) + log(log(b)))/log(b)``.
+
+    Two readings of appendix A need care. It says that float32 and float64 span the magnitudes
+    2^+-8 and 2^+-11; these are the numbers of *bits* of their exponents, which span about
+    2^+-127 and 2^+-1023. And no bound on the digits follows from a format's exponent: float32 has
+    24 bits of significand, float64 has 53, and a posterior keeps that many at log_alpha = -36.8
+    and -77.0.
+
+    References
+    ----------
+    .. [1] D. P. Kingma, T. Salimans, M. Welling, "Variational Dropout and the Local
+       Reparameterization Trick" (2015), appendix A.
+
+    Examples
+    --------
+    A weight known to one part in a thousand, alpha = 1e-6, has not quite three decimals:
+
+    >>> import math
+    >>> from logunif_kl.posteriors import significant_digits
+    >>> round(float(significant_digits(math.log(1e-6), base=10)), 3)
+    2.746
+    >>> round(float(significant_digits(math.log(1e-6))), 3)
+    7.39
+    >>> round(float(significant_digits(0.0, relative_to=math.inf)), 3)
+    0.616
+    """
+    base = _number("base", base)
+    if not 1.0 < base < math.inf:
+        raise ValueError(
+            f"base must be finite and above 1, but {base!r} was given: pass 2 for bits or 10 for "
+            "decimals"
+        )
+    unit = math.log(base)
+    if relative_to is None:
+        return kl(log_alpha, log_c=-math.log(unit)) / unit
+    relative_to = _number("relative_to", relative_to)
+    if not relative_to > 0.0:
+        raise ValueError(
+            f"relative_to must be a positive alpha = sigma^2/mu^2, or infinity, but {relative_to!r}"
+            " was given: to compare with log_alpha = x, pass math.exp(x)"
+        )
+    return kl(log_alpha, zero_at=relative_to) / unit

@@ -1,0 +1,123 @@
+"""A frozen scipy.stats distribution -> w = loc + scale z, and what is known of z.
+
+Everything downstream works in z: -KL does not depend on the scale of w, and a narrow posterior far
+from zero, N(1, 1e-20) say, is resolved in z and lost to rounding in w.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.stats.distributions import rv_frozen
+
+
+@dataclass(frozen=True, slots=True)
+class Standardised:
+    """The distribution of w = loc + scale z, through the functions of z.
+
+    Attributes
+    ----------
+    text : str
+        How the distribution is written, for messages.
+    family : rv_continuous
+        SciPy's object; the closed forms know the distribution by its type.
+    shapes : tuple of float
+        Its shape parameters.
+    loc, scale : float
+        Finite, and the scale positive.
+    low, high : float
+        The support of z.
+    """
+
+    text: str
+    family: Any
+    shapes: tuple[float, ...]
+    loc: float
+    scale: float
+    low: float
+    high: float
+
+    @property
+    def zero(self) -> float:
+        """The z at which w vanishes."""
+        return -self.loc / self.scale
+
+    def logpdf(self, z: float) -> float:
+        return float(self.family.logpdf(z, *self.shapes))
+
+    def cdf(self, z: float) -> float:
+        return _quietly(self.family.cdf, z, self.shapes)
+
+    def sf(self, z: float) -> float:
+        return _quietly(self.family.sf, z, self.shapes)
+
+    def ppf(self, p: float) -> float:
+        return _quietly(self.family.ppf, p, self.shapes)
+
+
+def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
+    """Call without the warnings of SciPy's root finders: what they miss is found out later."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return float(function(x, *shapes))
+
+
+def standardised(dist: Any) -> Standardised:
+    """Read a frozen continuous distribution of scipy.stats.
+
+    Raises
+    ------
+    TypeError
+        If `dist` is something else: a family that is not frozen, a discrete distribution, ...
+    ValueError
+        If a parameter is an array, or one that SciPy does not accept.
+    """
+    if isinstance(dist, stats.rv_continuous):
+        raise TypeError(
+            f"dist must be one distribution, but the family {dist.name} was given: freeze it "
+            f"with its parameters, as in scipy.stats.norm(loc=1.0, scale=0.5)"
+        )
+    family = dist.dist if isinstance(dist, rv_frozen) else dist
+    if isinstance(family, stats.rv_discrete):
+        raise TypeError(
+            f"dist must be continuous, but {family.name} is discrete, and -KL from an atom to the "
+            "log-uniform prior is -inf: pass a frozen continuous distribution of scipy.stats"
+        )
+    if not isinstance(family, stats.rv_continuous):
+        raise TypeError(
+            "dist must be a frozen continuous distribution of scipy.stats, but "
+            f"{type(dist).__name__} was given: pass one, as scipy.stats.norm(loc=1.0, scale=0.5)"
+        )
+    named = _bound(dist)
+    text = f"{family.name}({', '.join(f'{k}={v!r}' for k, v in named.items())})"
+    parameters = []
+    for name, value in named.items():
+        if np.ndim(value) != 0:
+            raise ValueError(
+                f"dist must be one distribution, but {name} of {family.name} has shape "
+                f"{np.shape(value)}: pass its elements one at a time"
+            )
+        parameters.append(float(value))
+    *shapes, loc, scale = parameters
+    low, high = (float(end) for end in family.support(*shapes))
+    if not (math.isfinite(loc) and 0.0 < scale < math.inf and low < high):
+        raise ValueError(
+            f"{text} is not a continuous distribution: pass parameters that SciPy accepts, a "
+            "finite loc and a positive scale (an atom, the limit of no scale, has -KL = -inf)"
+        )
+    return Standardised(text, family, tuple(shapes), loc, scale, low, high)
+
+
+def _bound(dist: Any) -> dict[str, Any]:
+    """Bind the arguments with which a distribution was frozen to their names."""
+    shapes = dist.dist.shapes.replace(",", " ").split() if dist.dist.shapes else []
+    given = dict(zip((*shapes, "loc", "scale"), dist.args, strict=False)) | dist.kwds
+    return {name: given[name] for name in shapes} | {
+        "loc": given.get("loc", 0.0),
+        "scale": given.get("scale", 1.0),
+    }

@@ -1,0 +1,118 @@
+"""Dropout posteriors, w = theta eps: a distribution of the noise, scaled by one weight."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from scipy import stats
+
+from .._convention import _number
+from ._distribution import standardised
+
+
+def dropout_posterior(noise: Any, theta: float) -> Any:
+    """Make the distribution of w = theta eps, eps ~ `noise`: a dropout posterior ([1]_, Eq. 39).
+
+    -KL of such a posterior to the log-uniform prior does not depend on theta ([1]_, Eq. 42):
+    H(theta eps) = H(eps) + log|theta| and E log|theta eps| = E log|eps| + log|theta|.
+
+    Parameters
+    ----------
+    noise : frozen distribution
+        Of `scipy.stats`, continuous: ``stats.norm(1.0, alpha**0.5)`` for Gaussian dropout. The
+        usual noise has mean 1, and nothing here asks for it.
+    theta : float
+        Any finite number but 0, of either sign.
+
+    Returns
+    -------
+    frozen distribution
+        Of the same family for theta > 0, of its mirror image for theta < 0.
+
+    Raises
+    ------
+    TypeError
+        If `noise` is not a frozen continuous distribution, or `theta` not a real number.
+    ValueError
+        If `theta` is 0 or not finite, or if SciPy does not accept the parameters of `noise`.
+
+    References
+    ----------
+    .. [1] D. P. Kingma, T. Salimans, M. Welling, "Variational Dropout and the Local
+       Reparameterization Trick" (2015), appendix C.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> from logunif_kl.posteriors import dropout_posterior, neg_kl_posterior
+    >>> noise = stats.norm(1.0, 0.5)
+    >>> posterior = dropout_posterior(noise, -0.03)
+    >>> round(float(posterior.mean()), 12), round(float(posterior.std()), 12)
+    (-0.03, 0.015)
+    >>> abs(neg_kl_posterior(posterior) - neg_kl_posterior(noise)) < 1e-11
+    True
+    """
+    read = standardised(noise)
+    theta = _number("theta", theta)
+    if not 0.0 < abs(theta) < math.inf:
+        raise ValueError(
+            f"theta must be finite and not 0, which leaves an atom, but {theta!r} was given: pass "
+            "another number"
+        )
+    loc, scale = theta * read.loc, abs(theta) * read.scale
+    if theta > 0:
+        return noise.dist(*read.shapes, loc=loc, scale=scale)
+    return Mirrored(noise.dist(*read.shapes))(loc=loc, scale=scale)
+
+
+class Mirrored(stats.rv_continuous):  # type: ignore[misc]
+    """The family of -z, for a frozen standard distribution of z.
+
+    Parameters
+    ----------
+    of : frozen distribution
+        The distribution of z.
+    **constructor
+        What `scipy.stats.rv_continuous` takes, and passes on when it freezes a copy of itself.
+    """
+
+    def __init__(self, of: Any, **constructor: Any) -> None:
+        self._of = of
+        low, high = of.support()
+        constructor |= {"a": -high, "b": -low, "name": f"mirrored_{of.dist.name}"}
+        super().__init__(**constructor)
+
+    def _updated_ctor_param(self) -> dict[str, Any]:
+        return {**super()._updated_ctor_param(), "of": self._of}
+
+    def _pdf(self, x: Any) -> Any:
+        return self._of.pdf(-x)
+
+    def _logpdf(self, x: Any) -> Any:
+        return self._of.logpdf(-x)
+
+    def _cdf(self, x: Any) -> Any:
+        return self._of.sf(-x)
+
+    def _sf(self, x: Any) -> Any:
+        return self._of.cdf(-x)
+
+    def _ppf(self, q: Any) -> Any:
+        return -self._of.isf(q)
+
+    def _isf(self, q: Any) -> Any:
+        return -self._of.ppf(q)
+
+    def _entropy(self) -> Any:
+        return self._of.entropy()
+
+    def _stats(self) -> Any:
+        mean, variance, skewness, kurtosis = self._of.stats(moments="mvsk")
+        return -mean, variance, -skewness, kurtosis
+
+    def _munp(self, n: int) -> Any:
+        return (-1) ** n * self._of.moment(n)
+
+    def _rvs(self, size: Any = None, random_state: Any = None) -> Any:
+        return -self._of.rvs(size=size, random_state=random_state)

@@ -1,0 +1,191 @@
+"""Kingma's Eq. 38 for any continuous posterior: closed forms first, quadrature for the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any, Literal, overload
+
+from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant
+from ._closed_forms import closed_form
+from ._distribution import Standardised, standardised
+from ._quadrature import Side, signed_entropies, total
+
+METHODS = ("auto", "closed", "quadrature")
+REFUSED_FROM = 1e-6
+
+
+@overload
+def neg_kl_posterior(
+    dist: Any,
+    *,
+    zero_at: float = ...,
+    log_c: float | None = ...,
+    method: str = ...,
+    points: Iterable[float] = ...,
+    return_error: Literal[False] = ...,
+) -> float: ...
+
+
+@overload
+def neg_kl_posterior(
+    dist: Any,
+    *,
+    zero_at: float = ...,
+    log_c: float | None = ...,
+    method: str = ...,
+    points: Iterable[float] = ...,
+    return_error: Literal[True],
+) -> tuple[float, float]: ...
+
+
+def neg_kl_posterior(
+    dist: Any,
+    *,
+    zero_at: float = ZERO_AT_INFINITY,
+    log_c: float | None = None,
+    method: str = "auto",
+    points: Iterable[float] = (),
+    return_error: bool = False,
+) -> float | tuple[float, float]:
+    """-KL(q || p) of any continuous posterior, p(w) = C/|w|: *maximise* it (ELBO sign).
+
+    With H(q) the differential entropy ([1]_, Eq. 38)::
+
+        -KL = log c + log(1/2) + H(q) - E log|w| = log C + H(q) - E log|w|
+
+    where c is the prior density of log|w| and C = c/2 that of `log_c`: half of the prior's mass
+    goes to each sign, p(w) = c/(2 |w|).
+
+    Parameters
+    ----------
+    dist : frozen distribution
+        Of `scipy.stats`, continuous, one distribution and not an array of them: ``stats.laplace(
+        0.3, 0.1)``. Also of a class of one's own that inherits from `scipy.stats.rv_continuous`.
+    zero_at : float, optional
+        The alpha at which -KL of the *Gaussian* vanishes, as in `logunif_kl.neg_kl`: the same
+        constant for every posterior, so that posteriors may be compared. Infinity by default, so
+        a zero-mean Gaussian has -KL = 0, and what spreads log|w| wider has more.
+    log_c : float, optional
+        The logarithm of the prior's C instead.
+    method : {"auto", "closed", "quadrature"}, optional
+        The closed form where there is one and quadrature elsewhere, or one of them only.
+    points : iterable of float, optional
+        Weights at which the density jumps or is singular, other than the ends of its support, 0,
+        `loc` and the median: they help the quadrature, and the closed forms ignore them.
+    return_error : bool, optional
+        Return a bound on the absolute error beside the value.
+
+    Returns
+    -------
+    value : float
+        -KL.
+    error : float
+        With ``return_error=True`` only. An estimate meant never to be smaller than the error: of
+        the rounding of a closed form; of the quadrature, with the weight of all probability that
+        it did not find. Errors of SciPy's ``logpdf`` are not in it.
+
+    Raises
+    ------
+    TypeError
+        If `dist` is not a frozen continuous distribution, or an argument is of a wrong type.
+    ValueError
+        If a parameter of `dist` is an array or one that SciPy does not accept, if `method` is
+        unknown, if a closed form is asked for where none is known, and as for `logunif_kl.neg_kl`.
+    ArithmeticError
+        If the error would exceed 1e-6 max(1, |value|) and `return_error` is false: log|w| is
+        spread so wide that the range of float64 cuts it off (-KL may be infinite), or part of the
+        probability was not found.
+
+    Notes
+    -----
+    H(q) - E log|w| is the entropy of log|w| taken with the sign of w. It can be finite where H(q)
+    and E log|w| are not, and it is integrated as one. It is -inf for an atom, which no continuous
+    distribution has.
+
+    Closed forms are known for norm, uniform, laplace, expon and cauchy with any `loc`, and with
+    ``loc=0`` for arcsine, beta, betaprime, burr, burr12, chi, chi2, dgamma, dweibull, erlang, f,
+    fisk, gamma, gengamma, gennorm, halfcauchy, halfgennorm, halflogistic, halfnorm, invgamma,
+    invweibull, levy, logistic, loglaplace, lognorm, loguniform, maxwell, nakagami, pareto,
+    powerlaw, rayleigh, semicircular, t, weibull_max and weibull_min; each is tested against the
+    quadrature. They take microseconds, the quadrature tenths of a second. Its error is typically
+    below 1e-12.
+
+    References
+    ----------
+    .. [1] D. P. Kingma, T. Salimans, M. Welling, "Variational Dropout and the Local
+       Reparameterization Trick" (2015), appendix C.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> from logunif_kl.posteriors import neg_kl_posterior
+    >>> round(neg_kl_posterior(stats.norm(1.0, 1.0)), 13)
+    -0.426685604296
+    >>> round(neg_kl_posterior(stats.laplace(1.0, 0.5)), 12)
+    -0.899542909484
+    >>> value, error = neg_kl_posterior(stats.gumbel_r(0.2, 0.1), log_c=0.0, return_error=True)
+    >>> round(value, 9), error < 1e-11
+    (0.760462111, True)
+    """
+    constant = additive_constant(zero_at, log_c)
+    read = standardised(dist)
+    value, error, mass = centred(read, method, checked_points(points))
+    value += constant
+    error += 2.0**-52 * (abs(constant) + abs(value))
+    if return_error:
+        return value, error
+    refuse_above(error, value, mass, read)
+    return value
+
+
+def centred(
+    dist: Standardised, method: str, points: tuple[float, ...]
+) -> tuple[float, float, float]:
+    """-KL with the constant of ``zero_at=inf``, its error, and the probability that was found."""
+    if method not in METHODS:
+        raise ValueError(
+            f"method must be one of {', '.join(METHODS)}, but {method!r} was given: pass one of "
+            "them, or leave it out"
+        )
+    known = None if method == "quadrature" else closed_form(dist)
+    if known is not None:
+        return *known, 1.0
+    if method == "closed":
+        raise ValueError(
+            f'no closed form of -KL is known for {dist.text}: pass method="auto" or '
+            'method="quadrature"'
+        )
+    return from_sides(dist, signed_entropies(dist, points))
+
+
+def from_sides(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
+    """-KL as by `centred`, from the two sides that a quadrature found."""
+    entropy, error, mass = total(dist, sides)
+    return entropy - PROPER_CONSTANT, error, mass
+
+
+def refuse_above(error: float, value: float, mass: float, dist: Standardised) -> None:
+    """Raise if the error is too large for a value that is given without it."""
+    if error < math.inf and error <= REFUSED_FROM * max(1.0, abs(value)):
+        return
+    raise ArithmeticError(
+        f"-KL of {dist.text} was found only to within {error:.1e}, with {mass:.9g} of the "
+        "probability: name the jumps and singularities of its density in points=, or take what "
+        "was found with neg_kl_posterior(..., return_error=True)"
+    )
+
+
+def checked_points(points: Any) -> tuple[float, ...]:
+    """Read `points=`."""
+    try:
+        given = tuple(points)
+    except TypeError:
+        given = (None,)
+    if all(isinstance(w, Real) and math.isfinite(w) for w in given):
+        return tuple(float(w) for w in given)
+    raise TypeError(
+        f"points must be finite weights at which the density jumps or is singular, but {points!r} "
+        "was given: pass a list of numbers"
+    )

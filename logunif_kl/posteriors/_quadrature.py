@@ -1,0 +1,221 @@
+"""The entropy of signed log|w| by adaptive quadrature, with an error that it does not undercut.
+
+H(q) and E log|w| may each be infinite where their difference is finite (a density so steep at 0
+that E log|w| = -inf, or log-Cauchy tails), so they are never taken apart: the integrand is
+-q log(q |w|) throughout.
+
+The half-line on either side of a special point s (an end of the support, the zero of w, the place
+of loc, the median, what the caller names) is mapped by z = s +- exp(t): powers and logarithms at
+s, and tails of any power, become exponential decay in t. Each z belongs to its nearest special
+point, so its distance from it is exact. In t the panels end where quantiles lie, and grow by
+doubling beyond them until nothing is left or the numbers end; QUADPACK (`scipy.integrate.quad`)
+does each of them. What lies beyond the end of the numbers (z rounds to s; exp(t) under- or
+overflows) is continued as the exponential in t that a power of z is.
+
+The error adds QUADPACK's estimates, the rounding of z in a narrow posterior, and what the mass
+that was not found would weigh: the density is integrated beside the entropy, and its integral is
+known. So a spike that every panel missed shows.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.integrate import quad
+
+from ._distribution import Standardised
+
+_QUANTILES = (1e-9, 1e-5, 1e-2, 0.2, 0.5, 0.8, 0.99, 1.0 - 1e-5, 1.0 - 1e-9)
+_EPSILON = 2.0**-52
+# exp() of these is a normal and a finite number
+_SMALLEST, _LARGEST = -708.0, 709.0
+# Where the density may be a power of the distance from s, that is resolved from 2^20 ulps on to
+# 1e-6, and small enough for the power alone to matter; at a median it is smooth.
+_RESOLVED, _SMOOTH = 2.0**20, 2.0**4
+_STRIDE = 3.0 * math.log(2.0)
+_NEGLIGIBLE = 1e-18
+
+
+@dataclass(slots=True)
+class Side:
+    """What the part of the posterior on one side of 0 contributes.
+
+    Attributes
+    ----------
+    entropy : float
+        -integral of q log(q |w|) over this side.
+    mass : float
+        The integral of q, as found.
+    error : float
+        The quadrature's estimate of its error in `entropy`.
+    edge : float
+        The largest |log(q |w|)| met where the numbers ended before the integral did.
+    """
+
+    entropy: float = 0.0
+    mass: float = 0.0
+    error: float = 0.0
+    edge: float = 0.0
+
+
+def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[Side, Side]:
+    """Integrate over the negative and over the positive weights.
+
+    Parameters
+    ----------
+    dist : Standardised
+        The posterior.
+    points : iterable of float, optional
+        Values of w at which its density jumps or is singular.
+
+    Returns
+    -------
+    (negative, positive) : tuple of Side
+        Errors do not yet count what was missed; see `total`.
+    """
+    quantiles = [dist.ppf(p) for p in _QUANTILES]
+    quantiles = [z for z in quantiles if math.isfinite(z)]
+    special = _special_points(dist, [(w - dist.loc) / dist.scale for w in points], quantiles)
+    sides = Side(), Side()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for at, point in enumerate(special):
+            before = special[at - 1] if at else -math.inf
+            after = special[at + 1] if at + 1 < len(special) else math.inf
+            for direction, neighbour, end in ((-1.0, before, dist.low), (1.0, after, dist.high)):
+                length = abs(neighbour - point) / 2.0 if math.isfinite(neighbour) else math.inf
+                if point != end:
+                    positive = point > dist.zero or (point == dist.zero and direction > 0.0)
+                    _half_line(dist, point, direction, length, quantiles, sides[positive])
+    return sides
+
+
+def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
+    """Add up both sides: the entropy, a bound on its error, and the mass that was found."""
+    entropy = sides[0].entropy + sides[1].entropy
+    mass = sides[0].mass + sides[1].mass
+    missed = abs(1.0 - mass)
+    # A mass m that is spread over a range R of log|w| has entropy m log(R/m) at most.
+    weight = 1.0 + abs(entropy) + max(side.edge for side in sides)
+    weight += math.log((_LARGEST - _SMALLEST) / min(max(missed, _EPSILON), 1.0))
+    error = sides[0].error + sides[1].error + missed * weight + rounding(dist)
+    return entropy, error if math.isfinite(entropy) else math.inf, mass
+
+
+def rounding(dist: Standardised) -> float:
+    """Bound what the rounding of z does to a posterior narrow in z, and of its logarithm."""
+    low, median, high = dist.ppf(0.25), dist.ppf(0.5), dist.ppf(0.75)
+    if median == 0.0:
+        return 16.0 * _EPSILON
+    return 4.0 * _EPSILON * (4.0 + abs(median) / (high - low)) if low < high else math.inf
+
+
+def _special_points(dist: Standardised, named: list[float], quantiles: list[float]) -> list[float]:
+    inner = (dist.zero, 0.0, *named)
+    found = {z for z in inner if math.isfinite(z) and dist.low < z < dist.high}
+    found |= {z for z in (dist.low, dist.high) if math.isfinite(z)}
+    median = dist.ppf(0.5)
+    apart = 1e-3 * (max(quantiles) - min(quantiles)) if quantiles else 0.0
+    if math.isfinite(median) and all(abs(median - z) > apart for z in found):
+        found.add(median)
+    return sorted(found)
+
+
+def _half_line(
+    dist: Standardised,
+    point: float,
+    direction: float,
+    length: float,
+    quantiles: list[float],
+    side: Side,
+) -> None:
+    """Integrate z = point + direction exp(t) up to a distance, and add to a side."""
+    weight_at = point - dist.zero
+    logs: dict[float, tuple[float, float]] = {}
+
+    def log_density(t: float) -> tuple[float, float]:
+        """Logarithms of the density of t, and of q |w|."""
+        if t not in logs:
+            distance = math.exp(t)
+            weight = abs(weight_at + direction * distance) if weight_at else distance
+            log_q = dist.logpdf(point + direction * distance)
+            if -math.inf < log_q < math.inf and weight > 0.0:
+                logs[t] = log_q + t, log_q + math.log(weight)
+            else:
+                logs[t] = -math.inf, 0.0
+        return logs[t]
+
+    def entropy(t: float) -> float:
+        log_r, log_qw = log_density(t)
+        return -math.exp(log_r) * log_qw if log_r > -math.inf else 0.0
+
+    def mass(t: float) -> float:
+        return math.exp(log_density(t)[0])
+
+    def panel(low: float, high: float) -> bool:
+        """Add one panel; whether it was worth it."""
+        value, error = _integrate(entropy, low, high)
+        part, _ = _integrate(mass, low, high)
+        side.entropy += value
+        side.error += error
+        side.mass += part
+        return max(abs(value), abs(part)) > _NEGLIGIBLE
+
+    def beyond(end: float, outwards: float) -> None:
+        """Add what an exponential decay of the density of t leaves beyond the end."""
+        (log_r, log_qw), (log_r1, _), (log_r2, _) = (
+            log_density(end - outwards * n * _STRIDE) for n in range(3)
+        )
+        side.edge = max(side.edge, abs(log_qw))
+        decay, before = (log_r1 - log_r) / _STRIDE, (log_r2 - log_r1) / _STRIDE
+        if not (0.0 < decay < math.inf and before > 0.0):
+            return
+        part = math.exp(log_r) / decay
+        if weight_at == 0.0 or outwards > 0.0:  # |w| goes on like exp(t)
+            value, drift = part * (1.0 - log_qw), 0.0
+        else:  # |w| stays what it is at the point
+            drift = math.log(abs(weight_at)) - (log_qw - log_r + end)
+            value = part * (1.0 - 1.0 / decay - log_qw - drift)
+        side.mass += part
+        side.entropy += value
+        side.error += abs(decay / before - 1.0) * (abs(value) + part) + abs(part * drift)
+
+    ulps = _SMOOTH if point == dist.ppf(0.5) else _RESOLVED
+    bottom = math.log(ulps * math.ulp(point)) if point else _SMALLEST
+    top = math.log(length) if length < math.inf else _LARGEST
+    if not bottom < top:
+        return
+    distances = [direction * (z - point) for z in quantiles]
+    marks = sorted({math.log(d) for d in distances if d > 0.0})
+    marks = [t for t in marks if bottom < t < top] or [max(bottom, top - 1.0)]
+    for low, high in pairwise(marks):
+        panel(low, high)
+    for start, stop in ((marks[-1], top), (marks[0], bottom)):
+        if not _outwards(panel, start, stop) and (stop != top or length == math.inf):
+            beyond(stop, math.copysign(1.0, stop - start))
+
+
+def _outwards(panel: Callable[[float, float], bool], start: float, stop: float) -> bool:
+    """Add panels of doubling width from a start; whether two in turn were empty before the stop."""
+    step, empty, here = math.copysign(0.5, stop - start), 0, start
+    while here != stop:
+        there = here + step
+        if (there - stop) * step >= 0.0:
+            there = stop
+        empty = 0 if panel(min(here, there), max(here, there)) else empty + 1
+        if empty == 2:
+            return True
+        here, step = there, 2.0 * step
+    return False
+
+
+def _integrate(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+    value, error = quad(function, low, high, epsabs=1e-14, epsrel=1e-11, limit=100, full_output=1)[
+        :2
+    ]
+    return float(value), float(error)

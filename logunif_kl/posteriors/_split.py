@@ -1,0 +1,114 @@
+"""Kingma's Eq. 37 and what follows it: -KL in two parts, of the sign bit and of the magnitude."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant
+from ._closed_forms import closed_form
+from ._distribution import Standardised, standardised
+from ._posterior import checked_points, from_sides, refuse_above
+from ._quadrature import signed_entropies
+
+
+class Split(NamedTuple):
+    """-KL in parts.
+
+    Attributes
+    ----------
+    sign_bit : float
+        -KL from the posterior on the sign of w to a fair coin; in [-log 2, 0].
+    magnitude : float
+        -KL from the posterior on log|w| given the sign to the prior's constant density c = 2 C.
+    total : float
+        -KL as `neg_kl_posterior` gives it, which is computed without the parts wherever there is a
+        closed form.
+    error : float
+        A bound on the error of `magnitude`, and on that of ``sign_bit + magnitude - total``.
+    """
+
+    sign_bit: float
+    magnitude: float
+    total: float
+    error: float
+
+
+def neg_kl_split(
+    dist: Any,
+    *,
+    zero_at: float = ZERO_AT_INFINITY,
+    log_c: float | None = None,
+    points: Iterable[float] = (),
+) -> Split:
+    """-KL(q || p) in two parts: what the sign of w tells, and what its magnitude does.
+
+    With Q the posterior's probability of a negative weight ([1]_, Eq. 37 and the next)::
+
+        sign_bit  = log(1/2) - Q log Q - (1 - Q) log(1 - Q)
+        magnitude = log c - Q E[log(q/Q) + log|w| | w < 0]
+                          - (1 - Q) E[log(q/(1 - Q)) + log|w| | w > 0],     c = 2 C
+
+    In the sum the terms in Q cancel, which gives Eq. 38. A posterior of one sign has paid for the
+    whole bit: its `sign_bit` is -log 2. One that is symmetric about 0 has paid nothing.
+
+    Parameters
+    ----------
+    dist, zero_at, log_c, points
+        As for `neg_kl_posterior`. The constant goes to the magnitude; that of the sign is no
+        choice, the prior on the sign being proper.
+
+    Returns
+    -------
+    Split
+        (sign_bit, magnitude, total, error), all float.
+
+    Raises
+    ------
+    TypeError, ValueError, ArithmeticError
+        As for `neg_kl_posterior`.
+
+    Notes
+    -----
+    The magnitude is always had by quadrature over the two truncated posteriors.
+
+    References
+    ----------
+    .. [1] D. P. Kingma, T. Salimans, M. Welling, "Variational Dropout and the Local
+       Reparameterization Trick" (2015), appendix C.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> from logunif_kl.posteriors import neg_kl_split
+    >>> split = neg_kl_split(stats.norm(1.0, 1.0), zero_at=1.0)
+    >>> round(split.sign_bit, 10), round(split.magnitude, 10), round(split.total, 10)
+    (-0.2557139396, 0.2557139396, 0.0)
+    >>> abs(split.sign_bit + split.magnitude - split.total) <= split.error < 1e-11
+    True
+    """
+    constant = additive_constant(zero_at, log_c)
+    read = standardised(dist)
+    sides = signed_entropies(read, checked_points(points))
+    value, error, mass = from_sides(read, sides)
+    known = closed_form(read)
+    if known is not None:
+        value = known[0]
+        error += known[1]
+    sign_bit = -math.log(2.0)
+    magnitude = math.log(2.0) - PROPER_CONSTANT + constant  # log c
+    for side, probability in zip(sides, _signs(read), strict=True):
+        if probability > 0.0:
+            conditional = side.entropy / probability + math.log(probability)
+            magnitude += probability * conditional
+            sign_bit -= probability * math.log(probability)
+    value += constant
+    error += 2.0**-50 * (1.0 + abs(constant) + abs(value))
+    refuse_above(error, value, mass, read)
+    return Split(sign_bit, magnitude, value, error)
+
+
+def _signs(dist: Standardised) -> tuple[float, float]:
+    """Probabilities of a negative and of a positive weight, each without cancellation."""
+    return dist.cdf(dist.zero), dist.sf(dist.zero)
