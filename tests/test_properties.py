@@ -173,6 +173,39 @@ class TestNormal:
         assert math.isclose(d_mu, -slope * (mu * precision), rel_tol=32 * EPS, abs_tol=2 * SMALLEST)
 
 
+class TestParametrisations:
+    """The same value from alpha, u, dropout rate and Gaussian, and there and back."""
+
+    def agree(self, x, gap):
+        """The error of x is of its size; the value moves with it, by its gradient."""
+        value, by_gap = python(lk.neg_kl(x), -gap)
+        slack = 4 * math.ulp(max(abs(float(x)), 1.0)) * float(lk.neg_kl_grad(x))
+        assert abs(value - by_gap) <= slack + 8 * EPS * abs(by_gap) + 2 * SMALLEST
+
+    @given(strategies.floats(low=1e-300, high=1e300))
+    def test_alpha_and_u(self, alpha):
+        (alpha,) = python(alpha)
+        gap = lk.special.kl_gap(0.5 / alpha)
+        self.agree(lk.log_alpha.from_alpha(alpha), gap)
+        self.agree(lk.log_alpha.from_u(0.5 / alpha), gap)
+
+    @given(strategies.floats(low=1e-300, high=1 - EPS / 2))
+    def test_dropout_rate(self, p):
+        (p,) = python(p)
+        gap = lk.special.kl_gap((1.0 - p) / p / 2.0)
+        x = lk.log_alpha.from_dropout_rate(p)
+        self.agree(x, gap)
+        # mu = 1 - p and sigma^2 = p (1 - p): the Gaussian that matches the Bernoulli's moments.
+        self.agree(lk.log_alpha.from_normal(1.0 - p, math.log(p) + math.log1p(-p)), gap)
+
+    @given(strategies.floats(low=-600.0, high=600.0))
+    def test_there_and_back(self, x):
+        (x,) = python(x)
+        gap = lk.special.kl_gap(float(lk.log_alpha.to_u(x)))
+        self.agree(lk.log_alpha.from_u(lk.log_alpha.to_u(x)), gap)
+        self.agree(lk.log_alpha.from_alpha(lk.log_alpha.to_alpha(x)), gap)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 class TestElementwise:
     """An element's result depends on nothing but the element."""

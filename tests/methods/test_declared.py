@@ -1,0 +1,104 @@
+"""No method is worse than it declares, at whatever log alpha Hypothesis finds in its domain.
+
+`logunif-kl validate` measures the same on grids; here the points are drawn over bit patterns, with
+the ends of each domain and their neighbours among them.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import logunif_kl as lk
+from logunif_kl.methods import METHODS, dawson_grad
+from tests import strategies
+
+DETERMINISTIC = [method for method in METHODS.values() if method.kind != "statistical"]
+CLAIMS = [
+    pytest.param(method, claim, id=f"{method.name}, {claim.interval.name}")
+    for method in DETERMINISTIC
+    for claim in method.claims
+]
+EPS = 2**-52
+
+
+def inside(interval):
+    """Log alphas of an interval, its ends and their neighbours among them."""
+    low, high = interval.low, interval.high
+    ends = [low, high, *(math.nextafter(end, 0.0) for end in (low, high) if math.isfinite(end))]
+    ends = [end for end in ends if low <= end <= high]
+    return strategies.floats(low=low, high=high).map(float) | st.sampled_from(ends)
+
+
+def rounding(method, value):
+    """What double precision adds to an error that is measured in the continuum.
+
+    A closed form is a sum of a few terms of the size of its value and of its constant.
+    """
+    return 8 * EPS * (abs(value) + 1.0) if method.kind == "closed form" else 0.0
+
+
+@pytest.mark.parametrize(("method", "claim"), CLAIMS)
+@given(data=st.data())
+def test_the_value_is_within_its_declared_error(method, claim, data):
+    x = data.draw(inside(claim.interval))
+    found, exact = float(method.function(x)), float(lk.neg_kl(x))
+    if math.isinf(exact):
+        assert found == exact
+        return
+    size = max(1.0, abs(exact)) if method.kind == "numerical" else 1.0
+    assert abs(found - exact) <= claim.value * size + rounding(method, exact)
+
+
+@pytest.mark.parametrize(
+    ("method", "claim"), [p for p in CLAIMS if p.values[0].gradient is not None]
+)
+@given(data=st.data())
+def test_the_gradient_is_within_its_declared_error(method, claim, data):
+    x = data.draw(inside(claim.interval))
+    found, exact = float(method.gradient(x)), float(lk.neg_kl_grad(x))
+    # Where the exact gradient underflows, a unit of the smallest number is all that is left.
+    assert abs(found - exact) <= (claim.gradient + 8 * EPS) * exact + 8 * math.ulp(0.0)
+
+
+@given(strategies.floats().map(float))
+def test_dawsons_gradient_is_ten_units_away_at_most(x):
+    found, exact = float(dawson_grad(x)), float(lk.neg_kl_grad(x))
+    assert abs(found - exact) <= 10 * EPS * exact + 8 * math.ulp(0.0)
+
+
+@pytest.mark.parametrize("method", DETERMINISTIC, ids=lambda method: method.name)
+@given(x=strategies.floats(nan=True).map(float))
+def test_nan_comes_of_nan_alone(method, x):
+    assert math.isnan(method.function(x)) == math.isnan(x)
+
+
+@pytest.mark.parametrize("method", DETERMINISTIC, ids=lambda method: method.name)
+@given(
+    x=strategies.floats(low=-40.0, high=40.0).map(float),
+    zero_at=st.floats(1e-3, 1e3),
+    log_c=st.floats(-50.0, 50.0),
+)
+def test_a_convention_adds_the_same_to_every_method(method, x, zero_at, log_c):
+    plain = float(method.function(x))
+    for convention in ({"zero_at": zero_at}, {"log_c": log_c}):
+        constant = float(lk.neg_kl(math.inf, **convention))
+        moved = float(method.function(x, **convention))
+        assert abs(moved - (plain + constant)) <= 4 * EPS * (abs(plain) + abs(constant))
+
+
+@pytest.mark.parametrize("method", DETERMINISTIC, ids=lambda method: method.name)
+@given(data=st.data())
+def test_an_element_depends_on_nothing_but_itself(method, data):
+    x = data.draw(st.lists(inside(method.domain), min_size=1, max_size=8))
+    together = method.function(np.array(x))
+    alone = np.array([method.function(value) for value in x])
+    if method.kind == "closed form":
+        np.testing.assert_array_equal(together, alone)
+        return
+    scale = np.where(np.isinf(alone), 1.0, np.maximum(1.0, np.abs(alone)))
+    with np.errstate(invalid="ignore"):
+        apart = np.where(together == alone, 0.0, np.abs(together - alone))
+    assert np.all(apart <= 2 * method.claims[0].value * scale)
