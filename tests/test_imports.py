@@ -26,6 +26,7 @@ FOREIGN = (
 )
 FOREIGN += ("matplotlib", "rich", "numpyro", "tensorflow")
 OWN_BUT_LAZY = ("logunif_kl.reference", "logunif_kl.methods", "logunif_kl.cli")
+OWN_BUT_LAZY += ("logunif_kl.posteriors", "logunif_kl.fitting")
 
 REPORT = f"""
 import sys
@@ -79,6 +80,12 @@ class TestNames:
         assert imported_after("import logunif_kl as lk; lk.methods.METHODS")[0] == (
             "logunif_kl.methods"
         )
+
+    def test_lazy_functions_are_reached(self):
+        from logunif_kl import posteriors
+
+        assert lk.neg_kl_posterior is posteriors.neg_kl_posterior
+        assert "logunif_kl.posteriors" in imported_after("from logunif_kl import neg_kl_posterior")
 
     def test_unknown_name(self):
         with pytest.raises(AttributeError, match="module 'logunif_kl' has no attribute 'nonsense'"):
@@ -134,6 +141,8 @@ def breaches(files: dict[str, set[str]]) -> list[str]:
             "rich": {"cli"},
             "logunif_kl.reference": {"reference", "cli"},
             "logunif_kl.methods": {"methods", "cli", "fitting"},
+            "logunif_kl.fitting": {"fitting", "cli"},
+            "logunif_kl.posteriors": {"posteriors", "cli"},
             "logunif_kl.cli": {"cli", "__main__"},
             "logunif_kl.torch": {"torch"},
             "logunif_kl.jax": {"jax"},

@@ -24,11 +24,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mpmath import libmp
-
 from .._convention import ZERO_AT_INFINITY
 from .._dispatch import evaluate
-from . import _digits, _tail
+from . import _tail
 from ._method import EVERYWHERE, Claim, Method
 from ._operation import operation, value
 
@@ -67,34 +65,6 @@ _VALUE = operation("_value_ufunc", _value, __name__)
 _SLOPE = operation("_slope_ufunc", _slope, __name__)
 # By these names dask's workers find them.
 _value_ufunc, _slope_ufunc = _VALUE.ufunc, _SLOPE.ufunc
-
-
-def _alternating(u: Any, wp: int, *, gap: bool) -> Any:
-    """Sum u (-u)^k/(3/2)_k over k, each divided by k + 1 or not, in fixed point.
-
-    The largest term is below e^u, which is log2(e) u bits, and the sum at least 1/(2u + 1).
-    """
-    above = max(0, int(libmp.to_int(u)) + 1 if u[2] + u[3] > 0 else 0)
-    bits = wp + 3 * above // 2 + 2 * (above + wp).bit_length() + 16
-    point = _digits.fixed(u, bits)
-    term, total, k = 1 << bits, 0, 0
-    while term:
-        total += (-1) ** k * (term // (k + 1) if gap else term)
-        k += 1
-        term = (term * point >> (bits - 1)) // (2 * k + 1)
-    return libmp.mpf_mul(u, libmp.from_man_exp(total, -bits, wp + 16, "n"), wp + 8, "n")
-
-
-def _alternates(u: Any, wp: int) -> bool:
-    return bool(libmp.mpf_lt(u, libmp.from_int(_tail.smallest_for(wp))))
-
-
-def _gap_digits(u: Any, wp: int) -> Any:
-    return _alternating(u, wp, gap=True) if _alternates(u, wp) else _tail.gap_digits(u, wp)
-
-
-def _slope_digits(u: Any, wp: int) -> Any:
-    return _alternating(u, wp, gap=False) if _alternates(u, wp) else _tail.slope_digits(u, wp)
 
 
 def kummer(
@@ -166,7 +136,9 @@ def kummer(
     -0.426685604296044805793729568939
     """
     if dps is not None:
-        return _digits.neg_kl(_gap_digits, log_alpha, zero_at, log_c, dps)
+        from . import _kummer_digits
+
+        return _kummer_digits.neg_kl(log_alpha, zero_at, log_c, dps)
     return value(_VALUE, log_alpha, zero_at, log_c)
 
 
@@ -209,7 +181,9 @@ def kummer_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     0.36238922950354, exactly 0.36238922950354
     """
     if dps is not None:
-        return _digits.neg_kl_grad(_slope_digits, log_alpha, dps)
+        from . import _kummer_digits
+
+        return _kummer_digits.neg_kl_grad(log_alpha, dps)
     return evaluate(_SLOPE, log_alpha=log_alpha)
 
 

@@ -64,15 +64,18 @@ def mean_times_u(u: np.ndarray, g: Weighted) -> np.ndarray:
         With a relative error of a few units in the last place, also as u -> 0.
     """
     result = np.empty_like(u)
-    order = np.argsort(-u, kind="stable")  # the widest window of a chunk is its first
-    start = 0
-    while start < u.size:
-        largest = u[order[start]]
-        first, last = window(float(largest))
-        chosen = order[start : start + max(1, _BUDGET // (last - first + 1))]
-        mode = int(largest)
-        result[chosen] = u[chosen] * _mean(u[chosen], mode - first, last - mode, g)
-        start += chosen.size
+    # One width for all u up to the same half power of 2: what an element comes to does not depend
+    # on its neighbours.
+    steps = np.ceil(2.0 * np.log2(np.maximum(u, 1.0)))
+    for step in np.unique(steps):
+        top = 2.0 ** (float(step) / 2.0)
+        first, last = window(top)
+        mode = math.floor(top)
+        alike = np.flatnonzero(steps == step)
+        rows = max(1, _BUDGET // (last - first + 1))
+        for start in range(0, alike.size, rows):
+            chosen = alike[start : start + rows]
+            result[chosen] = u[chosen] * _mean(u[chosen], mode - first, last - mode, g)
     return result
 
 

@@ -23,11 +23,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from mpmath import libmp
 
 from .._convention import ZERO_AT_INFINITY
 from .._dispatch import evaluate
-from . import _digits, _poisson, _tail
+from . import _poisson, _tail
 from ._host import host_operation
 from ._method import EVERYWHERE, Claim, Method
 from ._operation import value
@@ -74,54 +73,6 @@ _VALUE = host_operation("_value_ufunc", _value, __name__)
 _SLOPE = host_operation("_slope_ufunc", _slope, __name__)
 # By these names dask's workers find them.
 _value_ufunc, _slope_ufunc = _VALUE.ufunc, _SLOPE.ufunc
-
-
-def _mean_digits(u: Any, wp: int, *, gap: bool) -> Any:
-    """Compute u times the Poisson mean, for the terms of F or of uF', in fixed point."""
-    floor = int(libmp.to_int(u)) if u[2] + u[3] > 0 else 0
-    reach = floor + wp + 64  # more terms than are summed
-    # Each weight is off by as many units as there are terms; the mean is at least 1/(2u + 1).
-    bits = wp + 3 * reach.bit_length() + 16
-    point = _digits.fixed(u, bits)
-    one, two = 1 << bits, 2 << bits
-
-    def term(k: int, sums: int) -> int:
-        return (sums if gap else two) // (2 * k + 2 if gap else 4 * k + 2)
-
-    # Outwards from the mode, first up, then down, until a weight is below the last bit.
-    at_mode = sum(two // (2 * j + 1) for j in range(floor + 1)) if gap else 0
-    total = mean = 0
-    k, sums, weight = floor, at_mode, one
-    while weight:
-        total += weight
-        mean += weight * term(k, sums) >> bits
-        k += 1
-        weight = (weight * point >> bits) // k
-        sums += two // (2 * k + 1)
-    k, sums, weight = floor, at_mode, one
-    over = (1 << 2 * bits) // point if floor else 0
-    while k:
-        weight = weight * k * over >> bits
-        if not weight:
-            break
-        sums -= two // (2 * k + 1)
-        k -= 1
-        total += weight
-        mean += weight * term(k, sums) >> bits
-    expectation = libmp.from_rational(mean, total, wp + 16, "n")
-    return libmp.mpf_mul(u, expectation, wp + 8, "n")
-
-
-def _in_window(u: Any) -> bool:
-    return bool(libmp.mpf_le(u, libmp.from_float(_poisson.LARGEST)))
-
-
-def _gap_digits(u: Any, wp: int) -> Any:
-    return _mean_digits(u, wp, gap=True) if _in_window(u) else _tail.gap_digits(u, wp)
-
-
-def _slope_digits(u: Any, wp: int) -> Any:
-    return _mean_digits(u, wp, gap=False) if _in_window(u) else _tail.slope_digits(u, wp)
 
 
 def series(
@@ -191,7 +142,9 @@ def series(
     -0.426685604296044805793729568939
     """
     if dps is not None:
-        return _digits.neg_kl(_gap_digits, log_alpha, zero_at, log_c, dps)
+        from . import _series_digits
+
+        return _series_digits.neg_kl(log_alpha, zero_at, log_c, dps)
     return value(_VALUE, log_alpha, zero_at, log_c)
 
 
@@ -234,7 +187,9 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     0.36238922950354, exactly 0.36238922950354
     """
     if dps is not None:
-        return _digits.neg_kl_grad(_slope_digits, log_alpha, dps)
+        from . import _series_digits
+
+        return _series_digits.neg_kl_grad(log_alpha, dps)
     return evaluate(_SLOPE, log_alpha=log_alpha)
 
 

@@ -1,0 +1,42 @@
+"""Errors of rounding: a numerical method against the reference, not against another rounded number.
+
+`logunif_kl.methods.measure` compares with the exact functions in double precision. Their own error,
+a unit in the last place, is nothing beside that of a closed form, and as large as that of a method
+that is exact but for rounding. So here the truth has 30 digits, and the difference is formed in
+them.
+"""
+
+import mpmath
+import numpy as np
+
+from logunif_kl import reference
+
+DIGITS = 30
+
+
+def relative(got, truth, floor=0.0):
+    """Signed errors relative to max(floor, abs(truth)), element by element."""
+    with mpmath.workdps(DIGITS):
+        return np.array(
+            [
+                float((mpmath.mpf(float(a)) - b) / max(mpmath.mpf(floor), abs(b)))
+                for a, b in zip(np.ravel(got), truth, strict=True)
+            ]
+        )
+
+
+def value_error(function, log_alpha, floor=1.0):
+    """Signed errors of -KL relative to max(floor, abs(-KL))."""
+    truth = [reference.neg_kl(float(x), DIGITS) for x in log_alpha]
+    return relative(function(log_alpha), truth, floor)
+
+
+def gradient_error(function, log_alpha):
+    """Signed relative errors of d(-KL)/d log alpha."""
+    truth = [reference.neg_kl_grad(float(x), DIGITS) for x in log_alpha]
+    return relative(function(log_alpha), truth)
+
+
+def beside(*places, steps=8):
+    """Doubles within some ulp of each place."""
+    return np.array([x + i * np.spacing(x) for x in places for i in range(-steps, steps + 1)])
