@@ -1,7 +1,7 @@
 """The exact KL divergence from a Gaussian to the log-uniform prior, with its derivatives."""
 
 from importlib import import_module as _import_module
-from types import ModuleType as _ModuleType
+from typing import Any as _Any
 
 from . import log_alpha, special
 from ._api import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
@@ -18,18 +18,27 @@ __all__ = [
     "neg_kl_grad",
     "neg_kl_hess",
     "neg_kl_normal",
+    "neg_kl_posterior",
+    "posteriors",
     "reference",
     "show_config",
     "special",
 ]
 
-_LAZY = ("methods", "reference")
+# What imports SciPy or mpmath is imported when it is asked for: a module, or a name in one.
+_LAZY = {
+    "methods": "methods",
+    "neg_kl_posterior": "posteriors",
+    "posteriors": "posteriors",
+    "reference": "reference",
+}
 
 
-def __getattr__(name: str) -> _ModuleType:
-    if name in _LAZY:
-        return _import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> _Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _import_module(f"{__name__}.{_LAZY[name]}")
+    return module if name == _LAZY[name] else getattr(module, name)
 
 
 def __dir__() -> list[str]:

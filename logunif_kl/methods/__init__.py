@@ -29,11 +29,14 @@ from ._method import Method as Method
 from ._molchanov import MOLCHANOV
 from ._molchanov import molchanov as molchanov
 from ._molchanov import molchanov_grad as molchanov_grad
+from ._monte_carlo import MONTE_CARLO
+from ._monte_carlo import monte_carlo as monte_carlo
+from ._monte_carlo import monte_carlo_grad as monte_carlo_grad
 from ._series import SERIES
 from ._series import series as series
 from ._series import series_grad as series_grad
 
-#: Every method by name: closed forms first, then those that only rounding keeps from being exact.
-METHODS: dict[str, Method] = {
-    method.name: method for method in (KINGMA, MOLCHANOV, LOWER_BOUND, SERIES, KUMMER)
-}
+_EVERY = (KINGMA, MOLCHANOV, LOWER_BOUND, SERIES, KUMMER, MONTE_CARLO)
+
+#: Every method by name: closed forms, those that only rounding keeps from being exact, sampling.
+METHODS: dict[str, Method] = {method.name: method for method in _EVERY}
