@@ -89,8 +89,7 @@ def dawson_grad(log_alpha: Any) -> Any:
     Examples
     --------
     >>> import logunif_kl as lk
-    >>> from logunif_kl.methods._dawson import dawson_grad
-    >>> print(f"{dawson_grad(0.0):.14f}, exactly {lk.neg_kl_grad(0.0):.14f}")
+    >>> print(f"{lk.methods.dawson_grad(0.0):.14f}, exactly {lk.neg_kl_grad(0.0):.14f}")
     0.36238922950354, exactly 0.36238922950354
     """
     return evaluate(_SLOPE, log_alpha=log_alpha)

@@ -142,13 +142,13 @@ def kummer(
     Examples
     --------
     >>> import mpmath
-    >>> from logunif_kl.methods._kummer import kummer
-    >>> print(f"{kummer(0.0):.14f}")
+    >>> import logunif_kl as lk
+    >>> print(f"{lk.methods.kummer(0.0):.14f}")
     -0.42668560429604
     >>> with mpmath.workdps(30):  # Eq. 2 as it stands, F(1/2)
     ...     print(mpmath.diff(lambda a: mpmath.hyp1f1(a, 0.5, -0.5), 0) / 2)
     -0.426685604296044805793729568939
-    >>> print(mpmath.nstr(kummer(0.0, dps=30), 30))
+    >>> print(mpmath.nstr(lk.methods.kummer(0.0, dps=30), 30))
     -0.426685604296044805793729568939
     """
     if dps is not None:
@@ -192,8 +192,7 @@ def kummer_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     Examples
     --------
     >>> import logunif_kl as lk
-    >>> from logunif_kl.methods._kummer import kummer_grad
-    >>> print(f"{kummer_grad(0.0):.14f}, exactly {lk.neg_kl_grad(0.0):.14f}")
+    >>> print(f"{lk.methods.kummer_grad(0.0):.14f}, exactly {lk.neg_kl_grad(0.0):.14f}")
     0.36238922950354, exactly 0.36238922950354
     """
     if dps is not None:

@@ -135,10 +135,10 @@ def series(
     Examples
     --------
     >>> import mpmath
-    >>> from logunif_kl.methods._series import series
-    >>> print(f"{series(0.0):.14f}")
+    >>> import logunif_kl as lk
+    >>> print(f"{lk.methods.series(0.0):.14f}")
     -0.42668560429604
-    >>> print(mpmath.nstr(series(0.0, dps=30), 30))
+    >>> print(mpmath.nstr(lk.methods.series(0.0, dps=30), 30))
     -0.426685604296044805793729568939
     """
     if dps is not None:
@@ -182,8 +182,7 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     Examples
     --------
     >>> import logunif_kl as lk
-    >>> from logunif_kl.methods._series import series_grad
-    >>> print(f"{series_grad(0.0):.14f}, exactly {lk.neg_kl_grad(0.0):.14f}")
+    >>> print(f"{lk.methods.series_grad(0.0):.14f}, exactly {lk.neg_kl_grad(0.0):.14f}")
     0.36238922950354, exactly 0.36238922950354
     """
     if dps is not None:
