@@ -10,12 +10,14 @@ import numpy as np
 from .. import _api
 from ..methods import METHODS, Interval, Method
 from ..methods._lower_bound import LOG_ALPHA_STAR
-from ._figure import COLOURS, DASHED, FIGURE_2, _tidy
+from ._figure import COLOURS as FIRST_COLOURS
+from ._figure import DASHED, FIGURE_2, _tidy
 from ._output import CommandError
 
+COLOURS = (*FIRST_COLOURS, "0.35", "#F0E442")
 SHOWN = Interval("log_alpha in [-12, 12]", -12.0, 12.0)
 FLOOR = 1e-17  # an error of 0 has no logarithm: that of a numerical method is drawn here
-MARKERS = ("o", "s", "^", "v", "D", "P")
+MARKERS = ("v", "D", "o", "P", "s", "^", "X", "<")
 SEED = 0
 
 
@@ -40,24 +42,16 @@ def draw_errors(methods: Sequence[Method], path: str) -> None:
     figure = _new(11.0, 5.2)
     value, gradient = figure.subplots(1, 2, sharey=True)
     for index, method in enumerate(methods):
-        smooth = method.kind == "closed form"
-        style: dict[str, Any] = {"color": COLOURS[index % len(COLOURS)], "label": method.name}
-        if smooth:
-            style |= {"lw": 1.6}
-        else:
-            style |= {"ls": "none", "marker": MARKERS[index % len(MARKERS)], "ms": 3.2}
-        least = np.nan if smooth else FLOOR
-        x = np.linspace(SHOWN.low, SHOWN.high, 1601 if smooth else 161)
-        x = x[(x >= method.domain.low) & (x <= method.domain.high)]
+        style = _style(index, method.kind == "closed form") | {"label": _label(method)}
+        x = _points(method)
         exact = _api.neg_kl(x)
         error = np.abs(_value(method, x) - exact) / np.maximum(1.0, np.abs(exact))
-        value.plot(x, np.where(error < FLOOR, least, error), **style)
+        value.plot(x, _drawn(error, method), **style)
         if method.gradient is not None:
             slope = _api.neg_kl_grad(x)
-            error = np.abs(method.gradient(x) - slope) / slope
-            gradient.plot(x, np.where(error < FLOOR, least, error), **style)
+            gradient.plot(x, _drawn(np.abs(method.gradient(x) - slope) / slope, method), **style)
     for axes, title in (
-        (value, "Error of the value, relative to max(1, |-KL|)"),
+        (value, "Error of the value, relative to max(1, |-KL|); none at the bottom"),
         (gradient, "Error of the gradient, relative"),
     ):
         axes.set(yscale="log", ylim=(FLOOR / 2.0, 30.0), xlim=(SHOWN.low, SHOWN.high))
@@ -71,6 +65,28 @@ def draw_errors(methods: Sequence[Method], path: str) -> None:
         fontsize=9,
     )
     _save(figure, path)
+
+
+def _style(index: int, smooth: bool) -> dict[str, Any]:
+    colour = COLOURS[index % len(COLOURS)]
+    if smooth:
+        return {"color": colour, "lw": 1.6}
+    return {"color": colour, "ls": "none", "marker": MARKERS[index % len(MARKERS)], "ms": 3.2}
+
+
+def _label(method: Method) -> str:
+    return f"{method.name}, one seed" if method.kind == "statistical" else method.name
+
+
+def _points(method: Method) -> np.ndarray:
+    x = np.linspace(SHOWN.low, SHOWN.high, 1601 if method.kind == "closed form" else 161)
+    return x[(x >= method.domain.low) & (x <= method.domain.high)]
+
+
+def _drawn(error: np.ndarray, method: Method) -> np.ndarray:
+    """Leave out the zeros of a smooth error; draw those of rounding at the bottom."""
+    least = np.nan if method.kind == "closed form" else FLOOR
+    return np.asarray(np.where(error < FLOOR, least, error))
 
 
 def _value(method: Method, x: np.ndarray) -> Any:
@@ -114,7 +130,12 @@ def draw_figure_2(path: str) -> None:
     gaps.plot(
         x, at_zero, color=COLOURS[1], lw=1.6, label="exact as $\\alpha \\to 0$, as it says too"
     )
-    gaps.set(xlim=(x[0], x[-1]), xlabel=r"$\log\,\alpha$", ylabel="cubic minus exact")
+    gaps.set(
+        xlim=(x[0], x[-1]),
+        ylim=(-0.04, 0.055),
+        xlabel=r"$\log\,\alpha$",
+        ylabel="cubic minus exact",
+    )
     gaps.legend(loc="upper left", frameon=False, fontsize=9)
     _tidy(gaps, "The cubic with either constant: both cannot be had")
     _save(figure, path)
