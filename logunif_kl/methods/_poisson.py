@@ -2,8 +2,8 @@
 
 Hron's Eq. 1 is an expectation under a Poisson law. Its terms u^k/k! reach e^u and its factor is
 e^-u, so neither may be formed. The catch of the obvious remedy, exp(k log u - u - log k!), is that
-numbers of size u log u cancel down to one of size 1: at u = 80,000 eleven digits of the weight are
-lost. Here the logarithms of the weights are summed from the ratios of neighbours,
+numbers of size u log u cancel down to one of size 1: at u = 80,000 six of the sixteen digits of a
+weight are lost. Here the logarithms of the weights are summed from the ratios of neighbours,
 
     log w_k = log w_(k-1) + log(u/k) = log w_(k-1) + log1p((u - k)/k),
 

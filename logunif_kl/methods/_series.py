@@ -118,10 +118,10 @@ def series(
 
     Notes
     -----
-    The window has 19 sqrt(u) + 30 terms, for u from 0 to 2^17: at most 6,886, at
+    The window has about 19 sqrt(u) + 30 terms, for u from 0 to 2^17: at most 6,886, at
     log_alpha = -12.48. Below that log_alpha the expansion of the expectation in 1/u takes over,
-    which is exact to the last bit there; so does any u beyond, and any beyond the range of a
-    double. With `dps` the window ends where a term falls below the last digit.
+    which is exact to double precision there and for every larger u, also where u is beyond the
+    range of a double. With `dps` the window ends where a term falls below the last digit.
 
     Worst error 1.0e-15 relative to max(1, abs(-KL)). With the default constant the error is
     relative to -KL itself, as alpha -> inf too. Arrays of another namespace than NumPy's are
