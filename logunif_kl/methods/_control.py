@@ -118,7 +118,7 @@ class Integrand:
             )
             self.shift = np.where(near, 0.0, 0.5 * log_alpha) + MEAN_LOG
             self.shift += taken if controlled else 0.0
-            self.rounding = _EPS * (4.0 + np.abs(log_alpha))
+            self.rounding = _EPS * (4.0 + np.maximum(-log_alpha, 0.0))
 
     def groups(self, size: int) -> Iterator[np.ndarray]:
         """Yield the indices of the elements, at most `size` at once, each group of one form."""

@@ -1,0 +1,243 @@
+"""Quadrature of E log|eps|, by two rules that know of the singularity and by one that does not.
+
+The idea: -KL is a constant minus E log|z + r|, z ~ N(0, 1), r = alpha^(-1/2), a one-dimensional
+integral. Folded at the singularity, it yields 15 digits to 160 nodes of tanh-sinh and to 100 nodes
+of Gauss and Legendre (`_rules`).
+
+The catch is the rule that everybody reaches for. Gauss and Hermite's nodes and weights for the
+normal density are exact for polynomials, and log|z + r| is none: at r = one of the nodes the sum is
+infinite, and between the nodes it is too small. With n nodes the root mean square of the error
+over log alpha in [-10, 10] is 0.7/sqrt(n). It is here to be seen, with an error that says so.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .._convention import ZERO_AT_INFINITY, additive_constant
+from .._dispatch import Operation, evaluate
+from .._fallback import BlockedUFunc, in_float64
+from . import _rules
+from ._method import EVERYWHERE, Claim, Method
+from ._operation import value
+
+#: The number of nodes of each rule, unless another is asked for.
+NODES = {"tanh_sinh": 160, "gauss_legendre": 100, "gauss_hermite": 32}
+MOST = 1000
+
+# The rule that errors are found by, and its own worst error, relative to max(1, |-KL|): what was
+# measured is 6e-16.
+_FINE = "tanh_sinh", 320
+_ROUNDING = 2e-15
+
+_VALUE, _SLOPE = "value", "slope"
+
+
+class _Rule(BlockedUFunc):
+    """A rule as an elementwise function; it is pickled by what it was made from."""
+
+    def __init__(self, what: str, rule: str, n: int) -> None:
+        function = _rules.minus_gap if what == _VALUE else _rules.slope
+        super().__init__(
+            f"quadrature_{what}",
+            in_float64(lambda xp, x: function(rule, n, x)),
+            module=__name__,
+        )
+        self._made_from = what, rule, n
+
+    def __reduce__(self) -> Any:
+        return _rule, self._made_from
+
+
+@lru_cache(maxsize=64)
+def _rule(what: str, rule: str, n: int) -> _Rule:
+    return _Rule(what, rule, n)
+
+
+def _operation(what: str, rule: Any, n: Any) -> Operation:
+    """Make an operation of a rule, after looking at what the caller gave."""
+    if not isinstance(rule, str) or rule not in NODES:
+        raise ValueError(f"rule={rule!r} is not known: pass one of {', '.join(map(repr, NODES))}")
+    if n is None:
+        n = NODES[rule]
+    elif isinstance(n, bool) or not isinstance(n, int | np.integer):
+        raise TypeError(
+            f"n must be an integer, the number of nodes, but {type(n).__name__} {n!r} was given: "
+            f"pass n={NODES[rule]}, or leave it out"
+        )
+    elif not 2 <= n <= MOST:
+        raise ValueError(
+            f"n must be between 2 and {MOST} nodes, but {n!r} was given: pass n={NODES[rule]}, or "
+            "leave it out"
+        )
+    ufunc = _rule(what, rule, int(n))
+
+    def arithmetic(xp: Any, x: Any) -> Any:
+        return xp.asarray(np.asarray(ufunc(np.asarray(x, dtype=np.float64))), dtype=x.dtype)
+
+    return Operation(ufunc, arithmetic)
+
+
+def quadrature(
+    log_alpha: Any,
+    *,
+    rule: str = "tanh_sinh",
+    n: int | None = None,
+    zero_at: float = ZERO_AT_INFINITY,
+    log_c: float | None = None,
+    dps: int | None = None,
+    return_error: bool = False,
+) -> Any:
+    r"""-KL(q || p) by numerical quadrature of E log|eps|, eps ~ N(1, alpha).
+
+    .. math:: -\mathrm{KL} = \text{constant} + \mathrm E\log|z|
+              - \int_{-\infty}^\infty \log|z + r|\, \varphi(z)\, dz,
+              \qquad r = \alpha^{-1/2},\quad z \sim N(0, 1)
+
+    Parameters
+    ----------
+    log_alpha : array_like
+        log(sigma^2/mu^2); real, of any shape. With `dps`: a float, an int, an mpf, or a list or
+        NumPy array of them, each taken exactly.
+    rule : {"tanh_sinh", "gauss_legendre", "gauss_hermite"}, optional
+        The first two integrate over |z + r| > 0, and treat the singularity as what it is.
+        ``"gauss_hermite"`` is the sum that people write, w_1 log|z_1 + r| + ... + w_n log|z_n + r|.
+    n : int, optional
+        Nodes, 2 to 1000; 160, 100 and 32 of these rules by default.
+    zero_at, log_c : float, optional
+        The constant, as in `logunif_kl.neg_kl`.
+    dps : int, optional
+        Decimal digits, 1 to 10,000, by tanh-sinh quadrature in mpmath with as many nodes as that
+        takes; double precision without it.
+    return_error : bool, optional
+        Whether to return an error estimate too.
+
+    Returns
+    -------
+    value : array or scalar
+        Of the shape and floating type of ``log_alpha``. The constant at inf, -inf at -inf, NaN for
+        NaN; and infinite where a node of ``"gauss_hermite"`` is at the singularity. With `dps`, an
+        ``mpmath.mpf``, or a NumPy array of dtype object that holds them; its error is below
+        10**-dps of the larger of the constant and F.
+    error : float64 array or scalar
+        With ``return_error=True``, in NumPy: never smaller than the error of the value, its
+        rounding to its type included; 0 at infinite ``log_alpha``.
+
+    Raises
+    ------
+    TypeError
+        If ``log_alpha`` does not hold real numbers, or `n` or `dps` is not an int.
+    ValueError
+        If the rule is none of these, if `n` or `dps` is out of its range, if `dps` is given
+        together with another rule, with `n` or with ``return_error=True``, and as
+        `logunif_kl.neg_kl` for the constant.
+
+    Notes
+    -----
+    Worst error relative to max(1, abs(-KL)), for every log alpha: 1.0e-15 for ``"tanh_sinh"`` and
+    3.0e-15 for ``"gauss_legendre"``; with the default constant both are relative to -KL itself as
+    alpha -> inf. ``"gauss_hermite"`` has no worst error: it is infinite where r is a node. Its root
+    mean square over log alpha in [-10, 10] is 0.12 with 32 nodes and 0.07 with 100, and it does not
+    vanish as alpha -> inf.
+
+    The error estimate is the distance from tanh-sinh with 320 nodes, plus what rounding may do to
+    that: nothing within Gauss and Hermite's rule tells of its error.
+
+    References
+    ----------
+    The integral: D. P. Kingma, T. Salimans, M. Welling, "Variational Dropout and the Local
+    Reparameterization Trick", NIPS 2015, arXiv:1506.02557, appendix C (after Eq. 42). The rule:
+    H. Takahasi, M. Mori, "Double exponential formulas for numerical integration", Publications of
+    the RIMS 9 (1974).
+
+    Examples
+    --------
+    >>> import logunif_kl as lk
+    >>> from logunif_kl.methods._quadrature import quadrature
+    >>> print(f"{quadrature(0.0):.14f}")
+    -0.42668560429604
+    >>> naive, error = quadrature(0.0, rule="gauss_hermite", return_error=True)
+    >>> print(f"{naive:.3f}, give or take {error:.3f}")
+    -0.486, give or take 0.059
+    """
+    if dps is not None:
+        given = {"rule": rule != "tanh_sinh", "n": n is not None, "return_error": return_error}
+        if any(given.values()):
+            name = next(name for name, is_given in given.items() if is_given)
+            raise ValueError(
+                f"{name} was given with dps={dps!r}, where the rule is tanh-sinh with as many "
+                f"nodes as the digits take: leave out {name} or dps"
+            )
+        from . import _quadrature_digits
+
+        return _quadrature_digits.neg_kl(log_alpha, zero_at, log_c, dps)
+    operation = _operation(_VALUE, rule, n)
+    result = value(operation, log_alpha, zero_at, log_c)
+    if not return_error:
+        return result
+    return result, _error(result, log_alpha, additive_constant(zero_at, log_c))
+
+
+def quadrature_grad(log_alpha: Any, *, rule: str = "tanh_sinh", n: int | None = None) -> Any:
+    r"""Compute d(-KL)/d log alpha by quadrature, with the derivative on the density.
+
+    .. math:: \frac{d(-\mathrm{KL})}{d\log\alpha}
+              = \frac r2 \int_{-\infty}^\infty z \log|z + r|\, \varphi(z)\, dz
+
+    (Differentiating the logarithm instead leaves an integral that exists as a principal value only,
+    Dawson's function: a sum over nodes would have a pole at each.)
+
+    Parameters
+    ----------
+    log_alpha, rule, n
+        As for `quadrature`.
+
+    Returns
+    -------
+    array or scalar
+        Of the shape and floating type of ``log_alpha``; 1/2 at -inf and 0 at inf. Worst relative
+        error 1.1e-15 for ``"tanh_sinh"`` and 3.2e-15 for ``"gauss_legendre"``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `quadrature`.
+
+    Examples
+    --------
+    >>> import logunif_kl as lk
+    >>> from logunif_kl.methods._quadrature import quadrature_grad
+    >>> print(f"{quadrature_grad(0.0):.14f}, exactly {lk.neg_kl_grad(0.0):.14f}")
+    0.36238922950354, exactly 0.36238922950354
+    """
+    return evaluate(_operation(_SLOPE, rule, n), log_alpha=log_alpha)
+
+
+def _error(result: Any, log_alpha: Any, constant: float) -> Any:
+    """Bound the error of a result, in float64."""
+    given = np.asarray(result)
+    x = np.asarray(log_alpha, dtype=np.float64)
+    fine = np.asarray(_rule(_VALUE, *_FINE)(x)) + constant
+    # rounding: of the fine value, of the constant, and of the result to its own type, which is
+    # in the difference already but for half a unit in the last place of the exact value
+    size = np.maximum(np.abs(fine), 1.0 + abs(constant))
+    with np.errstate(invalid="ignore"):
+        error = np.abs(given.astype(np.float64) - fine) + _ROUNDING * size
+    return np.where(np.isinf(x), 0.0, error)[()]
+
+
+QUADRATURE = Method(
+    name="quadrature",
+    function=quadrature,
+    gradient=quadrature_grad,
+    formula="constant + E log|z| - int log|z + alpha^(-1/2)| phi(z) dz, by tanh-sinh",
+    equation="appendix C, unnumbered (after Eq. 42)",
+    citation="Kingma, Salimans and Welling 2015, arXiv:1506.02557",
+    claims=(Claim(EVERYWHERE, 1.2e-15, gradient=1.6e-15),),
+    constant="that of the exact value",
+    outside="it has no outside; the naive rule, gauss_hermite, is off by 0.1 anywhere",
+    kind="numerical",
+)
