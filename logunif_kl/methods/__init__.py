@@ -32,11 +32,14 @@ from ._molchanov import molchanov_grad as molchanov_grad
 from ._monte_carlo import MONTE_CARLO
 from ._monte_carlo import monte_carlo as monte_carlo
 from ._monte_carlo import monte_carlo_grad as monte_carlo_grad
+from ._quadrature import QUADRATURE
+from ._quadrature import quadrature as quadrature
+from ._quadrature import quadrature_grad as quadrature_grad
 from ._series import SERIES
 from ._series import series as series
 from ._series import series_grad as series_grad
 
-_EVERY = (KINGMA, MOLCHANOV, LOWER_BOUND, SERIES, KUMMER, MONTE_CARLO)
+_EVERY = (KINGMA, MOLCHANOV, LOWER_BOUND, SERIES, KUMMER, QUADRATURE, MONTE_CARLO)
 
 #: Every method by name: closed forms, those that only rounding keeps from being exact, sampling.
 METHODS: dict[str, Method] = {method.name: method for method in _EVERY}
