@@ -1,0 +1,62 @@
+"""A formula called on the arrays of any framework, with the manners of `logunif_kl.neg_kl`.
+
+NumPy's arrays, and what takes part in its ufuncs, are computed in float64 by blocks and rounded
+once to their own type. Those of an array-API namespace are computed in their own type. Tensors of
+PyTorch and arrays of JAX are known by their type and computed by that framework's own functions,
+found in `sys.modules`, so its differentiation, vectorisation and compilation pass through; no
+framework is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from .._api import _shifted
+from .._dispatch import Operation, evaluate
+from .._fallback import BlockedUFunc, in_float64
+from ._formula import Formula
+
+# Framework -> the module that holds its functions.
+_OWN = {"torch": "torch", "jax": "jax.numpy", "jaxlib": "jax.numpy"}
+
+
+class _FormulaUFunc(BlockedUFunc):
+    """A ufunc that is pickled by its formula: it is the attribute of no module."""
+
+    formula: Formula
+    of: str
+
+    def __reduce__(self) -> Any:
+        return _ufunc, (self.formula, self.of)
+
+
+@lru_cache(maxsize=64)
+def _ufunc(formula: Formula, of: str) -> _FormulaUFunc:
+    made = _FormulaUFunc(f"fitted_{of}", in_float64(getattr(formula, of)), module=__name__)
+    made.formula, made.of = formula, of
+    return made
+
+
+def call(formula: Formula, of: str, log_alpha: Any, constant: float) -> Any:
+    """Evaluate the formula's ``value`` or ``slope`` plus a constant."""
+    arithmetic: Callable[[Any, Any], Any] = getattr(formula, of)
+    for base in type(log_alpha).__mro__:
+        module = sys.modules.get(_OWN.get(base.__module__.partition(".")[0], ""))
+        if module is not None:
+            result = arithmetic(module, _real(log_alpha))
+            return result + constant if constant else result
+    operation = Operation(_ufunc(formula, of), arithmetic)
+    return _shifted(evaluate(operation, log_alpha=log_alpha), constant)
+
+
+def _real(array: Any) -> Any:
+    kind = str(array.dtype)
+    if "complex" in kind or "bool" in kind:
+        raise TypeError(
+            f"log_alpha must hold real numbers, but {type(array).__name__} of dtype {kind} was "
+            "given: pass an array of floats"
+        )
+    return array * 1.0 if "int" in kind else array

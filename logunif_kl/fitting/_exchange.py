@@ -1,0 +1,166 @@
+"""Minimax by exchange: level the error at its extrema, find the extrema again, repeat.
+
+Remez's algorithm for a linear family, and the same with a Newton step for one that is not. At
+the solution the largest weighted error h is attained at (parameters + 1) points, for one quantity
+with alternating signs; that equioscillation is what makes it the best for a linear family, and a
+local best otherwise. For two quantities together the points and signs come from the linear program
+of `_programming`, and only their places are refined here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ._problem import Array, Problem, Quantity
+
+TOLERANCE = 1e-9
+MAX_EXCHANGES = 60
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+_SECTIONS = 42  # a bracket shrinks by 0.618^42 = 2e-9, which moves a flat top by 4e-18
+
+
+def extrema(quantity: Quantity, p: Array, grid: Array) -> tuple[Array, Array]:
+    """Find all local extrema of magnitude of one quantity's error, the ends included."""
+    error = quantity.error(p, grid)
+    size = np.abs(error)
+    padded = np.concatenate([[-np.inf], size, [-np.inf]])
+    at = np.flatnonzero((padded[1:-1] >= padded[:-2]) & (padded[1:-1] > padded[2:]))
+    low, high = grid[np.maximum(at - 1, 0)], grid[np.minimum(at + 1, grid.size - 1)]
+    for _ in range(_SECTIONS):
+        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        keep = np.abs(quantity.error(p, left)) >= np.abs(quantity.error(p, right))
+        high, low = np.where(keep, right, high), np.where(keep, low, left)
+    inner = (low + high) / 2.0
+    found = quantity.error(p, inner)
+    better = np.abs(found) > size[at]
+    return np.where(better, inner, grid[at]), np.where(better, found, error[at])
+
+
+def alternation(x: Array, error: Array, wanted: int) -> list[int]:
+    """Choose ``wanted`` extrema of alternating sign with the largest errors, or as many as are."""
+    chosen: list[int] = []
+    for i in range(x.size):
+        if chosen and (error[i] > 0) == (error[chosen[-1]] > 0):
+            if abs(error[i]) > abs(error[chosen[-1]]):
+                chosen[-1] = i
+        else:
+            chosen.append(i)
+    while len(chosen) > wanted:
+        if len(chosen) - wanted == 1:
+            chosen.pop(0 if abs(error[chosen[0]]) < abs(error[chosen[-1]]) else -1)
+            continue
+        # the smallest, and of its neighbours the smaller: the others keep alternating
+        sizes = np.abs(error[chosen])
+        least = int(np.argmin(sizes))
+        if least in (0, len(chosen) - 1):
+            chosen.pop(least)
+        else:
+            beside = least - 1 if sizes[least - 1] < sizes[least + 1] else least + 1
+            for place in sorted((least, beside), reverse=True):
+                chosen.pop(place)
+    return chosen
+
+
+def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
+    """Minimise the largest error of one quantity; None where the exchange does not settle."""
+    (quantity,) = problem.quantities
+    wanted = problem.family.size + 1
+    if problem.family.linear:
+        middle = (np.arange(wanted) * (grid.size - 1)) // (wanted - 1)
+        reference = _first_reference(quantity, p, grid, wanted, middle)
+    else:
+        x, error = extrema(quantity, p, grid)
+        chosen = alternation(x, error, wanted)
+        if len(chosen) < wanted:
+            return None
+        reference = x[chosen]
+    signs = np.where(np.arange(wanted) % 2 == 0, 1.0, -1.0)
+    noise = quantity.noise(grid)
+    for _ in range(MAX_EXCHANGES):
+        solved = level(problem, p, [(0, x) for x in reference], signs)
+        if solved is None:
+            return None
+        p, h = solved
+        x, error = extrema(quantity, p, grid)
+        chosen = alternation(x, error, wanted)
+        if len(chosen) < wanted:
+            return None
+        if np.max(np.abs(error)) <= abs(h) * (1.0 + TOLERANCE) + noise:
+            return p
+        reference = x[chosen]
+    return None
+
+
+def _first_reference(
+    quantity: Quantity, p: Array, grid: Array, wanted: int, evenly: Array
+) -> Array:
+    """Take the extrema of a least-squares fit where they suffice, else points along the grid."""
+    x, error = extrema(quantity, p, grid)
+    chosen = alternation(x, error, wanted)
+    return x[chosen] if len(chosen) == wanted else grid[evenly]
+
+
+def level(
+    problem: Problem, p: Array, points: Sequence[tuple[int, float]], signs: Array
+) -> tuple[Array, float] | None:
+    """Solve error(p, x_i) = sign_i h for p and h; one step where the family is linear."""
+    h = math.nan
+    for _ in range(1 if problem.family.linear else 30):
+        error = np.empty(len(points))
+        matrix = np.empty((len(points), len(points)))
+        for row, (of, x) in enumerate(points):
+            at = np.array([x])
+            error[row] = problem.quantities[of].error(p, at)[0]
+            matrix[row, :-1] = problem.quantities[of].jacobian(p, at)[0]
+        matrix[:, -1] = -signs
+        scale = np.max(np.abs(matrix), axis=0)
+        if not (np.all(scale > 0.0) and np.all(np.isfinite(matrix)) and np.all(np.isfinite(error))):
+            return None
+        try:
+            step = np.linalg.solve(matrix / scale, -error) / scale
+        except np.linalg.LinAlgError:
+            return None
+        before, h = h, float(step[-1])
+        p = p + step[:-1]
+        if abs(h - before) <= 1e-13 * abs(h):
+            break
+    return p, h
+
+
+def refine(
+    problem: Problem, p: Array, points: Sequence[tuple[int, float]], grid: Array
+) -> Array | None:
+    """Level the errors at the given active points, moving each to its extremum, until it holds."""
+    wanted = problem.family.size + 1
+    if len(points) != wanted:
+        return None
+    noise = max(q.noise(grid) for q in problem.quantities)
+    for _ in range(MAX_EXCHANGES):
+        signs = np.array(
+            [np.sign(problem.quantities[of].error(p, np.array([x]))[0]) for of, x in points]
+        )
+        solved = level(problem, p, points, signs)
+        if solved is None:
+            return None
+        p, h = solved
+        found = [extrema(quantity, p, grid) for quantity in problem.quantities]
+        worst = max(float(np.max(np.abs(error))) for _, error in found)
+        if worst <= abs(h) * (1.0 + TOLERANCE) + noise:
+            return p
+        if worst > 2.0 * abs(h):
+            return None
+        points = [
+            (of, _nearest(*found[of], x, np.sign(h) * s))
+            for (of, x), s in zip(points, signs, strict=True)
+        ]
+    return None
+
+
+def _nearest(x: Array, error: Array, near: float, sign: float) -> float:
+    same = np.flatnonzero(np.sign(error) == sign)
+    if not same.size:
+        return near
+    return float(x[same[np.argmin(np.abs(x[same] - near))]])

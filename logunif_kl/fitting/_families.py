@@ -1,0 +1,170 @@
+"""The two families of formulae, with their derivatives in log alpha and in the parameters.
+
+`PolynomialFamily` is Kingma's: 1/2 log alpha plus a polynomial in alpha. Its parameters are
+coefficients of alpha T_j(t), T_j Chebyshev's polynomials and t = alpha moved to [-1, 1]: powers of
+alpha would lose a digit for each degree or so. `monomials` turns them into powers of alpha, in
+mpmath, where the digits that cancel are at hand.
+
+`SigmoidFamily` is Molchanov's: -1/2 log(1 + 1/alpha) less a sum of sigmoids in log alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import mpmath
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from ._problem import Array
+
+# (gamma + log 2)/2: what -KL lacks of 1/2 log(alpha) as alpha -> 0 with zero_at=inf.
+LIMIT = 0.63518142273073908501
+
+
+@dataclass(frozen=True)
+class PolynomialFamily:
+    """constant + 1/2 x + sum_j p_j alpha T_j(t); ``free`` puts the constant into the parameters."""
+
+    degree: int
+    low: float
+    high: float
+    free: bool
+
+    linear = True
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+        return self.degree + self.free
+
+    def value(self, p: Array, x: Array) -> Array:
+        """Evaluate in Chebyshev's basis."""
+        constant = 0.0 if self.free else -LIMIT
+        return np.asarray(0.5 * x + constant + self.value_jacobian(p, x) @ p)
+
+    def slope(self, p: Array, x: Array) -> Array:
+        """Differentiate the value in log alpha."""
+        return np.asarray(0.5 + self.slope_jacobian(p, x) @ p)
+
+    def value_jacobian(self, p: Array, x: Array) -> Array:
+        """List the basis: 1 where the constant is free, then alpha T_j(t)."""
+        alpha = np.exp(x)
+        columns = alpha[:, None] * chebyshev.chebvander(self._t(alpha), self.degree - 1)
+        return np.column_stack([np.ones_like(x), columns]) if self.free else columns
+
+    def slope_jacobian(self, p: Array, x: Array) -> Array:
+        """Differentiate the basis: alpha T_j(t) + alpha^2 T_j'(t) dt/dalpha."""
+        alpha = np.exp(x)
+        t, n = self._t(alpha), self.degree
+        columns = alpha[:, None] * chebyshev.chebvander(t, n - 1)
+        derivatives = chebyshev.chebder(np.eye(n), axis=0)
+        inner = chebyshev.chebvander(t, max(n - 2, 0)) @ derivatives[: max(n - 1, 1)]
+        columns += (alpha**2 * 2.0 / (self.high - self.low))[:, None] * inner
+        return np.column_stack([np.zeros_like(x), columns]) if self.free else columns
+
+    def _t(self, alpha: Array) -> Array:
+        return (2.0 * alpha - (self.low + self.high)) / (self.high - self.low)
+
+    def monomials(self, p: Array) -> tuple[float, tuple[float, ...]]:
+        """Return the constant, and c_1 to c_degree, each rounded to a double once."""
+        constant, rest = (float(p[0]), p[1:]) if self.free else (-LIMIT, p)
+        with mpmath.workdps(30 + 2 * self.degree):
+            low, high = mpmath.mpf(self.low), mpmath.mpf(self.high)
+            t = [-(low + high) / (high - low), 2 / (high - low)]
+            before, now = [mpmath.mpf(1)], t
+            total = [mpmath.mpf(0)] * self.degree
+            for weight in rest:
+                for power, entry in enumerate(before):
+                    total[power] += mpmath.mpf(float(weight)) * entry
+                before, now = now, _minus([2 * c for c in _times(t, now)], before)
+            return constant, tuple(float(c) for c in total)
+
+
+def _times(one: list, other: list) -> list:
+    product = [mpmath.mpf(0)] * (len(one) + len(other) - 1)
+    for i, a in enumerate(one):
+        for j, b in enumerate(other):
+            product[i + j] += a * b
+    return product
+
+
+def _minus(one: list, other: list) -> list:
+    return [a - (other[i] if i < len(other) else 0) for i, a in enumerate(one)]
+
+
+@dataclass(frozen=True)
+class SigmoidFamily:
+    """-1/2 softplus(-x) - sum_i k1_i sigmoid(-k2_i - k3_i x).
+
+    The parameters are (k1, k2, k3) of each term in turn; ``fixed`` leaves out the first k1, which
+    then is what the others lack of (gamma + log 2)/2.
+    """
+
+    terms: int
+    fixed: bool
+
+    linear = False
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+        return 3 * self.terms - self.fixed
+
+    def constants(self, p: Array) -> Array:
+        """Return (k1, k2, k3), a row for each term."""
+        if not self.fixed:
+            return np.asarray(p, dtype=np.float64).reshape(self.terms, 3)
+        first = LIMIT - math.fsum(p[2::3])
+        return np.concatenate([[first], p]).reshape(self.terms, 3)
+
+    def parameters(self, constants: Array) -> Array:
+        """Undo `constants`."""
+        flat = np.asarray(constants, dtype=np.float64).reshape(-1)
+        return flat[1:] if self.fixed else flat
+
+    def value(self, p: Array, x: Array) -> Array:
+        """Evaluate without cancellation."""
+        k1, _, _ = self.constants(p).T
+        return np.asarray(-0.5 * np.logaddexp(0.0, -x) - self._falling(p, x) @ k1)
+
+    def slope(self, p: Array, x: Array) -> Array:
+        """Differentiate the value in log alpha."""
+        k1, _, k3 = self.constants(p).T
+        return np.asarray(0.5 * sigmoid(-x) + self._bump(p, x) @ (k1 * k3))
+
+    def value_jacobian(self, p: Array, x: Array) -> Array:
+        """Differentiate the value in each parameter."""
+        k1 = self.constants(p)[:, 0]
+        bump = k1 * self._bump(p, x)
+        return self._columns(-self._falling(p, x), bump, bump * x[:, None])
+
+    def slope_jacobian(self, p: Array, x: Array) -> Array:
+        """Differentiate the slope in each parameter."""
+        k1, k2, k3 = self.constants(p).T
+        bump = self._bump(p, x)
+        # d/dz s(1 - s) = s(1 - s)(1 - 2 s) = -s(1 - s) tanh(z/2)
+        turn = -k1 * k3 * bump * np.tanh(0.5 * (k2 + np.multiply.outer(x, k3)))
+        return self._columns(k3 * bump, turn, k1 * bump + turn * x[:, None])
+
+    def _columns(self, d1: Array, d2: Array, d3: Array) -> Array:
+        stacked = np.stack([d1, d2, d3], axis=2)
+        if self.fixed:
+            stacked[:, 1:, 0] -= stacked[:, :1, 0]
+        flat = stacked.reshape(len(stacked), 3 * self.terms)
+        return flat[:, 1:] if self.fixed else flat
+
+    def _falling(self, p: Array, x: Array) -> Array:
+        _, k2, k3 = self.constants(p).T
+        return sigmoid(-(k2 + np.multiply.outer(x, k3)))
+
+    def _bump(self, p: Array, x: Array) -> Array:
+        _, k2, k3 = self.constants(p).T
+        z = k2 + np.multiply.outer(x, k3)
+        return np.asarray(sigmoid(z) * sigmoid(-z))
+
+
+def sigmoid(z: Array) -> Array:
+    """1/(1 + exp(-z)), to its relative accuracy at either end."""
+    return np.asarray(np.exp(-np.logaddexp(0.0, -z)))

@@ -1,0 +1,357 @@
+"""`Fit`: a fitted formula, what was asked for, and how wrong it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from .._convention import ZERO_AT_INFINITY, additive_constant
+from ._call import call
+from ._errors import WIDE, Errors, measure
+from ._formula import POLYNOMIAL, SIGMOID, Formula, text
+
+FORMAT = "logunif_kl.Fit"
+
+
+@dataclass(frozen=True, slots=True)
+class Extremum:
+    """A point where the error that was levelled is largest.
+
+    Attributes
+    ----------
+    log_alpha : float
+        Where; beyond 12 in magnitude only approached.
+    error : float
+        Signed and weighted, approximate minus exact.
+    quantity : str
+        ``"value"`` or ``"gradient"``.
+    """
+
+    log_alpha: float
+    error: float
+    quantity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A formula for -KL, made by `fit_polynomial` or `fit_sigmoid`.
+
+    Immutable, comparable and hashable. With x = log alpha it is, for ``zero_at=inf``::
+
+        polynomial:  constant + x/2 + c1 alpha + ... + cn alpha^n
+        sigmoid:     sum_i k1_i sigmoid(k2_i + k3_i x) - 1/2 log(1 + 1/alpha) - sum_i k1_i
+
+    Attributes
+    ----------
+    family : str
+        ``"polynomial"`` or ``"sigmoid"``.
+    coefficients : tuple of float
+        (c1, ..., cn), or (k1, k2, k3) of each term in turn.
+    constant : float
+        That of the polynomial for ``zero_at=inf``; 0 of the sigmoids, whose value vanishes as
+        alpha -> inf by itself.
+    log_alpha_range : tuple of float
+        Where it was fitted.
+    norm, target, grid : str
+        As asked for.
+    weight : str or None
+        As asked for; ``"callable"`` for a function.
+    exact_limit : bool
+        Whether the formula was held to the exact limit as alpha -> 0 (``free_constant=False``,
+        ``fix_limit=True``).
+    level : float
+        What was minimised: the largest weighted error, or the root of its mean square.
+    extrema : tuple of Extremum
+        Of a minimax fit, the points where the error has magnitude ``level``. A single quantity
+        has errors of alternating sign there: the formula equioscillates.
+    inside : Errors
+        Measured over ``log_alpha_range``.
+    wide : Errors
+        Measured over log_alpha in [-10, 10], whatever the range of the fit.
+
+    Examples
+    --------
+    >>> from logunif_kl.fitting import fit_sigmoid
+    >>> fit = fit_sigmoid(1)
+    >>> print(f"{fit.max_error:.2e}, {100 * fit.max_grad_error:.1f} %")
+    4.97e-03, 3.5 %
+    >>> print(f"{fit.neg_kl(0.0):.4f}")
+    -0.4308
+    """
+
+    family: str
+    coefficients: tuple[float, ...]
+    constant: float
+    log_alpha_range: tuple[float, float]
+    norm: str
+    target: str
+    grid: str
+    weight: str | None
+    exact_limit: bool
+    level: float
+    extrema: tuple[Extremum, ...]
+    inside: Errors
+    wide: Errors
+
+    @property
+    def max_error(self) -> float:
+        """Worst absolute error of -KL on the range of the fit."""
+        return self.inside.max_error
+
+    @property
+    def rms_error(self) -> float:
+        """Root of the mean square error of -KL on the range, uniformly in the grid's variable."""
+        return self.inside.rms_error
+
+    @property
+    def max_grad_error(self) -> float:
+        """Worst relative error of d(-KL)/d log alpha on the range of the fit."""
+        return self.inside.max_grad_error
+
+    @property
+    def terms(self) -> int:
+        """The polynomial's degree, or the number of sigmoids."""
+        n = len(self.coefficients)
+        return n if self.family == POLYNOMIAL else n // 3
+
+    def neg_kl(
+        self, log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None
+    ) -> Any:
+        """Evaluate the fitted -KL: *maximise* it (ELBO sign).
+
+        Parameters
+        ----------
+        log_alpha : array_like or array
+            Of any shape, from NumPy, dask, xarray, an array-API namespace, PyTorch or JAX.
+        zero_at, log_c : float, optional
+            The constant, as in `logunif_kl.neg_kl`. It moves the fit and the exact value by the
+            same number, so the error is the same under every convention.
+
+        Returns
+        -------
+        array or scalar
+            Of the shape, floating type and library of `log_alpha`; a tensor or JAX array can be
+            differentiated.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `logunif_kl.neg_kl`.
+        """
+        return call(self._formula, "value", log_alpha, additive_constant(zero_at, log_c))
+
+    def neg_kl_grad(self, log_alpha: Any) -> Any:
+        """Evaluate the derivative of the fitted -KL in log alpha; see `neg_kl`."""
+        return call(self._formula, "slope", log_alpha, 0.0)
+
+    def formula(
+        self,
+        language: str = "python",
+        *,
+        zero_at: float = ZERO_AT_INFINITY,
+        log_c: float | None = None,
+    ) -> str:
+        r"""Write the formula as text to be pasted, needing nothing of this library.
+
+        Parameters
+        ----------
+        language : {"python", "numpy", "torch", "jax", "c", "latex"}
+            All but ``"latex"`` define a function ``neg_kl(log_alpha)`` that gives the same numbers
+            to rounding; with ``"python"`` and ``"c"`` of one float.
+        zero_at, log_c : float, optional
+            The constant to write into it, as in `neg_kl`.
+
+        Returns
+        -------
+        str
+            Every number in as many digits as read back to the same double.
+
+        Raises
+        ------
+        ValueError
+            If there is no such language, or for a convention as in `logunif_kl.neg_kl`.
+
+        Examples
+        --------
+        >>> from logunif_kl.fitting import fit_polynomial
+        >>> print(fit_polynomial(1).formula("python"))
+        import math
+        <BLANKLINE>
+        <BLANKLINE>
+        def neg_kl(log_alpha):
+            # -KL(q || p), to be maximised; for log_alpha in [-2.99573, 0]
+            # worst error 6.7e-02, of the gradient 91 %
+            alpha = math.exp(log_alpha)
+            return 0.5 * log_alpha + (alpha * 0.19069... - 0.55015...)
+        <BLANKLINE>
+        """
+        constant = additive_constant(zero_at, log_c)
+        low, high = self.log_alpha_range
+        every = math.isinf(low) and math.isinf(high)
+        where = "every log_alpha" if every else f"log_alpha in [{low:.6g}, {high:.6g}]"
+        note = (
+            f"-KL(q || p), to be maximised; for {where}\n"
+            f"worst error {self.max_error:.1e}, of the gradient {100.0 * self.max_grad_error:.2g} %"
+        )
+        return text(self._formula, language, constant, note)
+
+    def rounded(self, digits: int) -> Fit:
+        """Round every number to so many significant digits, and measure the errors again.
+
+        Parameters
+        ----------
+        digits : int
+            From 1 to 17. ``level`` and ``extrema`` stay those of the fit before rounding.
+
+        Returns
+        -------
+        Fit
+
+        Examples
+        --------
+        >>> from logunif_kl.fitting import fit_sigmoid
+        >>> short = fit_sigmoid(1).rounded(4)
+        >>> short.coefficients, f"{short.max_error:.2e}"
+        ((0.6302, 1.869, 1.498), '4.98e-03')
+        """
+        if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 17:
+            raise ValueError(
+                f"digits must be a whole number from 1 to 17, but {digits!r} was given: "
+                "pass how many significant digits to keep"
+            )
+        formula = Formula(
+            self.family,
+            float(f"{self.constant:.{digits - 1}e}"),
+            tuple(float(f"{c:.{digits - 1}e}") for c in self.coefficients),
+        )
+        return dataclasses.replace(
+            self,
+            coefficients=formula.coefficients,
+            constant=formula.constant,
+            inside=measure(formula, *self.log_alpha_range, self.grid),
+            wide=measure(formula, *WIDE, self.grid),
+        )
+
+    def errors(self, low: float, high: float) -> Errors:
+        """Measure the errors over any other range of log alpha, infinite ends included."""
+        from ._request import log_alpha_range
+
+        return measure(self._formula, *log_alpha_range((low, high)), self.grid)
+
+    def to_json(self) -> str:
+        """Write everything as JSON; `from_json` reads back an equal `Fit`, to the last bit.
+
+        Infinite numbers, which JSON lacks, become the strings that ``float`` reads.
+        """
+        document = {"format": FORMAT, **dataclasses.asdict(self)}
+        return json.dumps(_strings(document), indent=2, allow_nan=False)
+
+    @staticmethod
+    def from_json(document: str) -> Fit:
+        """Read what `to_json` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the text is not JSON, or does not hold a fit.
+
+        Examples
+        --------
+        >>> from logunif_kl.fitting import Fit, fit_polynomial
+        >>> fit = fit_polynomial(3)
+        >>> Fit.from_json(fit.to_json()) == fit
+        True
+        """
+        try:
+            read = json.loads(document)
+        except ValueError as error:
+            raise ValueError(
+                f"the text is not JSON ({error}): pass what Fit.to_json returned"
+            ) from None
+        if not isinstance(read, dict) or read.pop("format", None) != FORMAT:
+            raise ValueError(
+                f'the JSON does not hold a fit, because its "format" is not {FORMAT!r}: '
+                "pass what Fit.to_json returned"
+            )
+        try:
+            return _from_dict(read)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"the JSON does not hold a fit ({type(error).__name__}: {error}): "
+                "pass what Fit.to_json returned"
+            ) from None
+
+    def plot(self, path: Any = None) -> Any:
+        """Draw the errors of value and gradient, with the levelled extrema.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            A file to draw into, its suffix the format.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        from ._plot import draw
+
+        return draw(self, path)
+
+    @property
+    def _formula(self) -> Formula:
+        return Formula(self.family, self.constant, self.coefficients)
+
+
+def _strings(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _strings(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strings(item) for item in value]
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _from_dict(read: dict[str, Any]) -> Fit:
+    fields = {field.name for field in dataclasses.fields(Fit)}
+    if read.keys() != fields:
+        raise KeyError(", ".join(sorted(read.keys() ^ fields)))
+    if read["family"] not in (POLYNOMIAL, SIGMOID):
+        raise ValueError(f"family {read['family']!r}")
+    coefficients = tuple(float(c) for c in read["coefficients"])
+    if not coefficients or (read["family"] == SIGMOID and len(coefficients) % 3):
+        raise ValueError(f"{len(coefficients)} coefficients")
+    return Fit(
+        family=read["family"],
+        coefficients=coefficients,
+        constant=float(read["constant"]),
+        log_alpha_range=_range(read["log_alpha_range"]),
+        norm=str(read["norm"]),
+        target=str(read["target"]),
+        grid=str(read["grid"]),
+        weight=None if read["weight"] is None else str(read["weight"]),
+        exact_limit=bool(read["exact_limit"]),
+        level=float(read["level"]),
+        extrema=tuple(
+            Extremum(float(e["log_alpha"]), float(e["error"]), str(e["quantity"]))
+            for e in read["extrema"]
+        ),
+        inside=_errors(read["inside"]),
+        wide=_errors(read["wide"]),
+    )
+
+
+def _range(read: Any) -> tuple[float, float]:
+    low, high = read
+    return float(low), float(high)
+
+
+def _errors(read: dict[str, Any]) -> Errors:
+    between = _range(read["log_alpha_range"])
+    return Errors(between, **{k: float(v) for k, v in read.items() if k != "log_alpha_range"})

@@ -1,0 +1,220 @@
+"""A fitted formula: its arithmetic over any namespace, and its text in six languages.
+
+With softplus(y) = log(1 + exp(y)) and sigmoid(y) = exp(-softplus(-y)), the two families are
+
+    polynomial:  constant + x/2 + c1 alpha + ... + cn alpha^n,            alpha = exp(x)
+    sigmoid:     constant - softplus(-x)/2 - sum_i k1_i sigmoid(-k2_i - k3_i x)
+
+where the second is Molchanov's k1 sigmoid(k2 + k3 x) - 1/2 log(1 + 1/alpha) - k1, written so that
+nothing cancels as x -> inf and no exponential overflows, in the value or in what a framework
+derives from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+POLYNOMIAL, SIGMOID = "polynomial", "sigmoid"
+NAME = "neg_kl"
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A family's name and its numbers; hashable, and callable over a namespace."""
+
+    family: str
+    constant: float
+    coefficients: tuple[float, ...]
+
+    def terms(self) -> list[tuple[float, float, float]]:
+        """Group the coefficients of sigmoids by term, as (k1, k2, k3)."""
+        c = self.coefficients
+        return list(zip(c[0::3], c[1::3], c[2::3], strict=True))
+
+    def value(self, xp: Any, x: Any) -> Any:
+        """-KL at x = log alpha, by operators and functions of the namespace."""
+        if self.family == POLYNOMIAL:
+            return 0.5 * x + (_horner(xp.exp(x), self.coefficients) + self.constant)
+        zero = xp.zeros_like(x)
+        total = -0.5 * xp.logaddexp(zero, -x)
+        for k1, k2, k3 in self.terms():
+            total = total - k1 * xp.exp(-xp.logaddexp(zero, k2 + k3 * x))
+        return total + self.constant if self.constant else total
+
+    def slope(self, xp: Any, x: Any) -> Any:
+        """d(-KL)/dx at x = log alpha."""
+        if self.family == POLYNOMIAL:
+            scaled = tuple(k * c for k, c in enumerate(self.coefficients, 1))
+            return 0.5 + _horner(xp.exp(x), scaled)
+        zero = xp.zeros_like(x)
+        total = 0.5 * xp.exp(-xp.logaddexp(zero, x))
+        for k1, k2, k3 in self.terms():
+            z = k2 + k3 * x
+            total = total + k1 * k3 * xp.exp(-xp.logaddexp(zero, z) - xp.logaddexp(zero, -z))
+        return total
+
+
+def _horner(alpha: Any, coefficients: tuple[float, ...]) -> Any:
+    total: Any = coefficients[-1]
+    for c in coefficients[-2::-1]:
+        total = c + alpha * total
+    return alpha * total
+
+
+def text(formula: Formula, language: str, constant: float, note: str) -> str:
+    """Spell a formula; ``constant`` joins its own, ``note`` becomes a comment."""
+    if language not in WRITERS:
+        raise ValueError(
+            f"there is no language {language!r} to write a formula in: "
+            f"choose from {', '.join(WRITERS)}"
+        )
+    shifted = Formula(formula.family, formula.constant + constant, formula.coefficients)
+    return WRITERS[language](shifted, note)
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialect:
+    """How a language says what the families need."""
+
+    exp: str
+    softplus: str
+    sigmoid_of: str  # of the negated argument
+    head: str
+    open: str
+    comment: str
+    close: str
+    local: str = ""
+
+
+_PYTHON = _Dialect(
+    exp="math.exp({})",
+    softplus="_softplus({})",
+    sigmoid_of="math.exp(-_softplus({}))",
+    head="import math\n\n\n",
+    open=f"def {NAME}(log_alpha):\n{{}}",
+    comment="    # {}\n",
+    close="",
+)
+_NUMPY = _Dialect(
+    exp="np.exp({})",
+    softplus="np.logaddexp(0.0, {})",
+    sigmoid_of="np.exp(-np.logaddexp(0.0, {}))",
+    head="import numpy as np\n\n\n",
+    open=_PYTHON.open,
+    comment=_PYTHON.comment,
+    close="",
+)
+_TORCH = _Dialect(
+    exp="torch.exp({})",
+    softplus="-torch.nn.functional.logsigmoid(-({}))",
+    sigmoid_of="torch.sigmoid(-({}))",
+    head="import torch\n\n\n",
+    open=_PYTHON.open,
+    comment=_PYTHON.comment,
+    close="",
+)
+_JAX = _Dialect(
+    exp="jax.numpy.exp({})",
+    softplus="jax.nn.softplus({})",
+    sigmoid_of="jax.nn.sigmoid(-({}))",
+    head="import jax\n\n\n",
+    open=_PYTHON.open,
+    comment=_PYTHON.comment,
+    close="",
+)
+_C = _Dialect(
+    exp="exp({})",
+    softplus="softplus({})",
+    sigmoid_of="exp(-softplus({}))",
+    head="#include <math.h>\n\n",
+    open=f"{{}}double {NAME}(double log_alpha)\n{{{{\n",
+    comment="/* {} */\n",
+    close="}\n",
+    local="const double ",
+)
+_SOFTPLUS_PYTHON = "def _softplus(y):\n    return max(y, 0.0) + math.log1p(math.exp(-abs(y)))\n\n\n"
+_SOFTPLUS_C = (
+    "static double softplus(double y)\n{\n    return fmax(y, 0.0) + log1p(exp(-fabs(y)));\n}\n\n"
+)
+
+
+def _program(dialect: _Dialect, helper: str = "") -> Callable[[Formula, str], str]:
+    def write(formula: Formula, note: str) -> str:
+        end = ";" if dialect is _C else ""
+        comments = "".join(dialect.comment.format(line) for line in note.splitlines())
+        opening = dialect.open.format(comments)
+        if formula.family == POLYNOMIAL:
+            exponential = dialect.exp.format("log_alpha")
+            body = f"    {dialect.local}alpha = {exponential}{end}\n"
+            body += f"    return {_polynomial(formula)}{end}\n"
+            return dialect.head + opening + body + dialect.close
+        lines = [f"-0.5 * {dialect.softplus.format('-log_alpha')}"]
+        if dialect is _TORCH:
+            lines = ["0.5 * torch.nn.functional.logsigmoid(log_alpha)"]
+        for k1, k2, k3 in formula.terms():
+            z = f"{k2!r} {_signed(k3)} * log_alpha"
+            lines.append(f"{_signed(-k1)} * {dialect.sigmoid_of.format(z)}")
+        if formula.constant:
+            lines.append(_signed(formula.constant))
+        body = "    return (\n" + "".join(f"        {line}\n" for line in lines) + f"    ){end}\n"
+        return dialect.head + helper + opening + body + dialect.close
+
+    return write
+
+
+def _polynomial(formula: Formula) -> str:
+    *before, last = formula.coefficients
+    nested = repr(last)
+    for c in reversed(before):
+        inner = nested if _is_number(nested) else f"({nested})"
+        nested = f"{c!r} + alpha * {inner}"
+    inner = nested if _is_number(nested) else f"({nested})"
+    return f"0.5 * log_alpha + (alpha * {inner} {_signed(formula.constant)})"
+
+
+def _is_number(code: str) -> bool:
+    return "alpha" not in code
+
+
+def _signed(number: float) -> str:
+    return f"- {-number!r}" if number < 0.0 else f"+ {number!r}"
+
+
+def _latex(formula: Formula, note: str) -> str:
+    del note
+    x = r"\log\alpha"
+    if formula.family == POLYNOMIAL:
+        parts = [rf"\tfrac{{1}}{{2}} {x}", _latex_signed(formula.constant)]
+        for power, c in enumerate(formula.coefficients, 1):
+            raised = r"\alpha" if power == 1 else rf"\alpha^{{{power}}}"
+            parts.append(rf"{_latex_signed(c)}\, {raised}")
+        return rf"-\mathrm{{KL}} \approx {' '.join(parts)}"
+    parts = [r"-\tfrac{1}{2} \log(1 + \alpha^{-1})"]
+    for k1, k2, k3 in formula.terms():
+        inner = rf"{_latex_number(k2)} {_latex_signed(k3)} {x}"
+        parts.append(rf"{_latex_signed(k1)}\, \sigma({inner})")
+    rest = formula.constant - sum(k1 for k1, _, _ in formula.terms())
+    parts.append(_latex_signed(rest))
+    return rf"-\mathrm{{KL}} \approx {' '.join(parts)}"
+
+
+def _latex_number(number: float) -> str:
+    mantissa, _, exponent = repr(number).partition("e")
+    return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+
+
+def _latex_signed(number: float) -> str:
+    return f"- {_latex_number(-number)}" if number < 0.0 else f"+ {_latex_number(number)}"
+
+
+#: Language -> what writes a formula in it.
+WRITERS: dict[str, Callable[[Formula, str], str]] = {
+    "python": _program(_PYTHON, _SOFTPLUS_PYTHON),
+    "numpy": _program(_NUMPY),
+    "torch": _program(_TORCH),
+    "jax": _program(_JAX),
+    "c": _program(_C, _SOFTPLUS_C),
+    "latex": _latex,
+}

@@ -1,0 +1,145 @@
+"""The ladder: what each further term buys, and where the literature stands on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..methods import METHODS, Interval
+from ..methods import measure as measure_method
+from . import _request as request
+from ._fit import Fit
+from ._formula import POLYNOMIAL, SIGMOID
+from ._polynomial import fit_polynomial
+from ._sigmoid import MAX_TERMS, fit_sigmoid
+
+FAMILIES = (SIGMOID, POLYNOMIAL)
+MAX_RUNGS = {SIGMOID: MAX_TERMS, POLYNOMIAL: 12}
+ALPHA_RANGE = (0.05, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A formula of the literature that costs as much as a rung, measured over its range.
+
+    Attributes
+    ----------
+    name : str
+        Its name in `logunif_kl.methods.METHODS`.
+    max_error : float
+        Worst absolute error of -KL, with the best constant if the rung's constant is free.
+    max_grad_error : float
+        Worst relative error of the gradient.
+    """
+
+    name: str
+    max_error: float
+    max_grad_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """The best formulae of one cost.
+
+    Attributes
+    ----------
+    family : str
+        ``"sigmoid"`` or ``"polynomial"``.
+    terms : int
+        Sigmoids, or the degree.
+    constants : int
+        How many numbers there are to be pasted.
+    transcendentals : int
+        Exponentials and logarithms for an element.
+    value : Fit
+        Made for the value: its ``max_error`` is the least of the family.
+    gradient : Fit
+        Made for the gradient: its ``max_grad_error`` is the least of the family.
+    published : Published or None
+        What the literature has at this cost.
+    """
+
+    family: str
+    terms: int
+    constants: int
+    transcendentals: int
+    value: Fit
+    gradient: Fit
+    published: Published | None
+
+
+def ladder(
+    max_terms: int = 3,
+    family: str = SIGMOID,
+    *,
+    norm: str = "minimax",
+    progress: Callable[[Any], Any] | None = None,
+) -> tuple[Rung, ...]:
+    """Find the best reachable error of value and gradient for 1, 2, 3, ... terms.
+
+    Parameters
+    ----------
+    max_terms : int, default 3
+        Where to stop: at most 5 sigmoids, or degree 12.
+    family : {"sigmoid", "polynomial"}
+        Sums of sigmoids for every alpha, or polynomials over alpha in [0.05, 1].
+    norm : {"minimax", "least_squares"}
+        As for `fit_sigmoid`.
+    progress : callable, optional
+        Wraps the sequence of the numbers of terms as it is gone through, such as a progress bar.
+
+    Returns
+    -------
+    tuple of Rung
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind.
+
+    Examples
+    --------
+    >>> from logunif_kl.fitting import ladder
+    >>> for rung in ladder(2):
+    ...     print(rung.terms, f"{rung.value.max_error:.1e}", f"{rung.gradient.max_grad_error:.1e}")
+    1 5.0e-03 1.5e-02
+    2 1.4e-03 1.1e-02
+    """
+    family = request.choice("family", family, FAMILIES)
+    max_terms = request.count("max_terms", max_terms, MAX_RUNGS[family], "climb less high")
+    request.choice("norm", norm, request.NORMS)
+    steps = range(1, max_terms + 1)
+    return tuple(_rung(family, terms, norm) for terms in (progress or iter)(steps))
+
+
+def _rung(family: str, terms: int, norm: str) -> Rung:
+    make: Any = fit_sigmoid if family == SIGMOID else fit_polynomial
+    return Rung(
+        family=family,
+        terms=terms,
+        constants=3 * terms if family == SIGMOID else terms + 1,
+        # exp and log1p of -x, and an exp for each sigmoid; or exp alone, x being given
+        transcendentals=2 + terms if family == SIGMOID else 1,
+        value=make(terms, norm=norm, target="value"),
+        gradient=make(terms, norm=norm, target="gradient"),
+        published=_published(family, terms),
+    )
+
+
+def _published(family: str, terms: int) -> Published | None:
+    if (family, terms) == (SIGMOID, 1):
+        found = measure_method(METHODS["molchanov"], Interval("every alpha", -math.inf, math.inf))
+        return Published("molchanov", _size(found.value), _size(found.gradient))
+    if (family, terms) == (POLYNOMIAL, 3):
+        low, high = ALPHA_RANGE
+        found = measure_method(
+            METHODS["kingma"], Interval("alpha in [0.05, 1]", math.log(low), math.log(high))
+        )
+        return Published("kingma", found.value_best_constant, _size(found.gradient))
+    return None
+
+
+def _size(worst: Any) -> float:
+    return abs(float(worst.error))

@@ -1,0 +1,64 @@
+"""From solved parameters to a `Fit`: round, measure, and record the levelled extrema."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ._errors import NOTHING, POINTS, WIDE, fixed, measure, quadrature
+from ._exchange import alternation, extrema
+from ._fit import Extremum, Fit
+from ._formula import Formula
+from ._problem import Problem
+
+LEVELLED = 1e-6  # an extremum counts as levelled within this, relatively
+
+
+def _rounding(formula: Formula) -> float:
+    """Bound what rounded coefficients and their nearly cancelling terms leave."""
+    return float(np.finfo(np.float64).eps * sum(abs(c) for c in formula.coefficients))
+
+
+def make_fit(formula: Formula, problem: Problem, asked: dict[str, Any]) -> Fit:
+    """Measure a formula as it will be used; ``asked`` holds the request's words."""
+    low, high = problem.low, problem.high
+    weight, target, grid = asked["weight"], asked["target"], asked["grid"]
+    measured = fixed(formula, target, weight)
+    levelled: list[Extremum] = []
+    if asked["norm"] == "minimax":
+        points = problem.grid(POINTS)
+        found = []
+        for quantity in measured:
+            x, error = extrema(quantity, NOTHING, points)
+            kept = alternation(x, error, x.size)
+            found += [Extremum(float(x[i]), float(error[i]), quantity.name) for i in kept]
+        level = max(abs(e.error) for e in found)
+        rounding = max(quantity.noise(points) for quantity in measured) + _rounding(formula)
+        lowest = (1.0 - LEVELLED) * level - rounding
+        levelled = [e for e in found if abs(e.error) >= lowest]
+    else:
+        nodes, weights = quadrature(low, high, grid)
+        level = math.sqrt(
+            sum(float(weights @ quantity.error(NOTHING, nodes) ** 2) for quantity in measured)
+        )
+    if not (math.isfinite(level) and np.all(np.isfinite(formula.coefficients))):
+        raise ValueError(
+            "the fit left the range of a double: ask for fewer coefficients or a narrower range"
+        )
+    return Fit(
+        family=formula.family,
+        coefficients=formula.coefficients,
+        constant=formula.constant,
+        log_alpha_range=(low, high),
+        norm=asked["norm"],
+        target=target,
+        grid=grid,
+        weight="callable" if callable(weight) else weight,
+        exact_limit=asked["exact_limit"],
+        level=level,
+        extrema=tuple(levelled),
+        inside=measure(formula, low, high, grid),
+        wide=measure(formula, *WIDE, grid),
+    )

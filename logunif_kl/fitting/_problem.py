@@ -1,0 +1,161 @@
+"""What is to be made small: weighted errors of value and gradient, as functions of parameters.
+
+A family supplies its value and its slope in x = log alpha and their Jacobians in the parameters; a
+`Quantity` sets one of them against the exact function. Errors are those of the rest of the library:
+of -KL absolute, of d(-KL)/dx relative. A weight changes that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from .. import _api
+
+Array = np.ndarray
+
+#: Where an infinite end of a range is put: every formula here is at its limit there.
+HORIZON = 40.0
+CORE = 12.0
+
+
+class Family(Protocol):
+    """Formulae that differ by their parameters."""
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+
+    @property
+    def linear(self) -> bool:
+        """Whether the value is linear in them."""
+
+    def value(self, p: Array, x: Array) -> Array:
+        """-KL of the parameters p at log alpha x."""
+
+    def slope(self, p: Array, x: Array) -> Array:
+        """Differentiate the value in x."""
+
+    def value_jacobian(self, p: Array, x: Array) -> Array:
+        """Differentiate the value in p, a column for each parameter."""
+
+    def slope_jacobian(self, p: Array, x: Array) -> Array:
+        """Differentiate the slope in p, a column for each parameter."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One error to be made small, times its weight."""
+
+    name: str
+    family: Family
+    weight: Callable[[Array], Array] | None = None
+
+    def _scale(self, x: Array) -> Array:
+        return np.ones_like(x) if self.weight is None else self.weight(x)
+
+    def error(self, p: Array, x: Array) -> Array:
+        """Weighted error, approximate minus exact, at every x."""
+        if self.name == "value":
+            error = self.family.value(p, x) - _api.neg_kl(x)
+        else:
+            error = self.family.slope(p, x) - _api.neg_kl_grad(x)
+        return np.asarray(error * self._scale(x))
+
+    def noise(self, x: Array) -> float:
+        """Rounding of the largest error's two terms, below which nothing can be levelled."""
+        exact = _api.neg_kl(x) if self.name == "value" else _api.neg_kl_grad(x)
+        return float(16.0 * np.finfo(np.float64).eps * np.max(np.abs(exact) * self._scale(x)))
+
+    def jacobian(self, p: Array, x: Array) -> Array:
+        """Its derivative in the parameters, of shape (x.size, p.size)."""
+        of = self.family.value_jacobian if self.name == "value" else self.family.slope_jacobian
+        return np.asarray(of(p, x) * self._scale(x)[:, None])
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The errors to be made small together, and where."""
+
+    family: Family
+    quantities: tuple[Quantity, ...]
+    low: float
+    high: float
+
+    def grid(self, points: int) -> Array:
+        """Points of log alpha from end to end, dense where log alpha or alpha changes.
+
+        Beyond |log alpha| = 12 every error is nearly at its limit, and few points do.
+        """
+        low, high = ends(self.low, self.high)
+        a, b = max(low, -CORE), min(high, CORE)
+        if not a < b:
+            return np.linspace(low, high, points)
+        grid = np.linspace(a, b, points)
+        if b < CORE:
+            # extrema of polynomials in alpha crowd at the ends like Chebyshev's
+            angles = np.linspace(0.0, math.pi, points)[1:-1]
+            lowest, highest = math.exp(a), math.exp(b)
+            alpha = (lowest + highest) / 2.0 - (highest - lowest) / 2.0 * np.cos(angles)
+            grid = np.union1d(grid, np.log(alpha))
+        few = 2 + points // 20
+        if low < a:
+            grid = np.concatenate([np.linspace(low, a, few)[:-1], grid])
+        if b < high:
+            grid = np.concatenate([grid, np.linspace(b, high, few)[1:]])
+        return grid
+
+    def worst(self, p: Array, x: Array) -> float:
+        """Largest error of any quantity on the points x; infinite where one is no number."""
+        largest = max(float(np.max(np.abs(q.error(p, x)))) for q in self.quantities)
+        return largest if math.isfinite(largest) else math.inf
+
+
+def ends(low: float, high: float) -> tuple[float, float]:
+    """Replace infinite ends by the horizon."""
+    return max(low, -HORIZON), min(high, HORIZON)
+
+
+def quantities(
+    family: Family, target: str, weight: str | Callable[[Array], Any] | None
+) -> tuple[Quantity, ...]:
+    """Make the quantities that a target names, each with its weight."""
+    names: Sequence[str] = ("value", "gradient") if target == "both" else (target,)
+    return tuple(Quantity(name, family, _weight(name, weight)) for name in names)
+
+
+def _weight(
+    name: str, weight: str | Callable[[Array], Any] | None
+) -> Callable[[Array], Array] | None:
+    natural = _over_gradient if name == "gradient" else None
+    if weight is None:
+        return natural
+    if weight == "absolute":
+        return None
+    if weight == "relative":
+        return _over_gradient if name == "gradient" else _over_value
+    assert callable(weight)
+    return lambda x: _checked(weight, x) * (1.0 if natural is None else natural(x))
+
+
+def _over_value(x: Array) -> Array:
+    return -1.0 / np.asarray(_api.neg_kl(x))
+
+
+def _over_gradient(x: Array) -> Array:
+    return 1.0 / np.asarray(_api.neg_kl_grad(x))
+
+
+def _checked(weight: Callable[[Array], Any], x: Array) -> Array:
+    given = np.asarray(weight(x), dtype=np.float64)
+    if given.shape not in ((), x.shape) or not np.all((given > 0.0) & np.isfinite(given)):
+        raise ValueError(
+            "weight must return one positive finite number for each log_alpha, but it returned "
+            f"an array of shape {given.shape} with least entry {given.min(initial=math.inf):g}: "
+            "return an array of the shape of its argument"
+        )
+    return np.broadcast_to(given, x.shape)

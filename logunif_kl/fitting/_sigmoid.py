@@ -1,0 +1,139 @@
+"""Molchanov's family: -1/2 log(1 + 1/alpha) less a sum of sigmoids in log alpha."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _request as request
+from ._errors import quadrature
+from ._exchange import remez
+from ._families import SigmoidFamily
+from ._fit import Fit
+from ._formula import SIGMOID, Formula
+from ._make import make_fit
+from ._problem import Array, Problem, quantities
+from ._search import least_squares_fits, minimise_largest
+
+MAX_TERMS = 5
+GRID = 2001
+CANDIDATES = 4
+#: Terms that nearly cancel lose digits in float32: no more than this in sum |k1|.
+MAX_AMPLITUDE = 4.0
+
+
+def fit_sigmoid(
+    terms: int = 1,
+    log_alpha_range: tuple[float, float] = (-math.inf, math.inf),
+    *,
+    norm: str = "minimax",
+    fix_limit: bool = False,
+    weight: str | Callable[[Any], Any] | None = None,
+    target: str = "value",
+) -> Fit:
+    r"""Fit a sum of sigmoids in log alpha to -KL, as Molchanov et al. did with one.
+
+    .. math:: -\mathrm{KL} \approx \sum_i k_{1i}\, \sigma(k_{2i} + k_{3i} \log\alpha)
+              - \tfrac12 \log(1 + \alpha^{-1}) - \sum_i k_{1i}
+
+    Parameters
+    ----------
+    terms : int, default 1
+        How many sigmoids, from 1 to 5.
+    log_alpha_range : pair of float, default (-inf, inf)
+        Where to fit, in log alpha; either end may be infinite.
+    norm : {"minimax", "least_squares"}
+        Make the largest error least, or the mean square, uniformly in log alpha; that over a
+        range with an infinite end is taken within [-10, 10].
+    fix_limit : bool, default False
+        Hold sum k1 to (gamma + log 2)/2, so that the value is exact as alpha -> 0. As
+        alpha -> inf it always is.
+    weight, target
+        As for `fit_polynomial`.
+
+    Returns
+    -------
+    Fit
+        Its terms in descending order of k1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind, the range is empty, or no start of the search leads to a
+        fit.
+
+    Notes
+    -----
+    One sigmoid reaches 4.97e-3 with about (0.63021, 1.86874, 1.49788), where the published
+    constants have 9.37e-3; four points of alternating sign show that it is a best. The family is
+    not linear: with several terms the best found is not proved to be the best of all, and terms
+    with sum |k1| > 4, which would lose digits by cancelling, are not considered.
+
+    References
+    ----------
+    D. Molchanov, A. Ashukha, D. Vetrov, "Variational Dropout Sparsifies Deep Neural Networks",
+    ICML 2017, arXiv:1701.05369, Eq. 14.
+
+    Examples
+    --------
+    >>> from logunif_kl.fitting import fit_sigmoid
+    >>> fit = fit_sigmoid(1)
+    >>> print(" ".join(f"{k:.3f}" for k in fit.coefficients), f"{fit.max_error:.2e}")
+    0.630 1.869 1.498 4.97e-03
+    """
+    terms = request.count("terms", terms, MAX_TERMS, "ask for fewer, or use logunif_kl.neg_kl")
+    low, high = request.log_alpha_range(log_alpha_range)
+    asked = {
+        "norm": request.choice("norm", norm, request.NORMS),
+        "grid": "log",
+        "target": request.choice("target", target, request.TARGETS),
+        "weight": request.weighting(weight),
+        "exact_limit": bool(fix_limit),
+    }
+    best: tuple[float, Problem, Array] | None = None
+    for fixed in (True,) if fix_limit else (False, True):
+        family = SigmoidFamily(terms, fixed)
+        problem = Problem(family, quantities(family, target, weight), low, high)
+        nodes, weights = quadrature(low, high, "log")
+        count = 1 if terms == 1 else 4 + 2 * terms
+        candidates = [
+            p
+            for p in least_squares_fits(problem, nodes, weights, count)
+            if np.sum(np.abs(family.constants(p)[:, 0])) <= MAX_AMPLITUDE
+        ][: CANDIDATES if norm == "minimax" else 1]
+        for p in candidates:
+            level, p = _improved(problem, p, norm, nodes, weights)
+            amplitude = np.sum(np.abs(family.constants(p)[:, 0]))
+            if amplitude <= MAX_AMPLITUDE and (best is None or level < best[0]):
+                best = level, problem, p
+    if best is None:
+        raise ValueError(
+            f"no fit of {terms} sigmoids was found over log_alpha in [{low:g}, {high:g}]: "
+            "ask for fewer terms or a wider range"
+        )
+    _, problem, p = best
+    assert isinstance(problem.family, SigmoidFamily)
+    rows = problem.family.constants(p)
+    rows = rows[np.argsort(-rows[:, 0], kind="stable")]
+    formula = Formula(SIGMOID, 0.0, tuple(float(k) for k in rows.reshape(-1)))
+    return make_fit(formula, problem, asked)
+
+
+def _improved(
+    problem: Problem, p: Array, norm: str, nodes: Array, weights: Array
+) -> tuple[float, Array]:
+    """Go from a least-squares solution to the norm asked for; return its level too."""
+    if norm == "least_squares":
+        square = sum(float(weights @ q.error(p, nodes) ** 2) for q in problem.quantities)
+        return math.sqrt(square), p
+    grid = problem.grid(GRID)
+    p = minimise_largest(problem, p, grid)
+    level = problem.worst(p, grid)
+    if len(problem.quantities) == 1:
+        sharper = remez(problem, p, grid)
+        if sharper is not None and problem.worst(sharper, grid) <= level * (1.0 + 1e-6):
+            return problem.worst(sharper, grid), sharper
+    return level, p
