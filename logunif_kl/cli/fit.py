@@ -1,0 +1,353 @@
+"""``logunif-kl fit``: the best constants of Kingma's or Molchanov's formula, or all of a ladder."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .._convention import ZERO_AT_INFINITY, additive_constant
+from .._provenance import provenance
+from ..fitting import Errors, Fit, Rung, fit_polynomial, fit_sigmoid, ladder
+from ..fitting._formula import WRITERS
+from ..fitting._request import GRIDS, NORMS, TARGETS, WEIGHTS
+from ._output import (
+    STDOUT,
+    CommandError,
+    check_results,
+    check_writable,
+    emit,
+    new_table,
+    require,
+    results,
+    track,
+)
+
+PLOT_EXTRA = "plot"
+SIGMOID, POLYNOMIAL = "sigmoid", "polynomial"
+#: What belongs to one family alone, as (option, its destination).
+ONLY = {
+    SIGMOID: (("--terms", "terms"), ("--log-alpha-range", "log_alpha_range"),
+              ("--fix-limit", "fix_limit")),
+    POLYNOMIAL: (("--degree", "degree"), ("--alpha-range", "alpha_range"), ("--grid", "grid"),
+                 ("--fix-constant", "fix_constant")),
+}  # fmt: skip
+NOTES = (
+    "Errors are fit minus exact: of -KL absolute, of d(-KL)/d log alpha relative.",
+    "No convention changes an error; the constant is for zero_at=inf.",
+)
+LADDER_NOTES = (
+    "'value' and 'gradient' are the least worst errors, each of a fit of its own;",
+    "'published' is what the literature has at the same cost.",
+)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "fit",
+        help="refit Kingma's or Molchanov's formula, and write it in another language",
+        description="Find the constants that make Molchanov's sum of sigmoids, or Kingma's "
+        "polynomial, as good as it can be, and measure the result.",
+    )
+    parser.add_argument(
+        "family",
+        nargs="?",
+        default=SIGMOID,
+        metavar="FAMILY",
+        help="sigmoid (default) or polynomial",
+    )
+    parser.add_argument("--norm", default=NORMS[0], help=f"{' or '.join(NORMS)} (default: minimax)")
+    parser.add_argument("--target", default=TARGETS[0], help="value (default), gradient or both")
+    parser.add_argument(
+        "--weight", help="absolute or relative (default: of -KL absolute, of its gradient relative)"
+    )
+    sigmoid = parser.add_argument_group("sigmoid")
+    sigmoid.add_argument("--terms", type=int, help="how many (default: 1)")
+    sigmoid.add_argument(
+        "--log-alpha-range",
+        nargs=2,
+        type=float,
+        metavar=("LOW", "HIGH"),
+        help="where (default: -inf inf)",
+    )
+    sigmoid.add_argument(
+        "--fix-limit",
+        action="store_true",
+        default=None,
+        help="hold sum k1 to (gamma + log 2)/2, exact as alpha -> 0",
+    )
+    polynomial = parser.add_argument_group("polynomial")
+    polynomial.add_argument("--degree", type=int, help="in alpha (default: 3)")
+    polynomial.add_argument(
+        "--alpha-range",
+        nargs=2,
+        type=float,
+        metavar=("LOW", "HIGH"),
+        help="where (default: 0.05 1)",
+    )
+    polynomial.add_argument(
+        "--grid", help=f"for least squares: uniform in {', '.join(GRIDS)} (default: log)"
+    )
+    polynomial.add_argument(
+        "--fix-constant",
+        action="store_true",
+        default=None,
+        help="hold the constant to -(gamma + log 2)/2, exact as alpha -> 0",
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--ladder", type=int, metavar="N", help="fit 1, 2, ... N terms, for value and for gradient"
+    )
+    output.add_argument("--round", type=int, metavar="DIGITS", help="round the constants")
+    output.add_argument(
+        "--zero-at", type=float, help="the alpha where the written formula vanishes (default: inf)"
+    )
+    output.add_argument("--log-c", type=float, help="log of the prior's C, instead of --zero-at")
+    output.add_argument(
+        "--formula",
+        metavar="NAME",
+        help=f"print the formula instead of the table: {', '.join(WRITERS)}",
+    )
+    output.add_argument(
+        "--json", metavar="FILE", help="also write the results as JSON; - instead prints them"
+    )
+    output.add_argument("--plot", metavar="FILE", help="also draw the errors (.png, .pdf, .svg)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, command: str) -> None:
+    """Check what can fail early, fit, then hand over JSON, table or text, and picture."""
+    _check(options)
+    if options.ladder is not None:
+        _climb(options, command)
+        return
+    fit = _fit(options)
+    if options.round is not None:
+        fit = fit.rounded(options.round)
+    written = _written(fit, options)
+    if options.formula is None:
+        results(options.json, document(fit, command), lambda: tables(fit), NOTES)
+    else:
+        if options.json is not None:
+            from ._output import write_json
+
+            write_json(options.json, document(fit, command))
+        emit(written.rstrip("\n") + "\n")
+    if options.plot is not None:
+        try:
+            fit.plot(options.plot)
+        except OSError as error:
+            raise CommandError(
+                f"cannot write {options.plot}: {error.strerror}; name another file"
+            ) from None
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.family not in ONLY:
+        raise CommandError(f"there is no family {options.family!r}: choose from {', '.join(ONLY)}")
+    other = POLYNOMIAL if options.family == SIGMOID else SIGMOID
+    for option, name in ONLY[other]:
+        if getattr(options, name) is not None:
+            raise CommandError(
+                f"{option} belongs to {other}, but {options.family} is to be fitted: "
+                f"leave it out, or ask for logunif-kl fit {other}"
+            )
+    if options.weight is not None and options.weight not in WEIGHTS:
+        raise CommandError(
+            f"there is no weight {options.weight!r}: choose from {', '.join(WEIGHTS)}"
+        )
+    if options.formula is not None and options.formula not in WRITERS:
+        raise CommandError(
+            f"there is no language {options.formula!r} to write a formula in: "
+            f"choose from {', '.join(WRITERS)}"
+        )
+    if options.formula is not None and options.json == STDOUT:
+        raise CommandError(
+            "--formula and --json - would both be printed: name a file for one of them"
+        )
+    if options.ladder is not None:
+        _check_ladder(options)
+    _convention(options)
+    if options.formula is None:
+        check_results(options.json)
+    check_writable(options.json)
+    check_writable(options.plot)
+    if options.plot is not None:
+        from ._figure import check_format
+
+        require("matplotlib", PLOT_EXTRA, "--plot")
+        check_format(options.plot)
+
+
+def _check_ladder(options: argparse.Namespace) -> None:
+    single = [("--terms", "terms"), ("--degree", "degree"), ("--formula", "formula"),
+              ("--plot", "plot"), ("--round", "round"), ("--weight", "weight"),
+              ("--log-alpha-range", "log_alpha_range"), ("--alpha-range", "alpha_range"),
+              ("--fix-limit", "fix_limit"), ("--fix-constant", "fix_constant"),
+              ("--grid", "grid"), ("--zero-at", "zero_at"), ("--log-c", "log_c")]  # fmt: skip
+    given = [option for option, name in single if getattr(options, name) is not None]
+    given += ["--target"] if options.target != TARGETS[0] else []
+    if given:
+        raise CommandError(
+            f"--ladder makes many fits of its own, and {given[0]} is for one: leave one of them out"
+        )
+
+
+def _convention(options: argparse.Namespace) -> tuple[float, float | None]:
+    """Read the convention; None stands for an option that was not given."""
+    zero_at = ZERO_AT_INFINITY if options.zero_at is None else options.zero_at
+    additive_constant(zero_at, options.log_c)
+    return zero_at, options.log_c
+
+
+def _fit(options: argparse.Namespace) -> Fit:
+    common = {"norm": options.norm, "target": options.target, "weight": options.weight}
+    if options.family == SIGMOID:
+        return fit_sigmoid(
+            1 if options.terms is None else options.terms,
+            tuple(options.log_alpha_range or (-math.inf, math.inf)),
+            fix_limit=bool(options.fix_limit),
+            **common,
+        )
+    return fit_polynomial(
+        3 if options.degree is None else options.degree,
+        tuple(options.alpha_range or (0.05, 1.0)),
+        grid=options.grid or GRIDS[0],
+        free_constant=not options.fix_constant,
+        **common,
+    )
+
+
+def _written(fit: Fit, options: argparse.Namespace) -> str:
+    zero_at, log_c = _convention(options)
+    return fit.formula(options.formula or "python", zero_at=zero_at, log_c=log_c)
+
+
+def document(fit: Fit, command: str) -> dict[str, Any]:
+    """Put a fit into JSON; its ``fit`` is what `Fit.from_json` reads."""
+    return {**provenance(command), "fit": json.loads(fit.to_json())}
+
+
+def tables(fit: Fit) -> list[Any]:
+    """Make one table of the constants, one of the errors, and one of the levelled extrema."""
+    low, high = fit.log_alpha_range
+    constants = new_table(
+        f"{fit.family.capitalize()}, {fit.norm.replace('_', ' ')} of the "
+        f"{'value and gradient' if fit.target == 'both' else fit.target}",
+        [("constant", False), ("number", True)],
+    )
+    for name, number in _named(fit):
+        constants.add_row(name, repr(number))
+    errors = new_table(
+        "Worst errors",
+        [("log_alpha in", False), ("value", True), ("at", True), ("rms", True),
+         ("gradient", True), ("at", True)],
+    )  # fmt: skip
+    for found in (fit.inside, fit.wide):
+        errors.add_row(*_row(found))
+    made = [constants, errors]
+    if fit.extrema:
+        extrema = new_table(
+            f"The error is levelled at {len(fit.extrema)} points",
+            [("log_alpha", True), ("error", True), ("of", False)],
+        )
+        for e in fit.extrema:
+            extrema.add_row(_where(e.log_alpha, low, high), f"{e.error:+.6e}", e.quantity)
+        made.append(extrema)
+    return made
+
+
+def _named(fit: Fit) -> list[tuple[str, float]]:
+    if fit.family == POLYNOMIAL:
+        powers = [(f"c{power}", c) for power, c in enumerate(fit.coefficients, 1)]
+        return [("constant", fit.constant), *powers]
+    single = fit.terms == 1
+    return [
+        (f"k{1 + i % 3}" + ("" if single else f" of term {1 + i // 3}"), k)
+        for i, k in enumerate(fit.coefficients)
+    ]
+
+
+def _row(found: Errors) -> tuple[str, ...]:
+    low, high = found.log_alpha_range
+    return (
+        f"[{low:.4g}, {high:.4g}]",
+        f"{found.max_error:.2e}",
+        f"{found.max_error_at:.2f}",
+        f"{found.rms_error:.2e}",
+        _relative(found.max_grad_error),
+        f"{found.max_grad_error_at:.2f}",
+    )
+
+
+def _where(log_alpha: float, low: float, high: float) -> str:
+    """Name an infinite end where an error is only approached."""
+    if log_alpha < -12.0 and math.isinf(low):
+        return "-inf"
+    if log_alpha > 12.0 and math.isinf(high):
+        return "inf"
+    return f"{log_alpha:.4f}"
+
+
+def _relative(error: float) -> str:
+    return f"{error:.2e}" if error >= 10.0 else f"{100.0 * error:.3g} %"
+
+
+def _climb(options: argparse.Namespace, command: str) -> None:
+    def progress(steps: Sequence[int]) -> Any:
+        return track(steps, "climbing", len(steps))
+
+    rungs = ladder(options.ladder, options.family, norm=options.norm, progress=progress)
+    made = {**provenance(command), **ladder_document(rungs)}
+    results(options.json, made, lambda: [ladder_table(rungs)], LADDER_NOTES)
+
+
+def ladder_document(rungs: Sequence[Rung]) -> dict[str, Any]:
+    """Put a ladder into JSON, each of its fits as `Fit.from_json` reads it."""
+    return {
+        "rungs": [
+            {
+                "family": rung.family,
+                "terms": rung.terms,
+                "constants": rung.constants,
+                "transcendentals": rung.transcendentals,
+                "published": None if rung.published is None else dataclasses.asdict(rung.published),
+                "value": json.loads(rung.value.to_json()),
+                "gradient": json.loads(rung.gradient.to_json()),
+            }
+            for rung in rungs
+        ]
+    }
+
+
+def ladder_table(rungs: Sequence[Rung]) -> Any:
+    """Make the table of a ladder: what each further term buys."""
+    sigmoid = rungs[0].family == SIGMOID
+    table = new_table(
+        "Sums of sigmoids, for every alpha" if sigmoid else "Polynomials, for alpha in [0.05, 1]",
+        [("terms" if sigmoid else "degree", True), ("constants", True), ("exp, log", True),
+         ("value", True), ("gradient", True), ("published", False), ("value", True),
+         ("gradient", True)],
+    )  # fmt: skip
+    for rung in rungs:
+        published = ("", "", "")
+        if rung.published is not None:
+            theirs = rung.published
+            published = (
+                theirs.name,
+                f"{theirs.max_error:.2e}",
+                _relative(theirs.max_grad_error),
+            )
+        table.add_row(
+            str(rung.terms),
+            str(rung.constants),
+            str(rung.transcendentals),
+            f"{rung.value.max_error:.2e}",
+            _relative(rung.gradient.max_grad_error),
+            *published,
+        )
+    return table
