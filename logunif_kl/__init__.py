@@ -10,6 +10,9 @@ from ._version import __version__
 
 __all__ = [
     "__version__",
+    "fit_polynomial",
+    "fit_sigmoid",
+    "fitting",
     "kl",
     "kl_normal",
     "log_alpha",
@@ -27,6 +30,9 @@ __all__ = [
 
 # What imports SciPy or mpmath is imported when it is asked for: a module, or a name in one.
 _LAZY = {
+    "fit_polynomial": "fitting",
+    "fit_sigmoid": "fitting",
+    "fitting": "fitting",
     "methods": "methods",
     "neg_kl_posterior": "posteriors",
     "posteriors": "posteriors",

@@ -82,8 +82,10 @@ class TestNames:
         )
 
     def test_lazy_functions_are_reached(self):
-        from logunif_kl import posteriors
+        from logunif_kl import fitting, posteriors
 
+        assert lk.fit_polynomial is fitting.fit_polynomial
+        assert lk.fit_sigmoid is fitting.fit_sigmoid
         assert lk.neg_kl_posterior is posteriors.neg_kl_posterior
         assert "logunif_kl.posteriors" in imported_after("from logunif_kl import neg_kl_posterior")
 

@@ -129,10 +129,63 @@ def accuracy(search: Results, exhaustive: Results) -> str:
     return table(["worst error in ulp", *header], ([f, *columns(f)] for f in functions))
 
 
+def validate(results: Results) -> str:
+    """Tabulate what every method declares and what was measured."""
+
+    def pair(part: Results | None) -> tuple[str, str]:
+        return (f"{part['declared']:.2e}", f"{part['measured']:.2e}") if part else ("", "")
+
+    rows = [
+        (
+            row["method"],
+            f"{first_author(row['citation'])}, {row['equation']}",
+            row["interval"]["name"],
+            *pair(row["value"]),
+            *pair(row["gradient"]),
+            f"{row['nanoseconds']:,.0f}"
+            if row["nanoseconds"] >= 10
+            else f"{row['nanoseconds']:.1f}",
+        )
+        for row in results["rows"]
+        if row["is_domain"]
+    ]
+    header = ["method", "equation", "domain", "worst error of −KL, declared", "measured"]
+    return table([*header, "of the gradient, declared", "measured", "ns an element"], rows)
+
+
+def papers(results: Results) -> str:
+    """Tabulate the claims that fail, and name those that hold."""
+    fails = [row for row in results["claims"] if row["verdict"] == "fails"]
+    holds = [row for row in results["claims"] if row["verdict"] == "holds"]
+    cells = (
+        (
+            f"{first_author(row['paper'])}, {row['where']}",
+            f"{row['claim']}{'' if row['stated_by_the_paper'] else ' (asked here)'}",
+            row["note"],
+        )
+        for row in fails
+    )
+    lines = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in cells)
+    rows = "\n".join(f"| {line} |" for line in lines)
+    names = ", ".join(f"`{row['name']}`" for row in holds)
+    return (
+        f"| where | what does not hold | what is found |\n| - | - | - |\n{rows}\n\n"
+        f"Of {len(results['claims'])} claims {len(holds)} hold: {names}. "
+        "`python -m validation.papers NAME` decides one again."
+    )
+
+
+def first_author(citation: str) -> str:
+    """Name the first author of a citation."""
+    return citation.replace(",", " ").split()[0]
+
+
 SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "accuracy": (accuracy, ("accuracy_search", "accuracy_exhaustive")),
     "bench": (bench, ("bench",)),
     "compare": (compare, ("compare",)),
+    "papers": (papers, ("papers",)),
+    "validate": (validate, ("validate",)),
 }
 
 

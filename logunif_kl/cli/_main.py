@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .. import __version__
-from . import bench, compare, table, validate
+from . import bench, compare, fit, table, validate
 from ._output import CommandError, silence_stdout
 
 PROGRAM = "logunif-kl"
-COMMANDS = (compare, table, validate, bench)
+COMMANDS = (compare, table, fit, validate, bench)
 
 
 class _Parser(argparse.ArgumentParser):

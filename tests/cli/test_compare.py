@@ -51,6 +51,23 @@ def test_every_closed_form_has_a_row_for_each_claim(tmp_path, capsys):
     ]
 
 
+def test_all_takes_the_numerical_methods_too(capsys, tmp_path):
+    path = tmp_path / "figure.png"
+    assert main(["compare", "--all", "--plot", str(path)]) == 0
+    out = capsys.readouterr().out
+    for name, method in METHODS.items():
+        assert (name in out) == (method.kind != "statistical")
+    assert path.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_numerical_method_by_name(capsys):
+    assert main(["compare", "series", "--json", "-"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["interval"]["name"] for row in rows] == ["every alpha", "log_alpha in [-10, 10]"]
+    assert all(abs(row["value"]["worst"]) < 1e-14 for row in rows)
+    assert all(abs(row["gradient"]["worst"]) < 1e-14 for row in rows)
+
+
 def test_the_common_range_can_be_chosen(capsys):
     assert main(["compare", "molchanov", "--range", "-4", "1e1", "--json", "-"]) == 0
     last = json.loads(capsys.readouterr().out)["rows"][-1]
@@ -77,6 +94,8 @@ def test_the_picture_is_written(tmp_path, capsys, suffix):
     ("arguments", "words"),
     [
         (["nothing"], "there is no method 'nothing': choose from kingma, molchanov, lower_bound"),
+        (["monte_carlo"], "monte_carlo gives an estimate with a standard error"),
+        (["--all", "kingma"], "--all and kingma were both given: name methods, or none for all"),
         (["--range", "3", "1"], "an interval of log_alpha needs low < high"),
         (["--range", "0", "inf"], "--range must be finite"),
         (["--range", "-1000", "0"], "a finite end must lie in [-100, 100], but log_alpha = -1000"),

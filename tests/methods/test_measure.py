@@ -1,5 +1,6 @@
 """The measured errors: known figures come out, and what METHODS declares is no lie."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import logunif_kl as lk
 from logunif_kl.methods import METHODS, WIDE, Interval, measure
-from logunif_kl.methods._measure import golden_section, value_error
+from logunif_kl.methods._measure import golden_section, gradient_error, value_error
 
 CLOSED_FORMS = {name: method for name, method in METHODS.items() if method.kind == "closed form"}
 CLAIMS = [
@@ -110,3 +111,18 @@ def test_bad_intervals_and_grids_are_refused():
         Interval("nothing", 1.0, 1.0)
     with pytest.raises(ValueError, match="points must be at least 3"):
         measure(METHODS["kingma"], points=2)
+
+
+def test_without_a_gradient_the_value_alone_is_measured():
+    method = dataclasses.replace(METHODS["kingma"], gradient=None)
+    found = measure(method, method.domain)
+    assert found.value == measure(METHODS["kingma"], method.domain).value
+    assert found.gradient is None
+    assert found.gradient_mean is None
+    with pytest.raises(ValueError, match="kingma has no gradient to measure"):
+        gradient_error(method)
+
+
+def test_an_estimate_is_not_measured():
+    with pytest.raises(ValueError, match="monte_carlo gives an estimate with a standard error"):
+        measure(METHODS["monte_carlo"])
