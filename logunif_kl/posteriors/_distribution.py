@@ -15,6 +15,8 @@ import numpy as np
 from scipy import stats
 from scipy.stats.distributions import rv_frozen
 
+from ._new_style import Family, as_frozen, is_new_style
+
 
 @dataclass(frozen=True, slots=True)
 class Standardised:
@@ -82,6 +84,9 @@ def standardised(dist: Any) -> Standardised:
             f"dist must be one distribution, but the family {dist.name} was given: freeze it "
             f"with its parameters, as in scipy.stats.norm(loc=1.0, scale=0.5)"
         )
+    if is_new_style(dist):
+        equal = as_frozen(dist)
+        return _of_new_style(dist) if equal is None else standardised(equal)
     family = dist.dist if isinstance(dist, rv_frozen) else dist
     if isinstance(family, stats.rv_discrete):
         raise TypeError(
@@ -111,6 +116,21 @@ def standardised(dist: Any) -> Standardised:
             "finite loc and a positive scale (an atom, the limit of no scale, has -KL = -inf)"
         )
     return Standardised(text, family, tuple(shapes), loc, scale, low, high)
+
+
+def _of_new_style(dist: Any) -> Standardised:
+    """Read w = z itself."""
+    low, high = dist.support()
+    if np.ndim(low) != 0:
+        raise ValueError(
+            f"dist must be one distribution, but parameters of {type(dist).__name__} have shape "
+            f"{np.shape(low)}: pass its elements one at a time"
+        )
+    if not low < high:
+        raise ValueError(
+            f"{dist} is not a continuous distribution: pass parameters inside its domain"
+        )
+    return Standardised(str(dist), Family(dist), (), 0.0, 1.0, float(low), float(high))
 
 
 def _bound(dist: Any) -> dict[str, Any]:

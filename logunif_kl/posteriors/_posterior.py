@@ -62,7 +62,8 @@ def neg_kl_posterior(
     ----------
     dist : frozen distribution
         Of `scipy.stats`, continuous, one distribution and not an array of them: ``stats.laplace(
-        0.3, 0.1)``. Also of a class of one's own that inherits from `scipy.stats.rv_continuous`.
+        0.3, 0.1)``. Also of a class of one's own that inherits from `scipy.stats.rv_continuous`,
+        and SciPy's new ``stats.Normal(mu=0.3, sigma=0.1)`` and its like.
     zero_at : float, optional
         The alpha at which -KL of the *Gaussian* vanishes, as in `logunif_kl.neg_kl`: the same
         constant for every posterior, so that posteriors may be compared. Infinity by default, so
@@ -73,7 +74,8 @@ def neg_kl_posterior(
         The closed form where there is one and quadrature elsewhere, or one of them only.
     points : iterable of float, optional
         Weights at which the density jumps or is singular, other than the ends of its support, 0,
-        `loc` and the median: they help the quadrature, and the closed forms ignore them.
+        `loc` and the median: they help the quadrature, and the closed forms ignore them. The edges
+        of a histogram (`scipy.stats.rv_histogram`) belong here.
     return_error : bool, optional
         Return a bound on the absolute error beside the value.
 

@@ -37,8 +37,9 @@ _SMALLEST, _LARGEST = -708.0, 709.0
 # Where the density may be a power of the distance from s, that is resolved from 2^20 ulps on to
 # 1e-6, and small enough for the power alone to matter; at a median it is smooth.
 _RESOLVED, _SMOOTH = 2.0**20, 2.0**4
-_STRIDE = 3.0 * math.log(2.0)
+_STRIDE = math.log(2.0)
 _NEGLIGIBLE = 1e-18
+_WITHIN = (1e-2, 0.5, 0.99)
 
 
 @dataclass(slots=True)
@@ -78,9 +79,9 @@ def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[
     (negative, positive) : tuple of Side
         Errors do not yet count what was missed; see `total`.
     """
-    quantiles = [dist.ppf(p) for p in _QUANTILES]
-    quantiles = [z for z in quantiles if math.isfinite(z)]
-    special = _special_points(dist, [(w - dist.loc) / dist.scale for w in points], quantiles)
+    named = [(w - dist.loc) / dist.scale for w in points]
+    quantiles = [z for z in map(dist.ppf, _QUANTILES) if math.isfinite(z)]
+    special = _special_points(dist, named, quantiles)
     sides = Side(), Side()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -91,7 +92,9 @@ def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[
                 length = abs(neighbour - point) / 2.0 if math.isfinite(neighbour) else math.inf
                 if point != end:
                     positive = point > dist.zero or (point == dist.zero and direction > 0.0)
-                    _half_line(dist, point, direction, length, quantiles, sides[positive])
+                    near = _within(dist, point, point + direction * length)
+                    marks = [direction * (z - point) for z in (*quantiles, *near)]
+                    _half_line(dist, point, direction, length, marks, sides[positive])
     return sides
 
 
@@ -126,15 +129,24 @@ def _special_points(dist: Standardised, named: list[float], quantiles: list[floa
     return sorted(found)
 
 
+def _within(dist: Standardised, one: float, other: float) -> list[float]:
+    """Quantiles of the part of the distribution between two points."""
+    low, high = dist.cdf(min(one, other)), dist.cdf(max(one, other))
+    return [dist.ppf(low + p * (high - low)) for p in _WITHIN] if low < high else []
+
+
 def _half_line(
     dist: Standardised,
     point: float,
     direction: float,
     length: float,
-    quantiles: list[float],
+    marked: list[float],
     side: Side,
 ) -> None:
-    """Integrate z = point + direction exp(t) up to a distance, and add to a side."""
+    """Integrate z = point + direction exp(t) up to a distance, and add to a side.
+
+    `marked` has the distances of quantiles, of which those in range separate panels.
+    """
     weight_at = point - dist.zero
     logs: dict[float, tuple[float, float]] = {}
 
@@ -172,8 +184,9 @@ def _half_line(
             log_density(end - outwards * n * _STRIDE) for n in range(3)
         )
         side.edge = max(side.edge, abs(log_qw))
-        decay, before = (log_r1 - log_r) / _STRIDE, (log_r2 - log_r1) / _STRIDE
-        if not (0.0 < decay < math.inf and before > 0.0):
+        near, before = (log_r1 - log_r) / _STRIDE, (log_r2 - log_r1) / _STRIDE
+        decay = 2.0 * near - before  # what differs from a power law halves with the distance
+        if not (0.0 < decay < math.inf and 0.0 < before < math.inf):
             return
         part = math.exp(log_r) / decay
         if weight_at == 0.0 or outwards > 0.0:  # |w| goes on like exp(t)
@@ -183,15 +196,14 @@ def _half_line(
             value = part * (1.0 - 1.0 / decay - log_qw - drift)
         side.mass += part
         side.entropy += value
-        side.error += abs(decay / before - 1.0) * (abs(value) + part) + abs(part * drift)
+        side.error += 2.0 * abs(decay / before - 1.0) * (abs(value) + part) + abs(part * drift)
 
     ulps = _SMOOTH if point == dist.ppf(0.5) else _RESOLVED
     bottom = math.log(ulps * math.ulp(point)) if point else _SMALLEST
     top = math.log(length) if length < math.inf else _LARGEST
     if not bottom < top:
         return
-    distances = [direction * (z - point) for z in quantiles]
-    marks = sorted({math.log(d) for d in distances if d > 0.0})
+    marks = sorted({math.log(d) for d in marked if 0.0 < d < math.inf})
     marks = [t for t in marks if bottom < t < top] or [max(bottom, top - 1.0)]
     for low, high in pairwise(marks):
         panel(low, high)

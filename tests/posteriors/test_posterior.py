@@ -1,0 +1,336 @@
+"""-KL of any posterior: the Gaussian, independent truths, honest errors, refusals."""
+
+import math
+import re
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import logunif_kl as lk
+from logunif_kl._convention import PROPER_CONSTANT
+from logunif_kl.posteriors import neg_kl_posterior
+
+CONVENTIONS = [{}, {"zero_at": math.inf}, {"zero_at": 1.0}, {"zero_at": 0.01}, {"log_c": 0.3}]
+
+
+class LogCauchy(stats.rv_continuous):
+    """log w is standard Cauchy: neither H(q) nor E log|w| exists, their difference does."""
+
+    def _logpdf(self, x):
+        return -np.log(np.pi * x) - np.log1p(np.log(x) ** 2)
+
+    def _cdf(self, x):
+        return 0.5 + np.arctan(np.log(x)) / np.pi
+
+    def _ppf(self, q):
+        return np.exp(np.tan(np.pi * (q - 0.5)))
+
+
+class Endless(stats.rv_continuous):
+    """t = log w has the density 1/(t log(t)^2) above e: -KL is infinite."""
+
+    def _logpdf(self, x):
+        t = np.log(x)
+        return -t - np.log(t) - 2.0 * np.log(np.log(t))
+
+    def _cdf(self, x):
+        return 1.0 - 1.0 / np.log(np.log(x))
+
+    def _ppf(self, q):
+        return np.exp(np.exp(1.0 / (1.0 - q)))
+
+
+class HalfAnAtom(stats.rv_continuous):
+    """Half of the probability sits at w = 1, where the density does not show it."""
+
+    def _logpdf(self, x):
+        return np.log(0.5) + stats.norm.logpdf(x)
+
+    def _cdf(self, x):
+        return 0.5 * stats.norm.cdf(x) + 0.5 * (np.asarray(x) >= 1.0)
+
+
+class Two(stats.rv_continuous):
+    """A mixture of two Gaussians."""
+
+    def __init__(self, parts, **constructor):
+        self.parts = parts
+        super().__init__(**constructor)
+
+    def _updated_ctor_param(self):
+        return {**super()._updated_ctor_param(), "parts": self.parts}
+
+    def _pdf(self, x):
+        return sum(p * stats.norm.pdf(x, m, s) for p, m, s in self.parts)
+
+    def _cdf(self, x):
+        return sum(p * stats.norm.cdf(x, m, s) for p, m, s in self.parts)
+
+
+class TestGaussian:
+    @pytest.mark.parametrize("convention", CONVENTIONS)
+    @pytest.mark.parametrize("method", ["auto", "quadrature"])
+    @pytest.mark.parametrize("mu", [0.0, 1e-9, -0.3, 1.0, 7.0, -1e5])
+    def test_agrees_with_neg_kl_normal(self, convention, method, mu):
+        sigma = 0.37
+        value, error = neg_kl_posterior(
+            stats.norm(mu, sigma), method=method, return_error=True, **convention
+        )
+        exact = float(lk.neg_kl_normal(mu, 2.0 * math.log(sigma), **convention))
+        assert abs(value - exact) <= min(error, 1e-12)
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.floats(-1e3, 1e3), st.floats(-40.0, 40.0))
+    def test_closed_form_everywhere(self, mu, log_sigma):
+        sigma = math.exp(log_sigma)
+        exact = float(lk.neg_kl_normal(mu, 2.0 * math.log(sigma)))
+        assert neg_kl_posterior(stats.norm(mu, sigma)) == exact
+
+    def test_the_constant_of_log_c(self):
+        """log C, of p(w) = C/|w|; Kingma's c is the density of log|w|, c = 2 C."""
+        q = stats.norm(0.5, 0.2)
+        expectation = q.expect(lambda w: np.log(np.abs(w)), lb=-2, ub=0)
+        expectation += q.expect(lambda w: np.log(np.abs(w)), lb=0, ub=3)
+        c = 0.7
+        eq_38 = math.log(c) + math.log(0.5) + q.entropy() - expectation
+        assert neg_kl_posterior(q, log_c=math.log(c / 2.0)) == pytest.approx(eq_38, abs=1e-7)
+
+    @pytest.mark.parametrize("dist", [stats.laplace(0.1, 1.0), stats.gumbel_r()])
+    def test_conventions_differ_by_the_constant_of_the_gaussian(self, dist):
+        plain = neg_kl_posterior(dist)
+        shifted = neg_kl_posterior(dist, zero_at=2.0) - plain
+        assert shifted == pytest.approx(-lk.neg_kl(math.log(2.0)), abs=1e-14)
+        assert neg_kl_posterior(dist, log_c=0.0) - plain == pytest.approx(
+            PROPER_CONSTANT, abs=1e-14
+        )
+
+    def test_a_gaussian_is_not_the_widest(self):
+        """Of posteriors that are symmetric about 0, heavier tails spread log|w| more."""
+        values = [neg_kl_posterior(stats.t(df)) for df in (100.0, 4.0, 1.0, 0.5)]
+        assert 0.0 < values[0] < values[1] < values[2] < values[3]
+        assert neg_kl_posterior(stats.uniform(-1.0, 2.0)) < 0.0
+
+
+def truth(log_density, points):
+    """J in 30 digits by mpmath, for a density on the real line."""
+    with mpmath.workdps(30):
+
+        def integrand(w):
+            if w == 0:
+                return mpmath.mpf(0)
+            log_q = log_density(w)
+            return -mpmath.exp(log_q) * (log_q + mpmath.log(abs(w)))
+
+        return float(mpmath.quad(integrand, points)) - PROPER_CONSTANT
+
+
+mp = mpmath.mpf
+LOG_2_PI = math.log(2.0 * math.pi)
+SHIFTED = {
+    "gumbel_r": (
+        stats.gumbel_r(0.2),
+        lambda w: -(w - mp(0.2)) - mpmath.exp(-(w - mp(0.2))),
+        [-5, -3, -1, -0.1, 0, 0.1, 1, 4, 10, 25, 80],
+    ),
+    "logistic": (
+        stats.logistic(-0.7),
+        lambda w: -abs(w + mp(0.7)) - 2 * mpmath.log1p(mpmath.exp(-abs(w + mp(0.7)))),
+        [-80, -25, -8, -3, -0.7, -0.1, 0, 0.1, 1, 4, 10, 25, 80],
+    ),
+    "gamma": (
+        stats.gamma(3.0, loc=-1.0),
+        lambda w: 2 * mpmath.log(w + 1) - (w + 1) - mpmath.log(2),
+        [-1, -0.5, -0.1, 0, 0.1, 1, 4, 10, 25, 80],
+    ),
+    "beta": (
+        stats.beta(2.0, 3.0, loc=-0.3),
+        lambda w: mpmath.log(12) + mpmath.log(w + mp(0.3)) + 2 * mpmath.log(mp(0.7) - w),
+        [mp(-0.3), -0.1, 0, 0.1, 0.4, mp(0.7)],
+    ),
+    "triang": (
+        stats.triang(0.25, loc=-1.0, scale=4.0),
+        lambda w: mpmath.log((1 + w) / 2 if w < 0 else (3 - w) / 6),
+        [-1, -0.5, -0.1, 0, 0.1, 0.5, 1, 2, 3],
+    ),
+}
+
+
+class TestTruth:
+    @pytest.mark.parametrize("name", SHIFTED)
+    def test_where_no_closed_form_is_known(self, name):
+        dist, log_density, points = SHIFTED[name]
+        value, error = neg_kl_posterior(dist, return_error=True)
+        assert abs(value - truth(log_density, points)) <= error < 1e-11
+
+    @pytest.mark.parametrize("k", [2.0, 0.5])
+    def test_powers_shift_by_a_logarithm(self, k):
+        """Log|w^k| = k log|w|: Weibull with a threshold of none, seen by quadrature."""
+        one = neg_kl_posterior(stats.exponweib(1.7, 1.0), method="quadrature")
+        power = neg_kl_posterior(stats.exponweib(1.7, 1.0 / k), method="quadrature")
+        assert power - one == pytest.approx(math.log(k), abs=1e-12)
+
+    def test_a_histogram_whose_edges_are_named(self):
+        counts, edges = np.array([3, 0, 5, 2]), np.array([-1.0, -0.25, 0.5, 0.75, 2.0])
+        dist = stats.rv_histogram((counts, edges), density=False).freeze()
+        value, error = neg_kl_posterior(dist, points=edges, return_error=True)
+        probability = counts / counts.sum()
+        parts = [
+            p * (neg_kl_posterior(stats.uniform(a, b - a)) - math.log(p))
+            for p, a, b in zip(probability, edges, edges[1:], strict=False)
+            if p
+        ]
+        assert abs(value - sum(parts)) <= error < 1e-11
+
+    def test_two_narrow_parts(self):
+        parts = ((0.25, -1.0, 1e-3), (0.75, 1.0, 1e-3))
+        value, error = neg_kl_posterior(Two(parts, name="two")(), return_error=True)
+        apart = sum(
+            p * (float(lk.neg_kl_normal(m, 2.0 * math.log(s))) - math.log(p)) for p, m, s in parts
+        )
+        assert abs(value - apart) <= error < 1e-11
+
+    @pytest.mark.parametrize("mu", [1.0, 1e4, 1e8, 1e15])
+    def test_a_narrow_posterior_is_not_lost_to_rounding(self, mu):
+        value = neg_kl_posterior(stats.norm(mu, 1.0), method="quadrature")
+        assert value == pytest.approx(float(lk.neg_kl_normal(mu, 0.0)), rel=1e-13)
+
+
+DIFFICULT = [
+    stats.gamma(1e-3),
+    stats.gamma(1e-5),
+    stats.gamma(1e6),
+    stats.weibull_min(0.01),
+    stats.beta(0.01, 0.01),
+    stats.beta(0.1, 0.2),
+    stats.arcsine(),
+    stats.t(0.01),
+    stats.lognorm(100.0),
+    stats.lognorm(1e-8),
+    stats.uniform(-1.0 + 1e-6),
+    stats.uniform(1e-12),
+    stats.cauchy(1e-9),
+    stats.pareto(0.01),
+    stats.powerlaw(1e-3),
+    stats.dgamma(0.01),
+]
+
+
+class TestErrors:
+    @pytest.mark.parametrize("dist", DIFFICULT, ids=lambda d: f"{d.dist.name}{d.args}")
+    def test_the_error_is_not_a_lie(self, dist):
+        exact, rounding = neg_kl_posterior(dist, method="closed", return_error=True)
+        found, error = neg_kl_posterior(dist, method="quadrature", return_error=True)
+        assert abs(found - exact) <= error + rounding
+        assert rounding < 1e-12
+
+    def test_log_cauchy_has_a_value_and_an_honest_error(self):
+        dist = LogCauchy(a=0.0, name="log_cauchy")()
+        value, error = neg_kl_posterior(dist, return_error=True)
+        assert abs(value - (math.log(4.0 * math.pi) - PROPER_CONSTANT)) <= error < 0.05
+        with pytest.raises(ArithmeticError, match=r"was found only to within 2\.\d+e-02"):
+            neg_kl_posterior(dist)
+
+    @pytest.mark.parametrize(
+        "dist",
+        [
+            Endless(a=math.exp(math.e), name="endless")(),
+            HalfAnAtom(name="half_an_atom")(),
+        ],
+        ids=lambda d: d.dist.name,
+    )
+    def test_what_has_no_value_is_refused(self, dist):
+        value, error = neg_kl_posterior(dist, return_error=True)
+        assert error > abs(value)
+        with pytest.raises(ArithmeticError, match="of the probability: name the jumps"):
+            neg_kl_posterior(dist)
+
+    def test_a_density_that_does_not_end(self):
+        """SciPy's von Mises distribution repeats itself along the whole line."""
+        with pytest.raises(ArithmeticError, match="was found only to within inf"):
+            neg_kl_posterior(stats.vonmises(0.0))
+
+    def test_a_spike_that_was_missed_shows_and_a_point_finds_it(self):
+        """Below the least quantile that is asked for, and between the nodes of every panel."""
+        parts = ((1.0 - 1e-3, 0.0, 1.0), (1e-3, 2.0, 1e-6))
+        dist = Two(parts, name="two")()
+        with mpmath.workdps(20):
+
+            def density(w):
+                return sum(p * mpmath.npdf(w, m, s) for p, m, s in parts)
+
+            grid = [-12, -4, -1, -0.1, 0, 0.1, 1, 1.9, 1.99995, 1.99999]
+            grid += [2 + 1e-6 * n for n in (-5, -2, 0, 2, 5)] + [2.00001, 2.1, 4, 12]
+            exact = truth(lambda w: mpmath.log(density(w)), grid)
+        missed, large = neg_kl_posterior(dist, return_error=True)
+        found, small = neg_kl_posterior(dist, points=[2.0], return_error=True)
+        assert abs(missed - exact) <= large
+        assert abs(found - exact) <= small < 1e-9
+        assert small < large
+
+
+SENTENCES = [
+    (lambda: stats.norm, TypeError, "dist must be one distribution, but the family norm was given"),
+    (lambda: stats.poisson(3.0), TypeError, "dist must be continuous, but poisson is discrete"),
+    (lambda: stats.poisson, TypeError, "dist must be continuous, but poisson is discrete"),
+    (lambda: 3.0, TypeError, "dist must be a frozen continuous distribution of scipy.stats, but"),
+    (lambda: stats.multivariate_normal([0.0, 1.0]), TypeError, "but multivariate_normal_frozen"),
+    (lambda: stats.norm([0.0, 1.0]), ValueError, "but loc of norm has shape (2,): pass its"),
+    (lambda: stats.gamma(a=[[2.0]]), ValueError, "but a of gamma has shape (1, 1): pass its"),
+    (lambda: stats.norm(1.0, 0.0), ValueError, "norm(loc=1.0, scale=0.0) is not a continuous"),
+    (lambda: stats.norm(math.nan), ValueError, "norm(loc=nan, scale=1.0) is not a continuous"),
+    (lambda: stats.gamma(-1.0), ValueError, "gamma(a=-1.0, loc=0.0, scale=1.0) is not a"),
+    (lambda: stats.uniform(0.0, math.inf), ValueError, "(an atom, the limit of no scale, has"),
+]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(("make", "kind", "sentence"), SENTENCES, ids=lambda v: str(v)[:30])
+    def test_of_distributions(self, make, kind, sentence):
+        with pytest.raises(kind, match=re.escape(sentence)):
+            neg_kl_posterior(make())
+
+    @pytest.mark.parametrize(
+        ("options", "kind", "sentence"),
+        [
+            ({"method": "exact"}, ValueError, "method must be one of auto, closed, quadrature"),
+            ({"points": 3.0}, TypeError, "points must be finite weights at which the density"),
+            ({"points": [math.nan]}, TypeError, "points must be finite weights"),
+            ({"points": ["1"]}, TypeError, "points must be finite weights"),
+            ({"zero_at": 1.0, "log_c": 0.0}, ValueError, "were both given"),
+            ({"zero_at": 0.0}, ValueError, "zero_at must be a positive alpha"),
+        ],
+    )
+    def test_of_options(self, options, kind, sentence):
+        with pytest.raises(kind, match=re.escape(sentence)):
+            neg_kl_posterior(stats.norm(), **options)
+
+
+@pytest.mark.skipif(not hasattr(stats, "Normal"), reason="SciPy before 1.15")
+class TestNewStyle:
+    def test_the_gaussian_and_the_uniform_are_known(self):
+        assert neg_kl_posterior(stats.Normal(mu=0.3, sigma=0.1)) == neg_kl_posterior(
+            stats.norm(0.3, 0.1)
+        )
+        assert neg_kl_posterior(stats.Uniform(a=-1.0, b=0.5)) == neg_kl_posterior(
+            stats.uniform(-1.0, 1.5)
+        )
+
+    def test_others_are_integrated(self):
+        gamma = stats.make_distribution(stats.gamma)(a=2.0)
+        value, error = neg_kl_posterior(gamma, return_error=True)
+        assert abs(value - neg_kl_posterior(stats.gamma(2.0))) <= error < 1e-11
+
+    def test_refusals(self):
+        with pytest.raises(ValueError, match=r"loc of norm has shape \(2,\)"):
+            neg_kl_posterior(stats.Normal(mu=[0.0, 1.0]))
+        gammas = stats.make_distribution(stats.gamma)
+        with pytest.raises(ValueError, match=r"parameters of CustomDistribution have shape \(2,\)"):
+            neg_kl_posterior(gammas(a=[1.0, 2.0]))
+        with pytest.raises(ValueError, match="is not a continuous distribution"):
+            neg_kl_posterior(gammas(a=-1.0))
+        with pytest.raises(ValueError, match="is not a continuous distribution"):
+            neg_kl_posterior(stats.Normal(mu=0.0, sigma=-1.0))
