@@ -1,9 +1,11 @@
 """Every published way to compute -KL, each measured against the exact one.
 
 All have the signature of `logunif_kl.neg_kl`, ``method(log_alpha, *, zero_at=inf, log_c=None)``,
-and a gradient ``method_grad(log_alpha)``. A convention moves a method and the exact value by the
-same number, so a method's error does not depend on it. `METHODS` says of each where it comes from,
-where it may be used, and its worst error there.
+and a gradient ``method_grad(log_alpha)``; `monte_carlo` returns a standard error beside the
+estimate, and of Dawson's form there is the gradient alone. A convention moves a method and the
+exact value by the same number, so a method's error does not depend on it. `METHODS` says of each
+where it comes from, where it may be used, and its worst error there; ``logunif-kl validate`` holds
+each to that.
 
 Which one should I choose? None, for results: `logunif_kl.neg_kl` is exact and faster. They are here
 to reproduce papers, to read other people's numbers, and to be compared.
