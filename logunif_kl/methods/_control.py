@@ -155,11 +155,14 @@ def _coefficients(r: np.ndarray, rows: np.ndarray, gradient: bool) -> np.ndarray
     z, (variates, weight) = _NODES, _AT_NODES
     if gradient:
         weight = weight * z
-    solve = np.linalg.pinv((variates * weight).T).T
+    solve = np.linalg.pinv((variates * weight).T)
     found = np.zeros((r.size, len(variates)))
     for start in range(0, rows.size, _CHUNK):
         some = rows[start : start + _CHUNK]
-        found[some] = (_smooth_log(z + r[some, np.newaxis], r[some, np.newaxis]) * weight) @ solve
+        target = _smooth_log(z + r[some, np.newaxis], r[some, np.newaxis]) * weight
+        for j, row in enumerate(solve):
+            # not a matrix product, whose rounding depends on the other elements
+            found[some, j] = (target * row).sum(axis=1)
     return found
 
 

@@ -1,0 +1,364 @@
+"""Monte Carlo: honest errors, known means, the same numbers again, and why not its gradient."""
+
+import itertools
+import math
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import logunif_kl as lk
+from logunif_kl.methods import _control, _sampling
+from logunif_kl.methods._monte_carlo import MONTE_CARLO, monte_carlo, monte_carlo_grad
+
+LOG_ALPHA = np.array([-8.0, -4.0, -3.5, -3.0, -2.5, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0])
+FUNCTIONS = pytest.mark.parametrize(
+    ("function", "exact"),
+    [(monte_carlo, lk.neg_kl), (monte_carlo_grad, lk.neg_kl_grad)],
+    ids=["value", "gradient"],
+)
+SCHEMES = pytest.mark.parametrize("scheme", ["plain", "antithetic", "qmc"])
+
+
+def coverage(function, exact, seeds, **options):
+    """How often 1.96 standard errors reach the exact value, for each log alpha."""
+    truth, covered = exact(LOG_ALPHA), np.zeros(LOG_ALPHA.size)
+    for seed in range(seeds):
+        estimate, error = function(LOG_ALPHA, rng=seed, **options)
+        covered += np.abs(estimate - truth) <= 1.96 * error
+    return covered / seeds
+
+
+class TestHonesty:
+    @FUNCTIONS
+    @pytest.mark.parametrize("reduced", [True, False])
+    @pytest.mark.parametrize("scheme", ["plain", "antithetic"])
+    def test_1000_intervals(self, function, exact, scheme, reduced):
+        # bare logarithms are skew, and their averages slower to be normal
+        n_samples = 1024 if reduced else 4096
+        found = coverage(
+            function, exact, 1000, scheme=scheme, n_samples=n_samples, variance_reduction=reduced
+        )
+        assert found.min() >= 0.93
+        assert found.max() <= 0.97
+
+    @FUNCTIONS
+    def test_100_intervals_of_sobol_points(self, function, exact):
+        found = coverage(function, exact, 100, scheme="qmc", n_samples=1024)
+        # once in 1e5 intervals of 95 % would fall outside, for one log alpha
+        low, high = stats.binom.ppf([1e-5, 1 - 1e-5], 100, 0.95) / 100
+        assert found.min() >= low
+        assert found.max() <= high
+
+    @pytest.mark.slow
+    @FUNCTIONS
+    def test_1000_intervals_of_sobol_points(self, function, exact):
+        found = coverage(function, exact, 1000, scheme="qmc", n_samples=1024)
+        assert found.min() >= 0.93
+        assert found.max() <= 0.97
+
+    @FUNCTIONS
+    @SCHEMES
+    def test_no_bias_shows_in_the_mean_of_many(self, function, exact, scheme):
+        runs = [function(LOG_ALPHA, rng=s, scheme=scheme, n_samples=512) for s in range(100)]
+        estimates, errors = np.array(runs).transpose(1, 0, 2)
+        score = (estimates.mean(axis=0) - exact(LOG_ALPHA)) / np.sqrt(
+            np.sum(errors**2, axis=0) / len(runs) ** 2
+        )
+        assert np.abs(score).max() < 4.0
+
+    def test_the_declared_standard_error(self):
+        interval = MONTE_CARLO.domain
+        x = np.linspace(interval.low, interval.high, 201)
+        _, error = monte_carlo(x, rng=0)
+        assert error.max() <= MONTE_CARLO.claims[0].value <= 1.03 * error.max()
+
+
+class TestVarianceReduction:
+    def test_it_pays_everywhere(self):
+        x = np.linspace(-10.0, 10.0, 101)
+        _, reduced = monte_carlo(x, rng=0)
+        _, plain = monte_carlo(x, rng=0, variance_reduction=False)
+        gain = (plain / reduced) ** 2
+        assert gain.min() > 50.0
+        assert gain[0] > 1e12
+        assert gain[-1] > 1e4
+
+    def test_sobol_points_pay_more_and_more(self):
+        x = np.array([-3.0, 0.0, 3.0])
+        errors = [monte_carlo(x, rng=0, scheme="qmc", n_samples=2**m)[1] for m in (10, 13, 16)]
+        for coarse, fine in itertools.pairwise(errors):
+            assert np.all(fine < coarse / 8)  # 8 times the points: faster than 1/n
+
+    @pytest.mark.parametrize("r", [0.0, 0.3, 1.0, 2.0, 4.0, 6.0])
+    def test_the_means_that_are_taken_as_known(self, r):
+        d = 1.0 / max(1.0, r)
+
+        def mean(f):
+            ends = sorted({-12.0, -r - d, -r, -r + d, -1.0, 0.0, 1.0, 12.0})
+            parts = [
+                integrate.quad(lambda z: f(z) * stats.norm.pdf(z), a, b, limit=200, epsabs=1e-13)
+                for a, b in itertools.pairwise(ends)
+            ]
+            return sum(part[0] for part in parts)
+
+        def singular(z):
+            t = np.array([z + r])
+            return float(np.log(np.abs(t[0])) - _control._smooth_log(t, r)[0])
+
+        density = stats.norm.pdf(r)
+        assert mean(singular) == pytest.approx(-16 / 15 * d * density, abs=1e-11)
+        assert mean(lambda z: z * singular(z)) == pytest.approx(
+            16 / 15 * d * r * density, abs=1e-11
+        )
+        if r == 0.0:
+            means = [
+                mean(lambda z, j=j: float(_control.controls(np.array([z])).variates[j, 0]))
+                for j in range(6)
+            ]
+            assert means == pytest.approx([1.0, 0.0, 0.0, 0.0, 0.0, 0.0], abs=1e-11)
+
+    def test_the_weight_is_a_ratio_of_densities(self):
+        z = np.linspace(-9.0, 9.0, 37)
+        weight = _control.controls(z).weight
+        np.testing.assert_allclose(weight * stats.norm.pdf(z, scale=2.0), stats.norm.pdf(z))
+
+    def test_the_two_forms_meet(self):
+        """Beside r = 6 the regression and the Taylor polynomial see the same samples."""
+        x = -2.0 * math.log(6.0) + np.array([-1e-9, 1e-9])
+        integrand = _control.Integrand(x, True, False)
+        assert [rows.tolist() for rows in integrand.groups(8)] == [[1], [0]]
+        estimate, error = monte_carlo(x, rng=0)
+        assert np.all(np.abs(estimate - lk.neg_kl(x)) < 4 * error)
+        assert error.max() < 2e-6
+
+
+class TestSampling:
+    @SCHEMES
+    def test_the_same_seed_gives_the_same_numbers(self, scheme):
+        x = np.array([-1.0, 2.0])
+        once = monte_carlo(x, n_samples=512, rng=7, scheme=scheme)
+        for rng in (7, np.random.default_rng(7)):
+            np.testing.assert_array_equal(
+                once, monte_carlo(x, n_samples=512, rng=rng, scheme=scheme)
+            )
+        assert np.all(once[0] != monte_carlo(x, n_samples=512, rng=8, scheme=scheme)[0])
+        assert np.all(once[0] != monte_carlo(x, n_samples=512, scheme=scheme)[0])
+        generator = np.random.default_rng(7)
+        first, second = (
+            monte_carlo(x, n_samples=512, rng=generator, scheme=scheme)[0] for _ in range(2)
+        )
+        assert np.all(first != second)
+
+    @SCHEMES
+    @pytest.mark.parametrize("n_samples", [300, 40_000])
+    def test_an_element_does_not_depend_on_the_others(self, scheme, n_samples):
+        options = {"n_samples": n_samples, "rng": 3, "scheme": scheme}
+        together = monte_carlo(LOG_ALPHA, **options)
+        for i, x in enumerate(LOG_ALPHA):
+            alone = monte_carlo(x, **options)
+            assert (alone[0], alone[1]) == (together[0][i], together[1][i])
+
+    def test_differences_are_more_precise_than_values(self):
+        """Common random numbers: neighbours are off by the same."""
+        x = np.linspace(-2.0, 0.0, 201)
+        estimate, error = monte_carlo(x, n_samples=4096, rng=0)
+        assert np.std(np.diff(estimate - lk.neg_kl(x))) < error.mean() / 20
+
+    def test_blocks_are_merged_as_if_they_were_one(self):
+        rng = np.random.default_rng(0)
+        values = 1e6 + rng.standard_normal((3, 1000))
+        moments = _sampling.Moments(3)
+        for block in np.split(values, [1, 10, 500, 777], axis=1):
+            moments.add(slice(None), block)
+        np.testing.assert_allclose(moments.mean, values.mean(axis=1), rtol=1e-15)
+        expected = values.std(axis=1, ddof=1) / math.sqrt(1000)
+        np.testing.assert_allclose(moments.standard_error(), expected, rtol=1e-9)
+
+    @pytest.mark.parametrize(
+        ("n_samples", "sequences", "points"), [(256, 16, 16), (511, 31, 16), (1000, 31, 32)]
+    )
+    def test_sobol_sequences(self, n_samples, sequences, points):
+        blocks = list(_sampling._blocks(n_samples, "qmc", np.random.default_rng(0)))
+        assert [z.size for z, _ in blocks] == [points] * sequences
+        assert all(ends for _, ends in blocks)
+        assert sequences * points > 16 / 17 * n_samples
+        for z, _ in blocks:
+            # one point in each of `points` strata of equal probability
+            assert sorted((stats.norm.cdf(z) * points).astype(int)) == list(range(points))
+        assert len({z[0] for z, _ in blocks}) == sequences
+
+    def test_a_sobol_sequence_longer_than_a_block_is_one_unit(self):
+        n = 16 * 2 * _sampling.BLOCK
+        ends = [ends for _, ends in _sampling._blocks(n, "qmc", np.random.default_rng(0))]
+        assert ends == [False, True] * 16
+
+    def test_students_factor(self):
+        found = _sampling.students_factor(np.array([16.0, 31.0, 1e9]))
+        np.testing.assert_allclose(found, [1.0875, 1.0420, 1.0], atol=5e-5)
+
+    @SCHEMES
+    def test_memory_does_not_grow_with_the_samples(self, scheme):
+        peaks = []
+        monte_carlo(0.0, n_samples=512, scheme=scheme)  # Sobol's direction numbers are read once
+        for n_samples in (2**18, 2**20):
+            tracemalloc.start()
+            monte_carlo(np.zeros(4), n_samples=n_samples, rng=0, scheme=scheme)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        assert peaks[1] < 16 * 2**20
+        assert peaks[1] < peaks[0] + 2**20
+
+
+class TestGradient:
+    """By reparameterisation it has no mean; see the module's docstring for what works."""
+
+    x = 0.0
+    s = math.exp(x / 2)
+    r = 1 / s
+
+    def derivative(self, z):
+        return 0.5 - 0.5 * self.s * z / (1.0 + self.s * z)
+
+    def test_the_tail_of_the_derivative_is_that_of_cauchy(self):
+        """P(|g| > y) ~ phi(r) r / y: no mean, let alone a variance."""
+        g = np.abs(self.derivative(np.random.default_rng(0).standard_normal(4_000_000)))
+        for y in (30.0, 100.0, 300.0, 1000.0):
+            expected = g.size * self.r * stats.norm.pdf(self.r) / y
+            assert abs(np.sum(g > y) - expected) < 4 * math.sqrt(expected) + 0.05 * expected
+
+    def test_its_averages_do_not_settle(self):
+        rng = np.random.default_rng(0)
+        truth = lk.neg_kl_grad(self.x)
+
+        def spread(n, average):
+            means = [average(rng.standard_normal(n)) for _ in range(400)]
+            return np.subtract(*np.quantile(means, [0.75, 0.25]))
+
+        reparameterised = [spread(n, lambda z: self.derivative(z).mean()) for n in (100, 10_000)]
+        assert reparameterised[1] > 0.7 * reparameterised[0]
+        score = [
+            spread(n, lambda z: 0.5 * (1 - np.mean((z * z - 1) * np.log(np.abs(1 + self.s * z)))))
+            for n in (100, 10_000)
+        ]
+        assert score[1] == pytest.approx(score[0] / 10, rel=0.2)
+        # Symmetrically about the pole the average is the principal value, which is Dawson's form.
+        principal = integrate.quad(
+            lambda w: 0.5 / w * (stats.norm.pdf(w - self.r) - stats.norm.pdf(w + self.r)), 0, 12
+        )[0]
+        assert self.r * principal == pytest.approx(truth, rel=1e-9)
+
+    def test_differences_of_values_work_with_a_price(self):
+        z = np.random.default_rng(0).standard_normal(4_000_000)
+
+        def variance(h):
+            up, down = (np.log(np.abs(z + math.exp(-(self.x + d) / 2))) for d in (h, -h))
+            difference = (down - up) / (2 * h)
+            error = math.sqrt(difference.var() / z.size)
+            # the bias of a central difference is of the order h^2
+            assert abs(difference.mean() - lk.neg_kl_grad(self.x)) < 4 * error + h * h / 4
+            return difference.var()
+
+        assert variance(0.01) / variance(0.1) == pytest.approx(10.0, rel=0.15)
+
+    def test_the_score_function_works(self):
+        estimate, error = monte_carlo_grad(LOG_ALPHA, rng=0)
+        assert np.all(np.abs(estimate - lk.neg_kl_grad(LOG_ALPHA)) < 4 * error)
+        assert error.max() < 1e-3
+
+
+class TestArguments:
+    @FUNCTIONS
+    @SCHEMES
+    def test_limits(self, function, exact, scheme):
+        x = np.array([-np.inf, -1e308, -2000.0, 2000.0, 1e308, np.inf, np.nan])
+        estimate, error = function(x, n_samples=300, rng=0, scheme=scheme)
+        truth = exact(x)
+        assert np.isnan(estimate[-1])
+        assert np.isnan(error[-1])
+        assert estimate[0] == truth[0]
+        assert estimate[-2] == truth[-2]
+        assert error[0] == error[-2] == 0.0
+        assert np.all(np.abs(estimate[1:-2] - truth[1:-2]) <= 4 * error[1:-2])
+
+    def test_conventions(self):
+        for convention in ({"zero_at": 1.0}, {"log_c": -2.0}, {"zero_at": 0.3}):
+            estimate, error = monte_carlo([-np.inf, 0.5, np.inf], rng=0, **convention)
+            truth = lk.neg_kl([-np.inf, 0.5, np.inf], **convention)
+            assert estimate[0] == -np.inf
+            assert abs(estimate[1] - truth[1]) < 4 * error[1]
+            assert estimate[2] == truth[2]
+
+    @FUNCTIONS
+    def test_shapes(self, function, exact):
+        for shape in ((), (3,), (2, 0), (2, 3)):
+            estimate, error = function(np.zeros(shape, dtype=np.float32), n_samples=10, rng=0)
+            assert np.shape(estimate) == np.shape(error) == shape
+            assert estimate.dtype == error.dtype == np.float64
+        assert isinstance(function(0, n_samples=10, rng=0)[0], np.float64)
+        np.testing.assert_array_equal(
+            function([0, 1], n_samples=10, rng=0), function([0.0, 1.0], n_samples=10, rng=0)
+        )
+
+    @FUNCTIONS
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"n_samples": 1}, r"n_samples must be at least 2 for scheme='plain', .* but 1 was"),
+            ({"n_samples": 2, "scheme": "antithetic"}, "at least 4 for scheme='antithetic'"),
+            ({"n_samples": 5, "scheme": "antithetic"}, r"must be even .* but 5 was given: take 6"),
+            ({"n_samples": 255, "scheme": "qmc"}, r"at least 256 for scheme='qmc', .* 255 was"),
+            (
+                {"scheme": "sobol"},
+                r"scheme='sobol' is not known: pass one of 'plain', 'antithetic'",
+            ),
+            (
+                {"scheme": "qmc", "variance_reduction": False},
+                "no honest standard error while the singularity",
+            ),
+        ],
+    )
+    def test_values_refused(self, function, exact, options, message):
+        with pytest.raises(ValueError, match=message):
+            function(0.0, **options)
+
+    @FUNCTIONS
+    @pytest.mark.parametrize("n_samples", [1e3, "many", None, True])
+    def test_types_refused(self, function, exact, n_samples):
+        with pytest.raises(TypeError, match="n_samples must be an integer, but"):
+            function(0.0, n_samples=n_samples)
+        with pytest.raises(TypeError, match="log_alpha must hold real numbers"):
+            function(1j)
+
+    def test_conventions_refused(self):
+        with pytest.raises(ValueError, match="were both given"):
+            monte_carlo(0.0, zero_at=1.0, log_c=0.0)
+
+
+class TestProgress:
+    def test_it_is_off_by_default(self, capfd):
+        monte_carlo(0.0, rng=0)
+        assert capfd.readouterr() == ("", "")
+
+    @SCHEMES
+    def test_it_changes_no_number(self, scheme):
+        pytest.importorskip("rich")
+        shown = monte_carlo(0.0, n_samples=2**16, rng=0, scheme=scheme, progress=True)
+        assert shown == monte_carlo(0.0, n_samples=2**16, rng=0, scheme=scheme)
+
+    @SCHEMES
+    def test_it_ends_with_the_samples(self, scheme, monkeypatch):
+        rich = pytest.importorskip("rich.progress")
+        done = []
+        monkeypatch.setattr(rich.Progress, "advance", lambda self, task, n: done.append(n))
+        monte_carlo(0.0, n_samples=2**16, rng=0, scheme=scheme, progress=True)
+        assert sum(done) == 2**16
+
+    def test_without_rich(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "rich.progress", None)
+        with pytest.raises(
+            ImportError, match=r"progress=True needs rich, .* pip install .*\[cli\]"
+        ):
+            monte_carlo(0.0, progress=True)

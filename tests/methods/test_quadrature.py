@@ -1,0 +1,245 @@
+"""Quadrature: the proper rules to the last digits, the naive one with an error that says so."""
+
+import pickle
+
+import mpmath
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+from logunif_kl import reference
+from logunif_kl.methods import _rules
+from logunif_kl.methods._quadrature import (
+    NODES,
+    QUADRATURE,
+    _operation,
+    quadrature,
+    quadrature_grad,
+)
+
+RULES = pytest.mark.parametrize("rule", NODES)
+PROPER = pytest.mark.parametrize("rule", ["tanh_sinh", "gauss_legendre"])
+
+# Dense where the forms meet (r = 1 and r = 9), and out to where a double ends.
+EDGES = np.array([0.0, -2.0 * np.log(_rules.REACH)])
+BESIDE = (EDGES[:, np.newaxis] + np.array([-1e-3, -1e-15, 0.0, 1e-15, 1e-3])).ravel()
+DENSE = np.unique(np.concatenate([np.linspace(-14.0, 14.0, 2801), BESIDE]))
+FAR = np.array([-1e308, -1400.0, -700.0, -100.0, -40.0, 40.0, 100.0, 700.0, 1400.0, 1e308])
+ALL = np.concatenate([DENSE, FAR])
+
+
+class TestAccuracy:
+    @PROPER
+    def test_value(self, rule):
+        exact = lk.neg_kl(ALL)
+        with np.errstate(all="raise"):
+            found = quadrature(ALL, rule=rule)
+        error = np.abs(found - exact) / np.maximum(1.0, np.abs(exact))
+        assert error.max() <= {"tanh_sinh": 1.2e-15, "gauss_legendre": 3.2e-15}[rule]
+        assert QUADRATURE.claims[0].value == 1.2e-15
+
+    @PROPER
+    def test_gradient(self, rule):
+        x = np.concatenate([DENSE, FAR[1:-2]])
+        error = np.abs(quadrature_grad(x, rule=rule) / lk.neg_kl_grad(x) - 1.0)
+        assert error.max() <= {"tanh_sinh": 1.6e-15, "gauss_legendre": 3.6e-15}[rule]
+        assert QUADRATURE.claims[0].gradient == 1.6e-15
+
+    @PROPER
+    def test_it_is_relative_as_alpha_grows(self, rule):
+        x = np.linspace(0.0, 700.0, 301)
+        np.testing.assert_allclose(
+            quadrature(x, rule=rule), lk.neg_kl(x), rtol={"tanh_sinh": 1e-15}.get(rule, 2e-15)
+        )
+
+    def test_the_error_of_tanh_sinh_falls_exponentially(self):
+        worst = [
+            np.abs(quadrature(DENSE, n=n) - lk.neg_kl(DENSE)).max() for n in (40, 80, 120, 160)
+        ]
+        assert worst[0] < 0.2
+        assert worst[1] < 2e-5
+        assert worst[2] < 1e-10
+        assert worst[3] < 5e-15  # -KL itself is -7 at the end of the range
+
+    def test_two_conventions(self):
+        for convention in ({"zero_at": 1.0}, {"log_c": 2.5}):
+            np.testing.assert_allclose(
+                quadrature(DENSE, **convention), lk.neg_kl(DENSE, **convention), atol=8e-15, rtol=0
+            )
+
+
+class TestNaiveRule:
+    def test_it_is_what_people_write(self):
+        t, w = np.polynomial.hermite.hermgauss(32)
+        for x in np.linspace(-10.0, 10.0, 41):
+            eps = 1.0 + np.exp(x / 2) * np.sqrt(2.0) * t
+            mean_log = np.sum(w * np.log(np.abs(eps))) / np.sqrt(np.pi)
+            psi_half = -np.euler_gamma - 2.0 * np.log(2.0)
+            as_written = 0.5 * (x + np.log(2.0) + psi_half) - mean_log
+            assert quadrature(x, rule="gauss_hermite") == pytest.approx(as_written, abs=1e-13)
+
+    @pytest.mark.parametrize("n", [20, 32, 64, 100])
+    def test_its_error_falls_like_the_root_of_the_nodes(self, n):
+        x = np.linspace(-10.0, 10.0, 2001)
+        error = quadrature(x, rule="gauss_hermite", n=n) - lk.neg_kl(x)
+        assert 0.65 < np.sqrt(np.mean(error**2)) * np.sqrt(n) < 0.72
+
+    def test_it_is_infinite_where_a_node_meets_the_singularity(self):
+        # the nodes for n = 2 are -1 and 1
+        value, error = quadrature(0.0, rule="gauss_hermite", n=2, return_error=True)
+        assert value == error == np.inf
+
+
+class TestErrorEstimate:
+    """The list of those that lie about their error is empty."""
+
+    @RULES
+    @pytest.mark.parametrize("n", [None, 2, 3, 5, 8, 17, 31, 50, 99, 120, 161, 500, 1000])
+    @pytest.mark.parametrize("convention", [{}, {"zero_at": 1.0}, {"log_c": 3.0}])
+    def test_it_is_never_smaller_than_the_error(self, rule, n, convention):
+        value, error = quadrature(ALL, rule=rule, n=n, return_error=True, **convention)
+        finite = np.isfinite(value)
+        true = np.abs(value[finite] - lk.neg_kl(ALL[finite], **convention))
+        assert np.all(error[finite] >= true)
+        assert np.all(error[~finite] == np.inf)
+
+    @pytest.mark.parametrize("rule", ["tanh_sinh", "gauss_legendre", "gauss_hermite"])
+    def test_it_is_never_smaller_than_the_error_in_many_digits(self, rule):
+        x = np.linspace(-12.0, 12.0, 25)
+        value, error = quadrature(x, rule=rule, return_error=True)
+        with mpmath.workdps(30):
+            for at, v, e in zip(x.tolist(), value.tolist(), error.tolist(), strict=True):
+                assert abs(mpmath.mpf(v) - reference.neg_kl(at, 25)) <= e
+
+    @pytest.mark.parametrize("dtype", [np.float16, np.float32])
+    def test_it_counts_the_rounding_to_a_narrow_type(self, dtype):
+        x = np.linspace(-10.0, 10.0, 1001).astype(dtype)
+        value, error = quadrature(x, return_error=True)
+        assert value.dtype == dtype
+        assert error.dtype == np.float64
+        true = np.abs(value.astype(np.float64) - lk.neg_kl(x.astype(np.float64)))
+        assert np.all(error >= true)
+
+    def test_it_is_not_needlessly_large(self):
+        _, error = quadrature(DENSE, return_error=True)
+        assert np.all(error <= 4e-15 * np.maximum(1.0, np.abs(lk.neg_kl(DENSE))))
+        value, error = quadrature(DENSE, rule="gauss_hermite", return_error=True)
+        np.testing.assert_allclose(error, np.abs(value - lk.neg_kl(DENSE)), rtol=1e-9, atol=2e-14)
+
+    def test_limits(self):
+        value, error = quadrature([-np.inf, np.inf, np.nan], return_error=True, zero_at=1.0)
+        np.testing.assert_array_equal(value, lk.neg_kl([-np.inf, np.inf, np.nan], zero_at=1.0))
+        np.testing.assert_array_equal(error, [0.0, 0.0, np.nan])
+
+
+class TestDigits:
+    @pytest.mark.parametrize(
+        "log_alpha", [-1000.0, -12.0, -6.0, -4.95, -4.5, -2.0, 0.0, 1e-9, 3.0, 12.0, 1000.0]
+    )
+    def test_50(self, log_alpha):
+        with mpmath.workdps(60):
+            found = quadrature(log_alpha, dps=50)
+            exact = reference.neg_kl(log_alpha, 55)
+            assert abs(found - exact) <= mpmath.mpf("1e-50") * abs(exact)
+
+    @pytest.mark.slow
+    def test_50_over_a_range(self):
+        x = np.linspace(-12.0, 12.0, 97)
+        with mpmath.workdps(60):
+            for at, found in zip(x.tolist(), quadrature(x, dps=50), strict=True):
+                assert abs(found - reference.neg_kl(at, 55)) < mpmath.mpf("1e-48")
+
+    @pytest.mark.parametrize("dps", [1, 15, 30, 100])
+    def test_others(self, dps):
+        with mpmath.workdps(dps + 10):
+            error = quadrature(-1.0, dps=dps) / reference.neg_kl(-1.0, dps + 5) - 1
+            assert abs(error) < mpmath.mpf(10) ** -dps
+
+    def test_conventions(self):
+        with mpmath.workdps(60):
+            for convention in ({"zero_at": 1.0}, {"log_c": -1.5}):
+                found = quadrature(0.5, dps=50, **convention)
+                assert abs(found - reference.neg_kl(0.5, 55, **convention)) < mpmath.mpf("1e-50")
+
+    def test_nobodys_precision_is_touched(self):
+        before = mpmath.mp.prec
+        quadrature(0.0, dps=40)
+        assert mpmath.mp.prec == before
+
+    @pytest.mark.parametrize(
+        ("options", "name"),
+        [
+            ({"rule": "gauss_legendre"}, "rule"),
+            ({"n": 50}, "n"),
+            ({"return_error": True}, "return"),
+        ],
+    )
+    def test_what_does_not_go_together(self, options, name):
+        with pytest.raises(
+            ValueError, match=f"{name}.* was given with dps=50, .* leave out {name}"
+        ):
+            quadrature(0.0, dps=50, **options)
+
+
+class TestArguments:
+    @RULES
+    @pytest.mark.parametrize("function", [quadrature, quadrature_grad])
+    def test_arrays(self, function, rule, xp):
+        x = np.linspace(-6.0, 6.0, 12)
+        found = function(xp.array(x.reshape(3, 4)), rule=rule)
+        assert isinstance(found, type(xp.array([0.0])))
+        np.testing.assert_array_equal(xp.numpy(found), function(x, rule=rule).reshape(3, 4))
+        assert np.ndim(function(0.5, rule=rule)) == 0
+        assert function(np.empty((0, 2)), rule=rule).shape == (0, 2)
+        assert function(np.float32(1.0), rule=rule).dtype == np.float32
+        assert function(1, rule=rule) == function(1.0, rule=rule)
+
+    @RULES
+    def test_an_element_does_not_depend_on_the_others(self, rule):
+        x = np.linspace(-12.0, 12.0, 777)
+        together = quadrature(x, rule=rule)
+        assert [quadrature(at, rule=rule) for at in x] == together.tolist()
+
+    @PROPER
+    def test_limits(self, rule):
+        x = np.array([-np.inf, np.inf, np.nan])
+        np.testing.assert_array_equal(quadrature(x, rule=rule), [-np.inf, 0.0, np.nan])
+        np.testing.assert_array_equal(quadrature_grad(x, rule=rule), [0.5, 0.0, np.nan])
+
+    def test_dask(self):
+        array = pytest.importorskip("dask.array")
+        x = np.linspace(-3.0, 3.0, 1000)
+        lazy = quadrature(array.from_array(x, chunks=300), rule="gauss_legendre", n=77)
+        assert isinstance(lazy, array.Array)
+        found = pickle.loads(pickle.dumps(lazy)).compute()
+        np.testing.assert_array_equal(found, quadrature(x, rule="gauss_legendre", n=77))
+
+    def test_a_rule_is_pickled_by_what_it_was_made_from(self):
+        ufunc = _operation("value", "tanh_sinh", 51).ufunc
+        assert pickle.loads(pickle.dumps(ufunc)) is ufunc
+
+    @RULES
+    @pytest.mark.parametrize("n", [2, 3, 64])
+    def test_nodes(self, rule, n):
+        at, weight = _rules.nodes(rule, n)
+        assert at.shape == weight.shape == (n,)
+        assert not at.flags.writeable
+        assert np.all(weight > 0)
+
+    @pytest.mark.parametrize("function", [quadrature, quadrature_grad])
+    def test_what_is_refused(self, function):
+        with pytest.raises(ValueError, match=r"rule='simpson' is not known: pass one of 'tanh_si"):
+            function(0.0, rule="simpson")
+        for n in (1, 0, -5, 1001):
+            with pytest.raises(
+                ValueError, match=f"n must be between 2 and 1000 nodes, but {n} was"
+            ):
+                function(0.0, n=n)
+        for n in (10.0, "10", True):
+            with pytest.raises(TypeError, match="n must be an integer, the number of nodes, but"):
+                function(0.0, n=n)
+        for wrong in (1j, "0.5", None, np.array([True])):
+            with pytest.raises(TypeError, match="log_alpha must hold real numbers"):
+                function(wrong)
+        with pytest.raises(ValueError, match="were both given"):
+            quadrature(0.0, zero_at=1.0, log_c=0.0)
