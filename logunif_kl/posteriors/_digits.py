@@ -17,7 +17,7 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     log(b)/b^d wide. The digits of any posterior are those of the cells that leave as much
     uncertain as it does, by the entropy J = H(q) - E log|w| of log|w| and sign::
 
-        digits = log_b(log b) - J/log b = (KL - log log b)/log b,      KL under log_c = 0
+        digits = log_b(log b) - J/log b = (KL + log log b)/log b,      KL under log_c = 0
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     : the sign, the exponent, and `digits` of mantissa. This is appendix A of [1]_ (Eq. 13) with
     the constant worked out; n drops out. As alpha -> 0, digits = log_b(log b) - log_b(2 pi e
     alpha)/2: a tenth of alpha is half a decimal. For a posterior of another form, take
-    ``-(neg_kl_posterior(dist, log_c=0.0) + log(log(b)))/log(b)``.
+    ``(log(log(b)) - neg_kl_posterior(dist, log_c=0.0))/log(b)``.
 
     Two readings of appendix A need care. It says that float32 and float64 span the magnitudes
     2^+-8 and 2^+-11; these are the numbers of *bits* of their exponents, which span about

@@ -99,7 +99,8 @@ def standardised(dist: Any) -> Standardised:
             f"{type(dist).__name__} was given: pass one, as scipy.stats.norm(loc=1.0, scale=0.5)"
         )
     named = _bound(dist)
-    text = f"{family.name}({', '.join(f'{k}={v!r}' for k, v in named.items())})"
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in named.items()}
+    text = f"{family.name}({', '.join(f'{k}={v!r}' for k, v in plain.items())})"
     parameters = []
     for name, value in named.items():
         if np.ndim(value) != 0:

@@ -171,6 +171,9 @@ def _half_line(
 
     def panel(low: float, high: float) -> bool:
         """Add one panel; whether it was worth it."""
+        if side.mass > 2.0:  # no probability density
+            side.error = math.inf
+            return False
         value, error = _integrate(entropy, low, high)
         part, _ = _integrate(mass, low, high)
         side.entropy += value

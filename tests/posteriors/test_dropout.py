@@ -1,0 +1,118 @@
+"""Dropout posteriors w = theta eps, and Eq. 40 to 42: theta does not matter."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import logunif_kl as lk
+from logunif_kl.posteriors import dropout_posterior, neg_kl_posterior, neg_kl_split
+
+NOISES = [
+    stats.norm(1.0, 0.5),
+    stats.uniform(0.5, 1.0),
+    stats.laplace(1.0, 0.3),
+    stats.gamma(4.0, scale=0.25),
+    stats.lognorm(0.4, loc=0.2),
+    stats.gumbel_r(1.0, 0.4),
+    stats.skewnorm(3.0, 1.0, 0.5),
+    stats.beta(2.0, 3.0),
+]
+THETAS = [1.0, -1.0, 0.03, -7.5, 1e-12, -1e9]
+noises = pytest.mark.parametrize("noise", NOISES, ids=lambda d: f"{d.dist.name}{d.args}")
+
+
+@noises
+@pytest.mark.parametrize("theta", THETAS)
+def test_theta_does_not_matter(noise, theta):
+    value, error = neg_kl_posterior(noise, return_error=True)
+    posterior = dropout_posterior(noise, theta)
+    moved, moved_error = neg_kl_posterior(posterior, return_error=True)
+    assert abs(moved - value) <= error + moved_error < 1e-10
+
+
+@noises
+def test_eq_40_and_41_apart(noise):
+    """The entropy gains log|theta|, and so does E log|w|."""
+    theta = -2.5
+    posterior = dropout_posterior(noise, theta)
+    gain = math.log(abs(theta))
+    assert float(posterior.entropy()) - float(noise.entropy()) == pytest.approx(gain, abs=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(-20.0, 8.0), st.floats(1e-6, 1e6))
+def test_gaussian_dropout_is_neg_kl(log_alpha, theta):
+    noise = stats.norm(1.0, math.exp(log_alpha / 2.0))
+    value, error = neg_kl_posterior(dropout_posterior(noise, theta), return_error=True)
+    exact = float(lk.neg_kl(log_alpha))
+    assert abs(value - exact) <= error + 2.0**-50 * max(1.0, abs(log_alpha))
+
+
+@noises
+@pytest.mark.parametrize("theta", [0.3, -0.3])
+def test_it_is_the_distribution_of_the_product(noise, theta):
+    posterior = dropout_posterior(noise, theta)
+    q = np.linspace(0.01, 0.99, 9)
+    w = np.sort(theta * noise.ppf(q))
+    assert posterior.mean() == pytest.approx(theta * noise.mean(), rel=1e-12)
+    assert posterior.var() == pytest.approx(theta**2 * noise.var(), rel=1e-12)
+    np.testing.assert_allclose(posterior.ppf(q), w, rtol=1e-12)
+    np.testing.assert_allclose(posterior.cdf(w), q, rtol=1e-9)
+    np.testing.assert_allclose(posterior.sf(w), 1.0 - q, rtol=1e-9)
+    np.testing.assert_allclose(posterior.isf(q), w[::-1], rtol=1e-12)
+    np.testing.assert_allclose(posterior.pdf(w), noise.pdf(w / theta) / abs(theta), rtol=1e-12)
+    np.testing.assert_allclose(posterior.logpdf(w), np.log(posterior.pdf(w)), rtol=1e-12)
+    assert posterior.support() == tuple(sorted(theta * np.array(noise.support())))
+
+
+def test_samples_and_moments_of_a_mirrored_noise():
+    noise = stats.gamma(4.0, scale=0.25)
+    posterior = dropout_posterior(noise, -0.5)
+    sample = posterior.rvs(size=4000, random_state=np.random.default_rng(3))
+    assert stats.kstest(-2.0 * sample, noise.cdf).pvalue > 0.01
+    assert posterior.moment(3) == pytest.approx(-(0.5**3) * noise.moment(3), rel=1e-12)
+    assert float(posterior.stats("s")) == pytest.approx(-float(noise.stats("s")), rel=1e-12)
+
+
+def test_a_mirrored_noise_is_an_ordinary_frozen_distribution():
+    posterior = dropout_posterior(stats.gamma(4.0), -0.5)
+    assert posterior.dist.name == "mirrored_gamma"
+    for copied in (pickle.loads(pickle.dumps(posterior)), copy.deepcopy(posterior)):
+        assert copied.mean() == posterior.mean()
+    twice = dropout_posterior(posterior, -2.0)
+    assert twice.mean() == pytest.approx(4.0)
+    assert neg_kl_posterior(twice) == pytest.approx(neg_kl_posterior(stats.gamma(4.0)), abs=1e-12)
+
+
+def test_a_negative_theta_swaps_the_signs():
+    noise = stats.gumbel_r(1.0, 1.0)
+    one, other = neg_kl_split(noise), neg_kl_split(dropout_posterior(noise, -3.0))
+    assert one.sign_bit == pytest.approx(other.sign_bit, abs=1e-15)
+    assert abs(one.magnitude - other.magnitude) <= one.error + other.error
+
+
+@pytest.mark.parametrize(
+    ("theta", "kind", "sentence"),
+    [
+        (0.0, ValueError, "theta must be finite and not 0, which leaves an atom, but 0.0 was"),
+        (math.inf, ValueError, "theta must be finite and not 0"),
+        (math.nan, ValueError, "theta must be finite and not 0"),
+        ("1", TypeError, "theta must be one real number, but str '1' was given"),
+        (True, TypeError, "theta must be one real number, but bool True was given"),
+        (np.ones(2), TypeError, r"theta must be one real number, but ndarray of shape \(2,\)"),
+    ],
+)
+def test_refusals(theta, kind, sentence):
+    with pytest.raises(kind, match=sentence):
+        dropout_posterior(stats.norm(1.0, 1.0), theta)
+
+
+def test_a_noise_that_is_none():
+    with pytest.raises(TypeError, match="but bernoulli is discrete"):
+        dropout_posterior(stats.bernoulli(0.5), 1.0)
