@@ -1,9 +1,11 @@
 """Monte Carlo: honest errors, known means, the same numbers again, and why not its gradient."""
 
 import itertools
+import json
 import math
 import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from logunif_kl.methods import _control, _sampling
 from logunif_kl.methods._monte_carlo import MONTE_CARLO, monte_carlo, monte_carlo_grad
 
 LOG_ALPHA = np.array([-8.0, -4.0, -3.5, -3.0, -2.5, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0])
+RESULTS = Path(__file__).parents[2] / "validation" / "results" / "monte_carlo.json"
 FUNCTIONS = pytest.mark.parametrize(
     ("function", "exact"),
     [(monte_carlo, lk.neg_kl), (monte_carlo_grad, lk.neg_kl_grad)],
@@ -74,6 +77,47 @@ class TestHonesty:
         x = np.linspace(interval.low, interval.high, 201)
         _, error = monte_carlo(x, rng=0)
         assert error.max() <= MONTE_CARLO.claims[0].value <= 1.03 * error.max()
+
+
+class TestCommittedResults:
+    """What ``python -m validation.monte_carlo`` found is what the documentation says."""
+
+    found = json.loads(RESULTS.read_text(encoding="utf-8"))
+
+    def test_coverage(self):
+        assert {(row["of"], row["scheme"]) for row in self.found["coverage"]} == {
+            (of, scheme)
+            for of in ("value", "gradient by the score function")
+            for scheme in ("plain", "antithetic", "qmc")
+        }
+        for row in self.found["coverage"]:
+            assert row["seeds"] == 1000
+            assert 0.93 <= min(row["coverage"]) <= max(row["coverage"]) <= 0.97
+
+    def test_variance_reduction(self):
+        at = dict(zip(self.found["log_alpha"], itertools.count(), strict=False))
+        plain, _, qmc, *_ = self.found["variance_reduction"]
+        assert (plain["scheme"], qmc["scheme"]) == ("plain", "qmc")
+        for x, said in ((-1.0, 68), (2.0, 180), (-2.5, 6e3), (-8.0, 2e13)):
+            assert plain["variance_divided_by"][at[x]] == pytest.approx(said, rel=0.2)
+        assert min(qmc["variance_divided_by"]) >= 3e7
+
+    def test_a_thousand_million_samples(self):
+        taken = self.found["memory"]
+        assert taken["samples"] == 10**9
+        assert taken["peak_mib"] < 512
+        assert abs(taken["estimate"] - lk.neg_kl(0.0)) < 4 * taken["standard_error"] < 2e-5
+
+    def test_the_reparameterised_gradient_has_no_mean(self):
+        gradient = self.found["gradient"]
+        assert gradient["principal_value_by_quadrature"] == pytest.approx(
+            lk.neg_kl_grad(gradient["log_alpha"]), rel=1e-12
+        )
+        last = {"reparameterised": [], "score function": []}
+        for row in gradient["running_means"]:
+            assert row["samples"][-1] == 10**7
+            last[row["way"]].append(abs(row["mean"][-1] - gradient["exact_by_dawson"]))
+        assert min(last["reparameterised"]) > 0.1 > 1e-3 > max(last["score function"])
 
 
 class TestVarianceReduction:
