@@ -13,7 +13,7 @@ from ._fit import Extremum, Fit
 from ._formula import Formula
 from ._problem import Problem
 
-LEVELLED = 1e-6  # an extremum counts as levelled within this, relatively
+LEVELLED = 1e-5  # an extremum counts as levelled within this, relatively
 
 
 def _rounding(formula: Formula) -> float:

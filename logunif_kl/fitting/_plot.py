@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _api
+from ._formula import POLYNOMIAL
 
 if TYPE_CHECKING:
     from ._fit import Fit
@@ -65,12 +66,11 @@ def draw(fit: Fit, path: Any = None) -> Any:
 
 def _title(fit: Fit) -> str:
     low, high = fit.log_alpha_range
-    where = (
-        "every alpha"
-        if math.isinf(low) and math.isinf(high)
-        else f"log alpha in [{low:.3g}, {high:.3g}]"
-    )
-    what = f"degree {fit.terms}" if fit.family == "polynomial" else f"{fit.terms} of"
-    return f"{fit.family}, {what}, {fit.norm.replace('_', ' ')} over {where}".replace(
-        "sigmoid, 1 of", "one sigmoid"
-    )
+    where = f"log alpha in [{low:.3g}, {high:.3g}]"
+    what = "one sigmoid" if fit.terms == 1 else f"{fit.terms} sigmoids"
+    if fit.family == POLYNOMIAL:
+        where = f"alpha in [{math.exp(low):.3g}, {math.exp(high):.3g}]"
+        what = f"polynomial of degree {fit.terms}"
+    elif math.isinf(low) and math.isinf(high):
+        where = "every alpha"
+    return f"{what}, {fit.norm.replace('_', ' ')} over {where}".capitalize()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _request as request
-from ._errors import quadrature
+from ._errors import NOTHING, POINTS, fixed, quadrature
 from ._exchange import extrema, refine, remez
 from ._families import PolynomialFamily
 from ._fit import Fit
@@ -147,10 +147,13 @@ def _minimax(problem: Problem, p: Array, degree: int) -> Array:
         found = remez(problem, p, points)
     else:
         found = _both(problem, p, points)
+    noise = max(quantity.noise(points) for quantity in problem.quantities)
+    if found is None and problem.worst(p, points) <= noise:
+        return p  # nothing is left to be levelled
     if found is None:
         raise ValueError(
-            f"the exchange does not settle in double precision for degree {degree} over this "
-            "range: ask for a lower degree"
+            f"the best error of degree {degree} over this range is too near double precision's "
+            f"rounding to be levelled, at {problem.worst(p, points):.0e}: ask for a lower degree"
         )
     return found
 
@@ -187,16 +190,21 @@ def _only(problem: Problem, family: PolynomialFamily, quantity: Quantity) -> Pro
 
 def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formula:
     """Give the constant that the gradient leaves open the value that serves -KL best."""
-    from ._errors import NOTHING, POINTS, fixed
-
     (value,) = fixed(formula, "value", None)
-    if norm == "minimax":
-        _, error = extrema(value, NOTHING, problem.grid(POINTS))
-        shift = -(float(np.max(error)) + float(np.min(error))) / 2.0
-    else:
+    if norm == "least_squares":
         nodes, weights = quadrature(problem.low, problem.high, grid)
-        shift = -float(weights @ value.error(NOTHING, nodes))
-    return Formula(formula.family, formula.constant + shift, formula.coefficients)
+        return _shifted(formula, -float(weights @ value.error(NOTHING, nodes)))
+    points = problem.grid(POINTS)
+    error = value.error(NOTHING, points)
+    formula = _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)
+    # now both signs occur, and the extrema of magnitude are those of the error
+    (value,) = fixed(formula, "value", None)
+    _, error = extrema(value, NOTHING, points)
+    return _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)
+
+
+def _shifted(formula: Formula, shift: float) -> Formula:
+    return dataclasses.replace(formula, constant=formula.constant + shift)
 
 
 def _check_rounding(fit: Fit, problem: Problem, p: Array) -> None:
@@ -208,7 +216,8 @@ def _check_rounding(fit: Fit, problem: Problem, p: Array) -> None:
         nodes, weights = quadrature(problem.low, problem.high, fit.grid)
         square = sum(float(weights @ q.error(p, nodes) ** 2) for q in problem.quantities)
         solved = math.sqrt(square)
-    if fit.level > ROUNDING * solved:
+    noise = max(quantity.noise(points) for quantity in problem.quantities)
+    if fit.level > ROUNDING * solved + noise:
         largest = max(abs(c) for c in fit.coefficients)
         raise ValueError(
             f"degree {fit.terms} is too high for double precision: coefficients as large as "

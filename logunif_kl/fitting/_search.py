@@ -1,11 +1,11 @@
 """The sum of sigmoids: least squares from many starts, then the largest error by SLSQP.
 
-The family is not linear in its constants, so there may be several local bests. The starts are fixed
-(an additive recurrence, no random numbers), the few best least-squares solutions go on, and the
-best end is kept. ``minimise_largest`` minimises h subject to |error(x_i)| <= h over points x_i by
-sequential quadratic programming, with the extrema of each solution joining the points; curvature
-matters, because a best of two sigmoids has fewer extrema than constants. Where the number of
-extrema is that of the theory, the exchange of `_exchange` then sharpens it to rounding.
+The family is not linear in its constants, so there are several local bests. The starts are fixed
+(an additive recurrence, no random numbers); they, and the few best least-squares solutions, go on,
+and the best end is kept. ``minimise_largest`` minimises h subject to |error(x_i)| <= h over points
+x_i by sequential quadratic programming, with the extrema of each solution joining the points;
+curvature matters, because a best of two sigmoids has fewer extrema than constants. Where the
+number of extrema is that of the theory, the exchange of `_exchange` then sharpens it to rounding.
 
 What is *not* guaranteed: that a local best is the best of all.
 """
@@ -35,7 +35,12 @@ def starts(family: SigmoidFamily, count: int) -> Iterator[Array]:
     for i in range(count):
         u = np.modf(0.5 + np.multiply.outer(np.arange(1 + i * n, 1 + (i + 1) * n), _STEPS))[0]
         centre, steep = -5.0 + 6.0 * u[:, 0], 1.0 + 2.0 * u[:, 1]
-        rows = np.stack([np.full(n, LIMIT / n), -centre * steep, steep], axis=1)
+        height = np.full(n, LIMIT / n)
+        if i % 2:
+            # sums that nearly cancel are among the best: heights of either sign
+            height = np.where(np.arange(n) % 2 == 0, LIMIT, -LIMIT / 2.0)
+            height[0] += LIMIT - height.sum()
+        rows = np.stack([height, -centre * steep, steep], axis=1)
         yield family.parameters(rows)
 
 
@@ -78,12 +83,15 @@ def least_squares_fits(problem: Problem, nodes: Array, weights: Array, count: in
     return [p for _, p in distinct]
 
 
-def minimise_largest(problem: Problem, p: Array, grid: Array) -> Array:
-    """Lower the largest error from p as far as a local method can."""
+def minimise_largest(problem: Problem, p: Array, grid: Array, to_beat: float = math.inf) -> Array:
+    """Lower the largest error from p as far as a local method can.
+
+    It stops where the error on a few points is already above ``to_beat``: more only raise it.
+    """
     found = [extrema(q, p, grid) for q in problem.quantities]
     points = [_thinned(grid, x) for x, _ in found]
     best, best_p = problem.worst(p, grid), p
-    for _ in range(ROUNDS):
+    for done in range(ROUNDS):
         p, level = _programme(problem, p, points)
         found = [extrema(q, p, grid) for q in problem.quantities]
         worst = max(float(np.max(np.abs(e))) for _, e in found)
@@ -91,7 +99,7 @@ def minimise_largest(problem: Problem, p: Array, grid: Array) -> Array:
             break
         if worst < best:
             best, best_p = worst, p
-        if worst <= level * (1.0 + SETTLED):
+        if worst <= level * (1.0 + SETTLED) or (done and level > to_beat * (1.0 + SETTLED)):
             break
         near = 0.3 * level
         points = [
@@ -108,7 +116,7 @@ def _thinned(grid: Array, x: Array) -> Array:
 
 def _programme(problem: Problem, p: Array, points: list[Array]) -> tuple[Array, float]:
     """Minimise h subject to -h <= error <= h at the points, in units of the first largest error."""
-    pairs = list(zip(problem.quantities, points, strict=True))
+    pairs = [(q, x) for q, x in zip(problem.quantities, points, strict=True) if x.size]
     unit = max(float(np.max(np.abs(q.error(p, x)))) for q, x in pairs)
     scale = np.maximum(np.abs(p), 0.05)
 

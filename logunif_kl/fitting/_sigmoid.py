@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -16,11 +17,12 @@ from ._fit import Fit
 from ._formula import SIGMOID, Formula
 from ._make import make_fit
 from ._problem import Array, Problem, quantities
-from ._search import least_squares_fits, minimise_largest
+from ._search import least_squares_fits, minimise_largest, starts
 
 MAX_TERMS = 5
 GRID = 2001
 CANDIDATES = 4
+STARTS = {2: 16, 3: 12, 4: 12, 5: 8}
 #: Terms that nearly cancel lose digits in float32: no more than this in sum |k1|.
 MAX_AMPLITUDE = 4.0
 
@@ -98,16 +100,10 @@ def fit_sigmoid(
         family = SigmoidFamily(terms, fixed)
         problem = Problem(family, quantities(family, target, weight), low, high)
         nodes, weights = quadrature(low, high, "log")
-        count = 1 if terms == 1 else 4 + 2 * terms
-        candidates = [
-            p
-            for p in least_squares_fits(problem, nodes, weights, count)
-            if np.sum(np.abs(family.constants(p)[:, 0])) <= MAX_AMPLITUDE
-        ][: CANDIDATES if norm == "minimax" else 1]
-        for p in candidates:
-            level, p = _improved(problem, p, norm, nodes, weights)
-            amplitude = np.sum(np.abs(family.constants(p)[:, 0]))
-            if amplitude <= MAX_AMPLITUDE and (best is None or level < best[0]):
+        for p in _candidates(problem, norm, nodes, weights):
+            to_beat = math.inf if best is None else best[0]
+            level, p = _improved(problem, p, norm, nodes, weights, to_beat)
+            if _sound(problem, p) and (best is None or level < best[0]):
                 best = level, problem, p
     if best is None:
         raise ValueError(
@@ -122,17 +118,47 @@ def fit_sigmoid(
     return make_fit(formula, problem, asked)
 
 
+def _sound(problem: Problem, p: Array) -> bool:
+    """Whether the value vanishes as alpha -> inf, and few digits cancel."""
+    assert isinstance(problem.family, SigmoidFamily)
+    steep = problem.family.constants(p)[:, 2]
+    return _amplitude(problem, p) <= MAX_AMPLITUDE and bool(np.all(steep > 0.0))
+
+
+def _amplitude(problem: Problem, p: Array) -> float:
+    assert isinstance(problem.family, SigmoidFamily)
+    return float(np.sum(np.abs(problem.family.constants(p)[:, 0])))
+
+
+def _candidates(problem: Problem, norm: str, nodes: Array, weights: Array) -> list[Array]:
+    """Solve by least squares; for minimax add its starts, from which SLSQP goes elsewhere."""
+    family = problem.family
+    assert isinstance(family, SigmoidFamily)
+    count = 1 if family.terms == 1 else 4 + 2 * family.terms
+    found = least_squares_fits(problem, nodes, weights, count)
+    found = [p for p in found if _amplitude(problem, p) <= MAX_AMPLITUDE]
+    if norm == "least_squares" or family.terms == 1:
+        return found[:1]
+    found = found[:CANDIDATES]
+    if family.terms > 3:
+        for of in request.TARGETS:
+            other = dataclasses.replace(problem, quantities=quantities(family, of, None))
+            more = least_squares_fits(other, nodes, weights, count)
+            found += [p for p in more if _amplitude(problem, p) <= MAX_AMPLITUDE][: CANDIDATES // 2]
+    return [*found, *starts(family, STARTS[family.terms])]
+
+
 def _improved(
-    problem: Problem, p: Array, norm: str, nodes: Array, weights: Array
+    problem: Problem, p: Array, norm: str, nodes: Array, weights: Array, to_beat: float
 ) -> tuple[float, Array]:
     """Go from a least-squares solution to the norm asked for; return its level too."""
     if norm == "least_squares":
         square = sum(float(weights @ q.error(p, nodes) ** 2) for q in problem.quantities)
         return math.sqrt(square), p
     grid = problem.grid(GRID)
-    p = minimise_largest(problem, p, grid)
+    p = minimise_largest(problem, p, grid, to_beat)
     level = problem.worst(p, grid)
-    if len(problem.quantities) == 1:
+    if len(problem.quantities) == 1 and level < 1.01 * to_beat:
         sharper = remez(problem, p, grid)
         if sharper is not None and problem.worst(sharper, grid) <= level * (1.0 + 1e-6):
             return problem.worst(sharper, grid), sharper

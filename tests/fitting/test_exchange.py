@@ -1,0 +1,73 @@
+"""The exchange's parts: extrema, alternation, and the search's starts."""
+
+import math
+
+import numpy as np
+import pytest
+
+from logunif_kl.fitting._exchange import alternation, extrema, remez
+from logunif_kl.fitting._families import PolynomialFamily
+from logunif_kl.fitting._problem import Problem, quantities
+
+
+@pytest.fixture
+def problem():
+    family = PolynomialFamily(3, 0.05, 1.0, True)
+    return Problem(family, quantities(family, "value", None), math.log(0.05), 0.0)
+
+
+def test_alternation_keeps_the_largest_of_each_sign():
+    x = np.arange(6.0)
+    assert alternation(x, np.array([1.0, 2.0, -1.0, 3.0, -2.0, -4.0]), 6) == [1, 2, 3, 5]
+
+
+def test_alternation_drops_the_smaller_end():
+    x = np.arange(5.0)
+    error = np.array([1.0, -3.0, 3.0, -3.0, 2.0])
+    assert alternation(x, error, 4) == [1, 2, 3, 4]
+
+
+def test_alternation_drops_an_inner_pair():
+    x = np.arange(6.0)
+    error = np.array([3.0, -3.0, 0.5, -0.7, 3.0, -3.0])
+    assert alternation(x, error, 4) == [0, 1, 4, 5]
+
+
+@pytest.mark.parametrize("wanted", [2, 3, 4, 5, 6, 7])
+def test_alternation_alternates_and_keeps_the_worst(wanted):
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        error = rng.normal(size=9) * np.tile([1.0, -1.0], 5)[:9]
+        chosen = alternation(np.arange(9.0), error, wanted)
+        signs = np.sign(error[chosen])
+        assert np.all(signs[1:] == -signs[:-1])
+        assert len(chosen) <= wanted
+        assert int(np.argmax(np.abs(error))) in chosen
+
+
+def test_extrema_are_finer_than_the_grid(problem):
+    (quantity,) = problem.quantities
+    p = remez(problem, np.zeros(4), problem.grid(401))
+    coarse, _ = extrema(quantity, p, np.linspace(math.log(0.05), 0.0, 41))
+    fine, errors = extrema(quantity, p, np.linspace(math.log(0.05), 0.0, 4001))
+    assert coarse.size == fine.size == 5
+    np.testing.assert_allclose(coarse, fine, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(np.abs(errors), np.abs(errors).max(), rtol=1e-9)
+
+
+def test_the_exchange_needs_no_good_start(problem):
+    grid = problem.grid(1001)
+    first = remez(problem, np.zeros(4), grid)
+    second = remez(problem, np.array([5.0, -3.0, 2.0, 1.0]), grid)
+    np.testing.assert_allclose(first, second, rtol=1e-7)
+
+
+def test_grids_cover_the_ends(problem):
+    grid = problem.grid(101)
+    assert grid[0] == problem.low
+    assert grid[-1] == problem.high
+    for low, high in ((-math.inf, math.inf), (-math.inf, 0.0), (-15.0, 18.0), (13.0, 20.0)):
+        grid = Problem(problem.family, problem.quantities, low, high).grid(101)
+        assert np.all(np.diff(grid) > 0.0)
+        assert grid[0] == max(low, -40.0)
+        assert grid[-1] == min(high, 40.0)

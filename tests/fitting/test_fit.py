@@ -1,0 +1,285 @@
+"""`Fit`: immutable, callable on any framework's arrays, measured, written and read again."""
+
+import dataclasses
+import json
+import math
+import pickle
+import sys
+import types
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import logunif_kl as lk
+from logunif_kl.fitting import Errors, Extremum, Fit, fit_polynomial, fit_sigmoid
+
+POLYNOMIAL, SIGMOID, SIGMOIDS = fit_polynomial(3), fit_sigmoid(1), fit_sigmoid(2)
+fits = pytest.mark.parametrize(
+    "fit", [POLYNOMIAL, SIGMOID, SIGMOIDS], ids=["polynomial", "sigmoid", "sigmoids"]
+)
+X = np.linspace(-9.0, 4.0, 53)
+
+
+def spelled(fit, x):
+    """Evaluate the formula as the docstring spells it."""
+    if fit.family == "polynomial":
+        powers = sum(c * np.exp(k * x) for k, c in enumerate(fit.coefficients, 1))
+        return fit.constant + 0.5 * x + powers
+    k1, k2, k3 = np.reshape(fit.coefficients, (-1, 3)).T
+    sigmoids = k1 / (1.0 + np.exp(-(k2 + np.multiply.outer(x, k3))))
+    return sigmoids.sum(axis=-1) - 0.5 * np.log1p(np.exp(-x)) - k1.sum()
+
+
+@fits
+def test_it_is_the_formula_of_the_documentation(fit):
+    np.testing.assert_allclose(fit.neg_kl(X), spelled(fit, X), rtol=1e-12, atol=1e-13)
+
+
+@fits
+def test_it_is_called_on_any_array(fit, xp):
+    for dtype, eps in (("float64", 4e-16), ("float32", 3e-7)):
+        array = xp.array(X, dtype)
+        wide = np.asarray(X, dtype).astype(np.float64)
+        for of in (fit.neg_kl, fit.neg_kl_grad):
+            found = of(array)
+            assert type(found) is type(array)
+            assert str(found.dtype).endswith(dtype)
+            expected = of(wide)
+            scale = 1.0 + np.abs(expected) + (np.exp(3.0 * wide) if fit is POLYNOMIAL else 0.0)
+            assert np.all(np.abs(xp.numpy(found) - expected) <= 16.0 * eps * scale)
+
+
+@fits
+def test_conventions_move_it_like_the_exact_value(fit):
+    for convention in ({"zero_at": 1.0}, {"zero_at": 0.3}, {"log_c": 0.7}):
+        moved = fit.neg_kl(X, **convention) - lk.neg_kl(X, **convention)
+        np.testing.assert_allclose(moved, fit.neg_kl(X) - lk.neg_kl(X), rtol=1e-13, atol=1e-13)
+    with pytest.raises(ValueError, match="both given"):
+        fit.neg_kl(X, zero_at=1.0, log_c=0.0)
+
+
+@fits
+def test_the_gradient_is_the_derivative(fit):
+    h = 1e-6
+    numeric = (fit.neg_kl(X + h) - fit.neg_kl(X - h)) / (2.0 * h)
+    np.testing.assert_allclose(fit.neg_kl_grad(X), numeric, rtol=1e-7, atol=1e-8)
+
+
+@fits
+def test_scalars_lists_and_nan(fit):
+    assert isinstance(fit.neg_kl(-1.0), np.float64)
+    assert fit.neg_kl([-1.0, -2.0]).shape == (2,)
+    found = fit.neg_kl(np.array([np.nan, -1.0]))
+    assert np.isnan(found[0])
+    assert found[1] == fit.neg_kl(-1.0)
+    with pytest.raises(TypeError, match="log_alpha must hold real numbers"):
+        fit.neg_kl(1j)
+
+
+def test_sigmoids_have_the_limits():
+    assert SIGMOIDS.neg_kl(math.inf) == 0.0
+    assert SIGMOIDS.neg_kl(-math.inf) == -math.inf
+    assert SIGMOIDS.neg_kl_grad(-math.inf) == 0.5
+    assert SIGMOIDS.neg_kl_grad(math.inf) == 0.0
+    # nothing cancels: the tail has its relative accuracy
+    assert SIGMOID.neg_kl(40.0) == pytest.approx(lk.neg_kl(40.0), rel=1e-6)
+
+
+@fits
+def test_dask_and_pickles(fit):
+    array = pytest.importorskip("dask.array").from_array(X, chunks=10)
+    np.testing.assert_array_equal(fit.neg_kl(array).compute(scheduler="synchronous"), fit.neg_kl(X))
+    again = pickle.loads(pickle.dumps(fit.neg_kl(array)))
+    np.testing.assert_array_equal(again.compute(scheduler="synchronous"), fit.neg_kl(X))
+    assert pickle.loads(pickle.dumps(fit)) == fit
+
+
+def stand_in(monkeypatch):
+    """A framework known only by the names it goes by: its tensors are no NumPy arrays."""
+
+    class Tensor:
+        def __init__(self, data):
+            self.data = np.asarray(data)
+
+        @property
+        def dtype(self):
+            return f"torch.{self.data.dtype}"
+
+        def _with(name):
+            def apply(self, *others):
+                others = [o.data if isinstance(o, Tensor) else o for o in others]
+                return Tensor(getattr(self.data, name)(*others))
+
+            return apply
+
+        for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "neg"):
+            locals()[f"__{_name}__"] = _with(f"__{_name}__")
+
+    Tensor.__module__ = "torch"
+    torch = types.ModuleType("torch")
+    torch.exp = lambda x: Tensor(np.exp(x.data))
+    torch.zeros_like = lambda x: Tensor(np.zeros_like(x.data))
+    torch.logaddexp = lambda x, y: Tensor(np.logaddexp(x.data, y.data))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    return Tensor
+
+
+@fits
+def test_a_framework_is_known_by_its_type_and_keeps_its_own_functions(fit, monkeypatch):
+    tensor = stand_in(monkeypatch)
+    found = fit.neg_kl(tensor(X), zero_at=1.0)
+    assert type(found) is tensor
+    np.testing.assert_allclose(found.data, fit.neg_kl(X, zero_at=1.0), rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(fit.neg_kl_grad(tensor(X)).data, fit.neg_kl_grad(X), rtol=1e-13)
+    assert fit.neg_kl(tensor([-1, 0])).data.dtype == np.float64
+    with pytest.raises(TypeError, match=r"must hold real numbers, but Tensor of dtype torch\.bool"):
+        fit.neg_kl(tensor([True]))
+
+
+@fits
+def test_torch(fit):
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(X, dtype=torch.float64, requires_grad=True)
+    value = fit.neg_kl(x)
+    np.testing.assert_allclose(value.detach().numpy(), fit.neg_kl(X), rtol=1e-12, atol=1e-13)
+    (slope,) = torch.autograd.grad(value.sum(), x)
+    np.testing.assert_allclose(slope.numpy(), fit.neg_kl_grad(X), rtol=1e-11)
+    assert fit.neg_kl(torch.zeros(3, dtype=torch.float32)).dtype == torch.float32
+
+
+@fits
+def test_jax(fit):
+    jax = pytest.importorskip("jax")
+    x = jax.numpy.asarray(X)
+    value = jax.jit(fit.neg_kl)(x)
+    np.testing.assert_allclose(np.asarray(value), fit.neg_kl(X), rtol=2e-5, atol=2e-5)
+    slope = jax.vmap(jax.grad(fit.neg_kl))(x)
+    np.testing.assert_allclose(np.asarray(slope), fit.neg_kl_grad(X), rtol=2e-5)
+
+
+def test_it_is_immutable_comparable_and_hashable():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        POLYNOMIAL.constant = 0.0
+    assert fit_polynomial(3) == POLYNOMIAL
+    assert len({POLYNOMIAL, fit_polynomial(3), SIGMOID}) == 2
+    assert isinstance(POLYNOMIAL.coefficients, tuple)
+    assert (POLYNOMIAL.terms, SIGMOID.terms, SIGMOIDS.terms) == (3, 1, 2)
+
+
+@fits
+def test_the_errors_are_measured(fit):
+    for errors in (fit.inside, fit.wide, fit.errors(-4.0, -1.0)):
+        low, high = errors.log_alpha_range
+        x = np.linspace(max(low, -30.0), min(high, 30.0), 20001)
+        exact = lk.neg_kl_grad(x)
+        value = np.abs(fit.neg_kl(x) - lk.neg_kl(x))
+        gradient = np.abs(fit.neg_kl_grad(x) / exact - 1.0)
+        assert value.max() == pytest.approx(errors.max_error, rel=1e-5)
+        assert value.max() <= errors.max_error * (1.0 + 1e-9)
+        assert gradient.max() == pytest.approx(errors.max_grad_error, rel=1e-5)
+        assert gradient.max() <= errors.max_grad_error * (1.0 + 1e-9)
+        assert errors.rms_error <= errors.max_error
+        if math.isfinite(errors.max_error_at):
+            at = errors.max_error_at
+            assert abs(fit.neg_kl(at) - lk.neg_kl(at)) == pytest.approx(errors.max_error, rel=1e-9)
+    assert fit.inside.log_alpha_range == fit.log_alpha_range
+    assert fit.wide.log_alpha_range == (-10.0, 10.0)
+    assert (fit.max_error, fit.rms_error, fit.max_grad_error) == (
+        fit.inside.max_error,
+        fit.inside.rms_error,
+        fit.inside.max_grad_error,
+    )
+
+
+def test_outside_its_range_a_polynomial_means_nothing():
+    assert POLYNOMIAL.wide.max_error > 1e12
+    assert POLYNOMIAL.wide.max_error_at == 10.0
+
+
+def test_rounding_is_measured_again():
+    short = SIGMOID.rounded(3)
+    assert short.coefficients == (0.63, 1.87, 1.5)
+    assert short.max_error > SIGMOID.max_error
+    assert short.max_error == pytest.approx(np.log(2.0) / 2 + np.euler_gamma / 2 - 0.63, rel=1e-9)
+    assert SIGMOID.rounded(17) == SIGMOID
+    for digits in (0, 18, 2.0, True):
+        with pytest.raises(ValueError, match="digits must be a whole number from 1 to 17"):
+            SIGMOID.rounded(digits)
+
+
+@fits
+def test_json_is_read_back_to_the_last_bit(fit):
+    again = Fit.from_json(fit.to_json())
+    assert again == fit
+    assert again.to_json() == fit.to_json()
+    json.loads(fit.to_json(), parse_constant=pytest.fail)
+
+
+FLOATS = st.floats(allow_nan=False)
+ERRORS = st.builds(Errors, st.tuples(FLOATS, FLOATS), FLOATS, FLOATS, FLOATS, FLOATS, FLOATS)
+
+
+@given(
+    st.builds(
+        Fit,
+        family=st.just("polynomial"),
+        coefficients=st.lists(FLOATS, min_size=1, max_size=5).map(tuple),
+        constant=FLOATS,
+        log_alpha_range=st.tuples(FLOATS, FLOATS),
+        norm=st.sampled_from(["minimax", "least_squares"]),
+        target=st.just("value"),
+        grid=st.just("log"),
+        weight=st.none() | st.just("callable"),
+        exact_limit=st.booleans(),
+        level=FLOATS,
+        extrema=st.lists(st.builds(Extremum, FLOATS, FLOATS, st.just("value"))).map(tuple),
+        inside=ERRORS,
+        wide=ERRORS,
+    )
+)
+def test_any_fit_survives_json(fit):
+    again = Fit.from_json(fit.to_json())
+    assert again == fit
+    assert np.array(again.coefficients).tobytes() == np.array(fit.coefficients).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda d: d.pop("level"), r"\(KeyError: 'level'\)"),
+        (lambda d: d.update(more=1), r"\(KeyError: 'more'\)"),
+        (lambda d: d.update(coefficients=[]), "0 coefficients"),
+        (lambda d: d.update(family="spline"), "family 'spline'"),
+        (lambda d: d.update(constant="x"), "could not convert string to float"),
+        (lambda d: d.update(format="other"), 'its "format" is not'),
+        (lambda d: d["inside"].pop("max_error"), "TypeError"),
+    ],
+)
+def test_json_that_holds_no_fit(spoil, words):
+    document = json.loads(POLYNOMIAL.to_json())
+    spoil(document)
+    with pytest.raises(ValueError, match="the JSON does not hold a fit") as caught:
+        Fit.from_json(json.dumps(document))
+    assert caught.match(words)
+    with pytest.raises(ValueError, match="the text is not JSON"):
+        Fit.from_json("{")
+
+
+@fits
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_it_is_drawn(fit, suffix, tmp_path):
+    path = tmp_path / f"fit{suffix}"
+    figure = fit.plot(path)
+    assert path.stat().st_size > 1000
+    assert len(figure.axes) == 2
+    value = figure.axes[0]
+    (dots,) = [line for line in value.lines if line.get_marker() == "o"]
+    assert len(dots.get_xdata()) == len(fit.extrema)
+
+
+def test_without_matplotlib_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r'needs matplotlib.*pip install "logunif_kl\[plot\]"'):
+        POLYNOMIAL.plot()

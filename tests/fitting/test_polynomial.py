@@ -1,0 +1,250 @@
+"""Kingma's family: the known figures, equioscillation, and what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import logunif_kl as lk
+from logunif_kl.fitting import fit_polynomial
+from logunif_kl.fitting._families import LIMIT, PolynomialFamily
+
+KINGMA = (1.16145124, -1.50204118, 0.58629921)
+
+
+def error_of(fit, x):
+    return fit.neg_kl(x) - lk.neg_kl(x)
+
+
+def assert_alternates(fit, points):
+    assert len(fit.extrema) == points
+    errors = np.array([e.error for e in fit.extrema])
+    assert np.all(errors[1:] * errors[:-1] < 0.0)
+    # rounded coefficients and the difference of two values of this size
+    rounding = np.finfo(float).eps * (64.0 + np.abs(fit.coefficients).sum())
+    np.testing.assert_allclose(np.abs(errors), fit.level, rtol=1e-5, atol=rounding)
+
+
+def test_the_best_cubic_equioscillates_at_five_points():
+    fit = fit_polynomial(3, (0.05, 1.0), norm="minimax")
+    assert f"{fit.max_error:.2e}" == "5.26e-03"
+    assert_alternates(fit, 5)
+    assert fit.level == fit.max_error
+    x = np.array([e.log_alpha for e in fit.extrema])
+    np.testing.assert_array_equal(error_of(fit, x), [e.error for e in fit.extrema])
+    assert x[0] == math.log(0.05)
+    assert x[-1] == 0.0
+    everywhere = np.abs(error_of(fit, np.linspace(x[0], 0.0, 20001)))
+    assert everywhere.max() <= fit.max_error * (1.0 + 1e-12)
+
+
+def test_no_cubic_is_better_by_linear_programming():
+    x = np.linspace(math.log(0.05), 0.0, 801)
+    powers = np.exp(np.multiply.outer(x, np.arange(4.0)))
+    right = lk.neg_kl(x) - 0.5 * x
+    ones = np.ones((x.size, 1))
+    found = linprog(
+        [0.0, 0.0, 0.0, 0.0, 1.0],
+        A_ub=np.block([[powers, -ones], [-powers, -ones]]),
+        b_ub=np.concatenate([right, -right]),
+        bounds=[(None, None)] * 5,
+    )
+    fit = fit_polynomial(3)
+    # a grid misses a part of each extremum of order (step)^2
+    assert found.fun <= fit.level * (1.0 + 1e-6)
+    assert found.fun >= fit.level * (1.0 - 1e-4)
+    np.testing.assert_allclose(found.x[1:4], fit.coefficients, rtol=1e-2)
+
+
+def test_least_squares_on_the_log_grid_gives_kingmas_coefficients():
+    fit = fit_polynomial(3, (0.05, 1.0), norm="least_squares", grid="log")
+    np.testing.assert_allclose(fit.coefficients, KINGMA, rtol=2e-3)
+    assert fit.extrema == ()
+    assert fit.level == pytest.approx(fit.rms_error, rel=1e-12)
+    x = np.linspace(math.log(0.05), 0.0, 20001)
+    powers = np.exp(np.multiply.outer(x, np.arange(4.0)))
+    # a fine grid is the integral but for half a step at the ends
+    dense = np.linalg.lstsq(powers, lk.neg_kl(x) - 0.5 * x)[0]
+    np.testing.assert_allclose(fit.coefficients, dense[1:], rtol=1e-3)
+    assert math.sqrt(np.mean(error_of(fit, x) ** 2)) == pytest.approx(fit.rms_error, rel=1e-3)
+
+
+@pytest.mark.parametrize("grid", ["linear", "dropout_rate"])
+def test_other_grids_are_uniform_in_their_variable(grid):
+    fit = fit_polynomial(3, norm="least_squares", grid=grid)
+    low, high = (0.05, 1.0) if grid == "linear" else (0.05 / 1.05, 0.5)
+    step = (high - low) / 20000
+    y = low + step * (np.arange(20000) + 0.5)
+    x = np.log(y) if grid == "linear" else np.log(y / (1.0 - y))
+    powers = np.exp(np.multiply.outer(x, np.arange(4.0)))
+    dense = np.linalg.lstsq(powers, lk.neg_kl(x) - 0.5 * x)[0]
+    np.testing.assert_allclose([fit.constant, *fit.coefficients], dense, rtol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["minimax", "least_squares"])
+def test_each_norm_is_the_best_in_its_own_sense(norm):
+    fit = fit_polynomial(4, norm=norm)
+    other = fit_polynomial(4, norm="least_squares" if norm == "minimax" else "minimax")
+    if norm == "minimax":
+        assert fit.max_error < other.max_error
+    else:
+        assert fit.rms_error < other.rms_error
+
+
+def test_a_fixed_constant_is_the_exact_limit():
+    fit = fit_polynomial(3, free_constant=False)
+    assert fit.constant == -LIMIT == -(np.euler_gamma + math.log(2.0)) / 2.0
+    assert fit.exact_limit
+    assert_alternates(fit, 4)
+    assert fit.neg_kl(-30.0) == pytest.approx(lk.neg_kl(-30.0), rel=1e-13)
+
+
+def test_a_range_may_begin_at_zero():
+    fit = fit_polynomial(3, (0.0, 1.0))
+    assert_alternates(fit, 5)
+    assert fit.log_alpha_range == (-math.inf, 0.0)
+    published = lk.methods.measure(
+        lk.methods.METHODS["kingma"], lk.methods.METHODS["kingma"].domain
+    )
+    assert fit.max_error < published.value_best_constant
+
+
+def test_the_gradient_as_target():
+    fit = fit_polynomial(3, target="gradient")
+    assert_alternates(fit, 4)
+    assert {e.quantity for e in fit.extrema} == {"gradient"}
+    assert fit.level == pytest.approx(fit.max_grad_error, rel=1e-9)
+    assert fit.max_grad_error < fit_polynomial(3).max_grad_error
+    # the constant, on which the gradient does not depend, is the best one
+    error = error_of(fit, np.linspace(math.log(0.05), 0.0, 20001))
+    assert error.max() == pytest.approx(-error.min(), rel=1e-6)
+
+
+def test_both_targets_together():
+    fit = fit_polynomial(3, target="both", weight=lambda x: np.full_like(x, 2.0))
+    assert fit.weight == "callable"
+    assert fit.level == pytest.approx(2.0 * max(fit.max_error, fit.max_grad_error), rel=1e-9)
+    # neither alone does as well
+    for target in ("value", "gradient"):
+        other = fit_polynomial(3, target=target)
+        assert fit.level <= 2.0 * max(other.max_error, other.max_grad_error) * (1.0 + 1e-9)
+
+
+def test_both_targets_that_bind_together():
+    fit = fit_polynomial(4, target="both", free_constant=False)
+    assert {e.quantity for e in fit.extrema} == {"value", "gradient"}
+    assert len(fit.extrema) == 5
+    assert fit.max_error == pytest.approx(fit.max_grad_error, rel=1e-6)
+
+
+def test_both_by_least_squares_lies_between():
+    value, gradient, both = (
+        fit_polynomial(3, norm="least_squares", target=t) for t in ("value", "gradient", "both")
+    )
+    assert value.rms_error < both.rms_error < gradient.rms_error
+    assert both.level**2 < value.rms_error**2 + value.max_grad_error**2
+
+
+@pytest.mark.parametrize("weight", ["relative", lambda x: -1.0 / lk.neg_kl(x)])
+def test_weights(weight):
+    fit = fit_polynomial(3, weight=weight)
+    assert_alternates(fit, 5)
+    x = np.linspace(math.log(0.05), 0.0, 4001)
+    assert np.max(np.abs(error_of(fit, x) / lk.neg_kl(x))) <= fit.level * (1.0 + 1e-9)
+    assert fit.level < np.max(np.abs(error_of(fit_polynomial(3), x) / lk.neg_kl(x)))
+
+
+def test_an_absolute_weight_takes_the_gradient_as_it_is():
+    fit = fit_polynomial(3, target="gradient", weight="absolute")
+    x = np.linspace(math.log(0.05), 0.0, 4001)
+    error = fit.neg_kl_grad(x) - lk.neg_kl_grad(x)
+    assert np.max(np.abs(error)) == pytest.approx(fit.level, rel=1e-5)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 6, 10, 14, 18])
+def test_higher_degrees_alternate_too(degree):
+    assert_alternates(fit_polynomial(degree), degree + 2)
+
+
+def test_powers_of_alpha_would_have_lost_the_digits_in_double_precision():
+    fit = fit_polynomial(18)
+    x = np.linspace(math.log(0.05), 0.0, 4001)
+    powers = np.exp(np.multiply.outer(x, np.arange(19.0)))
+    assert np.linalg.cond(powers) > 1e13
+    assert np.max(np.abs(error_of(fit, x))) == pytest.approx(fit.max_error, rel=1e-2)
+
+
+def test_monomials_are_the_chebyshev_polynomial():
+    family = PolynomialFamily(7, 0.25, 2.0, True)
+    p = np.array([0.5, 1.0, -2.0, 3.0, -1.5, 0.25, 0.75, -0.125])
+    constant, coefficients = family.monomials(p)
+    alpha = np.linspace(0.25, 2.0, 41)
+    direct = constant + sum(c * alpha**k for k, c in enumerate(coefficients, 1))
+    by_basis = family.value(p, np.log(alpha)) - 0.5 * np.log(alpha)
+    np.testing.assert_allclose(
+        direct, by_basis, rtol=0, atol=1e-15 * np.abs(coefficients).sum() * 128
+    )
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_the_slope_is_the_derivative_of_the_value(free):
+    family = PolynomialFamily(5, 0.1, 3.0, free)
+    x, h = np.linspace(-2.0, 1.0, 13), 1e-5
+    numeric = (family.value_jacobian(0, x + h) - family.value_jacobian(0, x - h)) / (2.0 * h)
+    np.testing.assert_allclose(family.slope_jacobian(0, x), numeric, rtol=1e-7, atol=1e-7)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 6), st.floats(1e-2, 1.0), st.floats(4.0, 50.0))
+def test_any_range_is_fitted_and_alternates(degree, low, ratio):
+    fit = fit_polynomial(degree, (low, low * ratio))
+    assert_alternates(fit, degree + 2)
+
+
+REFUSED = [
+    ({"degree": 0}, "degree must be from 1 to 60, but 0 was given"),
+    ({"degree": 30}, "degree 30 is too high for double precision: coefficients as large as"),
+    ({"degree": 61}, "degree must be from 1 to 60, but 61 was given"),
+    ({"alpha_range": (-1.0, 1.0)}, r"\(-1, 1\) was given, which crosses 0"),
+    ({"alpha_range": (-3.0, -1.0)}, r"\(-3, -1\) was given, which is negative"),
+    ({"alpha_range": (1.0, 1.0)}, r"\(1, 1\) was given, which is empty"),
+    ({"alpha_range": (1.0, 0.5)}, r"\(1, 0.5\) was given, which is empty"),
+    ({"alpha_range": (0.05, math.inf)}, "a polynomial has no limit as alpha -> inf"),
+    ({"alpha_range": (0.0, 1e-9)}, "alpha_range must reach 1e-06"),
+    ({"alpha_range": (math.nan, 1.0)}, "holds NaN"),
+    ({"norm": "l1"}, "there is no norm 'l1': choose from minimax, least_squares"),
+    ({"grid": "cubic"}, "there is no grid 'cubic': choose from log, linear, dropout_rate"),
+    ({"target": "hessian"}, "there is no target 'hessian': choose from value, gradient, both"),
+    ({"weight": "heavy"}, "there is no weight 'heavy': choose from absolute, relative"),
+    ({"weight": lambda x: -x}, "weight must return one positive finite number"),
+    ({"weight": lambda x: np.ones(3)}, "weight must return one positive finite number"),
+    (
+        {"alpha_range": (0.0, 1.0), "norm": "least_squares"},
+        "a grid uniform in log alpha has no beginning",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "words"), REFUSED)
+def test_what_is_refused(asked, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        fit_polynomial(**asked)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"degree": 2.5}, "degree must be a whole number, but float 2.5 was given"),
+        ({"degree": True}, "degree must be a whole number, but bool True was given"),
+        ({"alpha_range": 0.5}, "alpha_range must be two numbers, but 0.5 was given"),
+        ({"alpha_range": ("a", 1.0)}, "alpha_range must be two real numbers"),
+        ({"alpha_range": (1j, 1.0)}, "alpha_range must be two real numbers"),
+    ],
+)
+def test_wrong_types(asked, words):
+    with pytest.raises(TypeError, match=words):
+        fit_polynomial(**asked)

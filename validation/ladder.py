@@ -1,0 +1,84 @@
+"""Climb the ladder: the best error of value and gradient for each number of terms.
+
+    python -m validation.ladder [--sigmoids N] [--degree N]
+
+Writes ``validation/results/ladder.json`` and fails if a rung is no better than the one below it, or
+than the formula of the literature that costs as much. The text of each fit is in the results, in
+NumPy and PyTorch, so that it can be pasted from there.
+"""
+
+import argparse
+import itertools
+import json
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from logunif_kl._provenance import provenance
+from logunif_kl.cli.fit import ladder_document
+from logunif_kl.fitting import Rung, ladder
+from validation.elsewhere import ROOT
+
+RESULT = ROOT / "validation" / "results" / "ladder.json"
+LANGUAGES = ("numpy", "torch")
+DIGITS = 8  # a rung's text is short: no error here is known to more
+
+
+def complaints(rungs: Sequence[Rung]) -> Iterator[str]:
+    """Say where a rung buys nothing."""
+    for below, rung in itertools.pairwise(rungs):
+        if not rung.value.max_error < below.value.max_error:
+            yield f"{rung.family} {rung.terms}: the value is no better than one term less"
+        if not rung.gradient.max_grad_error < below.gradient.max_grad_error:
+            yield f"{rung.family} {rung.terms}: the gradient is no better than one term less"
+    for rung in rungs:
+        theirs = rung.published
+        if theirs is not None and not (
+            rung.value.max_error < theirs.max_error
+            and rung.gradient.max_grad_error < theirs.max_grad_error
+        ):
+            yield f"{rung.family} {rung.terms}: {theirs.name} is better"
+
+
+def document(rungs: Sequence[Rung]) -> list[dict[str, Any]]:
+    """Add the texts to what the command line writes."""
+    made = ladder_document(rungs)["rungs"]
+    for entry, rung in zip(made, rungs, strict=True):
+        for name, fit in (("value", rung.value), ("gradient", rung.gradient)):
+            short = fit.rounded(DIGITS)
+            entry[f"{name}_text"] = {language: short.formula(language) for language in LANGUAGES}
+            entry[f"{name}_text_error"] = {
+                "value": short.max_error,
+                "gradient": short.max_grad_error,
+            }
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sigmoids", type=int, default=5)
+    parser.add_argument("--degree", type=int, default=8)
+    options = parser.parse_args(arguments)
+    began = time.monotonic()
+    climbed = {
+        "sigmoid": ladder(options.sigmoids, "sigmoid"),
+        "polynomial": ladder(options.degree, "polynomial"),
+    }
+    result = {
+        **provenance(shlex.join(["python", "-m", "validation.ladder", *arguments])),
+        "seconds": round(time.monotonic() - began, 1),
+        "text_digits": DIGITS,
+        "rungs": [entry for rungs in climbed.values() for entry in document(rungs)],
+    }
+    RESULT.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    failed = [line for rungs in climbed.values() for line in complaints(rungs)]
+    for line in failed:
+        print(line, file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
