@@ -122,6 +122,25 @@ class UfuncBattery:
                 assert got.dtype == dtype
                 assert np.array_equal(got, np.dtype(dtype).type(truth), equal_nan=True), argument
 
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_limits_of_normal(self, functions, dtype):
+        kind = np.dtype(dtype).type
+        largest = np.finfo(dtype).max
+        outputs = {
+            "no signal": (0.0, 0.0, 0.0),
+            "no noise": (-INF, 0.0, 0.5),
+            "undefined": (NAN, NAN, NAN),
+        }
+        rows = [(0.0, s, "no signal") for s in (-largest, -1500, -700, 0.0, 1500, largest, INF)]
+        rows += [(INF, s, "no noise") for s in (-INF, -largest, -700, 0.0, 700, 1500, largest)]
+        rows += [(1.0, INF, "no signal"), (largest, INF, "no signal")]
+        rows += [(0.0, -INF, "undefined"), (INF, INF, "undefined"), (NAN, 0.0, "undefined")]
+        with np.errstate(all="raise"):
+            for mu, log_sigma2, case in rows:
+                for signed in (mu, -mu):
+                    got = functions.neg_kl_normal(kind(signed), kind(log_sigma2))
+                    np.testing.assert_array_equal(got, outputs[case], str((signed, log_sigma2)))
+
     def test_tiny_and_huge_u(self, functions):
         assert functions.kl_gap(5e-324) == 5e-324
         assert functions.kl_gap_grad(5e-324) == 1.0
