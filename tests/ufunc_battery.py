@@ -347,6 +347,18 @@ class UfuncBattery:
         assert same(f(x, out=x.copy(), where=[False]), x)
         assert same(f(x, out=np.full(x.shape, 7.0), where=True), f(x))
 
+    def test_where_must_be_boolean(self, f):
+        x = np.ones(2)
+        with pytest.raises(TypeError, match="according to the rule 'safe'"):
+            f(x, out=x.copy(), where=np.array([1, 0], np.int8))
+
+    def test_unknown_keyword(self, f):
+        with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'colour'"):
+            f(1.0, colour=1)
+
+    def test_sig_is_signature(self, f):
+        assert f(np.float32(1.0), sig="d->d").dtype == np.float64
+
     def test_where_in_place(self, f):
         x = sample()
         mask = np.arange(x.size) % 2 == 0
