@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from logunif_kl import _backend, _claims
-from tests import ulp
+from tests import golden, ulp
 from validation.accuracy import driver
 from validation.accuracy.exhaustive import exhaustive
 from validation.accuracy.functions import ARRAYS, FUNCTIONS, UNARY, implementation
@@ -147,6 +147,18 @@ def test_inputs_that_were_once_worst(name):
             found = abs(ulp.error(float(got[0]), mpmath.mpf(entry["wanted"]), dtype))
         claim = _claims.worst(name, dtype, _backend.kernel_name())
         assert found <= claim.ulp, (entry, float(got[0]).hex())
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_golden_table(name):
+    """All golden points, by the kernel in use, within its claim."""
+    table = golden.load(name)
+    [points] = table.args()
+    got = implementation(FUNCTIONS[name], _backend.kernel_name())(points)
+    claim = _claims.worst(name, "float64", _backend.kernel_name())
+    with mpmath.workdps(40):
+        for x, value, [truth] in zip(points, got, table.outputs, strict=True):
+            assert abs(ulp.error(float(value), mpmath.mpf(truth), "float64")) <= claim.ulp, x.hex()
 
 
 @pytest.mark.slow

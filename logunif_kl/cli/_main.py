@@ -58,6 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(" ".join(str(error).split()))
     except BrokenPipeError:
         silence_stdout()
+    except MemoryError as error:
+        return _fail(f"not enough memory ({error}): ask for less, by --size for one")
     except OSError as error:
         return _fail(f"{error.filename or 'a file'}: {error.strerror or error}")
     except KeyboardInterrupt:
