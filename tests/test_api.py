@@ -1,5 +1,6 @@
 """The public functions: values, limits, types, signs, memory."""
 
+import inspect
 import math
 
 import numpy as np
@@ -298,4 +299,4 @@ class TestConfig:
 )
 def test_documentation(function):
     for section in ("Parameters", "Returns", "Raises", "Examples"):
-        assert f"    {section}\n    ---" in function.__doc__
+        assert f"\n{section}\n---" in inspect.getdoc(function)
