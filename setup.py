@@ -6,6 +6,7 @@ UndefinedBehaviorSanitizer, and then a failure to compile is an error.
 """
 
 import os
+import sys
 from glob import glob
 from pathlib import Path
 
@@ -70,6 +71,7 @@ ufuncs = Extension(
         ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
         ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
     ],
+    libraries=[] if sys.platform == "win32" else ["m"],
     optional=not switched_on("LOGUNIF_KL_SANITIZE"),
 )
 

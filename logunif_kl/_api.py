@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _backend, _kernel
-from ._convention import ZERO_AT_INFINITY, additive_constant
+from ._convention import ZERO_AT_INFINITY, additive_constant, shifted
 from ._dispatch import Operation, evaluate
 
 
@@ -90,7 +90,7 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     array([0.       , 0.4266856])
     """
     constant = additive_constant(zero_at, log_c)
-    return _shifted(evaluate(_NEG_KL, log_alpha=log_alpha), constant)
+    return shifted(evaluate(_NEG_KL, log_alpha=log_alpha), constant)
 
 
 def neg_kl_grad(log_alpha: Any) -> Any:
@@ -232,7 +232,7 @@ def neg_kl_normal(
     np.True_
     """
     constant = additive_constant(zero_at, log_c)
-    return _shifted(evaluate(_NEG_KL_NORMAL, mu=mu, log_sigma2=log_sigma2), constant)
+    return shifted(evaluate(_NEG_KL_NORMAL, mu=mu, log_sigma2=log_sigma2), constant)
 
 
 def kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Any:
@@ -301,13 +301,7 @@ def kl_normal(
     return _negated(neg_kl_normal(mu, log_sigma2, zero_at=zero_at, log_c=log_c))
 
 
-# The results are fresh, so both work in place where the array allows it.
-
-
-def _shifted(result: Any, constant: float) -> Any:
-    if constant != 0.0:
-        result += constant
-    return result
+# The result is fresh, so this works in place where the array allows it.
 
 
 def _negated(result: Any) -> Any:

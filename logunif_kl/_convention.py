@@ -71,6 +71,14 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
     return PROPER_CONSTANT + value
 
 
+def shifted(result: Any, constant: float) -> Any:
+    """Add the constant to a fresh result, in place; beyond the range of its type lies infinity."""
+    if constant != 0.0:
+        with np.errstate(over="ignore"):
+            result += constant
+    return result
+
+
 def _number(name: str, value: Any) -> float:
     if type(value) is not bool and isinstance(value, Real):
         try:

@@ -84,14 +84,33 @@ def evaluate(operation: Operation, **arguments: Any) -> Any:
     values = []
     for (name, value), way in zip(arguments.items(), ways, strict=True):
         if way == _NUMPY:
-            value = value if isinstance(value, np.generic) else np.asanyarray(value)
+            value = value if isinstance(value, np.generic) else _as_numpy(name, value)
         elif type(value) is int and not -(2**63) <= value < 2**63:
-            value = float(value)
+            value = _as_float(name, value)
         dtype = getattr(value, "dtype", None)
         if isinstance(dtype, np.dtype) and not _real(dtype):
             raise _not_real(name, arguments[name], dtype)
         values.append(value)
     return operation.ufunc(*values)
+
+
+def _as_numpy(name: str, value: Any) -> Any:
+    try:
+        return np.asanyarray(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} cannot be read as one array ({error}): pass rows of one length"
+        ) from None
+
+
+def _as_float(name: str, value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(
+            f"{name} is an integer of {value.bit_length()} bits, too large for a float: "  # type: ignore[attr-defined]
+            "pass a smaller number, or math.inf"
+        ) from None
 
 
 def _real(dtype: np.dtype) -> bool:
@@ -119,10 +138,10 @@ def _over_namespace(operation: Operation, arguments: dict[str, Any], ways: list[
     working = dtype if dtype in (xp.float32, xp.float64) else xp.float32
     like = next(iter(arrays.values()))
     values = [
-        xp.full_like(like, float(value), dtype=working)
+        xp.full_like(like, _as_float(name, value), dtype=working)
         if way == _SCALAR
         else xp.astype(value, working, copy=False)
-        for value, way in zip(arguments.values(), ways, strict=True)
+        for (name, value), way in zip(arguments.items(), ways, strict=True)
     ]
     if len(values) > 1:
         values = xp.broadcast_arrays(*values)

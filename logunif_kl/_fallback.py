@@ -8,7 +8,8 @@ around functions that only Python spells out.
 Everything that callers, dask, xarray and pandas expect of a ufunc is kept: ``out=``, ``where=``,
 ``dtype=``, ``casting=``, ``order=``, ``subok=``, ``signature=``, promotion, broadcasting,
 overlapping operands, subclasses, ``__array_ufunc__`` and pickling by name. Not kept: the
-reductions of functions of two arguments, and ``at`` for them.
+reductions of functions of two arguments and ``at`` for them, ``out=...``, and the warnings of a
+``where=`` without ``out=`` and of an overflow in a cast.
 """
 
 from __future__ import annotations
@@ -111,7 +112,17 @@ class BlockedUFunc:
         dtype: Any = None,
         subok: bool = True,
         signature: Any = None,
+        sig: Any = None,
+        **unknown: Any,
     ) -> Any:
+        if unknown:
+            raise TypeError(
+                f"{self.__name__}() got an unexpected keyword argument {next(iter(unknown))!r}"
+            )
+        if sig is not None:
+            if signature is not None:
+                raise TypeError("cannot specify both 'sig' and 'signature'")
+            signature = sig
         if not isinstance(subok, (bool, np.bool)):
             raise TypeError("'subok' must be a boolean")
         for array in outs:
@@ -185,7 +196,13 @@ class BlockedUFunc:
         flags += [fresh if array is None else given for array in outs]
         dtypes: list[Any] = [loop] * self.nargs
         if masked:
-            operands.append(np.asarray(where, dtype=bool))
+            mask_given = np.asarray(where)
+            if mask_given.dtype != np.bool:
+                raise TypeError(
+                    f"Cannot cast array data from {mask_given.dtype!r} to dtype('bool') according "
+                    "to the rule 'safe'"
+                )
+            operands.append(mask_given)
             flags.append(["readonly", "arraymask"])
             dtypes.append(np.bool)
         iterator: Any = np.nditer(  # type: ignore[call-overload]

@@ -22,9 +22,16 @@ Lookup = Callable[[tuple[float, ...]], Array]
 
 _SPLITTER = 134217729.0  # 2^27 + 1
 _HALF_LOG2 = 0.34657359027997265
-# Where exp(-log_sigma2) is taken in one step: far from overflow, with room for two factors mu.
-_ONE_STEP = {"float32": 60.0, "float64": 600.0}
-_EXACT_RECIPROCAL_TO = 2.0**500
+# exp(-log_sigma2) = exp(r) 2^(4 b n), and mu takes b n bits twice; log(2^(4 b)) in two parts, the
+# first of so few bits that n times it is exact.
+_SHIFT_BITS = {"float32": 32, "float64": 256}
+_SHIFT = {
+    "float32": (88.72283935546875, -2.437957503945943e-07),
+    "float64": (709.7827128933841, -8.993979834782992e-14),
+}
+_STEPS = (-3, -2, -1, 0, 1, 2, 3)
+_SCALE = 2.0**600
+_EXACT_RECIPROCAL_TO = 2.0**990
 
 
 class _Table(NamedTuple):
@@ -96,10 +103,11 @@ def _product_error(a: Array, b: Array, product: Array) -> Array:
     return ((a_hi * b_hi - product) + a_hi * b_lo + a_lo * b_hi) + a_lo * b_lo
 
 
-def _times(z: Array, hi: Array, lo: Array, z_lo: Array | float = 0.0) -> Array:
-    """``(z + z_lo) (hi + lo)``, rounded once."""
-    product = z * hi
-    return product + (_product_error(z, hi, product) + (z * lo + z_lo * hi))
+def _times(z: Array, hi: Array, lo: Array | float) -> Array:
+    """``z (hi + lo)`` for |z| < 2, rounded once: scaled so that what the product lost is exact."""
+    scaled = z * _SCALE
+    product = scaled * hi
+    return (product + (_product_error(scaled, hi, product) + scaled * lo)) * (1.0 / _SCALE)
 
 
 def _polynomial(
@@ -266,33 +274,52 @@ def neg_kl_hess(xp: Namespace, x: Array) -> Array:
     return _scaled(p, xp.where(p.origin | p.recip, p.a, _constant(xp, x, 1.0)))
 
 
+def _reduce(xp: Namespace, dtype: str, log_sigma2: Array) -> tuple[Array, Array, Array]:
+    """Return r in two words and s = 2^(b n): exp(-log_sigma2) = exp(r) s^4, with r small."""
+    high, low = _SHIFT[dtype]
+    n = xp.round(log_sigma2 / -(high + low))
+    bits = _SHIFT_BITS[dtype]
+    step = _constant(xp, n, float(_STEPS[0]))
+    power = _constant(xp, n, 2.0 ** (_STEPS[0] * bits))
+    for k in _STEPS[1:]:
+        reached = n >= k
+        step = xp.where(reached, _constant(xp, n, float(k)), step)
+        power = xp.where(reached, _constant(xp, n, 2.0 ** (k * bits)), power)
+    return -log_sigma2 - step * high, -step * low, power
+
+
 def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
     """-KL of N(mu, sigma^2) and its derivatives in mu and log_sigma2.
 
-    ``mu`` and ``log_sigma2`` have one shape and dtype. Where log_sigma2 is beyond +-60 (float32)
-    or +-600 (float64), sigma is reached in four factors exp(-log_sigma2/4), at the cost of a few
-    ulp, so that no square leaves the range of the type before u does.
+    ``mu`` and ``log_sigma2`` have one shape and dtype. No square or exponential leaves the range
+    of the type before u does: powers of 2 go from one factor to the other.
     """
+    dtype = _dtype_name(xp, mu)
     size = xp.abs(mu)
-    limit = _ONE_STEP[_dtype_name(xp, mu)]
-    one_step = xp.abs(log_sigma2) <= limit
     zero = _constant(xp, mu, 0.0)
-    e = xp.exp(-xp.where(one_step, log_sigma2, zero))
-    quarter = xp.exp(-0.25 * log_sigma2)
-    ratio = (size * quarter) * quarter  # |mu|/sigma
-    u = xp.where(one_step, 0.5 * (mu * (mu * e)), 0.5 * (ratio * ratio))
-    precision_mu = xp.where(one_step, mu * e, ((mu * quarter) * quarter * quarter) * quarter)
+    r, r_lo, s = _reduce(xp, dtype, log_sigma2)
+    e = xp.exp(r)
+    e = e + e * r_lo
+    shifted = (mu * s) * s
+    u = 0.5 * (shifted * (shifted * e))
+    # mu/sigma^2 but for one factor s, by way of nothing subnormal
+    precision_mu = xp.where(s < 1.0, (shifted * e) * s, (shifted * s) * e)
+    # The limits, where a factor overflows against mu = 0 or vanishes against an infinite mu.
+    nothing = (mu == 0) & (log_sigma2 > -float("inf"))
+    everything = (size == float("inf")) & (log_sigma2 < float("inf"))
+    u = xp.where(nothing, zero, xp.where(everything, _constant(xp, mu, float("inf")), u))
+    precision_mu = xp.where(nothing, mu, precision_mu)
 
     p = _in_u(xp, "kl_gap", u)
     one = _constant(xp, mu, 1.0)
     recip = p.recip
     finite = u < float("inf")
-    # log(u)/2 from the largest of u, |mu|/sigma, and their logarithms that does not overflow
+    # log(u)/2 from u, or from |mu| if u overflows, and before the shift if that overflows too
     log_u = xp.log(xp.where(recip & finite, u, one))
-    ratio_finite = ratio < float("inf")
-    log_ratio = xp.log(xp.where(recip & ratio_finite, ratio, one))
-    log_size = xp.log(xp.where(recip, size, one))
-    far = xp.where(ratio_finite, log_ratio, log_size - 0.5 * log_sigma2) - _HALF_LOG2
+    shifted_finite = xp.abs(shifted) < float("inf")
+    log_shifted = xp.log(xp.where(recip & shifted_finite, xp.abs(shifted), one)) + 0.5 * r
+    log_size = xp.log(xp.where(recip, size, one)) - 0.5 * log_sigma2
+    far = xp.where(shifted_finite, log_shifted, log_size) - _HALF_LOG2
     half_log = xp.where(finite, 0.5 * log_u, far)
     low = _finish(p, xp.where(p.origin & (u >= 0), u, one))
     value = -xp.where(recip, half_log + (p.hi + p.lo), low)
@@ -301,7 +328,7 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     slope = g.hi + g.lo  # F'(u), or u F'(u) where u is large
     d_log_sigma2 = xp.where(g.recip, slope, _finish(g, xp.where(g.recip, one, u)))
     steep = -2.0 * slope / xp.where(g.recip, mu, one)
-    d_mu = xp.where(g.recip, steep, -(slope * precision_mu))
+    d_mu = xp.where(g.recip, steep, -((slope * precision_mu) * s))
     undefined = u != u
     nan = _constant(xp, mu, float("nan"))
     return (

@@ -30,13 +30,13 @@ LK_NAME(product_error)(V a, V b, V product)
 }
 #define product_error LK_NAME(product_error)
 
-/* z (hi + lo), rounded once. */
+/* z (hi + lo) for |z| < 2, rounded once; unfused, scaled so that what the product lost is exact. */
 LK_INLINE V
 LK_NAME(times)(V z, V hi, V lo)
 {
 #ifdef LK_UNFUSED
-    V product = z * hi;
-    return product + (product_error(z, hi, product) + z * lo);
+    V scaled = z * set1(0x1p600), product = scaled * hi;
+    return (product + (product_error(scaled, hi, product) + scaled * lo)) * set1(0x1p-600);
 #else
     return MADD(z, hi, z * lo);
 #endif
@@ -59,22 +59,15 @@ REACHED(LK_NAME(index_down), V, from_above)
 #define index_up LK_NAME(index_up)
 #define index_down LK_NAME(index_down)
 
-/* k_first + v (k_(first+1) + ...), as two chains in v^2 that run side by side. */
+/* k_first + v (k_(first+1) + ...), in one chain: two in v^2 are 5 % faster, and an ulp/4 worse. */
 LK_INLINE V
 LK_NAME(horner)(const double (*table)[8], int degree, int first, I i, V v)
 {
-    V v2 = v * v;
-    V a = lookup(table[FIRST + degree - 1], i), b = lookup(table[FIRST + degree - 2], i);
+    V s = lookup(table[FIRST + degree - 1], i);
 #pragma GCC unroll 32
-    for (int k = degree - 3; k > first; k -= 2) {
-        a = MADD(a, v2, lookup(table[FIRST + k], i));
-        b = MADD(b, v2, lookup(table[FIRST + k - 1], i));
-    }
-    if ((degree - first) % 2) {
-        a = MADD(a, v2, lookup(table[FIRST + first], i));
-        return MADD(b, v, a);
-    }
-    return MADD(a, v, b);
+    for (int k = degree - 2; k >= first; k--)
+        s = MADD(s, v, lookup(table[FIRST + k], i));
+    return s;
 }
 #define horner LK_NAME(horner)
 
@@ -500,10 +493,17 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2)
     p = polynomial(KL_GAP_GRAD_D, KL_GAP_GRAD_D_DEGREE, i, v, choose(recip, set1(0.0), u_lo));
     product = q * p.hi;
     product_lo = product_error(q, p.hi, product) + MADD(q, p.lo, q_lo * p.hi);
-    V g = choose(recip, p.hi + p.lo, product + product_lo); /* u F'(u) = g 2^n, or g */
-    n = choose(recip, set1(0.0), n);
-    r.d_log_sigma2 = choose(recip, g, scale(g, n));
-    V slope = scale((g + g) / m, n - e);
+    r.d_log_sigma2 = choose(recip, p.hi + p.lo, scale(product + product_lo, n));
+
+    /* the size of the derivative in mu: F' m y 2^(n - e + 1), or u F' 2/m 2^-e */
+    V f = m * y.hi, inverse = set1(1.0) / m;
+    V f_lo = MADD(m, y.lo, product_error(m, y.hi, f));
+    V rising = f * p.hi;
+    V rising_lo = product_error(f, p.hi, rising) + MADD(f, p.lo, f_lo * p.hi);
+    V falling = p.hi * inverse;
+    V falling_lo = (p.lo - ((falling * m - p.hi) + product_error(falling, m, falling * m))) * inverse;
+    V slope = choose(recip, falling + falling_lo, rising + rising_lo);
+    slope = scale(slope + slope, choose(recip, set1(0.0), n) - e);
     r.d_mu = unbits(bits(slope) | (~bits(mu) & sign));
     return limits(mu, log_sigma2, r);
 }

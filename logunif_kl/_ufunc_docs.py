@@ -157,12 +157,49 @@ NEG_KL_HESS = """
 Behind `logunif_kl.neg_kl_hess`, which documents it.
 """
 
-NEG_KL_NORMAL = """
--F(u), its derivative in mu and its derivative in log sigma^2, at u = mu^2 exp(-log_sigma2)/2, in
-one pass.
+NEG_KL_NORMAL = f"""
+-KL(q || p) of q(w) = N(mu, sigma^2) and both its derivatives, in one pass.
 
-Behind `logunif_kl.neg_kl_normal`, which documents the value. The derivatives are -F'(u)
-mu/sigma^2 and u F'(u).
+With u = mu^2 exp(-log_sigma2)/2, F as in `kl_gap`, and the constant that makes -KL vanish at
+alpha = inf (``zero_at=inf``; no constant changes a derivative)::
+
+    value         -F(u)
+    d_mu          -F'(u) mu exp(-log_sigma2)
+    d_log_sigma2  u F'(u)
+
+Parameters
+----------
+mu : array_like
+    The mean.
+log_sigma2 : array_like
+    The logarithm of the variance; broadcast against `mu`.
+{_EXTRA}
+Returns
+-------
+value, d_mu, d_log_sigma2 : ndarray or scalar
+    mu = 0 gives 0, 0, 0 whatever log_sigma2 is, short of -inf; log_sigma2 = -inf gives -inf,
+    -1/mu, 1/2. Zero over zero, and infinity over infinity, give NaN in all three.
+
+Notes
+-----
+No square and no exponential leaves the range of the type before u does, and there is no epsilon:
+every finite mu and log_sigma2 has the nearest derivatives that its type can hold. {_DTYPES}
+
+References
+----------
+.. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
+   Bayesian" (2017), Eq. 1 and 3.
+
+Examples
+--------
+>>> from logunif_kl.special import neg_kl_normal
+>>> value, d_mu, d_log_sigma2 = neg_kl_normal([0.0, 0.5], -2.0)
+>>> value
+array([-0.        , -0.69743669])
+>>> d_mu
+array([-0.        , -2.07712935])
+>>> d_log_sigma2
+array([0.        , 0.51928234])
 """
 
 DOCS = {

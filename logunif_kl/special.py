@@ -6,6 +6,11 @@ With D Dawson's function, M Kummer's and 2F2 the hypergeometric one::
     kl_gap_grad(u)  F'(u)  = D(sqrt u)/sqrt u = M(1; 3/2; -u)         (Hron et al. 2017, Eq. 3)
     kl_gap_hess(u)  F''(u) = (1 - (1 + 2 u) F'(u))/(2 u)
 
+and, for a gradient step written by hand, -KL from a mean and the logarithm of a variance with both
+its derivatives in one pass::
+
+    neg_kl_normal(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
+
 They take ``out=``, ``where=``, ``dtype=`` and all else that a ufunc takes; dask, xarray and
 pandas carry them through. A ufunc answers in NumPy arrays, whatever it is given;
 ``array_api.kl_gap(u)``, ``array_api.kl_gap_grad(u)`` and ``array_api.kl_gap_hess(u)`` are the
@@ -30,13 +35,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import _kernel
-from ._backend import kl_gap, kl_gap_grad, kl_gap_hess
+from ._backend import kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal
 from ._dispatch import Operation, evaluate
 
-__all__ = ["array_api", "kl_gap", "kl_gap_grad", "kl_gap_hess"]
+__all__ = ["array_api", "kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl_normal"]
 
 # doctest does not look into ufuncs by itself.
-__test__ = {f.__name__: f.__doc__ for f in (kl_gap, kl_gap_grad, kl_gap_hess)}
+__test__ = {f.__name__: f.__doc__ for f in (kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal)}
 
 
 def _gap(u: Any) -> Any:

@@ -5,6 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# A machine shared with others is slow at times, which is no fault of what is tested.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 class Library(NamedTuple):

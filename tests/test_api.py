@@ -1,5 +1,6 @@
 """The public functions: values, limits, types, signs, memory."""
 
+import inspect
 import math
 
 import numpy as np
@@ -210,6 +211,13 @@ class TestTypes:
                 scale = np.finfo(dtype).eps * np.maximum(abs(truth), 4.0 if options else 0.0)
                 assert (abs(xp.numpy(got) - truth) <= 3 * scale).all()
 
+    @pytest.mark.parametrize("shape", [(), (0,), (2, 0), (1, 3)])
+    def test_every_shape_in_every_library(self, xp, shape):
+        x = xp.array(np.full(shape, 0.5))
+        for got in (lk.neg_kl(x, zero_at=1.0), lk.neg_kl_hess(x), lk.kl_normal(x, 2.0)):
+            assert got.shape == shape
+        assert lk.kl_normal(x, xp.array(np.zeros((4, *shape)))).shape == (4, *shape)
+
     def test_grad_and_hess_in_every_library(self, xp):
         values = np.linspace(-30, 30, 301)
         for function in (lk.neg_kl_grad, lk.neg_kl_hess):
@@ -291,4 +299,4 @@ class TestConfig:
 )
 def test_documentation(function):
     for section in ("Parameters", "Returns", "Raises", "Examples"):
-        assert f"    {section}\n    ---" in function.__doc__
+        assert f"\n{section}\n---" in inspect.getdoc(function)

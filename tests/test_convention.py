@@ -137,3 +137,17 @@ def test_hron_equation_1():
     assert math.isclose(
         lk.neg_kl_normal(mu, 2 * math.log(sigma), log_c=log_c), truth, rel_tol=1e-12
     )
+
+
+@pytest.mark.parametrize(
+    ("log_alpha", "constant", "limit"),
+    [
+        (np.float16(1), 1e6, np.inf),
+        (np.ones(3, np.float32), 1e300, np.inf),
+        (-1e308, -1.7e308, -np.inf),
+    ],
+)
+def test_a_constant_beyond_the_type_gives_infinity_and_no_warning(log_alpha, constant, limit):
+    result = lk.neg_kl(log_alpha, log_c=constant)
+    assert np.all(result == limit)
+    assert result.dtype == np.asarray(log_alpha).dtype

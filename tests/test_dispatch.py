@@ -2,6 +2,7 @@
 
 import decimal
 
+import array_api_strict
 import numpy as np
 import pytest
 
@@ -253,3 +254,14 @@ def test_ndarray_subclasses_are_kept():
     assert isinstance(got, np.ma.MaskedArray)
     assert got.mask.tolist() == masked.mask.tolist()
     assert same(got.compressed(), lk.kl(masked.compressed(), zero_at=1.0))
+
+
+@pytest.mark.parametrize("array", [1.0, array_api_strict.asarray(1.0)], ids=["numpy", "namespace"])
+def test_integers_beyond_a_float(array):
+    with pytest.raises(ValueError, match=r"^mu is an integer of 1329 bits, too large for a float"):
+        lk.neg_kl_normal(10**400, array)
+
+
+def test_ragged_rows():
+    with pytest.raises(ValueError, match=r"^log_alpha cannot be read as one array .* one length$"):
+        lk.neg_kl([[1.0], [1.0, 2.0]])

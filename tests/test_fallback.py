@@ -156,3 +156,19 @@ lk.show_config()
         )
         done = run(code + "; print(logunif_kl._backend.why_python())", "")
         assert done.stdout == "the C extension was not built\n", done.stderr
+
+    def test_an_extension_that_cannot_be_loaded(self):
+        code = """
+import sys
+class Broken:
+    def find_spec(self, name, path=None, target=None):
+        if name == "logunif_kl._ufuncs":
+            raise ImportError("undefined symbol: PyUFunc")
+sys.meta_path.insert(0, Broken())
+import logunif_kl
+print(logunif_kl._backend.why_python())
+"""
+        done = run(code, "")
+        assert done.stdout == "the C extension cannot be loaded: undefined symbol: PyUFunc\n"
+        done = run(code, "baseline")
+        assert done.stderr.splitlines()[-1] == "ImportError: undefined symbol: PyUFunc"

@@ -39,7 +39,14 @@ LANDMARKS = {
 LIMITS = {
     "kl_gap": [(0.0, 0.0), (-0.0, 0.0), (INF, INF), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
     "kl_gap_grad": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
-    "kl_gap_hess": [(0.0, -2 / 3), (-0.0, -2 / 3), (INF, 0.0), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
+    "kl_gap_hess": [
+        (0.0, -2 / 3),
+        (-0.0, -2 / 3),
+        (INF, 0.0),
+        (-1.0, NAN),
+        (-INF, NAN),
+        (NAN, NAN),
+    ],
     "neg_kl": [(INF, 0.0), (-INF, -INF), (NAN, NAN)],
     "neg_kl_grad": [(INF, 0.0), (-INF, 0.5), (NAN, NAN)],
     "neg_kl_hess": [(INF, 0.0), (-INF, 0.0), (NAN, NAN)],
@@ -54,7 +61,9 @@ def same(a, b) -> bool:
     nan = np.isnan(a)
     if not np.array_equal(nan, np.isnan(b)):
         return False
-    return np.array_equal(a[~nan], b[~nan]) and np.array_equal(np.signbit(a[~nan]), np.signbit(b[~nan]))
+    return np.array_equal(a[~nan], b[~nan]) and np.array_equal(
+        np.signbit(a[~nan]), np.signbit(b[~nan])
+    )
 
 
 def sample(dtype="float64", n=1000) -> np.ndarray:
@@ -122,6 +131,25 @@ class UfuncBattery:
                 assert got.dtype == dtype
                 assert np.array_equal(got, np.dtype(dtype).type(truth), equal_nan=True), argument
 
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_limits_of_normal(self, functions, dtype):
+        kind = np.dtype(dtype).type
+        largest = np.finfo(dtype).max
+        outputs = {
+            "no signal": (0.0, 0.0, 0.0),
+            "no noise": (-INF, 0.0, 0.5),
+            "undefined": (NAN, NAN, NAN),
+        }
+        rows = [(0.0, s, "no signal") for s in (-largest, -1500, -700, 0.0, 1500, largest, INF)]
+        rows += [(INF, s, "no noise") for s in (-INF, -largest, -700, 0.0, 700, 1500, largest)]
+        rows += [(1.0, INF, "no signal"), (largest, INF, "no signal")]
+        rows += [(0.0, -INF, "undefined"), (INF, INF, "undefined"), (NAN, 0.0, "undefined")]
+        with np.errstate(all="raise"):
+            for mu, log_sigma2, case in rows:
+                for signed in (mu, -mu):
+                    got = functions.neg_kl_normal(kind(signed), kind(log_sigma2))
+                    np.testing.assert_array_equal(got, outputs[case], str((signed, log_sigma2)))
+
     def test_tiny_and_huge_u(self, functions):
         assert functions.kl_gap(5e-324) == 5e-324
         assert functions.kl_gap_grad(5e-324) == 1.0
@@ -181,7 +209,16 @@ class UfuncBattery:
 
     @pytest.mark.parametrize(
         "value",
-        [1j, None, "1", object(), np.longdouble(1), np.complex64(1), np.array([1.0], object), 10**30],
+        [
+            1j,
+            None,
+            "1",
+            object(),
+            np.longdouble(1),
+            np.complex64(1),
+            np.array([1.0], object),
+            10**30,
+        ],
         ids=str,
     )
     def test_other_types_are_refused(self, f, value):
@@ -212,7 +249,7 @@ class UfuncBattery:
         assert same(f(x, signature=(None, np.float64)), wide)
         with pytest.raises(TypeError, match="both 'signature' and 'dtype'"):
             f(x, signature="d->d", dtype="d")
-        with pytest.raises(TypeError, match="No loop matching|did not contain a loop"):
+        with pytest.raises(TypeError, match=r"No loop matching|did not contain a loop"):
             f(x, signature="f->d")
         with pytest.raises(ValueError, match="type-string"):
             f(x, signature="dd->d")
@@ -309,6 +346,18 @@ class UfuncBattery:
         assert same(out, np.where(mask, f(x), 7.0))
         assert same(f(x, out=x.copy(), where=[False]), x)
         assert same(f(x, out=np.full(x.shape, 7.0), where=True), f(x))
+
+    def test_where_must_be_boolean(self, f):
+        x = np.ones(2)
+        with pytest.raises(TypeError, match="according to the rule 'safe'"):
+            f(x, out=x.copy(), where=np.array([1, 0], np.int8))
+
+    def test_unknown_keyword(self, f):
+        with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'colour'"):
+            f(1.0, colour=1)
+
+    def test_sig_is_signature(self, f):
+        assert f(np.float32(1.0), sig="d->d").dtype == np.float64
 
     def test_where_in_place(self, f):
         x = sample()

@@ -15,8 +15,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-_SOURCE = ["pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "logunif_kl"]
+_SOURCE = [
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "MANIFEST.in",
+    "README.md",
+    "LICENSE",
+    "logunif_kl",
+]
 _TESTS = ["pyproject.toml", "README.md", "tests", "validation"]
+# All tests but those of the files in the source tree that no wheel holds.
+TESTS = ("tests", "--ignore=tests/test_coefficients.py", "--pyargs", "logunif_kl")
+
 _IGNORED = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "*.egg-info")
 
 

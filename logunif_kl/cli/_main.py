@@ -59,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(" ".join(str(error).split()), getattr(error, "status", 2))
     except BrokenPipeError:
         silence_stdout()
+    except MemoryError as error:
+        return _fail(f"not enough memory ({error}): ask for less, by --size for one")
     except OSError as error:
         return _fail(f"{error.filename or 'a file'}: {error.strerror or error}")
     except KeyboardInterrupt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
@@ -14,8 +14,10 @@ from .._convention import additive_constant
 from .._provenance import provenance
 from ._output import CommandError, check_results, new_table, results, track
 
+MOST_DIGITS = 10_000
 DOUBLE_DIGITS = 17  # more than a double can tell apart: the reference takes over
 GUARD_DIGITS = 40  # of log alpha, beyond those asked for, where it comes from alpha
+SMALLEST, LARGEST = Decimal("5e-324"), Decimal("1.7976931348623157e308")  # of a double
 DEFAULT_ALPHAS = ("0.01", "0.05", "0.1", "0.25", "0.5", "1", "2", "4", "10", "100")
 COLUMNS = ("neg_kl", "kl", "neg_kl_grad", "neg_kl_hess")
 HEADERS = ("-KL", "KL", "d(-KL)/dx", "d^2(-KL)/dx^2")
@@ -67,9 +69,10 @@ def add_parser(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace, command: str) -> None:
     """Compute each row by the functions of double precision, or by the reference."""
-    if options.digits < 1:
+    if not 1 <= options.digits <= MOST_DIGITS:
         raise CommandError(
-            f"--digits must be at least 1, but {options.digits} was given: ask for 1 or more"
+            f"--digits must lie between 1 and {MOST_DIGITS}, but {options.digits} was given: "
+            "ask for as many as you can use"
         )
     check_results(options.json)
     points = [
@@ -102,6 +105,15 @@ def run(options: argparse.Namespace, command: str) -> None:
 
 def _exact(name: str, text: str) -> Exact:
     """Read the decimal that was typed, exactly, or an infinity."""
+    try:
+        size = Decimal(text.strip()).copy_abs()
+    except InvalidOperation:
+        size = Decimal(0)
+    if size and size.is_finite() and not SMALLEST <= size <= LARGEST:
+        raise CommandError(
+            f"{name} must be 0, infinite, or of a size between {SMALLEST} and {LARGEST}, but "
+            f"{text.strip()} was given: ask logunif_kl.reference about others"
+        )
     try:
         return Fraction(text.strip())
     except (ValueError, ZeroDivisionError):
@@ -197,6 +209,16 @@ def _mpf(number: Exact) -> Any:
     return mpmath.mpf(number)
 
 
+def _short(value: float | str) -> str:
+    """Six digits, also of what no double can hold."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    import mpmath
+
+    text: str = mpmath.nstr(mpmath.mpf(value), 6)
+    return text.removeprefix("+").removesuffix(".0")
+
+
 def _table(rows: list[Row], fixed: str, digits: int) -> Any:
     arguments = ("alpha", "log_alpha", "dropout_rate")
     table = new_table(
@@ -205,7 +227,7 @@ def _table(rows: list[Row], fixed: str, digits: int) -> Any:
     )
     for row in rows:
         table.add_row(
-            *(f"{Decimal(row[name]):.6g}" for name in arguments),
+            *(_short(row[name]) for name in arguments),
             *(
                 row[name] if isinstance(row[name], str) else f"{row[name]:.{digits}g}"
                 for name in COLUMNS

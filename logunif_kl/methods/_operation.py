@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._api import _shifted
-from .._convention import additive_constant
+from .._convention import additive_constant, shifted
 from .._dispatch import Operation, evaluate
 from .._fallback import BlockedUFunc, in_float64
 
@@ -24,4 +23,4 @@ def operation(name: str, arithmetic: Callable[[Any, Any], Any], module: str) -> 
 def value(of: Operation, log_alpha: Any, zero_at: float, log_c: float | None) -> Any:
     """Evaluate under a convention: the constant that moves the exact -KL moves a method."""
     constant = additive_constant(zero_at, log_c)
-    return _shifted(evaluate(of, log_alpha=log_alpha), constant)
+    return shifted(evaluate(of, log_alpha=log_alpha), constant)

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from validation.elsewhere import pip_install, python
+from validation.elsewhere import TESTS, pip_install, python
 
 pytestmark = pytest.mark.slow
 
 SHOW = "import logunif_kl as lk; print(lk.__file__); lk.show_config(); print(lk.neg_kl(0.0))"
-TESTS = ["tests", "--pyargs", "logunif_kl"]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from validation.elsewhere import pip_install, python, run
+from validation.elsewhere import TESTS, pip_install, python, run
 
 pytestmark = pytest.mark.slow
 
@@ -48,9 +48,7 @@ def test_wheel_passes_the_tests_from_elsewhere(wheel, workplace, tmp_path):
     assert installed.returncode == 0, installed.stdout
     where = python(["-c", "import logunif_kl; print(logunif_kl.__file__)"], target, cwd=workplace)
     assert Path(last_line(where.stdout)).is_relative_to(target)
-    tested = python(
-        ["-m", "pytest", "-q", "tests", "--pyargs", "logunif_kl"], target, cwd=workplace
-    )
+    tested = python(["-m", "pytest", "-q", *TESTS], target, cwd=workplace)
     assert tested.returncode == 0, tested.stdout
 
 

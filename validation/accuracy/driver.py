@@ -54,7 +54,7 @@ def inputs_of(job: Job) -> int:
     """How many inputs a job will try, nearly."""
     if job["method"] == "exhaustive":
         return 1 << (32 if job["dtype"] == "float32" else 16)
-    return int(job["count"]) + 32 * 256 * int(job["rounds"])
+    return int(job["count"]) + 5 * 32 * 256 * int(job["rounds"])
 
 
 def measure(jobs: list[Job], console: Console) -> Generator[Row, None, None]:

@@ -134,10 +134,10 @@ def _strata(points: Points) -> NDArray[np.int64]:
 
 
 def _select(points: Points, errors: NDArray, size: int) -> tuple[Points, NDArray]:
-    """Keep the worst of every stratum, of those the worst, and the worst of all."""
+    """Keep ``size`` that are the worst of their stratum, and four times as many of all."""
     order = np.argsort(-errors, kind="stable")
     _, first = np.unique(_strata([p[order] for p in points]), return_index=True)
-    kept = np.union1d(np.sort(first)[:size], np.arange(min(size // 4, len(order))))
+    kept = np.union1d(np.sort(first)[:size], np.arange(min(4 * size, len(order))))
     order = order[kept]
     return [p[order] for p in points], errors[order]
 
@@ -186,7 +186,8 @@ def search(
     count : int
         How many points to sample before climbing.
     rounds, climbers : int
-        How often each of that many climbers tries 32 neighbours.
+        How often each climber tries 32 neighbours: that many from different strata, and four times
+        as many from anywhere.
     edges : dict, optional
         Breakpoints of the kernel's ranges, by domain.
     known : sequence of tuples
