@@ -7,7 +7,7 @@ further term buys.
 """
 
 from ._errors import Errors as Errors
-from ._fit import Extremum as Extremum
+from ._errors import Extremum as Extremum
 from ._fit import Fit as Fit
 from ._ladder import Rung as Rung
 from ._ladder import ladder as ladder

@@ -51,6 +51,25 @@ class Errors:
 
 
 @dataclass(frozen=True, slots=True)
+class Extremum:
+    """A point where the error that was levelled is largest.
+
+    Attributes
+    ----------
+    log_alpha : float
+        Where; beyond 12 in magnitude only approached.
+    error : float
+        Signed and weighted, approximate minus exact.
+    quantity : str
+        ``"value"`` or ``"gradient"``.
+    """
+
+    log_alpha: float
+    error: float
+    quantity: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Fixed:
     """A formula in the place of a family: it has no parameters."""
 

@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from ._call import call
-from ._errors import WIDE, Errors, measure
-from ._formula import POLYNOMIAL, SIGMOID, Formula, text
-
-FORMAT = "logunif_kl.Fit"
-
-
-@dataclass(frozen=True, slots=True)
-class Extremum:
-    """A point where the error that was levelled is largest.
-
-    Attributes
-    ----------
-    log_alpha : float
-        Where; beyond 12 in magnitude only approached.
-    error : float
-        Signed and weighted, approximate minus exact.
-    quantity : str
-        ``"value"`` or ``"gradient"``.
-    """
-
-    log_alpha: float
-    error: float
-    quantity: str
+from ._errors import WIDE, Errors, Extremum, measure
+from ._formula import POLYNOMIAL, Formula, text
+from ._json import read, write
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +225,7 @@ class Fit:
 
         Infinite numbers, which JSON lacks, become the strings that ``float`` reads.
         """
-        document = {"format": FORMAT, **dataclasses.asdict(self)}
-        return json.dumps(_strings(document), indent=2, allow_nan=False)
+        return write(dataclasses.asdict(self))
 
     @staticmethod
     def from_json(document: str) -> Fit:
@@ -265,24 +243,7 @@ class Fit:
         >>> Fit.from_json(fit.to_json()) == fit
         True
         """
-        try:
-            read = json.loads(document)
-        except ValueError as error:
-            raise ValueError(
-                f"the text is not JSON ({error}): pass what Fit.to_json returned"
-            ) from None
-        if not isinstance(read, dict) or read.pop("format", None) != FORMAT:
-            raise ValueError(
-                f'the JSON does not hold a fit, because its "format" is not {FORMAT!r}: '
-                "pass what Fit.to_json returned"
-            )
-        try:
-            return _from_dict(read)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"the JSON does not hold a fit ({type(error).__name__}: {error}): "
-                "pass what Fit.to_json returned"
-            ) from None
+        return Fit(**read(document, {field.name for field in dataclasses.fields(Fit)}))
 
     def plot(self, path: Any = None) -> Any:
         """Draw the errors of value and gradient, with the levelled extrema.
@@ -308,50 +269,3 @@ class Fit:
     @property
     def _formula(self) -> Formula:
         return Formula(self.family, self.constant, self.coefficients)
-
-
-def _strings(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _strings(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strings(item) for item in value]
-    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _from_dict(read: dict[str, Any]) -> Fit:
-    fields = {field.name for field in dataclasses.fields(Fit)}
-    if read.keys() != fields:
-        raise KeyError(", ".join(sorted(read.keys() ^ fields)))
-    if read["family"] not in (POLYNOMIAL, SIGMOID):
-        raise ValueError(f"family {read['family']!r}")
-    coefficients = tuple(float(c) for c in read["coefficients"])
-    if not coefficients or (read["family"] == SIGMOID and len(coefficients) % 3):
-        raise ValueError(f"{len(coefficients)} coefficients")
-    return Fit(
-        family=read["family"],
-        coefficients=coefficients,
-        constant=float(read["constant"]),
-        log_alpha_range=_range(read["log_alpha_range"]),
-        norm=str(read["norm"]),
-        target=str(read["target"]),
-        grid=str(read["grid"]),
-        weight=None if read["weight"] is None else str(read["weight"]),
-        exact_limit=bool(read["exact_limit"]),
-        level=float(read["level"]),
-        extrema=tuple(
-            Extremum(float(e["log_alpha"]), float(e["error"]), str(e["quantity"]))
-            for e in read["extrema"]
-        ),
-        inside=_errors(read["inside"]),
-        wide=_errors(read["wide"]),
-    )
-
-
-def _range(read: Any) -> tuple[float, float]:
-    low, high = read
-    return float(low), float(high)
-
-
-def _errors(read: dict[str, Any]) -> Errors:
-    between = _range(read["log_alpha_range"])
-    return Errors(between, **{k: float(v) for k, v in read.items() if k != "log_alpha_range"})

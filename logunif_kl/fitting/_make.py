@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import NOTHING, POINTS, WIDE, fixed, measure, quadrature
+from ._errors import NOTHING, POINTS, WIDE, Extremum, fixed, measure, quadrature
 from ._exchange import alternation, extrema
-from ._fit import Extremum, Fit
+from ._fit import Fit
 from ._formula import Formula
 from ._problem import Problem
 
