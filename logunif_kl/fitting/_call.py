@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from .._api import _shifted
+from .._convention import shifted
 from .._dispatch import Operation, evaluate
 from .._fallback import BlockedUFunc, in_float64
 from ._formula import Formula
@@ -49,7 +49,7 @@ def call(formula: Formula, of: str, log_alpha: Any, constant: float) -> Any:
             result = arithmetic(module, _real(log_alpha))
             return result + constant if constant else result
     operation = Operation(_ufunc(formula, of), arithmetic)
-    return _shifted(evaluate(operation, log_alpha=log_alpha), constant)
+    return shifted(evaluate(operation, log_alpha=log_alpha), constant)
 
 
 def _real(array: Any) -> Any:
