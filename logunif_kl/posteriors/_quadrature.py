@@ -203,6 +203,8 @@ def _half_line(
 
     ulps = _SMOOTH if point == dist.ppf(0.5) else _RESOLVED
     bottom = math.log(ulps * math.ulp(point)) if point else _SMALLEST
+    if length == 0.0:
+        return
     top = math.log(length) if length < math.inf else _LARGEST
     if not bottom < top:
         return

@@ -4,7 +4,7 @@ import math
 
 import mpmath
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -80,6 +80,7 @@ def test_one_sign_has_paid_the_whole_bit_and_symmetry_none():
 
 @settings(max_examples=15, deadline=None)
 @given(st.floats(-4.0, 4.0))
+@example(5e-324)
 def test_folding_takes_the_sign_bit_only(mu):
     """|w| has the same magnitude as w when q is symmetric, and another where it is not."""
     whole = neg_kl_split(stats.norm(mu, 1.0))
