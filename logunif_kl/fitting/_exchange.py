@@ -18,6 +18,7 @@ from ._problem import Array, Problem, Quantity
 
 TOLERANCE = 1e-9
 MAX_EXCHANGES = 60
+FLAT = 1e-11
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _SECTIONS = 42  # a bracket shrinks by 0.618^42 = 2e-9, which moves a flat top by 4e-18
 
@@ -35,7 +36,8 @@ def extrema(quantity: Quantity, p: Array, grid: Array) -> tuple[Array, Array]:
         high, low = np.where(keep, right, high), np.where(keep, low, left)
     inner = (low + high) / 2.0
     found = quantity.error(p, inner)
-    better = np.abs(found) > size[at]
+    # rounding alone does not move an extremum off a point of the grid, least of all off an end
+    better = np.abs(found) > size[at] * (1.0 + FLAT)
     return np.where(better, inner, grid[at]), np.where(better, found, error[at])
 
 
