@@ -23,9 +23,11 @@ def _value(xp: Any, x: Any) -> Any:
 
 
 def _slope(xp: Any, x: Any) -> Any:
-    # s (1 - s) from the exponential of a number that is never positive
-    odds = xp.exp(-xp.abs(K2 + K3 * x))
-    return K1 * K3 * odds / (1.0 + odds) ** 2 + 0.5 / (1.0 + xp.exp(x))
+    # s (1 - s) and 1/(1 + alpha) from exponentials of numbers that are never positive: that of a
+    # positive one overflows while 1/alpha is still above zero
+    odds, ratio = xp.exp(-xp.abs(K2 + K3 * x)), xp.exp(-xp.abs(x))
+    share = xp.where(x > 0.0, ratio, xp.ones_like(x)) / (1.0 + ratio)
+    return K1 * K3 * odds / (1.0 + odds) ** 2 + 0.5 * share
 
 
 _VALUE = operation("_value_ufunc", _value, __name__)

@@ -60,6 +60,14 @@ def test_molchanov_vanishes_at_infinity_without_cancelling():
     assert lk.methods.molchanov(18.0) == pytest.approx(-0.5 * math.exp(-18.0), rel=1e-3)
 
 
+def test_molchanovs_gradient_vanishes_no_sooner_than_the_exact_one():
+    """exp(log_alpha) overflows at 709.8, its reciprocal underflows at 745."""
+    x = np.array([709.0, 710.0, 720.0, 740.0])
+    exact = lk.neg_kl_grad(x)
+    np.testing.assert_allclose(lk.methods.molchanov_grad(x), exact, rtol=1e-14, atol=5e-324)
+    assert np.all(exact > 0.0)
+
+
 def test_the_lower_bound_is_one_up_to_alpha_star_only():
     below = np.linspace(-30.0, LOG_ALPHA_STAR - 1e-9, 2001)
     above = np.linspace(LOG_ALPHA_STAR + 1e-9, 30.0, 2001)
