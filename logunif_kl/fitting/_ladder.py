@@ -108,7 +108,7 @@ def ladder(
     2 1.4e-03 9.5e-03
     """
     family = request.choice("family", family, FAMILIES)
-    max_terms = request.count("max_terms", max_terms, MAX_RUNGS[family], "climb less high")
+    max_terms = request.count("max_terms", max_terms, MAX_RUNGS[family], "ask for a number between")
     request.choice("norm", norm, request.NORMS)
     steps = range(1, max_terms + 1)
     return tuple(_rung(family, terms, norm) for terms in (progress or iter)(steps))

@@ -100,7 +100,7 @@ def fit_polynomial(
     1.163 -1.504 0.586
     """
     degree = request.count(
-        "degree", degree, MAX_DEGREE, "ask for a lower degree, or use fit_sigmoid"
+        "degree", degree, MAX_DEGREE, "ask for a degree between them, or use fit_sigmoid"
     )
     low, high = request.alpha_range(alpha_range)
     asked = {

@@ -86,7 +86,9 @@ def fit_sigmoid(
     >>> print(" ".join(f"{k:.3f}" for k in fit.coefficients), f"{fit.max_error:.2e}")
     0.630 1.869 1.498 4.97e-03
     """
-    terms = request.count("terms", terms, MAX_TERMS, "ask for fewer, or use logunif_kl.neg_kl")
+    terms = request.count(
+        "terms", terms, MAX_TERMS, "ask for a number between, or use logunif_kl.neg_kl"
+    )
     low, high = request.log_alpha_range(log_alpha_range)
     asked = {
         "norm": request.choice("norm", norm, request.NORMS),

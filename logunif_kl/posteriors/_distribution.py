@@ -79,6 +79,8 @@ def standardised(dist: Any) -> Standardised:
     ValueError
         If a parameter is an array, or one that SciPy does not accept.
     """
+    if isinstance(dist, stats.rv_histogram):  # a family of one, with no parameter to freeze
+        dist = dist()
     if isinstance(dist, stats.rv_continuous):
         raise TypeError(
             f"dist must be one distribution, but the family {dist.name} was given: freeze it "

@@ -9,6 +9,7 @@ from scipy import stats
 
 from .._convention import _number
 from ._distribution import standardised
+from ._new_style import is_new_style
 
 
 def dropout_posterior(noise: Any, theta: float) -> Any:
@@ -60,6 +61,16 @@ def dropout_posterior(noise: Any, theta: float) -> Any:
             f"theta must be finite and not 0, which leaves an atom, but {theta!r} was given: pass "
             "another number"
         )
+    if is_new_style(noise):
+        try:
+            return theta * noise
+        except TypeError:
+            raise TypeError(
+                f"SciPy cannot scale a {type(noise).__name__}: pass noise of another kind, or "
+                "build the posterior from scaled parts"
+            ) from None
+    if isinstance(noise, stats.rv_histogram):
+        noise = noise()
     loc, scale = theta * read.loc, abs(theta) * read.scale
     if theta > 0:
         return noise.dist(*read.shapes, loc=loc, scale=scale)

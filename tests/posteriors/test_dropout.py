@@ -116,3 +116,24 @@ def test_refusals(theta, kind, sentence):
 def test_a_noise_that_is_none():
     with pytest.raises(TypeError, match="but bernoulli is discrete"):
         dropout_posterior(stats.bernoulli(0.5), 1.0)
+
+
+@pytest.mark.skipif(not hasattr(stats, "Normal"), reason="SciPy 1.15 brought these")
+@pytest.mark.parametrize("theta", [2.0, -0.03])
+def test_new_style_noise(theta):
+    for noise in (stats.Normal(mu=1.0, sigma=0.5), stats.Uniform(a=0.0, b=1.0)):
+        posterior = dropout_posterior(noise, theta)
+        assert float(posterior.mean()) == pytest.approx(theta * float(noise.mean()), rel=1e-14)
+        assert neg_kl_posterior(posterior) == pytest.approx(neg_kl_posterior(noise), rel=1e-11)
+    parts = stats.Mixture([stats.Normal(mu=m, sigma=1.0) for m in (0.0, 2.0)], weights=[0.5, 0.5])
+    with pytest.raises(TypeError, match=r"^SciPy cannot scale a Mixture: pass noise of another"):
+        dropout_posterior(parts, theta)
+
+
+def test_a_histogram_needs_no_freezing():
+    density, edges = np.histogram([-1.0, 2.0, 3.0, 4.0], bins=5)
+    histogram = stats.rv_histogram((density, edges), density=True)
+    exact = neg_kl_posterior(histogram(), points=edges)
+    assert neg_kl_posterior(histogram, points=edges) == exact
+    doubled = neg_kl_posterior(dropout_posterior(histogram, 2.0), points=2.0 * edges)
+    assert doubled == pytest.approx(exact, rel=1e-11)
