@@ -107,11 +107,12 @@ def test_ufuncs_are_as_accurate_as_promised(function, dtype):
             assert claim.method == "exhaustive"  # in Python 2**32 inputs take most of an hour
 
 
-@pytest.mark.parametrize("function", UNARY)
+# The bound of the adapters is for values and gradients; neg_kl_hess misses it beside its zero, and
+# is held to its claim alone.
+@pytest.mark.parametrize("function", [name for name in UNARY if name != "neg_kl_hess"])
 def test_other_namespaces_are_as_accurate_as_promised(function):
-    """`_kernel` in honest float32, where the bound is that of the adapters: value and gradient."""
-    claim = _claims.worst(function, "float32", ARRAYS)
-    assert claim.ulp <= 4.0 or function == "neg_kl_hess", claim
+    """`_kernel` in honest float32."""
+    assert _claims.worst(function, "float32", ARRAYS).ulp <= 4.0
 
 
 def test_every_function_has_claims_of_every_kernel():
