@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _backend, _kernel
 from ._convention import ZERO_AT_INFINITY, additive_constant, shifted
-from ._dispatch import Operation, evaluate
+from ._dispatch import Operation, adapter, evaluate
 
 
 def _normal_value(xp: Any, mu: Any, log_sigma2: Any) -> Any:
@@ -89,6 +89,9 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     >>> lk.neg_kl([0.0, np.inf], zero_at=1.0)
     array([0.       , 0.4266856])
     """
+    module = adapter(log_alpha=log_alpha)
+    if module is not None:
+        return module.neg_kl(log_alpha, zero_at=zero_at, log_c=log_c)
     constant = additive_constant(zero_at, log_c)
     return shifted(evaluate(_NEG_KL, log_alpha=log_alpha), constant)
 
@@ -137,6 +140,9 @@ def neg_kl_grad(log_alpha: Any) -> Any:
     >>> float(lk.neg_kl_grad(float("-inf")))
     0.5
     """
+    module = adapter(log_alpha=log_alpha)
+    if module is not None:
+        return module.neg_kl_grad(log_alpha)
     return evaluate(_NEG_KL_GRAD, log_alpha=log_alpha)
 
 
@@ -181,6 +187,9 @@ def neg_kl_hess(log_alpha: Any) -> Any:
     >>> round(float(lk.neg_kl_hess(0.0)), 12)
     -0.25
     """
+    module = adapter(log_alpha=log_alpha)
+    if module is not None:
+        return module.neg_kl_hess(log_alpha)
     return evaluate(_NEG_KL_HESS, log_alpha=log_alpha)
 
 
@@ -231,6 +240,9 @@ def neg_kl_normal(
     >>> lk.neg_kl_normal(0.0, -10.0) == 0.0
     np.True_
     """
+    module = adapter(mu=mu, log_sigma2=log_sigma2)
+    if module is not None:
+        return module.neg_kl_normal(mu, log_sigma2, zero_at=zero_at, log_c=log_c)
     constant = additive_constant(zero_at, log_c)
     return shifted(evaluate(_NEG_KL_NORMAL, mu=mu, log_sigma2=log_sigma2), constant)
 
@@ -263,6 +275,9 @@ def kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None
     >>> round(float(lk.kl(0.0)), 13)
     0.426685604296
     """
+    module = adapter(log_alpha=log_alpha)
+    if module is not None:
+        return module.kl(log_alpha, zero_at=zero_at, log_c=log_c)
     return _negated(neg_kl(log_alpha, zero_at=zero_at, log_c=log_c))
 
 
@@ -298,6 +313,9 @@ def kl_normal(
     >>> round(float(lk.kl_normal(1.0, 0.0)), 13)
     0.426685604296
     """
+    module = adapter(mu=mu, log_sigma2=log_sigma2)
+    if module is not None:
+        return module.kl_normal(mu, log_sigma2, zero_at=zero_at, log_c=log_c)
     return _negated(neg_kl_normal(mu, log_sigma2, zero_at=zero_at, log_c=log_c))
 
 

@@ -1,21 +1,24 @@
 """The type of the arguments -> the way to compute.
 
-There are three ways, and none imports a library that the caller has not imported:
+There are four ways, and none imports a library that the caller has not imported:
 
 - NumPy arrays, their subclasses, scalars, Python's numbers, lists, and whatever else NumPy reads:
   the ufunc;
 - objects that take part in NumPy's ufunc protocol (dask, xarray, pandas): the same ufunc, which
   they carry out;
-- arrays of an array-API namespace (array-api-strict, JAX, CuPy): plain array arithmetic over that
-  namespace.
+- arrays of an array-API namespace (array-api-strict, CuPy): plain array arithmetic over that
+  namespace;
+- tensors of a framework with a differentiation of its own (PyTorch, JAX, TensorFlow): the module
+  of this package that has the rules for it, found by the name of the tensor's library.
 
-Tensors of a framework with a differentiation of its own are refused rather than converted: the
-derivative would be lost without a word.
+Tensors of a framework that has no such module are refused rather than converted: the derivative
+would be lost without a word.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,8 +34,16 @@ class Operation(NamedTuple):
     """Called as ``arithmetic(xp, *arrays)`` with float32 or float64 arrays of one shape."""
 
 
-_DIFFERENTIATING = ("torch", "tensorflow", "mlx", "paddle")
-_SCALAR, _NUMPY, _PROTOCOL, _NAMESPACE, _REFUSED = range(5)
+# The first name of the module that a type comes from -> the module here that adapts it, or none.
+_FRAMEWORKS = {
+    "torch": "logunif_kl.torch",
+    "jax": "logunif_kl.jax",
+    "jaxlib": "logunif_kl.jax",
+    "tensorflow": "logunif_kl.tensorflow",
+    "mlx": None,
+    "paddle": None,
+}
+_SCALAR, _NUMPY, _PROTOCOL, _NAMESPACE, _ADAPTED, _REFUSED = range(6)
 _ways: dict[type, int] = {float: _SCALAR, int: _SCALAR}
 
 
@@ -46,13 +57,40 @@ def _way(kind: type) -> int:
 def _find_way(kind: type) -> int:
     if issubclass(kind, (np.ndarray, np.generic)):
         return _NUMPY
-    if any(base.__module__.partition(".")[0] in _DIFFERENTIATING for base in kind.__mro__):
-        return _REFUSED
+    framework = _framework(kind)
+    if framework is not None:
+        return _REFUSED if _FRAMEWORKS[framework] is None else _ADAPTED
     if hasattr(kind, "__array_namespace__"):
         return _NAMESPACE
     if getattr(kind, "__array_ufunc__", None) is not None:
         return _PROTOCOL
     return _NUMPY
+
+
+def _framework(kind: type) -> str | None:
+    roots = (base.__module__.partition(".")[0] for base in kind.__mro__)
+    return next((root for root in roots if root in _FRAMEWORKS), None)
+
+
+def adapter(**arguments: Any) -> Any:
+    """Find the module with the rules for the arguments' framework; None if they are no tensors.
+
+    Raises
+    ------
+    TypeError
+        If tensors were given together with arrays, or with tensors of another framework.
+    """
+    ways = [_way(type(value)) for value in arguments.values()]
+    if _ADAPTED not in ways:
+        return None
+    homes = {
+        _FRAMEWORKS[_framework(type(value)) or ""] if way == _ADAPTED else None
+        for value, way in zip(arguments.values(), ways, strict=True)
+        if way != _SCALAR
+    }
+    if len(homes) > 1:
+        raise _mixture(arguments)
+    return import_module(homes.pop() or "")
 
 
 def evaluate(operation: Operation, **arguments: Any) -> Any:
@@ -68,17 +106,13 @@ def evaluate(operation: Operation, **arguments: Any) -> Any:
         together.
     """
     ways = [_way(type(value)) for value in arguments.values()]
-    if _REFUSED in ways:
-        name, value = next(item for item in arguments.items() if _way(type(item[1])) == _REFUSED)
-        library = next(
-            root
-            for root in (base.__module__.partition(".")[0] for base in type(value).__mro__)
-            if root in _DIFFERENTIATING
-        )
-        raise TypeError(
-            f"{name} is of type {_type_name(value)}, and logunif_kl has no adapter for {library}: "
-            "convert it to a NumPy array, for the value without its derivative"
-        )
+    for (name, value), way in zip(arguments.items(), ways, strict=True):
+        if way in (_ADAPTED, _REFUSED):
+            raise TypeError(
+                f"{name} is of type {_type_name(value)}, and logunif_kl has no adapter of this "
+                f"function for {_framework(type(value))}: convert it to a NumPy array, for the "
+                "value without its derivative"
+            )
     if _NAMESPACE in ways:
         return _over_namespace(operation, arguments, ways)
     values = []
@@ -123,10 +157,7 @@ def _over_namespace(operation: Operation, arguments: dict[str, Any], ways: list[
     }
     namespaces = {array.__array_namespace__() for array in arrays.values()}
     if len(namespaces) > 1 or not {_SCALAR, _NAMESPACE} >= set(ways):
-        given = " and ".join(f"{n} of type {_type_name(v)}" for n, v in arguments.items())
-        raise TypeError(
-            f"{given} were given together: convert one, so that all come from the same library"
-        )
+        raise _mixture(arguments)
     xp = namespaces.pop()
     for name, array in arrays.items():
         if not xp.isdtype(array.dtype, ("real floating", "integral")):
@@ -149,6 +180,14 @@ def _over_namespace(operation: Operation, arguments: dict[str, Any], ways: list[
     with np.errstate(all="ignore"):
         result = operation.arithmetic(xp, *values)
         return xp.astype(result, dtype, copy=False)
+
+
+def _mixture(arguments: dict[str, Any]) -> TypeError:
+    """Make the error for arguments that do not work together."""
+    given = " and ".join(f"{n} of type {_type_name(v)}" for n, v in arguments.items())
+    return TypeError(
+        f"{given} were given together: convert one, so that all come from the same library"
+    )
 
 
 def _type_name(value: Any) -> str:

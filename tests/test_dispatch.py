@@ -231,15 +231,28 @@ def test_refused(value, given):
         lk.log_alpha.from_dropout_rate(value)
 
 
-@pytest.mark.parametrize("library", ["torch", "tensorflow", "mlx", "paddle"])
-def test_frameworks_are_not_converted_in_silence(library):
+@pytest.mark.parametrize("library", ["mlx", "paddle"])
+def test_frameworks_without_an_adapter_are_not_converted_in_silence(library):
     tensor = tensor_of(library)()
     derived = type("Parameter", (type(tensor),), {"__module__": "mine"})()
     for value in (tensor, derived):
-        with pytest.raises(TypeError, match=rf"logunif_kl has no adapter for {library}: convert"):
+        with pytest.raises(TypeError, match=rf"no adapter of this function for {library}: convert"):
             lk.neg_kl(value)
         with pytest.raises(TypeError, match=r"^log_sigma2 is of type "):
             lk.neg_kl_normal(1.0, value)
+
+
+@pytest.mark.parametrize("library", ["torch", "tensorflow", "jaxlib", "mlx", "paddle"])
+def test_functions_without_an_adapter_convert_nothing_in_silence(library):
+    with pytest.raises(TypeError, match=rf"no adapter of this function for {library}: convert"):
+        lk.special.array_api.kl_gap(tensor_of(library)())
+
+
+@pytest.mark.parametrize("other", [X, np.float64(1.0), [1.0] * 7, tensor_of("tensorflow")()])
+def test_tensors_are_not_mixed(other):
+    for pair in ((tensor_of("torch")(), other), (other, tensor_of("torch")())):
+        with pytest.raises(TypeError, match=r"were given together: convert one, so that all come"):
+            lk.neg_kl_normal(*pair)
 
 
 def test_other_objects_are_read_as_numpy_reads_them():
