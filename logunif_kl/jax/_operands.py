@@ -1,0 +1,116 @@
+"""What a caller gives -> arrays that the arithmetic knows, and the type of the result."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._dispatch import _as_float, _type_name
+
+Array = Any
+REDUCTIONS = ("none", "sum", "mean")
+
+
+class Operands(NamedTuple):
+    """Arrays of one shape, in float32 or float64, and the type that the result is to have."""
+
+    arrays: tuple[Array, ...]
+    dtype: Any
+
+
+def operands(**arguments: Any) -> Operands:
+    """Promote as `jax.numpy` does, weak types included, and broadcast.
+
+    Raises
+    ------
+    TypeError
+        If an argument is no array or number that `jax.numpy` takes, or does not hold real numbers.
+    """
+    values = [_as_array(name, value) for name, value in arguments.items()]
+    if len({value.shape for value in values}) > 1:
+        values = _broadcast(dict(zip(arguments, values, strict=True)))
+    dtype, weak = _promoted(values)
+    # Half precisions are computed in float32, and rounded at the end.
+    working = dtype if dtype in (jnp.float32, jnp.float64) else jnp.dtype(jnp.float32)
+    return Operands(tuple(_converted(value, working, weak) for value in values), dtype)
+
+
+def check_reduction(reduction: Any) -> None:
+    """Raise if it is none of the three."""
+    if not (isinstance(reduction, str) and reduction in REDUCTIONS):
+        raise ValueError(
+            f"reduction must be 'none', 'sum' or 'mean', but {reduction!r} was given: pass one of "
+            "the three"
+        )
+
+
+def finished(result: Array, constant: float, reduction: str, dtype: Any) -> Array:
+    """Add the constant, reduce, and round to the type of the result, in this order."""
+    if constant != 0.0:
+        result = result + constant
+    if reduction != "none":
+        result = (jnp.sum if reduction == "sum" else jnp.mean)(result)
+    return result if result.dtype == dtype else result.astype(dtype)
+
+
+def _as_array(name: str, value: Any) -> Array:
+    if type(value) is int:
+        value = _as_float(name, value)
+    known = (jax.Array, np.ndarray, np.generic, bool, float, complex)
+    if not isinstance(value, known) and not hasattr(value, "__jax_array__"):
+        raise TypeError(
+            f"{name} must be a JAX or NumPy array or a number, but {_type_name(value)} was given: "
+            "convert it with jax.numpy.asarray"
+        )
+    dtype = value.dtype if hasattr(value, "dtype") else np.result_type(type(value))
+    if not (jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)) or (
+        dtype.itemsize > 8
+    ):
+        raise _not_real(name, value, dtype)
+    return jnp.asarray(value)
+
+
+def _not_real(name: str, value: Any, dtype: Any) -> TypeError:
+    if not hasattr(value, "dtype"):
+        given = f"{type(value).__name__} {value!r}"
+    else:
+        given = f"{'jax.Array' if isinstance(value, jax.Array) else _type_name(value)} of dtype "
+        given += str(dtype)
+    remedy = "convert it to float32 if that is what is meant"
+    if "complex" in str(dtype):
+        remedy = "pass its real part"
+    return TypeError(
+        f"{name} must hold real numbers of at most 64 bits, but {given} was given: {remedy}"
+    )
+
+
+def _promoted(values: list[Array]) -> tuple[Any, bool]:
+    """The dtype, and whether it is weak, that a function of `jax.numpy` would return."""
+    first = values[0]
+    if jnp.issubdtype(first.dtype, jnp.floating) and all(
+        v.dtype == first.dtype and not v.weak_type for v in values
+    ):
+        return first.dtype, False
+    like = jax.eval_shape(jnp.exp if len(values) == 1 else jnp.hypot, *values)
+    return like.dtype, like.weak_type
+
+
+def _converted(value: Array, dtype: Any, weak: bool) -> Array:
+    if weak:
+        # Only arithmetic with a Python number leads from a weak integer to a weak real.
+        return value if jnp.issubdtype(value.dtype, jnp.floating) else value * 1.0
+    return value.astype(dtype)
+
+
+def _broadcast(arguments: dict[str, Array]) -> list[Array]:
+    try:
+        return list(jnp.broadcast_arrays(*arguments.values()))
+    except ValueError:
+        given = " and ".join(f"{name} of shape {a.shape}" for name, a in arguments.items())
+        raise ValueError(
+            f"{given} do not broadcast: give them shapes of which each pair of lengths agrees or "
+            "holds a 1"
+        ) from None

@@ -1,0 +1,118 @@
+"""-KL and its derivatives of every order, each with the next one as its rule.
+
+Arguments are float32 or float64 arrays of one shape. The arithmetic is never differentiated: a rule
+that was dropped would show in the accuracy of the tails. It is compiled as a whole where JAX runs
+operation by operation, and dissolves into the caller's program where JAX traces.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
+
+from .. import _higher, _kernel
+
+Array = Any
+
+
+@partial(jax.jit, static_argnums=1, inline=True)
+def _in_log_alpha(x: Array, order: int) -> Array:
+    return _higher.neg_kl_derivative(jnp, x, order)
+
+
+@partial(jax.jit, inline=True)
+def _value(mu: Array, log_sigma2: Array) -> Array:
+    return _kernel.neg_kl_normal(jnp, mu, log_sigma2)[0]
+
+
+@partial(jax.jit, inline=True)
+def _value_and_gradient(mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
+    value, d_mu, d_log_sigma2 = _kernel.neg_kl_normal(jnp, mu, log_sigma2)
+    return value, d_mu, d_log_sigma2
+
+
+@partial(jax.jit, static_argnums=(2, 3), inline=True)
+def _in_normal(mu: Array, log_sigma2: Array, mu_order: int, log_sigma2_order: int) -> Array:
+    return _higher.neg_kl_normal_derivative(jnp, mu, log_sigma2, mu_order, log_sigma2_order)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def neg_kl_derivative(x: Array, order: int) -> Array:
+    """Compute the derivative of -KL in log_alpha = x, of any order."""
+    return _in_log_alpha(x, order)
+
+
+@neg_kl_derivative.defjvp
+def _neg_kl_derivative_rule(order: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    (x,), (tangent,) = primals, tangents
+    return neg_kl_derivative(x, order), tangent * neg_kl_derivative(x, order + 1)
+
+
+@jax.custom_jvp
+def neg_kl_normal(mu: Array, log_sigma2: Array) -> Array:
+    """Compute -KL of N(mu, sigma^2)."""
+    return _value(mu, log_sigma2)
+
+
+@partial(neg_kl_normal.defjvp, symbolic_zeros=True)
+def _neg_kl_normal_rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    value, *gradient = neg_kl_normal_with_gradient(*primals)
+    return value, _along(tangents, gradient, value)
+
+
+@jax.custom_jvp
+def neg_kl_normal_with_gradient(mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
+    """Compute -KL and its two derivatives in one evaluation."""
+    value, d_mu, d_log_sigma2 = _value_and_gradient(mu, log_sigma2)
+    return value, d_mu, d_log_sigma2
+
+
+@partial(neg_kl_normal_with_gradient.defjvp, symbolic_zeros=True)
+def _with_gradient_rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    results = neg_kl_normal_with_gradient(*primals)
+    value, *gradient = results
+    directions = [_next(primals, tangents, *orders) for orders in ((1, 0), (0, 1))]
+    return results, (_along(tangents, gradient, value), *directions)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(2, 3))
+def neg_kl_normal_derivative(
+    mu: Array, log_sigma2: Array, mu_order: int, log_sigma2_order: int
+) -> Array:
+    """Compute a derivative of -KL of N(mu, sigma^2) of two or more orders in all."""
+    return _in_normal(mu, log_sigma2, mu_order, log_sigma2_order)
+
+
+@partial(neg_kl_normal_derivative.defjvp, symbolic_zeros=True)
+def _neg_kl_normal_derivative_rule(
+    mu_order: int, log_sigma2_order: int, primals: Any, tangents: Any
+) -> tuple[Array, Array]:
+    orders = mu_order, log_sigma2_order
+    return neg_kl_normal_derivative(*primals, *orders), _next(primals, tangents, *orders)
+
+
+def _next(primals: Any, tangents: Any, mu_order: int, log_sigma2_order: int) -> Array:
+    """The tangent of a derivative, from those of one order more that it needs."""
+    orders = (mu_order + 1, log_sigma2_order), (mu_order, log_sigma2_order + 1)
+    derivatives = [
+        None if _is_zero(tangent) else neg_kl_normal_derivative(*primals, *order)
+        for tangent, order in zip(tangents, orders, strict=True)
+    ]
+    return _along(tangents, derivatives, primals[0])
+
+
+def _along(tangents: Any, derivatives: Any, like: Array) -> Array:
+    terms = [
+        tangent * derivative
+        for tangent, derivative in zip(tangents, derivatives, strict=True)
+        if not _is_zero(tangent)
+    ]
+    return sum(terms[1:], terms[0]) if terms else jnp.zeros_like(like)
+
+
+def _is_zero(tangent: Any) -> bool:
+    return type(tangent) is SymbolicZero
