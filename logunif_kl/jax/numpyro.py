@@ -1,0 +1,114 @@
+"""The log-uniform prior for NumPyro, and its divergences.
+
+Importing this module registers KL(Normal || prior) and KL(LogNormal || prior) with
+`numpyro.distributions.kl_divergence`, which reduces Independent, expanded and masked distributions
+to them, so that `numpyro.infer.TraceMeanField_ELBO` uses the exact divergence.
+
+`numpyro.distributions.LogUniform` is another distribution: the proper one, on an interval [a, b]
+with 0 < a, which can be sampled. This prior is C/|w| over the whole line, has no integral, and like
+NumPyro's own `ImproperUniform` says so in its name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    from numpyro.distributions import Distribution, LogNormal, Normal, constraints, kl_divergence
+    from numpyro.distributions.util import validate_sample
+except ModuleNotFoundError as error:
+    if error.name != "numpyro":
+        raise
+    raise ImportError(
+        "logunif_kl.jax.numpyro needs NumPyro, which is not installed: pip install numpyro"
+    ) from None
+
+from .._convention import ZERO_AT_INFINITY
+from . import _prior
+
+__all__ = ["ImproperLogUniform"]
+
+
+class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
+    """The improper prior p(w) = C/|w| over the real line.
+
+    Parameters
+    ----------
+    zero_at : float, optional
+        Choose C so that -KL(Normal || prior) vanishes at this alpha = sigma^2/mu^2, a ratio of
+        variances: ``inf`` by default, for which log C = -2.054119955935...
+    log_c : float, optional
+        The logarithm of C instead. It shifts every divergence and every log density by the same
+        amount, and no gradient.
+
+    Attributes
+    ----------
+    log_c : float
+        The logarithm of C, however it was chosen.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `logunif_kl.neg_kl` does for `zero_at` and `log_c`.
+
+    See Also
+    --------
+    logunif_kl.jax.kl_normal : the divergence itself, from mu and log sigma^2.
+
+    Notes
+    -----
+    One weight by itself; `expand` and `to_event` make it a prior of many. `log_prob` is
+    log C - log|w|. There are no samples: autoguides and MCMC start from the strategy
+    ``init_to_uniform``, which needs none, or from values given.
+
+    The divergence from a log-normal posterior is -1/2 log(2 pi e) - log scale - log C.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from numpyro.distributions import Normal, kl_divergence
+    >>> from logunif_kl.jax.numpyro import ImproperLogUniform
+    >>> posterior = Normal(jnp.array([1.0, 0.0]), jnp.array([1.0, 0.1]))
+    >>> print(kl_divergence(posterior, ImproperLogUniform()).round(4))
+    [0.4267 0.    ]
+    """
+
+    arg_constraints: dict[str, Any] = {}  # noqa: RUF012
+    support = constraints.real
+    pytree_aux_fields = ("_constant",)
+
+    def __init__(
+        self,
+        *,
+        zero_at: float = ZERO_AT_INFINITY,
+        log_c: float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._constant = _prior.Constant(zero_at, log_c)
+        super().__init__(batch_shape=(), event_shape=(), validate_args=validate_args)
+
+    @property
+    def log_c(self) -> float:
+        """The logarithm of C in C/|w|."""
+        return self._constant.log_c
+
+    @validate_sample  # type: ignore[misc, untyped-decorator, unused-ignore]
+    def log_prob(self, value: Any) -> Any:
+        """Compute log C - log|w|, infinite at 0."""
+        return _prior.log_prob(self._constant, value)
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+        """Raise: an improper prior has no samples."""
+        raise _prior.no_sample()
+
+
+def _kl_normal(p: Any, q: Any) -> Any:
+    return _prior.kl_of_normal(q._constant, p.loc, p.scale)
+
+
+def _kl_log_normal(p: Any, q: Any) -> Any:
+    return _prior.kl_of_log_normal(q._constant, p.loc, p.scale)
+
+
+kl_divergence.add((Normal, ImproperLogUniform), _kl_normal)
+kl_divergence.add((LogNormal, ImproperLogUniform), _kl_log_normal)
