@@ -65,8 +65,10 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
 
     Notes
     -----
-    Nothing is clipped or sampled. Without a constant the relative error is bounded:
-    `logunif_kl._claims` lists the worst found for each type. A constant has an absolute error of
+    Nothing is clipped or sampled. The types below float64 are computed in float64 and rounded once;
+    arrays of a namespace without float64 on their device, and tensors of a framework, in float32.
+    Without a constant the relative error is bounded: `logunif_kl._claims` lists the worst found for
+    each type. A constant has an absolute error of
     its own, about a unit in its last place.
 
     References

@@ -5,11 +5,12 @@ import json
 import mpmath
 import numpy as np
 import pytest
+from rich.console import Console
 
 from tests import ulp as definition
-from validation.accuracy import claims, driver, exhaustive, truth, ulp
+from validation.accuracy import claims, driver, exhaustive, flushing, sources, truth, ulp
 from validation.accuracy import search as searching
-from validation.accuracy.functions import FUNCTIONS
+from validation.accuracy.functions import FRAMEWORKS, FUNCTIONS, OF_FRAMEWORKS, implementation
 
 
 def exact(value, scale=0):
@@ -301,6 +302,7 @@ ROW = {
     "wanted": "1.5",
     "method": "search",
     "tried": 10,
+    "sources_sha256": "0",
 }
 
 
@@ -313,24 +315,200 @@ class TestRecords:
 
     def test_claims_are_rounded_up(self):
         module = {}
-        exec(claims.render([ROW], "0"), module)
+        exec(claims.render([ROW]), module)
         (claim,) = module["CLAIMS"]
         assert claim.ulp == 0.751
         assert claim.inputs == ("0x1.8p+0",)
         assert module["worst"]("kl_gap", "float64") is claim
 
-    def test_reports_of_different_sources_do_not_mix(self, tmp_path):
+    def test_reports_of_different_sources_do_not_mix(self):
+        other = {**ROW, "sources_sha256": "1"}
+        with pytest.raises(RuntimeError, match="different sources of the family compiled"):
+            claims.render([ROW, {**other, "kernel": "avx2"}])
+        claims.render([ROW, {**other, "kernel": "python"}])
+
+    def test_reports_are_read_together(self, tmp_path):
         for name in ("a", "b"):
-            report = {"sources_sha256": name, "rows": []}
+            report = {"rows": [{"name": name}]}
             (tmp_path / f"accuracy_{name}.json").write_text(json.dumps(report))
-        with pytest.raises(RuntimeError, match="different sources"):
-            claims.results(tmp_path)
+        assert [row["name"] for row in claims.results(tmp_path)] == ["a", "b"]
+
+    def test_outdated(self):
+        today = {**ROW, "sources_sha256": sources.sha256("baseline")}
+        assert claims.outdated([today, {**ROW, "kernel": "python"}]) == ["python"]
+
+    def saved(self, path, row, **about):
+        about = {
+            "command": "c",
+            "date": "d",
+            "versions": {"numpy": "1"},
+            "machine": {"cpu": "x"},
+            "sources_sha256": sources.sha256(row["kernel"]),
+            **about,
+        }
+        driver.save([row], path, about)
+        return json.loads(path.read_text())["rows"]
+
+    def test_rows_are_kept_beside_new_ones(self, tmp_path, monkeypatch):
+        path = tmp_path / "accuracy_search.json"
+        self.saved(path, ROW)
+        rows = self.saved(path, {**ROW, "kernel": "python", "ulp": 1.0})
+        assert [(row["kernel"], row["ulp"]) for row in rows] == [
+            ("baseline", ROW["ulp"]),
+            ("python", 1.0),
+        ]
+        rows = self.saved(path, {**ROW, "ulp": 0.6})
+        assert [row["ulp"] for row in rows] == [0.6, 1.0]
+        now = sources.sha256
+        monkeypatch.setattr(
+            sources, "sha256", lambda kernel: now(kernel) + (kernel == "python") * "!"
+        )
+        assert [row["ulp"] for row in self.saved(path, ROW)] == [ROW["ulp"]]
+
+    def test_rows_of_other_versions_are_not_lost_in_silence(self, tmp_path):
+        path = tmp_path / "accuracy_search.json"
+        self.saved(path, ROW)
+        with pytest.raises(RuntimeError, match=r"measured with numpy 1, not 2: measure where that"):
+            self.saved(path, ROW, versions={"numpy": "2"})
+
+    def test_sources_may_not_change_meanwhile(self, tmp_path):
+        with pytest.raises(RuntimeError, match="changed while they were measured"):
+            self.saved(tmp_path / "a.json", ROW, sources_sha256="0")
+
+    def test_what_is_done_is_known(self):
+        job = {k: ROW[k] for k in ("function", "dtype", "kernel", "method")} | {"count": 10}
+        assert driver.is_done(job, [ROW])
+        assert not driver.is_done(job | {"count": 11}, [ROW])
+        assert not driver.is_done(job | {"dtype": "float32"}, [ROW])
 
     def test_rounding_up_never_rounds_down(self):
         rng = np.random.default_rng(0)
         values = [*rng.uniform(0, 3, 200).tolist(), 0.5, 1.5, 0.501]
         for value in values:
             assert value <= claims.rounded_up(value) <= value + 0.001001
+
+
+class TestSources:
+    """What a measurement depends on is what the sources say, not how they are written."""
+
+    PYTHON = (
+        '"""Doc."""\nimport math\n\n\ndef f(x):\n    """Doc."""\n    return math.exp(x)  # why\n'
+    )
+    C = '#define A 1 /* one */\n\n// line\nstatic char *s = "/* no // comment */";  // yes\n'
+
+    def test_comments_and_layout_of_python_do_not_count(self):
+        bare = "import math\ndef f( x ):\n  return math.exp(\n x)"
+        assert sources.python_said(self.PYTHON) == sources.python_said(bare)
+
+    @pytest.mark.parametrize(
+        "change",
+        [("exp", "log"), ("exp(x)", "exp(-x)"), ("def f", "def g"), ("import", "import os,")],
+    )
+    def test_python_code_counts(self, change):
+        assert sources.python_said(self.PYTHON.replace(*change)) != sources.python_said(self.PYTHON)
+
+    def test_a_string_that_is_no_docstring_counts(self):
+        assert sources.python_said("x = 1\n'a'") != sources.python_said("x = 1\n'b'")
+
+    def test_comments_and_layout_of_c_do_not_count(self):
+        bare = '#define A 1\nstatic char *s =\t"/* no // comment */";'
+        assert sources.c_said(self.C) == sources.c_said(bare)
+
+    @pytest.mark.parametrize("change", [("A 1", "A 2"), ("no", "yes"), ("\n\n", " + 1\n")])
+    def test_c_code_counts(self, change):
+        assert sources.c_said(self.C.replace(*change, 1)) != sources.c_said(self.C)
+
+    @pytest.mark.parametrize(
+        ("file", "families"),
+        [
+            ("_ufuncs.c", {"compiled"}),
+            ("_coefficients.h", {"compiled"}),
+            ("_kernel.py", {"python", "torch", "triton", "jax", "tensorflow"}),
+            ("_coefficients_more.py", {"python", "torch", "triton", "jax", "tensorflow"}),
+            ("torch/_namespace.py", {"torch"}),
+            ("torch/_triton_math.py", {"triton"}),
+        ],
+    )
+    def test_a_file_counts_for_its_family(self, file, families, tmp_path):
+        kernels = ("avx2", "arrays", "inductor", "triton", "jax", "tensorflow")
+        before = {kernel: sources.sha256(kernel, tmp_path) for kernel in kernels}
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("x = 1\n")
+        changed = {sources.family(k) for k in kernels if sources.sha256(k, tmp_path) != before[k]}
+        assert changed == families
+
+
+class TestFlushing:
+    """Zeros for subnormal numbers are told apart from errors."""
+
+    def test_zero_for_a_subnormal_truth_is_right(self):
+        truths = exact([2.0**-127, 2.0**-126, -(2.0**-149)])
+        points = [np.ones(3, "float32")]
+        found = flushing.flushed_error("neg_kl", np.zeros(3), truths, points)
+        assert found.tolist() == [0.0, 2.0**23, 0.0]
+
+    def test_other_numbers_for_a_subnormal_truth_are_not(self):
+        found = flushing.flushed_error(
+            "neg_kl", np.array([2.0**-126]), exact(2.0**-127), [np.ones(1, "float32")]
+        )
+        assert found.tolist() == [2.0**22]
+
+    def test_subnormal_arguments_may_be_zeros(self):
+        mu, log_sigma2 = np.float32([1e-40, 1e-37, 1e-40]), np.float32([-180.0, -180.0, -180.0])
+        points = [mu, log_sigma2]
+        truths = truth.truth("neg_kl_normal", *points)
+        assert (np.abs(np.ldexp(truths.hi, truths.scale)) > 2.0**-126).all()
+        got = np.array([0.0, 0.0, 1e-20])
+        found = flushing.flushed_error("neg_kl_normal", got, truths, points)
+        assert found[0] == 0.0
+        assert (found[1:] > 1000).all()
+
+    def test_ranges_say_so(self):
+        assert flushing.range_of("torch", "x", "all") == "all"
+        assert flushing.range_of("jax", "x", "all") == "all, subnormal results 0"
+        assert flushing.range_of("jax", "normal", "all") == "all, subnormals 0"
+
+    def test_exhaustive_tallies(self):
+        def wide(x):
+            return np.where(np.isfinite(x), 2.0**-129, np.nan)
+
+        def narrow(x):
+            return np.where(np.isfinite(x), 0.0, np.nan).astype("float32")
+
+        for flushes, ulp_found in ((False, 2.0**4), (True, 0.0)):
+            tally = exhaustive.scan("neg_kl_hess", narrow, wide, "bfloat16", 0, 1 << 15, flushes)
+            assert tally.ulp == ulp_found
+
+
+class TestFrameworks:
+    """The blocks, types and outputs of a framework's kernel."""
+
+    @pytest.mark.parametrize("kernel", ["torch", "jax", "tensorflow"])
+    def test_agrees_with_the_kernel_in_use(self, kernel):
+        for package in FRAMEWORKS[kernel]:
+            pytest.importorskip(package)
+        rng = np.random.default_rng(0)
+        mu, x = rng.normal(size=20_000), rng.normal(size=20_000) - 3
+        for name in OF_FRAMEWORKS:
+            function = FUNCTIONS[name]
+            for dtype in ("float32", "float64"):
+                points = [a.astype(dtype) for a in (mu, x)[-function.nin :]]
+                got = implementation(function, kernel, dtype)(*points)
+                assert got.dtype == dtype
+                assert searching.error(got, truth.truth(name, *points), dtype).max() < 10
+
+    def test_triton_is_interpreted(self):
+        """In a process of its own, because what is interpreted is chosen once in a process."""
+        for package in FRAMEWORKS["triton"]:
+            pytest.importorskip(package)
+        job = {"method": "search", "function": "neg_kl_normal.dmu", "dtype": "float32"}
+        job |= {"kernel": "triton", "count": 1000, "rounds": 1, "seed": 0, "known": []}
+        [row] = driver.measure([job], Console(quiet=True))
+        assert 0.1 < row["ulp"] < 10
+
+    def test_no_half_types_of_two_arguments(self):
+        with pytest.raises(RuntimeError, match="neg_kl_normal is not measured in float16 on jax"):
+            implementation(FUNCTIONS["neg_kl_normal"], "jax", "float16")
 
 
 def test_command_line_names_what_it_cannot_do(capsys):

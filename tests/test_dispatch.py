@@ -21,6 +21,12 @@ FUNCTIONS = [
 ]
 
 
+def device_names(xs):
+    """The devices of array-api-strict, by name."""
+    text = (str(device) for device in xs.__array_namespace_info__().devices())
+    return [name.split("'")[1] for name in text]
+
+
 def tensor_of(module: str) -> type:
     """A class of another framework, as far as anyone can see without importing it."""
     return type("Tensor", (), {"__module__": f"{module}.core", "__array__": lambda self: X})
@@ -129,9 +135,32 @@ class TestNamespace:
         got = np.asarray(lk.neg_kl_normal(xs.asarray([1.0, 0.0]), float("-inf")))
         np.testing.assert_array_equal(got, [-np.inf, np.nan])
 
-    def test_half_precision_is_computed_in_float32(self):
+    @pytest.mark.parametrize("function", [lk.neg_kl, lk.neg_kl_grad, lk.neg_kl_hess])
+    def test_float32_is_computed_in_float64(self, function):
+        xs = pytest.importorskip("array_api_strict")
+        x = np.linspace(-9, 9, 500, dtype="float32")
+        got = function(xs.asarray(x))
+        assert got.dtype == xs.float32
+        assert same(np.asarray(got), function(x.astype("float64")).astype("float32"))
+
+    def test_float32_where_there_is_no_float64(self):
+        xs = pytest.importorskip("array_api_strict")
+        if "no_float64" not in device_names(xs):
+            pytest.skip("this array-api-strict has no device without float64")
+        x = np.linspace(-9, 9, 500, dtype="float32")
+        got = lk.neg_kl(xs.asarray(x, device=xs.Device("no_float64")))
+        assert got.dtype == xs.float32
+        got = np.asarray(got.to_device(xs.Device("CPU_DEVICE")))
+        exact = lk.neg_kl(x.astype("float64"))
+        assert not same(got, exact.astype("float32"))
+        assert np.abs(got / exact - 1).max() < 4 * np.finfo("float32").eps
+
+    @pytest.mark.parametrize("types", [None, ("float32",), ("float32", "float64")])
+    def test_half_precision_is_rounded_once(self, types):
         class Half:
             """NumPy's namespace, under another name, for arrays that are no `numpy.ndarray`."""
+
+            device = "here"
 
             def __init__(self, values):
                 self.values = values
@@ -151,12 +180,20 @@ class TestNamespace:
             def astype(array, dtype, *, copy):
                 return Half(array.values.astype(dtype))
 
+            @staticmethod
+            def dtypes(*, device, kind):
+                assert (device, kind) == ("here", "real floating")
+                return {name: np.dtype(name) for name in types}
+
+        if types is not None:
+            HalfNamespace.__array_namespace_info__ = lambda: HalfNamespace
+
         def arithmetic(xp, x):
             seen.append(x.dtype)
             return Half(x.values * 2)
 
         got = evaluate(Operation(None, arithmetic), x=Half(np.ones(2, "float16")))
-        assert seen == [np.dtype("float32")]
+        assert seen == [np.dtype((types or ("float64",))[-1])]
         assert got.dtype == np.dtype("float16")
 
     @pytest.mark.parametrize("dtype", ["complex128", "bool"])

@@ -105,6 +105,17 @@ def threads(results: Results) -> str:
 
 
 COMPILED = ("avx512", "avx2", "baseline")
+IN_PYTHON = ("python",)
+
+
+def worst(rows: list[Results], function: str, dtype: str, kernels: Iterable[str]) -> str:
+    """Give the worst error in ulp of a function in a type over some kernels, rounded up."""
+    found = [
+        row["ulp"]
+        for row in rows
+        if (row["function"], row["dtype"]) == (function, dtype) and row["kernel"] in kernels
+    ]
+    return f"{math.ceil(1000 * max(found)) / 1000:.3f}" if found else "–"
 
 
 def accuracy(search: Results, exhaustive: Results) -> str:
@@ -112,21 +123,42 @@ def accuracy(search: Results, exhaustive: Results) -> str:
     rows = [*search["rows"], *exhaustive["rows"]]
     types = ("float64", "float32", "float16", "bfloat16")
     functions = dict.fromkeys(row["function"] for row in rows)
-
-    def worst(function: str, dtype: str, compiled: bool) -> str:
-        found = [
-            row["ulp"]
-            for row in rows
-            if (row["function"], row["dtype"]) == (function, dtype)
-            and (row["kernel"] in COMPILED) == compiled
-        ]
-        return f"{math.ceil(1000 * max(found)) / 1000:.3f}" if found else "–"
-
-    def columns(function: str) -> list[str]:
-        return [worst(function, dtype, compiled) for compiled in (True, False) for dtype in types]
-
+    columns = [(kernels, dtype) for kernels in (COMPILED, IN_PYTHON) for dtype in types]
     header = [f"{dtype}{where}" for where in ("", ", in Python") for dtype in types]
-    return table(["worst error in ulp", *header], ([f, *columns(f)] for f in functions))
+    cells = ([f, *(worst(rows, f, dtype, k) for k, dtype in columns)] for f in functions)
+    return table(["worst error in ulp", *header], cells)
+
+
+FRAMEWORKS = {
+    "torch": "PyTorch",
+    "inductor": "PyTorch, compiled",
+    "triton": "Triton",
+    "jax": "JAX, jitted",
+    "tensorflow": "TensorFlow",
+}
+
+
+def frameworks(*reports: Results) -> str:
+    """Tabulate the worst error in ulp of each function on each framework."""
+    rows = [row for report in reports for row in report["rows"]]
+    measured = {(row["kernel"], row["dtype"]) for row in rows}
+    columns = [
+        (kernel, dtype)
+        for kernel in FRAMEWORKS
+        for dtype in ("float32", "float64")
+        if (kernel, dtype) in measured
+    ]
+    functions = dict.fromkeys(row["function"] for row in rows)
+    cells = ([f, *(worst(rows, f, dtype, [k]) for k, dtype in columns)] for f in functions)
+    header = [f"{FRAMEWORKS[kernel]}, {dtype}" for kernel, dtype in columns]
+    halves = [row["ulp"] for row in rows if row["dtype"] in ("float16", "bfloat16")]
+    text = table(["worst error in ulp", *header], cells)
+    if halves:
+        text += (
+            "\n\nIn float16 and bfloat16 every input of the functions of one argument was tried on "
+            f"each; the worst error is {math.ceil(1000 * max(halves)) / 1000:.3f} ulp."
+        )
+    return text
 
 
 def validate(results: Results) -> str:
@@ -184,15 +216,25 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "accuracy": (accuracy, ("accuracy_search", "accuracy_exhaustive")),
     "bench": (bench, ("bench",)),
     "compare": (compare, ("compare",)),
+    "frameworks": (frameworks, ("accuracy_torch", "accuracy_jax", "accuracy_tensorflow")),
     "papers": (papers, ("papers",)),
     "validate": (validate, ("validate",)),
 }
 
 
+# Of these a section shows the files that there are, and nothing where there is none.
+WHERE_MEASURED = ("frameworks",)
+
+
 def section(name: str) -> str:
     """Return the text of one section, from its results."""
     show, files = SECTIONS[name]
-    results = [json.loads((RESULTS / f"{f}.json").read_text(encoding="utf-8")) for f in files]
+    paths = [RESULTS / f"{f}.json" for f in files]
+    if name in WHERE_MEASURED:
+        paths = [path for path in paths if path.exists()]
+        if not paths:
+            return ""
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     return "\n\n".join(["", show(*results), *map(made_by, results), ""]).removeprefix("\n")
 
 

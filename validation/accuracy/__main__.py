@@ -14,7 +14,7 @@ from rich.console import Console
 
 from . import driver
 from .exhaustive import cpus
-from .functions import ARRAYS, FUNCTIONS, UNARY
+from .functions import ARRAYS, FRAMEWORKS, FUNCTIONS, OF_FRAMEWORKS, UNARY
 
 CONSOLE = Console(stderr=True)
 
@@ -28,19 +28,25 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--seed", type=int, default=1)
 
     search = commands.add_parser("search", help="look for the worst errors")
-    _common(search, list(FUNCTIONS), "accuracy_search.json")
+    _common(search, list(FUNCTIONS))
     search.add_argument(
         "--dtypes",
         nargs="+",
         choices=("float64", "float32", "float16"),
-        help="default: all three for functions of two arguments, else float64",
+        help="default: all three for functions of two arguments, else float64; on a framework "
+        "float64 and float32",
     )
-    search.add_argument("--count", type=int, default=10_000_000, help="samples before climbing")
+    search.add_argument(
+        "--count",
+        type=int,
+        default=10_000_000,
+        help="samples before climbing; a tenth of them in float64 on a framework",
+    )
     search.add_argument("--rounds", type=int, default=200, help="rounds of climbing")
     search.add_argument("--seed", type=int, default=1)
 
     exhaustive = commands.add_parser("exhaustive", help="try every input of a narrow type")
-    _common(exhaustive, list(UNARY), "accuracy_exhaustive.json")
+    _common(exhaustive, list(UNARY))
     exhaustive.add_argument(
         "--dtypes",
         nargs="+",
@@ -57,37 +63,52 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _common(parser: argparse.ArgumentParser, functions: list[str], out: str) -> None:
+def _common(parser: argparse.ArgumentParser, functions: list[str]) -> None:
     parser.add_argument("--functions", nargs="+", choices=functions, default=functions)
     parser.add_argument("--kernels", nargs="+", choices=driver.kernels(), default=driver.kernels())
-    parser.add_argument("--out", type=Path, default=driver.RESULTS / out)
+    parser.add_argument(
+        "--out", type=Path, default=driver.RESULTS, help="folder (default: validation/results)"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out what the report has of today's sources"
+    )
+
+
+def _dtypes(kernel: str, name: str) -> tuple[str, ...]:
+    """In which types a function is searched by default: those in which not all can be tried."""
+    if kernel in FRAMEWORKS:
+        return ("float64", "float32")
+    if kernel == ARRAYS:  # in float64 that is `python`, and it has no half types
+        return ("float32",)
+    return ("float64",) if name in UNARY else ("float64", "float32", "float16")
 
 
 def _search_jobs(options: argparse.Namespace) -> list[driver.Job]:
     jobs = []
     for kernel in options.kernels:
-        for name in options.functions:
+        for name in _functions(kernel, options.functions):
             known = [e for e in driver.worst_inputs() if e["function"] == name]
-            dtypes = options.dtypes or (
-                ("float64",) if name in UNARY else ("float64", "float32", "float16")
-            )
-            for dtype in dtypes:
-                # In float64 `arrays` is `python`; it has no loops of float16.
+            for dtype in options.dtypes or _dtypes(kernel, name):
                 if kernel == ARRAYS and dtype != "float32":
                     continue
+                fewer = kernel in FRAMEWORKS and dtype == "float64"
                 jobs.append(
                     {
                         "method": "search",
                         "function": name,
                         "dtype": dtype,
                         "kernel": kernel,
-                        "count": options.count,
+                        "count": options.count // 10 if fewer else options.count,
                         "rounds": options.rounds,
                         "seed": options.seed,
                         "known": [e["inputs"] for e in known if e["dtype"] == dtype],
                     }
                 )
     return jobs
+
+
+def _functions(kernel: str, names: list[str]) -> list[str]:
+    return [name for name in names if kernel not in FRAMEWORKS or name in OF_FRAMEWORKS]
 
 
 def _exhaustive_jobs(options: argparse.Namespace) -> list[driver.Job]:
@@ -100,9 +121,10 @@ def _exhaustive_jobs(options: argparse.Namespace) -> list[driver.Job]:
             "jobs": options.jobs,
         }
         for kernel in options.kernels
-        for name in options.functions
+        for name in _functions(kernel, options.functions)
         for dtype in options.dtypes
-        if not (kernel == ARRAYS and dtype == "float16")
+        # 2**32 inputs would take a framework hours, and arrays have only that type.
+        if not (kernel == ARRAYS or (kernel in FRAMEWORKS and dtype == "float32"))
     ]
 
 
@@ -123,7 +145,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _without_path(given: Sequence[str]) -> str:
     """Return the command line less where its results go, which is nobody else's business."""
-    kept = list(given)
+    kept = [argument for argument in given if argument != "--resume"]
     if "--out" in kept:
         place = kept.index("--out")
         del kept[place : place + 2]
@@ -156,12 +178,24 @@ def _run(options: argparse.Namespace, given: Sequence[str]) -> int:
         plot(options.out, options.seed)
         return 0
     jobs = {"search": _search_jobs, "exhaustive": _exhaustive_jobs}[options.command](options)
-    about = driver.conditions(_without_path(given), getattr(options, "seed", None))
-    with closing(driver.measure(jobs, CONSOLE)) as rows:
-        for row in rows:
+    command = _without_path(given)
+    # All conditions first, so that nothing is measured that could not be kept.
+    about, todo = {}, []
+    for kernel in dict.fromkeys(job["kernel"] for job in jobs):
+        path = options.out / driver.report(kernel, options.command)
+        about[kernel] = driver.conditions(command, getattr(options, "seed", None), kernel)
+        rows = driver.kept(path, about[kernel])
+        todo += [
+            job
+            for job in jobs
+            if job["kernel"] == kernel and not (options.resume and driver.is_done(job, rows))
+        ]
+    with closing(driver.measure(todo, CONSOLE)) as found:
+        for row in found:
             # At once, so that a run that is broken off loses nothing.
-            driver.save([row], options.out, about)
-            if options.out.resolve().parent == driver.RESULTS:
+            path = options.out / driver.report(row["kernel"], options.command)
+            driver.save([row], path, about[row["kernel"]])
+            if options.out.resolve() == driver.RESULTS:
                 driver.remember([row])
     return 0
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,37 +17,34 @@ from rich.progress import Progress, TimeElapsedColumn, TimeRemainingColumn
 from logunif_kl import _backend
 from logunif_kl._provenance import provenance
 
-from .functions import ARRAYS, FUNCTIONS
+from . import sources
+from .functions import ARRAYS, COMPILED, FRAMEWORKS, FUNCTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "validation" / "results"
 WORST_INPUTS = ROOT / "tests" / "golden" / "worst_inputs.json"
-
-_SOURCES = (
-    "_coefficients.py",
-    "_coefficients.h",
-    "_kernel.py",
-    "_kernels.h",
-    "_simd.h",
-    "_simd_end.h",
-    "_ufuncs.c",
-)
 
 Job = dict[str, Any]
 Row = dict[str, Any]
 
 
 def kernels() -> tuple[str, ...]:
-    """All that can be measured here: the kernels of this CPU, and ``arrays``."""
-    return (*_backend.available_kernels(), ARRAYS)
+    """All that can be measured here: the kernels of this CPU, the arrays, the frameworks."""
+    packages = {ARRAYS: ("array_api_strict",), **FRAMEWORKS}
+    here = (kernel for kernel, needed in packages.items() if all(map(find_spec, needed)))
+    return (*_backend.available_kernels(), *here)
 
 
-def sources_sha256() -> str:
-    """Identify the sources that the measured numbers depend on."""
-    total = hashlib.sha256()
-    for name in _SOURCES:
-        total.update((ROOT / "logunif_kl" / name).read_bytes())
-    return total.hexdigest()
+def report(kernel: str, method: str) -> str:
+    """The file that the rows of a kernel go to; each framework has one with its own versions."""
+    return f"accuracy_{FRAMEWORKS[kernel][0] if kernel in FRAMEWORKS else method}.json"
+
+
+def _packages(kernel: str) -> list[str]:
+    """The packages whose versions matter to the report that a kernel's rows go to."""
+    first = FRAMEWORKS.get(kernel, ("",))[0]
+    shared = (needed for needed in FRAMEWORKS.values() if needed[0] == first)
+    return list(dict.fromkeys(package for needed in shared for package in needed))
 
 
 def inputs_of(job: Job) -> int:
@@ -79,7 +76,8 @@ def measure(jobs: list[Job], console: Console) -> Generator[Row, None, None]:
 def _converse(kernel: str, jobs: list[Job]) -> Generator[tuple[str, Any], None, None]:
     env = dict(os.environ)
     # The truth of an exhaustive run should not come from the arithmetic under test.
-    env["LOGUNIF_KL_KERNEL"] = "" if kernel in (ARRAYS, "python") else kernel
+    env["LOGUNIF_KL_KERNEL"] = kernel if kernel in COMPILED else ""
+    env["OMP_NUM_THREADS"] = "1"
     with subprocess.Popen(
         [sys.executable, "-m", "validation.accuracy.worker"],
         stdin=subprocess.PIPE,
@@ -117,8 +115,8 @@ def key(row: Row) -> tuple[int, str, str]:
     return list(FUNCTIONS).index(row["function"]), row["dtype"], row["kernel"]
 
 
-def conditions(command: str, seed: int | None) -> dict[str, Any]:
-    """Say under what conditions a measurement begins.
+def conditions(command: str, seed: int | None, kernel: str) -> dict[str, Any]:
+    """Say under what conditions the measurement of a kernel begins.
 
     Raises
     ------
@@ -128,34 +126,70 @@ def conditions(command: str, seed: int | None) -> dict[str, Any]:
     extension = sys.modules.get("logunif_kl._ufuncs")
     if extension is not None and extension.__file__ is not None:
         built = Path(extension.__file__).stat().st_mtime
-        compiled = [ROOT / "logunif_kl" / name for name in _SOURCES if name[-3:] != ".py"]
+        compiled = [sources.PACKAGE / name for name in sources.C_SOURCES]
         if any(path.stat().st_mtime > built for path in compiled):
             raise RuntimeError("the extension is older than its sources: build it again")
-    about = provenance(command, "python-flint")
+    about = provenance(command, "python-flint", *_packages(kernel))
     about.pop("kernel")
-    return about | {"seed": seed, "sources_sha256": sources_sha256()}
+    return about | {"seed": seed, "sources_sha256": sources.sha256(kernel)}
 
 
-def save(rows: Iterable[Row], path: Path, about: dict[str, Any]) -> None:
-    """Write rows with the conditions; rows of the same sources and machine are kept beside them.
+def kept(path: Path, about: dict[str, Any]) -> list[Row]:
+    """Return the rows of a report that can stand beside new ones: those of today's sources.
 
     Raises
     ------
     RuntimeError
-        If the sources are not those with which the measurement began.
+        If they were measured with other versions, or on another machine.
     """
-    if about["sources_sha256"] != sources_sha256():
-        raise RuntimeError("the sources changed while they were measured: measure them again")
+    if not path.exists():
+        return []
+    old = json.loads(path.read_text(encoding="utf-8"))
+    rows = [row for row in old["rows"] if row["sources_sha256"] == sources.sha256(row["kernel"])]
+    for condition in ("machine", "versions"):
+        before, now = old[condition], about[condition]
+        changed = [
+            f"{k} {before.get(k)}, not {now.get(k)}"
+            for k in before | now
+            if before.get(k) != now.get(k)
+        ]
+        if rows and changed:
+            raise RuntimeError(
+                f"{path.name} was measured with {'; '.join(changed)}: measure where that is, "
+                "or remove the file and measure all of it again"
+            )
+    return rows
+
+
+def save(rows: Iterable[Row], path: Path, about: dict[str, Any]) -> None:
+    """Write rows of one kernel with the conditions; those of other kernels are kept beside them.
+
+    Raises
+    ------
+    RuntimeError
+        If the sources are not those with which the measurement began, or as `kept` tells.
+    """
     about = dict(about)
-    fresh = {key(row): row | {k: about[k] for k in ("command", "date")} for row in rows}
-    if path.exists():
-        old = json.loads(path.read_text(encoding="utf-8"))
-        same = all(old[k] == about[k] for k in ("versions", "machine", "sources_sha256"))
-        if same:
-            fresh = {key(row): row for row in old["rows"]} | fresh
+    mine = {k: about[k] for k in ("command", "date")}
+    mine["sources_sha256"] = about.pop("sources_sha256")
+    fresh = {}
+    for row in rows:
+        if mine["sources_sha256"] != sources.sha256(row["kernel"]):
+            raise RuntimeError("the sources changed while they were measured: measure them again")
+        fresh[key(row)] = row | mine
+    fresh = {key(row): row for row in kept(path, about)} | fresh
     path.parent.mkdir(parents=True, exist_ok=True)
     about["rows"] = [fresh[k] for k in sorted(fresh)]
     path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def is_done(job: Job, rows: Sequence[Row]) -> bool:
+    """Whether kept rows hold what a job would measure, with no fewer samples."""
+    return any(
+        all(row[k] == job[k] for k in ("function", "dtype", "kernel", "method"))
+        and row["tried"] >= job.get("count", 0)
+        for row in rows
+    )
 
 
 def remember(rows: Iterable[Row]) -> None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from . import flushing
 from .functions import FUNCTIONS, Evaluate, implementation
 from .ulp import FORMATS, Format, round_to_bfloat16
 
@@ -132,11 +133,19 @@ def _blocks(start: int, stop: int, narrow: str) -> Iterator[NDArray]:
             yield np.arange(low, high, dtype=np.uint16).view(np.float16)
 
 
-def scan(name: str, narrow: Evaluate, wide: Evaluate, dtype: str, start: int, stop: int) -> Tally:
+def scan(
+    name: str,
+    narrow: Evaluate,
+    wide: Evaluate,
+    dtype: str,
+    start: int,
+    stop: int,
+    flushes: bool = False,
+) -> Tally:
     """Tally the inputs whose bit patterns lie in [start, stop).
 
     ``narrow`` is the implementation under test, ``wide`` the float64 one. For bfloat16 the float32
-    result is rounded to nearest.
+    result is rounded to nearest. Where it ``flushes``, zeros for subnormal truths are right.
     """
     fmt = FORMATS[dtype]
     compared = _Comparison(fmt)
@@ -149,6 +158,8 @@ def scan(name: str, narrow: Evaluate, wide: Evaluate, dtype: str, start: int, st
             got = round_to_bfloat16(got)
         with np.errstate(all="ignore"):
             want = wide(inputs.astype(np.float64))
+            if flushes:
+                got = flushing.unflushed(got, want, fmt)
             tally = compare(inputs, got, want, fmt, compared)
         if direction:
             # Bit patterns of negative numbers run downwards.
@@ -171,7 +182,8 @@ def _task(name: str, kernel: str, dtype: str, start: int, stop: int) -> Tally:
 
     function = FUNCTIONS[name]
     wide = getattr(_backend, function.ufunc)
-    return scan(name, implementation(function, kernel), wide, dtype, start, stop)
+    narrow = implementation(function, kernel, dtype)
+    return scan(name, narrow, wide, dtype, start, stop, kernel in flushing.KERNELS)
 
 
 def exhaustive(

@@ -1,4 +1,4 @@
-"""What is measured: names, domains, and the arrays' arithmetic behind each name of a kernel."""
+"""What is measured: names, domains, and the arithmetic behind each name of a kernel."""
 
 from __future__ import annotations
 
@@ -43,35 +43,43 @@ FUNCTIONS = {
     )
 }
 UNARY = tuple(f.name for f in FUNCTIONS.values() if f.nin == 1)
+OF_FRAMEWORKS = tuple(f.name for f in FUNCTIONS.values() if f.domain != "u")
 
+# A kernel of a framework -> the packages that it takes.
+FRAMEWORKS = {
+    "torch": ("torch",),
+    "inductor": ("torch",),
+    "triton": ("torch", "triton"),
+    "jax": ("jax",),
+    "tensorflow": ("tensorflow",),
+}
+"""``torch`` is the composite in eager mode, ``inductor`` the same compiled, ``triton`` the kernel
+for CUDA in Triton's interpreter, ``jax`` the composite jitted, ``tensorflow`` in eager mode."""
+
+COMPILED = ("avx512", "avx2", "baseline")
 ARRAYS = "arrays"
-"""Among kernels, the name of ``_kernel`` over arrays in their own type: the array API's way."""
+"""Among kernels, the name of the way that arrays of the array API take, over array-api-strict."""
 
 Evaluate = Callable[..., Any]
 
 
-def implementation(function: Function, kernel: str) -> Evaluate:
-    """Return the function of arrays that ``kernel`` provides.
+def implementation(function: Function, kernel: str, dtype: str = "float64") -> Evaluate:
+    """Return the function of NumPy's arrays of a type that ``kernel`` provides.
 
-    A compiled kernel is the one that this process was started with, or there is an error;
-    ``python`` and ``arrays`` can be had beside it.
+    A compiled kernel is the one that this process was started with, or there is an error; the
+    others can be had beside it. For bfloat16 the arrays are of float32.
     """
+    if kernel in FRAMEWORKS:
+        from .frameworks import framework
+
+        return framework(function, kernel, dtype)
     if kernel == ARRAYS:
-        from logunif_kl import _kernel
+        return _over_arrays(function)
+    from logunif_kl import _backend
 
-        arithmetic = getattr(_kernel, function.arithmetic)
-
-        def call(*args: Any) -> Any:
-            with np.errstate(all="ignore"):
-                return arithmetic(np, *args)
-
-    elif kernel == "python":
-        from logunif_kl import _backend
-
+    if kernel == "python":
         call = _backend.python_ufunc(function.ufunc)
     else:
-        from logunif_kl import _backend
-
         if _backend.kernel_name() != kernel:
             raise RuntimeError(
                 f"this process runs the kernel {_backend.kernel_name()!r}, not {kernel!r}: "
@@ -82,6 +90,27 @@ def implementation(function: Function, kernel: str) -> Evaluate:
         return call
     output = function.output
     return lambda *args: call(*args)[output]
+
+
+def _over_arrays(function: Function) -> Evaluate:
+    import array_api_strict
+
+    from logunif_kl import _kernel
+    from logunif_kl._dispatch import Operation, evaluate
+
+    arithmetic = getattr(_kernel, function.arithmetic)
+
+    def picked(xp: Any, *args: Any) -> Any:
+        result = arithmetic(xp, *args)
+        return result if function.output is None else result[function.output]
+
+    operation = Operation(picked, picked)
+
+    def call(*args: Any) -> Any:
+        arrays = {f"x{i}": array_api_strict.asarray(a) for i, a in enumerate(args)}
+        return np.asarray(evaluate(operation, **arrays))
+
+    return call
 
 
 _FIXED_EDGES = {

@@ -15,6 +15,7 @@ import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
+from .flushing import flushed_error
 from .functions import FUNCTIONS, Evaluate
 from .truth import Truth, hess_zero, truth
 from .ulp import FORMATS, error
@@ -114,13 +115,18 @@ def beside_edges(name: str, edges: dict[str, list[float]], dtype: str, reach: in
         return [np.repeat(np.tile(mu, 2), 2 * reach + 1), from_ordinals(numbers.ravel(), dtype)]
 
 
-def measure(name: str, evaluate: Evaluate, points: Points) -> NDArray[np.float64]:
+def measure(
+    name: str, evaluate: Evaluate, points: Points, flushes: bool = False
+) -> NDArray[np.float64]:
     """Return the error in ulp at each point, by blocks."""
     dtype = points[0].dtype.name
     out = np.empty(len(points[0]))
     for start in range(0, len(out), BLOCK):
         block = [p[start : start + BLOCK] for p in points]
-        out[start : start + BLOCK] = error(evaluate(*block), truth(name, *block), dtype)
+        got, exact = evaluate(*block), truth(name, *block)
+        out[start : start + BLOCK] = (
+            flushed_error(name, got, exact, block) if flushes else error(got, exact, dtype)
+        )
     return out
 
 
@@ -169,6 +175,7 @@ def search(
     climbers: int = 256,
     edges: dict[str, list[float]] | None = None,
     known: Sequence[tuple[float, ...]] = (),
+    flushes: bool = False,
     progress: Callable[[int], None] = lambda count: None,
 ) -> Worst:
     """Search for the input with the largest error.
@@ -192,6 +199,8 @@ def search(
         Breakpoints of the kernel's ranges, by domain.
     known : sequence of tuples
         Inputs that were bad before.
+    flushes : bool
+        Whether subnormal numbers may be taken for zeros, as ``flushing`` tells.
     progress : callable
         Told the number of points measured since it was told last.
     """
@@ -202,7 +211,7 @@ def search(
 
     def take(points: Points) -> None:
         nonlocal tried, pool, errors
-        found = measure(name, evaluate, points)
+        found = measure(name, evaluate, points, flushes)
         tried += len(found)
         progress(len(found))
         if pool:
@@ -218,15 +227,17 @@ def search(
     for _ in range(rounds):
         take(_neighbours(pool, rng, 32, domain))
 
-    return describe(name, evaluate, [p[:1] for p in pool], tried)
+    return describe(name, evaluate, [p[:1] for p in pool], tried, flushes)
 
 
-def describe(name: str, evaluate: Evaluate, point: Points, tried: int) -> Worst:
+def describe(
+    name: str, evaluate: Evaluate, point: Points, tried: int, flushes: bool = False
+) -> Worst:
     """Return the full account of one point."""
     exact = truth(name, *point)
     got = np.asarray(evaluate(*point))
     return Worst(
-        ulp=float(error(got, exact, point[0].dtype.name)[0]),
+        ulp=float(measure(name, evaluate, point, flushes)[0]),
         inputs=tuple(float(p[0]).hex() for p in point),
         got=float(got[0]).hex(),
         wanted=digits(exact),

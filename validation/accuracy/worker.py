@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import exhaustive as _exhaustive
+from . import flushing
 from .functions import FUNCTIONS, edges, implementation
 from .search import digits, search
 from .truth import truth
@@ -29,13 +30,14 @@ def _search(job: dict[str, Any]) -> Row:
     key = [job["seed"], list(FUNCTIONS).index(name), np.dtype(dtype).itemsize]
     worst = search(
         name,
-        implementation(FUNCTIONS[name], job["kernel"]),
+        implementation(FUNCTIONS[name], job["kernel"], dtype),
         rng=np.random.default_rng(key),
         dtype=dtype,
         count=job["count"],
         rounds=job["rounds"],
         edges={domain: edges(domain) for domain in ("u", "x")},
         known=[tuple(map(float.fromhex, point)) for point in job["known"]],
+        flushes=job["kernel"] in flushing.KERNELS,
         progress=lambda count: _say("progress", count),
     )
     return worst._asdict()
@@ -71,7 +73,8 @@ def main() -> None:
         began = time.perf_counter()
         row = {"search": _search, "exhaustive": _exhaust}[job["method"]](job)
         about = {key: job[key] for key in ("function", "dtype", "kernel", "method")}
-        about["range"] = FUNCTIONS[job["function"]].range
+        function = FUNCTIONS[job["function"]]
+        about["range"] = flushing.range_of(job["kernel"], function.domain, function.range)
         _say("row", {**about, **row, "seconds": round(time.perf_counter() - began, 1)})
 
 

@@ -1,0 +1,161 @@
+"""The frameworks' ways to compute, as functions of NumPy's arrays.
+
+In float32 and float64 it is the composite, `_kernel` over the framework's namespace, which is what
+compilers see; in the half types it is the public function of the adapter. Blocks have one length,
+so that nothing is compiled twice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from .functions import Evaluate, Function
+
+BLOCK = 1 << 14
+HALVES = ("float16", "bfloat16")
+
+Call = Callable[..., Any]
+
+
+def framework(function: Function, kernel: str, dtype: str) -> Evaluate:
+    """Return what a framework's kernel computes for a type; bfloat16 travels as float32."""
+    if dtype in HALVES and function.nin > 1:
+        raise RuntimeError(f"{function.name} is not measured in {dtype} on {kernel}")
+    call = _MAKERS[kernel](function.ufunc, function.arithmetic, dtype)
+
+    def evaluate(*args: Any) -> Any:
+        parts = [
+            call(*(_padded(a[i : i + BLOCK]) for a in args)) for i in range(0, len(args[0]), BLOCK)
+        ]
+        picked = parts if function.output is None else [part[function.output] for part in parts]
+        return np.concatenate(picked)[: len(args[0])]
+
+    return evaluate
+
+
+def _padded(a: np.ndarray) -> np.ndarray:
+    return np.concatenate([a, np.ones(BLOCK - len(a), a.dtype)])
+
+
+def _each(convert: Call, result: Any) -> Any:
+    return tuple(map(convert, result)) if isinstance(result, tuple) else convert(result)
+
+
+def _composite(xp: Any, arithmetic: str) -> Call:
+    from logunif_kl import _kernel
+
+    function = getattr(_kernel, arithmetic)
+
+    def composite(*args: Any) -> Any:
+        return function(xp, *args)
+
+    return composite
+
+
+@cache
+def _torch(name: str, arithmetic: str, dtype: str, compiled: bool = False) -> Call:
+    import torch
+
+    if dtype in HALVES:
+        function = getattr(import_module("logunif_kl.torch"), name)
+    else:
+        namespace = import_module("logunif_kl.torch._namespace").xp
+        function = _composite(namespace, arithmetic)
+    if compiled:
+        function = torch.compile(function, fullgraph=True, dynamic=False)
+    kind = getattr(torch, dtype)
+
+    def back(tensor: Any) -> Any:
+        return (tensor.to(torch.float32) if dtype == "bfloat16" else tensor).numpy()
+
+    def call(*args: Any) -> Any:
+        with torch.no_grad():
+            return _each(back, function(*(torch.from_numpy(a).to(kind) for a in args)))
+
+    return call
+
+
+def _inductor(name: str, arithmetic: str, dtype: str) -> Call:
+    return _torch(name, arithmetic, dtype, compiled=True)
+
+
+@cache
+def _triton(name: str, arithmetic: str, dtype: str) -> Call:
+    # Read when Triton is imported, which torch may do.
+    os.environ["TRITON_INTERPRET"] = "1"
+    import torch
+
+    triton = import_module("logunif_kl.torch._triton")
+    triton.interpreting = True  # for good: such a process measures nothing else
+    triton._BLOCK = BLOCK  # the interpreter's time goes by operations, whatever their size
+    kind = getattr(torch, dtype)
+    order = {"neg_kl": 0, "neg_kl_grad": 1, "neg_kl_hess": 2}.get(name)
+
+    def run(*tensors: Any) -> Any:
+        if name != "neg_kl_normal":
+            return triton.unary(order, *tensors)
+        return (triton.value(*tensors), *triton.gradient(torch.ones((), dtype=kind), *tensors))
+
+    def back(tensor: Any) -> Any:
+        return (tensor.to(torch.float32) if dtype == "bfloat16" else tensor).numpy()
+
+    def call(*args: Any) -> Any:
+        return _each(back, run(*(torch.from_numpy(a).to(kind) for a in args)))
+
+    return call
+
+
+@cache
+def _jax(name: str, arithmetic: str, dtype: str) -> Call:
+    import jax
+
+    if dtype in HALVES:
+        function = getattr(import_module("logunif_kl.jax"), name)
+    else:
+        function = _composite(jax.numpy, arithmetic)
+    jitted = jax.jit(function)
+    kind = getattr(jax.numpy, dtype)
+
+    def back(array: Any) -> Any:
+        return np.asarray(array.astype("float32") if dtype == "bfloat16" else array)
+
+    def call(*args: Any) -> Any:
+        with jax.enable_x64(True) if dtype == "float64" else nullcontext():
+            return _each(back, jitted(*(jax.numpy.asarray(a).astype(kind) for a in args)))
+
+    return call
+
+
+@cache
+def _tensorflow(name: str, arithmetic: str, dtype: str) -> Call:
+    import tensorflow as tf
+
+    if dtype in HALVES:
+        function = getattr(import_module("logunif_kl.tensorflow"), name)
+    else:
+        namespace = import_module("logunif_kl.tensorflow._namespace").xp
+        function = _composite(namespace, arithmetic)
+
+    def back(tensor: Any) -> Any:
+        return (tf.cast(tensor, tf.float32) if dtype == "bfloat16" else tensor).numpy()
+
+    def call(*args: Any) -> Any:
+        return _each(back, function(*(tf.cast(tf.constant(a), dtype) for a in args)))
+
+    return call
+
+
+_MAKERS: dict[str, Call] = {
+    "torch": _torch,
+    "inductor": _inductor,
+    "triton": _triton,
+    "jax": _jax,
+    "tensorflow": _tensorflow,
+}
