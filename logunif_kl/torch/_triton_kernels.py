@@ -1,0 +1,615 @@
+"""The arithmetic of ``_kernel`` in float32, as device functions in Triton.
+
+Written by ``python -m validation.triton``, which runs ``_kernel`` on symbols: do not edit.
+"""
+
+# mypy: ignore-errors
+
+import triton
+import triton.language as tl
+
+from ._triton_math import divide, exp, log, nearest
+
+
+@triton.jit
+def value(mu, log_sigma2):
+    """-KL of N(mu, sigma^2)."""
+    t0 = tl.abs(mu)
+    t1 = divide(log_sigma2, -88.72284)
+    t2 = nearest(t1)
+    m3 = t2 >= -2.0
+    t4 = tl.where(m3, -2.0, -3.0)
+    t5 = tl.where(m3, 5.421011e-20, 1.26217745e-29)
+    m6 = t2 >= -1.0
+    t7 = tl.where(m6, -1.0, t4)
+    t8 = tl.where(m6, 2.3283064e-10, t5)
+    m9 = t2 >= 0.0
+    t10 = tl.where(m9, 0.0, t7)
+    t11 = tl.where(m9, 1.0, t8)
+    m12 = t2 >= 1.0
+    t13 = tl.where(m12, 1.0, t10)
+    t14 = tl.where(m12, 4294967300.0, t11)
+    m15 = t2 >= 2.0
+    t16 = tl.where(m15, 2.0, t13)
+    t17 = tl.where(m15, 1.8446744e19, t14)
+    m18 = t2 >= 3.0
+    t19 = tl.where(m18, 3.0, t16)
+    t20 = tl.where(m18, 7.9228163e28, t17)
+    t21 = -log_sigma2
+    t22 = t19 * 88.72284
+    t23 = t21 - t22
+    t24 = -t19
+    t25 = t24 * -2.4379574e-07
+    t26 = exp(t23)
+    t27 = t26 * t25
+    t28 = t26 + t27
+    t29 = mu * t20
+    t30 = t29 * t20
+    t31 = t30 * t28
+    t32 = t30 * t31
+    t33 = t32 * 0.5
+    m34 = mu == 0.0
+    m35 = log_sigma2 > float("-inf")
+    m36 = m34 & m35
+    m37 = t0 == float("inf")
+    m38 = log_sigma2 < float("inf")
+    m39 = m37 & m38
+    t40 = tl.where(m39, float("inf"), t33)
+    t41 = tl.where(m36, 0.0, t40)
+    m42 = t41 >= 1.25
+    m43 = t41 >= 3.5
+    m44 = t41 >= 6.0
+    m45 = t41 >= 12.0
+    t46 = tl.where(m43, t41, 1.0)
+    t47 = divide(1.0, t46)
+    t48 = tl.where(m43, t47, t41)
+    t49 = tl.where(m42, 2.375, 0.0)
+    t50 = tl.where(m43, 0.2265625, t49)
+    t51 = tl.where(m44, 0.125, t50)
+    t52 = tl.where(m45, 0.0, t51)
+    t53 = t48 - t52
+    t54 = tl.where(m42, -8.959771e-07, 1.1914074e-06)
+    t55 = tl.where(m43, -568.2996, t54)
+    t56 = tl.where(m44, 16680.684, t55)
+    t57 = tl.where(m45, 24956.418, t56)
+    t58 = t57 * t53
+    t59 = tl.where(m42, 7.787782e-06, -1.0695549e-05)
+    t60 = tl.where(m43, -72.61842, t59)
+    t61 = tl.where(m44, 102.80609, t60)
+    t62 = tl.where(m45, -7724.8345, t61)
+    t63 = t58 + t62
+    t64 = t63 * t53
+    t65 = tl.where(m42, -5.907047e-05, 7.39445e-05)
+    t66 = tl.where(m43, 68.236, t65)
+    t67 = tl.where(m44, -438.02206, t66)
+    t68 = tl.where(m45, 861.2647, t67)
+    t69 = t64 + t68
+    t70 = t69 * t53
+    t71 = tl.where(m42, 0.00040787947, -0.0005199956)
+    t72 = tl.where(m43, -16.003473, t71)
+    t73 = tl.where(m44, 28.602482, t72)
+    t74 = tl.where(m45, -53.642136, t73)
+    t75 = t70 + t74
+    t76 = t75 * t53
+    t77 = tl.where(m42, -0.0024537095, 0.0033903695)
+    t78 = tl.where(m43, -0.6927669, t77)
+    t79 = tl.where(m44, 9.9451885, t78)
+    t80 = tl.where(m45, 0.7773337, t79)
+    t81 = t76 + t80
+    t82 = t81 * t53
+    t83 = tl.where(m42, 0.012759375, -0.019048925)
+    t84 = tl.where(m43, 1.7433939, t83)
+    t85 = tl.where(m44, -0.59713495, t84)
+    t86 = tl.where(m45, -0.3392884, t85)
+    t87 = t82 + t86
+    t88 = t87 * t53
+    t89 = tl.where(m42, -0.05833775, 0.088889085)
+    t90 = tl.where(m43, -0.17215092, t89)
+    t91 = tl.where(m44, -0.48485902, t90)
+    t92 = tl.where(m45, -0.1872878, t91)
+    t93 = t88 + t92
+    t94 = tl.where(m42, 0.27029717, -0.33333334)
+    t95 = tl.where(m43, -0.40546954, t94)
+    t96 = tl.where(m44, -0.3263407, t95)
+    t97 = tl.where(m45, -0.25000057, t96)
+    t98 = tl.where(m42, 1.265823, 1.0)
+    t99 = tl.where(m43, 0.90880287, t98)
+    t100 = tl.where(m44, 0.9465543, t99)
+    t101 = tl.where(m45, 0.981755, t100)
+    t102 = t93 * t53
+    t103 = t102 + t97
+    t104 = t53 * t103
+    t105 = tl.where(m42, 3.9021444e-08, 0.0)
+    t106 = tl.where(m43, -1.4520461e-08, t105)
+    t107 = tl.where(m44, -1.6093743e-09, t106)
+    t108 = tl.where(m45, -5.223541e-09, t107)
+    t109 = t104 + t108
+    t110 = t101 + t109
+    m111 = ~m42
+    m112 = t41 < float("inf")
+    m113 = m43 & m112
+    t114 = tl.where(m113, t41, 1.0)
+    t115 = log(t114)
+    t116 = tl.abs(t30)
+    m117 = t116 < float("inf")
+    m118 = m43 & m117
+    t119 = tl.where(m118, t116, 1.0)
+    t120 = log(t119)
+    t121 = t23 * 0.5
+    t122 = t120 + t121
+    t123 = tl.where(m43, t0, 1.0)
+    t124 = log(t123)
+    t125 = log_sigma2 * 0.5
+    t126 = t124 - t125
+    t127 = tl.where(m117, t122, t126)
+    t128 = t127 - 0.3465736
+    t129 = t115 * 0.5
+    t130 = tl.where(m112, t129, t128)
+    m131 = t41 >= 0.0
+    m132 = m111 & m131
+    t133 = tl.where(m132, t41, 1.0)
+    t134 = t133 * t110
+    t135 = t130 + t110
+    t136 = tl.where(m43, t135, t134)
+    t137 = -t136
+    m138 = t41 != t41
+    return tl.where(m138, float("nan"), t137)
+
+
+@triton.jit
+def gradient(mu, log_sigma2):
+    """The derivatives of -KL in mu and in log_sigma2."""
+    t0 = tl.abs(mu)
+    t1 = divide(log_sigma2, -88.72284)
+    t2 = nearest(t1)
+    m3 = t2 >= -2.0
+    t4 = tl.where(m3, -2.0, -3.0)
+    t5 = tl.where(m3, 5.421011e-20, 1.26217745e-29)
+    m6 = t2 >= -1.0
+    t7 = tl.where(m6, -1.0, t4)
+    t8 = tl.where(m6, 2.3283064e-10, t5)
+    m9 = t2 >= 0.0
+    t10 = tl.where(m9, 0.0, t7)
+    t11 = tl.where(m9, 1.0, t8)
+    m12 = t2 >= 1.0
+    t13 = tl.where(m12, 1.0, t10)
+    t14 = tl.where(m12, 4294967300.0, t11)
+    m15 = t2 >= 2.0
+    t16 = tl.where(m15, 2.0, t13)
+    t17 = tl.where(m15, 1.8446744e19, t14)
+    m18 = t2 >= 3.0
+    t19 = tl.where(m18, 3.0, t16)
+    t20 = tl.where(m18, 7.9228163e28, t17)
+    t21 = -log_sigma2
+    t22 = t19 * 88.72284
+    t23 = t21 - t22
+    t24 = -t19
+    t25 = t24 * -2.4379574e-07
+    t26 = exp(t23)
+    t27 = t26 * t25
+    t28 = t26 + t27
+    t29 = mu * t20
+    t30 = t29 * t20
+    t31 = t30 * t28
+    t32 = t30 * t31
+    t33 = t32 * 0.5
+    m34 = t20 < 1.0
+    t35 = t31 * t20
+    t36 = t30 * t20
+    t37 = t36 * t28
+    t38 = tl.where(m34, t35, t37)
+    m39 = mu == 0.0
+    m40 = log_sigma2 > float("-inf")
+    m41 = m39 & m40
+    m42 = t0 == float("inf")
+    m43 = log_sigma2 < float("inf")
+    m44 = m42 & m43
+    t45 = tl.where(m44, float("inf"), t33)
+    t46 = tl.where(m41, 0.0, t45)
+    t47 = tl.where(m41, mu, t38)
+    m48 = t46 >= 0.875
+    m49 = t46 >= 2.5
+    m50 = t46 >= 4.25
+    m51 = t46 >= 7.25
+    m52 = t46 >= 15.0
+    t53 = tl.where(m49, t46, 1.0)
+    t54 = divide(1.0, t53)
+    t55 = tl.where(m49, t54, t46)
+    t56 = tl.where(m48, 1.6875, 0.0)
+    t57 = tl.where(m49, 0.3173828, t56)
+    t58 = tl.where(m50, 0.18652344, t57)
+    t59 = tl.where(m51, 0.10253906, t58)
+    t60 = tl.where(m52, 0.0, t59)
+    t61 = t55 - t60
+    t62 = tl.where(m48, 1.3506343e-06, 2.0467445e-05)
+    t63 = tl.where(m49, -467.93927, t62)
+    t64 = tl.where(m50, 10095.42, t63)
+    t65 = tl.where(m51, -313425.3, t64)
+    t66 = tl.where(m52, -106734.69, t65)
+    t67 = t66 * t61
+    t68 = tl.where(m48, -1.3260046e-05, -0.00011409886)
+    t69 = tl.where(m49, 20.556696, t68)
+    t70 = tl.where(m50, 1343.2136, t69)
+    t71 = tl.where(m51, 9752.967, t70)
+    t72 = tl.where(m52, 32402.65, t71)
+    t73 = t67 + t72
+    t74 = t73 * t61
+    t75 = tl.where(m48, 9.937157e-05, 0.00054872327)
+    t76 = tl.where(m49, 50.52997, t75)
+    t77 = tl.where(m50, -796.5304, t76)
+    t78 = tl.where(m51, 4201.2607, t77)
+    t79 = tl.where(m52, -3214.732, t78)
+    t80 = t74 + t79
+    t81 = t80 * t61
+    t82 = tl.where(m48, -0.0006581417, -0.0031350781)
+    t83 = tl.where(m49, -25.97115, t82)
+    t84 = tl.where(m50, 110.14076, t83)
+    t85 = tl.where(m51, -288.37076, t84)
+    t86 = tl.where(m52, 183.74702, t85)
+    t87 = t81 + t86
+    t88 = t87 * t61
+    t89 = tl.where(m48, 0.003727089, 0.01695467)
+    t90 = tl.where(m49, 6.6874833, t89)
+    t91 = tl.where(m50, 13.3685465, t90)
+    t92 = tl.where(m51, -54.800785, t91)
+    t93 = tl.where(m52, -1.3774431, t92)
+    t94 = t88 + t93
+    t95 = t94 * t61
+    t96 = tl.where(m48, -0.017507516, -0.07619568)
+    t97 = tl.where(m49, 0.47116604, t96)
+    t98 = tl.where(m50, -7.6645346, t97)
+    t99 = tl.where(m51, 2.2602608, t98)
+    t100 = tl.where(m52, 1.0053601, t99)
+    t101 = t95 + t100
+    t102 = t101 * t61
+    t103 = tl.where(m48, 0.06566184, 0.26666722)
+    t104 = tl.where(m49, -1.2783501, t103)
+    t105 = tl.where(m50, -0.0926568, t104)
+    t106 = tl.where(m51, 1.2237011, t105)
+    t107 = tl.where(m52, 0.37453482, t106)
+    t108 = t102 + t107
+    t109 = tl.where(m48, -0.18632732, -0.6666667)
+    t110 = tl.where(m49, 0.27008072, t109)
+    t111 = tl.where(m50, 0.52334887, t110)
+    t112 = tl.where(m51, 0.39186874, t111)
+    t113 = tl.where(m52, 0.25000107, t112)
+    t114 = tl.where(m48, 0.37230965, 1.0)
+    t115 = tl.where(m49, 0.6266497, t114)
+    t116 = tl.where(m50, 0.57150763, t115)
+    t117 = tl.where(m51, 0.53136295, t116)
+    t118 = tl.where(m52, 0.5, t117)
+    t119 = t108 * t61
+    t120 = t119 + t113
+    t121 = t61 * t120
+    t122 = tl.where(m48, -2.6347196e-09, 0.0)
+    t123 = tl.where(m49, -1.7836008e-08, t122)
+    t124 = tl.where(m50, -2.8864504e-08, t123)
+    t125 = tl.where(m51, -1.1022041e-08, t124)
+    t126 = tl.where(m52, 0.0, t125)
+    t127 = t121 + t126
+    t128 = t118 + t127
+    t129 = tl.where(m49, 1.0, t46)
+    t130 = t129 * t128
+    t131 = tl.where(m49, t128, t130)
+    t132 = t128 * -2.0
+    t133 = tl.where(m49, mu, 1.0)
+    t134 = divide(t132, t133)
+    t135 = t128 * t47
+    t136 = t135 * t20
+    t137 = -t136
+    t138 = tl.where(m49, t134, t137)
+    m139 = t46 != t46
+    t140 = tl.where(m139, float("nan"), t138)
+    t141 = tl.where(m139, float("nan"), t131)
+    return t140, t141
+
+
+@triton.jit
+def neg_kl(x):
+    """-KL at log_alpha = x."""
+    m0 = x <= -0.91629076
+    m1 = x <= -1.9459101
+    m2 = x <= -2.4849067
+    m3 = x <= -3.1780539
+    t4 = -x
+    t5 = tl.where(m1, x, t4)
+    t6 = exp(t5)
+    t7 = t6 * 2.0
+    t8 = t6 * 0.5
+    t9 = tl.where(m1, t7, t8)
+    t10 = tl.where(m0, 2.375, 0.0)
+    t11 = tl.where(m1, 0.2265625, t10)
+    t12 = tl.where(m2, 0.125, t11)
+    t13 = tl.where(m3, 0.0, t12)
+    t14 = t9 - t13
+    t15 = tl.where(m0, 8.959771e-07, -1.1914074e-06)
+    t16 = tl.where(m1, 565.8949, t15)
+    t17 = tl.where(m2, -16739.117, t16)
+    t18 = tl.where(m3, -24977.281, t17)
+    t19 = t18 * t14
+    t20 = tl.where(m0, -7.787782e-06, 1.0695549e-05)
+    t21 = tl.where(m1, 72.64816, t20)
+    t22 = tl.where(m2, -119.21959, t21)
+    t23 = tl.where(m3, 7731.4473, t22)
+    t24 = t19 + t23
+    t25 = t24 * t14
+    t26 = tl.where(m0, 5.907047e-05, -7.39445e-05)
+    t27 = tl.where(m1, -68.22071, t26)
+    t28 = tl.where(m2, 438.37552, t27)
+    t29 = tl.where(m3, -862.1022, t28)
+    t30 = t25 + t29
+    t31 = t30 * t14
+    t32 = tl.where(m0, -0.00040787947, 0.0005199956)
+    t33 = tl.where(m1, 16.0033, t32)
+    t34 = tl.where(m2, -28.553911, t33)
+    t35 = tl.where(m3, 53.695934, t34)
+    t36 = t31 + t35
+    t37 = t36 * t14
+    t38 = tl.where(m0, 0.0024537095, -0.0033903695)
+    t39 = tl.where(m1, 0.6927385, t38)
+    t40 = tl.where(m2, -9.945618, t39)
+    t41 = tl.where(m3, -0.7791619, t40)
+    t42 = t37 + t41
+    t43 = t42 * t14
+    t44 = tl.where(m0, -0.012759375, 0.019048925)
+    t45 = tl.where(m1, -1.7433937, t44)
+    t46 = tl.where(m2, 0.59709615, t45)
+    t47 = tl.where(m3, 0.33931908, t46)
+    t48 = t43 + t47
+    t49 = t48 * t14
+    t50 = tl.where(m0, 0.05833775, -0.088889085)
+    t51 = tl.where(m1, 0.17215094, t50)
+    t52 = tl.where(m2, 0.48485914, t51)
+    t53 = tl.where(m3, 0.1872876, t52)
+    t54 = t49 + t53
+    t55 = tl.where(m0, -0.27029717, 0.33333334)
+    t56 = tl.where(m1, 0.40546954, t55)
+    t57 = tl.where(m2, 0.3263407, t56)
+    t58 = tl.where(m3, 0.25000057, t57)
+    t59 = tl.where(m0, -1.265823, -1.0)
+    t60 = tl.where(m1, -0.5622293, t59)
+    t61 = tl.where(m2, -0.5999807, t60)
+    t62 = tl.where(m3, -0.6351814, t61)
+    t63 = t54 * t14
+    t64 = t63 + t58
+    t65 = t14 * t64
+    t66 = tl.where(m0, -3.9021444e-08, 0.0)
+    t67 = tl.where(m1, 1.35658835e-08, t66)
+    t68 = tl.where(m2, 6.5830413e-10, t67)
+    t69 = tl.where(m3, 4.271214e-09, t68)
+    t70 = t65 + t69
+    t71 = t62 + t70
+    m72 = ~m0
+    t73 = tl.where(m72, t9, 1.0)
+    t74 = t73 * t71
+    t75 = x * 0.5
+    t76 = t75 + t71
+    m77 = x == x
+    t78 = tl.where(m77, t74, x)
+    return tl.where(m1, t76, t78)
+
+
+@triton.jit
+def neg_kl_grad(x):
+    """Its derivative."""
+    m0 = x <= -0.5596158
+    m1 = x <= -1.609438
+    m2 = x <= -2.1400661
+    m3 = x <= -2.6741486
+    m4 = x <= -3.4011974
+    t5 = -x
+    t6 = tl.where(m1, x, t5)
+    t7 = exp(t6)
+    t8 = t7 * 2.0
+    t9 = t7 * 0.5
+    t10 = tl.where(m1, t8, t9)
+    t11 = tl.where(m0, 1.6875, 0.0)
+    t12 = tl.where(m1, 0.3173828, t11)
+    t13 = tl.where(m2, 0.18652344, t12)
+    t14 = tl.where(m3, 0.10253906, t13)
+    t15 = tl.where(m4, 0.0, t14)
+    t16 = t10 - t15
+    t17 = tl.where(m0, -1.0765069e-05, 2.0467445e-05)
+    t18 = tl.where(m1, -467.93927, t17)
+    t19 = tl.where(m2, 10095.42, t18)
+    t20 = tl.where(m3, -313425.3, t19)
+    t21 = tl.where(m4, -106734.69, t20)
+    t22 = t21 * t16
+    t23 = tl.where(m0, 7.909352e-05, -0.00011409886)
+    t24 = tl.where(m1, 20.556696, t23)
+    t25 = tl.where(m2, 1343.2136, t24)
+    t26 = tl.where(m3, 9752.967, t25)
+    t27 = tl.where(m4, 32402.65, t26)
+    t28 = t22 + t27
+    t29 = t28 * t16
+    t30 = tl.where(m0, -0.00049067475, 0.00054872327)
+    t31 = tl.where(m1, 50.52997, t30)
+    t32 = tl.where(m2, -796.5304, t31)
+    t33 = tl.where(m3, 4201.2607, t32)
+    t34 = tl.where(m4, -3214.732, t33)
+    t35 = t29 + t34
+    t36 = t35 * t16
+    t37 = tl.where(m0, 0.0026153603, -0.0031350781)
+    t38 = tl.where(m1, -25.97115, t37)
+    t39 = tl.where(m2, 110.14076, t38)
+    t40 = tl.where(m3, -288.37076, t39)
+    t41 = tl.where(m4, 183.74702, t40)
+    t42 = t36 + t41
+    t43 = t42 * t16
+    t44 = tl.where(m0, -0.011217999, 0.01695467)
+    t45 = tl.where(m1, 6.6874833, t44)
+    t46 = tl.where(m2, 13.3685465, t45)
+    t47 = tl.where(m3, -54.800785, t46)
+    t48 = tl.where(m4, -1.3774431, t47)
+    t49 = t43 + t48
+    t50 = t49 * t16
+    t51 = tl.where(m0, 0.03611814, -0.07619568)
+    t52 = tl.where(m1, 0.47116604, t51)
+    t53 = tl.where(m2, -7.6645346, t52)
+    t54 = tl.where(m3, 2.2602608, t53)
+    t55 = tl.where(m4, 1.0053601, t54)
+    t56 = t50 + t55
+    t57 = t56 * t16
+    t58 = tl.where(m0, -0.07552297, 0.26666722)
+    t59 = tl.where(m1, -1.2783501, t58)
+    t60 = tl.where(m2, -0.0926568, t59)
+    t61 = tl.where(m3, 1.2237011, t60)
+    t62 = tl.where(m4, 0.37453482, t61)
+    t63 = t57 + t62
+    t64 = tl.where(m0, 0.05788228, -0.6666667)
+    t65 = tl.where(m1, 0.27008072, t64)
+    t66 = tl.where(m2, 0.52334887, t65)
+    t67 = tl.where(m3, 0.39186874, t66)
+    t68 = tl.where(m4, 0.25000107, t67)
+    t69 = tl.where(m0, 0.62827253, 1.0)
+    t70 = tl.where(m1, 0.6266497, t69)
+    t71 = tl.where(m2, 0.57150763, t70)
+    t72 = tl.where(m3, 0.53136295, t71)
+    t73 = tl.where(m4, 0.5, t72)
+    t74 = t63 * t16
+    t75 = t74 + t68
+    t76 = t16 * t75
+    t77 = tl.where(m0, 4.7711577e-09, 0.0)
+    t78 = tl.where(m1, -1.7836008e-08, t77)
+    t79 = tl.where(m2, -2.8864504e-08, t78)
+    t80 = tl.where(m3, -1.1022041e-08, t79)
+    t81 = tl.where(m4, 0.0, t80)
+    t82 = t76 + t81
+    t83 = t73 + t82
+    m84 = ~m0
+    t85 = tl.where(m84, t10, 1.0)
+    return t85 * t83
+
+
+@triton.jit
+def neg_kl_hess(x):
+    """Its second derivative."""
+    m0 = x <= -0.22314355
+    m1 = x <= -0.8109302
+    m2 = x <= -1.9459101
+    m3 = x <= -2.4849067
+    m4 = x <= -2.944439
+    m5 = x <= -3.583519
+    t6 = -x
+    t7 = tl.where(m3, x, t6)
+    t8 = exp(t7)
+    t9 = t8 * 2.0
+    t10 = t8 * 0.5
+    t11 = tl.where(m3, t9, t10)
+    t12 = tl.where(m0, 0.875, 0.0)
+    t13 = tl.where(m1, -1.5067093, t12)
+    t14 = tl.where(m2, 4.75, t13)
+    t15 = tl.where(m3, 0.13574219, t14)
+    t16 = tl.where(m4, 0.080078125, t15)
+    t17 = tl.where(m5, 0.0, t16)
+    t18 = t11 - t17
+    m19 = ~m2
+    m20 = m1 & m19
+    t21 = x - t17
+    t22 = t21 - -1.8005332e-08
+    t23 = tl.where(m20, t22, t18)
+    t24 = tl.where(m0, 0.24455145, 0.040317573)
+    t25 = tl.where(m1, -0.0015919511, t24)
+    t26 = tl.where(m2, -3.0752796e-09, t25)
+    t27 = tl.where(m3, 1079365900.0, t26)
+    t28 = tl.where(m4, -141722730000.0, t27)
+    t29 = tl.where(m5, -2382991000.0, t28)
+    t30 = t29 * t23
+    t31 = tl.where(m0, -0.003862381, -0.14060575)
+    t32 = tl.where(m1, 0.0051942747, t31)
+    t33 = tl.where(m2, 2.5965946e-08, t32)
+    t34 = tl.where(m3, 293858900.0, t33)
+    t35 = tl.where(m4, 8698281000.0, t34)
+    t36 = tl.where(m5, -8875820000.0, t35)
+    t37 = t30 + t36
+    t38 = t37 * t23
+    t39 = tl.where(m0, -0.037686136, 0.21193337)
+    t40 = tl.where(m1, -0.0021212485, t39)
+    t41 = tl.where(m2, -1.7344416e-07, t40)
+    t42 = tl.where(m3, -51343268.0, t41)
+    t43 = tl.where(m4, 546815940.0, t42)
+    t44 = tl.where(m5, 2121457300.0, t43)
+    t45 = t38 + t44
+    t46 = t45 * t23
+    t47 = tl.where(m0, 0.0007409391, -0.1807133)
+    t48 = tl.where(m1, -0.01764827, t47)
+    t49 = tl.where(m2, 9.854663e-07, t48)
+    t50 = tl.where(m3, 1745403.8, t49)
+    t51 = tl.where(m4, -82047550.0, t50)
+    t52 = tl.where(m5, -202899310.0, t51)
+    t53 = t46 + t52
+    t54 = t53 * t23
+    t55 = tl.where(m0, 0.0008466262, 0.0961695)
+    t56 = tl.where(m1, 0.030829016, t55)
+    t57 = tl.where(m2, -3.8747576e-06, t56)
+    t58 = tl.where(m3, 575356.0, t57)
+    t59 = tl.where(m4, 612151.56, t58)
+    t60 = tl.where(m5, 10617580.0, t59)
+    t61 = t54 + t60
+    t62 = t61 * t23
+    t63 = tl.where(m0, 0.006000789, -0.035858367)
+    t64 = tl.where(m1, 0.02217424, t63)
+    t65 = tl.where(m2, 3.445263e-06, t64)
+    t66 = tl.where(m3, -110951.78, t65)
+    t67 = tl.where(m4, 465316.2, t66)
+    t68 = tl.where(m5, -325813.88, t67)
+    t69 = t62 + t68
+    t70 = t69 * t23
+    t71 = tl.where(m0, -0.026150808, 0.025571618)
+    t72 = tl.where(m1, -0.112208106, t71)
+    t73 = tl.where(m2, 8.9612084e-05, t72)
+    t74 = tl.where(m3, 4401.364, t73)
+    t75 = tl.where(m4, -13431.459, t74)
+    t76 = tl.where(m5, 6775.6953, t75)
+    t77 = t70 + t76
+    t78 = t77 * t23
+    t79 = tl.where(m0, 0.08583121, -0.08561841)
+    t80 = tl.where(m1, 0.027873958, t79)
+    t81 = tl.where(m2, -0.00080439466, t80)
+    t82 = tl.where(m3, 1392.6697, t81)
+    t83 = tl.where(m4, -2709.7168, t82)
+    t84 = tl.where(m5, 1.5799946, t83)
+    t85 = t78 + t84
+    t86 = t85 * t23
+    t87 = tl.where(m0, -0.1897063, 0.3048372)
+    t88 = tl.where(m1, 0.2377016, t87)
+    t89 = tl.where(m2, 0.0036079865, t88)
+    t90 = tl.where(m3, -177.38602, t89)
+    t91 = tl.where(m4, -0.13538022, t90)
+    t92 = tl.where(m5, 13.593268, t91)
+    t93 = t86 + t92
+    t94 = t93 * t23
+    t95 = tl.where(m0, 0.1984122, -0.80000293)
+    t96 = tl.where(m1, -0.12139754, t95)
+    t97 = tl.where(m2, -0.0072623948, t96)
+    t98 = tl.where(m3, -16.148663, t97)
+    t99 = tl.where(m4, 14.884394, t98)
+    t100 = tl.where(m5, 2.8110168, t99)
+    t101 = t94 + t100
+    t102 = tl.where(m0, 0.11220932, 1.3333334)
+    t103 = tl.where(m1, -0.32118735, t102)
+    t104 = tl.where(m2, -0.011499396, t103)
+    t105 = tl.where(m3, 2.1080544, t104)
+    t106 = tl.where(m4, 1.9038823, t105)
+    t107 = tl.where(m5, 0.7500016, t106)
+    t108 = tl.where(m0, -0.24773626, -1.0)
+    t109 = tl.where(m1, 0.0, t108)
+    t110 = tl.where(m2, 0.10663993, t109)
+    t111 = tl.where(m3, 0.47182646, t110)
+    t112 = tl.where(m4, 0.3423076, t111)
+    t113 = tl.where(m5, 0.25, t112)
+    t114 = t101 * t23
+    t115 = t114 + t107
+    t116 = t23 * t115
+    t117 = tl.where(m0, -1.6260112e-09, 0.0)
+    t118 = tl.where(m1, 0.0, t117)
+    t119 = tl.where(m2, -4.9820287e-11, t118)
+    t120 = tl.where(m3, -3.7967314e-09, t119)
+    t121 = tl.where(m4, 8.5241586e-10, t120)
+    t122 = tl.where(m5, 0.0, t121)
+    t123 = t116 + t122
+    t124 = t113 + t123
+    m125 = ~m0
+    m126 = m125 | m3
+    t127 = tl.where(m126, t11, 1.0)
+    return t127 * t124

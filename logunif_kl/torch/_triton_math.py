@@ -1,0 +1,58 @@
+"""What the generated arithmetic calls, where Triton has no function of the accuracy or the name."""
+
+# mypy: ignore-errors
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def nearest(x):
+    """The nearest integer, of two the even one, for |x| < 2^22; beyond, one within 1 of it."""
+    return (x + 12582912.0) - 12582912.0
+
+
+@triton.jit
+def divide(a, b):
+    """``a/b`` rounded once: Triton's own division of float32 is within 2 ulp."""
+    return tl.math.div_rn(a, b)
+
+
+@triton.jit
+def minimum(a, b):
+    """The smaller; NaN if either is."""
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def maximum(a, b):
+    """The larger; NaN if either is."""
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+# Triton's own exponential on a GPU multiplies by log2(e) in one word: 20 ulp are lost at 80. The
+# device library's is within 1 ulp. The interpreter, which is NumPy, has no device library.
+if isinstance(nearest, triton.JITFunction):
+    from triton.language.extra import libdevice
+
+    @triton.jit
+    def exp(x):
+        """The exponential, within 1 ulp."""
+        return libdevice.exp(x)
+
+    @triton.jit
+    def log(x):
+        """The natural logarithm, within 1 ulp."""
+        return libdevice.log(x)
+
+else:
+
+    @triton.jit
+    def exp(x):
+        """The exponential, by NumPy."""
+        return tl.exp(x)
+
+    @triton.jit
+    def log(x):
+        """The natural logarithm, by NumPy."""
+        return tl.log(x)

@@ -1,0 +1,481 @@
+"""Triton's kernels: on the CPU in Triton's interpreter, on a GPU as they are.
+
+The interpreter must be chosen before Triton is imported, so that it has a process of its own; the
+functions below that take a device are what a process is asked to do.
+"""
+
+import importlib.util
+import math
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+
+from logunif_kl import _kernel
+from tests.ufunc_battery import same
+from validation.accuracy import search
+from validation.accuracy.functions import edges
+from validation.triton import __main__ as generator
+from validation.triton.emit import device_function, literal
+from validation.triton.trace import Tracer
+
+torch = pytest.importorskip("torch")
+if importlib.util.find_spec("triton") is None:
+    pytest.skip("Triton is not installed", allow_module_level=True)
+
+from logunif_kl.torch import _triton  # noqa: E402
+
+INF, NAN = math.inf, math.nan
+SPECIAL = np.array(
+    [0.0, -0.0, 1e-45, -1e-40, 1.2e-38, 1e-20, -1.0, 1.5, 1e20, -3e38, INF, -INF, NAN], "float32"
+)
+UNARY = ("neg_kl", "neg_kl_grad", "neg_kl_hess")
+NORMAL = ("neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2")
+# The worst found in 1e5 points here, in ulp; a GPU has another exponential and logarithm.
+WORST = {
+    "neg_kl": 2.2,
+    "neg_kl_grad": 2.1,
+    "neg_kl_hess": 2.1,
+    "neg_kl_normal": 2.4,
+    "neg_kl_normal.dmu": 2.5,
+    "neg_kl_normal.dlog_sigma2": 2.4,
+}
+WORST_ON_GPU = 4.0
+
+
+class Machine:
+    """Where the kernels run: ``run(function, ...)`` calls ``function(device, ...)`` there."""
+
+    def __init__(self, device, pool=None):
+        self.device, self.pool = device, pool
+
+    def run(self, function, *arguments):
+        if self.pool is None:
+            return function(self.device, *arguments)
+        return self.pool.submit(function, self.device, *arguments).result()
+
+
+def _process():
+    return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+
+
+def interpreted(device):
+    _triton.interpreting = True
+    return _triton.available(torch.zeros(1, device=device))
+
+
+@pytest.fixture(scope="module")
+def interpreter():
+    with _process() as pool:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TRITON_INTERPRET", "1")
+            assert pool.submit(interpreted, "cpu").result()
+        yield Machine("cpu", pool)
+
+
+@pytest.fixture(params=["interpreter", pytest.param("cuda", marks=pytest.mark.gpu)])
+def machine(request):
+    """Each machine in turn."""
+    if request.param == "interpreter":
+        return request.getfixturevalue("interpreter")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    return Machine("cuda")
+
+
+def _tensor(device, array, dtype=torch.float32):
+    return torch.from_numpy(array).to(device=device, dtype=dtype)
+
+
+def _arrays(*tensors):
+    found = tuple(t.cpu().float().numpy() for t in tensors)
+    return found if len(found) > 1 else found[0]
+
+
+def value(device, mu, log_sigma2):
+    return _arrays(_triton.value(_tensor(device, mu), _tensor(device, log_sigma2)))
+
+
+def gradient(device, mu, log_sigma2):
+    one = torch.ones((), device=device)
+    return _arrays(*_triton.gradient(one, _tensor(device, mu), _tensor(device, log_sigma2)))
+
+
+def unary(device, order, x):
+    return _arrays(_triton.unary(order, _tensor(device, x)))
+
+
+def total(device, mu, log_sigma2):
+    made = _triton.value_sum(_tensor(device, mu), _tensor(device, log_sigma2))
+    assert made.shape == ()
+    assert made.dtype == torch.float32
+    return float(made)
+
+
+def _points(name, count=100_000):
+    rng = np.random.default_rng(4)
+    points = search.sample(name, rng, count, "float32")
+    if len(points) == 1:
+        special = [SPECIAL]
+        near = {"x": edges("x")}
+    else:
+        special = [a.ravel() for a in np.meshgrid(SPECIAL, SPECIAL)]
+        near = {"u": edges("u"), "x": edges("x")}
+    beside = search.beside_edges(name, near, "float32")
+    return [np.concatenate(parts) for parts in zip(points, special, beside, strict=True)]
+
+
+def _weights(shape, seed=0):
+    rng = np.random.default_rng(seed)
+    mu = rng.normal(size=shape).astype("float32")
+    return mu, rng.uniform(-9.0, 2.0, shape).astype("float32")
+
+
+def _expected(mu, log_sigma2):
+    with np.errstate(all="ignore"):
+        return _kernel.neg_kl_normal(np, mu, log_sigma2)
+
+
+def _upstream(shape):
+    return np.linspace(-1.0, 2.0, math.prod(shape), dtype="float32").reshape(shape)
+
+
+class TestSource:
+    def test_is_what_the_generator_makes(self):
+        assert generator.TARGET.read_text() == generator.source()
+
+    def test_follows_the_arithmetic(self, monkeypatch):
+        row = _kernel._table("neg_kl_grad", "float32").coefficients[0]
+        text = generator.source()
+        assert literal(float(np.float32(row[1]))) in text
+        monkeypatch.setattr(_kernel, "_HALF_LOG2", 0.25)
+        assert generator.source() != text
+
+    def test_only_what_an_output_needs(self):
+        def both(xp, a):
+            return xp.exp(a), xp.log(a) * 2.0
+
+        text = device_function("f", ["a"], both, [1], "2 log a.")
+        assert text.splitlines()[3:] == ["    t0 = log(a)", "    return t0 * 2.0"]
+
+    def test_equal_expressions_are_one(self):
+        tracer = Tracer()
+        a = tracer.argument("a")
+        assert a * 2.0 + 1.0 is 2.0 * a + 1.0
+        assert a - 1.0 is not 1.0 - a
+
+    @pytest.mark.parametrize("x", [0.1, 1 / 3, 2.0**-126, 3.4e38, 1e20, -7.0, 2.0**32])
+    def test_literals(self, x):
+        x = float(np.float32(x))
+        assert np.float32(eval(literal(x))) == np.float32(x)
+        assert eval(literal(-INF)) == -INF
+
+    def test_a_constant_that_float32_lacks(self):
+        with pytest.raises(ValueError, match="1e-40 is no normal float32"):
+            Tracer().argument("a") * 1e-40
+
+    def test_an_unknown_operation(self):
+        with pytest.raises(NotImplementedError, match=r"_kernel uses xp\.sinh"):
+            Tracer().sinh(1.0)
+
+    def test_a_branch(self):
+        with pytest.raises(TypeError, match="use where"):
+            bool(Tracer().argument("a") > 0.0)
+
+
+class TestArithmetic:
+    """Of every output, in float32."""
+
+    def test_the_interpreter_repeats_the_kernel(self, interpreter):
+        # NumPy is below both, so that nothing but a wrong constant or operation makes a difference.
+        mu, log_sigma2 = _points("neg_kl_normal", 20_000)
+        expected = _expected(mu, log_sigma2)
+        assert same(interpreter.run(value, mu, log_sigma2), expected[0])
+        for got, wanted in zip(
+            interpreter.run(gradient, mu, log_sigma2), expected[1:], strict=True
+        ):
+            assert same(got, wanted)
+
+    @pytest.mark.parametrize("order", [0, 1, 2])
+    def test_the_interpreter_repeats_the_kernel_of_log_alpha(self, interpreter, order):
+        (x,) = _points("neg_kl", 20_000)
+        with np.errstate(all="ignore"):
+            expected = getattr(_kernel, UNARY[order])(np, x)
+        assert same(interpreter.run(unary, order, x), expected)
+
+    @pytest.mark.parametrize("name", NORMAL)
+    def test_accuracy(self, machine, name):
+        def evaluate(mu, log_sigma2):
+            if name == "neg_kl_normal":
+                return machine.run(value, mu, log_sigma2)
+            return machine.run(gradient, mu, log_sigma2)[NORMAL.index(name) - 1]
+
+        self.check(machine, name, evaluate)
+
+    @pytest.mark.parametrize("name", UNARY)
+    def test_accuracy_in_log_alpha(self, machine, name):
+        self.check(machine, name, lambda x: machine.run(unary, UNARY.index(name), x))
+
+    def check(self, machine, name, evaluate):
+        points = _points(name)
+        error = search.measure(name, evaluate, points)
+        worst = int(np.argmax(error))
+        bound = WORST[name] if machine.pool else WORST_ON_GPU
+        assert error[worst] <= bound, (error[worst], *(p[worst] for p in points))
+
+
+class TestSizes:
+    @pytest.mark.parametrize("shape", [(0,), (3, 0), (), (1,), (511,), (512,), (513,), (3, 5, 171)])
+    def test_shapes(self, machine, shape):
+        mu, log_sigma2 = _weights(shape)
+        mu, log_sigma2 = np.asarray(mu), np.asarray(log_sigma2)
+        got = machine.run(value, mu, log_sigma2)
+        assert got.shape == shape
+        np.testing.assert_allclose(got, _expected(mu, log_sigma2)[0], rtol=1e-6)
+        for d, wanted in zip(
+            machine.run(gradient, mu, log_sigma2), _expected(mu, log_sigma2)[1:], strict=True
+        ):
+            assert d.shape == shape
+            np.testing.assert_allclose(d, wanted, rtol=1e-6)
+
+    @pytest.mark.parametrize("size", [0, 1, 511, 2048, 2049, 50_000])
+    def test_sum(self, machine, size):
+        mu, log_sigma2 = _weights(size, seed=size)
+        exact = math.fsum(machine.run(value, mu, log_sigma2))
+        got = machine.run(total, mu, log_sigma2)
+        # All terms have one sign: a relative error of half an ulp for each addition on the way.
+        additions = _triton._BLOCKS + math.log2(_triton._BLOCK)
+        assert abs(got - exact) <= (additions + 1) * 2.0**-24 * abs(exact)
+
+    def test_sum_is_deterministic(self, machine):
+        mu, log_sigma2 = _weights(20_000 if machine.pool else 10_000_019)
+        sums = {machine.run(total, mu, log_sigma2) for _ in range(3)}
+        assert len(sums) == 1
+        assert sums.pop() < 0.0
+
+    def test_a_nan_among_them(self, machine):
+        mu, log_sigma2 = _weights(5000)
+        mu[4321] = NAN
+        assert math.isnan(machine.run(total, mu, log_sigma2))
+        assert list(np.flatnonzero(np.isnan(machine.run(value, mu, log_sigma2)))) == [4321]
+
+
+def layouts(device):
+    """Pairs of tensors of one shape in layouts of every kind, by name."""
+    mu, log_sigma2 = (_tensor(device, a) for a in _weights((48, 36)))
+    number = torch.tensor(-3.0, device=device)
+    return {
+        "contiguous": (mu, log_sigma2),
+        "transposed": (mu.T, log_sigma2.T),
+        "one transposed": (mu.T, log_sigma2.reshape(36, 48)),
+        "sliced": (mu[::2, 1::3], log_sigma2[::2, 1::3]),
+        "one sliced": (mu[::2], log_sigma2[:24]),
+        "a number": (mu, number.expand(48, 36)),
+        "a number for mu": (number.expand(36, 48), log_sigma2.T),
+        "a number and slices": (mu[:, ::2], number.expand(48, 18)),
+        "numbers": (number.expand(7, 9), number.expand(7, 9)),
+        "rows": (mu, log_sigma2[:, :1].expand(48, 36)),
+        "columns": (mu, log_sigma2[:1].expand(48, 36)),
+        "channels last": tuple(
+            a.reshape(2, 3, 24, 12).to(memory_format=torch.channels_last) for a in (mu, log_sigma2)
+        ),
+        "axes of length 1": (mu[:, None, :1], log_sigma2.T.reshape(48, 36)[:, None, :1]),
+    }
+
+
+LAYOUTS = (
+    "contiguous",
+    "transposed",
+    "one transposed",
+    "sliced",
+    "one sliced",
+    "a number",
+    "a number for mu",
+    "a number and slices",
+    "numbers",
+    "rows",
+    "columns",
+    "channels last",
+    "axes of length 1",
+)
+
+
+def of_layout(device, name):
+    """What the kernels give for a layout, and for a plain copy of it."""
+    results = []
+    given = layouts(device)[name]
+    for arguments in (given, tuple(a.clone(memory_format=torch.contiguous_format) for a in given)):
+        upstream = _tensor(device, _upstream(given[0].shape))
+        one = _triton.value(*arguments)
+        assert one.shape == given[0].shape
+        several = [one]
+        for g in (upstream, torch.tensor(2.5, device=device), upstream.T.contiguous().T):
+            several += _triton.gradient(g, *arguments)
+        several.append(_triton.value_sum(*arguments))
+        several.append(_triton.unary(0, arguments[1]))
+        results.append(several)
+    kept = _triton.value(*given).stride() == given[0].stride()
+    return [[t.cpu().numpy() for t in several] for several in results], kept
+
+
+class TestLayouts:
+    @pytest.mark.filterwarnings("ignore:The use of `x.T` on tensors of dimension other than 2")
+    @pytest.mark.parametrize("name", LAYOUTS)
+    def test_as_of_a_plain_copy(self, machine, name):
+        (got, expected), kept = machine.run(of_layout, name)
+        for i, (a, b) in enumerate(zip(got, expected, strict=True)):
+            if i == len(got) - 2:  # the order of addition follows the memory
+                np.testing.assert_allclose(a, b, rtol=14 * 2.0**-24)
+            else:
+                assert same(a, b)
+        if name in ("contiguous", "transposed", "channels last"):
+            assert kept
+
+    def test_against_the_kernel(self, machine):
+        mu, log_sigma2 = _weights((48, 36))
+        (_, expected), _ = machine.run(of_layout, "contiguous")
+        v, d_mu, d_log_sigma2 = _expected(mu, log_sigma2)
+        upstream = _upstream(mu.shape)
+        np.testing.assert_allclose(expected[0], v, rtol=1e-6)
+        np.testing.assert_allclose(expected[1], upstream * d_mu, rtol=1e-6)
+        np.testing.assert_allclose(expected[2], upstream * d_log_sigma2, rtol=1e-6)
+        np.testing.assert_allclose(expected[3], 2.5 * d_mu, rtol=1e-6)
+
+
+def halves(device, name):
+    """Every positive half number as mu: what is computed in the type, and from it in float32."""
+    dtype = getattr(torch, name)
+    mu = torch.arange(2**15, dtype=torch.int16).view(dtype).to(device)
+    log_sigma2 = torch.linspace(-20.0, 20.0, 2**15).to(device, dtype)
+    upstream = torch.full_like(mu, 0.75)
+    both = []
+    for m, s, g in ((mu, log_sigma2, upstream), (mu.float(), log_sigma2.float(), upstream.float())):
+        both.append([_triton.value(m, s), *_triton.gradient(g, m, s), _triton.unary(1, s)])
+        one = torch.tensor(0.75, device=device)  # float32, whatever the rest
+        both[-1] += _triton.gradient(one, m, s)
+    assert all(t.dtype == dtype for t in both[0])
+    sums = [_triton.value_sum(m, s) for m, s in ((mu[:9999], log_sigma2[:9999]),)]
+    sums.append(_triton.value_sum(mu[:9999].float(), log_sigma2[:9999].float()))
+    assert sums[0].dtype == sums[1].dtype == torch.float32
+    rounded = [t.to(dtype) for t in both[1]]
+    return [t.float().cpu().numpy() for t in (*both[0], sums[0])], [
+        t.float().cpu().numpy() for t in (*rounded, sums[1])
+    ]
+
+
+class TestHalves:
+    @pytest.mark.parametrize("name", ["float16", "bfloat16"])
+    def test_computed_in_float32_and_rounded_once(self, machine, name):
+        for got, expected in zip(*machine.run(halves, name), strict=True):
+            assert same(got, expected)
+
+
+class TestAvailable:
+    def test_not_for_cpu_tensors(self):
+        assert not _triton.available(torch.zeros(3))
+
+    def test_not_without_triton(self, monkeypatch):
+        monkeypatch.setattr(_triton, "interpreting", True)
+        monkeypatch.setattr(_triton, "_loops", lambda: None)
+        assert not _triton.available(torch.zeros(3))
+
+    @pytest.mark.parametrize(
+        ("dtype", "expected"),
+        [("float32", True), ("float16", True), ("bfloat16", True), ("float64", False)],
+    )
+    def test_types(self, monkeypatch, dtype, expected):
+        monkeypatch.setattr(_triton, "interpreting", True)
+        monkeypatch.setattr(_triton, "_loops", lambda: object())
+        assert _triton.available(torch.zeros(3, dtype=getattr(torch, dtype))) is expected
+
+
+def compiled(device, folder):
+    """The assembly of every kernel for a GPU that need not be there."""
+    import os
+
+    os.environ["TRITON_CACHE_DIR"] = folder
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from logunif_kl.torch import _triton_loops
+
+    def assembly(name, real, constants):
+        kernel = getattr(_triton_loops, name)
+        kinds = dict.fromkeys(kernel.arg_names, real)
+        kinds |= {"size": "i64"} | dict.fromkeys(constants, "constexpr")
+        places = {n: i for i, n in enumerate(kernel.arg_names)}
+        source = ASTSource(
+            kernel,
+            kinds,
+            {(places[n],): c for n, c in constants.items()},
+            {(i,): [["tt.divisibility", 16]] for n, i in places.items() if n not in constants},
+        )
+        target = GPUTarget("cuda", 90, 32)
+        return triton.compile(source, target=target, options=_triton._OPTIONS).asm["ptx"]
+
+    block = {"BLOCK": _triton._BLOCK}
+    both = {"MU": 1, "LOG_SIGMA2": 1, **block}
+    found = {}
+    for real in ("*fp32", "*fp16", "*bf16"):
+        found["value", real] = assembly("value", real, both)
+        found["gradient", real] = assembly("gradient", real, {"UPSTREAM": 0, **both})
+    found["value of a number"] = assembly("value", "*fp32", {**both, "LOG_SIGMA2": 0})
+    found["gradient of all"] = assembly("gradient", "*fp32", {"UPSTREAM": 1, **both})
+    found["value_sum"] = assembly("value_sum", "*fp32", {**both, "BLOCKS": _triton._BLOCKS})
+    for order in (0, 1, 2):
+        found["unary", order] = assembly("unary", "*fp32", {"ORDER": order, **block})
+    return found
+
+
+@pytest.mark.slow
+class TestCompiled:
+    def test_without_a_gpu(self, tmp_path):
+        backends = pytest.importorskip("triton.backends").backends
+        if "nvidia" not in backends:
+            pytest.skip("this Triton has no compiler for CUDA")
+        with _process() as pool:
+            found = pool.submit(compiled, "cpu", str(tmp_path)).result()
+        for name, text in found.items():
+            assert ".f64" not in text, name
+            assert ".ftz.f32" not in text.replace("ex2.approx.ftz.f32", ""), name
+            assert "div.full" not in text, name
+            assert ".local" not in text, name
+        assert found["value", "*fp32"].count("ld.global.v4.b32") == 2
+        assert found["gradient", "*fp32"].count("st.global.v4.b32") == 2
+
+
+@pytest.mark.gpu
+class TestOnTheDevice:
+    @pytest.fixture(autouse=True)
+    def _device(self):
+        if not torch.cuda.is_available():
+            pytest.skip("there is no CUDA device")
+
+    @pytest.mark.parametrize("reduction", ["sum", "none"])
+    def test_through_the_public_function(self, monkeypatch, reduction):
+        import logunif_kl.torch as lkt
+
+        started = []
+        start = _triton._start
+        monkeypatch.setattr(
+            _triton, "_start", lambda *a: (started.append(a[0].__name__), start(*a))[1]
+        )
+        mu, log_sigma2 = _weights(10_001)
+        m, s = (_tensor("cuda", a).requires_grad_() for a in (mu, log_sigma2))
+        lkt.neg_kl_normal(m, s, reduction=reduction).sum().backward()
+        _, d_mu, d_log_sigma2 = _expected(mu, log_sigma2)
+        assert started == ["value_sum" if reduction == "sum" else "value", "gradient"]
+        np.testing.assert_allclose(m.grad.cpu(), d_mu, rtol=1e-6)
+        np.testing.assert_allclose(s.grad.cpu(), d_log_sigma2, rtol=1e-6)
+
+    def test_more_than_31_bits_of_elements(self):
+        size = 2**31 + 700
+        mu = torch.zeros(size, dtype=torch.bfloat16, device="cuda")
+        mu[-3:] = 1.0
+        log_sigma2 = torch.zeros((), dtype=torch.bfloat16, device="cuda").expand(size)
+        one = float(_triton.value(mu[-1:].float(), log_sigma2[-1:].float()))
+        assert float(_triton.value_sum(mu, log_sigma2)) == pytest.approx(3 * one, rel=1e-6)
+        made = _triton.value(mu, log_sigma2)
+        assert made[-4:].tolist() == [0.0, *[float(torch.tensor(one).bfloat16())] * 3]

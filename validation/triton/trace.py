@@ -1,0 +1,180 @@
+"""A namespace whose arrays are symbols: what `logunif_kl._kernel` does with them is written down.
+
+Equal expressions are one node, so a subexpression that occurs twice is computed once, and an output
+can be asked for without what only the others need.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+OPERATORS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "eq": "==",
+    "ne": "!=",
+    "and": "&",
+    "or": "|",
+}
+BOOLEAN = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"})
+COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
+SMALLEST, LARGEST = 2.0**-126, (2.0 - 2.0**-23) * 2.0**127
+FLOAT32, BOOL = "float32", "bool"
+
+
+def single(value: float) -> float:
+    """The nearest float32, of a number that Triton would read as a float32 and not as a double."""
+    if value and value == value and not math.isinf(value) and not SMALLEST <= abs(value) <= LARGEST:
+        raise ValueError(f"{value!r} is no normal float32: keep it out of the arithmetic")
+    rounded: float = struct.unpack("f", struct.pack("f", value))[0]
+    return rounded
+
+
+class Node:
+    """An operation on other nodes, an argument (a string) or a constant (a float)."""
+
+    __hash__ = object.__hash__
+
+    def __init__(self, tracer: Tracer, operation: str, operands: tuple[Any, ...]) -> None:
+        self.tracer, self.operation, self.operands = tracer, operation, operands
+        choice = operation == "where" and operands[1].dtype == BOOL
+        self.dtype = BOOL if choice or operation in BOOLEAN else FLOAT32
+
+    def __bool__(self) -> bool:
+        raise TypeError("the arithmetic branches on an element: use where")
+
+    def is_constant(self, value: float) -> bool:
+        return self.operation == "constant" and bool(self.operands[0] == value)
+
+    def _with(self, operation: str, other: Any, swapped: bool = False) -> Node:
+        pair = (self, self.tracer.node(other))
+        return self.tracer.make(operation, *(pair[::-1] if swapped else pair))
+
+    def __add__(self, other: Any) -> Node:
+        return self._with("add", other)
+
+    def __radd__(self, other: Any) -> Node:
+        return self._with("add", other, swapped=True)
+
+    def __sub__(self, other: Any) -> Node:
+        return self._with("sub", other)
+
+    def __rsub__(self, other: Any) -> Node:
+        return self._with("sub", other, swapped=True)
+
+    def __mul__(self, other: Any) -> Node:
+        return self._with("mul", other)
+
+    def __rmul__(self, other: Any) -> Node:
+        return self._with("mul", other, swapped=True)
+
+    def __truediv__(self, other: Any) -> Node:
+        return self._with("divide", other)
+
+    def __rtruediv__(self, other: Any) -> Node:
+        return self._with("divide", other, swapped=True)
+
+    def __neg__(self) -> Node:
+        return self.tracer.make("neg", self)
+
+    def __lt__(self, other: Any) -> Node:
+        return self._with("lt", other)
+
+    def __le__(self, other: Any) -> Node:
+        return self._with("le", other)
+
+    def __gt__(self, other: Any) -> Node:
+        return self._with("gt", other)
+
+    def __ge__(self, other: Any) -> Node:
+        return self._with("ge", other)
+
+    def __eq__(self, other: Any) -> Node:  # type: ignore[override]
+        return self._with("eq", other)
+
+    def __ne__(self, other: Any) -> Node:  # type: ignore[override]
+        return self._with("ne", other)
+
+    def __and__(self, other: Any) -> Node:
+        return self._with("and", other)
+
+    def __or__(self, other: Any) -> Node:
+        return self._with("or", other)
+
+    def __invert__(self) -> Node:
+        return self.tracer.make("not", self)
+
+
+class Tracer:
+    """The namespace ``xp`` that the arithmetic is handed; `nodes` is all it did, in order."""
+
+    __name__ = "triton"
+    float32, float64 = FLOAT32, "float64"
+
+    def __init__(self) -> None:
+        self.nodes: dict[tuple[Any, ...], Node] = {}
+
+    def argument(self, name: str) -> Node:
+        return self._unique("argument", name)
+
+    def node(self, value: Any) -> Node:
+        if isinstance(value, Node):
+            return value
+        return self._unique("constant", single(float(value)))
+
+    def make(self, operation: str, *operands: Node) -> Node:
+        if operation == "where" and operands[1] is operands[2]:
+            return operands[1]
+        # Nothing that the arithmetic returns depends on the sign of a zero.
+        if operation in ("add", "sub") and operands[1].is_constant(0.0):
+            return operands[0]
+        if operation in COMMUTATIVE and operands[0].operation == "constant":
+            operands = operands[::-1]
+        return self._unique(operation, *operands)
+
+    def _unique(self, operation: str, *operands: Any) -> Node:
+        # By identity: == between nodes is itself an operation. 0.0 and -0.0 differ by their text.
+        key = (operation, *(id(o) if isinstance(o, Node) else repr(o) for o in operands))
+        if key not in self.nodes:
+            self.nodes[key] = Node(self, operation, operands)
+        return self.nodes[key]
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotImplementedError(
+            f"_kernel uses xp.{name}, which {__name__} does not know: add it there, in emit.py "
+            "and in logunif_kl/torch/_triton_math.py"
+        )
+
+    def full_like(self, like: Node, value: float) -> Node:
+        return self.node(value)
+
+    def where(self, condition: Node, yes: Any, no: Any) -> Node:
+        return self.make("where", condition, self.node(yes), self.node(no))
+
+    def exp(self, x: Node) -> Node:
+        return self.make("exp", x)
+
+    def log(self, x: Node) -> Node:
+        return self.make("log", x)
+
+    def abs(self, x: Node) -> Node:
+        return self.make("abs", x)
+
+    def round(self, x: Node) -> Node:
+        return self.make("round", x)
+
+    def minimum(self, a: Any, b: Any) -> Node:
+        return self.make("minimum", self.node(a), self.node(b))
+
+    def maximum(self, a: Any, b: Any) -> Node:
+        return self.make("maximum", self.node(a), self.node(b))
+
+    def clip(self, x: Node, low: Any, high: Any) -> Node:
+        return self.minimum(self.maximum(x, low), high)
