@@ -1,0 +1,248 @@
+"""The log-uniform prior as a `torch.distributions` object, and its registered divergences."""
+
+# torch.distributions has few annotations.
+# mypy: allow-untyped-calls, allow-untyped-decorators
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+from torch.distributions import (
+    Distribution,
+    Independent,
+    LogNormal,
+    Normal,
+    constraints,
+    kl_divergence,
+    register_kl,
+)
+
+from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant
+from ._api import kl_normal
+
+_HALF_LOG_2_PI_E = 0.5 * math.log(2.0 * math.pi * math.e)
+
+
+class LogUniform(Distribution):
+    """The improper prior p(w) = C/|w| over the whole real line, both signs.
+
+    It has no finite integral, so it can be a prior, of which `log_prob` and the divergences are
+    wanted, but cannot be sampled, and has no moments. What is registered with
+    `torch.distributions.kl_divergence`, from q to this prior, all differentiable any number of
+    times:
+
+    - ``Normal(loc, scale)``: `logunif_kl.torch.kl_normal` of ``loc`` and ``2 log(scale)``, [1]_
+      Eq. 1, exact at ``loc = 0``;
+    - ``LogNormal(loc, scale)``: log w is Gaussian, so that -KL = 1/2 log(2 pi e scale^2) + log C,
+      whatever ``loc``;
+    - ``Independent`` of these: summed over the event's dimensions, as torch sums them, against an
+      ``Independent`` of this prior or against this prior itself, one for all weights.
+
+    The divergence is negative where the constant lets it be: it is known up to the constant only.
+
+    Parameters
+    ----------
+    zero_at : float, optional
+        The alpha = sigma^2/mu^2, a ratio of variances, at which the KL from a Gaussian vanishes:
+        infinity by default. This chooses C, by
+        log C = F(1/(2 zero_at)) - (1/2 log(pi e) - 1/2 psi(1/2)),
+        F being `logunif_kl.special.kl_gap`.
+    log_c : float, optional
+        The logarithm of C itself instead.
+    validate_args : bool, optional
+        Whether `log_prob` checks its argument; by default what torch does.
+
+    Attributes
+    ----------
+    log_c : float
+        The logarithm of C, however it was chosen.
+    batch_shape, event_shape : torch.Size
+        Both empty; ``expand`` gives a batch shape, and ``Independent`` turns it into an event's.
+
+    Raises
+    ------
+    TypeError
+        If `zero_at` or `log_c` is not a real number.
+    ValueError
+        If both are given, if `zero_at` is not positive, or if `log_c` is not finite.
+    NotImplementedError
+        From ``sample``, ``rsample``, ``cdf``, ``icdf``, ``entropy``, ``mean``, ``mode``,
+        ``variance`` and ``stddev``: an improper distribution has none.
+
+    Notes
+    -----
+    Pyro wants its own methods on a distribution; `logunif_kl.torch.pyro.LogUniform` has them.
+
+    References
+    ----------
+    .. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
+       Bayesian" (2017).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch.distributions import Normal, kl_divergence
+    >>> from logunif_kl.torch import LogUniform
+    >>> posterior = Normal(torch.tensor([0.0, 1.0, -3.0]), torch.tensor([0.1, 1.0, 0.1]))
+    >>> kl_divergence(posterior, LogUniform())
+    tensor([0.0000, 0.4267, 4.0358])
+    >>> LogUniform(log_c=0.0).log_prob(torch.tensor([0.5, -2.0]))
+    tensor([ 0.6931, -0.6931])
+    """
+
+    arg_constraints: dict[str, constraints.Constraint] = {}  # noqa: RUF012 (as torch declares it)
+    support = constraints.real
+    has_rsample = False
+
+    def __init__(
+        self,
+        *,
+        zero_at: float = ZERO_AT_INFINITY,
+        log_c: float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._constant = _constant(zero_at, log_c)  # of -KL
+        self.log_c = self._constant - PROPER_CONSTANT if log_c is None else float(log_c)
+        self._given = "" if zero_at is ZERO_AT_INFINITY else f"zero_at={zero_at!r}"
+        if log_c is not None:
+            self._given = f"log_c={log_c!r}"
+        super().__init__(validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> LogUniform:
+        """Return the same prior with another batch shape."""
+        new: LogUniform = self._get_checked_instance(LogUniform, _instance)
+        new.log_c, new._constant, new._given = self.log_c, self._constant, self._given
+        super(LogUniform, new).__init__(torch.Size(batch_shape), validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute log C - log|value|: infinite at 0, where the density has its pole.
+
+        Parameters
+        ----------
+        value : Tensor
+            Weights, of a shape that broadcasts with the batch shape.
+
+        Returns
+        -------
+        Tensor
+            Of the broadcast shape, and the type of `value`, or the default type for integers.
+
+        Raises
+        ------
+        ValueError
+            If arguments are validated and `value` does not broadcast, or holds NaN.
+        TypeError
+            If `value` is complex.
+        """
+        if self._validate_args:
+            self._validate_sample(value)
+        if value.is_complex():
+            raise TypeError(
+                f"value must hold real numbers, but a tensor of dtype {value.dtype} was given: "
+                "pass its real part"
+            )
+        result = self.log_c - value.abs().log()
+        return result.expand(torch.broadcast_shapes(result.shape, self.batch_shape))
+
+    def sample(self, sample_shape: Any = None) -> NoReturn:
+        """Raise: an improper distribution cannot be sampled."""
+        raise _improper("cannot be sampled: sample the posterior instead")
+
+    def rsample(self, sample_shape: Any = None) -> NoReturn:
+        """Raise: an improper distribution cannot be sampled."""
+        raise _improper("cannot be sampled: sample the posterior instead")
+
+    def cdf(self, value: Tensor) -> NoReturn:
+        """Raise: an improper distribution has no cumulative distribution function."""
+        raise _improper("has no cumulative distribution function: use log_prob")
+
+    def icdf(self, value: Tensor) -> NoReturn:
+        """Raise: an improper distribution has no quantiles."""
+        raise _improper("has no quantiles: use those of the posterior")
+
+    def entropy(self) -> NoReturn:
+        """Raise: an improper distribution has no entropy."""
+        raise _improper("has no entropy: use kl_divergence from the posterior")
+
+    @property
+    def mean(self) -> NoReturn:
+        """Raise: an improper distribution has no moments."""
+        raise _improper("has no mean: use that of the posterior")
+
+    @property
+    def mode(self) -> NoReturn:
+        """Raise: the density has a pole."""
+        raise NotImplementedError(
+            "LogUniform has a density C/|w| with a pole at 0, so it has no mode: use that of the "
+            "posterior"
+        )
+
+    @property
+    def variance(self) -> NoReturn:
+        """Raise: an improper distribution has no moments."""
+        raise _improper("has no variance: use that of the posterior")
+
+    def __repr__(self) -> str:
+        expanded = f".expand({tuple(self.batch_shape)})" if self.batch_shape else ""
+        return f"{type(self).__name__}({self._given}){expanded}"
+
+
+def _constant(zero_at: float, log_c: float | None) -> float:
+    return additive_constant(zero_at, log_c)
+
+
+# What torch.compiler.assume_constant_result does, once it has imported the compiler.
+_constant._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def _improper(consequence: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"LogUniform is improper, its density C/|w| has no finite integral, so it {consequence}"
+    )
+
+
+@register_kl(Normal, LogUniform)
+def _kl_normal_log_uniform(p: Normal, q: LogUniform) -> Tensor:
+    """KL does not depend on the unit of w: with a good one log sigma^2 has no digits to lose.
+
+    The unit is a constant to differentiation, because nothing depends on it.
+    """
+    dtype = p.loc.dtype
+    loc, scale = p.loc, p.scale
+    if dtype in (torch.float16, torch.bfloat16):
+        loc, scale = loc.float(), scale.float()
+    # The mean of their exponents where |loc| is the larger: neither product leaves the range.
+    least = torch.finfo(loc.dtype).tiny
+    size, spread = (t.detach().abs().clamp(least, 1.0 / least) for t in (loc, scale))
+    unit = spread.rsqrt() * torch.maximum(size, spread).rsqrt()
+    log_sigma2 = 2.0 * (scale * unit).log()
+    result = kl_normal(loc * unit, log_sigma2)
+    if q._constant != 0.0:
+        result = result - q._constant
+    return result.to(dtype).expand(torch.broadcast_shapes(result.shape, q.batch_shape))
+
+
+@register_kl(LogNormal, LogUniform)
+def _kl_log_normal_log_uniform(p: LogNormal, q: LogUniform) -> Tensor:
+    result = (-_HALF_LOG_2_PI_E - q.log_c) - p.scale.log()
+    return result.expand(torch.broadcast_shapes(result.shape, q.batch_shape))
+
+
+@register_kl(Independent, LogUniform)
+def _kl_independent_log_uniform(p: Independent, q: LogUniform) -> Tensor:
+    """One prior for every weight; an expanded one would leave open which dimensions it has."""
+    if q.batch_shape:
+        raise ValueError(
+            f"an Independent posterior with {p.reinterpreted_batch_ndims} dimensions in its event "
+            f"and a LogUniform of batch shape {tuple(q.batch_shape)} were given: pass LogUniform() "
+            "without expanding it, or an Independent of it as well"
+        )
+    result: Tensor = kl_divergence(p.base_dist, q)
+    for _ in range(p.reinterpreted_batch_ndims):
+        result = result.sum(-1)
+    return result

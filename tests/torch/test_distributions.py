@@ -1,0 +1,503 @@
+"""`LogUniform` among torch's distributions, and in a model of Pyro."""
+
+import importlib
+import math
+import pickle
+
+import mpmath
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+from logunif_kl import _convention, reference
+from tests.ulp import error
+
+torch = pytest.importorskip("torch")
+D = torch.distributions
+kl_divergence = D.kl_divergence
+lt = importlib.import_module("logunif_kl.torch")
+LogUniform = lt.LogUniform
+
+# Raised by torch's own rules for forward mode, once, when they are first used.
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+
+CONVENTIONS = [{}, {"zero_at": 1.0}, {"zero_at": 20.0}, {"log_c": 0.0}, {"log_c": -3.0}]
+LOC = [0.0, 1.0, -3.0, 1e-5, 40.0]
+SCALE = [0.1, 1.0, 0.1, 3.0, 1e-4]
+
+
+def tensors(dtype="float64", *values):
+    return [torch.tensor(v, dtype=getattr(torch, dtype)) for v in values or (LOC, SCALE)]
+
+
+class TestThePrior:
+    @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
+    def test_log_prob_is_the_prior_of_the_divergence(self, convention):
+        """KL(q || p) = E log q - E log p, the expectations in 30 digits."""
+        with mpmath.workdps(30):
+            mu, sigma = mpmath.mpf(0.7), mpmath.mpf(0.4)
+            expected = -mpmath.log(2 * mpmath.pi * mpmath.e * sigma**2) / 2
+            prior = LogUniform(**convention)
+            at_one = float(prior.log_prob(torch.tensor(1.0, dtype=torch.float64)))
+
+            def integrand(w):
+                return mpmath.npdf(w, mu, sigma) * (at_one - mpmath.log(abs(w)))
+
+            far = 12 * sigma
+            mean = mpmath.quad(
+                integrand, [mu - far, mu - 4 * sigma, 0, mu, mu + 4 * sigma, mu + far]
+            )
+            truth = float(expected - mean)
+        posterior = D.Normal(*tensors("float64", 0.7, 0.4))
+        assert math.isclose(kl_divergence(posterior, prior), truth, rel_tol=1e-14)
+
+    def test_log_prob(self):
+        w = torch.tensor([[0.5], [-2.0], [1e-300]], dtype=torch.float64)
+        got = LogUniform(log_c=0.25).log_prob(w)
+        assert got.dtype == torch.float64
+        assert got.squeeze().tolist() == [0.25 - math.log(abs(float(v))) for v in w]
+        assert LogUniform().log_prob(torch.tensor([0.0, -0.0])).tolist() == [math.inf] * 2
+        assert LogUniform().log_prob(torch.tensor([math.inf])).tolist() == [-math.inf]
+        assert LogUniform(log_c=0.0).log_prob(torch.tensor(1)).dtype == torch.float32
+
+    def test_its_derivative(self):
+        w = torch.tensor([0.5, -2.0], requires_grad=True)
+        LogUniform().log_prob(w).sum().backward()
+        assert w.grad.tolist() == [-2.0, 0.5]
+
+    @pytest.mark.parametrize("zero_at", [1e-6, 0.3, 1.0, 50.0])
+    def test_zero_at_fixes_c(self, zero_at):
+        """log C is such that the KL of a Gaussian with this alpha vanishes."""
+        sigma = math.sqrt(zero_at)
+        prior = LogUniform(zero_at=zero_at)
+        scale = lk.special.kl_gap(0.5 / zero_at)
+        got = kl_divergence(D.Normal(*tensors("float64", 1.0, sigma)), prior)
+        assert abs(float(got)) <= 4 * math.ulp(scale)
+        same = kl_divergence(D.Normal(*tensors("float64", 0.3, 2.0)), LogUniform(log_c=prior.log_c))
+        other = kl_divergence(D.Normal(*tensors("float64", 0.3, 2.0)), prior)
+        assert abs(float(same - other)) <= 4 * math.ulp(max(scale, 2.0))
+
+    def test_log_c_of_the_default(self):
+        assert LogUniform().log_c == -_convention.PROPER_CONSTANT
+        assert LogUniform(log_c=0.1).log_c == 0.1
+
+    def test_shapes(self):
+        prior = LogUniform()
+        assert (prior.batch_shape, prior.event_shape) == ((), ())
+        wide = prior.expand((4, 3))
+        assert (wide.batch_shape, wide.event_shape) == ((4, 3), ())
+        assert wide.log_c == prior.log_c
+        assert wide.log_prob(torch.ones(())).shape == (4, 3)
+        assert wide.log_prob(torch.ones(2, 1, 3)).shape == (2, 4, 3)
+        vector = D.Independent(wide, 1)
+        assert (vector.batch_shape, vector.event_shape) == ((4,), (3,))
+        assert vector.log_prob(torch.ones(4, 3)).shape == (4,)
+        assert vector.expand((7, 4)).log_prob(torch.ones(3)).shape == (7, 4)
+
+    def test_what_torch_asks_of_a_distribution(self):
+        prior = LogUniform()
+        assert prior.support is D.constraints.real
+        assert prior.arg_constraints == {}
+        assert not prior.has_rsample
+        assert not prior.has_enumerate_support
+        again = pickle.loads(pickle.dumps(LogUniform(zero_at=2.0).expand((3,))))
+        assert repr(again) == "LogUniform(zero_at=2.0).expand((3,))"
+        assert again.log_c == LogUniform(zero_at=2.0).log_c
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "LogUniform()",
+            "LogUniform(zero_at=1.0)",
+            "LogUniform(log_c=-0.5)",
+            "LogUniform(zero_at=inf).expand((2, 3))",
+        ],
+    )
+    def test_repr(self, text):
+        assert repr(eval(text, {"LogUniform": LogUniform, "inf": math.inf})) == text
+
+
+LACKS = {
+    "sample": "cannot be sampled: sample the posterior instead",
+    "rsample": "cannot be sampled: sample the posterior instead",
+    "entropy": "has no entropy: use kl_divergence from the posterior",
+    "mean": "has no mean: use that of the posterior",
+    "variance": "has no variance: use that of the posterior",
+    "stddev": "has no variance: use that of the posterior",
+    "perplexity": "has no entropy: use kl_divergence from the posterior",
+}
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("name", LACKS)
+    def test_what_an_improper_prior_does_not_have(self, name):
+        for prior in (LogUniform(), D.Independent(LogUniform().expand((3,)), 1)):
+            sentence = f"^LogUniform is improper, its density C/.w. has .* so it {LACKS[name]}$"
+            if not hasattr(type(prior), name):
+                continue
+            with pytest.raises(NotImplementedError, match=sentence):
+                getattr(prior, name)()
+
+    def test_sample_of_a_shape(self):
+        for sample in (LogUniform().sample, LogUniform().rsample):
+            with pytest.raises(NotImplementedError, match="cannot be sampled"):
+                sample((3,))
+
+    @pytest.mark.parametrize(
+        ("name", "has"), [("cdf", "no cumulative distribution function"), ("icdf", "no quantiles")]
+    )
+    def test_functions(self, name, has):
+        with pytest.raises(NotImplementedError, match=f"LogUniform is improper.* so it has {has}"):
+            getattr(LogUniform(), name)(torch.ones(1))
+
+    def test_mode(self):
+        with pytest.raises(NotImplementedError, match="pole at 0, so it has no mode: use that of"):
+            _ = LogUniform().mode
+
+    def test_convention(self):
+        with pytest.raises(ValueError, match=r"zero_at=1.0 and log_c=0.0 were both given"):
+            LogUniform(zero_at=1.0, log_c=0.0)
+        with pytest.raises(ValueError, match="zero_at must be a positive alpha"):
+            LogUniform(zero_at=-1.0)
+        with pytest.raises(TypeError, match="log_c must be one real number"):
+            LogUniform(log_c="1")
+        with pytest.raises(TypeError, match="positional"):
+            LogUniform(1.0)
+
+    def test_value(self):
+        with pytest.raises(ValueError, match="within the support"):
+            LogUniform().log_prob(torch.tensor([math.nan]))
+        got = LogUniform(validate_args=False).expand((1,)).log_prob(torch.tensor([math.nan]))
+        assert got.isnan().all()
+        with pytest.raises(ValueError, match="not broadcastable"):
+            LogUniform().expand((3,)).log_prob(torch.ones(2))
+        with pytest.raises(TypeError, match=r"dtype torch.complex64 was given: pass its real part"):
+            LogUniform().log_prob(torch.ones(1, dtype=torch.complex64))
+
+
+class TestNormal:
+    @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
+    def test_is_kl_normal(self, convention):
+        loc, scale = tensors()
+        got = kl_divergence(D.Normal(loc, scale), LogUniform(**convention))
+        truth = lt.kl_normal(loc, 2 * scale.log(), **convention)
+        np.testing.assert_allclose(got, truth, rtol=1e-14, atol=1e-15 if convention else 0)
+        assert got[0] == truth[0]  # at loc = 0
+
+    def test_no_wrapping_of_log_c(self):
+        """The default convention adds nothing, which the sum of two constants would not be."""
+        got = kl_divergence(D.Normal(*tensors("float64", 1e-12, 1.0)), LogUniform())
+        assert float(got) == lk.special.kl_gap(0.5e-24)
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_in_ulps(self, dtype):
+        """log sigma^2 of a small sigma has too few digits, so that the unit matters."""
+        rng = np.random.default_rng(20)
+        reach = {"float32": 30, "float64": 250}[dtype]
+        exponent = rng.uniform(-reach, reach, 60)
+        sigma = 10.0**exponent
+        mu = sigma * 10.0 ** rng.uniform(-3, 3, 60) * rng.choice([-1, 1], 60)
+        loc, scale = tensors(dtype, mu.tolist(), sigma.tolist())
+        loc.requires_grad_()
+        scale.requires_grad_()
+        value = kl_divergence(D.Normal(loc, scale), LogUniform())
+        d_loc, d_scale = torch.autograd.grad(value.sum(), [loc, scale])
+        worst = 0.0
+        for i in range(60):
+            with mpmath.workdps(50):
+                m, s = (mpmath.mpf(float(t.detach()[i])) for t in (loc, scale))
+                u = (m / s) ** 2 / 2
+                gap, slope = reference.kl_gap(u, dps=40), reference.kl_gap_grad(u, dps=40)
+                truths = (gap, slope * m / s**2, -2 * u * slope / s)
+                for got, truth in zip((value, d_loc, d_scale), truths, strict=True):
+                    worst = max(worst, abs(error(float(got.detach()[i]), truth, dtype)))
+        assert worst <= {"float32": 5.0, "float64": 3.0}[dtype]
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    @pytest.mark.parametrize("exponent", [-37, -20, 0, 20, 37])
+    def test_at_loc_zero(self, dtype, exponent):
+        loc, scale = tensors(dtype, [0.0, -0.0], [10.0**exponent] * 2)
+        loc.requires_grad_()
+        scale.requires_grad_()
+        value = kl_divergence(D.Normal(loc, scale), LogUniform())
+        assert value.tolist() == [0.0, 0.0]
+        value.sum().backward()
+        assert loc.grad.tolist() == [0.0, 0.0]
+        assert scale.grad.tolist() == [0.0, 0.0]
+
+    @pytest.mark.parametrize(
+        ("mu", "sigma"),
+        [(1e30, 1e-30), (1e-30, 1e30), (1.0, 1e-38), (1.0, 1e-44), (3e38, 1e-44), (1e-44, 1e-44)],
+    )
+    def test_far_apart_in_float32(self, mu, sigma):
+        """Neither u nor loc/scale need be a float32."""
+        loc, scale = tensors("float32", mu, sigma)
+        loc.requires_grad_()
+        scale.requires_grad_()
+        value = kl_divergence(D.Normal(loc, scale), LogUniform())
+        value.backward()
+        with mpmath.workdps(50):
+            m, s = mpmath.mpf(float(loc.detach())), mpmath.mpf(float(scale.detach()))
+            u = (m / s) ** 2 / 2
+            gap, slope = reference.kl_gap(u, dps=40), reference.kl_gap_grad(u, dps=40)
+            truths = (gap, slope * m / s**2, -2 * u * slope / s)
+            for got, truth in zip((value, loc.grad, scale.grad), truths, strict=True):
+                assert abs(error(float(got.detach()), truth, "float32")) <= 5.0
+
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+    def test_half_types(self, dtype):
+        loc, scale = tensors(dtype, [0.0, 0.3, -1.0], [1e-3, 1.0, 0.02])
+        got = kl_divergence(D.Normal(loc, scale), LogUniform(zero_at=1.0))
+        assert got.dtype == loc.dtype
+        truth = kl_divergence(D.Normal(loc.double(), scale.double()), LogUniform(zero_at=1.0))
+        assert got.tolist() == truth.to(loc.dtype).tolist()
+
+    def test_limits(self):
+        loc, scale = tensors("float64", [1.0, math.inf, 1.0], [0.0, 1.0, math.inf])
+        got = kl_divergence(D.Normal(loc, scale, validate_args=False), LogUniform())
+        assert got.tolist() == [math.inf, math.inf, 0.0]
+        undefined = tensors("float64", [0.0, math.inf, math.nan], [0.0, math.inf, 1.0])
+        got = kl_divergence(D.Normal(*undefined, validate_args=False), LogUniform())
+        assert got.isnan().all()
+
+    def test_shapes(self):
+        posterior = D.Normal(torch.zeros(4, 1), torch.ones(3))
+        assert kl_divergence(posterior, LogUniform()).shape == (4, 3)
+        assert kl_divergence(posterior, LogUniform().expand((2, 1, 3))).shape == (2, 4, 3)
+        assert kl_divergence(D.Normal(0.0, 1.0), LogUniform()).shape == ()
+        assert kl_divergence(D.Normal(torch.ones(0), 1.0), LogUniform()).shape == (0,)
+
+    def test_a_subclass_finds_the_rule(self):
+        class Mine(D.Normal):
+            pass
+
+        assert float(kl_divergence(Mine(0.0, 1.0), LogUniform())) == 0.0
+
+    def test_unregistered(self):
+        with pytest.raises(NotImplementedError, match=r"Laplace and .*LogUniform"):
+            kl_divergence(D.Laplace(0.0, 1.0), LogUniform())
+        with pytest.raises(NotImplementedError):
+            kl_divergence(LogUniform(), D.Normal(0.0, 1.0))
+
+
+def kl(loc, scale):
+    return kl_divergence(D.Normal(loc, scale, validate_args=False), LogUniform(zero_at=1.0))
+
+
+class TestTransforms:
+    def test_gradcheck(self):
+        loc, scale = (t.requires_grad_() for t in tensors("float64", LOC[:4], SCALE[:4]))
+        options = {"check_forward_ad": True, "check_batched_grad": True}
+        assert torch.autograd.gradcheck(kl, (loc, scale), **options)
+        assert torch.autograd.gradgradcheck(kl, (loc, scale))
+
+    def test_func(self):
+        loc, scale = tensors()
+        value = kl(loc, scale)
+        per_weight = torch.func.vmap(torch.func.grad_and_value(kl, argnums=(0, 1)))
+        (d_loc, d_scale), again = per_weight(loc, scale)
+        assert again.tolist() == value.tolist()
+        leaves = [t.clone().requires_grad_() for t in (loc, scale)]
+        kl(*leaves).sum().backward()
+        np.testing.assert_allclose(d_loc, leaves[0].grad, rtol=1e-14)
+        np.testing.assert_allclose(d_scale, leaves[1].grad, rtol=1e-14)
+        _, tangent = torch.func.jvp(kl, (loc, scale), (torch.ones_like(loc), torch.ones_like(loc)))
+        np.testing.assert_allclose(tangent, d_loc + d_scale, rtol=1e-13)
+
+    def test_hessian(self):
+        """By homogeneity: loc d/dloc + scale d/dscale = 0, and so for each derivative."""
+        loc, scale = tensors("float64", 0.8, 0.5)
+        (a, b), (c, d) = torch.func.hessian(kl, argnums=(0, 1))(loc, scale)
+        d_loc, d_scale = torch.func.grad(kl, argnums=(0, 1))(loc, scale)
+        assert float(b) == pytest.approx(float(c), rel=1e-14)
+        assert float(loc * a + scale * b) == pytest.approx(-float(d_loc), rel=1e-13)
+        assert float(loc * c + scale * d) == pytest.approx(-float(d_scale), rel=1e-13)
+
+    def test_compiled(self):
+        compiled = torch.compile(kl, backend="aot_eager", fullgraph=True)
+        loc, scale = (t.requires_grad_() for t in tensors())
+        got = compiled(loc, scale)
+        truth = kl(loc, scale)
+        np.testing.assert_allclose(got.detach(), truth.detach(), rtol=1e-14)
+        for a, b in zip(
+            torch.autograd.grad(got.sum(), [loc, scale]),
+            torch.autograd.grad(truth.sum(), [loc, scale]),
+            strict=True,
+        ):
+            np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+class TestLogNormal:
+    @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
+    def test_against_its_definition(self, convention):
+        prior = LogUniform(**convention)
+        loc, scale = tensors()
+        got = kl_divergence(D.LogNormal(loc, scale), prior)
+        # E log q = -entropy, E log p = log C - E log w = log C - loc.
+        truth = -D.LogNormal(loc, scale).entropy() - (prior.log_c - loc)
+        np.testing.assert_allclose(got, truth, rtol=1e-13)
+        with mpmath.workdps(30):
+            for g, s in zip(got, scale, strict=True):
+                s = mpmath.mpf(float(s))
+                exact = -mpmath.log(2 * mpmath.pi * mpmath.e * s**2) / 2 - prior.log_c
+                assert abs(float(g) - exact) <= 4 * math.ulp(max(float(abs(exact)), 4.0))
+
+    def test_derivative(self):
+        loc, scale = (t.requires_grad_() for t in tensors())
+        kl_divergence(D.LogNormal(loc, scale), LogUniform()).sum().backward()
+        assert loc.grad is None
+        np.testing.assert_allclose(scale.grad, -1.0 / scale.detach(), rtol=1e-15)
+
+    def test_shapes(self):
+        posterior = D.LogNormal(torch.zeros(4, 1), torch.ones(3))
+        assert kl_divergence(posterior, LogUniform()).shape == (4, 3)
+        assert kl_divergence(posterior, LogUniform().expand((2, 1, 3))).shape == (2, 4, 3)
+
+
+class TestIndependent:
+    @pytest.mark.parametrize("family", [D.Normal, D.LogNormal])
+    @pytest.mark.parametrize("dims", [0, 1, 2])
+    def test_both_sides(self, family, dims):
+        loc, scale = torch.linspace(-1, 1, 12).reshape(4, 3), torch.linspace(0.1, 1, 3)
+        base = family(loc, scale)
+        each = kl_divergence(base, LogUniform(log_c=0.0))
+        posterior = D.Independent(base, dims)
+        truth = each.sum(tuple(range(2 - dims, 2))) if dims else each
+        for prior in (
+            LogUniform(log_c=0.0),
+            D.Independent(LogUniform(log_c=0.0).expand((4, 3)), dims),
+        ):
+            got = kl_divergence(posterior, prior)
+            assert got.shape == posterior.batch_shape
+            torch.testing.assert_close(got, truth)
+
+    def test_nested(self):
+        base = D.Normal(torch.ones(4, 3), 1.0)
+        posterior = D.Independent(D.Independent(base, 1), 1)
+        got = kl_divergence(posterior, LogUniform())
+        torch.testing.assert_close(got, kl_divergence(base, LogUniform()).sum())
+
+    def test_an_expanded_prior_is_ambiguous(self):
+        posterior = D.Independent(D.Normal(torch.zeros(3, 3), 1.0), 1)
+        with pytest.raises(
+            ValueError,
+            match=r"^an Independent posterior with 1 dimensions in its event and a LogUniform of "
+            r"batch shape \(3,\) were given: pass LogUniform\(\) without expanding it, or an",
+        ):
+            kl_divergence(posterior, LogUniform().expand((3,)))
+
+    def test_of_what_has_no_rule(self):
+        with pytest.raises(NotImplementedError, match=r"Laplace and .*LogUniform"):
+            kl_divergence(D.Independent(D.Laplace(torch.zeros(3), 1.0), 1), LogUniform())
+
+
+class TestPyro:
+    """The ELBO of y ~ N(w, 1) under a Gaussian guide, in closed form but for the divergence."""
+
+    Y = 1.5
+
+    @pytest.fixture
+    def pyro(self):
+        pyro = pytest.importorskip("pyro")
+        pyro.clear_param_store()
+        pyro.enable_validation(True)
+        return pyro
+
+    def programs(self, pyro, loc, scale=1.0, **convention):
+        from logunif_kl.torch.pyro import LogUniform as Prior
+
+        def model():
+            with pyro.plate("weights", len(loc)):
+                w = pyro.sample("w", Prior(**convention))
+                mean = pyro.distributions.Normal(w, 1.0)
+                pyro.sample("y", mean, obs=torch.full((len(loc),), self.Y))
+
+        def guide():
+            with pyro.plate("weights", len(loc)):
+                pyro.sample("w", pyro.distributions.Normal(loc, scale))
+
+        return model, guide
+
+    @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
+    def test_elbo(self, pyro, convention):
+        """The divergence is taken exactly, so that two samples differ in the likelihood alone."""
+        loc, scale = torch.tensor([0.0, 1.0, -2.0]), torch.tensor([0.5, 0.1, 2.0])
+        model, guide = self.programs(pyro, loc, scale, **convention)
+        pyro.set_rng_seed(3)
+        loss = pyro.infer.TraceMeanField_ELBO().loss(model, guide)
+        pyro.set_rng_seed(3)
+        w = pyro.poutine.trace(guide).get_trace().nodes["w"]["value"]
+        likelihood = D.Normal(w, 1.0).log_prob(torch.tensor(self.Y)).sum()
+        truth = lt.kl_normal(loc, 2 * scale.log(), **convention).sum() - likelihood
+        assert loss == pytest.approx(float(truth), rel=1e-6)
+
+    def test_expected_elbo_by_samples(self, pyro):
+        """What every estimator estimates: that by samples of log_prob has the same mean."""
+        loc, scale = torch.tensor([0.3, 1.0]), torch.tensor([0.5, 0.2])
+        model, guide = self.programs(pyro, loc, scale)
+        pyro.set_rng_seed(4)
+        losses = torch.tensor([pyro.infer.Trace_ELBO().loss(model, guide) for _ in range(3000)])
+        likelihood = -0.5 * (math.log(2 * math.pi) + (loc - self.Y) ** 2 + scale**2)
+        truth = (lt.kl_normal(loc, 2 * scale.log()) - likelihood).sum()
+        assert abs(losses.mean() - truth) < 4 * losses.std() / math.sqrt(len(losses))
+
+    def test_events(self, pyro):
+        from logunif_kl.torch.pyro import LogUniform as Prior
+
+        loc, scale = torch.linspace(-1, 1, 6).reshape(2, 3), torch.tensor(0.3)
+
+        def model():
+            pyro.sample("w", Prior().expand([2, 3]).to_event(2))
+
+        def guide():
+            pyro.sample("w", pyro.distributions.Normal(loc, scale).to_event(2))
+
+        loss = pyro.infer.TraceMeanField_ELBO().loss(model, guide)
+        truth = lt.kl_normal(loc, 2 * scale.log()).sum()
+        assert loss == pytest.approx(float(truth), rel=1e-6)
+
+    def test_mask_and_scale(self, pyro):
+        from logunif_kl.torch.pyro import LogUniform as Prior
+
+        loc, mask = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([True, False, True])
+
+        def program(distribution):
+            with (
+                pyro.plate("weights", 3),
+                pyro.poutine.mask(mask=mask),
+                pyro.poutine.scale(scale=7),
+            ):
+                pyro.sample("w", distribution)
+
+        loss = pyro.infer.TraceMeanField_ELBO().loss(
+            lambda: program(Prior()), lambda: program(pyro.distributions.Normal(loc, 1.0))
+        )
+        truth = 7 * lt.kl_normal(loc[mask], torch.tensor(0.0)).sum()
+        assert loss == pytest.approx(float(truth), rel=1e-6)
+
+    def test_gradient_of_the_elbo(self, pyro):
+        loc, scale = (t.requires_grad_() for t in tensors("float64", [0.0, 1.0], [0.5, 0.1]))
+        model, guide = self.programs(pyro, loc, scale)
+        pyro.set_rng_seed(5)
+        elbo = pyro.infer.TraceMeanField_ELBO().differentiable_loss(model, guide)
+        got = torch.autograd.grad(elbo, [loc, scale])
+        pyro.set_rng_seed(5)
+        w = pyro.poutine.trace(guide).get_trace().nodes["w"]["value"]
+        loss = lt.kl_normal(loc, 2 * scale.log()).sum() + ((w - self.Y) ** 2).sum() / 2
+        for a, b in zip(got, torch.autograd.grad(loss, [loc, scale]), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-13)
+
+    def test_running_the_model_alone_is_refused(self, pyro):
+        model, _ = self.programs(pyro, [0.0])
+        with pytest.raises(NotImplementedError, match="cannot be sampled: sample the posterior"):
+            model()
+
+    def test_autoguide_with_its_initial_values(self, pyro):
+        from pyro.infer import autoguide
+
+        model, _ = self.programs(pyro, [0.0, 0.0])
+        start = autoguide.init_to_value(values={"w": torch.tensor([1.0, 2.0])})
+        guide = autoguide.AutoNormal(model, init_loc_fn=start, init_scale=0.05)
+        pyro.set_rng_seed(6)
+        assert math.isfinite(pyro.infer.Trace_ELBO().loss(model, guide))
+        assert guide.median()["w"].tolist() == [1.0, 2.0]
