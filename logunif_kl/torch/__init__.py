@@ -1,0 +1,41 @@
+"""The exact KL divergence for PyTorch: differentiable any number of times, in every transform.
+
+`logunif_kl.neg_kl` and its siblings come here when they are given tensors; from here they can be
+imported without the choice, and have ``reduction=`` besides.
+"""
+
+from typing import Any as _Any
+
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ImportError(
+        "logunif_kl.torch needs PyTorch, which is not installed: pip install 'logunif_kl[torch]'"
+    ) from None
+
+from ._api import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
+
+__all__ = [
+    "LogUniform",
+    "kl",
+    "kl_normal",
+    "neg_kl",
+    "neg_kl_grad",
+    "neg_kl_hess",
+    "neg_kl_normal",
+]
+
+
+def __getattr__(name: str) -> _Any:
+    if name != "LogUniform":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # torch.distributions takes a quarter of a second to import, for those who ask for it.
+    from ._distributions import LogUniform
+
+    return LogUniform
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,128 @@
+"""What the public functions take: their arguments brought to one floating type, or refused."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .. import _dispatch
+
+Tensor = torch.Tensor
+
+_HALF = (torch.bfloat16, torch.float16)
+_FLOATING = (torch.float32, torch.float64, *_HALF)
+_INTEGERS = (
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.uint8,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+)
+
+
+def one(log_alpha: Any) -> Tensor:
+    """Check the argument, and make it a tensor of a floating type.
+
+    Raises
+    ------
+    TypeError
+        If it is no dense tensor of real numbers.
+    """
+    if not isinstance(log_alpha, torch.Tensor):
+        raise _no_tensor("log_alpha", log_alpha)
+    _check("log_alpha", log_alpha)
+    return _cast(log_alpha, _kind(log_alpha.dtype, log_alpha.device.type))
+
+
+def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
+    """Check the arguments, promote them to one floating type and broadcast them.
+
+    Raises
+    ------
+    TypeError
+        If one is no dense tensor of real numbers; a Python number may stand beside a tensor.
+    RuntimeError
+        If they are on different devices, or their shapes do not broadcast.
+    """
+    mu_given, log_sigma2_given = isinstance(mu, torch.Tensor), isinstance(log_sigma2, torch.Tensor)
+    if mu_given:
+        _check("mu", mu)
+    if log_sigma2_given:
+        _check("log_sigma2", log_sigma2)
+    if mu_given and log_sigma2_given:
+        if mu.device != log_sigma2.device:
+            raise RuntimeError(
+                f"mu is on {mu.device} and log_sigma2 on {log_sigma2.device}: move one with "
+                ".to(), so that both are on the same device"
+            )
+        if mu.dtype == log_sigma2.dtype:
+            kind = mu.dtype
+        else:
+            kind = torch.result_type(mu, log_sigma2)
+        kind = _kind(kind, mu.device.type)
+        mu, log_sigma2 = _cast(mu, kind), _cast(log_sigma2, kind)
+        if mu.shape != log_sigma2.shape:
+            mu, log_sigma2 = torch.broadcast_tensors(mu, log_sigma2)
+        return mu, log_sigma2
+    if mu_given and _number(log_sigma2):
+        mu = _cast(mu, _kind(mu.dtype, mu.device.type))
+        return mu, _constant("log_sigma2", log_sigma2, mu)
+    if log_sigma2_given and _number(mu):
+        log_sigma2 = _cast(log_sigma2, _kind(log_sigma2.dtype, log_sigma2.device.type))
+        return _constant("mu", mu, log_sigma2), log_sigma2
+    if mu_given or log_sigma2_given:
+        raise _dispatch._mixture({"mu": mu, "log_sigma2": log_sigma2})
+    raise _no_tensor("mu", mu)
+
+
+def _kind(dtype: torch.dtype, device: str) -> torch.dtype:
+    """The floating type to compute in and return."""
+    if dtype not in _FLOATING:
+        return torch.get_default_dtype()
+    if dtype in _HALF and torch.is_autocast_enabled(device):
+        return torch.float32
+    return dtype
+
+
+def _cast(x: Tensor, dtype: torch.dtype) -> Tensor:
+    return x if x.dtype == dtype else x.to(dtype)
+
+
+def _number(value: Any) -> bool:
+    return type(value) in (float, int)
+
+
+def _constant(name: str, value: float, like: Tensor) -> Tensor:
+    return like.new_full((), _dispatch._as_float(name, value)).expand(like.shape)
+
+
+def _check(name: str, x: Tensor) -> None:
+    dtype = x.dtype
+    if dtype not in _FLOATING and dtype not in _INTEGERS:
+        if dtype.is_complex:
+            remedy = "pass its real part"
+        elif dtype is torch.bool:
+            remedy = "convert it with .float() if that is what is meant"
+        else:
+            remedy = "convert it with .float()"
+        raise TypeError(
+            f"{name} must hold real numbers of 16 to 64 bits, but a tensor of {dtype} was given: "
+            f"{remedy}"
+        )
+    if x.layout is not torch.strided:
+        raise TypeError(
+            f"{name} must be a dense tensor, but one of layout {x.layout} was given: its missing "
+            "elements would have a divergence of their own; convert it with .to_dense()"
+        )
+
+
+def _no_tensor(name: str, value: Any) -> TypeError:
+    return TypeError(
+        f"{name} must be a torch.Tensor, but {_dispatch._type_name(value)} was given: convert it "
+        "with torch.as_tensor, or call the function of the same name in logunif_kl"
+    )

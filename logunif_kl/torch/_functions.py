@@ -1,0 +1,305 @@
+"""Rules of differentiation: the derivative of each function is the function of the next order.
+
+The forward of each is the C ufunc or Triton's kernel where one serves the tensors, else plain
+arithmetic over torch, which compilers and transforms see. Its own derivative is used nowhere.
+
+The functions of this module that are no classes are put into the graph of a compiler as they are
+(`logunif_kl.torch._compiling`): traced through by dynamo, the rules are lost where a transform of
+`torch.func` is in the region.
+"""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any
+
+import torch
+from torch.autograd import Function
+
+from .. import _higher, _kernel
+from . import _fused
+from ._namespace import working, xp
+
+Tensor = torch.Tensor
+
+
+def of_log_alpha(x: Tensor, order: int) -> Tensor:
+    """-KL at log_alpha = x, or its derivative of any order, in the type of x."""
+    if _only_the_value(x):
+        return _of_log_alpha(x, order)
+    return _OfLogAlpha.apply(x, order)
+
+
+def total_of_log_alpha(x: Tensor) -> Tensor:
+    """The sum of -KL at log_alpha = x; in float32 for the half types."""
+    if _only_the_value(x):
+        return _total_of_log_alpha(x)
+    return _TotalOfLogAlpha.apply(x)
+
+
+def of_normal(mu: Tensor, log_sigma2: Tensor, added: bool) -> Tensor:
+    """-KL from the mean and the variance, in their type; or the sum, as above."""
+    if _only_the_value(mu, log_sigma2):
+        return value_of_normal(mu, log_sigma2, added)
+    if triton_takes(mu, log_sigma2):
+        from ._recomputing import Recomputing
+
+        return Recomputing.apply(mu, log_sigma2, added)
+    return _OfNormal.apply(mu, log_sigma2, added)[0]
+
+
+def _only_the_value(*tensors: Tensor) -> bool:
+    """Tell whether nobody can ask for a derivative."""
+    return (
+        not (torch.is_grad_enabled() and any(x.requires_grad for x in tensors))
+        and not _transformed()
+        and _fused.plain(*tensors)
+    )
+
+
+def _transformed() -> bool:
+    """Tell whether a transform of torch.func or the forward mode is at work."""
+    return bool(
+        torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
+    )
+
+
+def triton_takes(*tensors: Tensor) -> bool:
+    """Tell whether Triton's kernels serve these tensors."""
+    if not all(x.is_cuda for x in tensors) or not _fused.plain(*tensors):
+        return False
+    from . import _triton
+
+    return not _transformed() and bool(_triton.available(tensors[0]))
+
+
+# The forwards.
+
+
+def _of_log_alpha(x: Tensor, order: int) -> Tensor:
+    if order < 3 and _fused.takes(x):
+        return _fused.derivative(x, order)
+    return _higher.neg_kl_derivative(xp, working(x), order).to(x.dtype)
+
+
+def _total_of_log_alpha(x: Tensor) -> Tensor:
+    if _fused.takes(x):
+        return _fused.total(x)
+    return _kernel.neg_kl(xp, working(x)).sum()
+
+
+def value_of_normal(mu: Tensor, log_sigma2: Tensor, added: bool) -> Tensor:
+    """Compute -KL or its sum, by the fastest way for these tensors."""
+    if triton_takes(mu, log_sigma2):
+        from . import _triton
+
+        return _triton.value_sum(mu, log_sigma2) if added else _triton.value(mu, log_sigma2)
+    if _fused.takes(mu, log_sigma2):
+        return (_fused.normal_total if added else _fused.normal_value)(mu, log_sigma2)
+    value = _kernel.neg_kl_normal(xp, working(mu), working(log_sigma2))[0]
+    return value.sum() if added else value.to(mu.dtype)
+
+
+def value_and_gradients(
+    mu: Tensor, log_sigma2: Tensor, added: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute -KL or its sum, and the two derivatives."""
+    if _fused.takes(mu, log_sigma2):
+        if added:
+            return _fused.normal_total_and_gradients(mu, log_sigma2)
+        return _fused.normal(mu, log_sigma2)
+    value, d_mu, d_log_sigma2 = _kernel.neg_kl_normal(xp, working(mu), working(log_sigma2))
+    value = value.sum() if added else value.to(mu.dtype)
+    return value, d_mu.to(mu.dtype), d_log_sigma2.to(mu.dtype)
+
+
+def _second_of_normal(
+    mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int
+) -> Tensor:
+    found = _higher.neg_kl_normal_derivative(
+        xp, working(mu), working(log_sigma2), mu_order, log_sigma2_order
+    )
+    return found.to(mu.dtype)
+
+
+# The rules.
+
+
+def with_signature(forward: Any) -> Any:
+    """Keep the signature, which `Function.apply` looks up at every call at some cost."""
+    forward.__signature__ = signature(forward)
+    return forward
+
+
+class _OfLogAlpha(Function):
+    """The derivative of -KL in log_alpha of the given order."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    @with_signature
+    def forward(x: Tensor, order: int) -> Tensor:
+        return _of_log_alpha(x, order)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+        x, ctx.order = inputs
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (x,) = ctx.saved_tensors
+        return grad * of_log_alpha(x, ctx.order + 1), None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, _: None) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return tangent * of_log_alpha(x, ctx.order + 1)
+
+
+class _TotalOfLogAlpha(Function):
+    """The sum of -KL, which keeps no value of an element."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    @with_signature
+    def forward(x: Tensor) -> Tensor:
+        return _total_of_log_alpha(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return grad.to(x.dtype) * of_log_alpha(x, 1)
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return _added(tangent * of_log_alpha(x, 1))
+
+
+class _OfNormal(Function):
+    """-KL or its sum, with the two derivatives of each element, in one pass.
+
+    The derivatives are outputs in their own right: the first backward multiplies by them, and a
+    second one goes on from them to the functions of order 2.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    @with_signature
+    def forward(mu: Tensor, log_sigma2: Tensor, added: bool) -> tuple[Tensor, Tensor, Tensor]:
+        return value_and_gradients(mu, log_sigma2, added)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        mu, log_sigma2, ctx.added = inputs
+        saved = mu, log_sigma2, *output[1:]
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(
+        ctx: Any, grad: Tensor | None, grad_d_mu: Tensor | None, grad_d_log_sigma2: Tensor | None
+    ) -> tuple[Tensor | None, Tensor | None, None]:
+        mu, log_sigma2, d_mu, d_log_sigma2 = ctx.saved_tensors
+        grad = None if grad is None else grad.to(mu.dtype)
+        found: list[Tensor | None] = [None, None]
+        for i, d in enumerate((d_mu, d_log_sigma2)):
+            if ctx.needs_input_grad[i]:
+                found[i] = product_sum(
+                    (grad, lambda d=d: d),
+                    (grad_d_mu, lambda i=i: second(mu, log_sigma2, 2 - i, i)),
+                    (grad_d_log_sigma2, lambda i=i: second(mu, log_sigma2, 1 - i, 1 + i)),
+                )
+        return found[0], found[1], None
+
+    @staticmethod
+    def jvp(
+        ctx: Any, t_mu: Tensor | None, t_log_sigma2: Tensor | None, _: None
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        mu, log_sigma2, d_mu, d_log_sigma2 = ctx.saved_tensors
+        value = product_sum((t_mu, lambda: d_mu), (t_log_sigma2, lambda: d_log_sigma2))
+        mixed = second(mu, log_sigma2, 1, 1)
+        return (
+            _added(value) if ctx.added and value is not None else value,
+            product_sum(
+                (t_mu, lambda: second(mu, log_sigma2, 2, 0)), (t_log_sigma2, lambda: mixed)
+            ),
+            product_sum(
+                (t_mu, lambda: mixed), (t_log_sigma2, lambda: second(mu, log_sigma2, 0, 2))
+            ),
+        )
+
+
+class _Second(Function):
+    """The derivative of -KL in mu and log_sigma2 of the given orders, two or more in all."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    @with_signature
+    def forward(mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int) -> Tensor:
+        return _second_of_normal(mu, log_sigma2, mu_order, log_sigma2_order)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        mu, log_sigma2, *ctx.orders = inputs
+        ctx.save_for_backward(mu, log_sigma2)
+        ctx.save_for_forward(mu, log_sigma2)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, Tensor | None, None, None]:
+        mu, log_sigma2 = ctx.saved_tensors
+        j, k = ctx.orders
+        needed = ctx.needs_input_grad
+        return (
+            grad * second(mu, log_sigma2, j + 1, k) if needed[0] and grad is not None else None,
+            grad * second(mu, log_sigma2, j, k + 1) if needed[1] and grad is not None else None,
+            None,
+            None,
+        )
+
+    @staticmethod
+    def jvp(ctx: Any, t_mu: Tensor | None, t_log_sigma2: Tensor | None, *_: None) -> Tensor | None:
+        mu, log_sigma2 = ctx.saved_tensors
+        j, k = ctx.orders
+        return product_sum(
+            (t_mu, lambda: second(mu, log_sigma2, j + 1, k)),
+            (t_log_sigma2, lambda: second(mu, log_sigma2, j, k + 1)),
+        )
+
+
+def second(mu: Tensor, log_sigma2: Tensor, j: int, k: int) -> Tensor:
+    """The derivative of these orders, two or more in all."""
+    return _Second.apply(mu, log_sigma2, j, k)
+
+
+def gradients(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """-KL and its two derivatives, each differentiable."""
+    found: tuple[Tensor, Tensor, Tensor] = _OfNormal.apply(mu, log_sigma2, False)
+    return found
+
+
+def product_sum(*terms: Any) -> Tensor | None:
+    """Add the products of those terms whose first factor is there; the second is a thunk."""
+    total = None
+    for factor, other in terms:
+        if factor is not None:
+            product = factor * other()
+            total = product if total is None else total + product
+    return total
+
+
+def _added(x: Tensor) -> Tensor:
+    return working(x).sum()
