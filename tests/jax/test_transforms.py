@@ -1,0 +1,337 @@
+"""Every function under every transform of JAX, against derivatives in sixty digits."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+from jax.test_util import check_grads
+
+from logunif_kl import _higher, _kernel
+from logunif_kl.jax import _rules
+from tests.jax.cases import CASES, MU
+
+# The worst relative errors that were measured at the points, and half as much again, by the order
+# of the derivative of -KL. In (mu, log_sigma2) the third order is near the end of a range of the fit.
+MEASURED = {
+    ("float64", False): (4e-16, 4e-16, 4e-16, 4e-16, 2e-15, 2.5e-14),
+    ("float64", True): (4e-16, 4e-16, 1.1e-14, 6e-13),
+    ("float32", False): (1.2e-7, 1.2e-7, 1.2e-7, 4e-7, 8e-7, 3e-6),
+    ("float32", True): (1.2e-7, 1.2e-7, 5e-6, 5e-4),
+}
+
+
+def total(function):
+    return lambda *arguments: function(*arguments).sum()
+
+
+def tangents_along(arguments, i):
+    return tuple(jnp.full_like(a, float(j == i)) for j, a in enumerate(arguments))
+
+
+def value(case, f, arguments):
+    yield (0,) * len(arguments), f(*arguments)
+
+
+def jit(case, f, arguments):
+    yield (0,) * len(arguments), jax.jit(f)(*arguments)
+
+
+def vmap(case, f, arguments):
+    yield (0,) * len(arguments), jax.vmap(f)(*arguments)
+
+
+def grad(case, f, arguments):
+    for i, unit in enumerate(case.units):
+        yield unit, jax.grad(total(f), i)(*arguments)
+
+
+def value_and_grad(case, f, arguments):
+    everything = tuple(range(len(arguments)))
+    got, gradient = jax.jit(jax.vmap(jax.value_and_grad(f, everything)))(*arguments)
+    yield (0,) * len(arguments), got
+    yield from zip(case.units, gradient, strict=True)
+
+
+def vmap_grad(case, f, arguments):
+    for i, unit in enumerate(case.units):
+        yield unit, jax.vmap(jax.grad(f, i))(*arguments)
+
+
+def jvp(case, f, arguments):
+    for i, unit in enumerate(case.units):
+        got, along = jax.jvp(f, arguments, tangents_along(arguments, i))
+        yield (0,) * len(arguments), got
+        yield unit, along
+
+
+def linearize(case, f, arguments):
+    got, linear = jax.linearize(f, *arguments)
+    yield (0,) * len(arguments), got
+    for i, unit in enumerate(case.units):
+        yield unit, linear(*tangents_along(arguments, i))
+
+
+def vjp(case, f, arguments):
+    got, pull = jax.vjp(f, *arguments)
+    yield (0,) * len(arguments), got
+    yield from zip(case.units, pull(jnp.ones_like(got)), strict=True)
+
+
+def jacfwd(case, f, arguments):
+    yield from jacobian(jax.jacfwd, case, f, arguments)
+
+
+def jacrev(case, f, arguments):
+    yield from jacobian(jax.jacrev, case, f, arguments)
+
+
+def jacobian(transform, case, f, arguments):
+    for i, unit in enumerate(case.units):
+        matrix = transform(f, i)(*arguments)
+        diagonal = jnp.diag(matrix)
+        assert (matrix == jnp.diag(diagonal)).all()
+        yield unit, diagonal
+
+
+def hessian(case, f, arguments):
+    everything = tuple(range(len(arguments)))
+    blocks = jax.vmap(jax.hessian(f, everything))(*arguments)
+    for i, a in enumerate(case.units):
+        for j, b in enumerate(case.units):
+            yield tuple(np.add(a, b).tolist()), blocks[i][j]
+
+
+def third(case, f, arguments):
+    """Reverse over reverse over reverse, in every order of the arguments that there is."""
+    n = len(arguments)
+    for path in {(0, 0, 0), (0, 0, n - 1), (0, n - 1, n - 1), (n - 1, n - 1, n - 1)}:
+        g = f
+        for i in path:
+            g = jax.grad(total(g), i)
+        yield tuple(path.count(i) for i in range(n)), jax.jit(g)(*arguments)
+
+
+def checkpoint(case, f, arguments):
+    remade = jax.checkpoint(f)
+    yield (0,) * len(arguments), remade(*arguments)
+    yield from grad(case, remade, arguments)
+    for i, unit in enumerate(case.units):
+        got = jax.grad(total(jax.checkpoint(jax.grad(total(remade), i))), i)(*arguments)
+        yield tuple(np.multiply(2, unit).tolist()), got
+
+
+def scan(case, f, arguments):
+    def scanned(*arguments):
+        def step(carry, element):
+            result = f(*element)
+            return carry + result, result
+
+        start = jnp.zeros((), arguments[0].dtype)
+        return jax.lax.scan(step, start, arguments)
+
+    yield (0,) * len(arguments), scanned(*arguments)[1]
+    for i, unit in enumerate(case.units):
+        yield unit, jax.grad(lambda *a: scanned(*a)[0], i)(*arguments)
+
+
+def export(case, f, arguments):
+    exported = jax.export.export(jax.jit(f))(*arguments)
+    yield (0,) * len(arguments), exported.call(*arguments)
+    yield from grad(case, exported.call, arguments)
+
+
+TRANSFORMS = {
+    "eager": value,
+    "jit": jit,
+    "vmap": vmap,
+    "grad": grad,
+    "jit(value_and_grad)": value_and_grad,
+    "vmap(grad)": vmap_grad,
+    "jvp": jvp,
+    "linearize": linearize,
+    "vjp": vjp,
+    "jacfwd": jacfwd,
+    "jacrev": jacrev,
+    "hessian": hessian,
+    "grad(grad(grad))": third,
+    "checkpoint": checkpoint,
+    "scan": scan,
+    "export": export,
+}
+
+
+def worst_error(case, transform, dtype):
+    """By the order of the derivative of -KL, relative to the truth."""
+    arguments = tuple(jnp.asarray(p, dtype) for p in case.points)
+    worst = {}
+    for orders, got in transform(case, case.function, arguments):
+        assert got.dtype == dtype
+        truth = case.truth(orders)
+        order = sum(orders) + case.order
+        error = float(np.max(np.abs(np.asarray(got, "float64") / truth - 1)))
+        worst[order] = max(worst.get(order, 0.0), error)
+    return worst
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+class TestRows:
+    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+    def test_float32(self, case, transform, capability):
+        capability(case.name, transform)
+        for order, error in worst_error(case, TRANSFORMS[transform], "float32").items():
+            assert error <= MEASURED["float32", case.both][order], order
+
+    @pytest.mark.parametrize("case", [c for c in CASES if c.sign > 0], ids=lambda case: case.name)
+    def test_float64(self, case, transform, capability):
+        capability(case.name, transform)
+        with jax.enable_x64(True):
+            for order, error in worst_error(case, TRANSFORMS[transform], "float64").items():
+                assert error <= MEASURED["float64", case.both][order], order
+
+
+@pytest.mark.parametrize("mode", ["fwd", "rev"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_check_grads(case, mode, capability):
+    """Against differences, which need the logarithmic singularity of no argument near."""
+    capability(case.name, f"check_grads({mode}, order=3)")
+    with jax.enable_x64(True):
+        check_grads(
+            case.function,
+            tuple(jnp.asarray(p) for p in case.points),
+            order=3,
+            modes=(mode,),
+            atol=2e-6,
+            rtol=2e-6,
+            eps=1e-5,
+        )
+
+
+@pytest.mark.parametrize("case", CASES[-2:], ids=lambda case: case.name)
+class TestBroadcasting:
+    """The gradient of what is shared is the sum over what shares it."""
+
+    @pytest.mark.parametrize(
+        "shapes", [((7,), ()), ((), (7,)), ((7, 1), (1, 7)), ((2, 3, 1), (4,))]
+    )
+    def test_gradients_are_summed(self, case, shapes):
+        with jax.enable_x64(True):
+            rng = np.random.default_rng(5)
+            mu, log_sigma2 = (jnp.asarray(rng.uniform(-2, 2, shape)) for shape in shapes)
+            got = jax.grad(total(case.function), (0, 1))(mu, log_sigma2)
+            whole = jnp.broadcast_arrays(mu, log_sigma2)
+            each = jax.grad(total(case.function), (0, 1))(*whole)
+            for g, e, a in zip(got, each, (mu, log_sigma2), strict=True):
+                assert g.shape == a.shape
+                extra = g.ndim and tuple(i for i in range(-a.ndim, 0) if a.shape[i] == 1)
+                summed = e.sum(tuple(range(e.ndim - a.ndim)))
+                summed = summed.sum(extra, keepdims=True) if extra else summed
+                np.testing.assert_allclose(g, summed, rtol=2e-15)
+
+    def test_in_axes(self, case):
+        mu, log_sigma2 = jnp.asarray(MU, "float32"), jnp.float32(-1.0)
+        got = jax.vmap(jax.grad(case.function, (0, 1)), (0, None))(mu, log_sigma2)
+        assert [g.shape for g in got] == [(7,), (7,)]
+        whole = jax.grad(total(case.function), (0, 1))(mu, jnp.full_like(mu, log_sigma2))
+        for g, w in zip(got, whole, strict=True):
+            np.testing.assert_array_equal(g, w)
+
+
+class TestOneEvaluation:
+    """The value and both gradients of neg_kl_normal cost one pass of the arithmetic."""
+
+    @staticmethod
+    def transcendentals(function):
+        zeros = jnp.zeros(64, "float32")
+        return jax.jit(function).lower(zeros, zeros).compile().cost_analysis()["transcendentals"]
+
+    def test_of_value_and_grad(self):
+        once = self.transcendentals(_rules._value_and_gradient)
+        both = jax.value_and_grad(lambda m, s: CASES[4].function(m, s).sum(), (0, 1))
+        assert self.transcendentals(both) == once > 0
+
+    def test_this_test_can_fail(self):
+        def twice(mu, log_sigma2):
+            shifted = mu + log_sigma2
+            return (
+                _rules._value_and_gradient(mu, log_sigma2),
+                _rules._value_and_gradient(shifted, log_sigma2),
+            )
+
+        once = self.transcendentals(_rules._value_and_gradient)
+        assert self.transcendentals(twice) == 2 * once
+
+    def test_nothing_is_computed_for_an_argument_that_is_constant(self, monkeypatch):
+        asked = []
+
+        def spy(mu, log_sigma2, *orders):
+            asked.append(orders)
+            return _higher.neg_kl_normal_derivative(jnp, mu, log_sigma2, *orders)
+
+        monkeypatch.setattr(_rules, "_in_normal", spy)
+        curvature = jax.grad(jax.grad(lambda s: CASES[4].function(1.0, s)))
+        assert curvature(0.5).shape == ()
+        assert set(asked) == {(1, 1), (0, 2)}
+
+
+def misleading(function):
+    """The same values with a derivative of 1 in the first argument and 0 in the others."""
+
+    def patched(x, *rest):
+        results = function(x, *rest)
+        wrong = x - jax.lax.stop_gradient(x)
+        return jax.tree.map(lambda r: jax.lax.stop_gradient(r) + wrong, results)
+
+    return patched
+
+
+class TestDroppedRule:
+    """The arithmetic's own derivative is made wrong, so that a rule that is lost shows."""
+
+    PATCHED = ("_in_log_alpha", "_in_normal", "_value", "_value_and_gradient")
+
+    @pytest.fixture
+    def wrong_arithmetic(self, monkeypatch):
+        for name in self.PATCHED:
+            monkeypatch.setattr(_rules, name, misleading(getattr(_rules, name)))
+
+    @pytest.mark.parametrize("transform", [t for t in TRANSFORMS if t != "export"])
+    @pytest.mark.parametrize("case", [CASES[0], CASES[4]], ids=lambda case: case.name)
+    @pytest.mark.usefixtures("wrong_arithmetic")
+    def test_rules_serve_every_transform(self, case, transform, capability):
+        capability(case.name, f"{transform}, over arithmetic with a wrong derivative")
+        for order, error in worst_error(case, TRANSFORMS[transform], "float32").items():
+            assert error <= MEASURED["float32", case.both][order], order
+
+    @pytest.mark.parametrize(
+        ("case", "rule"), [(CASES[0], "neg_kl_derivative"), (CASES[4], "neg_kl_normal")]
+    )
+    @pytest.mark.parametrize("transform", ["grad", "jvp", "hessian", "grad(grad(grad))", "scan"])
+    @pytest.mark.usefixtures("wrong_arithmetic")
+    def test_this_test_can_fail(self, case, rule, transform, monkeypatch):
+        bare = {"neg_kl_derivative": "_in_log_alpha", "neg_kl_normal": "_value"}[rule]
+        monkeypatch.setattr(_rules, rule, getattr(_rules, bare))
+        worst = worst_error(case, TRANSFORMS[transform], "float32")
+        assert all(error > 0.1 for order, error in worst.items() if order > 0)
+
+    @pytest.mark.parametrize("order", [0, 1, 2])
+    def test_each_step_of_the_tower(self, order, monkeypatch):
+        """A rule that is lost at any order shows at the next."""
+        sound = _rules.neg_kl_derivative
+        patched = misleading(_rules._in_log_alpha)
+
+        def lossy(x, n):
+            return patched(x, n) if n == order else sound(x, n)
+
+        monkeypatch.setattr(_rules, "neg_kl_derivative", lossy)
+        worst = worst_error(CASES[0], third, "float32")
+        assert worst[3] > 0.1
+
+
+def test_the_kernel_is_what_is_evaluated():
+    x = jnp.asarray(CASES[0].points[0], "float32")
+    np.testing.assert_array_equal(
+        CASES[0].function(x), jax.jit(lambda x: _kernel.neg_kl(jnp, x))(x)
+    )
