@@ -61,6 +61,8 @@ def _arranged(*tensors: torch.Tensor) -> tuple[list[torch.Tensor], list[int], to
     Where they agree in a dense layout, or are one number for all, nothing is copied. A result is
     to have the layout of the model.
     """
+    if all(t.is_contiguous() and not t.is_neg() for t in tensors):
+        return list(tensors), [1] * len(tensors), tensors[0]
     tensors = tuple(t.resolve_neg() for t in tensors)
     full = [t for t in tensors if not _spread(t)]
     model = full[0] if full else torch.empty_like(tensors[0], memory_format=torch.contiguous_format)
@@ -79,7 +81,8 @@ def _start(kernel: Any, programs: int, tensor: torch.Tensor, *arguments: Any) ->
     """Run ``programs`` programs on the tensor's device."""
     if not programs:
         return
-    with torch.cuda.device_of(tensor):
+    device_of: Any = torch.cuda.device_of
+    with device_of(tensor):
         kernel[(programs,)](*arguments, **_OPTIONS)
 
 
@@ -115,9 +118,11 @@ def gradient(
 
     ``grad_output`` is 0-d, or of the arguments' shape.
     """
-    arguments, steps, model = _arranged(mu, log_sigma2, grad_output.expand(mu.shape))
-    *arguments, upstream = arguments
-    *steps, step = steps
+    if _spread(grad_output):
+        (mu, log_sigma2), steps, model = _arranged(mu, log_sigma2)
+        upstream, steps = grad_output.resolve_neg(), [0, *steps]
+    else:
+        (upstream, mu, log_sigma2), steps, model = _arranged(grad_output, mu, log_sigma2)
     d_mu, d_log_sigma2 = _like(model, mu.dtype), _like(model, mu.dtype)
     size = mu.numel()
     _start(
@@ -125,11 +130,11 @@ def gradient(
         _programs(size, _BLOCK),
         mu,
         upstream,
-        *arguments,
+        mu,
+        log_sigma2,
         d_mu,
         d_log_sigma2,
         size,
-        step,
         *steps,
         _BLOCK,
     )

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from . import _triton_kernels as arithmetic
+from ._triton_math import rounded, widened
 
 
 @triton.jit
@@ -27,7 +28,7 @@ def _load(pointer, first, place, valid, STEP: tl.constexpr):
         number = tl.broadcast_to(tl.load(pointer), place.shape)
     else:
         number = tl.load(pointer + first + place, mask=valid, other=0.0)
-    return number.to(tl.float32)
+    return widened(number)
 
 
 @triton.jit
@@ -40,7 +41,7 @@ def value(
     m = _load(mu, first, place, valid, MU)
     s = _load(log_sigma2, first, place, valid, LOG_SIGMA2)
     result = arithmetic.value(m, s)
-    tl.store(out + first + place, result.to(out.dtype.element_ty), mask=valid)
+    tl.store(out + first + place, rounded(result, out.dtype.element_ty), mask=valid)
 
 
 @triton.jit
@@ -89,8 +90,8 @@ def gradient(
     m = _load(mu, first, place, valid, MU)
     s = _load(log_sigma2, first, place, valid, LOG_SIGMA2)
     in_mu, in_log_sigma2 = arithmetic.gradient(m, s)
-    tl.store(d_mu + first + place, (g * in_mu).to(d_mu.dtype.element_ty), mask=valid)
-    result = (g * in_log_sigma2).to(d_log_sigma2.dtype.element_ty)
+    tl.store(d_mu + first + place, rounded(g * in_mu, d_mu.dtype.element_ty), mask=valid)
+    result = rounded(g * in_log_sigma2, d_log_sigma2.dtype.element_ty)
     tl.store(d_log_sigma2 + first + place, result, mask=valid)
 
 
@@ -106,4 +107,4 @@ def unary(x, out, size, ORDER: tl.constexpr, BLOCK: tl.constexpr):
         result = arithmetic.neg_kl_grad(argument)
     else:
         result = arithmetic.neg_kl_hess(argument)
-    tl.store(out + first + place, result.to(out.dtype.element_ty), mask=valid)
+    tl.store(out + first + place, rounded(result, out.dtype.element_ty), mask=valid)

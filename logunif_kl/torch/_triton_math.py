@@ -45,6 +45,16 @@ if isinstance(nearest, triton.JITFunction):
         """The natural logarithm, within 1 ulp."""
         return libdevice.log(x)
 
+    @triton.jit
+    def widened(x):
+        """In float32."""
+        return x.to(tl.float32)
+
+    @triton.jit
+    def rounded(x, dtype: tl.constexpr):
+        """The nearest number of another type."""
+        return x.to(dtype)
+
 else:
 
     @triton.jit
@@ -56,3 +66,21 @@ else:
     def log(x):
         """The natural logarithm, by NumPy."""
         return tl.log(x)
+
+    # Its bfloat16 is truncated and has no subnormal numbers.
+
+    @triton.jit
+    def widened(x):
+        """In float32."""
+        if x.dtype == tl.bfloat16:
+            return (x.to(tl.uint16, bitcast=True).to(tl.uint32) << 16).to(tl.float32, bitcast=True)
+        return x.to(tl.float32)
+
+    @triton.jit
+    def rounded(x, dtype: tl.constexpr):
+        """The nearest number of another type, of two the even one."""
+        if dtype != tl.bfloat16:
+            return x.to(dtype)
+        bits = x.to(tl.uint32, bitcast=True)
+        bits = tl.where(x == x, bits + (0x7FFF + ((bits >> 16) & 1)), 0x7FC00000)
+        return (bits >> 16).to(tl.uint16).to(tl.bfloat16, bitcast=True)
