@@ -1,0 +1,446 @@
+"""Types, limits, promotion, reductions and refusals of the functions over JAX."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+import logunif_kl as lk
+import logunif_kl.jax as lj
+from tests import golden
+from tests.jax.cases import CASES
+
+INF, NAN = math.inf, math.nan
+UNARY = ["neg_kl", "neg_kl_grad", "neg_kl_hess"]
+TINY = {"float64": 2.0**-1022, "float32": 2.0**-126}
+# Worst errors in ulp at the golden points that are exact in the type, which XLA's fused
+# multiplications and its exponential have their part in.
+ULP = {"float64": 3.0, "float32": 3.0}
+
+
+def total(function):
+    return lambda *arguments: function(*arguments).sum()
+
+
+def golden_rows(name, dtype):
+    """The inputs that the type has exactly, but for subnormals, which XLA takes for 0."""
+    table = golden.load(name)
+    inputs = table.args()
+    with np.errstate(over="ignore"):
+        kept = np.all([(x.astype(dtype) == x) | np.isnan(x) for x in inputs], axis=0)
+    kept &= np.all([(np.abs(x) >= TINY[dtype]) | (x == 0) | np.isnan(x) for x in inputs], axis=0)
+    assert kept.sum() > 60
+    outputs = [table.expected(i)[kept] for i in range(golden.ARITY[name][1])]
+    return [x[kept].astype(dtype) for x in inputs], outputs
+
+
+def assert_within(got, truth, ulps):
+    """Where the truth is subnormal, 0 will do as well."""
+    got = np.asarray(got)
+    dtype = got.dtype.name
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = truth.astype(dtype)
+        spacing = np.spacing(np.abs(rounded)).astype("float64")
+        error = np.abs(got.astype("float64") - truth) / spacing
+    fine = (error <= ulps) | (got == rounded) | (np.isnan(got) & np.isnan(truth))
+    fine |= (np.abs(truth) < TINY[dtype] * 1.01) & (np.abs(got) <= TINY[dtype] * 1.01)
+    assert fine.all(), (got[~fine], truth[~fine])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+class TestGolden:
+    @pytest.mark.parametrize("name", UNARY)
+    def test_of_log_alpha(self, name, dtype):
+        (x,), (truth,) = golden_rows(name, dtype)
+        with jax.enable_x64(dtype == "float64"):
+            got = getattr(lj, name)(jnp.asarray(x))
+            assert got.dtype == dtype
+            assert_within(got, truth, ULP[dtype])
+
+    def test_gradient_is_neg_kl_grad(self, dtype):
+        (x,), (truth,) = golden_rows("neg_kl_grad", dtype)
+        with jax.enable_x64(dtype == "float64"):
+            assert_within(jax.grad(total(lj.neg_kl))(jnp.asarray(x)), truth, ULP[dtype])
+
+    def test_normal_and_its_gradients(self, dtype):
+        (mu, log_sigma2), truths = golden_rows("neg_kl_normal", dtype)
+        with jax.enable_x64(dtype == "float64"):
+            arguments = jnp.asarray(mu), jnp.asarray(log_sigma2)
+            got = (
+                lj.neg_kl_normal(*arguments),
+                *jax.grad(total(lj.neg_kl_normal), (0, 1))(*arguments),
+            )
+            for g, truth in zip(got, truths, strict=True):
+                assert_within(g, truth, ULP[dtype] + 1)
+
+
+class TestLimits:
+    @pytest.mark.parametrize("log_sigma2", [-80.0, -1.0, 0.0, 80.0])
+    def test_mu_zero(self, log_sigma2):
+        for zero in (0.0, -0.0):
+            value, gradient = jax.value_and_grad(lj.neg_kl_normal, (0, 1))(zero, log_sigma2)
+            assert (value, *gradient) == (0.0, 0.0, 0.0)
+            assert lj.neg_kl_normal(zero, log_sigma2, zero_at=1.0) == np.float32(
+                0.42668560429604480579
+            )
+
+    @pytest.mark.parametrize("log_sigma2", [-1000.0, -200.0, -100.0, 100.0, 200.0, 1000.0])
+    @pytest.mark.parametrize("mu", [1e-30, -1e-10, 1.0, 1e10, 1e30])
+    def test_sigma_tiny_and_huge_against_the_reference(self, mu, log_sigma2):
+        """Beyond what exp reaches in float32; the gradients that fit are finite and exact."""
+        mu = float(np.float32(mu))
+        value, gradient = jax.value_and_grad(lj.neg_kl_normal, (0, 1))(mu, log_sigma2)
+        truths = (
+            lk.reference.neg_kl_normal(mu, log_sigma2),
+            *lk.reference.neg_kl_normal_grad(mu, log_sigma2),
+        )
+        for got, truth in zip((value, *gradient), truths, strict=True):
+            truth = float(truth)
+            assert abs(truth) < 3e38
+            if abs(truth) < TINY["float32"]:
+                assert abs(got) <= TINY["float32"]
+            else:
+                assert math.isclose(got, truth, rel_tol=3 * 2.0**-23)
+
+    @pytest.mark.parametrize("name", UNARY)
+    def test_ends(self, name):
+        ends = jnp.array([-INF, INF, -3e38, 3e38, NAN], "float32")
+        truth = getattr(lk, name)(np.asarray(ends))
+        np.testing.assert_array_equal(getattr(lj, name)(ends), truth)
+
+    def test_third_derivatives_at_mu_zero(self):
+        """d^3/dmu^2 dlog_sigma2 of -mu^2/(2 sigma^2) is 1/sigma^2; the odd ones vanish."""
+        third = jax.jacfwd(jax.hessian(lj.neg_kl_normal, (0, 1)), (0, 1))(0.0, 2.0)
+        np.testing.assert_allclose(third[0][0][1], math.exp(-2.0), rtol=3e-7)
+        np.testing.assert_allclose(third[1][0][0], math.exp(-2.0), rtol=3e-7)
+        assert third[0][0][0] == third[1][1][0] == third[1][1][1] == 0.0
+
+    def test_nan_stays_where_it_is(self):
+        mu = jnp.array([1.0, NAN, 2.0])
+        log_sigma2 = jnp.array([NAN, 0.0, 0.0])
+        gradient = jax.grad(total(lj.neg_kl_normal), (0, 1))(mu, log_sigma2)
+        for g in gradient:
+            assert np.isnan(g).tolist() == [True, True, False]
+
+
+def in_double(x):
+    with np.errstate(invalid="ignore"):  # NaN that signal
+        return np.asarray(x).astype("float64")
+
+
+def half_bits(dtype):
+    """Every value of a half type; in bfloat16 no subnormals, which are those of float32."""
+    x = np.arange(2**16, dtype="uint16").view(dtype)
+    wide = in_double(x)
+    return x[~((np.abs(wide) < TINY["float32"]) & (wide != 0))] if dtype != "float16" else x
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16], ids=["float16", "bfloat16"])
+class TestHalfTypes:
+    """Computed in float32 and rounded at the end: at most 0.51 ulp, over all inputs."""
+
+    def check(self, got, truth, dtype):
+        assert got.dtype == dtype
+        info = jnp.finfo(dtype)
+        largest, smallest = float(info.max), float(info.tiny)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            binade = np.floor(np.log2(np.maximum(np.abs(truth), smallest)))
+            spacing = 2.0**binade * float(info.eps)
+            wide = in_double(got)
+            error = np.abs(wide - truth) / spacing
+        fine = (error <= 0.51) | (wide == truth) | (np.isnan(wide) & np.isnan(truth))
+        fine |= np.isinf(wide) & (np.abs(truth) >= largest)
+        fine |= (np.abs(truth) < TINY["float32"]) & (np.abs(wide) <= TINY["float32"])
+        assert fine.all(), (wide[~fine], truth[~fine])
+
+    @pytest.mark.parametrize("name", UNARY)
+    def test_every_input(self, name, dtype, capability):
+        capability(name, f"{np.dtype(dtype).name}")
+        x = half_bits(dtype)
+        self.check(getattr(lj, name)(x), getattr(lk, name)(in_double(x)), dtype)
+
+    def test_every_gradient(self, dtype, capability):
+        capability("neg_kl", f"grad, {np.dtype(dtype).name}")
+        x = half_bits(dtype)
+        got = jax.vmap(jax.grad(lj.neg_kl))(jnp.asarray(x))
+        self.check(got, lk.neg_kl_grad(in_double(x)), dtype)
+
+    def test_normal(self, dtype, capability):
+        capability("neg_kl_normal", f"grad, {np.dtype(dtype).name}")
+        rng = np.random.default_rng(3)
+        mu = np.exp(rng.uniform(-8, 8, 4000)).astype(dtype)
+        log_sigma2 = rng.uniform(-9, 9, 4000).astype(dtype)
+        truths = lk.special.neg_kl_normal(mu.astype("float64"), log_sigma2.astype("float64"))
+        arguments = jnp.asarray(mu), jnp.asarray(log_sigma2)
+        got = (lj.neg_kl_normal(*arguments), *jax.grad(total(lj.neg_kl_normal), (0, 1))(*arguments))
+        for g, truth in zip(got, truths, strict=True):
+            self.check(g, truth, dtype)
+
+    @pytest.mark.parametrize("reduction", ["sum", "mean"])
+    def test_reductions_are_rounded_once(self, reduction, dtype):
+        x = jnp.linspace(-3, 3, 3001).astype(dtype)
+        got = lj.neg_kl(x, reduction=reduction, zero_at=2.0)
+        truth = getattr(lk.neg_kl(np.asarray(x).astype("float64"), zero_at=2.0), reduction)()
+        self.check(got, truth, dtype)
+
+
+VALUES = {
+    "float": 0.5,
+    "int": 2,
+    "int8": np.array([1, 2], "int8"),
+    "int32": np.array([1, 2], "int32"),
+    "int64": np.array([1, 2], "int64"),
+    "uint16": np.array([1, 2], "uint16"),
+    "float16": np.array([1, 2], "float16"),
+    "bfloat16": np.array([1, 2], jnp.bfloat16),
+    "float32": np.array([1, 2], "float32"),
+    "float64": np.array([1, 2], "float64"),
+    "numpy scalar": np.float32(1.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Explicitly requested dtype")
+@pytest.mark.parametrize("x64", [False, True], ids=["32", "64"])
+class TestPromotion:
+    """As functions of `jax.numpy` do."""
+
+    @staticmethod
+    def assert_alike(got, like):
+        assert (got.dtype, got.weak_type, got.shape) == (like.dtype, like.weak_type, like.shape)
+
+    @pytest.mark.parametrize("kind", VALUES)
+    @pytest.mark.parametrize("name", ["neg_kl", "kl"])
+    def test_one_argument(self, name, kind, x64):
+        with jax.enable_x64(x64):
+            function, value = getattr(lj, name), VALUES[kind]
+            self.assert_alike(function(value, zero_at=1.0), jnp.exp(value))
+            self.assert_alike(jax.jit(function)(value), jax.jit(jnp.exp)(value))
+
+    @pytest.mark.parametrize("kind", ["float", "int", "int32", "float64"])
+    def test_derivatives(self, kind, x64):
+        with jax.enable_x64(x64):
+            for function in (lj.neg_kl_grad, lj.neg_kl_hess):
+                self.assert_alike(function(VALUES[kind]), jnp.exp(VALUES[kind]))
+
+    @pytest.mark.parametrize("first", VALUES)
+    def test_two_arguments(self, first, x64):
+        with jax.enable_x64(x64):
+            for second in VALUES:
+                arguments = VALUES[first], VALUES[second]
+                got = jax.eval_shape(lj.neg_kl_normal, *arguments)
+                self.assert_alike(got, jax.eval_shape(jnp.hypot, *arguments))
+            arguments = VALUES[first], 0.5
+            self.assert_alike(lj.kl_normal(*arguments), jnp.hypot(*arguments))
+
+    def test_gradients_keep_weak_types(self, x64):
+        with jax.enable_x64(x64):
+            self.assert_alike(jax.grad(lj.neg_kl)(0.5), jax.grad(jnp.exp)(0.5))
+            for got in jax.grad(lj.neg_kl_normal, (0, 1))(0.5, 0.25):
+                self.assert_alike(got, jax.grad(jnp.hypot)(0.5, 0.25))
+
+    def test_numpy_arrays_become_arrays_of_jax(self, x64):
+        with jax.enable_x64(x64):
+            got = lj.neg_kl_normal(np.array([1.0, 2.0]), jnp.zeros(2, "float32"))
+            assert isinstance(got, jax.Array)
+            assert got.dtype == ("float64" if x64 else "float32")
+
+    def test_half_with_single(self, x64):
+        with jax.enable_x64(x64):
+            half, brain = jnp.ones(2, "float16"), jnp.ones(2, jnp.bfloat16)
+            assert lj.neg_kl_normal(half, brain).dtype == jnp.float32
+            assert lj.neg_kl_normal(half, 0.5).dtype == jnp.float16
+            d_mu, d_log_sigma2 = jax.grad(total(lj.neg_kl_normal), (0, 1))(half, brain)
+            assert (d_mu.dtype, d_log_sigma2.dtype) == (jnp.float16, jnp.bfloat16)
+
+
+class TestReductionAndConstant:
+    @pytest.mark.parametrize("options", [{}, {"zero_at": 1.0}, {"zero_at": 0.03}, {"log_c": 0.7}])
+    @pytest.mark.parametrize("name", ["neg_kl", "kl", "neg_kl_normal", "kl_normal"])
+    def test_against_numpy(self, name, options):
+        x = np.linspace(-5, 5, 41)
+        arguments = (x,) if "normal" not in name else (x, 0.5 * x)
+        with jax.enable_x64(True):
+            truth = getattr(lk, name)(*arguments, **options)
+            for reduction, reduced in (
+                ("none", truth),
+                ("sum", truth.sum()),
+                ("mean", truth.mean()),
+            ):
+                got = getattr(lj, name)(*arguments, **options, reduction=reduction)
+                np.testing.assert_allclose(got, reduced, rtol=1e-14, atol=1e-15)
+
+    def test_gradient_of_the_mean(self):
+        x = jnp.linspace(-2.0, 2.0, 5)
+        got = jax.grad(lambda x: lj.kl(x, reduction="mean", log_c=0.5))(x)
+        np.testing.assert_allclose(got, -lj.neg_kl_grad(x) / 5, rtol=3e-7)
+
+    def test_empty(self):
+        empty = jnp.zeros((0, 3))
+        assert lj.neg_kl(empty).shape == (0, 3)
+        assert lj.neg_kl(empty, reduction="sum", log_c=1.0) == 0.0
+        assert math.isnan(lj.kl_normal(empty, 0.0, reduction="mean"))
+        assert jax.grad(total(lj.neg_kl))(empty).shape == (0, 3)
+
+    def test_an_unknown_reduction(self):
+        for call in (lj.neg_kl, lj.kl, lambda x, **o: lj.kl_normal(x, x, **o)):
+            with pytest.raises(
+                ValueError,
+                match=r"^reduction must be 'none', 'sum' or 'mean', but 'max' was given: pass one "
+                r"of the three$",
+            ):
+                call(jnp.zeros(3), reduction="max")
+
+
+class TestDispatch:
+    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+    def test_arrays_and_tracers_arrive(self, case):
+        arguments = tuple(jnp.asarray(p, "float32") for p in case.points)
+        public = getattr(lk, case.name)
+        truth = case.function(*arguments)
+        for got in (public(*arguments), jax.vmap(public)(*arguments)):
+            assert isinstance(got, jax.Array)
+            np.testing.assert_array_equal(got, truth)
+        np.testing.assert_array_equal(
+            jax.jit(public)(*arguments), jax.jit(case.function)(*arguments)
+        )
+        np.testing.assert_array_equal(
+            jax.grad(total(public))(*arguments), jax.grad(total(case.function))(*arguments)
+        )
+
+    def test_options_arrive(self):
+        x = jnp.linspace(-1.0, 1.0, 3)
+        np.testing.assert_array_equal(lk.neg_kl(x, zero_at=1.0), lj.neg_kl(x, zero_at=1.0))
+        np.testing.assert_array_equal(
+            lk.kl_normal(x, -8.0, log_c=1.0), lj.kl_normal(x, -8.0, log_c=1.0)
+        )
+
+    def test_numpy_with_jax_is_refused_where_the_framework_is_to_be_chosen(self):
+        with pytest.raises(TypeError, match=r"were given together: convert one, so that all come"):
+            lk.neg_kl_normal(jnp.ones(2), np.ones(2))
+
+
+REFUSED = [
+    (True, "but bool True was given: convert it to float32 if that is what is meant"),
+    (1j, "but complex 1j was given: pass its real part"),
+    (np.ones(2, bool), "but numpy.ndarray of dtype bool was given: convert it to float32 if"),
+    (np.ones(2, "complex128"), "but numpy.ndarray of dtype complex128 was given: pass its real"),
+    (np.array(["a"]), "but numpy.ndarray of dtype <U1 was given: convert it to float32 if"),
+]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+    @pytest.mark.parametrize(("value", "message"), REFUSED)
+    def test_no_real_numbers(self, case, value, message):
+        name = "log_sigma2" if len(case.points) == 2 else "log_alpha"
+        with pytest.raises(TypeError) as caught:
+            case.function(*[1.0] * (len(case.points) - 1), value)
+        assert str(caught.value).startswith(
+            f"{name} must hold real numbers of at most 64 bits, {message}"
+        )
+
+    @pytest.mark.parametrize("dtype", ["bool", "complex64"])
+    def test_arrays_and_tracers_of_jax(self, dtype):
+        message = (
+            f"log_alpha must hold real numbers of at most 64 bits, but jax.Array of dtype {dtype}"
+        )
+        for call in (lj.neg_kl, jax.jit(lj.neg_kl), lk.neg_kl):
+            with pytest.raises(TypeError, match=message):
+                call(jnp.ones(3, dtype))
+
+    def test_keys(self):
+        with pytest.raises(TypeError, match=r"but jax.Array of dtype key<fry> was given"):
+            lj.neg_kl(jax.random.key(0))
+
+    @pytest.mark.parametrize("value", [[1.0], None, "x"])
+    def test_what_jax_does_not_take(self, value):
+        with pytest.raises(
+            TypeError,
+            match=rf"^mu must be a JAX or NumPy array or a number, but {type(value).__name__} was "
+            r"given: convert it with jax.numpy.asarray$",
+        ):
+            lj.neg_kl_normal(value, 0.0)
+
+    def test_an_integer_beyond_every_float(self):
+        with pytest.raises(ValueError, match=r"log_alpha is an integer of 4001 bits, too large"):
+            lj.neg_kl(2**4000)
+
+    def test_shapes(self):
+        with pytest.raises(
+            ValueError,
+            match=r"^mu of shape \(3,\) and log_sigma2 of shape \(2,\) do not broadcast: give them "
+            r"shapes of which each pair of lengths agrees or holds a 1$",
+        ):
+            lj.kl_normal(jnp.ones(3), jnp.ones(2))
+
+    def test_a_traced_constant(self):
+        with pytest.raises(TypeError, match=r"^zero_at must be one real number, but .*Tracer"):
+            jax.jit(lambda a: lj.neg_kl(0.0, zero_at=a))(1.0)
+
+    def test_both_constants(self):
+        with pytest.raises(ValueError, match=r"were both given, and each fixes the constant"):
+            lj.neg_kl_normal(jnp.ones(2), 0.0, zero_at=1.0, log_c=0.0)
+
+
+class TestMissing:
+    """One sentence on what to install, where the library is not there."""
+
+    CODE = """
+import sys
+class Absent:
+    def find_spec(self, name, *rest):
+        if name == {library!r}:
+            raise ModuleNotFoundError("No module named " + name, name=name)
+sys.meta_path.insert(0, Absent())
+try:
+    import {module}
+except ImportError as error:
+    print(error)
+"""
+
+    @pytest.mark.parametrize(
+        ("library", "module", "message"),
+        [
+            (
+                "jax",
+                "logunif_kl.jax",
+                "logunif_kl.jax needs JAX, which is not installed: pip install 'logunif_kl[jax]'",
+            ),
+            (
+                "numpyro",
+                "logunif_kl.jax.numpyro",
+                "logunif_kl.jax.numpyro needs NumPyro, which is not installed: pip install numpyro",
+            ),
+            (
+                "tensorflow_probability",
+                "logunif_kl.jax.tfp",
+                "logunif_kl.jax.tfp needs TensorFlow Probability, which is not installed: "
+                "pip install tfp-nightly",
+            ),
+        ],
+    )
+    def test_message(self, library, module, message):
+        code = self.CODE.format(library=library, module=module)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == message
+
+    def test_only_what_was_asked_for_is_imported(self):
+        code = """
+import sys, jax.numpy as jnp, logunif_kl as lk
+lk.neg_kl(jnp.ones(2))
+foreign = ("numpyro", "tensorflow_probability", "torch", "flax")
+print([name for name in foreign if name in sys.modules])
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == "[]"
