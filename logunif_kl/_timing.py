@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import quantiles
 
 Job = Callable[[], object]
+Timer = Callable[[Job, int], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +42,38 @@ class Spread:
         )
 
 
-def repetitions(jobs: Mapping[str, Job], at_least: float = 0.005) -> dict[str, int]:
+def wall_seconds(job: Job, count: int) -> float:
+    """Take the mean time of so many runs of a job."""
+    began = time.perf_counter()
+    for _ in range(count):
+        job()
+    return (time.perf_counter() - began) / count
+
+
+def repetitions(
+    jobs: Mapping[str, Job], at_least: float = 0.005, seconds: Timer = wall_seconds
+) -> dict[str, int]:
     """Find how often to run each job in a round for it to last ``at_least`` that many seconds."""
     counts = {}
     for name, job in jobs.items():
         job()
-        counts[name] = max(1, round(at_least / max(_seconds(job, 1), 1e-9)))
+        counts[name] = max(1, round(at_least / max(seconds(job, 1), 1e-9)))
     return counts
 
 
 def rounds(
-    jobs: Mapping[str, Job], counts: Mapping[str, int], number: int
+    jobs: Mapping[str, Job],
+    counts: Mapping[str, int],
+    number: int,
+    seconds: Timer = wall_seconds,
 ) -> Iterator[dict[str, float]]:
     """Yield, for each of ``number`` rounds, the seconds of one run of every job."""
     names = list(jobs)
     for index in range(number):
         turn = index % len(names)
         order = names[turn:] + names[:turn]
-        took = {name: _seconds(jobs[name], counts[name]) for name in order}
+        took = {name: seconds(jobs[name], counts[name]) for name in order}
         yield {name: took[name] for name in names}
-
-
-def _seconds(job: Job, count: int) -> float:
-    began = time.perf_counter()
-    for _ in range(count):
-        job()
-    return (time.perf_counter() - began) / count
 
 
 def ratio(samples: list[dict[str, float]], over: str, under: str) -> Spread:

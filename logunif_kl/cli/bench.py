@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,9 +15,11 @@ from .. import _api, _backend, special
 from .._provenance import provenance
 from .._timing import Job, Spread, import_seconds, peak_bytes, ratio, repetitions, rounds
 from ..methods._molchanov import K1, K2, K3
-from ._output import CommandError, check_results, new_table, results, track
+from ._output import CommandError, check_results, new_table, require, results, track
 
 IMPORT_ROUNDS = 15
+SIZES = (10_000, 1_000_000, 10_000_000)  # of a framework
+SIZE_OF_CUDA = 100_000_000  # besides: below, starting a program costs as much as its memory
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,15 +57,24 @@ def add_parser(subparsers: Any) -> None:
         "Nothing is pinned: on a busy machine look at the quartiles.",
     )
     parser.add_argument(
-        "--size", type=int, default=1_000_000, metavar="N", help="elements (default: 1000000)"
+        "--torch", action="store_true", help="instead, time training in PyTorch against its peers'"
+    )
+    parser.add_argument("--jax", action="store_true", help="the same in JAX")
+    parser.add_argument("--cuda", action="store_true", help="with --torch: on the GPU")
+    parser.add_argument(
+        "--size",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="elements (default: 1000000); with a framework, one size or several "
+        f"(default: {' '.join(map(str, SIZES))}; with --cuda also {SIZE_OF_CUDA})",
     )
     parser.add_argument("--rounds", type=int, default=25, metavar="N", help="rounds (default: 25)")
     parser.add_argument(
         "--threads",
         type=int,
-        default=1,
         metavar="N",
-        help="threads that share each array (default: 1)",
+        help="threads that share each array (default: 1; with --torch, PyTorch's own number)",
     )
     parser.add_argument(
         "--json", metavar="FILE", help="also write the results as JSON; - prints that instead"
@@ -73,20 +85,24 @@ def add_parser(subparsers: Any) -> None:
 def run(options: argparse.Namespace, command: str) -> None:
     """Time, measure memory and imports, then hand over the results."""
     for name, least in (("size", 1), ("rounds", 2), ("threads", 1)):
-        if getattr(options, name) < least:
-            raise CommandError(
-                f"--{name} must be at least {least}, but {getattr(options, name)} was given: "
-                "ask for more"
-            )
+        given = getattr(options, name)
+        for value in given if isinstance(given, list) else [least if given is None else given]:
+            if value < least:
+                raise CommandError(
+                    f"--{name} must be at least {least}, but {value} was given: ask for more"
+                )
+    _check_frameworks(options)
     check_results(options.json)
-    with ThreadPoolExecutor(options.threads) as pool:
-        jobs = {
-            name: _shared(pool, options.threads, *job) for name, job in _jobs(options.size).items()
-        }
+    if options.torch or options.jax:
+        _run_frameworks(options, command)
+        return
+    (size,), threads = options.size or [1_000_000], options.threads or 1
+    with ThreadPoolExecutor(threads) as pool:
+        jobs = {name: _shared(pool, threads, *job) for name, job in _jobs(size).items()}
         counts = repetitions(jobs)
         samples = list(track(rounds(jobs, counts, options.rounds), "timing", options.rounds))
     imports = list(track(_imports(IMPORT_ROUNDS), "importing", IMPORT_ROUNDS))
-    found = Results(options.size, options.threads, samples, imports, _memory(options.size))
+    found = Results(size, threads, samples, imports, _memory(size))
     document = _document(found, command)
     machine, versions = document["machine"], document["versions"]
     note = (
@@ -95,6 +111,58 @@ def run(options: argparse.Namespace, command: str) -> None:
         f"{document['date']}"
     )
     results(options.json, document, lambda: _tables(found), [note])
+
+
+def _check_frameworks(options: argparse.Namespace) -> None:
+    if options.cuda and not options.torch:
+        raise CommandError("--cuda says where --torch is to run: give --torch as well")
+    if options.threads and (options.jax or options.cuda):
+        where = "--jax" if options.jax else "--cuda"
+        raise CommandError(
+            f"--threads cannot be chosen with {where}: leave it out, and restrict the processors "
+            "of the whole process if need be"
+        )
+    if len(options.size or []) > 1 and not (options.torch or options.jax):
+        raise CommandError("several sizes are for --torch and --jax: give --size one number")
+    if options.jax:
+        require("jax", "jax", "--jax")
+    if options.torch:
+        # Read when torch is imported: its profiler would tell of every start and stop.
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+        torch = require("torch", "torch", "--torch")
+        if options.cuda and not torch.cuda.is_available():
+            raise CommandError(
+                f"--cuda needs a GPU, but PyTorch {torch.__version__} finds none that it can use: "
+                "leave --cuda out, or install a PyTorch for your GPU"
+            )
+
+
+def _run_frameworks(options: argparse.Namespace, command: str) -> None:
+    from . import _bench_frameworks as shared
+
+    measured = []
+    sizes = options.size or [*SIZES, *([SIZE_OF_CUDA] if options.cuda else [])]
+    if options.torch:
+        from . import _bench_torch
+
+        with _bench_torch.threads(options.threads):
+            suite = _bench_torch.suite(options.cuda)
+            measured.append((suite, shared.measure(suite, sizes, options.rounds)))
+    if options.jax:
+        from . import _bench_jax
+
+        suite = _bench_jax.suite()
+        measured.append((suite, shared.measure(suite, sizes, options.rounds)))
+    document = shared.document(measured, command)
+    machine, versions = document["machine"], document["versions"]
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
+    note = f"{machine['cpu']}, {machine['cpus_usable']} processors usable, {packages}"
+    results(
+        options.json,
+        document,
+        lambda: [table for pair in measured for table in shared.tables(*pair)],
+        [f"{note}, {document['date']}"],
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from .functions import COMPILED
 
 PACKAGE = Path(__file__).resolve().parents[2] / "logunif_kl"
 C_SOURCES = ("_coefficients.h", "_kernels.h", "_simd.h", "_simd_end.h", "_ufuncs.c")
-_ARITHMETIC = ("_coefficients*.py", "_kernel.py")
+_ARITHMETIC = ("_coefficients*.py", "_kernel.py", "_single.py")
 _FAMILIES = {
     "compiled": C_SOURCES,
     "python": _ARITHMETIC,
