@@ -99,6 +99,47 @@ def bench(results: Results) -> str:
     return f"{speeds}\n\n{ratios}"
 
 
+def training(*reports: Results) -> str:
+    """Tabulate the ratios, times and memory of training on each framework, by size."""
+    return "\n\n".join(_suite(suite) for report in reports for suite in report["suites"])
+
+
+def _suite(suite: Results) -> str:
+    sizes = suite["sizes"]
+    columns = [f"{sized['size']:,}" for sized in sizes]
+    where = f"{suite['framework']} on {suite['device']}, {threads(suite)}"
+    # Targets stand for large sizes.
+    asked = [(row["must"], row["aim"]) for row in sizes[-1]["ratios"]]
+    ratios = table(
+        [f"ratio of times: {where}, by weights", *columns, "target", "aim"],
+        (
+            [
+                row["what"],
+                *(_with_quartiles(sized["ratios"][i]) for sized in sizes),
+                *asked[i],
+            ]
+            for i, row in enumerate(sizes[0]["ratios"])
+        ),
+    )
+    names = list(sizes[0]["nanoseconds_a_weight"])
+    times = table(
+        [f"ns a float32 weight: {where}, by weights", *columns, "bytes a weight, at most"],
+        (
+            [
+                name,
+                *(f"{sized['nanoseconds_a_weight'][name]['median']:.2f}" for sized in sizes),
+                f"{sizes[-1]['peak_bytes_a_weight'].get(name, math.nan):.0f}".replace("nan", ""),
+            ]
+            for name in names
+        ),
+    )
+    return f"{ratios}\n\n{times}"
+
+
+def _with_quartiles(row: Results) -> str:
+    return f"{row['median']:.2f} ({row['lower_quartile']:.2f} to {row['upper_quartile']:.2f})"
+
+
 def threads(results: Results) -> str:
     """Say on how many threads."""
     return "one thread" if results["threads"] == 1 else f"{results['threads']} threads"
@@ -218,12 +259,13 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "compare": (compare, ("compare",)),
     "frameworks": (frameworks, ("accuracy_torch", "accuracy_jax", "accuracy_tensorflow")),
     "papers": (papers, ("papers",)),
+    "training": (training, ("bench_torch", "bench_jax", "bench_cuda")),
     "validate": (validate, ("validate",)),
 }
 
 
 # Of these a section shows the files that there are, and nothing where there is none.
-WHERE_MEASURED = ("frameworks",)
+WHERE_MEASURED = ("frameworks", "training")
 
 
 def section(name: str) -> str:

@@ -1,6 +1,7 @@
 """What the README shows is what happens."""
 
 import doctest
+import json
 import re
 import shlex
 import subprocess
@@ -61,3 +62,28 @@ def test_subcommand_exists(subcommand):
 
 def test_figures_are_those_of_the_results():
     assert readme.rewritten(TEXT) == TEXT
+
+
+def test_sections_of_what_was_not_measured_are_empty(tmp_path, monkeypatch):
+    monkeypatch.setattr(readme, "RESULTS", tmp_path)
+    about = {"versions": {"jax": "1"}, "machine": {"cpu": "c", "architecture": "a"}}
+    about |= {"command": "make it", "date": "2026-01-01T00:00"}
+    row = {"function": "neg_kl", "dtype": "float32", "kernel": "jax", "ulp": 2.3456}
+    spread = {"median": 1.5, "lower_quartile": 1.25, "upper_quartile": 1.75}
+    sized = {
+        "size": 1000,
+        "ratios": [{"what": "a / b", "must": "<= 2", "aim": "", **spread}],
+        "nanoseconds_a_weight": {"a": spread, "copy": spread},
+        "peak_bytes_a_weight": {"a": 12.0},
+    }
+    suite = {"framework": "jax", "device": "cpu", "threads": 1, "sizes": [sized]}
+    for name, report, cells in (
+        ("frameworks", {"rows": [row]}, ("accuracy_jax", "JAX, jitted, float32", "2.346")),
+        ("training", {"suites": [suite]}, ("bench_jax", "1.50 (1.25 to 1.75) | <= 2", "12  ")),
+    ):
+        file, *shown = cells
+        assert readme.section(name) == ""
+        (tmp_path / f"{file}.json").write_text(json.dumps(about | report))
+        text = readme.section(name)
+        for cell in (*shown, "Made by `make it` (c, a; jax 1; 2026-01-01)."):
+            assert cell in text

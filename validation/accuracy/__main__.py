@@ -76,10 +76,11 @@ def _common(parser: argparse.ArgumentParser, functions: list[str]) -> None:
 
 def _dtypes(kernel: str, name: str) -> tuple[str, ...]:
     """In which types a function is searched by default: those in which not all can be tried."""
+    # In float64 arrays are `python`, and Triton's kernels have no float64.
+    if kernel in (ARRAYS, "triton"):
+        return ("float32",)
     if kernel in FRAMEWORKS:
         return ("float64", "float32")
-    if kernel == ARRAYS:  # in float64 that is `python`, and it has no half types
-        return ("float32",)
     return ("float64",) if name in UNARY else ("float64", "float32", "float16")
 
 
@@ -89,7 +90,7 @@ def _search_jobs(options: argparse.Namespace) -> list[driver.Job]:
         for name in _functions(kernel, options.functions):
             known = [e for e in driver.worst_inputs() if e["function"] == name]
             for dtype in options.dtypes or _dtypes(kernel, name):
-                if kernel == ARRAYS and dtype != "float32":
+                if kernel in (ARRAYS, "triton") and dtype != "float32":
                     continue
                 fewer = kernel in FRAMEWORKS and dtype == "float64"
                 jobs.append(
