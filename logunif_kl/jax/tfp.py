@@ -36,7 +36,7 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
 
     Parameters
     ----------
-    batch_shape : tuple of int, optional
+    batch_shape : int or tuple of int, optional
         How many weights, each with this prior: ``distributions.Independent`` compares event shapes,
         and needs as many here as the posterior has. A divergence broadcasts.
     zero_at : float, optional
@@ -77,7 +77,7 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
 
     def __init__(
         self,
-        batch_shape: tuple[int, ...] = (),
+        batch_shape: int | tuple[int, ...] = (),
         *,
         zero_at: float = ZERO_AT_INFINITY,
         log_c: float | None = None,
@@ -86,7 +86,7 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
     ) -> None:
         parameters = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._constant = _prior.Constant(zero_at, log_c)
-        self._shape = tuple(batch_shape)
+        self._shape = (batch_shape,) if isinstance(batch_shape, int) else tuple(batch_shape)
         super().__init__(
             dtype=None,
             reparameterization_type=distributions.NOT_REPARAMETERIZED,

@@ -1,0 +1,112 @@
+"""Run by test_sharding in a process with eight devices: print what each check found, as JSON."""
+
+import json
+import sys
+from contextlib import nullcontext
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+import logunif_kl as lk
+import logunif_kl.jax as lj
+
+DEVICES = np.array(jax.devices())
+UNARY = ("neg_kl", "neg_kl_grad", "neg_kl_hess", "kl")
+SPEC = PartitionSpec("rows", "columns")
+
+
+def arguments(name):
+    rng = np.random.default_rng(11)
+    x = rng.uniform(-9, 9, (64, 128)).astype("float32")
+    return (x,) if name in UNARY else (x, rng.uniform(-9, 9, (64, 128)).astype("float32"))
+
+
+def total(function):
+    return lambda *a: function(*a).sum()
+
+
+def transforms(name, n):
+    everything = tuple(range(n))
+    function = getattr(lj, name)
+    yield "eager", function
+    yield "dispatched", getattr(lk, name)
+    yield "jit", jax.jit(function)
+    yield "grad", jax.grad(total(function), everything)
+    yield "jit(grad)", jax.jit(jax.grad(total(function), everything))
+    yield "jit(grad(grad))", jax.jit(jax.grad(total(jax.grad(total(function)))))
+
+
+def agree(got, alone, sharding):
+    """The same sharding, and the same bits as on one device."""
+    return all(
+        g.sharding.is_equivalent_to(sharding, g.ndim)
+        and len({shard.device for shard in g.addressable_shards}) == 8
+        and np.array_equal(np.asarray(g), np.asarray(a))
+        for g, a in zip(jax.tree.leaves(got), jax.tree.leaves(alone), strict=True)
+    )
+
+
+def main():
+    found = {"devices": len(DEVICES)}
+    grid = DEVICES.reshape(4, 2)
+    for kind in (AxisType.Auto, AxisType.Explicit):
+        mesh = Mesh(grid, ("rows", "columns"), axis_types=(kind, kind))
+        sharding = NamedSharding(mesh, SPEC)
+        for name in (*UNARY, "neg_kl_normal", "kl_normal"):
+            given = arguments(name)
+            sharded = [jax.device_put(a, sharding) for a in given]
+            one = [jax.device_put(a, DEVICES[0]) for a in given]
+            for label, transformed in transforms(name, len(given)):
+                # Explicit axes want their mesh around whatever JAX compiles, jax.grad of exp too.
+                with jax.set_mesh(mesh) if kind is AxisType.Explicit else nullcontext():
+                    got = transformed(*sharded)
+                key = f"{name}:{label}:{kind.name.lower()} axes"
+                found[key] = agree(got, transformed(*one), sharding)
+    mesh = Mesh(grid, ("rows", "columns"))
+    sharding = NamedSharding(mesh, SPEC)
+    mu, log_sigma2 = arguments("neg_kl_normal")
+    sharded = [jax.device_put(a, sharding) for a in (mu, log_sigma2)]
+    alone = lj.neg_kl_normal(mu, log_sigma2)
+    mapped = jax.shard_map(lj.neg_kl_normal, mesh=mesh, in_specs=(SPEC, SPEC), out_specs=SPEC)
+    found["neg_kl_normal:shard_map"] = agree(jax.jit(mapped)(*sharded), alone, sharding)
+
+    @partial(jax.shard_map, mesh=mesh, in_specs=(SPEC, SPEC), out_specs=PartitionSpec())
+    def reduced(m, s):
+        return jax.lax.psum(lj.neg_kl_normal(m, s, reduction="sum"), ("rows", "columns"))
+
+    truth = lk.neg_kl_normal(mu.astype("float64"), log_sigma2.astype("float64")).sum()
+    got = jax.grad(lambda m, s: reduced(m, s), (0, 1))(*sharded)
+    single = jax.grad(lambda m, s: lj.neg_kl_normal(m, s, reduction="sum"), (0, 1))(mu, log_sigma2)
+    found["neg_kl_normal:grad(shard_map)"] = agree(got, single, sharding)
+    for label, total_of in (
+        ("shard_map(sum)", reduced),
+        ("sum", partial(lj.neg_kl_normal, reduction="sum")),
+        ("jit(sum)", jax.jit(partial(lj.neg_kl_normal, reduction="sum"))),
+    ):
+        found[f"neg_kl_normal:{label}"] = bool(abs(float(total_of(*sharded)) / truth - 1) < 1e-6)
+    # A device that holds a row of means and all variances of a column: broadcasting, sharded.
+    row = jax.device_put(log_sigma2[:1], NamedSharding(mesh, PartitionSpec(None, "columns")))
+    whole = lj.neg_kl_normal(mu, log_sigma2[:1])
+    found["neg_kl_normal:broadcast"] = agree(
+        jax.jit(lj.neg_kl_normal)(sharded[0], row), whole, sharding
+    )
+    gradient = jax.jit(jax.grad(lambda s: lj.neg_kl_normal(sharded[0], s, reduction="sum")))(row)
+    expected = jax.grad(lambda s: lj.neg_kl_normal(mu, s, reduction="sum"))(
+        jnp.asarray(log_sigma2[:1])
+    )
+    found["neg_kl_normal:grad of broadcast"] = bool(
+        np.allclose(gradient, expected, rtol=2e-6) and gradient.shape == (1, 128)
+    )
+    # That agreement is not found everywhere.
+    kept = lj.neg_kl_normal(*sharded)
+    found["control:sharding"] = not agree(jax.device_put(kept, DEVICES[0]), alone, sharding)
+    off = jnp.nextafter(kept, jnp.inf)
+    found["control:bits"] = not agree(off, alone, sharding) and agree(off, off, sharding)
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

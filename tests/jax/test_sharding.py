@@ -1,0 +1,72 @@
+"""Arrays over eight host devices: the sharding is kept, and the bits are those of one device."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("jax")
+
+DEVICES = 8
+
+
+@pytest.fixture(scope="module")
+def found():
+    """What `tests/jax/sharded.py` found."""
+    environment = {
+        **os.environ,
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}",
+        "JAX_PLATFORMS": "cpu",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.jax.sharded"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    return json.loads(done.stdout)
+
+
+def test_there_were_eight_devices(found):
+    assert found.pop("devices") == DEVICES
+    assert len(found) > 60
+
+
+def test_these_tests_can_fail(found):
+    assert found["control:sharding"]
+    assert found["control:bits"]
+
+
+NAMES = ("neg_kl", "neg_kl_grad", "neg_kl_hess", "kl", "neg_kl_normal", "kl_normal")
+
+
+@pytest.mark.parametrize("axes", ["auto", "explicit"])
+@pytest.mark.parametrize("name", NAMES)
+def test_sharding_is_kept(found, name, axes, record_property):
+    """Of the values and of both gradients; in eager mode and compiled."""
+    rows = {key: fine for key, fine in found.items() if key.startswith(f"{name}:") and axes in key}
+    assert len(rows) == 6
+    for key, fine in rows.items():
+        assert fine, key
+    record_property("capability", f"{name}:jax:eight devices, {axes} axes")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "shard_map",
+        "grad(shard_map)",
+        "shard_map(sum)",
+        "sum",
+        "jit(sum)",
+        "broadcast",
+        "grad of broadcast",
+    ],
+)
+def test_of_neg_kl_normal(found, row, record_property):
+    assert found[f"neg_kl_normal:{row}"]
+    record_property("capability", f"neg_kl_normal:jax:eight devices, {row}")

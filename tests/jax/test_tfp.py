@@ -1,0 +1,109 @@
+"""The prior in TensorFlow Probability on JAX."""
+
+import math
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("tensorflow_probability")
+
+import jax
+import jax.numpy as jnp
+from scipy import stats
+
+import logunif_kl as lk
+from logunif_kl.jax import tfp as adapter
+from logunif_kl.jax.tfp import ImproperLogUniform
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from tensorflow_probability.substrates.jax import distributions as tfd
+
+# What TFP itself does with names that JAX deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorflow_probability")
+
+LOC = np.array([0.0, 0.5, -2.0], "float32")
+SCALE = np.array([0.1, 0.25, 3.0], "float32")
+OPTIONS = [{}, {"zero_at": 1.0}, {"log_c": -1.25}]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+class TestDivergences:
+    def test_normal(self, options):
+        got = tfd.kl_divergence(tfd.Normal(LOC, SCALE), ImproperLogUniform(**options))
+        truth = lk.kl_normal(LOC.astype("float64"), 2 * np.log(SCALE.astype("float64")), **options)
+        np.testing.assert_allclose(got, truth, rtol=3e-7, atol=3e-7)
+
+    def test_log_normal(self, options):
+        prior = ImproperLogUniform(**options)
+        got = tfd.LogNormal(1.5, 0.25).kl_divergence(prior)
+        truth = -lk.neg_kl_posterior(stats.lognorm(0.25, scale=math.exp(1.5)), log_c=prior.log_c)
+        assert math.isclose(got, truth, rel_tol=2e-6)
+
+    @pytest.mark.parametrize("family", [tfd.Normal, tfd.LogNormal])
+    def test_independent(self, options, family):
+        each = tfd.kl_divergence(family(LOC, SCALE), ImproperLogUniform(**options))
+        posterior = tfd.Independent(family(LOC, SCALE), reinterpreted_batch_ndims=1)
+        prior = tfd.Independent(ImproperLogUniform(3, **options), reinterpreted_batch_ndims=1)
+        got = tfd.kl_divergence(posterior, prior)
+        assert got.shape == ()
+        np.testing.assert_allclose(got, each.sum(), rtol=3e-7)
+
+    def test_gradient(self, options):
+        def loss(loc):
+            return tfd.kl_divergence(tfd.Normal(loc, SCALE), ImproperLogUniform(**options)).sum()
+
+        truth = lk.special.neg_kl_normal(
+            LOC.astype("float64"), 2 * np.log(SCALE.astype("float64"))
+        )[1]
+        np.testing.assert_allclose(jax.jit(jax.grad(loss))(LOC), -truth, rtol=5e-7)
+
+
+class TestPrior:
+    def test_log_prob(self):
+        w = np.array([-2.0, 0.5, 1e30], "float32")
+        got = ImproperLogUniform(log_c=0.75).log_prob(w)
+        np.testing.assert_allclose(got, 0.75 - np.log(np.abs(w)), rtol=3e-7)
+        assert ImproperLogUniform((2, 3)).log_prob(w).shape == (2, 3)
+
+    def test_shapes(self):
+        prior = ImproperLogUniform((2, 3))
+        assert tuple(prior.batch_shape) == (2, 3)
+        assert tuple(prior.event_shape) == ()
+        assert tfd.kl_divergence(tfd.Normal(0.5, 1.0), prior).shape == (2, 3)
+
+    def test_no_samples(self):
+        with pytest.raises(NotImplementedError, match=r"prior C/\|w\| has no samples, because"):
+            ImproperLogUniform().sample(3, seed=jax.random.key(0))
+
+    def test_a_copy_keeps_the_constant(self):
+        assert ImproperLogUniform(3, log_c=0.5).copy(batch_shape=(2,)).log_c == 0.5
+        assert ImproperLogUniform().copy().log_c == ImproperLogUniform().log_c
+
+    def test_wrong_constants(self):
+        with pytest.raises(ValueError, match=r"were both given, and each fixes the constant"):
+            ImproperLogUniform(zero_at=1.0, log_c=0.0)
+
+
+def test_a_second_registration_is_none():
+    """TFP refuses to register a pair twice; reloading makes a pair of its own."""
+    with pytest.raises(ValueError, match="has already been registered"):
+        tfd.RegisterKL(tfd.Normal, ImproperLogUniform)(adapter._kl_normal)
+    code = """
+import importlib, warnings
+from logunif_kl.jax import tfp
+tfp = importlib.reload(tfp)
+from tensorflow_probability.substrates.jax import distributions as tfd
+print(round(float(tfd.kl_divergence(tfd.Normal(1.0, 1.0), tfp.ImproperLogUniform())), 4))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0.4267\n"
+
+
+def test_posteriors_of_other_families_are_not_registered():
+    with pytest.raises(NotImplementedError):
+        tfd.kl_divergence(tfd.Laplace(jnp.float32(0.0), 1.0), ImproperLogUniform())
