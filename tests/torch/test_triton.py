@@ -7,6 +7,7 @@ functions below that take a device are what a process is asked to do.
 import importlib.util
 import math
 import multiprocessing
+import re
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
@@ -32,14 +33,15 @@ SPECIAL = np.array(
 )
 UNARY = ("neg_kl", "neg_kl_grad", "neg_kl_hess")
 NORMAL = ("neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2")
-# The worst found in 1e5 points here, in ulp; a GPU has another exponential and logarithm.
+# The worst of these points in ulp, rounded up. A GPU has another exponential and logarithm, and
+# fuses a product with a sum: there the target stands.
 WORST = {
-    "neg_kl": 2.2,
-    "neg_kl_grad": 2.1,
-    "neg_kl_hess": 2.1,
-    "neg_kl_normal": 2.4,
-    "neg_kl_normal.dmu": 2.5,
-    "neg_kl_normal.dlog_sigma2": 2.4,
+    "neg_kl": 2.66,
+    "neg_kl_grad": 2.73,
+    "neg_kl_hess": 3.96,
+    "neg_kl_normal": 3.92,
+    "neg_kl_normal.dmu": 3.23,
+    "neg_kl_normal.dlog_sigma2": 3.97,
 }
 WORST_ON_GPU = 4.0
 
@@ -145,12 +147,22 @@ class TestSource:
     def test_is_what_the_generator_makes(self):
         assert generator.TARGET.read_text() == generator.source()
 
-    def test_follows_the_arithmetic(self, monkeypatch):
-        row = _kernel._table("neg_kl_grad", "float32").coefficients[0]
-        text = generator.source()
-        assert literal(float(np.float32(row[1]))) in text
-        monkeypatch.setattr(_kernel, "_HALF_LOG2", 0.25)
-        assert generator.source() != text
+    def test_has_the_coefficients(self):
+        for row in _kernel._table("neg_kl_grad", "float32").coefficients:
+            for entry in row:
+                assert literal(float(np.float32(entry))) in generator.source()
+
+    def test_a_stale_file_is_told(self, monkeypatch, tmp_path, capsys):
+        stale = tmp_path / "_triton_kernels.py"
+        stale.write_text(generator.source().replace("tl.exp", "tl.sin") + "\n")
+        monkeypatch.setattr(generator, "TARGET", stale)
+        monkeypatch.setattr("sys.argv", ["triton", "--check"])
+        assert generator.main() == 1
+        assert "_triton_kernels.py differs from what _kernel gives" in capsys.readouterr().err
+        monkeypatch.setattr("sys.argv", ["triton"])
+        assert generator.main() == 0
+        monkeypatch.setattr("sys.argv", ["triton", "--check"])
+        assert generator.main() == 0
 
     def test_only_what_an_output_needs(self):
         def both(xp, a):
@@ -184,6 +196,46 @@ class TestSource:
             bool(Tracer().argument("a") > 0.0)
 
 
+# A coefficient: added, multiplied or chosen, neither a small integer times a power of two nor a
+# small correction.
+COEFFICIENT = re.compile(r"(?:[+*]|where\(m\d+,) (-?\d+\.\d+\b)(?!e)")
+
+
+def coefficients(text):
+    """Where the coefficients of a text are."""
+    return [
+        m.span(1)
+        for m in COEFFICIENT.finditer(text)
+        if float(m[1]).as_integer_ratio()[0] not in range(-9, 10)
+    ]
+
+
+def with_a_wrong_constant(device, folder, mu, log_sigma2):
+    """The coefficients, and those that can be wrong without a change of any result."""
+    from logunif_kl.torch import _triton_kernels, _triton_loops
+
+    text = generator.TARGET.read_text().replace("from ._triton", "from logunif_kl.torch._triton")
+    text = text[: text.index("def neg_kl(")].removesuffix("@triton.jit\n")
+    right = value(device, mu, log_sigma2), *gradient(device, mu, log_sigma2)
+    unseen, block, _triton._BLOCK = [], _triton._BLOCK, len(mu)
+    found = coefficients(text)
+    for i, (start, stop) in enumerate(found):
+        path = f"{folder}/wrong_{i}.py"
+        with open(path, "w") as file:
+            file.write(f"{text[:start]}{float(text[start:stop]) * -3.0!r}{text[stop:]}")
+        spec = importlib.util.spec_from_file_location(f"wrong_{i}", path)
+        _triton_loops.arithmetic = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(_triton_loops.arithmetic)
+        try:
+            wrong = value(device, mu, log_sigma2), *gradient(device, mu, log_sigma2)
+        finally:
+            _triton_loops.arithmetic = _triton_kernels
+        if all(same(a, b) for a, b in zip(right, wrong, strict=True)):
+            unseen.append(text[:stop].rpartition("\n")[2])
+    _triton._BLOCK = block
+    return len(found), unseen
+
+
 class TestArithmetic:
     """Of every output, in float32."""
 
@@ -196,6 +248,15 @@ class TestArithmetic:
             interpreter.run(gradient, mu, log_sigma2), expected[1:], strict=True
         ):
             assert same(got, wanted)
+
+    def test_a_wrong_constant_would_show(self, interpreter, tmp_path):
+        rng = np.random.default_rng(1)
+        log_sigma2 = rng.uniform(-150.0, 150.0, 2048)
+        mu = np.exp((log_sigma2 + 5.0 * rng.normal(size=2048)) / 2).astype("float32")
+        log_sigma2 = log_sigma2.astype("float32")
+        tried, unseen = interpreter.run(with_a_wrong_constant, str(tmp_path), mu, log_sigma2)
+        assert tried > 20
+        assert unseen == []
 
     @pytest.mark.parametrize("order", [0, 1, 2])
     def test_the_interpreter_repeats_the_kernel_of_log_alpha(self, interpreter, order):

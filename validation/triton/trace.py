@@ -7,6 +7,7 @@ can be asked for without what only the others need.
 from __future__ import annotations
 
 import math
+import operator
 import struct
 from typing import Any
 
@@ -24,6 +25,7 @@ OPERATORS = {
     "or": "|",
 }
 BOOLEAN = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"})
+ARITHMETIC = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
 SMALLEST, LARGEST = 2.0**-126, (2.0 - 2.0**-23) * 2.0**127
 FLOAT32, BOOL = "float32", "bool"
@@ -132,6 +134,9 @@ class Tracer:
     def make(self, operation: str, *operands: Node) -> Node:
         if operation == "where" and operands[1] is operands[2]:
             return operands[1]
+        if operation in ARITHMETIC and all(o.operation == "constant" for o in operands):
+            # Rounded to double and then to float32, these come out as rounded once.
+            return self.node(ARITHMETIC[operation](*(o.operands[0] for o in operands)))
         # Nothing that the arithmetic returns depends on the sign of a zero.
         if operation in ("add", "sub") and operands[1].is_constant(0.0):
             return operands[0]
