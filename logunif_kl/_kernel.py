@@ -4,7 +4,8 @@
 of it, and results have their shape and dtype. It is the arithmetic of ``_kernels.h`` in another
 language: up to eight ranges of u, on each a polynomial ``P(v) = base + v (k1 + v (k2 + ...))`` in
 v = u - c or v = 1/u - c, times a factor. In float64 the last steps are carried in two words; in
-float32, whose tables are its own, in one. Exponentials and logarithms are those of ``xp``.
+float32, whose tables are its own, in one. Exponentials and logarithms are those of ``xp``. What
+compilers fuse most, -KL from a mean and a variance in float32, is in `_single`.
 
 Every branch is computed and one is chosen by ``where``, so that a compiler can fuse it all. There
 are some twenty temporaries: a caller that minds the memory passes blocks.
@@ -15,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
+
+from . import _single
 
 Array = Any
 Namespace = Any
@@ -295,6 +298,8 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     of the type before u does: powers of 2 go from one factor to the other.
     """
     dtype = _dtype_name(xp, mu)
+    if dtype == "float32":
+        return _single.neg_kl_normal(xp, mu, log_sigma2)
     size = xp.abs(mu)
     zero = _constant(xp, mu, 0.0)
     r, r_lo, s = _reduce(xp, dtype, log_sigma2)

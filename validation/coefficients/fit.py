@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 from validation.coefficients.functions import fitted, inflection, variable
 from validation.coefficients.remez import PER_TERM, Grid, errors, minimax
 
-DIGITS_OF = {"float64": 53, "single_in_double": 53, "float32": 24}
+DIGITS_OF = {"float64": 53, "single_in_double": 53, "float32": 24, "float32_in_u": 24}
 CHECK_POINTS = 401
 REFITTED = 3  # powers whose rounding error is worth a new fit of those above them
 
@@ -41,20 +41,23 @@ class Range:
 class Table:
     function: str
     format: str
-    degree: int
+    degree: int | list[int]
     ranges: list[Range] = field(default_factory=list)
 
     def worst(self, which: str) -> mpf:
         return max(getattr(r, which) for r in self.ranges)
 
 
-def _centre(form: str, a: mpf, b: mpf, centre_bits: int) -> mpf:
+def _centre(form: str, a: mpf, b: mpf, centre_bits: int, wide: bool) -> mpf:
     if form == "root":
         return inflection()
-    if form == "origin" or a == 0:
+    # About the end of a wide range in 1/u the powers would cancel more than they add.
+    if form == "origin" or (a == 0 and not wide):
         return mpf(0)
     step = mpf(2) ** -(centre_bits if form == "centre" else centre_bits + 4)
-    return mp.nint((a + b) / 2 / step) * step
+    # In a wide range nearer to the end where the function is small, and rounding counts for more.
+    middle = (5 * a + 3 * b) / 8 if wide and form == "centre" else (a + b) / 2
+    return mp.nint(middle / step) * step
 
 
 def _worst(grid: Grid, coefficients: dict[int, mpf]) -> mpf:
@@ -111,12 +114,14 @@ def fit_range(
 def fit_table(entry: dict[str, Any], centre_bits: int) -> Table:
     table = Table(entry["function"], entry["format"], entry["degree"])
     start = mpf(0)
-    for form, end in entry["ranges"]:
+    wide = table.format == "float32_in_u"
+    degrees = table.degree if wide else [table.degree] * len(entry["ranges"])
+    for (form, end), degree in zip(entry["ranges"], degrees, strict=True):
         stop = mpf(end)
         lo, hi = sorted((variable(form, start), variable(form, stop)))
-        centre = _centre(form, lo, hi, centre_bits)
+        centre = _centre(form, lo, hi, centre_bits, wide)
         p = fitted(table.function, form)
-        table.ranges.append(fit_range(p, form, lo, hi, centre, table.degree, table.format))
+        table.ranges.append(fit_range(p, form, lo, hi, centre, degree, table.format))
         start = stop
     return table
 

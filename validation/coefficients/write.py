@@ -23,7 +23,7 @@ def hexadecimal(x: mpf) -> str:
 
 def bound(table: Table, upper: mpf) -> mpf:
     """The end of a range as the kernel compares it: in u, or in log_alpha, where it falls."""
-    in_u = table.function.startswith("kl_gap")
+    in_u = table.function.startswith("kl_gap") or table.format == "float32_in_u"
     if mpmath.isinf(upper):
         return mp.inf if in_u else -mp.inf
     return upper if in_u else -mp.log(2 * upper)

@@ -1,0 +1,119 @@
+"""-KL of N(mu, sigma^2) in float32 over a namespace ``xp``: few operations, few roundings.
+
+This is what compilers fuse (torch.compile, XLA, Triton), so it is written for them. There are three
+ranges of u; every polynomial is evaluated, and one is chosen at the end, which costs fewer
+instructions than choosing each coefficient. A polynomial that is not wanted may overflow.
+
+Near u = 0 both the value and the gradient inherit the relative error of u, so what can be is kept
+out of it: F(u) = u + u t with a small t is one rounding, and the correction to exp(-log_sigma2)
+where its argument was reduced goes into t.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+Array = Any
+Namespace = Any
+
+# exp(-log_sigma2) = exp(r) 2^(4 b n) (1 + d), and mu takes 2^(2 b n). With these b and n no
+# exponential is subnormal, and |r| <= |log_sigma2|, so that r is exact; log(2^(4 b)) is rounded up
+# to 16 bits after the point, and d is what that leaves.
+_BITS = 52
+_LOG_STEP = math.ceil(4 * _BITS * math.log(2.0) * 2.0**16) * 2.0**-16
+_REST = 4 * _BITS * math.log(2.0) - _LOG_STEP
+_HALF_LOG2 = 0.34657359027997265
+
+
+class _Polynomial(NamedTuple):
+    centre: float
+    base_hi: float
+    base_lo: float
+    coefficients: tuple[float, ...]
+
+
+class _Three(NamedTuple):
+    """A table: near u = 0, between, and in 1/u."""
+
+    bounds: tuple[float, float]
+    near: _Polynomial
+    middle: _Polynomial
+    far: _Polynomial
+
+
+@cache
+def _table(function: str) -> _Three:
+    from ._coefficients import TABLES
+
+    near, middle, far = TABLES[function, "float32_in_u"]
+    return _Three((near.bound, middle.bound), *(_Polynomial(*r[2:]) for r in (near, middle, far)))
+
+
+def _small_part(p: _Polynomial, v: Array) -> Array:
+    """P(v) less its base."""
+    s = p.coefficients[-1] * v + p.coefficients[-2]
+    for k in reversed(p.coefficients[:-2]):
+        s = s * v + k
+    return s * v
+
+
+def _evaluate(p: _Polynomial, variable: Array) -> Array:
+    return p.base_hi + (_small_part(p, variable - p.centre) + p.base_lo)
+
+
+def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
+    """-KL and its derivatives in mu and log_sigma2, of float32 arrays of one shape."""
+
+    def constant(value: float) -> Array:
+        return xp.full_like(mu, value)
+
+    inf = float("inf")
+    size = xp.abs(mu)
+    n = xp.clip(xp.round(log_sigma2 * (-1.0 / _LOG_STEP)), -2.0, 1.0)
+    r = -log_sigma2 - n * _LOG_STEP
+    d = n * -_REST
+    e = xp.exp(r)
+    up = n > 0.5
+    step = xp.where(n < -0.5, constant(2.0**-_BITS), constant(1.0))
+    step = xp.where(n < -1.5, constant(2.0 ** (-2 * _BITS)), step)
+    step = xp.where(up, constant(2.0**_BITS), step)
+    shifted = (mu * step) * step
+    precise = shifted * e
+    # The limits, where a factor overflows against mu = 0 or vanishes against an infinite mu.
+    nothing = (mu == 0.0) & (log_sigma2 > -inf)
+    everything = (size == inf) & (log_sigma2 < inf)
+    rough = xp.where(nothing, constant(0.0), (0.5 * shifted) * precise)
+    u = (0.5 * shifted) * (shifted * (e + e * d))
+    u = xp.where(nothing, constant(0.0), xp.where(everything, constant(inf), u))
+
+    gap, grad = _table("kl_gap"), _table("neg_kl_grad")
+    beyond_near, beyond_middle = u >= gap.bounds[0], u >= gap.bounds[1]
+    infinite = u == inf
+    w = 1.0 / u
+
+    # log(u)/2 from u, or from |mu| if u overflows, and before the shift if that overflows too
+    length = xp.abs(shifted)
+    overflowed = length == inf
+    logarithm = xp.log(xp.where(infinite, xp.where(overflowed, size, length), u))
+    half_log = xp.where(
+        infinite,
+        (logarithm + 0.5 * xp.where(overflowed, -log_sigma2, r)) - _HALF_LOG2,
+        0.5 * logarithm,
+    )
+    t = _small_part(gap.near, u)
+    low = rough + rough * (t + (d + d * t))
+    high = half_log + _evaluate(gap.far, w)
+    value = -xp.where(beyond_middle, high, xp.where(beyond_near, _evaluate(gap.middle, u), low))
+
+    t = _small_part(grad.near, u)
+    t = t + (d + d * t)
+    high = xp.where(infinite, constant(0.5), _evaluate(grad.far, w))
+    high = xp.where(beyond_middle, high, _evaluate(grad.middle, u))
+    d_log_sigma2 = xp.where(beyond_near, high, rough + rough * t)
+    # mu/sigma^2 but for one factor, by way of nothing subnormal
+    precision_mu = xp.where(up, (shifted * step) * e, precise * step)
+    low = xp.where(nothing, mu, (precision_mu + precision_mu * t) * step)
+    d_mu = -xp.where(beyond_near, (2.0 * high) / mu, low)
+    return value, d_mu, d_log_sigma2
