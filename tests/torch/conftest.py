@@ -1,0 +1,48 @@
+"""What the tests of PyTorch share."""
+
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import pytest
+
+# Doctests are looked for in every module, whether or not what it imports is there.
+collect_ignore = [] if find_spec("torch") else ["cases.py", "rows.py"]
+
+
+@pytest.fixture
+def capability(record_property):
+    """Record that a test shows a function under a transform, for the capability table."""
+
+    def record(function: str, transform: str) -> None:
+        record_property("capability", f"{function}:torch:{transform}")
+
+    return record
+
+
+@pytest.fixture
+def wrong_arithmetic(monkeypatch):
+    """Make the derivative of every forward wrong, and have it computed by arithmetic over torch.
+
+    Its values are right. Wherever a rule of differentiation is dropped, a thousand shows.
+    """
+    from logunif_kl.torch import _functions
+
+    def wrong(function):
+        def changed(xp, *arguments):
+            tensors = [a for a in arguments if not isinstance(a, int)]
+            error = sum(1000.0 * (x - x.detach()) for x in tensors)
+            result = function(xp, *arguments)
+            if isinstance(result, tuple):
+                return tuple(r.detach() + error for r in result)
+            return result.detach() + error
+
+        return changed
+
+    for module in ("_kernel", "_higher"):
+        given = getattr(_functions, module)
+        names = [n for n in ("neg_kl", "neg_kl_normal") if module == "_kernel"]
+        names += ["neg_kl_derivative", "neg_kl_normal_derivative"] if module == "_higher" else []
+        changed = SimpleNamespace(**{name: wrong(getattr(given, name)) for name in names})
+        monkeypatch.setattr(_functions, module, changed)
+    monkeypatch.setattr(_functions._fused, "takes", lambda *tensors: False)
+    return _functions
