@@ -425,7 +425,9 @@ class TestSources:
             ("_coefficients.h", {"compiled"}),
             ("_kernel.py", {"python", "torch", "triton", "jax", "tensorflow"}),
             ("_coefficients_more.py", {"python", "torch", "triton", "jax", "tensorflow"}),
+            ("_single.py", {"python", "torch", "triton", "jax", "tensorflow"}),
             ("torch/_namespace.py", {"torch"}),
+            ("tensorflow/_rules.py", {"tensorflow"}),
             ("torch/_triton_math.py", {"triton"}),
         ],
     )
@@ -463,9 +465,17 @@ class TestFlushing:
         assert found[0] == 0.0
         assert (found[1:] > 1000).all()
 
+    def test_a_zero_may_come_through_as_the_subnormal_it_was_taken_for(self):
+        points = [np.float32([1e-40]), np.float32([-180.0])]
+        truths = truth.truth("neg_kl_normal.dmu", *points)
+        for got, right in ((-1e-40, True), (1e-37, False)):
+            found = flushing.flushed_error("neg_kl_normal.dmu", np.float32([got]), truths, points)
+            assert (found[0] == 0.0) == right
+
     def test_ranges_say_so(self):
         assert flushing.range_of("torch", "x", "all") == "all"
         assert flushing.range_of("jax", "x", "all") == "all, subnormal results 0"
+        assert flushing.range_of("tensorflow", "x", "all") == "all, subnormal results 0"
         assert flushing.range_of("jax", "normal", "all") == "all, subnormals 0"
 
     def test_exhaustive_tallies(self):

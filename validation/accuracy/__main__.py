@@ -184,7 +184,8 @@ def _run(options: argparse.Namespace, given: Sequence[str]) -> int:
     about, todo = {}, []
     for kernel in dict.fromkeys(job["kernel"] for job in jobs):
         path = options.out / driver.report(kernel, options.command)
-        about[kernel] = driver.conditions(command, getattr(options, "seed", None), kernel)
+        seed = getattr(options, "seed", None)
+        about[kernel] = driver.conditions(command, options.command, kernel, seed)
         rows = driver.kept(path, about[kernel])
         todo += [
             job

@@ -44,7 +44,8 @@ def _packages(kernel: str) -> list[str]:
     """The packages whose versions matter to the report that a kernel's rows go to."""
     first = FRAMEWORKS.get(kernel, ("",))[0]
     shared = (needed for needed in FRAMEWORKS.values() if needed[0] == first)
-    return list(dict.fromkeys(package for needed in shared for package in needed))
+    further = {"jax": ["jaxlib"], "tensorflow": ["tensorflow-cpu"]}.get(first, [])
+    return [*dict.fromkeys(package for needed in shared for package in needed), *further]
 
 
 def inputs_of(job: Job) -> int:
@@ -115,16 +116,18 @@ def key(row: Row) -> tuple[int, str, str]:
     return list(FUNCTIONS).index(row["function"]), row["dtype"], row["kernel"]
 
 
-def conditions(command: str, seed: int | None, kernel: str) -> dict[str, Any]:
+def conditions(command: str, method: str, kernel: str, seed: int | None = None) -> dict[str, Any]:
     """Say under what conditions the measurement of a kernel begins.
 
     Raises
     ------
     RuntimeError
-        If the extension was built before its sources were last changed.
+        If the extension is measured, or is the truth, and was built before its sources were last
+        changed.
     """
     extension = sys.modules.get("logunif_kl._ufuncs")
-    if extension is not None and extension.__file__ is not None:
+    wanted = kernel in COMPILED or method == "exhaustive"
+    if wanted and extension is not None and extension.__file__ is not None:
         built = Path(extension.__file__).stat().st_mtime
         compiled = [sources.PACKAGE / name for name in sources.C_SOURCES]
         if any(path.stat().st_mtime > built for path in compiled):

@@ -1,8 +1,8 @@
 """Errors of a kernel whose processor replaces subnormal numbers, given or found, by zero.
 
-XLA sets its threads on the CPU so. What this costs is told apart from the errors of the arithmetic:
-a zero for a subnormal truth is right, and so is what would be right had the subnormal arguments
-been zeros. The range of a claim on such a kernel says so.
+XLA and TensorFlow set their threads on the CPU so. What this costs is told apart from the errors of
+the arithmetic: a zero for a subnormal truth is right, and so is what would be right had the
+subnormal arguments been zeros. The range of a claim on such a kernel says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .truth import Truth, truth
 from .ulp import FORMATS, Format, error
 
-KERNELS = ("jax",)
+KERNELS = ("jax", "tensorflow")
 
 
 def range_of(kernel: str, domain: str, described: str) -> str:
@@ -37,7 +37,9 @@ def flushed_error(
         moved |= (p != q) & ~np.isnan(p)
     if moved.any():
         other = truth(name, *(q[moved] for q in flushed))
-        errors[moved] = np.minimum(errors[moved], _forgiven(got[moved], other, fmt))
+        # A zero may come through as the subnormal number that it was taken for.
+        zeroed = np.where(np.abs(got[moved]) < tiny, got.dtype.type(0), got[moved])
+        errors[moved] = np.minimum(errors[moved], _forgiven(zeroed, other, fmt))
     return errors
 
 

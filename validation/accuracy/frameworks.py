@@ -1,8 +1,8 @@
 """The frameworks' ways to compute, as functions of NumPy's arrays.
 
 In float32 and float64 it is the composite, `_kernel` over the framework's namespace, which is what
-compilers see; in the half types it is the public function of the adapter. Blocks have one length,
-so that nothing is compiled twice.
+compilers see; in the half types, and for TensorFlow, the public function of the adapter. Blocks
+have one length, so that nothing is compiled twice.
 """
 
 from __future__ import annotations
@@ -136,19 +136,24 @@ def _jax(name: str, arithmetic: str, dtype: str) -> Call:
 
 @cache
 def _tensorflow(name: str, arithmetic: str, dtype: str) -> Call:
+    """The public functions, and derivatives as a tape finds them."""
     import tensorflow as tf
 
-    if dtype in HALVES:
-        function = getattr(import_module("logunif_kl.tensorflow"), name)
-    else:
-        namespace = import_module("logunif_kl.tensorflow._namespace").xp
-        function = _composite(namespace, arithmetic)
+    function = getattr(import_module("logunif_kl.tensorflow"), name)
+
+    def run(*tensors: Any) -> Any:
+        if len(tensors) == 1:
+            return function(*tensors)
+        with tf.GradientTape() as tape:
+            tape.watch(tensors)
+            value = function(*tensors)
+        return (value, *tape.gradient(value, tensors))
 
     def back(tensor: Any) -> Any:
         return (tf.cast(tensor, tf.float32) if dtype == "bfloat16" else tensor).numpy()
 
     def call(*args: Any) -> Any:
-        return _each(back, function(*(tf.cast(tf.constant(a), dtype) for a in args)))
+        return _each(back, run(*(tf.cast(tf.constant(a), dtype) for a in args)))
 
     return call
 

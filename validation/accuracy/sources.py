@@ -20,8 +20,8 @@ _FAMILIES = {
     "python": _ARITHMETIC,
     "torch": (*_ARITHMETIC, "torch/_namespace.py"),
     "triton": (*_ARITHMETIC, "torch/_triton*.py"),
-    "jax": (*_ARITHMETIC, "jax/_namespace.py"),
-    "tensorflow": (*_ARITHMETIC, "tensorflow/_namespace.py"),
+    "jax": _ARITHMETIC,
+    "tensorflow": (*_ARITHMETIC, "tensorflow/_rules.py"),
 }
 _C_TOKENS = re.compile(
     r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*|/\*.*?\*/""", re.DOTALL | re.VERBOSE
