@@ -1,0 +1,139 @@
+"""What a caller gives -> tensors that the arithmetic knows, and the type of the result."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from .._dispatch import _as_float, _type_name
+
+Tensor = Any
+REDUCTIONS = ("none", "sum", "mean")
+_FLOATING = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
+_SPARSE = (tf.SparseTensor, tf.RaggedTensor, tf.IndexedSlices)
+
+
+class Operands(NamedTuple):
+    """Tensors of one shape, in float32 or float64, and the type that the result is to have."""
+
+    tensors: tuple[Tensor, ...]
+    dtype: Any
+
+
+def operands(**arguments: Any) -> Operands:
+    """Convert as TensorFlow's functions do, and broadcast.
+
+    Raises
+    ------
+    TypeError
+        If an argument does not hold real floating-point numbers, or if two tensors differ in type.
+    ValueError
+        If the shapes do not broadcast.
+    """
+    tensors = {
+        name: _dense(name, value) for name, value in arguments.items() if tf.is_tensor(value)
+    }
+    dtypes = {name: tensor.dtype for name, tensor in tensors.items()}
+    if len(set(dtypes.values())) > 1:
+        given = " and ".join(f"{name} of {dtype.name}" for name, dtype in dtypes.items())
+        raise TypeError(f"{given} were given together: convert one with tf.cast")
+    dtype = next(iter(dtypes.values()), None)
+    values = {
+        name: tensors[name] if name in tensors else _converted(name, value, dtype)
+        for name, value in arguments.items()
+    }
+    dtype = dtype or next(iter(values.values())).dtype
+    # Half types are computed in float32, and rounded at the end.
+    working = dtype if dtype in (tf.float32, tf.float64) else tf.float32
+    values = {name: tf.cast(value, working) for name, value in values.items()}
+    return Operands(_broadcast(values), dtype)
+
+
+def check_reduction(reduction: Any) -> None:
+    """Raise if it is none of the three."""
+    if not (isinstance(reduction, str) and reduction in REDUCTIONS):
+        raise ValueError(
+            f"reduction must be 'none', 'sum' or 'mean', but {reduction!r} was given: pass one of "
+            "the three"
+        )
+
+
+def finished(result: Tensor, constant: float, reduction: str, dtype: Any) -> Tensor:
+    """Add the constant, reduce, and round to the type of the result, in this order."""
+    if constant != 0.0:
+        result = result + constant
+    if reduction != "none":
+        result = (tf.reduce_sum if reduction == "sum" else tf.reduce_mean)(result)
+    return tf.cast(result, dtype)
+
+
+def _dense(name: str, value: Any) -> Tensor:
+    if isinstance(value, _SPARSE):
+        raise TypeError(
+            f"{name} must be a dense tensor, but a {type(value).__name__} was given: what it "
+            "leaves out would have a divergence of its own; convert it to a dense one"
+        )
+    # A variable is read here, so that it is watched; and under tf.custom_gradient a tensor that a
+    # graph captures from outside must belong to the graph.
+    tensor = tf.identity(value)
+    _check(name, "a tensor", tensor.dtype)
+    return tensor
+
+
+def _converted(name: str, value: Any, dtype: Any) -> Tensor:
+    """What is no tensor: in the type of the tensor beside it, if there is one."""
+    if type(value) is int:
+        value = _as_float(name, value)
+    own = _dtype_in_tensorflow(value)
+    if own is None:
+        raise TypeError(
+            f"{name} must be a tensor, a NumPy array or a number, but {_type_name(value)} was "
+            "given: convert it with tf.convert_to_tensor"
+        )
+    if dtype is None or not own.is_integer:
+        _check(name, _type_name(value), own)
+    return tf.convert_to_tensor(value, dtype)
+
+
+def _dtype_in_tensorflow(value: Any) -> Any:
+    """None for what holds no numbers."""
+    try:
+        dtype = tf.as_dtype(np.asarray(value).dtype)
+    except (TypeError, ValueError):
+        return None
+    return None if dtype == tf.string else dtype
+
+
+def _check(name: str, given: str, dtype: Any) -> None:
+    if dtype in _FLOATING:
+        return
+    remedy = f"convert it with tf.cast({name}, tf.float32) if that is what is meant"
+    if dtype == tf.string:
+        remedy = "convert it with tf.strings.to_number"
+    elif dtype.is_complex:
+        remedy = "pass its real part"
+    raise TypeError(
+        f"{name} must hold floating-point numbers of 16 to 64 bits, as for tf.exp, but {given} of "
+        f"{dtype.name} was given: {remedy}"
+    )
+
+
+def _broadcast(values: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    if len(values) == 1:
+        return tuple(values.values())
+    first, second = values.values()
+    try:
+        shape = tf.broadcast_static_shape(first.shape, second.shape)
+    except ValueError:
+        given = " and ".join(f"{name} of shape {tuple(v.shape)}" for name, v in values.items())
+        raise ValueError(
+            f"{given} do not broadcast: give them shapes of which each pair of lengths agrees or "
+            "holds a 1"
+        ) from None
+    if not shape.is_fully_defined():
+        shape = tf.broadcast_dynamic_shape(tf.shape(first), tf.shape(second))
+    elif first.shape == second.shape:
+        return first, second
+    return tf.broadcast_to(first, shape), tf.broadcast_to(second, shape)
