@@ -18,7 +18,9 @@ the framework; `logunif_kl.neg_kl_normal`, which has to choose it, refuses to mi
 in float32 and rounded at the end.
 
 XLA flushes subnormal numbers to zero on the CPU: results below 1.2e-38 in float32 and 2.3e-308 in
-float64 are 0 there, and arguments below count as 0.
+float64 are 0 there, and arguments below count as 0. It also fuses multiplications with additions as
+it pleases, which costs the float64 arithmetic in two words a bit: values and first derivatives stay
+within 4 units in the last place, and another program around them may change the last bit.
 """
 
 try:

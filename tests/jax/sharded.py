@@ -39,13 +39,13 @@ def transforms(name, n):
     yield "jit(grad(grad))", jax.jit(jax.grad(total(jax.grad(total(function)))))
 
 
-def agree(got, alone, sharding):
-    """The same sharding, and the same bits as on one device."""
+def agree(got, alone, sharding, ulps=0):
+    """The same sharding, and the same numbers as on one device."""
     return all(
         g.sharding.is_equivalent_to(sharding, g.ndim)
         and len({shard.device for shard in g.addressable_shards}) == 8
-        and np.array_equal(np.asarray(g), np.asarray(a))
-        for g, a in zip(jax.tree.leaves(got), jax.tree.leaves(alone), strict=True)
+        and bool((np.abs(np.subtract(g, a)) <= ulps * np.spacing(np.abs(a))).all())
+        for g, a in zip(jax.tree.leaves(got), map(np.asarray, jax.tree.leaves(alone)), strict=True)
     )
 
 
@@ -64,7 +64,10 @@ def main():
                 with jax.set_mesh(mesh) if kind is AxisType.Explicit else nullcontext():
                     got = transformed(*sharded)
                 key = f"{name}:{label}:{kind.name.lower()} axes"
-                found[key] = agree(got, transformed(*one), sharding)
+                # XLA gets another program with explicit axes, and fuses other multiplications with
+                # additions in it; with the usual axes the bits are the same.
+                ulps = 2 if kind is AxisType.Explicit else 0
+                found[key] = agree(got, transformed(*one), sharding, ulps)
     mesh = Mesh(grid, ("rows", "columns"))
     sharding = NamedSharding(mesh, SPEC)
     mu, log_sigma2 = arguments("neg_kl_normal")

@@ -1,4 +1,4 @@
-"""Arrays over eight host devices: the sharding is kept, and the bits are those of one device."""
+"""Arrays over eight host devices: the sharding is kept, and the results are those of one device."""
 
 import json
 import os

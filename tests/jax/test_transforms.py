@@ -184,8 +184,9 @@ class TestRows:
         for order, error in worst_error(case, TRANSFORMS[transform], "float32").items():
             assert error <= MEASURED["float32", case.both][order], order
 
-    @pytest.mark.parametrize("case", [c for c in CASES if c.sign > 0], ids=lambda case: case.name)
+    @pytest.mark.parametrize("case", [CASES[0], CASES[4]], ids=lambda case: case.name)
     def test_float64(self, case, transform, capability):
+        """Of each tower; the other functions are its further orders, or have the other sign."""
         capability(case.name, transform)
         with jax.enable_x64(True):
             for order, error in worst_error(case, TRANSFORMS[transform], "float64").items():
