@@ -55,6 +55,7 @@ def test_jax(tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # by torch's own compiler
 def test_torch(tmp_path, capsys):
     torch = pytest.importorskip("torch")
     before = torch.get_num_threads()
@@ -68,6 +69,7 @@ def test_torch(tmp_path, capsys):
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 def test_cuda(tmp_path):
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
