@@ -30,6 +30,7 @@ class Namespace:
     log = staticmethod(tf.math.log)
     abs = staticmethod(tf.abs)
     round = staticmethod(tf.round)
+    clip = staticmethod(tf.clip_by_value)
 
     @staticmethod
     def full_like(like: Tensor, value: float) -> Tensor:

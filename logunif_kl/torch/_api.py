@@ -323,7 +323,7 @@ def _derivative(log_alpha: Any, order: int) -> Tensor:
 
 
 def _of_log_alpha(log_alpha: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
-    constant = additive_constant(zero_at, log_c)
+    constant = _constant(zero_at, log_c)
     added = _adds(reduction)
     x = _arguments.one(log_alpha)
     if torch.compiler.is_compiling():
@@ -333,13 +333,27 @@ def _of_log_alpha(log_alpha: Any, zero_at: Any, log_c: Any, reduction: str) -> T
 
 
 def _of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
-    constant = additive_constant(zero_at, log_c)
+    constant = _constant(zero_at, log_c)
     added = _adds(reduction)
     mu, log_sigma2 = _arguments.two(mu, log_sigma2)
     if torch.compiler.is_compiling():
         _compiling.allow()
     result = _functions.of_normal(mu, log_sigma2, added)
     return _finished(result, constant, reduction, mu)
+
+
+def _constant(zero_at: Any, log_c: Any) -> float:
+    if log_c is None and zero_at is not ZERO_AT_INFINITY:
+        return _vanishing_at(zero_at)
+    return additive_constant(zero_at, log_c)
+
+
+def _vanishing_at(zero_at: Any) -> float:
+    return additive_constant(zero_at)
+
+
+# A compiler is to call it, not to trace it; the mark is explained in `_compiling`.
+_vanishing_at._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _adds(reduction: str) -> bool:

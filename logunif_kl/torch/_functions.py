@@ -11,11 +11,13 @@ The functions of this module that are no classes are put into the graph of a com
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from inspect import signature
 from typing import Any
 
 import torch
-from torch.autograd import Function
+from torch.autograd import Function, forward_ad
 
 from .. import _higher, _kernel
 from . import _fused
@@ -42,7 +44,7 @@ def of_normal(mu: Tensor, log_sigma2: Tensor, added: bool) -> Tensor:
     """-KL from the mean and the variance, in their type; or the sum, as above."""
     if _only_the_value(mu, log_sigma2):
         return value_of_normal(mu, log_sigma2, added)
-    if triton_takes(mu, log_sigma2):
+    if _pushed_forward() or (triton_takes(mu, log_sigma2) and not _transformed()):
         from ._recomputing import Recomputing
 
         return Recomputing.apply(mu, log_sigma2, added)
@@ -60,9 +62,15 @@ def _only_the_value(*tensors: Tensor) -> bool:
 
 def _transformed() -> bool:
     """Tell whether a transform of torch.func or the forward mode is at work."""
-    return bool(
-        torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
-    )
+    return bool(torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0)
+
+
+def _pushed_forward() -> bool:
+    """Tell whether the forward mode is at work, which would want derivatives of all outputs."""
+    if forward_ad._current_level >= 0:
+        return True
+    levels = torch._C._functorch.get_interpreter_stack() or ()
+    return any(level.key() == torch._C._functorch.TransformType.Jvp for level in levels)
 
 
 def triton_takes(*tensors: Tensor) -> bool:
@@ -71,7 +79,7 @@ def triton_takes(*tensors: Tensor) -> bool:
         return False
     from . import _triton
 
-    return not _transformed() and bool(_triton.available(tensors[0]))
+    return _triton.available(tensors[0])
 
 
 # The forwards.
@@ -80,6 +88,10 @@ def triton_takes(*tensors: Tensor) -> bool:
 def _of_log_alpha(x: Tensor, order: int) -> Tensor:
     if order < 3 and _fused.takes(x):
         return _fused.derivative(x, order)
+    if order < 3 and triton_takes(x):
+        from . import _triton
+
+        return _triton.unary(order, x)
     return _higher.neg_kl_derivative(xp, working(x), order).to(x.dtype)
 
 
@@ -132,6 +144,34 @@ def with_signature(forward: Any) -> Any:
     return forward
 
 
+def with_primals(jvp: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a ``jvp`` of one that takes the saved tensors too; it can itself be pushed through.
+
+    PyTorch runs it with the forward mode switched off, for every level of a nest of `torch.func`:
+    the tangents of the outer ones would be zero without a word (pytorch issue 197867). With that
+    on, the saved tensors must leave their own tangents behind.
+    """
+
+    @wraps(jvp)
+    def rule(ctx: Any, *tangents: Tensor | None) -> Any:
+        with forward_ad._set_fwd_grad_enabled(True):
+            return jvp(ctx, *map(_primal, ctx.saved_tensors), *tangents)
+
+    return rule
+
+
+def _primal(x: Tensor) -> Tensor:
+    """Leave the tangent of the innermost level behind, under the dimensions of any vmap."""
+    functorch = torch._C._functorch
+    if functorch.is_batchedtensor(x):
+        inner = _primal(functorch.get_unwrapped(x))
+        return functorch._add_batch_dim(
+            inner, functorch.maybe_get_bdim(x), functorch.maybe_get_level(x)
+        )
+    # There is no level but 0, and in a compiler's graph nobody says that it was entered.
+    return forward_ad.unpack_dual(x, level=0).primal
+
+
 class _OfLogAlpha(Function):
     """The derivative of -KL in log_alpha of the given order."""
 
@@ -154,8 +194,8 @@ class _OfLogAlpha(Function):
         return grad * of_log_alpha(x, ctx.order + 1), None
 
     @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, _: None) -> Tensor:
-        (x,) = ctx.saved_tensors
+    @with_primals
+    def jvp(ctx: Any, x: Tensor, tangent: Tensor, _: None) -> Tensor:
         return tangent * of_log_alpha(x, ctx.order + 1)
 
 
@@ -180,9 +220,9 @@ class _TotalOfLogAlpha(Function):
         return grad.to(x.dtype) * of_log_alpha(x, 1)
 
     @staticmethod
-    def jvp(ctx: Any, tangent: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return _added(tangent * of_log_alpha(x, 1))
+    @with_primals
+    def jvp(ctx: Any, x: Tensor, tangent: Tensor) -> Tensor:
+        return added_up(tangent * of_log_alpha(x, 1))
 
 
 class _OfNormal(Function):
@@ -224,14 +264,21 @@ class _OfNormal(Function):
         return found[0], found[1], None
 
     @staticmethod
+    @with_primals
     def jvp(
-        ctx: Any, t_mu: Tensor | None, t_log_sigma2: Tensor | None, _: None
+        ctx: Any,
+        mu: Tensor,
+        log_sigma2: Tensor,
+        d_mu: Tensor,
+        d_log_sigma2: Tensor,
+        t_mu: Tensor | None,
+        t_log_sigma2: Tensor | None,
+        _: None,
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        mu, log_sigma2, d_mu, d_log_sigma2 = ctx.saved_tensors
         value = product_sum((t_mu, lambda: d_mu), (t_log_sigma2, lambda: d_log_sigma2))
         mixed = second(mu, log_sigma2, 1, 1)
         return (
-            _added(value) if ctx.added and value is not None else value,
+            added_up(value) if ctx.added and value is not None else value,
             product_sum(
                 (t_mu, lambda: second(mu, log_sigma2, 2, 0)), (t_log_sigma2, lambda: mixed)
             ),
@@ -271,8 +318,15 @@ class _Second(Function):
         )
 
     @staticmethod
-    def jvp(ctx: Any, t_mu: Tensor | None, t_log_sigma2: Tensor | None, *_: None) -> Tensor | None:
-        mu, log_sigma2 = ctx.saved_tensors
+    @with_primals
+    def jvp(
+        ctx: Any,
+        mu: Tensor,
+        log_sigma2: Tensor,
+        t_mu: Tensor | None,
+        t_log_sigma2: Tensor | None,
+        *_: None,
+    ) -> Tensor | None:
         j, k = ctx.orders
         return product_sum(
             (t_mu, lambda: second(mu, log_sigma2, j + 1, k)),
@@ -301,5 +355,5 @@ def product_sum(*terms: Any) -> Tensor | None:
     return total
 
 
-def _added(x: Tensor) -> Tensor:
+def added_up(x: Tensor) -> Tensor:
     return working(x).sum()

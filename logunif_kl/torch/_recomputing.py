@@ -1,7 +1,8 @@
-"""Rules that keep nothing but the arguments, for kernels that compute faster than memory delivers.
+"""Rules that keep nothing but the arguments.
 
-A forward that stores the derivatives moves 40 bytes for a float32 weight, forward and backward;
-one that computes them again moves 24.
+For kernels that compute faster than memory delivers: a forward that stores the derivatives moves 40
+bytes for a float32 weight, forward and backward, and one that computes them again moves 24. And for
+the forward mode, which would push its tangents through whatever else a forward returns.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -29,12 +30,30 @@ class Recomputing(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        mu, log_sigma2, _ = inputs
+        mu, log_sigma2, ctx.added = inputs
         ctx.save_for_backward(mu, log_sigma2)
+        ctx.save_for_forward(mu, log_sigma2)
+        ctx.set_materialize_grads(False)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, Tensor | None, None]:
+        if grad is None:
+            return None, None, None
         return *Gradient.apply(grad, *ctx.saved_tensors), None
+
+    @staticmethod
+    @_functions.with_primals
+    def jvp(
+        ctx: Any,
+        mu: Tensor,
+        log_sigma2: Tensor,
+        t_mu: Tensor | None,
+        t_log_sigma2: Tensor | None,
+        *_: None,
+    ) -> Tensor | None:
+        __, d_mu, d_log_sigma2 = _functions.gradients(mu, log_sigma2)
+        found = _functions.product_sum((t_mu, lambda: d_mu), (t_log_sigma2, lambda: d_log_sigma2))
+        return _functions.added_up(found) if ctx.added and found is not None else found
 
 
 class Gradient(Function):
@@ -82,10 +101,16 @@ class Gradient(Function):
         return found[0], found[1], found[2]
 
     @staticmethod
+    @_functions.with_primals
     def jvp(
-        ctx: Any, t: Tensor | None, t_mu: Tensor | None, t_log_sigma2: Tensor | None
+        ctx: Any,
+        grad: Tensor,
+        mu: Tensor,
+        log_sigma2: Tensor,
+        t: Tensor | None,
+        t_mu: Tensor | None,
+        t_log_sigma2: Tensor | None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        grad, mu, log_sigma2 = ctx.saved_tensors
         second = _functions.second
         _, d_mu, d_log_sigma2 = _functions.gradients(mu, log_sigma2)
         found = []

@@ -1,0 +1,321 @@
+"""The functions over tensors: values, limits, types, shapes, and refusals in one sentence."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+from tests.ulp import error
+
+tf = pytest.importorskip("tensorflow")
+import logunif_kl.tensorflow as lt  # noqa: E402
+
+OF_LOG_ALPHA = ["neg_kl", "neg_kl_grad", "neg_kl_hess"]
+DTYPES = ["float16", "bfloat16", "float32", "float64"]
+INF, NAN = math.inf, math.nan
+GRAPHS = {
+    "eager": lambda function: function,
+    "function": tf.function,
+    "xla": lambda function: tf.function(function, jit_compile=True),
+}
+
+
+def ulps(got, truth, dtype):
+    """The worst error over arrays, against truth in float64; subnormal truths are flushed."""
+    got, truth = np.asarray(got, "float64").ravel(), np.asarray(truth, "float64").ravel()
+    info = tf.dtypes.as_dtype(dtype)
+    tiny = float(np.finfo(dtype).tiny) if dtype != "bfloat16" else 2.0**-126
+    assert info.is_floating
+    kept = abs(truth) >= tiny
+    exact = [mpmath.mpf(float(t)) for t in truth]
+    return max(
+        float(abs(error(float(g), t, dtype))) for g, t, k in zip(got, exact, kept, strict=True) if k
+    )
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("name", OF_LOG_ALPHA)
+class TestAccuracy:
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_of_log_alpha(self, name, graph, dtype):
+        reach = {"float32": 86.0, "float64": 700.0}[dtype]
+        x = np.random.default_rng(1).uniform(-1, 1, 4000)
+        x = np.concatenate([x * 12, x[:1000] * reach]).astype(dtype)
+        got = GRAPHS[graph](getattr(lt, name))(x)
+        assert got.dtype == dtype
+        # The truth of float64 is the ufunc's, itself within 2 ulp.
+        assert ulps(got, getattr(lk, name)(x.astype("float64")), dtype) <= 5.0
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_accuracy_of_normal(graph, dtype):
+    rng = np.random.default_rng(2)
+    log_sigma2 = rng.uniform(-30, 30, 4000).astype(dtype)
+    ratio = np.exp(rng.uniform(-12, 12, 4000) / 2)
+    mu = (np.exp(log_sigma2 / 2) * ratio * rng.choice([-1, 1], 4000)).astype(dtype)
+
+    def function(mu, log_sigma2):
+        with tf.GradientTape() as tape:
+            tape.watch([mu, log_sigma2])
+            value = lt.neg_kl_normal(mu, log_sigma2)
+        return value, *tape.gradient(value, [mu, log_sigma2])
+
+    got = GRAPHS[graph](function)(tf.constant(mu), tf.constant(log_sigma2))
+    truths = lk.special.neg_kl_normal(mu.astype("float64"), log_sigma2.astype("float64"))
+    for g, truth in zip(got, truths, strict=True):
+        assert ulps(g, truth, dtype) <= 7.0
+
+
+@pytest.mark.parametrize("name", OF_LOG_ALPHA)
+def test_all_of_half_types(name):
+    """Computed in float32 and rounded once: the result of float64, but for ties of rounding."""
+    bits = np.arange(2**16, dtype="uint16")
+    for dtype in (tf.float16, tf.bfloat16):
+        x = tf.bitcast(tf.constant(bits), dtype)
+        got = getattr(lt, name)(x)
+        assert got.dtype == dtype
+        wide = tf.cast(x, tf.float64)
+        truth = getattr(lk, name)(wide.numpy())
+        once = tf.cast(tf.constant(truth), dtype)
+        same = np.asarray((got == once) | (tf.math.is_nan(got) & tf.math.is_nan(once)))
+        # Where the float32 in between is a tie, or a subnormal number was flushed.
+        tiny = 2.0**-126 if dtype == tf.bfloat16 else 2.0**-14
+        ordinary = (abs(truth) >= tiny) | (truth == 0.0) | np.isnan(truth)
+        assert np.count_nonzero(~same & ordinary) <= 4
+        near = ~same & ordinary
+        if near.any():
+            assert ulps(tf.cast(got, "float64").numpy()[near], truth[near], dtype.name) <= 0.51
+
+
+class TestLimits:
+    @pytest.mark.parametrize("graph", GRAPHS)
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_of_log_alpha(self, graph, dtype):
+        x = np.array([-INF, INF, NAN, -1e30, 1e30], dtype)
+        for name, truth in (
+            ("neg_kl", [-INF, 0.0, NAN, np.dtype(dtype).type(-1e30) / 2, 0.0]),
+            ("neg_kl_grad", [0.5, 0.0, NAN, 0.5, 0.0]),
+            ("neg_kl_hess", [0.0, 0.0, NAN, 0.0, 0.0]),
+        ):
+            np.testing.assert_array_equal(GRAPHS[graph](getattr(lt, name))(x), truth)
+
+    @pytest.mark.parametrize("graph", GRAPHS)
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_of_normal(self, graph, dtype):
+        mu = np.array([0.0, 0.0, 1.0, 1.0, INF, 0.0, INF, NAN], dtype)
+        log_sigma2 = np.array([-200.0, INF, INF, -INF, 0.0, -INF, INF, 0.0], dtype)
+        got = GRAPHS[graph](lt.neg_kl_normal)(mu, log_sigma2)
+        np.testing.assert_array_equal(got, [0.0, 0.0, 0.0, -INF, -INF, NAN, NAN, NAN])
+
+    @pytest.mark.parametrize("graph", GRAPHS)
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_gradients_where_others_have_none(self, graph, dtype):
+        """At mu = 0, and for sigmas whose squares are no number."""
+        mu = np.array([0.0, -0.0, 0.0, 1.0, 1.0], dtype)
+        log_sigma2 = np.array([0.0, -80.0, 80.0, -1e4, 1e4], dtype)
+
+        def gradient(mu, log_sigma2):
+            with tf.GradientTape() as tape:
+                tape.watch([mu, log_sigma2])
+                value = lt.neg_kl_normal(mu, log_sigma2)
+            return tape.gradient(value, [mu, log_sigma2])
+
+        d_mu, d_log_sigma2 = GRAPHS[graph](gradient)(tf.constant(mu), tf.constant(log_sigma2))
+        np.testing.assert_array_equal(d_mu, [0.0, 0.0, 0.0, -1.0, 0.0])
+        np.testing.assert_array_equal(d_log_sigma2, [0.0, 0.0, 0.0, 0.5, 0.0])
+
+    def test_second_derivative_at_zero(self):
+        mu = tf.constant([0.0], tf.float64)
+        with tf.GradientTape() as outer:
+            outer.watch(mu)
+            with tf.GradientTape() as inner:
+                inner.watch(mu)
+                value = lt.neg_kl_normal(mu, math.log(0.25))
+            first = inner.gradient(value, mu)
+        np.testing.assert_allclose(outer.gradient(first, mu), [-4.0], rtol=1e-15)
+
+
+class TestConvention:
+    @pytest.mark.parametrize("options", [{}, {"zero_at": 1.0}, {"log_c": 0.5}], ids=str)
+    def test_of_the_others(self, options):
+        x = np.linspace(-5, 5, 9)
+        for name in ("neg_kl", "kl"):
+            got = getattr(lt, name)(x, **options)
+            np.testing.assert_allclose(got, getattr(lk, name)(x, **options), rtol=1e-14)
+            got = getattr(lt, f"{name}_normal")(x, -1.0, **options)
+            truth = getattr(lk, f"{name}_normal")(x, -1.0, **options)
+            np.testing.assert_allclose(got, truth, rtol=1e-14)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("name", ["neg_kl", "kl", "neg_kl_normal", "kl_normal"])
+    def test_reduction(self, name, dtype):
+        """A half type is rounded after it: the constant and 1000 terms would lose all digits."""
+        x = tf.cast(tf.linspace(-2.0, 2.0, 1000), dtype)
+        rest = (tf.constant(-1.0, dtype),) if "normal" in name else ()
+        wide = [tf.cast(t, tf.float64) for t in (x, *rest)]
+        elements = getattr(lt, name)(*wide, zero_at=0.5).numpy()
+        for reduction, truth in (("sum", elements.sum()), ("mean", elements.mean())):
+            got = getattr(lt, name)(x, *rest, zero_at=0.5, reduction=reduction)
+            assert (got.shape, got.dtype) == ((), dtype)
+            # The sum of magnitudes, in float32 at least, and half an ulp of the type.
+            inner = 1e-15 if dtype == "float64" else 3e-7
+            slack = inner * abs(elements).sum() / (1 if reduction == "sum" else 1000)
+            last = {"float16": 2**-11, "bfloat16": 2**-8}.get(dtype, 0.0) * abs(truth)
+            assert abs(float(got) - truth) <= 4 * slack + last
+
+    def test_both_given(self):
+        with pytest.raises(ValueError, match=r"zero_at=1.0 and log_c=0.0 were both given"):
+            lk.neg_kl(tf.constant(0.0), zero_at=1.0, log_c=0.0)
+
+    def test_unknown_reduction(self):
+        for function in (lt.neg_kl, lt.kl, lambda x, **o: lt.kl_normal(x, x, **o)):
+            with pytest.raises(ValueError, match="'sum' or 'mean', but 'max' was given: pass one"):
+                function(0.0, reduction="max")
+
+    def test_a_tensor_is_no_constant(self):
+        with pytest.raises(TypeError, match="zero_at must be one real number, but EagerTensor"):
+            lk.neg_kl(tf.constant(0.0), zero_at=tf.constant(1.0))
+
+
+class TestTypes:
+    @pytest.mark.parametrize("graph", GRAPHS)
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_type_and_shape_are_kept(self, graph, dtype):
+        for shape in ((), (0,), (3,), (2, 1, 3)):
+            x = tf.ones(shape, dtype)
+            for name in OF_LOG_ALPHA:
+                got = GRAPHS[graph](getattr(lt, name))(x)
+                assert (got.shape, got.dtype) == (shape, dtype)
+            got = lt.kl_normal(x, 0.5)
+            assert (got.shape, got.dtype) == (shape, dtype)
+
+    def test_gradient_of_half_types(self):
+        for dtype in ("float16", "bfloat16"):
+            x = tf.constant([-3.0, 0.0, 2.0], dtype)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                value = lt.neg_kl(x)
+            got = tape.gradient(value, x)
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, lt.neg_kl_grad(x))
+
+    def test_variables(self):
+        variable = tf.Variable([[0.5, -1.0]])
+        with tf.GradientTape() as tape:
+            value = lk.kl_normal(variable, tf.Variable(0.0))
+        grad = tape.gradient(value, variable)
+        truth = -lk.special.neg_kl_normal(variable.numpy(), np.float32(0.0))[1]
+        np.testing.assert_allclose(grad, truth, rtol=1e-6)
+
+    def test_the_weights_of_a_layer(self):
+        layer = tf.keras.layers.Dense(2)
+        layer.build((None, 3))
+        with tf.GradientTape() as tape:
+            value = lk.kl_normal(layer.kernel, -8.0)
+        grad = tape.gradient(value, layer.kernel)
+        truth = -lk.special.neg_kl_normal(np.asarray(layer.kernel), np.float32(-8.0))[1]
+        np.testing.assert_allclose(grad, truth, rtol=1e-6)
+
+    def test_numbers_and_arrays_beside_a_tensor(self):
+        mu = tf.constant([0.5, 1.0], tf.float64)
+        truth = lk.neg_kl_normal(mu.numpy(), 0.1)
+        for other in (0.1, [0.1, 0.1], np.float64(0.1), np.array([0.1])):
+            np.testing.assert_allclose(lt.neg_kl_normal(mu, other), truth, rtol=1e-15)
+        for other in (1, [1, 1], np.int8(1), 1.0):
+            got = lt.neg_kl_normal(other, tf.constant(0.0))
+            assert got.dtype == tf.float32
+            assert float(tf.reduce_max(got)) == pytest.approx(-0.42668560429604, rel=1e-7)
+        assert lt.neg_kl(0).dtype == tf.float32
+        assert lt.neg_kl(np.float64(0.0)).dtype == tf.float64
+        np.testing.assert_array_equal(lk.neg_kl_normal(mu, 0.1), lt.neg_kl_normal(mu, 0.1))
+
+    def test_by_the_type_of_the_argument(self):
+        for x in (tf.constant([0.5]), tf.Variable([0.5])):
+            for name in (*OF_LOG_ALPHA, "kl"):
+                got = getattr(lk, name)(x)
+                assert tf.is_tensor(got)
+                np.testing.assert_array_equal(got, getattr(lt, name)(x))
+
+
+REFUSED = [
+    (lambda: tf.constant([1]), "a tensor of int32 was given: convert it with tf.cast"),
+    (lambda: tf.constant([True]), "a tensor of bool was given: convert it with tf.cast"),
+    (lambda: tf.constant(1j), "a tensor of complex128 was given: pass its real part"),
+    (lambda: tf.constant("1"), "a tensor of string was given: convert it with tf.strings.to_num"),
+    (lambda: np.ones(2, int), "numpy.ndarray of int64 was given: convert it with tf.cast"),
+    (lambda: np.ones(2, bool), "numpy.ndarray of bool was given: convert it with tf.cast"),
+    (lambda: [1j], "list of complex128 was given: pass its real part"),
+]
+
+
+@pytest.mark.parametrize("value", [v for v, _ in REFUSED], ids=[t[:24] for _, t in REFUSED])
+def test_refused(value):
+    given = dict(REFUSED)[value]
+    sentence = "must hold floating-point numbers of 16 to 64 bits, as for tf.exp, but " + given
+    for name in (*OF_LOG_ALPHA, "kl"):
+        with pytest.raises(TypeError, match=f"^log_alpha {sentence}"):
+            getattr(lt, name)(value())
+    with pytest.raises(TypeError, match=f"^mu {sentence}"):
+        lt.neg_kl_normal(value(), 0.0)
+    with pytest.raises(TypeError, match=f"^log_sigma2 {sentence}"):
+        lt.kl_normal(0.0, value())
+
+
+@pytest.mark.parametrize(
+    "value", [None, "1", object(), {1.0}], ids=["None", "str", "object", "set"]
+)
+def test_no_numbers(value):
+    with pytest.raises(
+        TypeError,
+        match=r"^log_alpha must be a tensor, a NumPy array or a number, but \w+ was",
+    ):
+        lt.neg_kl(value)
+
+
+def test_sparse():
+    for value in (
+        tf.sparse.from_dense([1.0]),
+        tf.ragged.constant([[1.0]]),
+        tf.IndexedSlices(tf.ones(1), tf.constant([0]), tf.constant([3])),
+    ):
+        for function in (lk.neg_kl, lt.kl):
+            with pytest.raises(TypeError, match=r"^log_alpha must be a dense tensor, but a \w+"):
+                function(value)
+
+
+def test_two_types():
+    with pytest.raises(
+        TypeError,
+        match=r"^mu of float32 and log_sigma2 of float64 were given together: convert one",
+    ):
+        lk.neg_kl_normal(tf.constant(0.0), tf.constant(0.0, tf.float64))
+
+
+def test_shapes_that_do_not_broadcast():
+    with pytest.raises(
+        ValueError,
+        match=r"^mu of shape \(2,\) and log_sigma2 of shape \(3,\) do not broadcast",
+    ):
+        lk.kl_normal(tf.ones(2), tf.ones(3))
+
+
+def test_other_libraries():
+    """Through `logunif_kl` itself, which would have to choose."""
+    for other in (np.ones(2), [1.0, 2.0], np.float32(1.0), 1j):
+        for pair in ((tf.ones(2), other), (other, tf.ones(2))):
+            with pytest.raises(TypeError, match="were given together: convert one, so that"):
+                lk.neg_kl_normal(*pair)
+
+
+def test_other_frameworks():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match=r"mu of type tensorflow\.\w+ and log_sigma2 of type torch"):
+        lk.neg_kl_normal(tf.ones(2), torch.ones(2))
+
+
+def test_integers_beyond_a_float():
+    with pytest.raises(ValueError, match=r"^log_sigma2 is an integer of 1329 bits, too large for"):
+        lk.neg_kl_normal(tf.ones(2), 10**400)

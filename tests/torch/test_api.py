@@ -1,0 +1,517 @@
+"""The public functions for tensors: values, limits, types, shapes, reductions, errors."""
+
+import inspect
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+from logunif_kl import reference
+
+torch = pytest.importorskip("torch")
+
+import logunif_kl.torch as lt  # noqa: E402
+from logunif_kl.torch import _functions, _fused  # noqa: E402
+from tests.torch.cases import CASES, MAIN  # noqa: E402
+from tests.torch.test_transforms import compare  # noqa: E402
+
+# torch's own, from the decompositions that its forward mode imports.
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
+
+INF, NAN = math.inf, math.nan
+DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+by_name = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+main = pytest.mark.parametrize("case", MAIN, ids=lambda case: case.name)
+dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+
+
+@pytest.fixture(params=["fused", "arithmetic"])
+def way(request, monkeypatch):
+    """By the kernels of C, and by the arithmetic over torch."""
+    if request.param == "arithmetic":
+        monkeypatch.setattr(_fused, "takes", lambda *tensors: False)
+    return request.param
+
+
+def value_and_slopes(function, *arguments):
+    leaves = [a.detach().requires_grad_() for a in arguments]
+    value = function(*leaves)
+    return value.detach(), *torch.autograd.grad(value.sum(), leaves)
+
+
+def weights(n, seed, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(seed)
+    mu = torch.randn(n, generator=generator, dtype=torch.float64)
+    log_sigma2 = 4 * torch.randn(n, generator=generator, dtype=torch.float64) - 6
+    return mu.to(dtype), log_sigma2.to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64], ids=str)
+class TestGradcheck:
+    @by_name
+    def test_first(self, case, dtype, way, capability):
+        capability(case.name, "gradcheck, forward mode, batched gradients")
+        assert torch.autograd.gradcheck(
+            case.function,
+            case.arguments(dtype, grad=True),
+            check_forward_ad=True,
+            check_batched_grad=True,
+            check_batched_forward_grad=True,
+        )
+
+    @by_name
+    def test_second(self, case, dtype, way, capability):
+        capability(case.name, "gradgradcheck")
+        assert torch.autograd.gradgradcheck(
+            case.function,
+            case.arguments(dtype, grad=True),
+            check_fwd_over_rev=True,
+            check_rev_over_rev=True,
+            check_batched_grad=True,
+        )
+
+    @main
+    @pytest.mark.parametrize("reduction", ["sum", "mean"])
+    def test_reductions(self, case, reduction, dtype, way, capability):
+        capability(case.name, f"gradcheck, reduction={reduction}")
+
+        def function(*x):
+            return case.function(*x, reduction=reduction)
+
+        arguments = case.arguments(dtype, grad=True)
+        options = {"check_batched_grad": True}
+        assert torch.autograd.gradcheck(function, arguments, check_forward_ad=True, **options)
+        assert torch.autograd.gradgradcheck(function, arguments, check_fwd_over_rev=True, **options)
+
+    def test_rules_that_recompute(self, dtype, way, monkeypatch):
+        from logunif_kl.torch._recomputing import Recomputing
+
+        arguments = CASES[4].arguments(dtype, grad=True)
+        for added in (False, True):
+
+            def function(mu, log_sigma2, added=added):
+                return Recomputing.apply(mu, log_sigma2, added)
+
+            assert torch.autograd.gradcheck(function, arguments, check_forward_ad=True)
+            assert torch.autograd.gradgradcheck(
+                function, arguments, check_fwd_over_rev=True, check_batched_grad=True
+            )
+
+
+class TestTypes:
+    @by_name
+    @dtypes
+    def test_every_type(self, case, dtype, way, capability):
+        capability(case.name, str(dtype).removeprefix("torch."))
+        arguments = case.arguments(dtype)
+        slopes = value_and_slopes(case.function, *arguments)
+        units = [(0, 0), (1, 0), (0, 1)] if case.both else [(0,), (1,)]
+        compare(case, dict(zip(units, slopes, strict=True)), dtype)
+        assert case.function(*arguments).dtype == dtype
+
+    def test_half_types_are_computed_in_float32(self, way):
+        for dtype in (torch.bfloat16, torch.float16):
+            mu, log_sigma2 = weights(3000, 1, dtype)
+            for half, single in zip(
+                value_and_slopes(lt.neg_kl_normal, mu, log_sigma2),
+                value_and_slopes(lt.neg_kl_normal, mu.float(), log_sigma2.float()),
+                strict=True,
+            ):
+                assert torch.equal(half, single.to(dtype))
+
+    def test_sums_of_half_types_do_not_overflow(self, way):
+        x = torch.full((100_000,), -8.0, dtype=torch.float16)
+        assert lt.neg_kl(x, reduction="mean").item() == pytest.approx(lk.neg_kl(-8.0), rel=2**-11)
+        mean = lt.neg_kl_normal(torch.ones_like(x), x, reduction="mean")
+        assert mean.item() == pytest.approx(lk.neg_kl(-8.0), rel=2**-11)
+
+    def test_promotion(self):
+        single, double = torch.ones(3), torch.ones(3, dtype=torch.float64)
+        assert lt.neg_kl_normal(single, double).dtype == torch.float64
+        assert lt.neg_kl_normal(single, double[0]).dtype == torch.float32
+        assert lt.neg_kl_normal(single.half(), single.bfloat16()).dtype == torch.float32
+        assert lt.neg_kl_normal(single.half(), -8.0).dtype == torch.float16
+        assert lt.neg_kl_normal(2, double).dtype == torch.float64
+        assert lt.neg_kl_normal(single.long(), single.half()).dtype == torch.float16
+
+    def test_integers_are_promoted_as_by_exp(self):
+        for dtype in (torch.int8, torch.uint8, torch.int64):
+            x = torch.ones(3, dtype=dtype)
+            for got in (lt.neg_kl(x), lt.neg_kl_grad(x), lt.kl_normal(x, x), lt.kl_normal(x, 1)):
+                assert got.dtype == torch.exp(x).dtype == torch.float32
+            assert torch.equal(lt.neg_kl(x), lt.neg_kl(x.float()))
+
+    @main
+    def test_autocast(self, case, capability):
+        capability(case.name, "autocast")
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            for dtype in (torch.bfloat16, torch.float32, torch.float64):
+                arguments = case.arguments(dtype, grad=True)
+                got = case.function(*arguments)
+                wide = torch.float64 if dtype == torch.float64 else torch.float32
+                assert got.dtype == wide
+                assert torch.equal(got, case.function(*(a.to(wide) for a in arguments)))
+                slopes = torch.autograd.grad(got.sum(), arguments)
+                assert all(slope.dtype == dtype for slope in slopes)
+
+
+class TestShapes:
+    @main
+    @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1,), (3, 1, 5)])
+    def test_every_shape(self, case, shape, way, capability):
+        capability(case.name, "0-d and empty")
+        arguments = [torch.full(shape, 0.5) for _ in case.points]
+        for got in value_and_slopes(case.function, *arguments):
+            assert got.shape == shape
+            assert torch.isfinite(got).all()
+
+    @main
+    def test_not_contiguous(self, case, way, capability):
+        capability(case.name, "non-contiguous")
+        base = torch.linspace(-4, 3, 120, dtype=torch.float64).reshape(4, 5, 6)
+        views = [
+            base.mT,
+            base[:, ::2],
+            base.permute(2, 0, 1),
+            base[1:3, 2],
+            base[:, 1:, 2:],
+        ]
+        for view in views:
+            arguments = [view, view.flip(0).contiguous()] if case.both else [view]
+            flat = [a.contiguous() for a in arguments]
+            for got, expected in zip(
+                value_and_slopes(case.function, *arguments),
+                value_and_slopes(case.function, *flat),
+                strict=True,
+            ):
+                assert torch.equal(got, expected)
+
+    @main
+    def test_expanded(self, case, way, capability):
+        capability(case.name, "expanded")
+        row, column = torch.linspace(-1, 1, 5), torch.linspace(-9, 2, 4)[:, None]
+        if case.both:
+            full = value_and_slopes(
+                case.function, row.expand(4, 5).clone(), column.expand(4, 5).clone()
+            )
+            got = value_and_slopes(case.function, row, column)
+            assert torch.equal(got[0], full[0])
+            torch.testing.assert_close(got[1], full[1].sum(0))
+            torch.testing.assert_close(got[2], full[2].sum(1, keepdim=True))
+            number = value_and_slopes(lambda mu: case.function(mu, -9.0), row)
+            again = value_and_slopes(case.function, row, torch.full((5,), -9.0))
+            assert torch.equal(number[0], again[0])
+            assert torch.equal(number[1], again[1])
+            other = value_and_slopes(lambda s: case.function(0.25, s), column)
+            again = value_and_slopes(case.function, torch.full((4, 1), 0.25), column)
+            assert torch.equal(other[1], again[2])
+        else:
+            got = value_and_slopes(case.function, row.expand(4, 5))
+            again = value_and_slopes(case.function, row.expand(4, 5).clone())
+            assert all(torch.equal(a, b) for a, b in zip(got, again, strict=True))
+
+    @main
+    def test_meta_and_fake(self, case, capability):
+        capability(case.name, "meta and fake tensors")
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        meta = [torch.empty(3, 4, device="meta", requires_grad=True) for _ in case.points]
+        value = case.function(*meta)
+        slopes = torch.autograd.grad(value.sum(), meta)
+        assert all(t.is_meta and t.shape == (3, 4) for t in (value, *slopes))
+        with FakeTensorMode() as mode:
+            fakes = [mode.from_tensor(torch.ones(3, 4)) for _ in case.points]
+            got = case.function(*fakes)
+            assert type(got).__name__ == "FakeTensor"
+            assert got.shape == (3, 4)
+
+    def test_layout_of_a_dense_argument_is_kept(self):
+        mu, log_sigma2 = (x.reshape(50, 60).mT for x in weights(3000, 2))
+        got = value_and_slopes(lt.neg_kl_normal, mu, log_sigma2)
+        assert all(t.stride() == mu.stride() for t in got)
+
+
+class TestValues:
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+    def test_against_the_ufunc(self, dtype, way):
+        mu, log_sigma2 = weights(20_000, 3, dtype)
+        exact = lk.special.neg_kl_normal(mu.double().numpy(), log_sigma2.double().numpy())
+        got = value_and_slopes(lt.neg_kl_normal, mu, log_sigma2)
+        for tensor, truth in zip(got, exact, strict=True):
+            error = np.abs(tensor.double().numpy() - truth) / np.abs(truth)
+            assert error.max() < 4 * torch.finfo(dtype).eps
+
+    @pytest.mark.parametrize("mu", [0.0, -0.0])
+    @pytest.mark.parametrize("log_sigma2", [-80.0, -8.0, 0.0, 80.0])
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+    def test_mu_zero(self, mu, log_sigma2, dtype, way):
+        mu, s = torch.tensor([mu], dtype=dtype), torch.tensor([log_sigma2], dtype=dtype)
+        assert [t.item() for t in value_and_slopes(lt.neg_kl_normal, mu, s)] == [0.0, 0.0, 0.0]
+        mu, s = mu.requires_grad_(), s.requires_grad_()
+        (d_mu,) = torch.autograd.grad(lt.neg_kl_normal(mu, s).sum(), mu, create_graph=True)
+        second = torch.autograd.grad(d_mu.sum(), (mu, s))
+        expected = -math.exp(-log_sigma2)
+        assert second[0].item() == pytest.approx(expected, rel=4 * torch.finfo(dtype).eps)
+        assert second[1].item() == 0.0
+
+    @pytest.mark.parametrize(
+        ("mu", "log_sigma2"),
+        [
+            (1.0, -80.0),
+            (1.0, 80.0),
+            (1e-30, -80.0),
+            (1e30, 60.0),
+            (1e-15, -60.0),
+            (-3.0, -700.0),
+            (2.0, 700.0),
+            (1e-200, -700.0),
+            (1e150, -1400.0),
+        ],
+    )
+    def test_sigma_tiny_and_huge(self, mu, log_sigma2, way):
+        for dtype in (torch.float64, torch.float32):
+            arguments = [torch.tensor([a], dtype=dtype) for a in (mu, log_sigma2)]
+            m, s = (a.item() for a in arguments)
+            if m in (0.0, INF):
+                continue
+            value, d_mu, d_s = (t.item() for t in value_and_slopes(lt.neg_kl_normal, *arguments))
+            bound = 4 * torch.finfo(dtype).eps
+            tiny = torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
+            truth = float(reference.neg_kl_normal(m, s))
+            slope = float(reference.neg_kl_grad(s - 2 * math.log(abs(m))))
+            assert abs(value - truth) <= bound * abs(truth) + tiny
+            # The logarithm rounds.
+            loose = bound + 4 * np.spacing(abs(s) + 2 * abs(math.log(abs(m))))
+            assert abs(d_s - slope) <= loose * abs(slope) + tiny
+            steep = -2 * slope / m
+            if abs(steep) < torch.finfo(dtype).max:
+                assert abs(d_mu - steep) <= loose * abs(steep) + tiny
+
+    def test_limits(self, way):
+        x = torch.tensor([-INF, -1e308, 1e308, INF, NAN], dtype=torch.float64)
+        value, slope = value_and_slopes(lt.neg_kl, x)
+        np.testing.assert_array_equal(value, [-INF, -5e307, 0.0, 0.0, NAN])
+        np.testing.assert_array_equal(slope, [0.5, 0.5, 0.0, 0.0, NAN])
+
+    @main
+    @pytest.mark.parametrize("options", [{}, {"zero_at": 1.0}, {"log_c": -2.0}])
+    def test_reductions(self, case, options, way):
+        for grad in (False, True):
+            arguments = case.arguments(grad=grad)
+            full = case.function(*arguments, **options)
+            total = case.function(*arguments, reduction="sum", **options)
+            mean = case.function(*arguments, reduction="mean", **options)
+            assert total.shape == mean.shape == ()
+            torch.testing.assert_close(total, full.sum(), rtol=1e-14, atol=0)
+            torch.testing.assert_close(mean, full.mean(), rtol=1e-14, atol=0)
+            if grad:
+                slopes = torch.autograd.grad(full.sum(), arguments)
+                assert all(map(torch.equal, torch.autograd.grad(total, arguments), slopes))
+                for a, b in zip(torch.autograd.grad(mean, arguments), slopes, strict=True):
+                    torch.testing.assert_close(a, b / len(b), rtol=1e-15, atol=0)
+
+    def test_reductions_of_nothing(self, way):
+        empty = torch.empty(0, 3)
+        assert lt.neg_kl(empty, reduction="sum", zero_at=1.0).item() == 0.0
+        assert math.isnan(lt.kl_normal(empty, 1.0, reduction="mean").item())
+
+    def test_the_constant(self):
+        x = torch.linspace(-3, 3, 5, dtype=torch.float64)
+        for options in ({"zero_at": 1.0}, {"log_c": 0.25}):
+            np.testing.assert_array_equal(lt.neg_kl(x, **options), lk.neg_kl(x.numpy(), **options))
+
+
+class TestAutograd:
+    def test_one_argument_only(self, way):
+        mu, log_sigma2 = weights(7, 4)
+        both = value_and_slopes(lt.neg_kl_normal, mu, log_sigma2)
+        for reduction in ("none", "sum"):
+            m, s = mu.clone().requires_grad_(), log_sigma2.clone()
+            lt.neg_kl_normal(m, s, reduction=reduction).sum().backward()
+            assert torch.equal(m.grad, both[1])
+            assert s.grad is None
+            m, s = mu.clone(), log_sigma2.clone().requires_grad_()
+            lt.neg_kl_normal(m, s, reduction=reduction).sum().backward()
+            assert torch.equal(s.grad, both[2])
+            assert m.grad is None
+
+    @main
+    def test_retain_graph(self, case, way):
+        leaves = case.arguments(grad=True)
+        value = case.function(*leaves).sum()
+        value.backward(retain_graph=True)
+        first = [leaf.grad.clone() for leaf in leaves]
+        value.backward()
+        assert all(torch.equal(leaf.grad, 2 * a) for leaf, a in zip(leaves, first, strict=True))
+        with pytest.raises(RuntimeError, match="second time"):
+            value.backward()
+
+    @main
+    def test_arguments_are_left_alone(self, case, way):
+        arguments = case.arguments()
+        value_and_slopes(case.function, *arguments)
+        assert all(map(torch.equal, arguments, case.arguments()))
+
+    @main
+    def test_a_change_in_place_is_noticed(self, case, way):
+        leaves = case.arguments(grad=True)
+        changed = [leaf * 1.0 for leaf in leaves]
+        value = case.function(*changed, reduction="sum")
+        changed[0].add_(1.0)
+        with pytest.raises(RuntimeError, match="inplace"):
+            value.backward()
+
+    @main
+    def test_inference_mode(self, case, capability, way):
+        capability(case.name, "inference mode")
+        expected = case.function(*case.arguments())
+        for dtype in (torch.float64, torch.bfloat16):
+            with torch.inference_mode():
+                got = case.function(*case.arguments(dtype, grad=True))
+                total = case.function(*case.arguments(dtype), reduction="sum")
+            assert got.is_inference()
+            assert not got.requires_grad
+            if dtype == torch.float64:
+                assert torch.equal(got, expected)
+                torch.testing.assert_close(total, expected.sum(), rtol=1e-14, atol=0)
+
+    @main
+    def test_deterministic(self, case, capability, way):
+        capability(case.name, "deterministic")
+        once = value_and_slopes(case.function, *case.arguments())
+        torch.use_deterministic_algorithms(True)
+        try:
+            again = value_and_slopes(case.function, *case.arguments())
+        finally:
+            torch.use_deterministic_algorithms(False)
+        assert all(map(torch.equal, once, again))
+
+    def test_parameters(self, way):
+        layer = torch.nn.Linear(3, 2)
+        layer.log_sigma2 = torch.nn.Parameter(torch.full((2, 3), -8.0))
+        lk.kl_normal(layer.weight, layer.log_sigma2).sum().backward()
+        exact = lk.special.neg_kl_normal(
+            layer.weight.detach().numpy(), layer.log_sigma2[0, 0].item()
+        )
+        np.testing.assert_allclose(layer.weight.grad, -exact[1], rtol=1e-6)
+
+    def test_as_written(self):
+        code = (
+            "import torch, logunif_kl as lk; w = torch.randn(5, requires_grad=True); "
+            "lk.neg_kl_normal(w, torch.full((5,), -8.)).sum().backward(); print(w.grad)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.startswith("tensor([")
+
+
+class TestErrors:
+    @pytest.mark.parametrize("library", [lk, lt], ids=["logunif_kl", "logunif_kl.torch"])
+    @pytest.mark.parametrize("name", ["neg_kl", "neg_kl_grad", "neg_kl_hess", "kl"])
+    def test_types(self, library, name):
+        function = getattr(library, name)
+        with pytest.raises(
+            TypeError, match=r"^log_alpha must hold real .* torch.complex64 .* real part$"
+        ):
+            function(torch.ones(2, dtype=torch.complex64))
+        with pytest.raises(
+            TypeError, match=r"^log_alpha must hold real .* torch.bool .* \.float\(\)"
+        ):
+            function(torch.ones(2, dtype=torch.bool))
+        with pytest.raises(TypeError, match=r"^log_alpha must be a dense tensor.*\.to_dense\(\)$"):
+            function(torch.eye(2).to_sparse())
+
+    @pytest.mark.parametrize("name", ["neg_kl_normal", "kl_normal"])
+    def test_types_of_two(self, name):
+        tensor = torch.ones(2)
+        for library in (lk, lt):
+            function = getattr(library, name)
+            with pytest.raises(TypeError, match=r"^log_sigma2 must hold real .* torch.bool"):
+                function(tensor, tensor.bool())
+            with pytest.raises(TypeError, match=r"^mu must hold real .* torch.complex128"):
+                function(tensor.to(torch.complex128), 0.0)
+            for other in (np.ones(2), [1.0, 1.0], np.float64(1), True, None):
+                with pytest.raises(TypeError, match="were given together: convert one, so that"):
+                    function(tensor, other)
+                with pytest.raises(TypeError, match="were given together: convert one, so that"):
+                    function(other, tensor)
+            with pytest.raises(ValueError, match="too large for a float"):
+                function(tensor, 10**400)
+
+    def test_no_tensor(self):
+        for value in (np.ones(2), [1.0], 0.5):
+            for function in (lt.neg_kl, lt.neg_kl_grad, lt.neg_kl_hess, lt.kl):
+                with pytest.raises(
+                    TypeError, match=r"^log_alpha must be a torch.Tensor, but .* was"
+                ):
+                    function(value)
+            with pytest.raises(TypeError, match=r"^mu must be a torch.Tensor, but .* was given"):
+                lt.neg_kl_normal(value, value)
+
+    @pytest.mark.parametrize("library", [lk, lt], ids=["logunif_kl", "logunif_kl.torch"])
+    def test_devices(self, library):
+        with pytest.raises(RuntimeError, match=r"^mu is on cpu and log_sigma2 on meta: move one"):
+            library.neg_kl_normal(torch.ones(2), torch.ones(2, device="meta"))
+
+    def test_shapes(self):
+        with pytest.raises(RuntimeError, match="must match the size"):
+            lt.neg_kl_normal(torch.ones(2), torch.ones(3))
+
+    def test_reduction(self):
+        x = torch.ones(2)
+        for call in (lambda r: lt.kl(x, reduction=r), lambda r: lt.kl_normal(x, 0.0, reduction=r)):
+            for bad in ("max", None, 1):
+                with pytest.raises(ValueError, match=r"^reduction=.* is not known: pass"):
+                    call(bad)
+
+    def test_convention(self):
+        with pytest.raises(ValueError, match="both given"):
+            lt.neg_kl(torch.ones(2), zero_at=1.0, log_c=0.0)
+        with pytest.raises(ValueError, match="zero_at must be a positive"):
+            lt.kl_normal(torch.ones(2), 0.0, zero_at=-1.0)
+
+    def test_torch_is_missing(self):
+        code = (
+            "import sys; sys.modules['torch'] = None\n"
+            "import logunif_kl\n"
+            "try:\n    import logunif_kl.torch\n"
+            "except ImportError as error:\n    print(error)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == (
+            "logunif_kl.torch needs PyTorch, which is not installed: "
+            "pip install 'logunif_kl[torch]'\n"
+        )
+
+
+def test_names():
+    for name in lt.__all__:
+        assert getattr(lt, name) is not None
+    assert dir(lt) == sorted(lt.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'neg'"):
+        lt.neg  # noqa: B018
+
+
+@pytest.mark.parametrize("name", [n for n in lt.__all__ if n != "LogUniform"])
+def test_documentation(name):
+    for section in ("Parameters", "Returns", "Raises", "Examples"):
+        assert f"\n{section}\n---" in inspect.getdoc(getattr(lt, name))
+
+
+def test_the_derivative_of_the_wrong_arithmetic_is_wrong(wrong_arithmetic):
+    """Else the tests that rely on it could not fail."""
+    from logunif_kl.torch._namespace import xp
+
+    x = torch.linspace(-3, 3, 5, dtype=torch.float64, requires_grad=True)
+    value = _functions._kernel.neg_kl(xp, x)
+    torch.testing.assert_close(value, lt.neg_kl(x), rtol=1e-14, atol=0)
+    (slope,) = torch.autograd.grad(value.sum(), x)
+    assert (slope == 1000.0).all()
+    (right,) = torch.autograd.grad(lt.neg_kl(x).sum(), x)
+    assert (right < 1.0).all()

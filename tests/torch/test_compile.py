@@ -1,0 +1,177 @@
+"""What torch.compile and torch.export make of the functions: one graph, and the right rules."""
+
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import logunif_kl as lk  # noqa: E402
+from tests.torch.cases import CASES, MAIN  # noqa: E402
+from tests.torch.rows import TRANSFORMS  # noqa: E402
+from tests.torch.test_transforms import compare  # noqa: E402
+
+pytestmark = [
+    # torch's own, from the decompositions that its forward mode imports, and in its compiler.
+    pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning"),
+]
+NAMES = [case.name for case in CASES]
+by_name = pytest.mark.parametrize("case", CASES, ids=NAMES)
+main = pytest.mark.parametrize("case", MAIN, ids=lambda case: case.name)
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+def compiled(function, backend="aot_eager", **options):
+    return torch.compile(function, fullgraph=True, backend=backend, **options)
+
+
+def slopes(function, arguments, **options):
+    """Value and backward of the sum, the forward in the compiler's hands."""
+    leaves = [a.requires_grad_() for a in arguments]
+    value = function(*leaves, **options)
+    units = [(1,)] if len(leaves) == 1 else [(1, 0), (0, 1)]
+    found = dict(zip(units, torch.autograd.grad(value.sum(), leaves), strict=True))
+    return {(0,) * len(leaves): value, **found}
+
+
+class TestRules:
+    """With a wrong derivative in every forward."""
+
+    @by_name
+    def test_value_and_backward(self, case, capability, wrong_arithmetic):
+        capability(case.name, "compile(value + backward)")
+        found = slopes(compiled(lambda *x: case.function(*x)), case.arguments())
+        compare(case, found, torch.float64)
+
+    @main
+    @pytest.mark.parametrize(
+        "row",
+        [
+            pytest.param(row, marks=[pytest.mark.slow] if row.count("(") else [])
+            for row in TRANSFORMS
+        ],
+    )
+    def test_transforms(self, case, row, capability, wrong_arithmetic):
+        capability(case.name, f"compile({row})")
+
+        def found(*x):
+            return TRANSFORMS[row](case.function, list(x))
+
+        compare(case, compiled(found)(*case.arguments()), torch.float64)
+
+
+class TestInductor:
+    @pytest.mark.slow
+    @main
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+    def test_value_and_backward(self, case, dtype, capability):
+        capability(case.name, "compile(value + backward), inductor")
+        found = slopes(compiled(lambda *x: case.function(*x), "inductor"), case.arguments(dtype))
+        compare(case, found, dtype)
+
+    @pytest.mark.slow
+    @main
+    def test_value(self, case, capability):
+        capability(case.name, "compile(value), inductor")
+        arguments = case.arguments()
+        zeros = (0,) * len(arguments)
+        got = compiled(lambda *x: case.function(*x), "inductor")(*arguments)
+        compare(case, {zeros: got}, torch.float64)
+
+
+class TestGraphs:
+    @main
+    def test_value(self, case, capability):
+        capability(case.name, "compile(value)")
+        arguments = case.arguments()
+        got = compiled(lambda *x: case.function(*x))(*arguments)
+        compare(case, {(0,) * len(arguments): got}, torch.float64)
+
+    @pytest.mark.parametrize("reduction", ["sum", "mean"])
+    @main
+    def test_reductions(self, case, reduction, capability):
+        capability(case.name, f"compile, reduction={reduction}")
+
+        def function(*x):
+            return case.function(*x, zero_at=1.0, reduction=reduction)
+
+        expected, got = function(*case.arguments()), compiled(function)(*case.arguments())
+        torch.testing.assert_close(got, expected, rtol=1e-14, atol=0)
+
+    @main
+    def test_dynamic_shapes(self, case, capability, wrong_arithmetic):
+        capability(case.name, "compile(dynamic=True)")
+        made = []
+
+        def backend(graph, inputs):
+            made.append(graph)
+            return graph.forward
+
+        function = torch.compile(
+            lambda *x: case.function(*x), fullgraph=True, dynamic=True, backend=backend
+        )
+        for n in (7, 5, 3):
+            found = slopes(function, [a[:n] for a in case.arguments()])
+            full = slopes(case.function, case.arguments())
+            for orders, tensor in found.items():
+                assert torch.equal(tensor, full[orders][:n])
+        assert len(made) == 1
+
+    @pytest.mark.parametrize("name", ["neg_kl", "neg_kl_normal", "kl", "kl_normal"])
+    def test_through_the_package(self, name, wrong_arithmetic):
+        case = next(case for case in CASES if case.name == name)
+        function = compiled(lambda *x: getattr(lk, name)(*x))
+        compare(case, slopes(function, case.arguments()), torch.float64)
+
+    def test_a_number_beside_a_tensor(self):
+        mu = torch.linspace(-1, 1, 5, dtype=torch.float64)
+        got = compiled(lambda mu: lk.neg_kl_normal(mu, -8.0, log_c=1.0))(mu)
+        torch.testing.assert_close(got, lk.neg_kl_normal(mu, -8.0, log_c=1.0), rtol=1e-14, atol=0)
+
+    @main
+    def test_export(self, case, capability):
+        capability(case.name, "export")
+
+        class Module(torch.nn.Module):
+            def forward(self, *x):
+                return case.function(*x)
+
+        arguments = case.arguments()
+        size = torch.export.Dim("size", min=2, max=100)
+        shapes = (tuple({0: size} for _ in arguments),)
+        program = torch.export.export(Module(), tuple(arguments), dynamic_shapes=shapes)
+        shorter = [a[:4] for a in arguments]
+        torch.testing.assert_close(
+            program.module()(*shorter), case.function(*shorter), rtol=1e-14, atol=0
+        )
+        operators = {str(node.target) for node in program.graph.nodes}
+        assert any("aten.exp" in name for name in operators)
+        assert not any("logunif" in name for name in operators)
+
+
+CHECK = """
+import sys, torch, {module}
+w = torch.randn(5, requires_grad=True)
+{module}.neg_kl_normal(w, torch.full((5,), -8.0)).sum().backward()
+print("torch._dynamo" in sys.modules)
+torch.compile(lambda x: {module}.neg_kl(x), fullgraph=True, backend="eager")(w)
+print("torch._dynamo" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("module", ["logunif_kl", "logunif_kl.torch"])
+def test_the_compiler_is_not_imported(module):
+    done = subprocess.run(
+        [sys.executable, "-c", CHECK.format(module=module)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["False", "True"]

@@ -1,0 +1,39 @@
+"""Every function under every transform: the right derivatives, and by the rules alone."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.torch.cases import CASES  # noqa: E402
+from tests.torch.rows import EAGER, TRANSFORMS  # noqa: E402
+
+# torch's own, from the decompositions that its forward mode imports.
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
+
+ROWS = EAGER | TRANSFORMS
+# Relative to the largest at the points, by the order in all: the tables lose digits with each.
+TOLERANCE = {0: 4, 1: 8, 2: 64, 3: 2**12, 4: 2**14, 5: 2**17}
+
+
+def compare(case, found, dtype):
+    eps = torch.finfo(dtype).eps
+    for orders, tensor in found.items():
+        truth = case.truth(orders)
+        got = tensor.detach().double().numpy()
+        assert tensor.dtype == dtype, orders
+        error = np.abs(got - truth) / np.abs(truth)
+        assert (error <= TOLERANCE[sum(orders) + case.order] * eps).all(), (orders, error / eps)
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+class TestEager:
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+    def test_derivatives(self, case, row, dtype, capability):
+        capability(case.name, row)
+        compare(case, ROWS[row](case.function, case.arguments(dtype)), dtype)
+
+    def test_by_the_rules_alone(self, case, row, capability, wrong_arithmetic):
+        capability(case.name, f"{row}, over arithmetic with a wrong derivative")
+        compare(case, ROWS[row](case.function, case.arguments()), torch.float64)
