@@ -93,10 +93,10 @@ def neg_kl(
     >>> with tf.GradientTape() as tape:
     ...     tape.watch(log_alpha)
     ...     value = neg_kl(log_alpha)
-    >>> value.numpy().round(4).tolist() == [-4.635, -0.4267, -0.0662]
-    True
+    >>> print(value.numpy().round(4))
+    [-4.635  -0.4267 -0.0662]
     >>> print(tape.gradient(value, log_alpha).numpy().round(4))
-    [0.5002 0.3624 0.0632]
+    [0.5002 0.3624 0.0647]
     """
     constant = additive_constant(zero_at, log_c)
     check_reduction(reduction)
@@ -141,7 +141,7 @@ def neg_kl_grad(log_alpha: Any) -> Tensor:
     Examples
     --------
     >>> from logunif_kl.tensorflow import neg_kl_grad
-    >>> print(neg_kl_grad(0.0).numpy().round(4))
+    >>> print(round(float(neg_kl_grad(0.0)), 4))
     0.3624
     """
     (x,), dtype = operands(log_alpha=log_alpha)
@@ -183,7 +183,7 @@ def neg_kl_hess(log_alpha: Any) -> Tensor:
     Examples
     --------
     >>> from logunif_kl.tensorflow import neg_kl_hess
-    >>> print(neg_kl_hess(0.0).numpy())
+    >>> print(round(float(neg_kl_hess(0.0)), 4))
     -0.25
     """
     (x,), dtype = operands(log_alpha=log_alpha)
@@ -243,7 +243,7 @@ def neg_kl_normal(
     >>> with tf.GradientTape() as tape:
     ...     total = neg_kl_normal(mu, 0.0, reduction="sum")
     >>> print(tape.gradient(total, mu).numpy().round(4))
-    [ 0.     -0.7248  0.3837]
+    [-0.     -0.7248  0.3932]
     """
     constant = additive_constant(zero_at, log_c)
     check_reduction(reduction)
@@ -285,7 +285,7 @@ def kl(
     Examples
     --------
     >>> from logunif_kl.tensorflow import kl
-    >>> print(kl([0.0, 0.0], reduction="sum").numpy().round(4))
+    >>> print(round(float(kl([0.0, 0.0], reduction="sum")), 4))
     0.8534
     """
     return -neg_kl(log_alpha, zero_at=zero_at, log_c=log_c, reduction=reduction)
@@ -328,7 +328,7 @@ def kl_normal(
     Examples
     --------
     >>> from logunif_kl.tensorflow import kl_normal
-    >>> print(kl_normal(1.0, 0.0).numpy().round(4))
+    >>> print(round(float(kl_normal(1.0, 0.0)), 4))
     0.4267
     """
     return -neg_kl_normal(mu, log_sigma2, zero_at=zero_at, log_c=log_c, reduction=reduction)

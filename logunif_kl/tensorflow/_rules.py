@@ -49,9 +49,17 @@ def neg_kl_derivative(x: Tensor, order: int) -> Tensor:
             # The graph of a gradient is not always that of the value: x must belong to it.
             return upstream * neg_kl_derivative(tf.identity(x), order + 1)
 
-        return _higher.neg_kl_derivative(_xp, _cut(x), order), backward
+        return _arithmetic(_cut(x), order), backward
 
     return tf.custom_gradient(rule)(x)
+
+
+def _arithmetic(x: Tensor, order: int) -> Tensor:
+    # Of x - a - b, where b is what the float32 a lacks, a graph's optimiser makes x - b - a, and
+    # the relative accuracy near the zero of the second derivative is lost.
+    if order == 2 and x.dtype == tf.float32 and not tf.executing_eagerly():
+        return tf.cast(_higher.neg_kl_derivative(_xp, tf.cast(x, tf.float64), order), x.dtype)
+    return _higher.neg_kl_derivative(_xp, x, order)
 
 
 def neg_kl_normal_derivative(

@@ -42,11 +42,12 @@ class TestAccuracy:
     def test_of_log_alpha(self, name, graph, dtype):
         reach = {"float32": 86.0, "float64": 700.0}[dtype]
         x = np.random.default_rng(1).uniform(-1, 1, 4000)
-        x = np.concatenate([x * 12, x[:1000] * reach]).astype(dtype)
+        # About the zero of the second derivative a sum that an optimiser rearranges shows.
+        x = np.concatenate([x * 12, x[:1000] * reach, -1.507 + x[:1000] / 100]).astype(dtype)
         got = GRAPHS[graph](getattr(lt, name))(x)
         assert got.dtype == dtype
-        # The truth of float64 is the ufunc's, itself within 2 ulp.
-        assert ulps(got, getattr(lk, name)(x.astype("float64")), dtype) <= 5.0
+        # The truth of float64 is that of the ufunc, which is not exact itself.
+        assert ulps(got, getattr(lk, name)(x.astype("float64")), dtype) <= 3.0
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
@@ -66,7 +67,7 @@ def test_accuracy_of_normal(graph, dtype):
     got = GRAPHS[graph](function)(tf.constant(mu), tf.constant(log_sigma2))
     truths = lk.special.neg_kl_normal(mu.astype("float64"), log_sigma2.astype("float64"))
     for g, truth in zip(got, truths, strict=True):
-        assert ulps(g, truth, dtype) <= 7.0
+        assert ulps(g, truth, dtype) <= 3.0
 
 
 @pytest.mark.parametrize("name", OF_LOG_ALPHA)
