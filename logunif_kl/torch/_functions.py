@@ -22,6 +22,7 @@ from torch.autograd import Function, forward_ad
 from .. import _higher, _kernel
 from . import _fused
 from ._namespace import working, xp
+from ._sharded import on_shards
 
 Tensor = torch.Tensor
 
@@ -85,6 +86,7 @@ def triton_takes(*tensors: Tensor) -> bool:
 # The forwards.
 
 
+@on_shards
 def _of_log_alpha(x: Tensor, order: int) -> Tensor:
     if order < 3 and _fused.takes(x):
         return _fused.derivative(x, order)
@@ -95,12 +97,14 @@ def _of_log_alpha(x: Tensor, order: int) -> Tensor:
     return _higher.neg_kl_derivative(xp, working(x), order).to(x.dtype)
 
 
+@on_shards
 def _total_of_log_alpha(x: Tensor) -> Tensor:
     if _fused.takes(x):
         return _fused.total(x)
     return _kernel.neg_kl(xp, working(x)).sum()
 
 
+@on_shards
 def value_of_normal(mu: Tensor, log_sigma2: Tensor, added: bool) -> Tensor:
     """Compute -KL or its sum, by the fastest way for these tensors."""
     if triton_takes(mu, log_sigma2):
@@ -113,6 +117,7 @@ def value_of_normal(mu: Tensor, log_sigma2: Tensor, added: bool) -> Tensor:
     return value.sum() if added else value.to(mu.dtype)
 
 
+@on_shards
 def value_and_gradients(
     mu: Tensor, log_sigma2: Tensor, added: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -126,6 +131,7 @@ def value_and_gradients(
     return value, d_mu.to(mu.dtype), d_log_sigma2.to(mu.dtype)
 
 
+@on_shards
 def _second_of_normal(
     mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int
 ) -> Tensor:

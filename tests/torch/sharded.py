@@ -1,0 +1,155 @@
+"""Run by test_dtensor in two processes: write what each check found, as JSON.
+
+python -m tests.torch.sharded RANK DIRECTORY
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+
+import logunif_kl as lk
+import logunif_kl.torch as lt
+from logunif_kl.torch import _fused
+
+UNARY = ("neg_kl", "neg_kl_grad", "neg_kl_hess", "kl")
+NAMES = (*UNARY, "neg_kl_normal", "kl_normal")
+PLACEMENTS = {"Shard(0)": Shard(0), "Shard(1)": Shard(1), "Replicate": Replicate()}
+SHAPE = (7, 6)  # uneven over two processes
+
+
+def arguments(name, dtype):
+    generator = torch.Generator().manual_seed(5)
+    given = [6 * torch.randn(SHAPE, generator=generator, dtype=torch.float64) for _ in range(2)]
+    return [x.to(dtype) for x in given[: 1 if name in UNARY else 2]]
+
+
+def bits(got, alone):
+    return torch.equal(got.full_tensor(), alone)
+
+
+def close(got, alone):
+    """As near as sums in another order are."""
+    eps = torch.finfo(alone.dtype).eps
+    return bool((got.full_tensor() / alone - 1).abs() <= 8 * eps)
+
+
+def value_and_slopes(function, leaves, **options):
+    value = function(*leaves, **options)
+    return value, torch.autograd.grad(value.sum(), leaves)
+
+
+def shards(x, mesh, placement):
+    return distribute_tensor(x, mesh, [placement]).requires_grad_()
+
+
+def rows(mesh):
+    for name in NAMES:
+        function = getattr(lt, name)
+        for dtype in (torch.float64, torch.float32, torch.bfloat16):
+            plain = [x.requires_grad_() for x in arguments(name, dtype)]
+            value, slopes = value_and_slopes(function, plain)
+            for label, placement in PLACEMENTS.items():
+                leaves = [shards(x.detach(), mesh, placement) for x in plain]
+                got, got_slopes = value_and_slopes(function, leaves)
+                every = (got, *got_slopes)
+                fine = all(map(bits, every, (value, *slopes)))
+                kept = all(x.placements == (placement,) for x in every)
+                yield f"{name}:{label}:{str(dtype).removeprefix('torch.')}", fine and kept
+    for name in ("neg_kl", "neg_kl_normal", "kl", "kl_normal"):
+        plain = [x.requires_grad_() for x in arguments(name, torch.float64)]
+        for label, placement in PLACEMENTS.items():
+            leaves = [shards(x.detach(), mesh, placement) for x in plain]
+            for options in ({"reduction": "sum"}, {"reduction": "mean"}):
+                for constant in ({}, {"zero_at": 1.0}):
+                    options |= constant
+                    value, slopes = value_and_slopes(getattr(lt, name), plain, **options)
+                    got, got_slopes = value_and_slopes(getattr(lt, name), leaves, **options)
+                    fine = close(got, value) and all(map(bits, got_slopes, slopes))
+                    fine &= all(x.placements == (placement,) for x in got_slopes)
+                    key = f"{name}:{label}:{options['reduction']}"
+                    yield key + (", with a constant" if constant else ""), fine
+
+
+def further(mesh):
+    mu, log_sigma2 = arguments("neg_kl_normal", torch.float64)
+    plain = [mu.requires_grad_(), log_sigma2.requires_grad_()]
+    leaves = [shards(x.detach(), mesh, Shard(0)) for x in plain]
+
+    def second(leaves):
+        (slope,) = torch.autograd.grad(
+            lk.neg_kl_normal(*leaves).sum(), leaves[0], create_graph=True
+        )
+        return torch.autograd.grad(slope.sum(), leaves)
+
+    yield "second backward", all(map(bits, second(leaves), second(plain)))
+    total = lt.kl_normal(*leaves, reduction="sum")
+    yield "pending sum", total.placements == (Partial("sum"),)
+    total.backward()
+    slopes = torch.autograd.grad(lt.kl_normal(*plain, reduction="sum"), plain)
+    yield "backward of a pending sum", all(map(bits, (x.grad for x in leaves), slopes))
+    row = shards(log_sigma2[0].detach(), mesh, Replicate())
+    got, got_slopes = value_and_slopes(lt.neg_kl_normal, [leaves[0], row])
+    whole, slopes = value_and_slopes(
+        lt.neg_kl_normal, [plain[0], row.detach().to_local().requires_grad_()]
+    )
+    fine = got.placements == (Shard(0),)
+    for a, b in zip((got, *got_slopes), (whole, *slopes), strict=True):
+        fine &= torch.allclose(a.full_tensor(), b, rtol=1e-14, atol=0)
+    yield "broadcast", fine
+    number = lt.neg_kl_normal(leaves[0], -8.0)
+    fine = torch.allclose(number.full_tensor(), lt.neg_kl_normal(plain[0], -8.0), rtol=1e-14)
+    yield "a number beside it", fine and number.placements == (Shard(0),)
+    turned = [x.mT for x in leaves]
+    got, got_slopes = value_and_slopes(lt.neg_kl_normal, turned)
+    fine = got.placements == (Shard(1),) and got.stride() == turned[0].stride()
+    yield "transposed", fine and bits(got, lt.neg_kl_normal(plain[0].mT, plain[1].mT))
+    parts = DTensor.from_local(mu.detach() / 2, mesh, [Partial("sum")])
+    got = lt.neg_kl(parts).full_tensor()
+    yield "of a pending sum", torch.allclose(got, lt.neg_kl(mu), rtol=1e-14, atol=0)
+
+    def added(*x):
+        return lt.neg_kl_normal(*x, reduction="sum")
+
+    compiled = torch.compile(added, fullgraph=True, backend="aot_eager")
+    slopes = torch.autograd.grad(added(*plain), plain)
+    fine = True
+    for a, b in zip(torch.autograd.grad(compiled(*leaves), leaves), slopes, strict=True):
+        fine &= a.placements == (Shard(0),) and torch.allclose(a.full_tensor(), b, rtol=1e-13)
+    yield "compile(value + backward)", fine
+
+
+def controls(mesh):
+    """That agreement is not found everywhere, and that the kernel ran on the shards."""
+    (x,) = arguments("neg_kl", torch.float64)
+    got = lt.neg_kl(shards(x, mesh, Shard(0)))
+    alone = lt.neg_kl(x)
+    yield "control:bits", bits(got, alone) and not bits(got, torch.nextafter(alone, -alone))
+    yield "control:placements", got.placements != (Shard(1),)
+    seen = []
+    derivative = _fused.derivative
+    _fused.derivative = lambda x, order: seen.append(tuple(x.shape)) or derivative(x, order)
+    lt.neg_kl(shards(x, mesh, Shard(0)))
+    _fused.derivative = derivative
+    yield "control:kernel", seen == [(4 if dist.get_rank() == 0 else 3, 6)]
+
+
+def main():
+    rank, directory = int(sys.argv[1]), Path(sys.argv[2])
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", f"file://{directory}/store", rank=rank, world_size=2)
+    mesh = init_device_mesh("cpu", (2,))
+    found = {key: bool(fine) for make in (rows, further, controls) for key, fine in make(mesh)}
+    (directory / f"found{rank}.json").write_text(json.dumps(found))
+    dist.barrier()
+    # The threads of gloo now and then abort an interpreter that tidies up.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
