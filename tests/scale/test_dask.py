@@ -1,0 +1,127 @@
+"""Dask over worker processes, none of which could hold the array."""
+
+import os
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+LIMIT = 200 * 2**20
+CHUNK = 500_000
+BLOCKS = 60
+SIZE = CHUNK * BLOCKS
+FUNCTIONS = ["neg_kl", "neg_kl_grad"]
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers in processes of their own; one that grows beyond the limit is killed."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": LIMIT}
+    with (
+        distributed.LocalCluster(**options, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def lazily(client):
+    """Tell that a dask array is larger than a worker's memory, and nothing of it computed."""
+
+    def tasks():
+        return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+
+    deadline = time.monotonic() + 30
+    while tasks() and time.monotonic() < deadline:  # those of the last test are being forgotten
+        time.sleep(0.01)
+
+    def check(lazy):
+        assert isinstance(lazy, da.Array)
+        assert lazy.numblocks == (BLOCKS,)
+        assert lazy.nbytes > LIMIT
+        assert tasks() == 0
+        return lazy
+
+    return check
+
+
+def ramp(low, high):
+    """From `low` to `high`, as a dask array and as a function of the block."""
+    step = (high - low) / SIZE
+
+    def block(i):
+        return np.arange(i * CHUNK, (i + 1) * CHUNK) * step + low
+
+    return da.arange(SIZE, chunks=CHUNK) * step + low, block
+
+
+def block_sums(lazy):
+    return lazy.map_blocks(lambda block: block.sum(keepdims=True), chunks=(1,)).compute()
+
+
+def test_the_workers_are_processes_with_this_limit(client):
+    workers = client.scheduler_info()["workers"].values()
+    assert [worker["memory_limit"] for worker in workers] == [LIMIT, LIMIT]
+    assert len({os.getpid(), *client.run(os.getpid).values()}) == 3
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_of_log_alpha(lazily, name, record_property):
+    record_property("capability", f"{name}:dask:larger than a worker, over two processes")
+    function = getattr(lk, name)
+    x, block = ramp(-30.0, 30.0)
+    lazy = lazily(function(lazily(x)))
+    each = [function(block(i)) for i in (0, 7, BLOCKS - 1)]
+    for i, alone in zip((0, 7, BLOCKS - 1), each, strict=True):
+        np.testing.assert_array_equal(lazy.blocks[i].compute(), alone)
+    alone = [function(block(i)).sum() for i in range(BLOCKS)]
+    np.testing.assert_array_equal(block_sums(lazy), alone)
+
+
+@pytest.mark.parametrize("name", ["neg_kl_normal"])
+def test_of_mean_and_variance(lazily, name, record_property):
+    record_property("capability", f"{name}:dask:larger than a worker, over two processes")
+    function = getattr(lk, name)
+    (mu, mu_block), (log_sigma2, log_sigma2_block) = ramp(-1.0, 1.0), ramp(-20.0, 5.0)
+    lazy = lazily(function(mu, log_sigma2, zero_at=1.0))
+    alone = [function(mu_block(i), log_sigma2_block(i), zero_at=1.0).sum() for i in range(BLOCKS)]
+    np.testing.assert_array_equal(block_sums(lazy), alone)
+    assert lazy.sum().compute() == pytest.approx(sum(alone), rel=1e-14)
+
+
+def test_value_and_both_gradients_in_one_pass(lazily, record_property):
+    record_property("capability", "special.neg_kl_normal:dask:larger than a worker, apply_gufunc")
+    (mu, mu_block), (log_sigma2, log_sigma2_block) = ramp(-1.0, 1.0), ramp(-20.0, 5.0)
+    lazy = da.apply_gufunc(
+        lk.special.neg_kl_normal, "(),()->(),(),()", mu, log_sigma2, output_dtypes=(float,) * 3
+    )
+    parts = [lazily(part) for part in lazy]
+    alone = np.array(
+        [
+            [part.sum() for part in lk.special.neg_kl_normal(mu_block(i), log_sigma2_block(i))]
+            for i in range(BLOCKS)
+        ]
+    )
+    for part, expected in zip(parts, alone.T, strict=True):
+        np.testing.assert_array_equal(block_sums(part), expected)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of the units of ru_maxrss")
+def test_no_worker_came_near_its_limit(client):
+    def peak():
+        import resource
+
+        return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    x, _ = ramp(-30.0, 30.0)
+    lk.neg_kl(x).sum().compute()
+    for each in client.run(peak).values():
+        assert each < 0.9 * LIMIT
+    # What the workers could not do: one of them, the whole array at once.
+    assert x.nbytes > 1.1 * LIMIT
