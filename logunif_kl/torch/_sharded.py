@@ -31,13 +31,17 @@ def on_shards(forward: Callable[..., Any]) -> Callable[..., Any]:
         if not _alike(tensors):
             return forward(*arguments)
         like = tensors[0]
-        local = [a.to_local() if isinstance(a, torch.Tensor) else a for a in arguments]
+        local = [_shard(a) for a in arguments]
         found = forward(*local)
         if isinstance(found, tuple):
             return tuple([_whole(part, local[0], like) for part in found])
         return _whole(found, local[0], like)
 
     return sharded
+
+
+def _shard(argument: Any) -> Any:
+    return argument.to_local() if hasattr(argument, "to_local") else argument
 
 
 def _alike(tensors: list[Any]) -> bool:
