@@ -11,6 +11,9 @@ There are four ways, and none imports a library that the caller has not imported
 - tensors of a framework with a differentiation of its own (PyTorch, JAX, TensorFlow): the module
   of this package that has the rules for it, found by the name of the tensor's library.
 
+A scalar of NumPy beside an array or tensor of another library counts as a number; an array of NumPy
+does not, whatever its shape: it is converted by whoever means it.
+
 Tensors of a framework that has no such module are refused rather than converted: the derivative
 would be lost without a word.
 """
@@ -43,7 +46,8 @@ _FRAMEWORKS = {
     "mlx": None,
     "paddle": None,
 }
-_SCALAR, _NUMPY, _PROTOCOL, _NAMESPACE, _ADAPTED, _REFUSED = range(6)
+_SCALAR, _GENERIC, _NUMPY, _PROTOCOL, _NAMESPACE, _ADAPTED, _REFUSED = range(7)
+_NUMBERS = (_SCALAR, _GENERIC)
 _ways: dict[type, int] = {float: _SCALAR, int: _SCALAR}
 
 
@@ -55,7 +59,9 @@ def _way(kind: type) -> int:
 
 
 def _find_way(kind: type) -> int:
-    if issubclass(kind, (np.ndarray, np.generic)):
+    if issubclass(kind, np.generic):
+        return _GENERIC
+    if issubclass(kind, np.ndarray):
         return _NUMPY
     framework = _framework(kind)
     if framework is not None:
@@ -86,7 +92,7 @@ def adapter(**arguments: Any) -> Any:
     homes = {
         _FRAMEWORKS[_framework(type(value)) or ""] if way == _ADAPTED else None
         for value, way in zip(arguments.values(), ways, strict=True)
-        if way != _SCALAR
+        if way not in _NUMBERS
     }
     if len(homes) > 1:
         raise _mixture(arguments)
@@ -124,7 +130,7 @@ def evaluate(operation: Operation, **arguments: Any) -> Any:
     values = []
     for (name, value), way in zip(arguments.items(), ways, strict=True):
         if way == _NUMPY:
-            value = value if isinstance(value, np.generic) else _as_numpy(name, value)
+            value = _as_numpy(name, value)
         elif type(value) is int and not -(2**63) <= value < 2**63:
             value = _as_float(name, value)
         dtype = getattr(value, "dtype", None)
@@ -153,6 +159,18 @@ def _as_float(name: str, value: float) -> float:
         ) from None
 
 
+def check_scalar(name: str, value: np.generic) -> None:
+    """Raise if a scalar of NumPy is no real number.
+
+    Raises
+    ------
+    TypeError
+        If it is complex, boolean, a date or of more than 64 bits.
+    """
+    if not _real(value.dtype):
+        raise _not_real(name, value, value.dtype)
+
+
 def _real(dtype: np.dtype) -> bool:
     return dtype.kind != "b" and np.can_cast(dtype, np.float64)
 
@@ -162,9 +180,12 @@ def _over_namespace(operation: Operation, arguments: dict[str, Any], ways: list[
         n: a for (n, a), way in zip(arguments.items(), ways, strict=True) if way == _NAMESPACE
     }
     namespaces = {array.__array_namespace__() for array in arrays.values()}
-    if len(namespaces) > 1 or not {_SCALAR, _NAMESPACE} >= set(ways):
+    if len(namespaces) > 1 or not {*_NUMBERS, _NAMESPACE} >= set(ways):
         raise _mixture(arguments)
     xp = namespaces.pop()
+    for (name, value), way in zip(arguments.items(), ways, strict=True):
+        if way == _GENERIC:
+            check_scalar(name, value)
     for name, array in arrays.items():
         if not xp.isdtype(array.dtype, ("real floating", "integral")):
             raise _not_real(name, array, array.dtype)
@@ -174,7 +195,7 @@ def _over_namespace(operation: Operation, arguments: dict[str, Any], ways: list[
     working = xp.float64 if dtype == xp.float64 or _has_float64(xp, like) else xp.float32
     values = [
         xp.full_like(like, _as_float(name, value), dtype=working)
-        if way == _SCALAR
+        if way in _NUMBERS
         else xp.astype(value, working, copy=False)
         for (name, value), way in zip(arguments.items(), ways, strict=True)
     ]

@@ -11,6 +11,14 @@ from logunif_kl._dispatch import Operation, evaluate
 from tests.ufunc_battery import same
 
 X = np.linspace(-3, 3, 7)
+
+
+def label(function):
+    """The name of a function as a user of the package writes it."""
+    inner = function.__module__.removeprefix("logunif_kl.")
+    return f"{inner}.{function.__name__}" if inner == "log_alpha" else function.__name__
+
+
 FUNCTIONS = [
     lk.neg_kl,
     lk.neg_kl_grad,
@@ -19,6 +27,28 @@ FUNCTIONS = [
     lk.log_alpha.to_alpha,
     lk.log_alpha.to_dropout_rate,
 ]
+
+
+NAMES = ["neg_kl", "neg_kl_grad", "neg_kl_hess", "kl", "neg_kl_normal", "kl_normal"]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", NAMES)
+def test_value(xp, name, dtype, record_property):
+    """Of NumPy, and of any other namespace: the type and the numbers."""
+    framework, _, manner = xp.name.replace("numpy-", "numpy, ").partition(", ")
+    record_property(
+        "capability", ":".join([name, framework, ", ".join(filter(None, [dtype, manner]))])
+    )
+    given = [X, np.linspace(-9, 2, 7)][: 2 if "normal" in name else 1]
+    function = getattr(lk, name)
+    arguments = [xp.array(x, dtype) for x in given]
+    got = function(*arguments, **({} if name.endswith(("grad", "hess")) else {"zero_at": 1.0}))
+    assert type(got) is type(arguments[0])
+    assert got.dtype == arguments[0].dtype
+    exact = function(*given) if name.endswith(("grad", "hess")) else function(*given, zero_at=1.0)
+    error = np.abs(xp.numpy(got) - exact)
+    assert (error <= 2 * np.finfo(dtype).eps * np.maximum(np.abs(exact), 1)).all()
 
 
 def device_names(xs):
@@ -34,7 +64,8 @@ def tensor_of(module: str) -> type:
 
 class TestProtocol:
     @pytest.mark.parametrize("function", FUNCTIONS)
-    def test_dask(self, function):
+    def test_dask(self, function, record_property):
+        record_property("capability", f"{label(function)}:dask:lazy, block by block")
         da = pytest.importorskip("dask.array")
         lazy = function(da.from_array(X, chunks=3))
         assert isinstance(lazy, da.Array)
@@ -50,13 +81,16 @@ class TestProtocol:
             assert lazy.dtype == "float32"
             assert same(lazy.compute(scheduler="sync"), function(X.astype("float32"), **options))
 
-    def test_dask_normal(self):
+    @pytest.mark.parametrize("name", ["neg_kl_normal", "kl_normal"])
+    def test_dask_normal(self, name, record_property):
+        record_property("capability", f"{name}:dask:lazy, block by block")
+        function = getattr(lk, name)
         da = pytest.importorskip("dask.array")
         mu, log_sigma2 = da.from_array(X, chunks=2), np.linspace(-5, 5, 4)[:, None]
         for other in (log_sigma2, da.from_array(log_sigma2, chunks=2)):
-            lazy = lk.neg_kl_normal(mu, other, zero_at=1.0)
+            lazy = function(mu, other, zero_at=1.0)
             assert isinstance(lazy, da.Array)
-            truth = lk.neg_kl_normal(X, log_sigma2, zero_at=1.0)
+            truth = function(X, log_sigma2, zero_at=1.0)
             assert same(lazy.compute(scheduler="threads"), truth)
 
     def test_dask_in_other_processes(self):
@@ -68,7 +102,8 @@ class TestProtocol:
             assert same(cloudpickle.loads(cloudpickle.dumps(lazy)).compute(), lazy.compute())
 
     @pytest.mark.parametrize("function", FUNCTIONS)
-    def test_xarray(self, function):
+    def test_xarray(self, function, record_property):
+        record_property("capability", f"{label(function)}:xarray:labels are kept")
         xr = pytest.importorskip("xarray")
         x = xr.DataArray(X, dims="weight", coords={"weight": np.arange(7)}, name="x")
         got = function(x)
@@ -78,7 +113,8 @@ class TestProtocol:
         assert same(got.to_numpy(), function(X))
         assert same(x.to_numpy(), X)
 
-    def test_xarray_normal_aligns_by_name(self):
+    def test_xarray_normal_aligns_by_name(self, record_property):
+        record_property("capability", "kl_normal:xarray:aligned by name")
         xr = pytest.importorskip("xarray")
         mu = xr.DataArray(X, dims="weight")
         log_sigma2 = xr.DataArray([-1.0, 1.0], dims="layer")
@@ -87,7 +123,8 @@ class TestProtocol:
         truth = lk.kl_normal(X[:, None], np.array([-1.0, 1.0]), log_c=1.0)
         assert same(got.to_numpy(), truth)
 
-    def test_xarray_over_dask(self):
+    def test_xarray_over_dask(self, record_property):
+        record_property("capability", "neg_kl_normal:xarray:over dask")
         xr, da = pytest.importorskip("xarray"), pytest.importorskip("dask.array")
         x = xr.DataArray(da.from_array(X, chunks=3), dims="weight")
         got = lk.neg_kl_normal(x, -1.0, zero_at=1.0)
@@ -207,7 +244,7 @@ class TestNamespace:
 
 
 class TestMixtures:
-    @pytest.mark.parametrize("other", [X, np.float64(1.0), [1.0] * 7])
+    @pytest.mark.parametrize("other", [X, np.array(1.0), [1.0] * 7])
     def test_namespace_with_numpy(self, other):
         xs = pytest.importorskip("array_api_strict")
         for pair in ((xs.asarray(X), other), (other, xs.asarray(X))):
@@ -285,7 +322,46 @@ def test_functions_without_an_adapter_convert_nothing_in_silence(library):
         lk.special.array_api.kl_gap(tensor_of(library)())
 
 
-@pytest.mark.parametrize("other", [X, np.float64(1.0), [1.0] * 7, tensor_of("tensorflow")()])
+@pytest.mark.parametrize("scalar", [np.float64(0.5), np.float32(0.5), np.float16(0.5), np.int8(2)])
+def test_scalars_of_numpy_count_as_numbers(scalar):
+    xs = pytest.importorskip("array_api_strict")
+    for dtype in (xs.float64, xs.float32):
+        array = xs.asarray(X, dtype=dtype)
+        for given in (scalar, float(scalar)):
+            got = lk.neg_kl_normal(array, given)
+            assert got.dtype == dtype
+            assert same(np.asarray(got), np.asarray(lk.neg_kl_normal(array, float(scalar))))
+        assert lk.kl_normal(scalar, array).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("scalar", "given"),
+    [
+        (np.complex64(1), "numpy.complex64 of dtype complex64 was given: pass its real part"),
+        (np.bool_(True), "numpy.bool of dtype bool was given: convert it to float64"),
+        (np.datetime64("2020", "s"), r"numpy.datetime64 of dtype datetime64\[s\] was given"),
+    ],
+)
+def test_scalars_of_numpy_that_are_no_real_numbers(scalar, given):
+    xs = pytest.importorskip("array_api_strict")
+    with pytest.raises(TypeError, match=f"^log_sigma2 must hold real numbers .* but {given}"):
+        lk.neg_kl_normal(xs.asarray(X), scalar)
+
+
+def test_torch_with_jax():
+    torch, jnp = pytest.importorskip("torch"), pytest.importorskip("jax.numpy")
+    tensor, array = torch.ones(2), jnp.ones(2)
+    with pytest.raises(
+        TypeError,
+        match=r"^mu of type torch.Tensor and log_sigma2 of type jaxlib.\w+ were given together: "
+        "convert one, so that all come from the same library$",
+    ):
+        lk.neg_kl_normal(tensor, array)
+    with pytest.raises(TypeError, match=r"^mu of type jaxlib.\w+ and log_sigma2 of type torch"):
+        lk.kl_normal(array, tensor)
+
+
+@pytest.mark.parametrize("other", [X, np.array(1.0), [1.0] * 7, tensor_of("tensorflow")()])
 def test_tensors_are_not_mixed(other):
     for pair in ((tensor_of("torch")(), other), (other, tensor_of("torch")())):
         with pytest.raises(TypeError, match=r"were given together: convert one, so that all come"):

@@ -28,8 +28,12 @@ def operands(**arguments: Any) -> Operands:
     ------
     TypeError
         If an argument is no array or number that `jax.numpy` takes, or does not hold real numbers.
+    ValueError
+        If the arguments are committed to different devices, or do not broadcast.
     """
     values = [_as_array(name, value) for name, value in arguments.items()]
+    if len(values) > 1:
+        _check_devices(dict(zip(arguments, values, strict=True)))
     if len({value.shape for value in values}) > 1:
         values = _broadcast(dict(zip(arguments, values, strict=True)))
     dtype, weak = _promoted(values)
@@ -71,6 +75,23 @@ def _as_array(name: str, value: Any) -> Array:
     ):
         raise _not_real(name, value, dtype)
     return jnp.asarray(value)
+
+
+def _check_devices(arguments: dict[str, Array]) -> None:
+    """Raise where JAX would, but say what to do."""
+    committed = {
+        name: value.devices()
+        for name, value in arguments.items()
+        if not isinstance(value, jax.core.Tracer) and value.committed
+    }
+    if len(committed) > 1 and len(set(map(frozenset, committed.values()))) > 1:
+        given = " and ".join(
+            f"{name} is on {', '.join(sorted(map(str, devices)))}"
+            for name, devices in committed.items()
+        )
+        raise ValueError(
+            f"{given}: move one with jax.device_put, so that both are on the same devices"
+        )
 
 
 def _not_real(name: str, value: Any, dtype: Any) -> TypeError:

@@ -186,7 +186,7 @@ def neg_kl_normal(
     mu, log_sigma2 : Tensor or float
         Means, and logarithms of variances: of shapes that broadcast, on one device, of the types
         that `neg_kl` takes. They are promoted as by `torch.result_type`. One of them may be a
-        Python number, which takes the type of the other.
+        number of Python or a scalar of NumPy, which takes the type of the other.
     zero_at, log_c : float, optional
         The constant, as for `neg_kl`.
     reduction : {"none", "sum", "mean"}, optional

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from .. import _dispatch
@@ -55,6 +56,10 @@ def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
     if log_sigma2_given:
         _check("log_sigma2", log_sigma2)
     if mu_given and log_sigma2_given:
+        if type(mu) is not type(log_sigma2):
+            _check_distributed(mu=mu, log_sigma2=log_sigma2)
+        if mu.device != log_sigma2.device:
+            mu, log_sigma2 = _moved(mu, log_sigma2), _moved(log_sigma2, mu)
         if mu.device != log_sigma2.device:
             raise RuntimeError(
                 f"mu is on {mu.device} and log_sigma2 on {log_sigma2.device}: move one with "
@@ -94,11 +99,29 @@ def _cast(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _number(value: Any) -> bool:
-    return type(value) in (float, int)
+    return type(value) in (float, int) or isinstance(value, np.generic)
 
 
 def _constant(name: str, value: float, like: Tensor) -> Tensor:
+    if isinstance(value, np.generic):
+        _dispatch.check_scalar(name, value)
     return like.new_full((), _dispatch._as_float(name, value)).expand(like.shape)
+
+
+def _moved(x: Tensor, other: Tensor) -> Tensor:
+    """Bring a CPU tensor of no dimensions to where the other is, as torch's functions do."""
+    return x.to(other.device) if x.is_cpu and x.ndim == 0 else x
+
+
+def _check_distributed(**tensors: Tensor) -> None:
+    """Raise if a DTensor was given together with a plain tensor that is not one number."""
+    cut = {name: hasattr(x, "placements") for name, x in tensors.items()}
+    if len(set(cut.values())) > 1 and all(cut[name] or x.ndim for name, x in tensors.items()):
+        given = " and ".join(f"{name} of type {type(x).__name__}" for name, x in tensors.items())
+        raise TypeError(
+            f"{given} were given together: make both DTensors, by "
+            "torch.distributed.tensor.distribute_tensor"
+        )
 
 
 def _check(name: str, x: Tensor) -> None:

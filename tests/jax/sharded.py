@@ -49,6 +49,21 @@ def agree(got, alone, sharding, ulps=0):
     )
 
 
+def errors():
+    """What is said of arrays on different devices, eager, of one shape or not."""
+    first, second = (jax.device_put(jnp.ones((2, 3)), device) for device in DEVICES[:2])
+    said = []
+    for pair in ((first, second), (first, second[0]), (first[0], second)):
+        try:
+            lk.neg_kl_normal(*pair)
+        except ValueError as error:
+            said.append(str(error))
+    # An array that is on a device by default only goes where the other is.
+    moved = lk.neg_kl_normal(second, jnp.ones((2, 3)))
+    said += [str(device) for device in moved.devices()]
+    return said
+
+
 def main():
     found = {"devices": len(DEVICES)}
     grid = DEVICES.reshape(4, 2)
@@ -108,6 +123,7 @@ def main():
     found["control:sharding"] = not agree(jax.device_put(kept, DEVICES[0]), alone, sharding)
     off = jnp.nextafter(kept, jnp.inf)
     found["control:bits"] = not agree(off, alone, sharding) and agree(off, off, sharding)
+    found["errors"] = errors()
     json.dump(found, sys.stdout)
 
 

@@ -32,13 +32,24 @@ def found():
 
 
 def test_there_were_eight_devices(found):
-    assert found.pop("devices") == DEVICES
+    assert found["devices"] == DEVICES
     assert len(found) > 60
 
 
 def test_these_tests_can_fail(found):
     assert found["control:sharding"]
     assert found["control:bits"]
+
+
+def test_different_devices(found):
+    sentence = "mu is on {} and log_sigma2 is on {}: move one with jax.device_put, so that both are"
+    *said, where = found["errors"]
+    assert len(said) == 3
+    names = [each.split(" ")[i].rstrip(":") for each in said[:1] for i in (3, 8)]
+    assert len(set(names)) == 2
+    assert where == names[1]
+    for each in said:
+        assert each == sentence.format(*names) + " on the same devices"
 
 
 NAMES = ("neg_kl", "neg_kl_grad", "neg_kl_hess", "kl", "neg_kl_normal", "kl_normal")
@@ -48,11 +59,11 @@ NAMES = ("neg_kl", "neg_kl_grad", "neg_kl_hess", "kl", "neg_kl_normal", "kl_norm
 @pytest.mark.parametrize("name", NAMES)
 def test_sharding_is_kept(found, name, axes, record_property):
     """Of the values and of both gradients; in eager mode and compiled."""
+    record_property("capability", f"{name}:jax:eight devices, {axes} axes")
     rows = {key: fine for key, fine in found.items() if key.startswith(f"{name}:") and axes in key}
     assert len(rows) == 6
     for key, fine in rows.items():
         assert fine, key
-    record_property("capability", f"{name}:jax:eight devices, {axes} axes")
 
 
 @pytest.mark.parametrize(
@@ -68,5 +79,5 @@ def test_sharding_is_kept(found, name, axes, record_property):
     ],
 )
 def test_of_neg_kl_normal(found, row, record_property):
-    assert found[f"neg_kl_normal:{row}"]
     record_property("capability", f"neg_kl_normal:jax:eight devices, {row}")
+    assert found[f"neg_kl_normal:{row}"]

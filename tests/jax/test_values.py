@@ -321,9 +321,19 @@ class TestDispatch:
             lk.kl_normal(x, -8.0, log_c=1.0), lj.kl_normal(x, -8.0, log_c=1.0)
         )
 
+    @pytest.mark.parametrize("scalar", [np.float32(-8), np.float16(-8), -8.0, -8])
+    def test_scalars_count_as_numbers(self, scalar):
+        mu = jnp.linspace(-1.0, 1.0, 5)
+        for got in (lk.neg_kl_normal(mu, scalar), jax.jit(lk.neg_kl_normal)(mu, scalar)):
+            assert got.dtype == jnp.float32
+            np.testing.assert_allclose(got, lj.neg_kl_normal(mu, jnp.full(5, -8.0)), rtol=3e-7)
+        assert lk.kl_normal(scalar, mu).dtype == jnp.float32
+
     def test_numpy_with_jax_is_refused_where_the_framework_is_to_be_chosen(self):
         with pytest.raises(TypeError, match=r"were given together: convert one, so that all come"):
             lk.neg_kl_normal(jnp.ones(2), np.ones(2))
+        with pytest.raises(TypeError, match=r"were given together: convert one, so that all come"):
+            lk.neg_kl_normal(np.array(1.0), jnp.ones(2))
 
 
 REFUSED = [

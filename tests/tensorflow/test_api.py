@@ -305,10 +305,22 @@ def test_shapes_that_do_not_broadcast():
 
 def test_other_libraries():
     """Through `logunif_kl` itself, which would have to choose."""
-    for other in (np.ones(2), [1.0, 2.0], np.float32(1.0), 1j):
+    for other in (np.ones(2), np.array(1.0), [1.0, 2.0], 1j):
         for pair in ((tf.ones(2), other), (other, tf.ones(2))):
             with pytest.raises(TypeError, match="were given together: convert one, so that"):
                 lk.neg_kl_normal(*pair)
+
+
+def test_scalars_count_as_numbers():
+    for dtype in ("float32", "float64", "float16"):
+        mu = tf.constant([0.5, -2.0], dtype)
+        for scalar in (np.float32(-8), np.float64(-8), np.int64(-8), -8.0, -8):
+            got = lk.neg_kl_normal(mu, scalar)
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, lk.neg_kl_normal(mu, tf.constant(-8.0, dtype)))
+            assert lk.kl_normal(scalar, mu).dtype == dtype
+    with pytest.raises(TypeError, match=r"^log_sigma2 must hold .* complex64 .* real part"):
+        lk.neg_kl_normal(mu, np.complex64(1))
 
 
 def test_other_frameworks():

@@ -18,16 +18,17 @@ def case(request):
 
 
 def test_forward(case, capability):
+    capability(case.name, "forward")
     for index, orders in enumerate(case.units):
         arguments = case.tensors()
         one = tf.ones_like(arguments[index])
         with tf.autodiff.ForwardAccumulator(arguments[index], one) as accumulator:
             value = case.function(*arguments)
         case.check(accumulator.jvp(value), orders)
-    capability(case.name, "forward")
 
 
 def test_forward_over_backward(case, capability):
+    capability(case.name, "forward over backward")
     for orders in all_orders(case, 2):
         first = max(range(len(orders)), key=orders.__getitem__)
         rest = tuple(order - (i == first) for i, order in enumerate(orders))
@@ -36,10 +37,10 @@ def test_forward_over_backward(case, capability):
         with tf.autodiff.ForwardAccumulator(arguments[first], one) as accumulator:
             value = backward(case.function, rest)(*arguments)
         case.check(accumulator.jvp(value), orders)
-    capability(case.name, "forward over backward")
 
 
 def test_forward_over_forward(case, capability):
+    capability(case.name, "forward over forward")
     x, one = case.tensors()[0], tf.ones_like(case.tensors()[0])
     rest = case.tensors()[1:]
     orders = (2, 0) if case.both else (2,)
@@ -48,16 +49,15 @@ def test_forward_over_forward(case, capability):
             value = case.function(x, *rest)
         first = inner.jvp(value)
     case.check(outer.jvp(first), orders)
-    capability(case.name, "forward over forward")
 
 
 def test_forward_through_a_function(case, capability):
+    capability(case.name, "forward through function")
     arguments = case.tensors()
     traced = tf.function(case.function)
     with tf.autodiff.ForwardAccumulator(arguments[0], tf.ones_like(arguments[0])) as accumulator:
         value = traced(*arguments)
     case.check(accumulator.jvp(value), case.units[0])
-    capability(case.name, "forward through function")
 
 
 def test_forward_inside_a_function_is_refused():

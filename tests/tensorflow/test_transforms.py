@@ -38,38 +38,39 @@ ORDINAL = ["value", "backward", "2nd backward", "3rd backward"]
 
 @pytest.mark.parametrize("total", [0, 1, 2, 3])
 def test_backward(case, total, capability):
+    capability(case.name, f"eager {ORDINAL[total]}")
     for orders in all_orders(case, total):
         case.check(backward(case.function, orders)(*case.tensors()), orders)
-    capability(case.name, f"eager {ORDINAL[total]}")
 
 
 @pytest.mark.parametrize("total", [0, 1])
 @pytest.mark.parametrize("case", [c for c in CASES if c.sign < 0], ids=lambda case: case.name)
 def test_backward_of_negatives(case, total, capability):
+    capability(case.name, f"eager {ORDINAL[total]}")
     for orders in all_orders(case, total):
         case.check(backward(case.function, orders)(*case.tensors()), orders)
-    capability(case.name, f"eager {ORDINAL[total]}")
 
 
 @pytest.mark.parametrize("way", ["function", "autograph", "xla"])
 @pytest.mark.parametrize("total", UP_TO_2)
 def test_backward_in_a_graph(case, way, total, capability):
+    capability(case.name, f"{way} {ORDINAL[total]}")
     for orders in all_orders(case, total):
         case.check(WAYS[way](backward(case.function, orders))(*case.tensors()), orders)
-    capability(case.name, f"{way} {ORDINAL[total]}")
 
 
 @pytest.mark.parametrize("way", ["function", "xla"])
 @pytest.mark.parametrize("total", UP_TO_2[1:])
 def test_tapes_around_a_function(case, way, total, capability):
     """The gradient of a function that was traced without one."""
+    capability(case.name, f"{ORDINAL[total]} through {way}")
     traced = WAYS[way](case.function)
     for orders in all_orders(case, total):
         case.check(backward(traced, orders)(*case.tensors()), orders)
-    capability(case.name, f"{ORDINAL[total]} through {way}")
 
 
 def test_jacobian(case, capability):
+    capability(case.name, "jacobian")
     arguments = case.tensors()
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(arguments)
@@ -78,19 +79,19 @@ def test_jacobian(case, capability):
         jacobian = tape.jacobian(value, argument).numpy()
         case.check(np.diag(jacobian), orders)
         assert np.count_nonzero(jacobian - np.diag(np.diag(jacobian))) == 0
-    capability(case.name, "jacobian")
 
 
 @pytest.mark.parametrize("total", UP_TO_2)
 def test_vectorized_map(case, total, capability):
+    capability(case.name, f"vectorized_map of order {total}")
     for orders in all_orders(case, total):
         derivative = backward(case.function, orders)
         case.check(tf.vectorized_map(lambda a: derivative(*a), case.tensors()), orders)  # noqa: B023
-    capability(case.name, f"vectorized_map of order {total}")
 
 
 def test_gradients_in_a_graph(case, capability):
     """`tf.gradients`, of the first two orders."""
+    capability(case.name, "tf.gradients")
     with tf.Graph().as_default():
         arguments = case.tensors()
         value = case.function(*arguments)
@@ -103,11 +104,12 @@ def test_gradients_in_a_graph(case, capability):
         with tf.compat.v1.Session() as session:
             for orders, got in session.run(wanted).items():
                 case.check(got, orders)
-    capability(case.name, "tf.gradients")
 
 
 def test_while_loop(capability):
     """A training by gradient ascent, all in one graph."""
+
+    capability("neg_kl_normal", "while loop")
 
     @tf.function
     def climb(mu):
@@ -122,11 +124,11 @@ def test_while_loop(capability):
     for _ in range(5):
         mu += 0.1 * lk.special.neg_kl_normal(mu, -1.0)[1]
     np.testing.assert_allclose(climb(tf.constant(MU)), mu, rtol=1e-13)
-    capability("neg_kl_normal", "while loop")
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_broadcasting(way, capability):
+    capability("kl_normal", f"{way} broadcasting")
     mu, log_sigma2 = tf.constant(MU[:, None]), tf.constant(LOG_SIGMA2[:4])
 
     def total(mu, log_sigma2):
@@ -140,10 +142,10 @@ def test_broadcasting(way, capability):
     np.testing.assert_allclose(value, -truths[0], rtol=1e-14)
     np.testing.assert_allclose(d_mu, -truths[1].sum(1, keepdims=True), rtol=1e-13)
     np.testing.assert_allclose(d_log_sigma2, -truths[2].sum(0), rtol=1e-13)
-    capability("kl_normal", f"{way} broadcasting")
 
 
 def test_dynamic_shapes(capability):
+    capability("neg_kl_normal", "dynamic shapes")
     traces = []
 
     @tf.function(
@@ -165,11 +167,11 @@ def test_dynamic_shapes(capability):
         np.testing.assert_allclose(d_mu, truths[1], rtol=1e-14)
         np.testing.assert_allclose(tf.reduce_sum(d_log_sigma2), truths[2].sum(), rtol=1e-14)
     assert len(traces) == 1
-    capability("neg_kl_normal", "dynamic shapes")
 
 
 def test_what_a_graph_captures(capability):
     """A tensor and a variable from outside."""
+    capability("neg_kl_normal", "captured tensors and variables")
     outside, variable = tf.constant(MU), tf.Variable(LOG_SIGMA2)
 
     @tf.function
@@ -179,10 +181,10 @@ def test_what_a_graph_captures(capability):
         return tape.gradient(value, variable)
 
     np.testing.assert_allclose(gradient(), lk.special.neg_kl_normal(MU, LOG_SIGMA2)[2], rtol=1e-14)
-    capability("neg_kl_normal", "captured tensors and variables")
 
 
 def test_recompute(capability):
+    capability("neg_kl", "recompute_grad")
     x = tf.constant(LOG_ALPHA)
     again = tf.recompute_grad(lambda x: lk.neg_kl(2.0 * x))
     with tf.GradientTape() as tape:
@@ -191,4 +193,3 @@ def test_recompute(capability):
     np.testing.assert_allclose(
         tape.gradient(value, x), 2 * lk.neg_kl_grad(2.0 * LOG_ALPHA), rtol=1e-14
     )
-    capability("neg_kl", "recompute_grad")

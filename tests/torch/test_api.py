@@ -144,6 +144,17 @@ class TestTypes:
                 assert got.dtype == torch.exp(x).dtype == torch.float32
             assert torch.equal(lt.neg_kl(x), lt.neg_kl(x.float()))
 
+    @pytest.mark.parametrize("library", [lk, lt], ids=["logunif_kl", "logunif_kl.torch"])
+    def test_scalars_of_numpy_take_the_type_of_the_tensor(self, library, way):
+        for dtype in DTYPES:
+            mu = torch.linspace(-1, 1, 5).to(dtype)
+            expected = library.neg_kl_normal(mu, -8.0)
+            for scalar in (np.float64(-8), np.float32(-8), np.float16(-8), np.int64(-8)):
+                got = library.neg_kl_normal(mu, scalar)
+                assert got.dtype == dtype
+                assert torch.equal(got, expected)
+                assert library.kl_normal(scalar, mu).dtype == dtype
+
     @main
     def test_autocast(self, case, capability):
         capability(case.name, "autocast")
@@ -434,11 +445,17 @@ class TestErrors:
                 function(tensor, tensor.bool())
             with pytest.raises(TypeError, match=r"^mu must hold real .* torch.complex128"):
                 function(tensor.to(torch.complex128), 0.0)
-            for other in (np.ones(2), [1.0, 1.0], np.float64(1), True, None):
+            for other in (np.ones(2), np.array(1.0), [1.0, 1.0], True, None):
                 with pytest.raises(TypeError, match="were given together: convert one, so that"):
                     function(tensor, other)
                 with pytest.raises(TypeError, match="were given together: convert one, so that"):
                     function(other, tensor)
+            for other, given in (
+                (np.complex64(1), "numpy.complex64 of dtype complex64 was given: pass its real"),
+                (np.bool_(True), "numpy.bool of dtype bool was given"),
+            ):
+                with pytest.raises(TypeError, match=f"^log_sigma2 must hold real .* but {given}"):
+                    function(tensor, other)
             with pytest.raises(ValueError, match="too large for a float"):
                 function(tensor, 10**400)
 
@@ -456,6 +473,12 @@ class TestErrors:
     def test_devices(self, library):
         with pytest.raises(RuntimeError, match=r"^mu is on cpu and log_sigma2 on meta: move one"):
             library.neg_kl_normal(torch.ones(2), torch.ones(2, device="meta"))
+        # One number on the CPU goes where the other tensor is, as in torch's own functions.
+        meta = torch.ones(2, device="meta")
+        assert library.neg_kl_normal(meta, torch.tensor(-8.0)).is_meta
+        assert library.neg_kl_normal(torch.tensor(1.0), meta).is_meta
+        with pytest.raises(RuntimeError, match=r"^mu is on meta and log_sigma2 on cpu: move one"):
+            library.neg_kl_normal(torch.tensor(1.0, device="meta"), torch.ones(2))
 
     def test_shapes(self):
         with pytest.raises(RuntimeError, match="must match the size"):
