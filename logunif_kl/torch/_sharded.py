@@ -28,44 +28,52 @@ def on_shards(forward: Callable[..., Any]) -> Callable[..., Any]:
         if type(arguments[0]) in _PLAIN:
             return forward(*arguments)
         tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
-        if not _alike(tensors):
+        shards = local(*tensors)
+        if shards[0] is tensors[0]:
             return forward(*arguments)
-        like = tensors[0]
-        local = [_shard(a) for a in arguments]
-        found = forward(*local)
+        found = forward(*shards, *arguments[len(tensors) :])
+        like = max(range(len(tensors)), key=lambda i: tensors[i].ndim)
         if isinstance(found, tuple):
-            return tuple([_whole(part, local[0], like) for part in found])
-        return _whole(found, local[0], like)
+            return tuple([_whole(part, shards[like], tensors[like]) for part in found])
+        return _whole(found, shards[like], tensors[like])
 
     return sharded
 
 
-def _shard(argument: Any) -> Any:
-    return argument.to_local() if hasattr(argument, "to_local") else argument
+def local(*tensors: Any) -> tuple[Any, ...]:
+    """What this process holds of DTensors cut in one way, or those tensors themselves.
 
-
-def _alike(tensors: list[Any]) -> bool:
-    """Tell whether these are DTensors cut in one way, of which no element is a pending sum."""
+    They are of one shape, but for single numbers of no dimensions, and no element is a pending sum.
+    """
     module = sys.modules.get("torch.distributed.tensor")
     if module is None or any(type(x) is not module.DTensor for x in tensors):
-        return False
-    first = tensors[0]
-    return not any(placement.is_partial() for placement in first.placements) and all(
-        x.shape == first.shape
-        and x.placements == first.placements
-        and x.device_mesh == first.device_mesh
-        for x in tensors
+        return tensors
+    numbers = [x.ndim == 0 for x in tensors]
+    others = [x for x, number in zip(tensors, numbers, strict=True) if not number]
+    first = others[0] if others else tensors[0]
+    if any(placement.is_partial() for placement in first.placements):
+        return tensors
+    for x in tensors:
+        if x.device_mesh != first.device_mesh:
+            return tensors
+        if x.ndim and (x.shape != first.shape or x.placements != first.placements):
+            return tensors
+    return tuple(
+        [
+            x.full_tensor() if number else x.to_local()
+            for x, number in zip(tensors, numbers, strict=True)
+        ]
     )
 
 
-def _whole(result: Tensor, local: Tensor, like: Any) -> Any:
+def _whole(result: Tensor, shard: Tensor, like: Any) -> Any:
     """Make a DTensor of what one process found."""
     from torch.distributed.tensor import DTensor, Partial, Replicate
 
     mesh, placements = like.device_mesh, like.placements
-    if result.shape != local.shape:
+    if result.shape != shard.shape:
         placements = [Replicate() if p.is_replicate() else Partial("sum") for p in placements]
         return DTensor.from_local(result, mesh, placements, shape=result.shape, stride=())
-    kept = result.stride() == local.stride()
+    kept = result.stride() == shard.stride()
     stride = like.stride() if kept else torch.empty(like.shape, device="meta").stride()
     return DTensor.from_local(result, mesh, placements, shape=like.shape, stride=stride)
