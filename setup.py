@@ -63,19 +63,23 @@ class BuildUfuncs(build_ext):
                 print(NOTICE, flush=True)
 
 
-ufuncs = Extension(
-    "logunif_kl._ufuncs",
-    sources=["logunif_kl/_ufuncs.c"],
-    depends=sorted(glob("logunif_kl/*.h")),
-    define_macros=[
-        ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
-        ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
-    ],
-    libraries=[] if sys.platform == "win32" else ["m"],
-    optional=not switched_on("LOGUNIF_KL_SANITIZE"),
-)
+def extension(name):
+    return Extension(
+        f"logunif_kl.{name}",
+        sources=[f"logunif_kl/{name}.c"],
+        depends=sorted(glob("logunif_kl/*.h")),
+        define_macros=[
+            ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+            ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
+        ],
+        libraries=[] if sys.platform == "win32" else ["m"],
+        optional=not switched_on("LOGUNIF_KL_SANITIZE"),
+    )
+
+
+EXTENSIONS = [extension("_ufuncs"), extension("_single_ufuncs")]
 
 setup(
-    ext_modules=[] if switched_on("LOGUNIF_KL_NO_EXTENSION") else [ufuncs],
+    ext_modules=[] if switched_on("LOGUNIF_KL_NO_EXTENSION") else EXTENSIONS,
     cmdclass={"build_ext": BuildUfuncs},
 )

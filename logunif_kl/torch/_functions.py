@@ -20,7 +20,7 @@ import torch
 from torch.autograd import Function, forward_ad
 
 from .. import _higher, _kernel
-from . import _fused
+from . import _fused, _single
 from ._namespace import working, xp
 from ._sharded import on_shards
 
@@ -45,10 +45,12 @@ def of_normal(mu: Tensor, log_sigma2: Tensor, added: bool) -> Tensor:
     """-KL from the mean and the variance, in their type; or the sum, as above."""
     if _only_the_value(mu, log_sigma2):
         return value_of_normal(mu, log_sigma2, added)
-    if _pushed_forward() or (triton_takes(mu, log_sigma2) and not _transformed()):
-        from ._recomputing import Recomputing
+    from . import _recomputing
 
-        return Recomputing.apply(mu, log_sigma2, added)
+    if not transformed() and kernels(mu, log_sigma2) is not None:
+        return _recomputing.apply(mu, log_sigma2, added)
+    if _pushed_forward():
+        return _recomputing.Recomputing.apply(mu, log_sigma2, added)
     return _OfNormal.apply(mu, log_sigma2, added)[0]
 
 
@@ -56,12 +58,12 @@ def _only_the_value(*tensors: Tensor) -> bool:
     """Tell whether nobody can ask for a derivative."""
     return (
         not (torch.is_grad_enabled() and any(x.requires_grad for x in tensors))
-        and not _transformed()
+        and not transformed()
         and _fused.plain(*tensors)
     )
 
 
-def _transformed() -> bool:
+def transformed() -> bool:
     """Tell whether a transform of torch.func or the forward mode is at work."""
     return bool(torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0)
 
@@ -74,13 +76,20 @@ def _pushed_forward() -> bool:
     return any(level.key() == torch._C._functorch.TransformType.Jvp for level in levels)
 
 
-def triton_takes(*tensors: Tensor) -> bool:
-    """Tell whether Triton's kernels serve these tensors."""
+def kernels(*tensors: Tensor) -> Any:
+    """Return what computes value and gradient apart for these tensors; None if nothing does."""
+    if _fused.takes(*tensors):
+        return _single if _single.available(tensors[-1]) else None
+    return _triton_for(*tensors)
+
+
+def _triton_for(*tensors: Tensor) -> Any:
+    """Return the module of Triton's kernels, if they serve these tensors."""
     if not all(x.is_cuda for x in tensors) or not _fused.plain(*tensors):
-        return False
+        return None
     from . import _triton
 
-    return _triton.available(tensors[0])
+    return _triton if _triton.available(tensors[-1]) else None
 
 
 # The forwards.
@@ -90,10 +99,8 @@ def triton_takes(*tensors: Tensor) -> bool:
 def _of_log_alpha(x: Tensor, order: int) -> Tensor:
     if order < 3 and _fused.takes(x):
         return _fused.derivative(x, order)
-    if order < 3 and triton_takes(x):
-        from . import _triton
-
-        return _triton.unary(order, x)
+    if order < 3 and (found := _triton_for(x)) is not None:
+        return found.unary(order, x)
     return _higher.neg_kl_derivative(xp, working(x), order).to(x.dtype)
 
 
@@ -107,10 +114,9 @@ def _total_of_log_alpha(x: Tensor) -> Tensor:
 @on_shards
 def value_of_normal(mu: Tensor, log_sigma2: Tensor, added: bool) -> Tensor:
     """Compute -KL or its sum, by the fastest way for these tensors."""
-    if triton_takes(mu, log_sigma2):
-        from . import _triton
-
-        return _triton.value_sum(mu, log_sigma2) if added else _triton.value(mu, log_sigma2)
+    found = kernels(mu, log_sigma2)
+    if found is not None:
+        return (found.value_sum if added else found.value)(mu, log_sigma2)
     if _fused.takes(mu, log_sigma2):
         return (_fused.normal_total if added else _fused.normal_value)(mu, log_sigma2)
     value = _kernel.neg_kl_normal(xp, working(mu), working(log_sigma2))[0]

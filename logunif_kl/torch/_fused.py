@@ -64,51 +64,51 @@ def takes(*tensors: Tensor) -> bool:
 
 def derivative(x: Tensor, order: int) -> Tensor:
     """-KL at log_alpha = x (order 0), or its first or second derivative."""
-    inputs, back = _laid_out(x)
-    out = _empty(inputs[0])
-    _run(_BY_ORDER[order], inputs, (out,))
+    inputs, back = laid_out(x)
+    out = empty(inputs[0])
+    run(_BY_ORDER[order], inputs, (out,))
     return back(out)
 
 
 def total(x: Tensor) -> Tensor:
     """The sum of -KL at log_alpha = x, without an array of the size of x."""
-    return _sum(_backend.neg_kl, _laid_out(x)[0], (None,))
+    return sum_of(_backend.neg_kl, laid_out(x)[0], (None,))
 
 
 def normal(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """-KL from the mean and the variance, and its two derivatives."""
-    inputs, back = _laid_out(mu, log_sigma2)
-    outs = _empty(inputs[0]), _empty(inputs[0]), _empty(inputs[0])
-    _run(_backend.neg_kl_normal, inputs, outs)
+    inputs, back = laid_out(mu, log_sigma2)
+    outs = empty(inputs[0]), empty(inputs[0]), empty(inputs[0])
+    run(_backend.neg_kl_normal, inputs, outs)
     return back(outs[0]), back(outs[1]), back(outs[2])
 
 
 def normal_value(mu: Tensor, log_sigma2: Tensor) -> Tensor:
     """-KL from the mean and the variance alone."""
-    inputs, back = _laid_out(mu, log_sigma2)
-    out = _empty(inputs[0])
-    _run(_backend.neg_kl_normal, inputs, (out, None, None))
+    inputs, back = laid_out(mu, log_sigma2)
+    out = empty(inputs[0])
+    run(_backend.neg_kl_normal, inputs, (out, None, None))
     return back(out)
 
 
 def normal_total(mu: Tensor, log_sigma2: Tensor) -> Tensor:
     """The sum of -KL, without an array of the size of the arguments."""
-    return _sum(_backend.neg_kl_normal, _laid_out(mu, log_sigma2)[0], (None, None, None))
+    return sum_of(_backend.neg_kl_normal, laid_out(mu, log_sigma2)[0], (None, None, None))
 
 
 def normal_total_and_gradients(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The sum of -KL, and the derivatives of each element."""
-    inputs, back = _laid_out(mu, log_sigma2)
-    outs = _empty(inputs[0]), _empty(inputs[0])
-    value = _sum(_backend.neg_kl_normal, inputs, (None, *outs))
+    inputs, back = laid_out(mu, log_sigma2)
+    outs = empty(inputs[0]), empty(inputs[0])
+    value = sum_of(_backend.neg_kl_normal, inputs, (None, *outs))
     return value, back(outs[0]), back(outs[1])
 
 
-def _empty(like: Tensor) -> Tensor:
+def empty(like: Tensor) -> Tensor:
     return torch.empty(like.shape, dtype=like.dtype)
 
 
-def _laid_out(*tensors: Tensor) -> tuple[tuple[Tensor, ...], Callable[[Tensor], Tensor]]:
+def laid_out(*tensors: Tensor) -> tuple[tuple[Tensor, ...], Callable[[Tensor], Tensor]]:
     """Bring the arguments into the order of their memory, or copy them.
 
     Returns contiguous tensors, beside one of which one number that is repeated may stay one number,
@@ -136,24 +136,46 @@ def _as_it_is(result: Tensor) -> Tensor:
     return result
 
 
-def _run(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> None:
+def run(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> None:
     """Fill the outputs; those that are None are computed and dropped block by block."""
+    wanted = [out for out in outs if out is not None]
+    whole = len(wanted) == len(outs) and inputs[-1].dtype in _KINDS
+    if whole and _threads(inputs[-1].numel()) < 2:
+        # As they are, which takes the least time for few elements.
+        ufunc(*[x.numpy() for x in inputs], out=tuple([out.numpy() for out in wanted]))
+        return
     _threaded(_job(ufunc, inputs, outs, False), inputs[0].numel())
 
 
-def _sum(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> Tensor:
+def sum_of(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> Tensor:
     """Fill the outputs, and add up the first; in float32 for the half types."""
-    sums = _threaded(_job(ufunc, inputs, outs, True), inputs[0].numel())
-    # By way of float64: what is beyond the range of float32 is to become infinite.
-    result = torch.tensor(sum(sums), dtype=torch.float64)
-    return result if inputs[0].dtype is torch.float64 else result.to(torch.float32)
+    return _added(_threaded(_job(ufunc, inputs, outs, True), inputs[0].numel()), inputs[0].dtype)
+
+
+def in_blocks(ufunc: Any, inputs: tuple[Tensor, ...]) -> Tensor:
+    """Add up what a ufunc makes of each block as a whole, whose core dimension is its length."""
+    views = [x.numpy().reshape(-1) for x in inputs]
+
+    def work(start: int, stop: int) -> list[float]:
+        whole = stop - (stop - start) % _BLOCK
+        rest = [] if whole == stop else [float(ufunc(*[v[whole:stop] for v in views]))]
+        if whole == start:
+            return rest
+        return ufunc(*[v[start:whole].reshape(-1, _BLOCK) for v in views]).tolist() + rest
+
+    return _added(_threaded(work, inputs[0].numel()), inputs[0].dtype)
+
+
+def _added(sums: list[float], dtype: torch.dtype) -> Tensor:
+    kind = torch.float64 if dtype is torch.float64 else torch.float32
+    return torch.tensor(sum(sums), dtype=kind)
 
 
 def _job(
     ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...], adding: bool
 ) -> Callable[[int, int], list[float]]:
     """Make the function that works from one element to another, and returns the blocks' sums."""
-    kind = _KINDS.get(inputs[0].dtype)
+    kind = _KINDS.get(inputs[-1].dtype)
     if kind is None:
         return _half_job(ufunc, inputs, outs, adding)
     views = [x.numpy().reshape(-1) for x in inputs]
@@ -211,15 +233,20 @@ def _block_sum(block: np.ndarray) -> float:
         return float(np.add.reduce(block, dtype=np.float64))
 
 
+def _threads(n: int) -> int:
+    """How many threads share so many elements."""
+    return 1 if n <= _BLOCK else min(torch.get_num_threads(), -(-n // _BLOCK))
+
+
 def _threaded(work: Callable[[int, int], list[float]], n: int) -> list[float]:
     """Share the blocks out; the sums come back in the order of the blocks."""
     global _pool, _pool_size
-    blocks = -(-n // _BLOCK)
-    threads = min(torch.get_num_threads(), blocks)
+    threads = _threads(n)
     if threads < 2:
         return work(0, n)
     if _pool is None or _pool_size < threads - 1:
         _pool, _pool_size = ThreadPoolExecutor(threads - 1, "logunif_kl"), threads - 1
+    blocks = -(-n // _BLOCK)
     ends = [min(n, _BLOCK * (blocks * i // threads)) for i in range(threads + 1)]
     (first, *others) = pairwise(ends)
     pending = [_pool.submit(work, *piece) for piece in others]

@@ -39,6 +39,8 @@ class Recomputing(Function):
     def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, Tensor | None, None]:
         if grad is None:
             return None, None, None
+        if not (torch.is_grad_enabled() or _functions.transformed()):
+            return *gradient(grad, *ctx.saved_tensors), None
         return *Gradient.apply(grad, *ctx.saved_tensors), None
 
     @staticmethod
@@ -56,6 +58,21 @@ class Recomputing(Function):
         return _functions.added_up(found) if ctx.added and found is not None else found
 
 
+# What `Function.apply` comes to where no transform of torch.func is at work. On the way there it
+# binds the arguments to a signature, which takes longer than everything else.
+apply = super(Function, Recomputing).apply
+
+
+def gradient(grad: Tensor, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
+    """The two derivatives times a factor, of their shape or of no dimensions."""
+    found = _functions.kernels(grad, mu, log_sigma2)
+    if found is not None:
+        return found.gradient(grad, mu, log_sigma2)
+    _, d_mu, d_log_sigma2 = _functions.value_and_gradients(mu, log_sigma2, False)
+    grad = grad.to(mu.dtype)
+    return grad * d_mu, grad * d_log_sigma2
+
+
 class Gradient(Function):
     """The two derivatives times a factor, of their shape or of no dimensions."""
 
@@ -64,13 +81,7 @@ class Gradient(Function):
     @staticmethod
     @_functions.with_signature
     def forward(grad: Tensor, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
-        if _functions.triton_takes(mu, log_sigma2) and _functions.triton_takes(grad):
-            from . import _triton
-
-            return _triton.gradient(grad, mu, log_sigma2)
-        _, d_mu, d_log_sigma2 = _functions.value_and_gradients(mu, log_sigma2, False)
-        grad = grad.to(mu.dtype)
-        return grad * d_mu, grad * d_log_sigma2
+        return gradient(grad, mu, log_sigma2)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

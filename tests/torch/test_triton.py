@@ -17,9 +17,10 @@ from logunif_kl import _kernel
 from tests.ufunc_battery import same
 from validation.accuracy import search
 from validation.accuracy.functions import edges
-from validation.triton import __main__ as generator
-from validation.triton.emit import device_function, literal
-from validation.triton.trace import Tracer
+from validation.traced import __main__ as generator
+from validation.traced.emit_triton import device_function, literal
+from validation.traced.graph import Output
+from validation.traced.trace import Tracer
 
 torch = pytest.importorskip("torch")
 if importlib.util.find_spec("triton") is None:
@@ -28,6 +29,7 @@ if importlib.util.find_spec("triton") is None:
 from logunif_kl.torch import _triton  # noqa: E402
 
 INF, NAN = math.inf, math.nan
+GENERATED = generator.PACKAGE / "torch" / "_triton_kernels.py"
 SPECIAL = np.array(
     [0.0, -0.0, 1e-45, -1e-40, 1.2e-38, 1e-20, -1.0, 1.5, 1e20, -3e38, INF, -INF, NAN], "float32"
 )
@@ -152,30 +154,18 @@ def _upstream(shape):
 
 class TestSource:
     def test_is_what_the_generator_makes(self):
-        assert generator.TARGET.read_text() == generator.source()
+        assert GENERATED.read_text() == generator.sources()[GENERATED]
 
     def test_has_the_coefficients(self):
         for row in _kernel._table("neg_kl_grad", "float32").coefficients:
             for entry in row:
-                assert literal(float(np.float32(entry))) in generator.source()
-
-    def test_a_stale_file_is_told(self, monkeypatch, tmp_path, capsys):
-        stale = tmp_path / "_triton_kernels.py"
-        stale.write_text(generator.source().replace("tl.exp", "tl.sin") + "\n")
-        monkeypatch.setattr(generator, "TARGET", stale)
-        monkeypatch.setattr("sys.argv", ["triton", "--check"])
-        assert generator.main() == 1
-        assert "_triton_kernels.py differs from what _kernel gives" in capsys.readouterr().err
-        monkeypatch.setattr("sys.argv", ["triton"])
-        assert generator.main() == 0
-        monkeypatch.setattr("sys.argv", ["triton", "--check"])
-        assert generator.main() == 0
+                assert literal(float(np.float32(entry))) in GENERATED.read_text()
 
     def test_only_what_an_output_needs(self):
         def both(xp, a):
             return xp.exp(a), xp.log(a) * 2.0
 
-        text = device_function("f", ["a"], both, [1], "2 log a.")
+        text = device_function(Output("f", ["a"], both, [1], "2 log a."))
         assert text.splitlines()[3:] == ["    t0 = log(a)", "    return t0 * 2.0"]
 
     def test_equal_expressions_are_one(self):
@@ -221,7 +211,7 @@ def with_a_wrong_constant(device, folder, mu, log_sigma2):
     """The coefficients, and those that can be wrong without a change of any result."""
     from logunif_kl.torch import _triton_kernels, _triton_loops
 
-    text = generator.TARGET.read_text().replace("from ._triton", "from logunif_kl.torch._triton")
+    text = GENERATED.read_text().replace("from ._triton", "from logunif_kl.torch._triton")
     text = text[: text.index("def neg_kl(")].removesuffix("@triton.jit\n")
     right = value(device, mu, log_sigma2), *gradient(device, mu, log_sigma2)
     unseen = []

@@ -117,7 +117,7 @@ class Node:
 class Tracer:
     """The namespace ``xp`` that the arithmetic is handed; `nodes` is all it did, in order."""
 
-    __name__ = "triton"
+    __name__ = "traced"
     float32, float64 = FLOAT32, "float64"
 
     def __init__(self) -> None:
@@ -153,8 +153,8 @@ class Tracer:
 
     def __getattr__(self, name: str) -> Any:
         raise NotImplementedError(
-            f"_kernel uses xp.{name}, which {__name__} does not know: add it there, in emit.py "
-            "and in logunif_kl/torch/_triton_math.py"
+            f"_kernel uses xp.{name}, which {__name__} does not know: add it there, in the "
+            "writers, in logunif_kl/torch/_triton_math.py and in logunif_kl/_single_simd.h"
         )
 
     def full_like(self, like: Node, value: float) -> Node:

@@ -1,0 +1,66 @@
+"""``python -m validation.traced [--check] [--count]``: write, or compare, the traced sources."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from logunif_kl import _kernel, _single
+from validation.traced import elementary, emit_c, emit_triton
+from validation.traced.graph import Output, operations
+
+COMMAND = "python -m validation.traced"
+PACKAGE = Path(__file__).parents[2] / "logunif_kl"
+
+_NORMAL = ("mu", "log_sigma2")
+_VALUE = "-KL of N(mu, sigma^2)."
+_GRADIENT = "The derivatives of -KL in mu and in log_sigma2."
+TRITON = (
+    Output("value", _NORMAL, _kernel.neg_kl_normal, [0], _VALUE),
+    Output("gradient", _NORMAL, _kernel.neg_kl_normal, [1, 2], _GRADIENT),
+    Output("neg_kl", ["x"], _kernel.neg_kl, [0], "-KL at log_alpha = x."),
+    Output("neg_kl_grad", ["x"], _kernel.neg_kl_grad, [0], "Its derivative."),
+    Output("neg_kl_hess", ["x"], _kernel.neg_kl_hess, [0], "Its second derivative."),
+)
+C = (
+    Output("single_value", _NORMAL, _single.neg_kl_normal, [0], _VALUE),
+    Output("single_gradient", _NORMAL, _single.neg_kl_normal, [1, 2], _GRADIENT),
+)
+
+
+def sources() -> dict[Path, str]:
+    """The text of the generated files."""
+    return {
+        PACKAGE / "torch" / "_triton_kernels.py": emit_triton.source(TRITON, COMMAND),
+        PACKAGE / "_single_coefficients.h": elementary.source(COMMAND),
+        PACKAGE / "_single_kernels.h": emit_c.source(C, COMMAND),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    parser.add_argument(
+        "--count", action="store_true", help="print the operations an element takes"
+    )
+    args = parser.parse_args()
+    if args.count:
+        for output in TRITON:
+            counts = operations(output)
+            parts = ", ".join(f"{n} {operation}" for operation, n in counts.most_common())
+            print(f"{output.name}: {counts.total()} ({parts})")
+        return 0
+    stale = []
+    for path, text in sources().items():
+        if not args.check:
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            stale.append(path.name)
+    if stale:
+        print(f"differ from what _kernel gives: {', '.join(stale)}; run {COMMAND}", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

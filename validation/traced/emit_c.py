@@ -1,0 +1,123 @@
+"""From traced functions to the text of inline functions in C, over the names of `_single_simd.h`.
+
+A product that is used once, in a sum, becomes one fused multiply-add where the processor has it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from validation.traced.graph import Output, needed, shortest, traced
+from validation.traced.trace import Node
+
+HEADER = """\
+/* The arithmetic of `_single`, over the names of `_single_simd.h`.
+ *
+ * Written by `COMMAND`, which runs `_single` on symbols: do not edit.
+ * `_single_ufuncs.c` includes it once for each instruction set. */
+"""
+CALLS = {
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+    "and": "both",
+    "or": "either",
+    "not": "negated",
+    "where": "choose",
+    "abs": "magnitude",
+    "exp": "exponential",
+    "log": "logarithm",
+    "round": "nearest",
+    "minimum": "minimum",
+    "maximum": "maximum",
+}
+INFIX = {"add": "+", "sub": "-", "mul": "*", "divide": "/"}
+
+
+def source(outputs: Sequence[Output], command: str) -> str:
+    """The text of the generated header."""
+    parts = [HEADER.replace("COMMAND", command), *map(inline_function, outputs)]
+    return "\n".join(parts)
+
+
+def literal(value: float) -> str:
+    if value != value:
+        return "set1(NAN)"
+    if abs(value) == float("inf"):
+        return "set1(INFINITY)" if value > 0 else "set1(-INFINITY)"
+    return f"set1({shortest(value)}f)"
+
+
+def fused(nodes: Iterable[Node], kept: Iterable[Node]) -> dict[int, int]:
+    """Sum (by its identity) -> which of its operands is a product to be fused with it."""
+    uses = Counter(id(o) for n in nodes for o in n.operands if isinstance(o, Node))
+    uses.update(map(id, kept))
+    found = {}
+    for node in nodes:
+        if node.operation in ("add", "sub"):
+            for i, operand in enumerate(node.operands):
+                if operand.operation == "mul" and uses[id(operand)] == 1:
+                    found[id(node)] = i
+                    break
+    return found
+
+
+def multiply_add(node: Node, which: int, names: dict[int, str]) -> str:
+    a, b = (names[id(o)] for o in node.operands[which].operands)
+    c = names[id(node.operands[1 - which])]
+    if node.operation == "sub" and which == 0:
+        c = f"-{c}"
+    elif node.operation == "sub":
+        a = f"-{a}"
+    return f"MADD({a}, {b}, {c})"
+
+
+def expression(node: Node, names: dict[int, str]) -> str:
+    operands = [names[id(o)] for o in node.operands]
+    if node.operation in INFIX:
+        return f"{operands[0]} {INFIX[node.operation]} {operands[1]}"
+    if node.operation == "neg":
+        return f"-{operands[0]}"
+    if node.operation in ("minimum", "maximum") and node.operands[1].operation != "constant":
+        raise NotImplementedError("a bound that is no constant: teach _single_simd.h about NaN")
+    return f"{CALLS[node.operation]}({', '.join(operands)})"
+
+
+def inline_function(output: Output) -> str:
+    """The text of ``name(*arguments, *results)``, for pointers to WAYS registers each.
+
+    Their arithmetic alternates, because each chain of operations alone waits for itself.
+    """
+    outputs = traced(output)
+    nodes = needed(outputs)
+    sums = fused(nodes, outputs)
+    products = {id(n.operands[sums[id(n)]]) for n in nodes if id(n) in sums}
+    names: dict[int, str] = {}
+    lines: list[str] = []
+    for node in nodes:
+        if id(node) in products:
+            continue
+        if node.operation == "argument":
+            names[id(node)] = f"{node.operands[0]}[i]"
+        elif node.operation == "constant":
+            names[id(node)] = literal(node.operands[0])
+        else:
+            kind, letter = ("M", "m") if node.dtype == "bool" else ("V", "t")
+            which = sums.get(id(node))
+            text = expression(node, names) if which is None else multiply_add(node, which, names)
+            names[id(node)] = f"{letter}{len(lines)}[i]"
+            lines.append(f"    EACH({kind}, {letter}{len(lines)}, {text});")
+    lines += [f"    SET(result{i}, {names[id(o)]});" for i, o in enumerate(outputs)]
+    parameters = [f"const V *{a}" for a in output.arguments]
+    parameters += [f"V *result{i}" for i in range(len(outputs))]
+    head = [
+        f"/* {output.summary} */",
+        "LK_INLINE void",
+        f"LK_NAME({output.name})({', '.join(parameters)})",
+        "{",
+    ]
+    return "\n".join([*head, *lines, "}", ""])

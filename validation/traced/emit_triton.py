@@ -1,0 +1,82 @@
+"""From traced functions to the text of device functions in Triton."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from validation.traced.graph import Output, needed, shortest, traced
+from validation.traced.trace import OPERATORS, Node
+
+HEADER = '''\
+"""The arithmetic of ``_kernel`` in float32, as device functions in Triton.
+
+Written by ``COMMAND``, which runs ``_kernel`` on symbols: do not edit.
+"""
+
+# mypy: ignore-errors
+
+import triton
+import triton.language as tl
+
+from ._triton_math import PLACE
+'''
+CALLS = {
+    "where": "tl.where",
+    "abs": "tl.abs",
+    "exp": "exp",
+    "log": "log",
+    "round": "nearest",
+    "divide": "divide",
+    "minimum": "minimum",
+    "maximum": "maximum",
+}
+
+
+def source(outputs: Sequence[Output], command: str) -> str:
+    """The text of the generated module."""
+    body = "\n\n".join(["", *map(device_function, outputs)])
+    used = [name for name in sorted(set(CALLS.values())) if f" {name}(" in body]
+    names = ", ".join(name for name in used if "." not in name)
+    return HEADER.replace("COMMAND", command).replace("PLACE", names) + body
+
+
+def literal(value: float) -> str:
+    """A Python literal that Triton reads as this float32."""
+    if value != value or abs(value) == float("inf"):
+        return f'float("{value}")'
+    return shortest(value)
+
+
+def expression(node: Node, names: dict[int, str]) -> str:
+    operands = [names[id(o)] for o in node.operands]
+    if node.operation in OPERATORS:
+        return f"{operands[0]} {OPERATORS[node.operation]} {operands[1]}"
+    if node.operation == "neg":
+        return f"-{operands[0]}"
+    if node.operation == "not":
+        return f"~{operands[0]}"
+    return f"{CALLS[node.operation]}({', '.join(operands)})"
+
+
+def device_function(output: Output) -> str:
+    """The text of ``name(*arguments)``."""
+    outputs = traced(output)
+    names: dict[int, str] = {}
+    lines = []
+    for node in needed(outputs):
+        if node.operation == "argument":
+            names[id(node)] = node.operands[0]
+        elif node.operation == "constant":
+            names[id(node)] = literal(node.operands[0])
+        else:
+            names[id(node)] = f"{'m' if node.dtype == 'bool' else 't'}{len(lines)}"
+            lines.append(f"    {names[id(node)]} = {expression(node, names)}")
+    returned = ", ".join(names[id(o)] for o in outputs)
+    if lines[-1].startswith(f"    {returned} = "):
+        returned = lines.pop().partition(" = ")[2]
+    head = [
+        "@triton.jit",
+        f"def {output.name}({', '.join(output.arguments)}):",
+        f'    """{output.summary}"""',
+    ]
+    return "\n".join([*head, *lines, f"    return {returned}", ""])

@@ -1,0 +1,60 @@
+"""What the writers of every language need to know of a traced function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from validation.traced.trace import Node, Tracer, single
+
+
+class Output(NamedTuple):
+    """A function to write: some of the results of a function of `_kernel`."""
+
+    name: str
+    arguments: Sequence[str]
+    function: Callable[..., Any]
+    pick: Sequence[int]
+    summary: str
+
+
+def traced(output: Output) -> list[Node]:
+    """The results that are wanted."""
+    tracer = Tracer()
+    result = output.function(tracer, *(tracer.argument(a) for a in output.arguments))
+    results = result if isinstance(result, tuple) else (result,)
+    return [results[i] for i in output.pick]
+
+
+def needed(outputs: Sequence[Node]) -> list[Node]:
+    """What the outputs are made of, in the order in which it was computed."""
+    wanted: set[int] = set()
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if id(node) not in wanted:
+            wanted.add(id(node))
+            stack += [o for o in node.operands if isinstance(o, Node)]
+    return [n for n in outputs[0].tracer.nodes.values() if id(n) in wanted]
+
+
+def operations(output: Output) -> Any:
+    """How often each operation occurs in what is written."""
+    counts = Counter(n.operation for n in needed(traced(output)))
+    del counts["argument"], counts["constant"]
+    return counts
+
+
+def shortest(value: float) -> str:
+    """The shortest decimal number that is this float32, a finite one."""
+    candidates = [float(f"{value:.{digits}g}") for digits in range(1, 10)]
+    text = next((repr(c) for c in candidates if _is(c, value)), repr(value))
+    return text.replace("e+", "e")
+
+
+def _is(candidate: float, value: float) -> bool:
+    try:
+        return single(candidate) == value
+    except ValueError:
+        return False
