@@ -22,7 +22,7 @@ from torch.autograd import Function, forward_ad
 from .. import _higher, _kernel
 from . import _fused, _single
 from ._namespace import working, xp
-from ._sharded import on_shards
+from ._sharded import local, on_shards
 
 Tensor = torch.Tensor
 
@@ -47,7 +47,7 @@ def of_normal(mu: Tensor, log_sigma2: Tensor, added: bool) -> Tensor:
         return value_of_normal(mu, log_sigma2, added)
     from . import _recomputing
 
-    if not transformed() and kernels(mu, log_sigma2) is not None:
+    if not transformed() and kernels(*local(mu, log_sigma2)) is not None:
         return _recomputing.apply(mu, log_sigma2, added)
     if _pushed_forward():
         return _recomputing.Recomputing.apply(mu, log_sigma2, added)

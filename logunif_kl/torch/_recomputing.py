@@ -14,6 +14,7 @@ import torch
 from torch.autograd import Function
 
 from . import _functions
+from ._sharded import on_shards
 
 Tensor = torch.Tensor
 
@@ -63,6 +64,7 @@ class Recomputing(Function):
 apply = super(Function, Recomputing).apply
 
 
+@on_shards
 def gradient(grad: Tensor, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
     """The two derivatives times a factor, of their shape or of no dimensions."""
     found = _functions.kernels(grad, mu, log_sigma2)

@@ -32,7 +32,9 @@ def on_shards(forward: Callable[..., Any]) -> Callable[..., Any]:
         if shards[0] is tensors[0]:
             return forward(*arguments)
         found = forward(*shards, *arguments[len(tensors) :])
-        like = max(range(len(tensors)), key=lambda i: tensors[i].ndim)
+        like = max(
+            range(len(tensors)), key=lambda i: (tensors[i].ndim, not _everywhere(tensors[i]))
+        )
         if isinstance(found, tuple):
             return tuple([_whole(part, shards[like], tensors[like]) for part in found])
         return _whole(found, shards[like], tensors[like])
@@ -41,29 +43,35 @@ def on_shards(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def local(*tensors: Any) -> tuple[Any, ...]:
-    """What this process holds of DTensors cut in one way, or those tensors themselves.
+    """What this process holds of DTensors that can be cut in one way, or those tensors themselves.
 
     They are of one shape, but for single numbers of no dimensions, and no element is a pending sum.
+    What every process has the whole of is cut as what is beside it.
     """
+    if type(tensors[0]) in _PLAIN:
+        return tensors
     module = sys.modules.get("torch.distributed.tensor")
     if module is None or any(type(x) is not module.DTensor for x in tensors):
         return tensors
-    numbers = [x.ndim == 0 for x in tensors]
-    others = [x for x, number in zip(tensors, numbers, strict=True) if not number]
-    first = others[0] if others else tensors[0]
-    if any(placement.is_partial() for placement in first.placements):
+    others = [x for x in tensors if x.ndim] or list(tensors[:1])
+    like = next((x for x in others if not _everywhere(x)), others[0])
+    if any(placement.is_partial() for placement in like.placements):
         return tensors
-    for x in tensors:
-        if x.device_mesh != first.device_mesh:
+    for x in others:
+        if x.shape != like.shape or not (x.placements == like.placements or _everywhere(x)):
             return tensors
-        if x.ndim and (x.shape != first.shape or x.placements != first.placements):
-            return tensors
+    if any(x.device_mesh != like.device_mesh for x in tensors):
+        return tensors
     return tuple(
         [
-            x.full_tensor() if number else x.to_local()
-            for x, number in zip(tensors, numbers, strict=True)
+            (x.redistribute(placements=like.placements).to_local() if x.ndim else x.full_tensor())
+            for x in tensors
         ]
     )
+
+
+def _everywhere(x: Any) -> bool:
+    return all(placement.is_replicate() for placement in x.placements)
 
 
 def _whole(result: Tensor, shard: Tensor, like: Any) -> Any:

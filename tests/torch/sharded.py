@@ -105,6 +105,25 @@ def further(mesh):
     number = lt.neg_kl_normal(leaves[0], -8.0)
     fine = torch.allclose(number.full_tensor(), lt.neg_kl_normal(plain[0], -8.0), rtol=1e-14)
     yield "a number beside it", fine and number.placements == (Shard(0),)
+    everywhere = shards(log_sigma2.detach(), mesh, Replicate())
+    got, got_slopes = value_and_slopes(lt.neg_kl_normal, [leaves[0], everywhere])
+    whole, slopes = value_and_slopes(lt.neg_kl_normal, plain)
+    fine = all(map(bits, (got, *got_slopes), (whole, *slopes)))
+    yield "a replicated argument beside it", fine and got.placements == (Shard(0),)
+    said = ""
+    try:
+        lk.neg_kl_normal(leaves[0], log_sigma2.detach())
+    except TypeError as error:
+        said = str(error)
+    yield (
+        "a plain tensor beside it",
+        said
+        == "mu of type DTensor and log_sigma2 of type Tensor were given together: make both DTensors, "
+        "by torch.distributed.tensor.distribute_tensor",
+    )
+    got = lt.neg_kl_normal(leaves[0], torch.tensor(-8.0, dtype=torch.float64))
+    fine = torch.allclose(got.full_tensor(), lt.neg_kl_normal(plain[0], -8.0), rtol=1e-14)
+    yield "a tensor of no dimensions beside it", fine and got.placements == (Shard(0),)
     turned = [x.mT for x in leaves]
     got, got_slopes = value_and_slopes(lt.neg_kl_normal, turned)
     fine = got.placements == (Shard(1),) and got.stride() == turned[0].stride()

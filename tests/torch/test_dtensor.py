@@ -19,6 +19,8 @@ FURTHER = (
     "backward of a pending sum",
     "broadcast",
     "a number beside it",
+    "a replicated argument beside it",
+    "a tensor of no dimensions beside it",
     "transposed",
     "of a pending sum",
     "compile(value + backward)",
@@ -71,6 +73,10 @@ def test_value_and_backward(found, name, placement, capability):
     keys = [key for key in found[0] if key.startswith(f"{name}:{placement}:")]
     assert len(keys) == (3 if name in ("neg_kl_grad", "neg_kl_hess") else 7)
     check(found, keys)
+
+
+def test_a_plain_tensor_is_refused(found):
+    check(found, ["a plain tensor beside it"])
 
 
 @pytest.mark.parametrize("row", FURTHER)
