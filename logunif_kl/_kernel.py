@@ -304,15 +304,16 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     zero = _constant(xp, mu, 0.0)
     r, r_lo, s = _reduce(xp, dtype, log_sigma2)
     e = xp.exp(r)
-    e = e + e * r_lo
     shifted = (mu * s) * s
-    u = 0.5 * (shifted * (shifted * e))
+    # What is missing, a factor 1 + r_lo, goes into the last step of the results.
+    rough = 0.5 * (shifted * (shifted * e))
     # mu/sigma^2 but for one factor s, by way of nothing subnormal
     precision_mu = xp.where(s < 1.0, (shifted * e) * s, (shifted * s) * e)
     # The limits, where a factor overflows against mu = 0 or vanishes against an infinite mu.
     nothing = (mu == 0) & (log_sigma2 > -float("inf"))
     everything = (size == float("inf")) & (log_sigma2 < float("inf"))
-    u = xp.where(nothing, zero, xp.where(everything, _constant(xp, mu, float("inf")), u))
+    rough = xp.where(nothing, zero, xp.where(everything, _constant(xp, mu, float("inf")), rough))
+    u = xp.where(rough < float("inf"), rough + rough * r_lo, rough)
     precision_mu = xp.where(nothing, mu, precision_mu)
 
     p = _in_u(xp, "kl_gap", u)
@@ -326,12 +327,15 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     log_size = xp.log(xp.where(recip, size, one)) - 0.5 * log_sigma2
     far = xp.where(shifted_finite, log_shifted, log_size) - _HALF_LOG2
     half_log = xp.where(finite, 0.5 * log_u, far)
-    low = _finish(p, xp.where(p.origin & (u >= 0), u, one))
+    origin = p.origin & (u >= 0)
+    low = _finish(p, xp.where(origin, rough, one), xp.where(origin, p.hi * r_lo, zero))
     value = -xp.where(recip, half_log + (p.hi + p.lo), low)
 
     g = _in_u(xp, "kl_gap_grad", u)
-    slope = g.hi + g.lo  # F'(u), or u F'(u) where u is large
-    d_log_sigma2 = xp.where(g.recip, slope, _finish(g, xp.where(g.recip, one, u)))
+    missing = xp.where(g.recip, zero, g.hi * r_lo)
+    slope = g.hi + (g.lo + missing)  # F'(u), or u F'(u) where u is large
+    z = xp.where(g.recip, one, rough)
+    d_log_sigma2 = xp.where(g.recip, slope, _finish(g, z, missing))
     steep = -2.0 * slope / xp.where(g.recip, mu, one)
     d_mu = xp.where(g.recip, steep, -((slope * precision_mu) * s))
     undefined = u != u

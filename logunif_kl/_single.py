@@ -5,8 +5,9 @@ ranges of u; every polynomial is evaluated, and one is chosen at the end, which 
 instructions than choosing each coefficient. A polynomial that is not wanted may overflow.
 
 Near u = 0 both the value and the gradient inherit the relative error of u, so what can be is kept
-out of it: F(u) = u + u t with a small t is one rounding, and the correction to exp(-log_sigma2)
-where its argument was reduced goes into t.
+out of it: F(u) = u (1 + t) with a small t that goes, with the correction to exp(-log_sigma2) where
+its argument was reduced, into the exponential. That is neither large nor small, so the correction
+is no subnormal number, which some compilers flush to zero.
 """
 
 from __future__ import annotations
@@ -80,13 +81,12 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     step = xp.where(n < -1.5, constant(2.0 ** (-2 * _BITS)), step)
     step = xp.where(up, constant(2.0**_BITS), step)
     shifted = (mu * step) * step
-    precise = shifted * e
-    # The limits, where a factor overflows against mu = 0 or vanishes against an infinite mu.
+    half = 0.5 * shifted
+    # At the limits a factor overflows against mu = 0, or vanishes against an infinite mu.
     nothing = (mu == 0.0) & (log_sigma2 > -inf)
     everything = (size == inf) & (log_sigma2 < inf)
-    rough = xp.where(nothing, constant(0.0), (0.5 * shifted) * precise)
-    u = (0.5 * shifted) * (shifted * (e + e * d))
-    u = xp.where(nothing, constant(0.0), xp.where(everything, constant(inf), u))
+    e = xp.where(nothing | everything, constant(1.0), e)
+    u = half * (shifted * (e + e * d))
 
     gap, grad = _table("kl_gap"), _table("neg_kl_grad")
     beyond_near, beyond_middle = u >= gap.bounds[0], u >= gap.bounds[1]
@@ -103,7 +103,7 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
         0.5 * logarithm,
     )
     t = _small_part(gap.near, u)
-    low = rough + rough * (t + (d + d * t))
+    low = half * (shifted * (e + e * (t + (d + d * t))))
     high = half_log + _evaluate(gap.far, w)
     value = -xp.where(beyond_middle, high, xp.where(beyond_near, _evaluate(gap.middle, u), low))
 
@@ -111,9 +111,9 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     t = t + (d + d * t)
     high = xp.where(infinite, constant(0.5), _evaluate(grad.far, w))
     high = xp.where(beyond_middle, high, _evaluate(grad.middle, u))
-    d_log_sigma2 = xp.where(beyond_near, high, rough + rough * t)
+    d_log_sigma2 = xp.where(beyond_near, high, half * (shifted * (e + e * t)))
     # mu/sigma^2 but for one factor, by way of nothing subnormal
-    precision_mu = xp.where(up, (shifted * step) * e, precise * step)
-    low = xp.where(nothing, mu, (precision_mu + precision_mu * t) * step)
+    precision_mu = xp.where(up, (shifted * step) * e, (shifted * e) * step)
+    low = (precision_mu + precision_mu * t) * step
     d_mu = -xp.where(beyond_near, (2.0 * high) / mu, low)
     return value, d_mu, d_log_sigma2
