@@ -114,9 +114,8 @@ def _moved(x: Tensor, other: Tensor) -> Tensor:
 
 
 def _check_distributed(**tensors: Tensor) -> None:
-    """Raise if a DTensor was given together with a plain tensor that is not one number."""
-    cut = {name: hasattr(x, "placements") for name, x in tensors.items()}
-    if len(set(cut.values())) > 1 and all(cut[name] or x.ndim for name, x in tensors.items()):
+    """Raise if a DTensor was given together with a plain tensor."""
+    if len({hasattr(x, "placements") for x in tensors.values()}) > 1:
         given = " and ".join(f"{name} of type {type(x).__name__}" for name, x in tensors.items())
         raise TypeError(
             f"{given} were given together: make both DTensors, by "

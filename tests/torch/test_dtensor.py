@@ -20,7 +20,6 @@ FURTHER = (
     "broadcast",
     "a number beside it",
     "a replicated argument beside it",
-    "a tensor of no dimensions beside it",
     "transposed",
     "of a pending sum",
     "compile(value + backward)",
