@@ -1,7 +1,7 @@
-"""Build the optional C extension; everything else is declared in pyproject.toml.
+"""Build the optional C extensions; everything else is declared in pyproject.toml.
 
-Two environment variables are read. LOGUNIF_KL_NO_EXTENSION=1 leaves the extension out, so that the
-wheel is pure Python. LOGUNIF_KL_SANITIZE=1 builds it with AddressSanitizer and
+Two environment variables are read. LOGUNIF_KL_NO_EXTENSION=1 leaves them out, so that the
+wheel is pure Python. LOGUNIF_KL_SANITIZE=1 builds them with AddressSanitizer and
 UndefinedBehaviorSanitizer, and then a failure to compile is an error.
 """
 
@@ -58,9 +58,9 @@ class BuildUfuncs(build_ext):
 
     def run(self):
         super().run()
-        for ext in self.extensions:
-            if not Path(self.build_lib, self.get_ext_filename(ext.name)).exists():
-                print(NOTICE, flush=True)
+        names = [self.get_ext_filename(ext.name) for ext in self.extensions]
+        if not all(Path(self.build_lib, name).exists() for name in names):
+            print(NOTICE, flush=True)
 
 
 def extension(name):

@@ -1,4 +1,4 @@
-"""Run tests against the C extension built with AddressSanitizer and UndefinedBehaviorSanitizer.
+"""Run tests against the C extensions built with AddressSanitizer and UndefinedBehaviorSanitizer.
 
     python -m validation.sanitize [pytest arguments]
 
@@ -16,7 +16,10 @@ from pathlib import Path
 
 from validation.elsewhere import copy_source, copy_tests, pip_install, python
 
-TESTS = [f"tests/test_{name}.py" for name in ("accuracy", "api", "special", "threads")]
+EXTENSIONS = ("_ufuncs", "_single_ufuncs")
+TESTS = [
+    f"tests/test_{name}.py" for name in ("accuracy", "api", "single_ufuncs", "special", "threads")
+]
 AVAILABLE = "from logunif_kl import _ufuncs; print(*_ufuncs.available)"
 
 
@@ -42,10 +45,11 @@ def main(arguments: list[str]) -> int:
         here = Path(temporary)
         target = here / "target"
         built = pip_install(copy_source(here / "source"), target, env={"LOGUNIF_KL_SANITIZE": "1"})
-        (extension,) = target.glob("logunif_kl/_ufuncs*.so") if built.returncode == 0 else (None,)
-        if extension is None or b"__asan_" not in extension.read_bytes():
-            print(built.stdout, "sanitize: the sanitized extension was not built", sep="\n")
-            return 1
+        for name in EXTENSIONS:
+            found = list(target.glob(f"logunif_kl/{name}.*so"))
+            if built.returncode or not found or b"__asan_" not in found[0].read_bytes():
+                print(built.stdout, f"sanitize: {name} was not built with them", sep="\n")
+                return 1
 
         env = {
             "LD_PRELOAD": runtime_libraries(),

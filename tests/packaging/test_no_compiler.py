@@ -24,8 +24,8 @@ def test_install_without_compiler(source, workplace, tmp_path, hidden_compiler):
     target = tmp_path / "target"
     installed = pip_install(source, target, env=hidden_compiler)
     assert installed.returncode == 0, installed.stdout
-    assert "the C extension was not built" in installed.stdout
-    assert not list(target.rglob("_ufuncs*.so"))
+    assert installed.stdout.count("the C extension was not built") == 1
+    assert not list(target.rglob("*.so"))
 
     shown = python(["-W", "error", "-c", SHOW], target, cwd=workplace)
     assert shown.returncode == 0, shown.stdout
@@ -45,8 +45,8 @@ def test_extension_left_out_on_request(source, tmp_path):
     target = tmp_path / "target"
     installed = pip_install(source, target, env={"LOGUNIF_KL_NO_EXTENSION": "1"})
     assert installed.returncode == 0, installed.stdout
-    assert "building 'logunif_kl._ufuncs'" not in installed.stdout
-    assert not list(target.rglob("_ufuncs*.so"))
+    assert "building 'logunif_kl." not in installed.stdout
+    assert not list(target.rglob("*.so"))
 
 
 def test_sanitized_build_does_not_fall_back(source, tmp_path, hidden_compiler):

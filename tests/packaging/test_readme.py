@@ -13,23 +13,48 @@ from validation import readme
 from validation.elsewhere import ROOT
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NEEDS = r"(?:^<!-- needs: (\w+) -->\n)?"
+BLOCK = re.compile(NEEDS + r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMANDS = dict(re.findall(r"<!-- command: (\w+) -->\n```bash\n(.*?)\n```", TEXT, re.DOTALL))
 
 
-def blocks(language: str) -> list[str]:
-    return [body for found, body in BLOCK.findall(TEXT) if found == language]
+def blocks(language: str, needs: str = "") -> list[str]:
+    return [body for need, found, body in BLOCK.findall(TEXT) if (need, found) == (needs, language)]
 
 
-def test_python_examples():
+def run(examples: list[str], at_least: int) -> None:
     """All of them in turn, in one namespace, as a reader would type them."""
-    examples = "".join(blocks("python"))
-    test = doctest.DocTestParser().get_doctest(examples, {}, "README.md", "README.md", 0)
-    assert len(test.examples) > 5
+    parser = doctest.DocTestParser()
+    test = parser.get_doctest("".join(examples), {}, "README.md", "README.md", 0)
+    assert len(test.examples) >= at_least
     report: list[str] = []
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     doctest.DocTestRunner(optionflags=flags).run(test, out=report.append)
     assert not report, "".join(report)
+
+
+def test_python_examples():
+    run(blocks("python"), 20)
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "array_api_strict"])
+def test_examples_of_a_framework(framework):
+    pytest.importorskip(framework)
+    run(blocks("python", framework), 3)
+
+
+def test_the_command_for_torch():
+    pytest.importorskip("torch")
+    (command,) = (c for c in blocks("bash") if "import torch" in c)
+    python, *rest = shlex.split(command)
+    assert python == "python"
+    done = subprocess.run([sys.executable, *rest], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"tensor\(\[[-. ,\d]+\]\)\n", done.stdout)
+
+
+def test_needs_are_those_that_are_tested():
+    assert {need for need, _, _ in BLOCK.findall(TEXT)} == {"", "torch", "jax", "array_api_strict"}
 
 
 def test_the_two_commands_are_there():

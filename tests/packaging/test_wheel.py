@@ -52,7 +52,9 @@ def test_wheel_passes_the_tests_from_elsewhere(wheel, workplace, tmp_path):
     assert tested.returncode == 0, tested.stdout
 
 
-def test_wheel_has_the_extension_where_this_environment_has_it(wheel):
-    if importlib.util.find_spec("logunif_kl._ufuncs") is None:
+@pytest.mark.parametrize("extension", ["_ufuncs", "_single_ufuncs"])
+def test_wheel_has_the_extension_where_this_environment_has_it(wheel, extension):
+    if importlib.util.find_spec(f"logunif_kl.{extension}") is None:
         pytest.skip("the extension is not built here either")
-    assert any("_ufuncs" in name for name in zipfile.ZipFile(wheel).namelist())
+    names = zipfile.ZipFile(wheel).namelist()
+    assert any(name.startswith(f"logunif_kl/{extension}.") for name in names)

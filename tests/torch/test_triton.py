@@ -17,10 +17,7 @@ from logunif_kl import _kernel
 from tests.ufunc_battery import same
 from validation.accuracy import search
 from validation.accuracy.functions import edges
-from validation.traced import __main__ as generator
-from validation.traced.emit_triton import device_function, literal
-from validation.traced.graph import Output
-from validation.traced.trace import Tracer
+from validation.traced.__main__ import PACKAGE
 
 torch = pytest.importorskip("torch")
 if importlib.util.find_spec("triton") is None:
@@ -29,7 +26,7 @@ if importlib.util.find_spec("triton") is None:
 from logunif_kl.torch import _triton  # noqa: E402
 
 INF, NAN = math.inf, math.nan
-GENERATED = generator.PACKAGE / "torch" / "_triton_kernels.py"
+GENERATED = PACKAGE / "torch" / "_triton_kernels.py"
 SPECIAL = np.array(
     [0.0, -0.0, 1e-45, -1e-40, 1.2e-38, 1e-20, -1.0, 1.5, 1e20, -3e38, INF, -INF, NAN], "float32"
 )
@@ -150,47 +147,6 @@ def _expected(mu, log_sigma2):
 
 def _upstream(shape):
     return np.linspace(-1.0, 2.0, math.prod(shape), dtype="float32").reshape(shape)
-
-
-class TestSource:
-    def test_is_what_the_generator_makes(self):
-        assert GENERATED.read_text() == generator.sources()[GENERATED]
-
-    def test_has_the_coefficients(self):
-        for row in _kernel._table("neg_kl_grad", "float32").coefficients:
-            for entry in row:
-                assert literal(float(np.float32(entry))) in GENERATED.read_text()
-
-    def test_only_what_an_output_needs(self):
-        def both(xp, a):
-            return xp.exp(a), xp.log(a) * 2.0
-
-        text = device_function(Output("f", ["a"], both, [1], "2 log a."))
-        assert text.splitlines()[3:] == ["    t0 = log(a)", "    return t0 * 2.0"]
-
-    def test_equal_expressions_are_one(self):
-        tracer = Tracer()
-        a = tracer.argument("a")
-        assert a * 2.0 + 1.0 is 2.0 * a + 1.0
-        assert a - 1.0 is not 1.0 - a
-
-    @pytest.mark.parametrize("x", [0.1, 1 / 3, 2.0**-126, 3.4e38, 1e20, -7.0, 2.0**32])
-    def test_literals(self, x):
-        x = float(np.float32(x))
-        assert np.float32(eval(literal(x))) == np.float32(x)
-        assert eval(literal(-INF)) == -INF
-
-    def test_a_constant_that_float32_lacks(self):
-        with pytest.raises(ValueError, match="1e-40 is no normal float32"):
-            Tracer().argument("a") * 1e-40
-
-    def test_an_unknown_operation(self):
-        with pytest.raises(NotImplementedError, match=r"_kernel uses xp\.sinh"):
-            Tracer().sinh(1.0)
-
-    def test_a_branch(self):
-        with pytest.raises(TypeError, match="use where"):
-            bool(Tracer().argument("a") > 0.0)
 
 
 # A coefficient: added, multiplied or chosen, neither a small integer times a power of two nor a

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import mpmath
 from mpmath import mp, mpf
@@ -50,6 +51,7 @@ HEADER = """\
 """
 
 
+@cache
 def source(command: str) -> str:
     """The text of the generated header."""
     with mp.workdps(DIGITS):
