@@ -427,6 +427,8 @@ class TestSources:
             ("_coefficients_more.py", {"python", "torch", "triton", "jax", "tensorflow"}),
             ("_single.py", {"python", "torch", "triton", "jax", "tensorflow"}),
             ("torch/_namespace.py", {"torch"}),
+            ("_single_ufuncs.c", {"torch"}),
+            ("_single_kernels.h", {"torch"}),
             ("tensorflow/_rules.py", {"tensorflow"}),
             ("torch/_triton_math.py", {"triton"}),
         ],

@@ -125,13 +125,16 @@ def conditions(command: str, method: str, kernel: str, seed: int | None = None) 
         If the extension is measured, or is the truth, and was built before its sources were last
         changed.
     """
-    extension = sys.modules.get("logunif_kl._ufuncs")
-    wanted = kernel in COMPILED or method == "exhaustive"
-    if wanted and extension is not None and extension.__file__ is not None:
-        built = Path(extension.__file__).stat().st_mtime
-        compiled = [sources.PACKAGE / name for name in sources.C_SOURCES]
-        if any(path.stat().st_mtime > built for path in compiled):
-            raise RuntimeError("the extension is older than its sources: build it again")
+    wanted = {
+        "_ufuncs": sources.C_SOURCES if kernel in COMPILED or method == "exhaustive" else (),
+        "_single_ufuncs": sources.SINGLE_C_SOURCES if kernel == "torch" else (),
+    }
+    for name, files in wanted.items():
+        extension = find_spec(f"logunif_kl.{name}")
+        if extension is not None and extension.origin is not None:
+            built = Path(extension.origin).stat().st_mtime
+            if any((sources.PACKAGE / file).stat().st_mtime > built for file in files):
+                raise RuntimeError("the extension is older than its sources: build it again")
     about = provenance(command, "python-flint", *_packages(kernel))
     about.pop("kernel")
     return about | {"seed": seed, "sources_sha256": sources.sha256(kernel)}

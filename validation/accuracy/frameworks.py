@@ -1,8 +1,9 @@
 """The frameworks' ways to compute, as functions of NumPy's arrays.
 
 In float32 and float64 it is the composite, `_kernel` over the framework's namespace, which is what
-compilers see; in the half types, and for TensorFlow, the public function of the adapter. Blocks
-have one length, so that nothing is compiled twice.
+compilers see; in the half types, and for TensorFlow, the public function of the adapter. Where
+PyTorch in eager mode takes the C kernels of float32, it is those. Blocks have one length, so that
+nothing is compiled twice.
 """
 
 from __future__ import annotations
@@ -59,12 +60,27 @@ def _composite(xp: Any, arithmetic: str) -> Call:
     return composite
 
 
+def c_kernel(kernel: str, name: str, dtype: str) -> str | None:
+    """Name the C kernel that is measured under the name of a framework, if one is."""
+    if (kernel, name, dtype) != ("torch", "neg_kl_normal", "float32"):
+        return None
+    single = import_module("logunif_kl.torch._single")._ufuncs()
+    return None if single is None else str(single.isa)
+
+
+def _in_c(*tensors: Any) -> Any:
+    single = import_module("logunif_kl.torch._single")
+    return single.value(*tensors), *single.gradient(tensors[0].new_ones(()), *tensors)
+
+
 @cache
 def _torch(name: str, arithmetic: str, dtype: str, compiled: bool = False) -> Call:
     import torch
 
     if dtype in HALVES:
         function = getattr(import_module("logunif_kl.torch"), name)
+    elif c_kernel("inductor" if compiled else "torch", name, dtype):
+        function = _in_c
     else:
         namespace = import_module("logunif_kl.torch._namespace").xp
         function = _composite(namespace, arithmetic)

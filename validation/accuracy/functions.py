@@ -53,8 +53,9 @@ FRAMEWORKS = {
     "jax": ("jax",),
     "tensorflow": ("tensorflow",),
 }
-"""``torch`` is the composite in eager mode, ``inductor`` the same compiled, ``triton`` the kernel
-for CUDA in Triton's interpreter, ``jax`` the composite jitted, ``tensorflow`` in eager mode."""
+"""``torch`` is the composite in eager mode, or in float32 from mean and variance C's kernels,
+``inductor`` the composite compiled, ``triton`` the kernel for CUDA in Triton's interpreter, ``jax``
+the composite jitted, ``tensorflow`` in eager mode."""
 
 COMPILED = ("avx512", "avx2", "baseline")
 ARRAYS = "arrays"

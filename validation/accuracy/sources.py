@@ -14,11 +14,18 @@ from .functions import COMPILED
 
 PACKAGE = Path(__file__).resolve().parents[2] / "logunif_kl"
 C_SOURCES = ("_coefficients.h", "_kernels.h", "_simd.h", "_simd_end.h", "_ufuncs.c")
+SINGLE_C_SOURCES = (
+    "_single_blocks.h",
+    "_single_coefficients.h",
+    "_single_kernels.h",
+    "_single_simd.h",
+    "_single_ufuncs.c",
+)
 _ARITHMETIC = ("_coefficients*.py", "_kernel.py", "_single.py")
 _FAMILIES = {
     "compiled": C_SOURCES,
     "python": _ARITHMETIC,
-    "torch": (*_ARITHMETIC, "torch/_namespace.py"),
+    "torch": (*_ARITHMETIC, *SINGLE_C_SOURCES, "torch/_namespace.py"),
     "triton": (*_ARITHMETIC, "torch/_triton*.py"),
     "jax": _ARITHMETIC,
     "tensorflow": (*_ARITHMETIC, "tensorflow/_rules.py"),

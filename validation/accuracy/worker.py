@@ -14,6 +14,7 @@ import numpy as np
 
 from . import exhaustive as _exhaustive
 from . import flushing
+from .frameworks import c_kernel
 from .functions import FUNCTIONS, edges, implementation
 from .search import digits, search
 from .truth import truth
@@ -75,6 +76,8 @@ def main() -> None:
         about = {key: job[key] for key in ("function", "dtype", "kernel", "method")}
         function = FUNCTIONS[job["function"]]
         about["range"] = flushing.range_of(job["kernel"], function.domain, function.range)
+        if used := c_kernel(job["kernel"], function.ufunc, job["dtype"]):
+            about["c_kernel"] = used
         _say("row", {**about, **row, "seconds": round(time.perf_counter() - began, 1)})
 
 

@@ -53,10 +53,12 @@ def main() -> int:
         return 0
     stale = []
     for path, text in sources().items():
-        if not args.check:
-            path.write_text(text)
-        elif not path.exists() or path.read_text() != text:
+        if path.exists() and path.read_text() == text:
+            continue  # and it keeps its date, by which what is compiled from it is not stale
+        if args.check:
             stale.append(path.name)
+        else:
+            path.write_text(text)
     if stale:
         print(f"differ from what _kernel gives: {', '.join(stale)}; run {COMMAND}", file=sys.stderr)
     return 1 if stale else 0
