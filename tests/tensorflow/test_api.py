@@ -67,7 +67,7 @@ def test_accuracy_of_normal(graph, dtype):
     got = GRAPHS[graph](function)(tf.constant(mu), tf.constant(log_sigma2))
     truths = lk.special.neg_kl_normal(mu.astype("float64"), log_sigma2.astype("float64"))
     for g, truth in zip(got, truths, strict=True):
-        assert ulps(g, truth, dtype) <= 3.0
+        assert ulps(g, truth, dtype) <= 3.2
 
 
 @pytest.mark.parametrize("name", OF_LOG_ALPHA)
