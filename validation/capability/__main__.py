@@ -1,0 +1,153 @@
+"""Run the tests that show what works in which framework, and keep the table of it.
+
+    python -m validation.capability [--check] [--run default|slow|gpu] [--jobs N] [--print]
+
+Writes ``validation/results/capability.json``, and fails if a test failed. A capability is there if
+all the tests that record it passed. ``--check`` writes nothing, and fails if the table on file says
+anything else about the frameworks that are installed. Rows of the others are kept, and of tests
+that were not chosen: ``--run slow`` chooses those marked slow.
+
+The tests of each framework run in a process of their own, as many at a time as there are
+processors.
+"""
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from logunif_kl._provenance import cpus_usable, provenance
+from validation.capability import table
+from validation.elsewhere import ROOT
+
+RESULT = ROOT / "validation" / "results" / "capability.json"
+RUNS = {"default": "not slow and not gpu", "slow": "slow and not gpu", "gpu": "gpu"}
+# The longest first.
+TESTS = {
+    "torch": ("tests/torch", "logunif_kl/torch"),
+    "jax": ("tests/jax", "logunif_kl/jax"),
+    "tensorflow": ("tests/tensorflow", "logunif_kl/tensorflow"),
+    "arrays": ("tests/test_dispatch.py", "tests/scale", "tests/packaging/test_readme.py"),
+}
+NO_TESTS = 5
+
+
+class Finished(NamedTuple):
+    """One pytest process."""
+
+    name: str
+    status: int
+    seconds: float
+    output: str
+    tests: list[dict[str, Any]]
+
+
+def installed(framework: str) -> bool:
+    """Tell whether a framework, by the name that the tests give it, can be imported."""
+    return find_spec(framework.replace("-", "_")) is not None
+
+
+def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
+    """Run the tests of one framework."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as directory:
+        report = Path(directory) / "report.json"
+        plugin = ["-p", "validation.capability.plugin", "--capability-report", str(report)]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *paths, "-m", RUNS[run], *plugin, "--durations=10"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        tests = json.loads(report.read_text(encoding="utf-8"))["tests"] if report.exists() else []
+    status = 0 if done.returncode == NO_TESTS else done.returncode
+    return Finished(name, status, time.monotonic() - began, done.stdout, tests)
+
+
+def run_all(run: str, jobs: int) -> list[Finished]:
+    """Run the tests of every framework, showing what each process wrote once it is done."""
+    names = [name for name in TESTS if name == "arrays" or installed(name)]
+    with ThreadPoolExecutor(jobs) as pool:
+        pending = [pool.submit(pytest_run, name, TESTS[name], run) for name in names]
+        for future in pending:
+            done = future.result()
+            print(f"-- {done.name} [{done.seconds:.0f} s]\n{done.output}", flush=True)
+    return [future.result() for future in pending]
+
+
+def on_file() -> tuple[dict[str, Any], table.Table]:
+    """Read what is committed, or nothing where there is nothing yet."""
+    if not RESULT.exists():
+        return {}, {}
+    document = json.loads(RESULT.read_text(encoding="utf-8"))
+    return document, table.from_json(document["rows"])
+
+
+def write(rows: table.Table, before: dict[str, Any], command: str, run: str) -> None:
+    """Keep the table, with what each framework's rows were made by."""
+    frameworks = sorted({row.framework for row in rows})
+    about = provenance(command, *frameworks)
+    made = {**before.get("made_by", {})}
+    for framework in frameworks:
+        if installed(framework) and framework in about["versions"]:
+            version = about["versions"][framework]
+            made.setdefault(framework, {})[run] = {"version": version, "date": about["date"]}
+    document = {**about, "made_by": made, "rows": table.to_json(rows)}
+    RESULT.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    parser.add_argument("--run", choices=RUNS, default="default", help="which tests")
+    parser.add_argument("--jobs", type=int, default=cpus_usable(), help="processes at a time")
+    parser.add_argument("--print", action="store_true", help="print the table on file")
+    options = parser.parse_args(arguments)
+    before, rows = on_file()
+    if options.print:
+        print(table.text(rows))
+        return 0
+    finished = run_all(options.run, max(options.jobs, 1))
+    found = table.outcome(test for done in finished for test in done.tests)
+    frameworks = {row.framework for row in rows} | {row.framework for row in found.passed}
+    there = {name for name in frameworks if installed(name)}
+    now = table.merged(rows, found.passed, options.run, there)
+    print(table.text({row: runs for row, runs in now.items() if row in found.passed}))
+    for name in sorted(frameworks - there):
+        kept = sum(row.framework == name for row in rows)
+        print(f"\n{name} is not installed: its {kept} rows are as they were on file")
+    complaints = [
+        f"{row}: {test} failed" for row, tests in found.failures.items() for test in tests
+    ]
+    complaints += [
+        f"the tests of {d.name} failed (pytest: {d.status})" for d in finished if d.status
+    ]
+    if options.check:
+        complaints += table.differences(rows, now)
+    else:
+        write(
+            now,
+            before,
+            shlex.join(["python", "-m", "validation.capability", *arguments]),
+            options.run,
+        )
+    seconds = ", ".join(f"{done.name} {done.seconds:.0f} s" for done in finished)
+    print(f"\n{len(found.passed)} capabilities shown by this {options.run} run ({seconds})")
+    for line in complaints:
+        print(line, file=sys.stderr)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
