@@ -50,7 +50,7 @@ def test_the_command_for_torch():
     assert python == "python"
     done = subprocess.run([sys.executable, *rest], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"tensor\(\[[-. ,\d]+\]\)\n", done.stdout)
+    assert re.fullmatch(r"tensor\(\[[-+. ,\de]+\]\)\n", done.stdout)
 
 
 def test_needs_are_those_that_are_tested():
