@@ -170,3 +170,198 @@ def test_after_a_fork():
         [sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == "0\n"
+
+
+SINGLE = pytest.mark.skipif(
+    not _single.available(torch.zeros(1)), reason="the C extension is not in use"
+)
+
+
+def layouts():
+    """Pairs of tensors of one shape, and a factor, in layouts of every kind."""
+    mu, log_sigma2 = (x.reshape(48, 36) for x in weights(48 * 36))
+    factor = torch.linspace(-2, 3, 48 * 36).reshape(48, 36)
+    number = torch.tensor(-3.0)
+    return {
+        "contiguous": (factor, mu, log_sigma2),
+        "transposed": (factor.T, mu.T, log_sigma2.T),
+        "one transposed": (factor.reshape(36, 48), mu.T, log_sigma2.reshape(36, 48)),
+        "sliced": (factor[::2, 1::3], mu[::2, 1::3], log_sigma2[::2, 1::3]),
+        "a number for log_sigma2": (factor, mu, number.expand(48, 36)),
+        "a number for mu": (factor.T, number.expand(36, 48), log_sigma2.T),
+        "numbers": (number.expand(7, 9), number.expand(7, 9), number.expand(7, 9)),
+        "rows": (factor, mu, log_sigma2[:, :1].expand(48, 36)),
+        "an expanded factor": (number.expand(36, 48), mu.T, log_sigma2.T),
+        "a factor of no dimensions": (number, mu.T, log_sigma2.T),
+        "a factor that is part of more": (factor[3, 5], mu, log_sigma2),
+        "a row for a factor": (factor[:1].expand(48, 36), mu, log_sigma2),
+        "no elements": (factor[:0], mu[:0], log_sigma2[:0]),
+        "no dimensions": (number, mu[0, 0], log_sigma2[0, 0]),
+    }
+
+
+@SINGLE
+class TestSingle:
+    """Float32 throughout, value and derivatives apart."""
+
+    @pytest.mark.parametrize("n", SIZES)
+    def test_it_is_the_ufunc(self, n, threads):
+        ufuncs = _single._ufuncs()
+        mu, log_sigma2 = weights(n)
+        factor = torch.linspace(-1, 2, n)
+        m, s, f = (x.numpy() for x in (mu, log_sigma2, factor))
+        np.testing.assert_array_equal(_single.value(mu, log_sigma2), ufuncs.value(m, s))
+        for upstream, plain in ((factor, f), (torch.tensor(0.3), np.float32(0.3))):
+            for got, wanted in zip(
+                _single.gradient(upstream, mu, log_sigma2),
+                ufuncs.gradient(plain, m, s),
+                strict=True,
+            ):
+                np.testing.assert_array_equal(got, wanted)
+        exact = math.fsum(ufuncs.value(m, s))
+        found = _single.value_sum(mu, log_sigma2)
+        assert found.dtype == torch.float32
+        assert abs(found.item() - exact) <= 2.0**-24 * (1 + 2.0**-20) * abs(exact)
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+    def test_a_sum_does_not_depend_on_the_threads(self, dtype):
+        arguments = weights(7 * BLOCK + 5, dtype)
+        before = torch.get_num_threads()
+        found = set()
+        try:
+            for count in (1, 2, 3, 7):
+                torch.set_num_threads(count)
+                found.add(_single.value_sum(*arguments).item())
+        finally:
+            torch.set_num_threads(before)
+        assert len(found) == 1
+
+    def test_a_sum_beyond_float32(self):
+        mu = torch.full((100,), 3e38)
+        assert _single.value_sum(mu, torch.full((100,), -3e38)).item() == -math.inf
+        assert _single.value_sum(mu[:1], torch.full((1,), -3e38)).item() == pytest.approx(-1.5e38)
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+    def test_half_types(self, dtype, threads):
+        mu, log_sigma2 = weights(3 * BLOCK + 1, dtype)
+        wide = mu.float(), log_sigma2.float()
+        with torch.inference_mode():
+            assert torch.equal(_single.value(mu, log_sigma2), _single.value(*wide).to(dtype))
+            for factor in (torch.tensor(0.3), torch.linspace(-1, 2, mu.numel()).to(dtype)):
+                got = _single.gradient(factor, mu, log_sigma2)
+                expected = _single.gradient(factor.float(), *wide)
+                for half, single in zip(got, expected, strict=True):
+                    assert torch.equal(half, single.to(dtype))
+        total = _single.value_sum(mu, log_sigma2)
+        assert total.dtype == torch.float32
+        assert total.item() == pytest.approx(_single.value_sum(*wide).item(), rel=2.0**-23)
+
+    @pytest.mark.parametrize("name", layouts())
+    def test_layouts(self, name):
+        factor, mu, log_sigma2 = layouts()[name]
+        plain = [x.clone(memory_format=torch.contiguous_format) for x in (mu, log_sigma2)]
+        upstream = factor.expand(mu.shape).clone(memory_format=torch.contiguous_format)
+        value = _single.value(mu, log_sigma2)
+        assert value.shape == mu.shape
+        assert torch.equal(value, _single.value(*plain))
+        slopes = _single.gradient(factor, mu, log_sigma2)
+        for slope, wanted in zip(slopes, _single.gradient(upstream, *plain), strict=True):
+            assert slope.shape == mu.shape
+            assert torch.equal(slope, wanted)
+        total = _single.value_sum(mu, log_sigma2).item()
+        assert total == pytest.approx(math.fsum(value.flatten().tolist()), rel=2.0**-23)
+
+    @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+    def test_nothing_is_kept_but_the_arguments(self, reduction):
+        mu, log_sigma2 = (x.requires_grad_() for x in weights(5000))
+        kept = []
+
+        def pack(x):
+            kept.append(x)
+            return x
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+            lt.neg_kl_normal(mu, log_sigma2, reduction=reduction)
+        assert [x.data_ptr() for x in kept] == [mu.data_ptr(), log_sigma2.data_ptr()]
+
+    @pytest.mark.parametrize("reduction", ["none", "sum"])
+    def test_the_factor_of_a_sum_stays_one_number(self, reduction, monkeypatch):
+        seen = []
+        ufuncs = _single._ufuncs()
+
+        class Watched:
+            value, value_sum = ufuncs.value, ufuncs.value_sum
+
+            @staticmethod
+            def gradient(factor, *arguments, **out):
+                seen.append(factor)
+                return ufuncs.gradient(factor, *arguments, **out)
+
+        monkeypatch.setattr(_single, "_ufuncs", lambda: Watched)
+        mu, log_sigma2 = (x.reshape(10, 50).T.requires_grad_() for x in weights(500))
+        lt.neg_kl_normal(mu, log_sigma2, reduction=reduction).sum().backward()
+        (factor,) = seen
+        assert not any(factor.strides)
+        assert mu.grad.shape == log_sigma2.grad.shape == (50, 10)
+
+    def test_a_second_backward_goes_on(self):
+        """What is recomputed once is the same when its own derivative is asked for."""
+        mu, log_sigma2 = (x.requires_grad_() for x in weights(100))
+        value = lt.neg_kl_normal(mu, log_sigma2).sum()
+        plain = torch.autograd.grad(value, [mu, log_sigma2], retain_graph=True)
+        again = torch.autograd.grad(value, [mu, log_sigma2], create_graph=True)
+        for a, b in zip(plain, again, strict=True):
+            assert torch.equal(a, b)
+            assert not a.requires_grad
+            assert b.requires_grad
+
+    # torch's own, from the decompositions that its forward mode imports.
+    @pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
+    def test_a_tangent_of_a_backward(self):
+        """The forward mode over a backward without a graph: the derivative is not dropped."""
+        import torch.autograd.forward_ad as forward
+
+        mu, log_sigma2 = weights(20)
+        tangent = torch.linspace(-1, 1, 20)
+        with forward.dual_level():
+            dual = forward.make_dual(mu.clone().requires_grad_(), tangent)
+            (slope,) = torch.autograd.grad(lt.neg_kl_normal(dual, log_sigma2).sum(), [dual])
+            found = forward.unpack_dual(slope).tangent
+        wide = mu.double().requires_grad_()
+        (first,) = torch.autograd.grad(
+            lt.neg_kl_normal(wide, log_sigma2.double()).sum(), [wide], create_graph=True
+        )
+        (second,) = torch.autograd.grad(first.sum(), [wide])
+        # Relative to the largest: the tables of second derivatives lose digits.
+        error = (found.double() - tangent * second).abs().max()
+        assert error <= 64 * 2.0**-23 * (tangent * second).abs().max()
+
+
+def test_float64_is_left_to_the_ufunc_of_all_three():
+    assert not _single.available(torch.zeros(1, dtype=torch.float64))
+
+
+WITHOUT = """
+import sys
+sys.modules["logunif_kl._single_ufuncs"] = None
+import torch
+import logunif_kl.torch as lt
+from logunif_kl.torch import _single
+assert not _single.available(torch.zeros(1))
+mu = torch.tensor([0.0, 1.0, -1.0], requires_grad=True)
+lt.neg_kl_normal(mu, 0.0, reduction="sum").backward()
+print(mu.grad)
+"""
+
+
+@pytest.mark.parametrize("kernel", ["", "python"])
+def test_without_them(kernel):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT],
+        env={**os.environ, "LOGUNIF_KL_KERNEL": kernel},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "tensor([-0.0000, -0.7248,  0.7248])\n"
