@@ -178,8 +178,7 @@ def neg_kl_normal(
 
         -KL = constant - F(u),    u = mu^2/(2 sigma^2)
 
-    There is no epsilon and no clip: value and gradients are exact at mu = 0 and for any sigma, and
-    value and gradients are computed in one pass.
+    There is no epsilon and no clip: value and gradients are exact at mu = 0 and for any sigma.
 
     Parameters
     ----------
@@ -214,8 +213,9 @@ def neg_kl_normal(
 
     Notes
     -----
-    As for `neg_kl`. While gradients are wanted, they are computed with the value and kept for the
-    backward.
+    As for `neg_kl`. In float64 gradients that are wanted are computed with the value and kept for
+    the backward; in float32 and the half types, where kernels serve the tensors, nothing is kept
+    but the arguments.
 
     References
     ----------
