@@ -35,7 +35,11 @@ TESTS = {
     "torch": ("tests/torch", "logunif_kl/torch"),
     "jax": ("tests/jax", "logunif_kl/jax"),
     "tensorflow": ("tests/tensorflow", "logunif_kl/tensorflow"),
-    "arrays": ("tests/test_dispatch.py", "tests/scale", "tests/packaging/test_readme.py"),
+    "arrays": ("tests/test_dispatch.py", "tests/scale"),
+    "readme": tuple(
+        f"tests/packaging/test_readme.py::{name}"
+        for name in ("test_examples_of_a_framework", "test_the_command_for_torch")
+    ),
 }
 NO_TESTS = 5
 
@@ -76,7 +80,7 @@ def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
 
 def run_all(run: str, jobs: int) -> list[Finished]:
     """Run the tests of every framework, showing what each process wrote once it is done."""
-    names = [name for name in TESTS if name == "arrays" or installed(name)]
+    names = [name for name in TESTS if name in ("arrays", "readme") or installed(name)]
     with ThreadPoolExecutor(jobs) as pool:
         pending = [pool.submit(pytest_run, name, TESTS[name], run) for name in names]
         for future in pending:
