@@ -34,6 +34,7 @@ _SHIFT = {
 }
 _STEPS = (-3, -2, -1, 0, 1, 2, 3)
 _SCALE = 2.0**600
+_TINY = 2.0**-900  # below, what a product loses is subnormal
 _EXACT_RECIPROCAL_TO = 2.0**990
 
 
@@ -305,8 +306,8 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     r, r_lo, s = _reduce(xp, dtype, log_sigma2)
     e = xp.exp(r)
     shifted = (mu * s) * s
-    # What is missing, a factor 1 + r_lo, goes into the last step of the results.
-    rough = 0.5 * (shifted * (shifted * e))
+    half, longer = 0.5 * shifted, shifted * e
+    rough = half * longer
     # mu/sigma^2 but for one factor s, by way of nothing subnormal
     precision_mu = xp.where(s < 1.0, (shifted * e) * s, (shifted * s) * e)
     # The limits, where a factor overflows against mu = 0 or vanishes against an infinite mu.
@@ -327,15 +328,19 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     log_size = xp.log(xp.where(recip, size, one)) - 0.5 * log_sigma2
     far = xp.where(shifted_finite, log_shifted, log_size) - _HALF_LOG2
     half_log = xp.where(finite, 0.5 * log_u, far)
+    # What `rough` lacks, 1 + r_lo and what the last product lost, goes into the last step.
+    ordinary = (u > _TINY) & ~recip
+    lost = _product_error(half, longer, rough) / xp.where(ordinary, rough, one)
+    u_lo = r_lo + xp.where(ordinary, lost, zero)
     origin = p.origin & (u >= 0)
-    low = _finish(p, xp.where(origin, rough, one), xp.where(origin, p.hi * r_lo, zero))
+    low = _finish(p, xp.where(origin, rough, one), xp.where(origin, p.hi * u_lo, zero))
     value = -xp.where(recip, half_log + (p.hi + p.lo), low)
 
     g = _in_u(xp, "kl_gap_grad", u)
-    missing = xp.where(g.recip, zero, g.hi * r_lo)
-    slope = g.hi + (g.lo + missing)  # F'(u), or u F'(u) where u is large
+    r_lo = xp.where(g.recip, zero, r_lo)
+    slope = g.hi + (g.lo + g.hi * r_lo)  # F'(u), or u F'(u) where u is large
     z = xp.where(g.recip, one, rough)
-    d_log_sigma2 = xp.where(g.recip, slope, _finish(g, z, missing))
+    d_log_sigma2 = xp.where(g.recip, slope, _finish(g, z, g.hi * u_lo))
     steep = -2.0 * slope / xp.where(g.recip, mu, one)
     d_mu = xp.where(g.recip, steep, -((slope * precision_mu) * s))
     undefined = u != u

@@ -1,7 +1,7 @@
 """-KL of N(mu, sigma^2) in float32 over a namespace ``xp``: few operations, few roundings.
 
 This is what compilers fuse (torch.compile, XLA, Triton), so it is written for them. There are three
-ranges of u; every polynomial is evaluated, and one is chosen at the end, which costs fewer
+or four ranges of u; every polynomial is evaluated, and one is chosen at the end, which costs fewer
 instructions than choosing each coefficient. A polynomial that is not wanted may overflow.
 
 Near u = 0 both the value and the gradient inherit the relative error of u, so what can be is kept
@@ -35,21 +35,21 @@ class _Polynomial(NamedTuple):
     coefficients: tuple[float, ...]
 
 
-class _Three(NamedTuple):
-    """A table: near u = 0, between, and in 1/u."""
+class _Table(NamedTuple):
+    """Ranges from u = 0 on: near it, between, and in 1/u."""
 
-    bounds: tuple[float, float]
-    near: _Polynomial
-    middle: _Polynomial
-    far: _Polynomial
+    bounds: tuple[float, ...]
+    polynomials: tuple[_Polynomial, ...]
 
 
 @cache
-def _table(function: str) -> _Three:
+def _table(function: str) -> _Table:
     from ._coefficients import TABLES
 
-    near, middle, far = TABLES[function, "float32_in_u"]
-    return _Three((near.bound, middle.bound), *(_Polynomial(*r[2:]) for r in (near, middle, far)))
+    ranges = TABLES[function, "float32_in_u"]
+    return _Table(
+        tuple(r.bound for r in ranges[:-1]), tuple(_Polynomial(*r[2:]) for r in ranges)
+    )
 
 
 def _small_part(p: _Polynomial, v: Array) -> Array:
@@ -64,6 +64,15 @@ def _evaluate(p: _Polynomial, variable: Array) -> Array:
     return p.base_hi + (_small_part(p, variable - p.centre) + p.base_lo)
 
 
+def _beyond_near(xp: Namespace, table: _Table, u: Array, last: Array) -> Array:
+    """The table at u past its first range; ``last`` is what it is in its last."""
+    found = last
+    between = zip(table.polynomials[1:-1], table.bounds[1:], strict=True)
+    for p, bound in reversed([*between]):
+        found = xp.where(u >= bound, found, _evaluate(p, u))
+    return found
+
+
 def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
     """-KL and its derivatives in mu and log_sigma2, of float32 arrays of one shape."""
 
@@ -76,10 +85,9 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     r = -log_sigma2 - n * _LOG_STEP
     d = n * -_REST
     e = xp.exp(r)
-    up = n > 0.5
     step = xp.where(n < -0.5, constant(2.0**-_BITS), constant(1.0))
     step = xp.where(n < -1.5, constant(2.0 ** (-2 * _BITS)), step)
-    step = xp.where(up, constant(2.0**_BITS), step)
+    step = xp.where(n > 0.5, constant(2.0**_BITS), step)
     shifted = (mu * step) * step
     half = 0.5 * shifted
     # At the limits a factor overflows against mu = 0, or vanishes against an infinite mu.
@@ -89,7 +97,6 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     u = half * (shifted * (e + e * d))
 
     gap, grad = _table("kl_gap"), _table("neg_kl_grad")
-    beyond_near, beyond_middle = u >= gap.bounds[0], u >= gap.bounds[1]
     infinite = u == inf
     w = 1.0 / u
 
@@ -102,18 +109,17 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
         (logarithm + 0.5 * xp.where(overflowed, -log_sigma2, r)) - _HALF_LOG2,
         0.5 * logarithm,
     )
-    t = _small_part(gap.near, u)
+    t = _small_part(gap.polynomials[0], u)
     low = half * (shifted * (e + e * (t + (d + d * t))))
-    high = half_log + _evaluate(gap.far, w)
-    value = -xp.where(beyond_middle, high, xp.where(beyond_near, _evaluate(gap.middle, u), low))
+    high = _beyond_near(xp, gap, u, half_log + _evaluate(gap.polynomials[-1], w))
+    value = -xp.where(u >= gap.bounds[0], high, low)
 
-    t = _small_part(grad.near, u)
-    t = t + (d + d * t)
-    high = xp.where(infinite, constant(0.5), _evaluate(grad.far, w))
-    high = xp.where(beyond_middle, high, _evaluate(grad.middle, u))
-    d_log_sigma2 = xp.where(beyond_near, high, half * (shifted * (e + e * t)))
-    # mu/sigma^2 but for one factor, by way of nothing subnormal
-    precision_mu = xp.where(up, (shifted * step) * e, (shifted * e) * step)
-    low = (precision_mu + precision_mu * t) * step
-    d_mu = -xp.where(beyond_near, (2.0 * high) / mu, low)
+    t = _small_part(grad.polynomials[0], u)
+    e = e + e * (t + (d + d * t))
+    high = xp.where(infinite, constant(0.5), _evaluate(grad.polynomials[-1], w))
+    high = _beyond_near(xp, grad, u, high)
+    beyond_near = u >= grad.bounds[0]
+    d_log_sigma2 = xp.where(beyond_near, high, half * (shifted * e))
+    # In an order in which no product is subnormal before the last.
+    d_mu = -xp.where(beyond_near, (2.0 * high) / mu, (shifted * (e * step)) * step)
     return value, d_mu, d_log_sigma2
