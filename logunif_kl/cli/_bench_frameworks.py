@@ -49,6 +49,8 @@ class Suite:
     comparisons: Sequence[Comparison]
     seconds: Callable[[Job, int], float]
     peak_bytes: Callable[[Job], int]
+    # What the framework itself counts in a program: operations, bytes, loops over memory.
+    counts: Callable[[Job], dict[str, float]] | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Sized:
     size: int
     samples: list[dict[str, float]]
     memory: dict[str, int]
+    counts: dict[str, dict[str, float]]
 
     def times(self) -> dict[str, Spread]:
         """Give the nanoseconds a weight."""
@@ -82,8 +85,10 @@ def measure(suite: Suite, sizes: Sequence[int], number: int) -> list[Sized]:
         counts = repetitions(jobs, seconds=suite.seconds)
         turns = rounds(jobs, counts, number, seconds=suite.seconds)
         samples = list(track(turns, f"{suite.framework}, {size:,} weights", number))
-        memory = {n: suite.peak_bytes(job) for n, job in jobs.items() if not n.startswith(COPY)}
-        found.append(Sized(size, samples, memory))
+        programs = {n: job for n, job in jobs.items() if not n.startswith(COPY)}
+        memory = {n: suite.peak_bytes(job) for n, job in programs.items()}
+        counted = {n: suite.counts(job) for n, job in programs.items()} if suite.counts else {}
+        found.append(Sized(size, samples, memory, counted))
     return found
 
 
@@ -118,6 +123,7 @@ def _sized(found: Sized, comparisons: Sequence[Comparison]) -> dict[str, Any]:
             part: count / times[f"{COPY}: {part}"].median for part, count in BYTES.items()
         },
         "peak_bytes_a_weight": {name: peak / found.size for name, peak in found.memory.items()},
+        "counts": found.counts,
     }
 
 
@@ -150,4 +156,18 @@ def tables(suite: Suite, found: list[Sized]) -> list[Any]:
     memory = new_table("Peak of memory beyond the arguments, bytes a weight", [("", False), *sizes])
     for name in found[0].memory:
         memory.add_row(name, *(f"{sized.memory[name] / sized.size:.1f}" for sized in found))
-    return [ratios, times, memory]
+    return [ratios, times, memory, *_counts(found[-1])]
+
+
+def _counts(found: Sized) -> list[Any]:
+    """Lay out what the framework counted, for the largest size: programs hardly depend on it."""
+    if not found.counts:
+        return []
+    kinds = next(iter(found.counts.values()))
+    table = new_table(
+        "What the compiler counts in a program, a weight but for loops",
+        [("", False), *((kind, True) for kind in kinds)],
+    )
+    for name, counts in found.counts.items():
+        table.add_row(name, *(f"{count:.0f}" for count in counts.values()))
+    return [table]

@@ -41,6 +41,7 @@ def suite() -> Suite:
         ],
         seconds=wall_seconds,
         peak_bytes=_peak_bytes,
+        counts=_counts,
     )
 
 
@@ -75,3 +76,19 @@ def _peak_bytes(job: Job) -> int:
     assert isinstance(job, _Call)
     found: Any = job.program.memory_analysis()
     return int(found.output_size_in_bytes + found.temp_size_in_bytes)
+
+
+def _counts(job: Job) -> dict[str, float]:
+    """What XLA's cost analysis says of a program; a loop is what its fusion made one."""
+    assert isinstance(job, _Call)
+    found: Any = job.program.cost_analysis()
+    size = job.arguments[0].size
+    counts = {
+        kind: found.get(name, 0.0) / size
+        for kind, name in (
+            ("operations", "flops"),
+            ("transcendentals", "transcendentals"),
+            ("bytes", "bytes accessed"),
+        )
+    }
+    return {**counts, "loops": float(job.program.as_text().count(" fusion("))}

@@ -48,6 +48,13 @@ def test_jax(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "ours, jitted / peers, jitted, forward+backward" in out
     assert "copying 24 bytes a weight" in out
+    for sized in suite["sizes"]:
+        counts = sized["counts"]["ours, jitted: forward+backward"]
+        # It reads two arguments and writes two gradients at least, and does something in between.
+        assert counts["bytes"] >= 16.0
+        assert counts["operations"] > 100.0
+        assert counts["loops"] >= 1.0
+    assert "What the compiler counts" in out
     # The results alone are two gradients.
     assert all(
         s["peak_bytes_a_weight"]["ours, jitted: forward+backward"] >= 8.0 for s in suite["sizes"]
@@ -147,9 +154,9 @@ class TestArithmetic:
         comparison = Comparison("a", COPY, FORWARD, "<= 5", "<= 2")
         assert comparison.what == "a / copying 8 bytes a weight, forward"
         for size, must in ((shared.LARGE, "<= 5"), (shared.LARGE - 1, "")):
-            [(asked, spread)] = Sized(size, samples, {}).ratios([comparison])
+            [(asked, spread)] = Sized(size, samples, {}, {}).ratios([comparison])
             assert (asked.must, spread.median) == (must, 2.0)
-            assert Sized(size, samples, {}).times()["copy: forward"].median == 2e9 / size
+            assert Sized(size, samples, {}, {}).times()["copy: forward"].median == 2e9 / size
 
 
 @pytest.mark.parametrize(
