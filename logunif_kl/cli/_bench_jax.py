@@ -91,4 +91,4 @@ def _counts(job: Job) -> dict[str, float]:
             ("bytes", "bytes accessed"),
         )
     }
-    return {**counts, "loops": float(job.program.as_text().count(" fusion("))}
+    return {**counts, "loops": float((job.program.as_text() or "").count(" fusion("))}
