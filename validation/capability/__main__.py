@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,7 +57,11 @@ class Finished(NamedTuple):
 
 def installed(framework: str) -> bool:
     """Tell whether a framework, by the name that the tests give it, can be imported."""
-    return find_spec(framework.replace("-", "_")) is not None
+    return find_spec(module(framework)) is not None
+
+
+def module(framework: str) -> str:
+    return framework.replace("-", "_")
 
 
 def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
@@ -98,15 +103,17 @@ def on_file() -> tuple[dict[str, Any], table.Table]:
 
 
 def write(rows: table.Table, before: dict[str, Any], command: str, run: str) -> None:
-    """Keep the table, with what each framework's rows were made by."""
-    frameworks = sorted({row.framework for row in rows})
-    about = provenance(command, *frameworks)
-    made = {**before.get("made_by", {})}
-    for framework in frameworks:
-        if installed(framework) and framework in about["versions"]:
-            version = about["versions"][framework]
-            made.setdefault(framework, {})[run] = {"version": version, "date": about["date"]}
-    document = {**about, "made_by": made, "rows": table.to_json(rows)}
+    """Keep the table, with what the rows of each framework were made with."""
+    homes = metadata.packages_distributions()
+    shown = sorted({row.framework for row, runs in rows.items() if run in runs})
+    # TensorFlow's wheels for the CPU alone have another name.
+    packages = {name: homes.get(module(name), [name])[0] for name in shown if installed(name)}
+    about = provenance(command, *packages.values())
+    made = {name: dict(runs) for name, runs in before.get("made_with", {}).items()}
+    for name, package in packages.items():
+        version = f"{package} {metadata.version(package)}"
+        made.setdefault(name, {})[run] = {"version": version, "date": about["date"]}
+    document = {**about, "made_with": made, "rows": table.to_json(rows)}
     RESULT.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
