@@ -19,24 +19,24 @@ import pytest
 
 @pytest.mark.parametrize("fine", [True, {second}])
 def test_of_two(fine, record_property):
-    record_property("capability", "neg_kl:json:grad")
+    record_property("capability", "neg_kl:mpmath:grad")
     assert fine
 
 
 def test_of_one(record_property):
-    record_property("capability", "neg_kl:json:vmap: nested")
-    record_property("capability", "kl:json:vmap: nested")
-    record_property("other", "kl:json:nothing")
+    record_property("capability", "neg_kl:mpmath:vmap: nested")
+    record_property("capability", "kl:mpmath:vmap: nested")
+    record_property("other", "kl:mpmath:nothing")
 
 
 def test_skipped(record_property):
-    record_property("capability", "kl:json:skipped")
+    record_property("capability", "kl:mpmath:skipped")
     pytest.skip("not here")
 
 
 @pytest.mark.xfail(reason="known")
 def test_expected_failure(record_property):
-    record_property("capability", "kl:json:expected")
+    record_property("capability", "kl:mpmath:expected")
     assert {second} is None
 
 
@@ -47,12 +47,12 @@ def broken():
 
 
 def test_teardown(record_property, broken):
-    record_property("capability", "kl:json:teardown")
+    record_property("capability", "kl:mpmath:teardown")
 
 
 @pytest.mark.slow
 def test_slow(record_property):
-    record_property("capability", "kl:json:slow")
+    record_property("capability", "kl:mpmath:slow")
 """
 
 
@@ -64,15 +64,15 @@ def workplace(tmp_path, monkeypatch):
         (tmp_path / "test_cases.py").write_text(CASES.format(second=second))
 
     monkeypatch.setattr(tool, "RESULT", tmp_path / "capability.json")
-    monkeypatch.setattr(tool, "TESTS", {"json": (str(tmp_path),)})
+    monkeypatch.setattr(tool, "TESTS", {"mpmath": (str(tmp_path),)})
     cases(True)
     return cases
 
 
-GRAD = Capability("json", "grad", "neg_kl")
-NESTED = {Capability("json", "vmap: nested", name) for name in ("neg_kl", "kl")}
-TEARDOWN = Capability("json", "teardown", "kl")
-SLOW = Capability("json", "slow", "kl")
+GRAD = Capability("mpmath", "grad", "neg_kl")
+NESTED = {Capability("mpmath", "vmap: nested", name) for name in ("neg_kl", "kl")}
+TEARDOWN = Capability("mpmath", "teardown", "kl")
+SLOW = Capability("mpmath", "slow", "kl")
 
 
 def rows():
@@ -84,7 +84,7 @@ def test_passing_tests_make_the_table(workplace, capsys):
     found = rows()
     assert found == {row: {"default"} for row in (GRAD, *NESTED, TEARDOWN)}
     captured = capsys.readouterr()
-    assert "kl in json: expected: " in captured.err
+    assert "kl in mpmath: expected: " in captured.err
     assert re.search(r"\| vmap: nested +\| yes +\| yes +\|", captured.out)
     assert tool.main(["--print"]) == 0
     assert capsys.readouterr().out in captured.out
@@ -98,9 +98,9 @@ def test_a_failing_test_takes_the_capability_away(workplace, capsys):
     assert tool.main(["--check"]) == 1
     assert tool.RESULT.read_text() == before
     said = capsys.readouterr().err
-    assert "neg_kl in json: grad: on file, and not shown by this default run" in said
-    assert re.search(r"neg_kl in json: grad: .*test_of_two\[False\] failed", said)
-    assert re.search(r"kl in json: teardown: .*test_teardown failed", said)
+    assert "neg_kl in mpmath: grad: on file, and not shown by this default run" in said
+    assert re.search(r"neg_kl in mpmath: grad: .*test_of_two\[False\] failed", said)
+    assert re.search(r"kl in mpmath: teardown: .*test_teardown failed", said)
     assert "vmap" not in said
     assert tool.main([]) == 1
     assert rows() == {row: {"default"} for row in NESTED}
@@ -109,11 +109,11 @@ def test_a_failing_test_takes_the_capability_away(workplace, capsys):
 def test_what_is_new_or_gone_is_a_difference(workplace, capsys, tmp_path):
     tool.main([])
     path = tmp_path / "test_cases.py"
-    path.write_text(path.read_text().replace("json:teardown", "json:new"))
+    path.write_text(path.read_text().replace("mpmath:teardown", "mpmath:new"))
     assert tool.main(["--check"]) == 1
     said = capsys.readouterr().err
-    assert "kl in json: new: shown by this default run, and not on file" in said
-    assert "kl in json: teardown: on file, and not shown by this default run" in said
+    assert "kl in mpmath: new: shown by this default run, and not on file" in said
+    assert "kl in mpmath: teardown: on file, and not shown by this default run" in said
 
 
 def test_each_run_keeps_the_rows_of_the_others(workplace):
@@ -143,7 +143,7 @@ def test_rows_of_frameworks_that_are_not_installed_are_kept(workplace, capsys):
 def test_tests_that_cannot_be_collected_are_a_failure(workplace, capsys, tmp_path):
     (tmp_path / "test_broken.py").write_text("import no_such_module_at_all\n")
     tool.main([])
-    assert "the tests of json failed (pytest: 2)" in capsys.readouterr().err
+    assert "the tests of mpmath failed (pytest: 2)" in capsys.readouterr().err
 
 
 FILED = table.from_json(json.loads(tool.RESULT.read_text(encoding="utf-8"))["rows"])
