@@ -33,6 +33,9 @@ ZERO_AT_INFINITY = _NotGiven("inf")
 # (log(pi e) - psi(1/2))/2 = (1 + log pi + gamma)/2 + log 2, rounded once;
 # tests/test_convention.py derives it.
 PROPER_CONSTANT = 2.0541199559354117
+# The entropy of N(0, 1).
+HALF_LOG_2_PI_E = 0.5 + 0.5 * math.log(2.0 * math.pi)
+REDUCTIONS = ("none", "sum", "mean")
 
 
 def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> float:
@@ -69,6 +72,33 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
             "pass math.log(C)"
         )
     return PROPER_CONSTANT + value
+
+
+def log_of_c(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> float:
+    """Compute the logarithm of the prior's C, exact where the caller gave it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `additive_constant`.
+    """
+    added = additive_constant(zero_at, log_c)
+    return added - PROPER_CONSTANT if log_c is None else float(log_c)
+
+
+def check_reduction(reduction: Any) -> None:
+    """Raise if it is none of the three.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else.
+    """
+    if not (isinstance(reduction, str) and reduction in REDUCTIONS):
+        raise ValueError(
+            f"reduction must be 'none', 'sum' or 'mean', but {reduction!r} was given: pass one of "
+            "the three"
+        )
 
 
 def shifted(result: Any, constant: float) -> Any:

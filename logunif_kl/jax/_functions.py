@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._convention import ZERO_AT_INFINITY, additive_constant
+from .._convention import ZERO_AT_INFINITY, additive_constant, check_reduction
 from . import _rules
-from ._operands import check_reduction, finished, operands
+from ._operands import finished, operands
 
 
 def neg_kl(

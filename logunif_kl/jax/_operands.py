@@ -11,7 +11,6 @@ import numpy as np
 from .._dispatch import _as_float, _type_name
 
 Array = Any
-REDUCTIONS = ("none", "sum", "mean")
 
 
 class Operands(NamedTuple):
@@ -40,15 +39,6 @@ def operands(**arguments: Any) -> Operands:
     # Half precisions are computed in float32, and rounded at the end.
     working = dtype if dtype in (jnp.float32, jnp.float64) else jnp.dtype(jnp.float32)
     return Operands(tuple(_converted(value, working, weak) for value in values), dtype)
-
-
-def check_reduction(reduction: Any) -> None:
-    """Raise if it is none of the three."""
-    if not (isinstance(reduction, str) and reduction in REDUCTIONS):
-        raise ValueError(
-            f"reduction must be 'none', 'sum' or 'mean', but {reduction!r} was given: pass one of "
-            "the three"
-        )
 
 
 def finished(result: Array, constant: float, reduction: str, dtype: Any) -> Array:

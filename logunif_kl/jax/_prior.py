@@ -14,15 +14,14 @@ E log p = log C - E log w.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
-from .._convention import PROPER_CONSTANT, additive_constant
-from ._functions import neg_kl_normal
-
-HALF_LOG_2_PI_E = 0.5 + 0.5 * math.log(2.0 * math.pi)
+from .._convention import HALF_LOG_2_PI_E, additive_constant, log_of_c
+from . import _rules
+from ._operands import finished, operands
 
 
 class Constant:
@@ -30,7 +29,7 @@ class Constant:
 
     def __init__(self, zero_at: float, log_c: float | None) -> None:
         self.added = additive_constant(zero_at, log_c)
-        self.log_c = self.added - PROPER_CONSTANT if log_c is None else float(log_c)
+        self.log_c = log_of_c(zero_at, log_c)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Constant) and vars(self) == vars(other)
@@ -45,9 +44,21 @@ def log_prob(constant: Constant, value: Any) -> Any:
 
 
 def kl_of_normal(constant: Constant, loc: Any, scale: Any) -> Any:
-    """KL(N(loc, scale^2) || C/|w|)."""
-    result = -neg_kl_normal(loc, 2.0 * jnp.log(scale))
-    return result - constant.added if constant.added else result
+    """KL(N(loc, scale^2) || C/|w|), which does not depend on the unit of w.
+
+    With a good unit log sigma^2 has no digits to lose. It is a constant to differentiation, because
+    nothing depends on it.
+    """
+    (loc, scale), dtype = operands(loc=loc, scale=scale)
+    # The mean of their exponents where |loc| is the larger: neither product leaves the range.
+    least = float(jnp.finfo(loc.dtype).tiny)
+    size, spread = (
+        jnp.clip(jnp.abs(jax.lax.stop_gradient(value)), least, 1.0 / least)
+        for value in (loc, scale)
+    )
+    unit = jax.lax.rsqrt(spread) * jax.lax.rsqrt(jnp.maximum(size, spread))
+    result = -_rules.neg_kl_normal(loc * unit, 2.0 * jnp.log(scale * unit))
+    return finished(result, -constant.added, "none", dtype)
 
 
 def kl_of_log_normal(constant: Constant, loc: Any, scale: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from .._convention import ZERO_AT_INFINITY, additive_constant
+from .._convention import ZERO_AT_INFINITY, additive_constant, check_reduction
 from . import _rules
-from ._operands import check_reduction, finished, operands
+from ._operands import finished, operands
 
 Tensor = Any
 Function = TypeVar("Function", bound=Callable[..., Any])

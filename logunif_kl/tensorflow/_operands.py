@@ -10,7 +10,6 @@ import tensorflow as tf
 from .._dispatch import _as_float, _type_name
 
 Tensor = Any
-REDUCTIONS = ("none", "sum", "mean")
 _FLOATING = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 _SPARSE = (tf.SparseTensor, tf.RaggedTensor, tf.IndexedSlices)
 
@@ -49,15 +48,6 @@ def operands(**arguments: Any) -> Operands:
     working = dtype if dtype in (tf.float32, tf.float64) else tf.float32
     values = {name: tf.cast(value, working) for name, value in values.items()}
     return Operands(_broadcast(values), dtype)
-
-
-def check_reduction(reduction: Any) -> None:
-    """Raise if it is none of the three."""
-    if not (isinstance(reduction, str) and reduction in REDUCTIONS):
-        raise ValueError(
-            f"reduction must be 'none', 'sum' or 'mean', but {reduction!r} was given: pass one of "
-            "the three"
-        )
 
 
 def finished(result: Tensor, constant: float, reduction: str, dtype: Any) -> Tensor:

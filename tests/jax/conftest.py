@@ -12,7 +12,7 @@ collect_ignore = [] if find_spec("jax") else ["cases.py", "sharded.py"]
 def capability(record_property):
     """Record that a test shows a function under a transform, for the capability table."""
 
-    def record(function: str, transform: str) -> None:
-        record_property("capability", f"{function}:jax:{transform}")
+    def record(function: str, transform: str, library: str = "jax") -> None:
+        record_property("capability", f"{function}:{library}:{transform}")
 
     return record

@@ -18,8 +18,9 @@ from scipy import stats
 
 import logunif_kl as lk
 import logunif_kl.jax as lj
-from logunif_kl._convention import PROPER_CONSTANT
+from logunif_kl._convention import PROPER_CONSTANT, additive_constant
 from logunif_kl.jax.numpyro import ImproperLogUniform
+from tests.jax.cases import SCALES_ULP, assert_derivatives_of_all_orders, error_over_scales
 
 OPTIONS = [{}, {"zero_at": 1.0}, {"zero_at": 0.01}, {"log_c": 0.0}, {"log_c": -1.25}]
 LOC = np.array([0.0, 0.5, -2.0], "float32")
@@ -30,13 +31,20 @@ SCALE = np.array([0.1, 0.25, 3.0], "float32")
 class TestConstant:
     """One prior, so one log C, for every posterior and for the density."""
 
-    def test_normal(self, options):
-        got = dist.kl_divergence(dist.Normal(LOC, SCALE), ImproperLogUniform(**options))
-        truth = lk.kl_normal(LOC.astype("float64"), 2 * np.log(SCALE.astype("float64")), **options)
-        np.testing.assert_allclose(got, truth, rtol=3e-7, atol=3e-7)
+    def test_normal(self, options, capability):
+        capability("KL(Normal, ImproperLogUniform)", "float32 and float64, jit", "numpyro")
 
-    def test_log_normal_against_the_integral(self, options):
+        def divergence(loc, scale):
+            return dist.kl_divergence(dist.Normal(loc, scale), ImproperLogUniform(**options))
+
+        for dtype in ("float32", "float64"):
+            with jax.enable_x64(dtype == "float64"):
+                assert error_over_scales(divergence, dtype, options) <= SCALES_ULP[dtype]
+        assert divergence(0.0, 0.1) == np.float32(-additive_constant(**options))
+
+    def test_log_normal_against_the_integral(self, options, capability):
         """Eq. 38 of Kingma et al. (2015), by quadrature of another module."""
+        capability("KL(LogNormal, ImproperLogUniform)", "value", "numpyro")
         log_c = ImproperLogUniform(**options).log_c
         for loc, scale in ((0.0, 1.0), (1.5, 0.25), (-3.0, 2.0)):
             got = dist.kl_divergence(dist.LogNormal(loc, scale), ImproperLogUniform(**options))
@@ -108,15 +116,18 @@ class TestPrior:
         prior = jax.tree.map(lambda leaf: leaf, ImproperLogUniform(zero_at=2.0))
         divergence = jax.jit(lambda p, q: dist.kl_divergence(p, q))
         got = divergence(dist.Normal(LOC, SCALE), prior)
-        truth = lj.kl_normal(LOC, 2 * jnp.log(SCALE), zero_at=2.0)
-        np.testing.assert_allclose(got, truth, rtol=3e-7)
+        # Without the constant, beside which the third is small.
+        got = np.asarray(got, "float64") + additive_constant(zero_at=2.0)
+        truth = lk.kl_normal(LOC.astype("float64"), 2 * np.log(SCALE.astype("float64")))
+        np.testing.assert_allclose(got, truth, rtol=4e-7, atol=2.0**-26)
         assert jax.tree.structure(prior) == jax.tree.structure(ImproperLogUniform(zero_at=2.0))
         assert jax.tree.structure(prior) != jax.tree.structure(ImproperLogUniform())
 
 
 class TestDivergences:
     @pytest.mark.parametrize("family", [dist.Normal, dist.LogNormal])
-    def test_independent_and_expanded(self, family):
+    def test_independent_and_expanded(self, family, capability):
+        capability(f"KL({family.__name__}, ImproperLogUniform)", "to_event, expand", "numpyro")
         each = dist.kl_divergence(family(LOC, SCALE), ImproperLogUniform())
         assert each.shape == (3,)
         posterior = family(LOC, SCALE).to_event(1)
@@ -133,8 +144,9 @@ class TestDivergences:
         got = dist.kl_divergence(dist.LogNormal(LOC[:, None], SCALE), ImproperLogUniform())
         assert got.shape == (3, 3)
 
-    def test_gradients_are_those_of_kl_normal(self):
+    def test_gradients_are_those_of_kl_normal(self, capability):
         """Also at loc = 0, where the usual formula with its logarithm has none."""
+        capability("KL(Normal, ImproperLogUniform)", "grad", "numpyro")
 
         def loss(loc, log_scale):
             return dist.kl_divergence(
@@ -147,6 +159,12 @@ class TestDivergences:
         )[1:]
         np.testing.assert_allclose(got[0], -d_mu, rtol=5e-7)
         np.testing.assert_allclose(got[1], -2 * d_log_sigma2, rtol=5e-7)
+
+    def test_derivatives_of_all_orders(self, capability):
+        capability("KL(Normal, ImproperLogUniform)", "third derivatives", "numpyro")
+        assert_derivatives_of_all_orders(
+            lambda loc, scale: dist.kl_divergence(dist.Normal(loc, scale), ImproperLogUniform())
+        )
 
     def test_others_are_not_registered(self):
         with pytest.raises(NotImplementedError):
@@ -186,8 +204,9 @@ class TestModels:
         truth = lj.kl_normal(LOC, 2 * jnp.log(SCALE), zero_at=1.0, reduction="sum")
         np.testing.assert_allclose(svi.evaluate(state), truth, rtol=1e-6)
 
-    def test_sampled_loss_agrees_with_the_exact_one(self):
+    def test_sampled_loss_agrees_with_the_exact_one(self, capability):
         """Trace_ELBO takes log_prob, TraceMeanField_ELBO the divergence."""
+        capability("ImproperLogUniform", "log_prob in Trace_ELBO", "numpyro")
         parameters = {"loc": jnp.asarray(LOC), "scale": jnp.asarray(SCALE)}
         sampled = Trace_ELBO(num_particles=40_000)
         got = sampled.loss(jax.random.key(1), parameters, prior_alone, guide)
@@ -196,7 +215,8 @@ class TestModels:
         assert abs(got - truth) < 4 * 3 * 1.2 / math.sqrt(40_000)
 
     @pytest.mark.parametrize("elbo", [Trace_ELBO, TraceMeanField_ELBO])
-    def test_autoguide_trains(self, elbo):
+    def test_autoguide_trains(self, elbo, capability):
+        capability("ImproperLogUniform", f"SVI with AutoNormal, {elbo.__name__}", "numpyro")
         rng = np.random.default_rng(2)
         x = jnp.asarray(rng.normal(size=(40, 3)), "float32")
         y = x @ jnp.array([1.5, 0.0, -2.0]) + 0.5 * jnp.asarray(rng.normal(size=40), "float32")
@@ -205,6 +225,8 @@ class TestModels:
         result = svi.run(jax.random.key(3), 300, x, y, progress_bar=False)
         assert np.isfinite(result.losses).all()
         assert result.losses[-20:].mean() < result.losses[:20].mean()
-        np.testing.assert_allclose(
-            result.params["w_auto_loc"][jnp.array([0, 2])], [1.5, -2.0], atol=0.4
-        )
+        # Of the two that are not 0: the prior's pull, 0.25/(40 w), is a tenth of a deviation.
+        x, y = np.asarray(x, "float64"), np.asarray(y, "float64")
+        deviation = 0.5 * np.sqrt(np.diag(np.linalg.inv(x.T @ x)))
+        error = (result.params["w_auto_loc"] - np.linalg.lstsq(x, y)[0]) / deviation
+        assert np.abs(error[np.array([0, 2])]).max() < 0.5

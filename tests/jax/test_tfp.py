@@ -16,8 +16,10 @@ import jax.numpy as jnp
 from scipy import stats
 
 import logunif_kl as lk
+from logunif_kl._convention import additive_constant
 from logunif_kl.jax import tfp as adapter
 from logunif_kl.jax.tfp import ImproperLogUniform
+from tests.jax.cases import SCALES_ULP, error_over_scales
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -28,24 +30,33 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorflow_p
 
 LOC = np.array([0.0, 0.5, -2.0], "float32")
 SCALE = np.array([0.1, 0.25, 3.0], "float32")
+TFP = "tensorflow-probability"
 OPTIONS = [{}, {"zero_at": 1.0}, {"log_c": -1.25}]
 
 
 @pytest.mark.parametrize("options", OPTIONS)
 class TestDivergences:
-    def test_normal(self, options):
-        got = tfd.kl_divergence(tfd.Normal(LOC, SCALE), ImproperLogUniform(**options))
-        truth = lk.kl_normal(LOC.astype("float64"), 2 * np.log(SCALE.astype("float64")), **options)
-        np.testing.assert_allclose(got, truth, rtol=3e-7, atol=3e-7)
+    def test_normal(self, options, capability):
+        capability("KL(Normal, ImproperLogUniform)", "float32 and float64, jit", TFP)
 
-    def test_log_normal(self, options):
+        def divergence(loc, scale):
+            return tfd.kl_divergence(tfd.Normal(loc, scale), ImproperLogUniform(**options))
+
+        for dtype in ("float32", "float64"):
+            with jax.enable_x64(dtype == "float64"):
+                assert error_over_scales(divergence, dtype, options) <= SCALES_ULP[dtype]
+        assert divergence(0.0, 0.1) == np.float32(-additive_constant(**options))
+
+    def test_log_normal(self, options, capability):
+        capability("KL(LogNormal, ImproperLogUniform)", "value", TFP)
         prior = ImproperLogUniform(**options)
         got = tfd.LogNormal(1.5, 0.25).kl_divergence(prior)
         truth = -lk.neg_kl_posterior(stats.lognorm(0.25, scale=math.exp(1.5)), log_c=prior.log_c)
         assert math.isclose(got, truth, rel_tol=2e-6)
 
     @pytest.mark.parametrize("family", [tfd.Normal, tfd.LogNormal])
-    def test_independent(self, options, family):
+    def test_independent(self, options, family, capability):
+        capability(f"KL({family.__name__}, ImproperLogUniform)", "Independent", TFP)
         each = tfd.kl_divergence(family(LOC, SCALE), ImproperLogUniform(**options))
         posterior = tfd.Independent(family(LOC, SCALE), reinterpreted_batch_ndims=1)
         prior = tfd.Independent(ImproperLogUniform(3, **options), reinterpreted_batch_ndims=1)
@@ -53,7 +64,9 @@ class TestDivergences:
         assert got.shape == ()
         np.testing.assert_allclose(got, each.sum(), rtol=3e-7)
 
-    def test_gradient(self, options):
+    def test_gradient(self, options, capability):
+        capability("KL(Normal, ImproperLogUniform)", "grad", TFP)
+
         def loss(loc):
             return tfd.kl_divergence(tfd.Normal(loc, SCALE), ImproperLogUniform(**options)).sum()
 
