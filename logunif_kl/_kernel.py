@@ -35,6 +35,7 @@ _SHIFT = {
 _STEPS = (-3, -2, -1, 0, 1, 2, 3)
 _SCALE = 2.0**600
 _TINY = 2.0**-900  # below, what a product loses is subnormal
+_LARGE = 2.0**900  # beyond, what splits a product overflows
 _EXACT_RECIPROCAL_TO = 2.0**990
 
 
@@ -326,7 +327,7 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     shifted_finite = xp.abs(shifted) < float("inf")
     log_shifted = xp.log(xp.where(recip & shifted_finite, xp.abs(shifted), one)) + 0.5 * r
     log_size = xp.log(xp.where(recip, size, one)) - 0.5 * log_sigma2
-    far = xp.where(shifted_finite, log_shifted, log_size) - _HALF_LOG2
+    far = xp.where(shifted_finite, log_shifted - (_HALF_LOG2 - 0.5 * r_lo), log_size - _HALF_LOG2)
     half_log = xp.where(finite, 0.5 * log_u, far)
     # What `rough` lacks, 1 + r_lo and what the last product lost, goes into the last step.
     ordinary = (u > _TINY) & ~recip
@@ -337,12 +338,17 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     value = -xp.where(recip, half_log + (p.hi + p.lo), low)
 
     g = _in_u(xp, "kl_gap_grad", u)
-    r_lo = xp.where(g.recip, zero, r_lo)
-    slope = g.hi + (g.lo + g.hi * r_lo)  # F'(u), or u F'(u) where u is large
+    rest = g.lo + g.hi * xp.where(g.recip, zero, r_lo)
+    slope = g.hi + rest  # F'(u), or u F'(u) where u is large
     z = xp.where(g.recip, one, rough)
     d_log_sigma2 = xp.where(g.recip, slope, _finish(g, z, g.hi * u_lo))
     steep = -2.0 * slope / xp.where(g.recip, mu, one)
-    d_mu = xp.where(g.recip, steep, -((slope * precision_mu) * s))
+    shallow = slope * precision_mu
+    moderate = (xp.abs(precision_mu) > 1.0 / _LARGE) & (xp.abs(precision_mu) < _LARGE)
+    lost = _product_error(slope, precision_mu, shallow)
+    lost = lost + ((g.hi - slope) + rest) * precision_mu
+    shallow = shallow + xp.where(moderate, lost, zero)
+    d_mu = xp.where(g.recip, steep, -(shallow * s))
     undefined = u != u
     nan = _constant(xp, mu, float("nan"))
     return (

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 Array = Any
 Namespace = Any
 
-# exp(-log_sigma2) = exp(r) 2^(4 b n) (1 + d), and mu takes 2^(2 b n). With these b and n no
-# exponential is subnormal, and |r| <= |log_sigma2|, so that r is exact; log(2^(4 b)) is rounded up
-# to 16 bits after the point, and d is what that leaves.
-_BITS = 52
+# exp(-log_sigma2) = exp(r) 2^(4 b n) (1 + d), and mu takes 2^(2 b n). With these b and n neither an
+# exponential nor 2^-24 of one is subnormal, and |r| <= |log_sigma2|, so that r is exact;
+# log(2^(4 b)) is rounded up to 16 bits after the point, and d is what that leaves.
+_BITS = 48
 _LOG_STEP = math.ceil(4 * _BITS * math.log(2.0) * 2.0**16) * 2.0**-16
 _REST = 4 * _BITS * math.log(2.0) - _LOG_STEP
 _HALF_LOG2 = 0.34657359027997265

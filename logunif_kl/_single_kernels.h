@@ -8,20 +8,20 @@ LK_INLINE void
 LK_NAME(single_value)(const V *mu, const V *log_sigma2, V *result0)
 {
     EACH(V, t0, magnitude(mu[i]));
-    EACH(V, t1, log_sigma2[i] * set1(-0.0069360333f));
+    EACH(V, t1, log_sigma2[i] * set1(-0.0075140367f));
     EACH(V, t2, nearest(t1[i]));
     EACH(V, t3, maximum(t2[i], set1(-2.0f)));
     EACH(V, t4, minimum(t3[i], set1(1.0f)));
     EACH(V, t5, -log_sigma2[i]);
-    EACH(V, t6, MADD(-t4[i], set1(144.17462f), t5[i]));
-    EACH(V, t7, t4[i] * set1(8.025562e-06f));
+    EACH(V, t6, MADD(-t4[i], set1(133.08426f), t5[i]));
+    EACH(V, t7, t4[i] * set1(3.6569364e-07f));
     EACH(V, t8, exponential(t6[i]));
     EACH(M, m9, less(t4[i], set1(-0.5f)));
-    EACH(V, t10, choose(m9[i], set1(2.220446e-16f), set1(1.0f)));
+    EACH(V, t10, choose(m9[i], set1(3.5527137e-15f), set1(1.0f)));
     EACH(M, m11, less(t4[i], set1(-1.5f)));
-    EACH(V, t12, choose(m11[i], set1(4.9303807e-32f), t10[i]));
+    EACH(V, t12, choose(m11[i], set1(1.26217745e-29f), t10[i]));
     EACH(M, m13, greater(t4[i], set1(0.5f)));
-    EACH(V, t14, choose(m13[i], set1(4503599600000000.0f), t12[i]));
+    EACH(V, t14, choose(m13[i], set1(281474980000000.0f), t12[i]));
     EACH(V, t15, mu[i] * t14[i]);
     EACH(V, t16, t15[i] * t14[i]);
     EACH(V, t17, t16[i] * set1(0.5f));
@@ -99,20 +99,20 @@ LK_INLINE void
 LK_NAME(single_gradient)(const V *mu, const V *log_sigma2, V *result0, V *result1)
 {
     EACH(V, t0, magnitude(mu[i]));
-    EACH(V, t1, log_sigma2[i] * set1(-0.0069360333f));
+    EACH(V, t1, log_sigma2[i] * set1(-0.0075140367f));
     EACH(V, t2, nearest(t1[i]));
     EACH(V, t3, maximum(t2[i], set1(-2.0f)));
     EACH(V, t4, minimum(t3[i], set1(1.0f)));
     EACH(V, t5, -log_sigma2[i]);
-    EACH(V, t6, MADD(-t4[i], set1(144.17462f), t5[i]));
-    EACH(V, t7, t4[i] * set1(8.025562e-06f));
+    EACH(V, t6, MADD(-t4[i], set1(133.08426f), t5[i]));
+    EACH(V, t7, t4[i] * set1(3.6569364e-07f));
     EACH(V, t8, exponential(t6[i]));
     EACH(M, m9, less(t4[i], set1(-0.5f)));
-    EACH(V, t10, choose(m9[i], set1(2.220446e-16f), set1(1.0f)));
+    EACH(V, t10, choose(m9[i], set1(3.5527137e-15f), set1(1.0f)));
     EACH(M, m11, less(t4[i], set1(-1.5f)));
-    EACH(V, t12, choose(m11[i], set1(4.9303807e-32f), t10[i]));
+    EACH(V, t12, choose(m11[i], set1(1.26217745e-29f), t10[i]));
     EACH(M, m13, greater(t4[i], set1(0.5f)));
-    EACH(V, t14, choose(m13[i], set1(4503599600000000.0f), t12[i]));
+    EACH(V, t14, choose(m13[i], set1(281474980000000.0f), t12[i]));
     EACH(V, t15, mu[i] * t14[i]);
     EACH(V, t16, t15[i] * t14[i]);
     EACH(V, t17, t16[i] * set1(0.5f));

@@ -15,21 +15,21 @@ from ._triton_math import divide, exp, log, maximum, minimum, nearest
 def value(mu, log_sigma2):
     """-KL of N(mu, sigma^2)."""
     t0 = tl.abs(mu)
-    t1 = log_sigma2 * -0.0069360333
+    t1 = log_sigma2 * -0.0075140367
     t2 = nearest(t1)
     t3 = maximum(t2, -2.0)
     t4 = minimum(t3, 1.0)
     t5 = -log_sigma2
-    t6 = t4 * 144.17462
+    t6 = t4 * 133.08426
     t7 = t5 - t6
-    t8 = t4 * 8.025562e-06
+    t8 = t4 * 3.6569364e-07
     t9 = exp(t7)
     m10 = t4 < -0.5
-    t11 = tl.where(m10, 2.220446e-16, 1.0)
+    t11 = tl.where(m10, 3.5527137e-15, 1.0)
     m12 = t4 < -1.5
-    t13 = tl.where(m12, 4.9303807e-32, t11)
+    t13 = tl.where(m12, 1.26217745e-29, t11)
     m14 = t4 > 0.5
-    t15 = tl.where(m14, 4503599600000000.0, t13)
+    t15 = tl.where(m14, 281474980000000.0, t13)
     t16 = mu * t15
     t17 = t16 * t15
     t18 = t17 * 0.5
@@ -136,21 +136,21 @@ def value(mu, log_sigma2):
 def gradient(mu, log_sigma2):
     """The derivatives of -KL in mu and in log_sigma2."""
     t0 = tl.abs(mu)
-    t1 = log_sigma2 * -0.0069360333
+    t1 = log_sigma2 * -0.0075140367
     t2 = nearest(t1)
     t3 = maximum(t2, -2.0)
     t4 = minimum(t3, 1.0)
     t5 = -log_sigma2
-    t6 = t4 * 144.17462
+    t6 = t4 * 133.08426
     t7 = t5 - t6
-    t8 = t4 * 8.025562e-06
+    t8 = t4 * 3.6569364e-07
     t9 = exp(t7)
     m10 = t4 < -0.5
-    t11 = tl.where(m10, 2.220446e-16, 1.0)
+    t11 = tl.where(m10, 3.5527137e-15, 1.0)
     m12 = t4 < -1.5
-    t13 = tl.where(m12, 4.9303807e-32, t11)
+    t13 = tl.where(m12, 1.26217745e-29, t11)
     m14 = t4 > 0.5
-    t15 = tl.where(m14, 4503599600000000.0, t13)
+    t15 = tl.where(m14, 281474980000000.0, t13)
     t16 = mu * t15
     t17 = t16 * t15
     t18 = t17 * 0.5
