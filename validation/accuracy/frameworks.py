@@ -27,7 +27,7 @@ Call = Callable[..., Any]
 
 def framework(function: Function, kernel: str, dtype: str) -> Evaluate:
     """Return what a framework's kernel computes for a type; bfloat16 travels as float32."""
-    if dtype in HALVES and function.nin > 1:
+    if dtype in HALVES and function.nin > 1 and kernel in ("inductor", "triton"):
         raise RuntimeError(f"{function.name} is not measured in {dtype} on {kernel}")
     call = _MAKERS[kernel](function.ufunc, function.arithmetic, dtype)
 
@@ -73,12 +73,26 @@ def _in_c(*tensors: Any) -> Any:
     return single.value(*tensors), *single.gradient(tensors[0].new_ones(()), *tensors)
 
 
+def _with_gradients(value_of: Call) -> Call:
+    """-KL and its derivatives as training finds them."""
+    import torch
+
+    def function(*tensors: Any) -> Any:
+        with torch.enable_grad():
+            tensors = tuple(t.requires_grad_() for t in tensors)
+            value = value_of(*tensors)
+            return value.detach(), *torch.autograd.grad(value.sum(), tensors)
+
+    return function
+
+
 @cache
 def _torch(name: str, arithmetic: str, dtype: str, compiled: bool = False) -> Call:
     import torch
 
     if dtype in HALVES:
         function = getattr(import_module("logunif_kl.torch"), name)
+        function = _with_gradients(function) if name == "neg_kl_normal" else function
     elif c_kernel("inductor" if compiled else "torch", name, dtype):
         function = _in_c
     else:
@@ -129,12 +143,22 @@ def _triton(name: str, arithmetic: str, dtype: str) -> Call:
     return call
 
 
+def _all_three(value_and_grad: Call) -> Call:
+    def function(*arrays: Any) -> Any:
+        value, gradients = value_and_grad(*arrays)
+        return value, *gradients
+
+    return function
+
+
 @cache
 def _jax(name: str, arithmetic: str, dtype: str) -> Call:
     import jax
 
     if dtype in HALVES:
         function = getattr(import_module("logunif_kl.jax"), name)
+        if name == "neg_kl_normal":
+            function = _all_three(jax.vmap(jax.value_and_grad(function, argnums=(0, 1))))
     else:
         function = _composite(jax.numpy, arithmetic)
     jitted = jax.jit(function)
