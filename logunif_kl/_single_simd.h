@@ -6,7 +6,7 @@
  * (-ffp-contract=off): where a fused multiply-add may be used it says MADD.
  *
  *   V      floats         M   one truth value per float
- *   U      their bits     S   the same, signed
+ *   U      their bits
  *          maximum(a, b) and minimum(a, b) are NaN where a is; b is a number
  */
 

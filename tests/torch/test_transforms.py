@@ -12,7 +12,7 @@ from tests.torch.rows import EAGER, TRANSFORMS  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
 
 ROWS = EAGER | TRANSFORMS
-# Relative to the largest at the points, by the order in all: the tables lose digits with each.
+# Of an element's own error, by the order in all: the tables lose digits with each.
 TOLERANCE = {0: 4, 1: 8, 2: 64, 3: 2**12, 4: 2**14, 5: 2**17}
 
 
