@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +29,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _BY_ORDER = (_backend.neg_kl, _backend.neg_kl_grad, _backend.neg_kl_hess)
 # The half types are computed in float32.
 _KINDS: dict[torch.dtype, Any] = {torch.float32: np.float32, torch.float64: np.float64}
+# Tells a batch of gradients (`is_grads_batched`), whose type is that of a plain tensor.
+batched = torch._C._functorch.is_legacy_batchedtensor
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
 
@@ -49,7 +52,7 @@ def plain(*tensors: Tensor) -> bool:
     for x in tensors:
         if type(x) not in _PLAIN or torch._is_functional_tensor(x):
             return False
-        if torch._C._functorch.is_functorch_wrapped_tensor(x):
+        if torch._C._functorch.is_functorch_wrapped_tensor(x) or batched(x):
             return False
     return True
 
@@ -105,7 +108,8 @@ def normal_total_and_gradients(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, 
 
 
 def empty(like: Tensor) -> Tensor:
-    return torch.empty(like.shape, dtype=like.dtype)
+    # The device is said, for the default may be another.
+    return torch.empty(like.shape, dtype=like.dtype, device="cpu")
 
 
 def laid_out(*tensors: Tensor) -> tuple[tuple[Tensor, ...], Callable[[Tensor], Tensor]]:
@@ -168,7 +172,7 @@ def in_blocks(ufunc: Any, inputs: tuple[Tensor, ...]) -> Tensor:
 
 def _added(sums: list[float], dtype: torch.dtype) -> Tensor:
     kind = torch.float64 if dtype is torch.float64 else torch.float32
-    return torch.tensor(sum(sums), dtype=kind)
+    return torch.tensor(sum(sums), dtype=kind, device="cpu")
 
 
 def _job(
@@ -249,6 +253,17 @@ def _threaded(work: Callable[[int, int], list[float]], n: int) -> list[float]:
     blocks = -(-n // _BLOCK)
     ends = [min(n, _BLOCK * (blocks * i // threads)) for i in range(threads + 1)]
     (first, *others) = pairwise(ends)
-    pending = [_pool.submit(work, *piece) for piece in others]
+    pending = [_begun(_pool, work, piece) for piece in others]
     sums = work(*first)
-    return sums + [each for future in pending for each in future.result()]
+    return sums + [each for result in pending for each in result()]
+
+
+def _begun(
+    pool: ThreadPoolExecutor, work: Callable[[int, int], list[float]], piece: tuple[int, int]
+) -> Callable[[], list[float]]:
+    """Have a piece done by another thread, and return what gives its sums."""
+    try:
+        return pool.submit(work, *piece).result
+    except RuntimeError:
+        # While the interpreter goes down there are no other threads.
+        return partial(work, *piece)

@@ -172,6 +172,38 @@ def test_after_a_fork():
     assert done.stdout == "0\n"
 
 
+AT_EXIT = """
+import atexit, sys, torch
+import logunif_kl.torch as lt
+from logunif_kl.torch import _fused
+torch.set_num_threads(1)
+x = torch.linspace(-9, 9, 8 * _fused._BLOCK)
+expected = lt.neg_kl(x), lt.neg_kl(x, reduction="sum"), lt.neg_kl_normal(x, x)
+torch.set_num_threads(3)
+if sys.argv[1] == "begun":
+    lt.neg_kl(x)
+assert (_fused._pool is not None) is (sys.argv[1] == "begun")
+
+def last():
+    got = lt.neg_kl(x), lt.neg_kl(x, reduction="sum"), lt.neg_kl_normal(x, x)
+    print(*map(torch.equal, got, expected))
+
+atexit.register(last)
+"""
+
+
+@pytest.mark.parametrize("pool", ["begun", "none"])
+def test_when_the_interpreter_ends(pool):
+    done = subprocess.run(
+        [sys.executable, "-c", AT_EXIT, pool],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("True True True\n", "")
+
+
 SINGLE = pytest.mark.skipif(
     not _single.available(torch.zeros(1)), reason="the C extension is not in use"
 )
