@@ -8,6 +8,7 @@ import torch
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from . import _arguments, _compiling, _functions
+from ._namespace import working
 
 Tensor = torch.Tensor
 
@@ -328,8 +329,11 @@ def _of_log_alpha(log_alpha: Any, zero_at: Any, log_c: Any, reduction: str) -> T
     x = _arguments.one(log_alpha)
     if torch.compiler.is_compiling():
         _compiling.allow()
+    kind = x.dtype
+    if constant != 0.0 and not added:
+        x = working(x)
     result = _functions.total_of_log_alpha(x) if added else _functions.of_log_alpha(x, 0)
-    return _finished(result, constant, reduction, x)
+    return _finished(result, constant, reduction, x.numel(), kind)
 
 
 def _of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
@@ -338,8 +342,11 @@ def _of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: st
     mu, log_sigma2 = _arguments.two(mu, log_sigma2)
     if torch.compiler.is_compiling():
         _compiling.allow()
+    kind = mu.dtype
+    if constant != 0.0 and not added:
+        mu, log_sigma2 = working(mu), working(log_sigma2)
     result = _functions.of_normal(mu, log_sigma2, added)
-    return _finished(result, constant, reduction, mu)
+    return _finished(result, constant, reduction, mu.numel(), kind)
 
 
 def _constant(zero_at: Any, log_c: Any) -> float:
@@ -362,10 +369,12 @@ def _adds(reduction: str) -> bool:
     return reduction != "none"
 
 
-def _finished(result: Tensor, constant: float, reduction: str, like: Tensor) -> Tensor:
-    """Take the mean, add the constant, and round the half types' sum."""
+def _finished(
+    result: Tensor, constant: float, reduction: str, size: int, dtype: torch.dtype
+) -> Tensor:
+    """Take the mean, add the constant, and then round what was computed for the half types."""
     if reduction == "mean":
-        result = result / like.numel()
+        result = result / size
     if constant != 0.0:
-        result = result + (constant * like.numel() if reduction == "sum" else constant)
-    return result.to(like.dtype)
+        result = result + (constant * size if reduction == "sum" else constant)
+    return result.to(dtype)

@@ -81,6 +81,13 @@ def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
         log_sigma2 = _cast(log_sigma2, _kind(log_sigma2.dtype, log_sigma2.device.type))
         return _constant("mu", mu, log_sigma2), log_sigma2
     if mu_given or log_sigma2_given:
+        name, other = ("log_sigma2", log_sigma2) if mu_given else ("mu", mu)
+        if other is None or isinstance(other, bool):
+            remedy = "a tensor or a float" if other is None else f"{float(other)} if that is meant"
+            raise TypeError(
+                f"{name} must be a torch.Tensor or a real number, but {other} was given: "
+                f"pass {remedy}"
+            )
         raise _dispatch._mixture({"mu": mu, "log_sigma2": log_sigma2})
     raise _no_tensor("mu", mu)
 
@@ -99,7 +106,7 @@ def _cast(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _number(value: Any) -> bool:
-    return type(value) in (float, int) or isinstance(value, np.generic)
+    return isinstance(value, (float, int, np.generic)) and not isinstance(value, bool)
 
 
 def _constant(name: str, value: float, like: Tensor) -> Tensor:

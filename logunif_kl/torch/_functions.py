@@ -51,7 +51,8 @@ def of_normal(mu: Tensor, log_sigma2: Tensor, added: bool) -> Tensor:
         return _recomputing.apply(mu, log_sigma2, added)
     if _pushed_forward():
         return _recomputing.Recomputing.apply(mu, log_sigma2, added)
-    return _OfNormal.apply(mu, log_sigma2, added)[0]
+    result = _OfNormal.apply(working(mu), working(log_sigma2), added)[0]
+    return result if added else result.to(mu.dtype)
 
 
 def _only_the_value(*tensors: Tensor) -> bool:
@@ -108,6 +109,8 @@ def _of_log_alpha(x: Tensor, order: int) -> Tensor:
 def _total_of_log_alpha(x: Tensor) -> Tensor:
     if _fused.takes(x):
         return _fused.total(x)
+    if (found := _triton_for(x)) is not None:
+        return found.unary(0, working(x)).sum(dtype=torch.float64).to(torch.float32)
     return _kernel.neg_kl(xp, working(x)).sum()
 
 
@@ -127,24 +130,20 @@ def value_of_normal(mu: Tensor, log_sigma2: Tensor, added: bool) -> Tensor:
 def value_and_gradients(
     mu: Tensor, log_sigma2: Tensor, added: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute -KL or its sum, and the two derivatives."""
+    """Compute -KL or its sum, and the two derivatives, of float32 or float64."""
     if _fused.takes(mu, log_sigma2):
         if added:
             return _fused.normal_total_and_gradients(mu, log_sigma2)
         return _fused.normal(mu, log_sigma2)
-    value, d_mu, d_log_sigma2 = _kernel.neg_kl_normal(xp, working(mu), working(log_sigma2))
-    value = value.sum() if added else value.to(mu.dtype)
-    return value, d_mu.to(mu.dtype), d_log_sigma2.to(mu.dtype)
+    value, d_mu, d_log_sigma2 = _kernel.neg_kl_normal(xp, mu, log_sigma2)
+    return value.sum() if added else value, d_mu, d_log_sigma2
 
 
 @on_shards
 def _second_of_normal(
     mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int
 ) -> Tensor:
-    found = _higher.neg_kl_normal_derivative(
-        xp, working(mu), working(log_sigma2), mu_order, log_sigma2_order
-    )
-    return found.to(mu.dtype)
+    return _higher.neg_kl_normal_derivative(xp, mu, log_sigma2, mu_order, log_sigma2_order)
 
 
 # The rules.
@@ -203,12 +202,12 @@ class _OfLogAlpha(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (x,) = ctx.saved_tensors
-        return grad * of_log_alpha(x, ctx.order + 1), None
+        return (grad * of_log_alpha(working(x), ctx.order + 1)).to(x.dtype), None
 
     @staticmethod
     @with_primals
     def jvp(ctx: Any, x: Tensor, tangent: Tensor, _: None) -> Tensor:
-        return tangent * of_log_alpha(x, ctx.order + 1)
+        return (tangent * of_log_alpha(working(x), ctx.order + 1)).to(x.dtype)
 
 
 class _TotalOfLogAlpha(Function):
@@ -229,19 +228,20 @@ class _TotalOfLogAlpha(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (x,) = ctx.saved_tensors
-        return grad.to(x.dtype) * of_log_alpha(x, 1)
+        return (grad * of_log_alpha(working(x), 1)).to(x.dtype)
 
     @staticmethod
     @with_primals
     def jvp(ctx: Any, x: Tensor, tangent: Tensor) -> Tensor:
-        return added_up(tangent * of_log_alpha(x, 1))
+        return (tangent * of_log_alpha(working(x), 1)).sum()
 
 
 class _OfNormal(Function):
     """-KL or its sum, with the two derivatives of each element, in one pass.
 
     The derivatives are outputs in their own right: the first backward multiplies by them, and a
-    second one goes on from them to the functions of order 2.
+    second one goes on from them to the functions of order 2. The half types come here in float32:
+    what is rounded is a product with a derivative, not its factors.
     """
 
     generate_vmap_rule = True
@@ -264,7 +264,6 @@ class _OfNormal(Function):
         ctx: Any, grad: Tensor | None, grad_d_mu: Tensor | None, grad_d_log_sigma2: Tensor | None
     ) -> tuple[Tensor | None, Tensor | None, None]:
         mu, log_sigma2, d_mu, d_log_sigma2 = ctx.saved_tensors
-        grad = None if grad is None else grad.to(mu.dtype)
         found: list[Tensor | None] = [None, None]
         for i, d in enumerate((d_mu, d_log_sigma2)):
             if ctx.needs_input_grad[i]:
@@ -290,7 +289,7 @@ class _OfNormal(Function):
         value = product_sum((t_mu, lambda: d_mu), (t_log_sigma2, lambda: d_log_sigma2))
         mixed = second(mu, log_sigma2, 1, 1)
         return (
-            added_up(value) if ctx.added and value is not None else value,
+            value.sum() if ctx.added and value is not None else value,
             product_sum(
                 (t_mu, lambda: second(mu, log_sigma2, 2, 0)), (t_log_sigma2, lambda: mixed)
             ),
@@ -347,13 +346,13 @@ class _Second(Function):
 
 
 def second(mu: Tensor, log_sigma2: Tensor, j: int, k: int) -> Tensor:
-    """The derivative of these orders, two or more in all."""
-    return _Second.apply(mu, log_sigma2, j, k)
+    """The derivative of these orders, two or more in all; of the half types in float32."""
+    return _Second.apply(working(mu), working(log_sigma2), j, k)
 
 
 def gradients(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """-KL and its two derivatives, each differentiable."""
-    found: tuple[Tensor, Tensor, Tensor] = _OfNormal.apply(mu, log_sigma2, False)
+    """-KL and its two derivatives, each differentiable; of the half types in float32."""
+    found: tuple[Tensor, Tensor, Tensor] = _OfNormal.apply(working(mu), working(log_sigma2), False)
     return found
 
 
@@ -365,7 +364,3 @@ def product_sum(*terms: Any) -> Tensor | None:
             product = factor * other()
             total = product if total is None else total + product
     return total
-
-
-def added_up(x: Tensor) -> Tensor:
-    return working(x).sum()

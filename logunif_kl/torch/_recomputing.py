@@ -14,6 +14,8 @@ import torch
 from torch.autograd import Function
 
 from . import _functions
+from ._fused import batched
+from ._namespace import working
 from ._sharded import on_shards
 
 Tensor = torch.Tensor
@@ -40,6 +42,11 @@ class Recomputing(Function):
     def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, Tensor | None, None]:
         if grad is None:
             return None, None, None
+        if batched(grad):
+            # Of which a rule is not told: what is recorded are the operations, one by one.
+            mu, log_sigma2 = ctx.saved_tensors
+            _, d_mu, d_log_sigma2 = _functions.gradients(mu, log_sigma2)
+            return (grad * d_mu).to(mu.dtype), (grad * d_log_sigma2).to(mu.dtype), None
         if not (torch.is_grad_enabled() or _functions.transformed()):
             return *gradient(grad, *ctx.saved_tensors), None
         return *Gradient.apply(grad, *ctx.saved_tensors), None
@@ -56,7 +63,9 @@ class Recomputing(Function):
     ) -> Tensor | None:
         __, d_mu, d_log_sigma2 = _functions.gradients(mu, log_sigma2)
         found = _functions.product_sum((t_mu, lambda: d_mu), (t_log_sigma2, lambda: d_log_sigma2))
-        return _functions.added_up(found) if ctx.added and found is not None else found
+        if found is None:
+            return None
+        return found.sum() if ctx.added else found.to(mu.dtype)
 
 
 # What `Function.apply` comes to where no transform of torch.func is at work. On the way there it
@@ -70,9 +79,8 @@ def gradient(grad: Tensor, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tens
     found = _functions.kernels(grad, mu, log_sigma2)
     if found is not None:
         return found.gradient(grad, mu, log_sigma2)
-    _, d_mu, d_log_sigma2 = _functions.value_and_gradients(mu, log_sigma2, False)
-    grad = grad.to(mu.dtype)
-    return grad * d_mu, grad * d_log_sigma2
+    _, d_mu, d_log_sigma2 = _functions.value_and_gradients(working(mu), working(log_sigma2), False)
+    return (grad * d_mu).to(mu.dtype), (grad * d_log_sigma2).to(mu.dtype)
 
 
 class Gradient(Function):
@@ -110,7 +118,7 @@ class Gradient(Function):
                     (a, lambda i=i: second(mu, log_sigma2, 2 - i, i)),
                     (b, lambda i=i: second(mu, log_sigma2, 1 - i, 1 + i)),
                 )
-                found[i + 1] = None if product is None else grad.to(mu.dtype) * product
+                found[i + 1] = None if product is None else (grad * product).to(mu.dtype)
         return found[0], found[1], found[2]
 
     @staticmethod
@@ -132,7 +140,6 @@ class Gradient(Function):
                 (t_mu, lambda i=i: second(mu, log_sigma2, 2 - i, i)),
                 (t_log_sigma2, lambda i=i: second(mu, log_sigma2, 1 - i, 1 + i)),
             )
-            found.append(
-                _functions.product_sum((t, lambda d=d: d), (change, lambda: grad.to(mu.dtype)))
-            )
+            product = _functions.product_sum((t, lambda d=d: d), (change, lambda: grad))
+            found.append(None if product is None else product.to(mu.dtype))
         return found[0], found[1]

@@ -391,6 +391,35 @@ class TestHalves:
             assert same(got, expected)
 
 
+def sum_of_log_alpha(device, name):
+    """The public sum where Triton serves, and that of the elements in float32, added exactly."""
+    import logunif_kl.torch as lkt
+    from logunif_kl.torch import _functions
+
+    x = torch.linspace(-20.0, 20.0, 100_003, device=device).to(getattr(torch, name))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_functions._fused, "takes", lambda *tensors: False)
+        patch.setattr(_functions, "_triton_for", lambda *tensors: _triton)
+        orders = []
+        unary = _triton.unary
+        patch.setattr(_triton, "unary", lambda order, y: (orders.append(order), unary(order, y))[1])
+        got = _functions.total_of_log_alpha(x)
+        assert orders == [0]
+        leaf = x.clone().requires_grad_()
+        slope = torch.autograd.grad(lkt.neg_kl(leaf, reduction="sum"), leaf)[0]
+    assert got.dtype == torch.float32
+    assert got.shape == ()
+    assert torch.equal(slope, _triton.unary(1, x))
+    return float(got), math.fsum(_triton.unary(0, x.float()).tolist())
+
+
+class TestSumOfLogAlpha:
+    @pytest.mark.parametrize("name", ["float32", "bfloat16"])
+    def test_rounded_once(self, machine, name):
+        got, exact = machine.run(sum_of_log_alpha, name)
+        assert got == float(np.float32(exact))
+
+
 class TestAvailable:
     def test_not_for_cpu_tensors(self):
         assert not _triton.available(torch.zeros(3))
