@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _backend, _kernel
-from ._convention import ZERO_AT_INFINITY, additive_constant, shifted
+from ._convention import ZERO_AT_INFINITY, additive_constant
 from ._dispatch import Operation, adapter, evaluate
 
 
@@ -95,7 +95,7 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     if module is not None:
         return module.neg_kl(log_alpha, zero_at=zero_at, log_c=log_c)
     constant = additive_constant(zero_at, log_c)
-    return shifted(evaluate(_NEG_KL, log_alpha=log_alpha), constant)
+    return evaluate(_NEG_KL, constant, log_alpha=log_alpha)
 
 
 def neg_kl_grad(log_alpha: Any) -> Any:
@@ -246,7 +246,7 @@ def neg_kl_normal(
     if module is not None:
         return module.neg_kl_normal(mu, log_sigma2, zero_at=zero_at, log_c=log_c)
     constant = additive_constant(zero_at, log_c)
-    return shifted(evaluate(_NEG_KL_NORMAL, mu=mu, log_sigma2=log_sigma2), constant)
+    return evaluate(_NEG_KL_NORMAL, constant, mu=mu, log_sigma2=log_sigma2)
 
 
 def kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Any:

@@ -26,6 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._convention import shifted
+
 
 class Operation(NamedTuple):
     """One elementwise function in its two forms."""
@@ -105,10 +107,11 @@ def adapter(**arguments: Any) -> Any:
     return import_module(home or "")
 
 
-def evaluate(operation: Operation, **arguments: Any) -> Any:
+def evaluate(operation: Operation, constant: float = 0.0, **arguments: Any) -> Any:
     """Compute `operation` of the arguments, whose names serve the error messages.
 
-    The result is fresh: the caller may change it in place.
+    The constant is added before the result is rounded to float16, or to the type of an array-API
+    namespace. The result is fresh: the caller may change it in place.
 
     Raises
     ------
@@ -126,7 +129,7 @@ def evaluate(operation: Operation, **arguments: Any) -> Any:
                 "value without its derivative"
             )
     if _NAMESPACE in ways:
-        return _over_namespace(operation, arguments, ways)
+        return _over_namespace(operation, constant, arguments, ways)
     values = []
     for (name, value), way in zip(arguments.items(), ways, strict=True):
         if way == _NUMPY:
@@ -137,16 +140,51 @@ def evaluate(operation: Operation, **arguments: Any) -> Any:
         if isinstance(dtype, np.dtype) and not _real(dtype):
             raise _not_real(name, arguments[name], dtype)
         values.append(value)
-    return operation.ufunc(*values)
+    if constant != 0.0 and _half(values):
+        values = [value.astype(np.float32) if _has_dtype(value) else value for value in values]
+        result = shifted(operation.ufunc(*values), constant)
+        with np.errstate(over="ignore", under="ignore"):
+            return result.astype(np.float16)
+    return shifted(operation.ufunc(*values), constant)
+
+
+def _has_dtype(value: Any) -> bool:
+    return isinstance(getattr(value, "dtype", None), np.dtype)
+
+
+def _half(values: list[Any]) -> bool:
+    """Whether the result will have float16, as far as the types of the arguments tell."""
+    dtypes = [value.dtype for value in values if _has_dtype(value)]
+    numbers = sum(_way(type(value)) == _SCALAR for value in values)
+    if np.dtype(np.float16) not in dtypes or len(dtypes) + numbers < len(values):
+        return False
+    return np.result_type(*dtypes) == np.float16
 
 
 def _as_numpy(name: str, value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        _check_no_tensor(name, value)
     try:
         return np.asanyarray(value)
     except ValueError as error:
         raise ValueError(
             f"{name} cannot be read as one array ({error}): pass rows of one length"
         ) from None
+
+
+def _check_no_tensor(name: str, values: list[Any] | tuple[Any, ...]) -> None:
+    """Raise if one is inside: NumPy would read it, and its derivative would be lost."""
+    for kind in {type(value) for value in values}:
+        if _way(kind) in (_ADAPTED, _REFUSED):
+            tensor = next(value for value in values if type(value) is kind)
+            raise TypeError(
+                f"{name} is a {type(values).__name__} that holds a {_type_name(tensor)}, whose "
+                "derivative would be lost without a word: stack its elements into one tensor first"
+            )
+        if issubclass(kind, (list, tuple)):
+            for value in values:
+                if type(value) is kind:
+                    _check_no_tensor(name, value)
 
 
 def _as_float(name: str, value: float) -> float:
@@ -175,7 +213,9 @@ def _real(dtype: np.dtype) -> bool:
     return dtype.kind != "b" and np.can_cast(dtype, np.float64)
 
 
-def _over_namespace(operation: Operation, arguments: dict[str, Any], ways: list[int]) -> Any:
+def _over_namespace(
+    operation: Operation, constant: float, arguments: dict[str, Any], ways: list[int]
+) -> Any:
     arrays = {
         n: a for (n, a), way in zip(arguments.items(), ways, strict=True) if way == _NAMESPACE
     }
@@ -203,7 +243,7 @@ def _over_namespace(operation: Operation, arguments: dict[str, Any], ways: list[
         values = xp.broadcast_arrays(*values)
     # For namespaces that are NumPy underneath.
     with np.errstate(all="ignore"):
-        result = operation.arithmetic(xp, *values)
+        result = shifted(operation.arithmetic(xp, *values), constant)
         return xp.astype(result, dtype, copy=False)
 
 

@@ -322,6 +322,36 @@ def test_functions_without_an_adapter_convert_nothing_in_silence(library):
         lk.special.array_api.kl_gap(tensor_of(library)())
 
 
+@pytest.mark.parametrize("library", ["torch", "jax", "tensorflow", "mlx"])
+def test_tensors_in_lists_are_not_converted_in_silence(library):
+    tensor = tensor_of(library)()
+    for value in ([tensor], (0.5, tensor), [[1.0, 2.0], [0.5, tensor]], [np.ones(2), [(tensor,)]]):
+        with pytest.raises(
+            TypeError, match=rf"^log_alpha is a .* that holds a {library}\.Tensor, "
+        ):
+            lk.neg_kl(value)
+        with pytest.raises(TypeError, match=r"^log_sigma2 is a .*: stack its elements into one "):
+            lk.kl_normal(0.5, value)
+
+
+def test_lists_of_tensors_of_torch():
+    torch = pytest.importorskip("torch")
+    sentence = (
+        r"^log_alpha is a list that holds a torch\.Tensor, whose derivative would be lost without "
+        r"a word: stack its elements into one tensor first$"
+    )
+    for tensor in (torch.tensor(1.0), torch.tensor(1.0, requires_grad=True)):
+        for function in (lk.neg_kl, lk.neg_kl_grad, lk.neg_kl_hess, lk.kl):
+            with pytest.raises(TypeError, match=sentence):
+                function([tensor])
+
+
+def test_lists_of_arrays_of_jax():
+    jnp = pytest.importorskip("jax.numpy")
+    with pytest.raises(TypeError, match=r"^mu is a tuple that holds a jaxlib\..*: stack its elem"):
+        lk.neg_kl_normal((1.0, jnp.ones(())), 0.0)
+
+
 @pytest.mark.parametrize("scalar", [np.float64(0.5), np.float32(0.5), np.float16(0.5), np.int8(2)])
 def test_scalars_of_numpy_count_as_numbers(scalar):
     xs = pytest.importorskip("array_api_strict")
