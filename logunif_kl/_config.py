@@ -25,8 +25,10 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     -------
     dict or None
         With the keys ``version``, ``kernel``, ``why_python`` (None unless the kernel is
-        ``"python"``), ``available_kernels``, ``python``, ``numpy``, ``machine`` and ``optional``
-        (library -> version or None).
+        ``"python"``), ``available_kernels``, ``extensions`` (name -> ``"built"`` or what is wrong),
+        ``python``, ``numpy``, ``machine`` and ``optional`` (library -> version or None). The
+        extension ``_ufuncs`` serves NumPy, and ``_single_ufuncs`` PyTorch in float32 and the half
+        types on the CPU, where the arithmetic in tensors takes its place if it is missing.
 
     Raises
     ------
@@ -55,6 +57,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         "kernel": _backend.kernel_name(),
         "why_python": _backend.why_python(),
         "available_kernels": _backend.available_kernels(),
+        "extensions": {name: _state(name) for name in _EXTENSIONS},
         "python": platform.python_version(),
         "numpy": np.__version__,
         "machine": f"{platform.system()} {platform.machine()}",
@@ -65,6 +68,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     kernel = config["kernel"]
     if config["why_python"]:
         kernel += f" (slow: {config['why_python']})"
+    extensions = ", ".join(f"{name} {state}" for name, state in config["extensions"].items())
     optional = ", ".join(f"{name} {v}" for name, v in config["optional"].items() if v) or "none"
     for title, text in (
         ("logunif_kl", config["version"]),
@@ -73,6 +77,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
             "available",
             ", ".join(config["available_kernels"]) + "   (LOGUNIF_KL_KERNEL=... chooses)",
         ),
+        ("extensions", extensions),
         ("Python", config["python"]),
         ("NumPy", config["numpy"]),
         ("machine", config["machine"]),
@@ -82,7 +87,26 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     return None
 
 
-_OPTIONAL = ("scipy", "mpmath", "python-flint", "torch", "jax", "rich", "matplotlib")
+_EXTENSIONS = ("_ufuncs", "_single_ufuncs")
+_FRAMEWORKS = ("torch", "triton", "jax", "tensorflow")
+_OPTIONAL = ("scipy", "mpmath", "python-flint", *_FRAMEWORKS, "rich", "matplotlib")
+# The same library in a wheel of another name.
+_ALSO = {"tensorflow": "tensorflow-cpu"}
+
+
+def _state(extension: str) -> str:
+    from importlib import import_module
+
+    name = f"{__package__}.{extension}"
+    try:
+        import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        return "not built"
+    except ImportError as error:
+        return f"cannot be loaded: {error}"
+    return "built"
 
 
 def _installed(distribution: str) -> str | None:
@@ -91,4 +115,4 @@ def _installed(distribution: str) -> str | None:
     try:
         return version(distribution)
     except PackageNotFoundError:
-        return None
+        return _installed(_ALSO[distribution]) if distribution in _ALSO else None

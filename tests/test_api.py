@@ -1,5 +1,6 @@
 """The public functions: values, limits, types, signs, memory."""
 
+import importlib.metadata
 import inspect
 import math
 
@@ -177,6 +178,36 @@ class TestTypes:
                 assert got.dtype == dtype
                 assert got.shape == shape
 
+    @pytest.mark.parametrize("options", [{"zero_at": 1.0}, {"zero_at": 0.01}, {"log_c": 0.0}])
+    def test_half_precision_is_rounded_once(self, options):
+        """After the constant, beside the zero of -KL as well: float32 is what is lost there."""
+        half = np.arange(2**16, dtype="uint16").view("float16")
+        half = half[np.isfinite(half)]
+        constant = abs(lk.neg_kl(np.inf, **options))
+        mu = np.exp(0.05 * half[np.abs(half) < 100].astype("float64")).astype("float16")
+        calls = [(lk.neg_kl, (half,)), (lk.kl, (half,)), (lk.neg_kl_normal, (mu, np.float16(-2.5)))]
+        for function, arguments in calls:
+            got = function(*arguments, **options)
+            assert got.dtype == "float16"
+            truth = function(*(x.astype("float64") for x in arguments), **options)
+            with np.errstate(under="ignore"):
+                unit = np.spacing(np.abs(truth).astype("float16")).astype("float64")
+            within = 0.5 * unit + 2.0**-23 * np.maximum(np.abs(truth), constant)
+            assert (np.abs(got.astype("float64") - truth) <= within).all()
+
+    @pytest.mark.parametrize("scalar", [np.float16(-0.875), np.array(-0.875, "float16")])
+    def test_half_precision_of_one_number(self, scalar):
+        exact = lk.neg_kl(float(scalar), log_c=-1.25)
+        for got in (
+            lk.neg_kl(scalar, log_c=-1.25),
+            lk.neg_kl_normal(1, scalar, log_c=-1.25),
+            -lk.kl_normal(np.int8(1), scalar, log_c=-1.25),
+        ):
+            assert type(got) is np.float16
+            assert got == np.float16(exact)
+        assert lk.neg_kl_normal(np.int16(1), scalar, log_c=-1.25).dtype == "float32"
+        assert lk.neg_kl(scalar, log_c=1e6) == np.inf
+
     @pytest.mark.parametrize("function", OF_LOG_ALPHA)
     def test_python_numbers_and_lists(self, function):
         assert type(function(0.5)) is np.float64
@@ -288,6 +319,47 @@ class TestConfig:
         lines = capsys.readouterr().out.splitlines()
         assert lines[0].split() == ["logunif_kl", lk.__version__]
         assert lines[1].startswith(f"kernel      {lk.show_config('dict')['kernel']}")
+
+    def test_missing_extensions_are_seen(self, capsys, monkeypatch):
+        names = ("_ufuncs", "_single_ufuncs")
+        states = dict.fromkeys(names, "built")
+        for name in names:
+            try:
+                importlib.import_module(f"logunif_kl.{name}")
+            except ImportError:
+                states[name] = "not built"
+        assert lk.show_config("dict")["extensions"] == states
+
+        def missing(name):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+        def broken(name):
+            raise ImportError("undefined symbol: f")
+
+        for importer, state in (
+            (missing, "not built"),
+            (broken, "cannot be loaded: undefined symbol: f"),
+        ):
+            with monkeypatch.context() as patch:
+                patch.setattr(importlib, "import_module", importer)
+                lk.show_config()
+            line = f"extensions  _ufuncs {state}, _single_ufuncs {state}"
+            assert line in capsys.readouterr().out.splitlines()
+
+    def test_optional_libraries(self, monkeypatch):
+        optional = lk.show_config("dict")["optional"]
+        assert set(optional) > {"torch", "triton", "jax", "tensorflow"}
+        found = {"tensorflow-cpu": "2.21.0", "triton": "3.9.0"}
+
+        def version(name):
+            if name not in found:
+                raise importlib.metadata.PackageNotFoundError(name)
+            return found[name]
+
+        monkeypatch.setattr(importlib.metadata, "version", version)
+        optional = lk.show_config("dict")["optional"]
+        there = {name: version for name, version in optional.items() if version}
+        assert there == {"tensorflow": "2.21.0", "triton": "3.9.0"}
 
     def test_unknown_mode(self):
         with pytest.raises(ValueError, match="mode must be 'stdout' or 'dict', but 'json'"):

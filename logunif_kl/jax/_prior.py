@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._convention import HALF_LOG_2_PI_E, additive_constant, log_of_c
 from . import _rules
@@ -51,7 +52,7 @@ def kl_of_normal(constant: Constant, loc: Any, scale: Any) -> Any:
     """
     (loc, scale), dtype = operands(loc=loc, scale=scale)
     # The mean of their exponents where |loc| is the larger: neither product leaves the range.
-    least = float(jnp.finfo(loc.dtype).tiny)
+    least = float(np.finfo(loc.dtype).tiny)
     size, spread = (
         jnp.clip(jnp.abs(jax.lax.stop_gradient(value)), least, 1.0 / least)
         for value in (loc, scale)
