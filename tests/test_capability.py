@@ -57,7 +57,7 @@ def test_slow(record_property):
 
 
 @pytest.fixture
-def workplace(tmp_path, monkeypatch):
+def elsewhere(tmp_path, monkeypatch):
     """A table of its own, of the tests above."""
 
     def cases(second):
@@ -79,7 +79,7 @@ def rows():
     return tool.on_file()[1]
 
 
-def test_passing_tests_make_the_table(workplace, capsys):
+def test_passing_tests_make_the_table(elsewhere, capsys):
     assert tool.main([]) == 1  # the expected failure
     found = rows()
     assert found == {row: {"default"} for row in (GRAD, *NESTED, TEARDOWN)}
@@ -88,12 +88,12 @@ def test_passing_tests_make_the_table(workplace, capsys):
     assert re.search(r"\| vmap: nested +\| yes +\| yes +\|", captured.out)
     assert tool.main(["--print"]) == 0
     assert capsys.readouterr().out in captured.out
-    assert "versions" in json.loads(tool.RESULT.read_text())
+    assert list(json.loads(tool.RESULT.read_text())) == ["runs", "made_with", "rows"]
 
 
-def test_a_failing_test_takes_the_capability_away(workplace, capsys):
+def test_a_failing_test_takes_the_capability_away(elsewhere, capsys):
     tool.main([])
-    workplace(False)
+    elsewhere(False)
     before = tool.RESULT.read_text()
     assert tool.main(["--check"]) == 1
     assert tool.RESULT.read_text() == before
@@ -106,7 +106,7 @@ def test_a_failing_test_takes_the_capability_away(workplace, capsys):
     assert rows() == {row: {"default"} for row in NESTED}
 
 
-def test_what_is_new_or_gone_is_a_difference(workplace, capsys, tmp_path):
+def test_what_is_new_or_gone_is_a_difference(elsewhere, capsys, tmp_path):
     tool.main([])
     path = tmp_path / "test_cases.py"
     path.write_text(path.read_text().replace("mpmath:teardown", "mpmath:new"))
@@ -116,17 +116,28 @@ def test_what_is_new_or_gone_is_a_difference(workplace, capsys, tmp_path):
     assert "kl in mpmath: teardown: on file, and not shown by this default run" in said
 
 
-def test_each_run_keeps_the_rows_of_the_others(workplace):
+def test_each_run_keeps_the_rows_of_the_others(elsewhere):
     tool.main([])
     before = rows()
+    first = json.loads(tool.RESULT.read_text())["runs"]
     assert tool.main(["--run", "slow"]) == 0
     assert rows() == before | {SLOW: {"slow"}}
+    document = json.loads(tool.RESULT.read_text())
+    made = document["runs"]
+    assert list(made) == ["default", "slow"]
+    assert made["default"] == first["default"]
+    assert made["default"]["command"] == "python -m validation.capability"
+    assert made["slow"]["command"] == "python -m validation.capability --run slow"
+    for run, about in made.items():
+        version = about["versions"]["mpmath"]
+        shown = document["made_with"]["mpmath"][run]
+        assert shown == {"version": f"mpmath {version}", "date": about["date"]}
     assert tool.main(["--run", "slow", "--check"]) == 0
     tool.main([])
     assert rows() == before | {SLOW: {"slow"}}
 
 
-def test_rows_of_frameworks_that_are_not_installed_are_kept(workplace, capsys):
+def test_rows_of_frameworks_that_are_not_installed_are_kept(elsewhere, capsys):
     tool.main([])
     document = json.loads(tool.RESULT.read_text())
     absent = {"framework": "no-such-library", "transform": "grad", "function": "kl"}
@@ -140,7 +151,7 @@ def test_rows_of_frameworks_that_are_not_installed_are_kept(workplace, capsys):
     assert rows()[Capability(**absent)] == {"default"}
 
 
-def test_tests_that_cannot_be_collected_are_a_failure(workplace, capsys, tmp_path):
+def test_tests_that_cannot_be_collected_are_a_failure(elsewhere, capsys, tmp_path):
     (tmp_path / "test_broken.py").write_text("import no_such_module_at_all\n")
     tool.main([])
     assert "the tests of mpmath failed (pytest: 2)" in capsys.readouterr().err
@@ -164,12 +175,27 @@ ASKED = {
         *("jit", "grad", "vmap", "hessian", "jvp", "linearize", "checkpoint", "scan"),
         *(f"check_grads({mode}, order=3)" for mode in ("fwd", "rev")),
         *(f"eight devices, {axes} axes" for axes in ("auto", "explicit")),
+        *("float64, x64 on", "float32, x64 off"),
+        *(f"types and weak types, x64 {state}" for state in ("off", "on")),
     ],
     "tensorflow": ["eager backward", "eager 2nd backward", "xla backward", "forward"],
     "dask": ["larger than a worker, over two processes"],
     "numpy": ["float64", "float32"],
     "array-api-strict": ["float64", "float32"],
 }
+
+
+@pytest.mark.parametrize("framework", ["numpyro", "tensorflow-probability"])
+def test_the_table_on_file_has_the_distributions(framework):
+    there = {(row.function, row.transform) for row in FILED if row.framework == framework}
+    several = "to_event, expand" if framework == "numpyro" else "Independent"
+    assert there >= {
+        ("KL(Normal, ImproperLogUniform)", "float32 and float64, jit"),
+        ("KL(Normal, ImproperLogUniform)", "grad"),
+        ("KL(Normal, ImproperLogUniform)", several),
+        ("KL(LogNormal, ImproperLogUniform)", "value"),
+        ("KL(LogNormal, ImproperLogUniform)", several),
+    }
 
 
 @pytest.mark.parametrize("framework", ASKED)

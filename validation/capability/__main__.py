@@ -42,6 +42,8 @@ TESTS = {
         for name in ("test_examples_of_a_framework", "test_the_command_for_torch")
     ),
 }
+# What rows of others depend on.
+BESIDE = ("triton",)
 NO_TESTS = 5
 
 
@@ -103,17 +105,19 @@ def on_file() -> tuple[dict[str, Any], table.Table]:
 
 
 def write(rows: table.Table, before: dict[str, Any], command: str, run: str) -> None:
-    """Keep the table, with what the rows of each framework were made with."""
+    """Keep the table, with what each run, and in it the rows of each framework, were made with."""
     homes = metadata.packages_distributions()
     shown = sorted({row.framework for row, runs in rows.items() if run in runs})
     # TensorFlow's wheels for the CPU alone have another name.
     packages = {name: homes.get(module(name), [name])[0] for name in shown if installed(name)}
-    about = provenance(command, *packages.values())
+    about = provenance(command, *packages.values(), *BESIDE)
     made = {name: dict(runs) for name, runs in before.get("made_with", {}).items()}
     for name, package in packages.items():
         version = f"{package} {metadata.version(package)}"
         made.setdefault(name, {})[run] = {"version": version, "date": about["date"]}
-    document = {**about, "made_with": made, "rows": table.to_json(rows)}
+    abouts = {**before.get("runs", {}), run: about}
+    abouts = {name: abouts[name] for name in RUNS if name in abouts}
+    document = {"runs": abouts, "made_with": made, "rows": table.to_json(rows)}
     RESULT.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
