@@ -22,6 +22,7 @@ _SOURCE = [
     "MANIFEST.in",
     "README.md",
     "LICENSE",
+    "conftest.py",
     "logunif_kl",
 ]
 _TESTS = ["pyproject.toml", "README.md", "tests", "validation"]

@@ -57,16 +57,16 @@ def main(arguments: list[str]) -> int:
             "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
             "PYTHONMALLOC": "malloc",
         }
-        workplace = copy_tests(here / "workplace")
+        elsewhere = copy_tests(here / "elsewhere")
         tests = arguments or TESTS
-        kernels = python(["-c", AVAILABLE], target, cwd=workplace, env=env).stdout.split()
+        kernels = python(["-c", AVAILABLE], target, cwd=elsewhere, env=env).stdout.split()
         status = 0
         for kernel in kernels:
             print(f"sanitize: {kernel}", flush=True)
             done = python(
                 ["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *tests],
                 target,
-                cwd=workplace,
+                cwd=elsewhere,
                 env={**env, "LOGUNIF_KL_KERNEL": kernel},
             )
             print(done.stdout, flush=True)

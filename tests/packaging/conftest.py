@@ -16,6 +16,6 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Path:
+def elsewhere(tmp_path: Path) -> Path:
     """A directory with the tests and without the package."""
-    return copy_tests(tmp_path / "workplace")
+    return copy_tests(tmp_path / "elsewhere")

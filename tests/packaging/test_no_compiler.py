@@ -20,24 +20,24 @@ def hidden_compiler() -> dict[str, str]:
     return {"CC": nowhere, "LDSHARED": nowhere, "PATH": str(Path(sys.executable).parent)}
 
 
-def test_install_without_compiler(source, workplace, tmp_path, hidden_compiler):
+def test_install_without_compiler(source, elsewhere, tmp_path, hidden_compiler):
     target = tmp_path / "target"
     installed = pip_install(source, target, env=hidden_compiler)
     assert installed.returncode == 0, installed.stdout
     assert installed.stdout.count("the C extension was not built") == 1
     assert not list(target.rglob("*.so"))
 
-    shown = python(["-W", "error", "-c", SHOW], target, cwd=workplace)
+    shown = python(["-W", "error", "-c", SHOW], target, cwd=elsewhere)
     assert shown.returncode == 0, shown.stdout
     assert str(target) in shown.stdout
     assert "python" in shown.stdout
     assert "-0.4266856042960448" in shown.stdout
 
 
-def test_fallback_passes_the_tests(source, workplace, tmp_path, hidden_compiler):
+def test_fallback_passes_the_tests(source, elsewhere, tmp_path, hidden_compiler):
     target = tmp_path / "target"
     assert pip_install(source, target, env=hidden_compiler).returncode == 0
-    tested = python(["-m", "pytest", "-q", *TESTS], target, cwd=workplace)
+    tested = python(["-m", "pytest", "-q", *TESTS], target, cwd=elsewhere)
     assert tested.returncode == 0, tested.stdout
 
 

@@ -112,3 +112,12 @@ def test_sections_of_what_was_not_measured_are_empty(tmp_path, monkeypatch):
         text = readme.section(name)
         for cell in (*shown, "Made by `make it` (c, a; jax 1; 2026-01-01)."):
             assert cell in text
+
+
+def test_contributing_pins_what_ci_pins():
+    contributing, ci = (
+        set(re.findall(r"[\w-]+==[\w.]+", (ROOT / name).read_text(encoding="utf-8")))
+        for name in ("CONTRIBUTING.md", ".ci/run")
+    )
+    assert contributing == ci
+    assert len(ci) >= 7
