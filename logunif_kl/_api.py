@@ -33,9 +33,11 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     Parameters
     ----------
     log_alpha : array_like or array
-        The logarithm of alpha, a ratio of *variances*: of any shape; a Python number, or a NumPy,
-        dask, xarray, pandas or array-API array of float16, float32 or float64. Integers are
-        promoted as by `numpy.exp`; those of another array-API namespace, to its default real type.
+        The logarithm of alpha, a ratio of *variances*: of any shape; a Python number, a NumPy,
+        dask, xarray, pandas or array-API array of float16, float32 or float64, or a tensor of
+        PyTorch, JAX or TensorFlow, of bfloat16 as well, which keeps its derivatives of any order
+        and its device. Integers are promoted as by `numpy.exp`; those of another array-API
+        namespace, to its default real type; those of a framework, as its own exponential does.
     zero_at : float, optional
         The alpha at which -KL is to vanish: ``inf`` by default; ``1.0`` for [3]_, Figure 2.
     log_c : float, optional
@@ -45,14 +47,15 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     Returns
     -------
     array or scalar
-        Of the shape, type and library of `log_alpha`. The limit is the constant at
+        Of the shape, type and library of `log_alpha`, on its device. The limit is the constant at
         ``log_alpha=inf`` and -inf at ``log_alpha=-inf``; NaN only where NaN was given.
 
     Raises
     ------
     TypeError
         If `log_alpha` does not hold real numbers of at most 64 bits (complex, boolean, object,
-        ...), or if `zero_at` or `log_c` is not a real number.
+        ...), if it is a list of tensors, or a tensor of a framework without an adapter here, or if
+        `zero_at` or `log_c` is not a real number.
     ValueError
         If `zero_at` and `log_c` are both given, if `zero_at` is not positive, or if `log_c` is not
         finite.
@@ -68,8 +71,11 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     Nothing is clipped or sampled. The types below float64 are computed in float64 and rounded once;
     arrays of a namespace without float64 on their device, and tensors of a framework, in float32.
     Without a constant the relative error is bounded: `logunif_kl._claims` lists the worst found for
-    each type. A constant has an absolute error of
-    its own, about a unit in its last place.
+    each type. A constant has an absolute error of its own, about a unit in its last place; to
+    float16 it is added in float32, before the result is rounded.
+
+    A tensor is computed by `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, where
+    the functions of the same names have ``reduction="none" | "sum" | "mean"`` besides.
 
     References
     ----------
@@ -112,7 +118,7 @@ def neg_kl_grad(log_alpha: Any) -> Any:
     Parameters
     ----------
     log_alpha : array_like or array
-        As for `neg_kl`.
+        As for `neg_kl`: tensors of PyTorch, JAX and TensorFlow too, which remain differentiable.
 
     Returns
     -------
@@ -123,7 +129,7 @@ def neg_kl_grad(log_alpha: Any) -> Any:
     Raises
     ------
     TypeError
-        If `log_alpha` does not hold real numbers of at most 64 bits.
+        If `log_alpha` does not hold real numbers of at most 64 bits, or as for `neg_kl`.
 
     Notes
     -----
@@ -161,7 +167,7 @@ def neg_kl_hess(log_alpha: Any) -> Any:
     Parameters
     ----------
     log_alpha : array_like or array
-        As for `neg_kl`.
+        As for `neg_kl`: tensors of PyTorch, JAX and TensorFlow too, which remain differentiable.
 
     Returns
     -------
@@ -172,7 +178,7 @@ def neg_kl_hess(log_alpha: Any) -> Any:
     Raises
     ------
     TypeError
-        If `log_alpha` does not hold real numbers of at most 64 bits.
+        If `log_alpha` does not hold real numbers of at most 64 bits, or as for `neg_kl`.
 
     Notes
     -----
@@ -208,9 +214,11 @@ def neg_kl_normal(
     Parameters
     ----------
     mu : array_like or array
-        Means, of either sign.
+        Means, of either sign: any type that `neg_kl` takes, tensors of PyTorch, JAX and TensorFlow
+        included.
     log_sigma2 : array_like or array
-        Logarithms of the variances; broadcast against `mu`.
+        Logarithms of the variances, of the same library and on the same device as `mu`, or a
+        number; broadcast against `mu`.
     zero_at, log_c : float, optional
         The constant, as for `neg_kl`.
 
@@ -224,14 +232,19 @@ def neg_kl_normal(
     Raises
     ------
     TypeError
-        If an argument does not hold real numbers of at most 64 bits, or if they come from
-        different array libraries.
+        As for `neg_kl`, and if the arguments come from libraries that do not work together: tensors
+        of two frameworks, or a tensor and a NumPy array.
     ValueError
-        As for `neg_kl`, and if the shapes do not broadcast.
+        As for `neg_kl`, if the shapes do not broadcast, and if JAX's arrays are committed to
+        different devices.
+    RuntimeError
+        In place of the two that PyTorch has: if tensors are on different devices, or their shapes
+        do not broadcast.
 
     See Also
     --------
     kl_normal : the same with the other sign, to be added to a loss.
+    logunif_kl.torch, logunif_kl.jax, logunif_kl.tensorflow : the same with ``reduction=``.
 
     Examples
     --------
@@ -252,12 +265,14 @@ def neg_kl_normal(
 def kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Any:
     """KL(q || p), to be *added to a loss*: ``-neg_kl(log_alpha, ...)``.
 
-    The documentation of `neg_kl` holds for all but the sign.
+    The documentation of `neg_kl` holds for all but the sign; ``reduction=`` is an argument of the
+    functions of this name in `logunif_kl.torch`, `logunif_kl.jax` and `logunif_kl.tensorflow`.
 
     Parameters
     ----------
     log_alpha : array_like or array
-        The logarithm of alpha = sigma^2/mu^2, a ratio of variances.
+        The logarithm of alpha = sigma^2/mu^2, a ratio of variances: any type that `neg_kl` takes,
+        tensors of PyTorch, JAX and TensorFlow included.
     zero_at, log_c : float, optional
         The constant, as for `neg_kl`: KL vanishes at alpha = `zero_at`, by default as alpha -> inf.
 
@@ -288,14 +303,18 @@ def kl_normal(
 ) -> Any:
     """KL(q || p) of N(mu, sigma^2), to be *added to a loss*: ``-neg_kl_normal(...)``.
 
-    The documentation of `neg_kl_normal` holds for all but the sign.
+    The documentation of `neg_kl_normal` holds for all but the sign; ``reduction=`` is an argument
+    of the functions of this name in `logunif_kl.torch`, `logunif_kl.jax` and
+    `logunif_kl.tensorflow`.
 
     Parameters
     ----------
     mu : array_like or array
-        Means, of either sign.
+        Means, of either sign: any type that `neg_kl` takes, tensors of PyTorch, JAX and TensorFlow
+        included.
     log_sigma2 : array_like or array
-        Logarithms of the variances; broadcast against `mu`.
+        Logarithms of the variances, of the same library and on the same device as `mu`, or a
+        number; broadcast against `mu`.
     zero_at, log_c : float, optional
         The constant, as for `neg_kl`.
 
@@ -306,8 +325,8 @@ def kl_normal(
 
     Raises
     ------
-    TypeError, ValueError
-        As for `neg_kl_normal`.
+    TypeError, ValueError, RuntimeError
+        As for `neg_kl_normal`: tensors of two frameworks, or on two devices, among others.
 
     Examples
     --------

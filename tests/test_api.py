@@ -372,3 +372,7 @@ class TestConfig:
 def test_documentation(function):
     for section in ("Parameters", "Returns", "Raises", "Examples"):
         assert f"\n{section}\n---" in inspect.getdoc(function)
+    for library in ("PyTorch", "JAX", "TensorFlow"):
+        assert library in inspect.getdoc(function)
+    of_a_value = function not in (lk.neg_kl_grad, lk.neg_kl_hess)
+    assert ("reduction=" in inspect.getdoc(function)) == of_a_value

@@ -184,10 +184,13 @@ def neg_kl_normal(
 ) -> Any:
     """-KL(q || p) of N(mu, sigma^2), from mu and log sigma^2: *maximise* it (ELBO sign).
 
-    The additive parametrisation of Molchanov et al. (2017), with neither the epsilon nor the
-    clipping that their formula needs: formula and constant are those of `neg_kl`, with
-    u = mu^2/(2 sigma^2) formed without a logarithm. The gradient is exact and finite at mu = 0,
-    where that in mu is 0 and that in log_sigma2 is 0.
+    With u = mu^2/(2 sigma^2) and F(u) = u 2F2(1, 1; 3/2, 2; -u), [1]_ Eq. 1::
+
+        -KL = constant - F(u)
+
+    in the additive parametrisation of [2]_, with neither the epsilon nor the clipping that their
+    Eq. 14 needs: u is formed without a logarithm. The constant is that of `neg_kl`. The gradient is
+    exact and finite at mu = 0, where that in mu is 0 and that in log_sigma2 is 0.
 
     Parameters
     ----------
@@ -223,7 +226,14 @@ def neg_kl_normal(
     Notes
     -----
     The value and both gradients come from one evaluation. Differentiable any number of times in
-    both modes.
+    both modes. `logunif_kl._claims` lists the worst relative error found for each type.
+
+    References
+    ----------
+    .. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
+       Bayesian" (2017).
+    .. [2] D. Molchanov, A. Ashukha, D. Vetrov, "Variational Dropout Sparsifies Deep Neural
+       Networks" (2017).
 
     Examples
     --------

@@ -1,6 +1,8 @@
 """Types, limits, promotion, reductions and refusals of the functions over JAX."""
 
+import inspect
 import math
+import re
 import subprocess
 import sys
 
@@ -344,6 +346,14 @@ class TestDispatch:
             lk.neg_kl_normal(jnp.ones(2), np.ones(2))
         with pytest.raises(TypeError, match=r"were given together: convert one, so that all come"):
             lk.neg_kl_normal(np.array(1.0), jnp.ones(2))
+
+
+@pytest.mark.parametrize("name", [*UNARY, "neg_kl_normal"])
+def test_documentation(name):
+    text = inspect.getdoc(getattr(lj, name))
+    assert re.search(r"::\n\n    .* = ", text)
+    for section in ("Parameters", "Returns", "Raises", "References", "Examples"):
+        assert f"\n{section}\n---" in text
 
 
 REFUSED = [
