@@ -47,9 +47,7 @@ def _table(function: str) -> _Table:
     from ._coefficients import TABLES
 
     ranges = TABLES[function, "float32_in_u"]
-    return _Table(
-        tuple(r.bound for r in ranges[:-1]), tuple(_Polynomial(*r[2:]) for r in ranges)
-    )
+    return _Table(tuple(r.bound for r in ranges[:-1]), tuple(_Polynomial(*r[2:]) for r in ranges))
 
 
 def _small_part(p: _Polynomial, v: Array) -> Array:

@@ -144,7 +144,9 @@ def test_a_sum_takes_no_array_of_values(one, grad):
     assert result.shape == ()
     kept = grad and not one and not _single.available(arguments[0])
     assert made == ([n] * 4 if kept else [])
-    assert peak < 4 * 3 * BLOCK * (torch.get_num_threads() + 1) < 4 * n
+    scratch = 4 * 3 * BLOCK * (torch.get_num_threads() + 1)
+    # Without C, the arithmetic over NumPy has temporaries of its own in each block.
+    assert peak < (2 * n if _backend.kernel_name() == "python" else scratch) < 4 * n
 
 
 FORK = """
