@@ -133,7 +133,16 @@ def _suite(suite: Results) -> str:
             for name in names
         ),
     )
-    return f"{ratios}\n\n{times}"
+    return "\n\n".join([ratios, times, *_counts(sizes[-1]["counts"])])
+
+
+def _counts(counted: Results) -> list[str]:
+    """Tabulate what the compiler counted, where it was asked."""
+    if not counted:
+        return []
+    kinds = list(next(iter(counted.values())))
+    rows = ([name, *(f"{counts[kind]:.0f}" for kind in kinds)] for name, counts in counted.items())
+    return [table(["what the compiler counts, a weight but for loops", *kinds], rows)]
 
 
 def _with_quartiles(row: Results) -> str:
