@@ -50,6 +50,7 @@ _FRAMEWORKS = {
 }
 _SCALAR, _GENERIC, _NUMPY, _PROTOCOL, _NAMESPACE, _ADAPTED, _REFUSED = range(7)
 _NUMBERS = (_SCALAR, _GENERIC)
+_NO_ARRAY = (type(None), bool, complex, str, bytes)
 _ways: dict[type, int] = {float: _SCALAR, int: _SCALAR}
 
 
@@ -65,6 +66,8 @@ def _find_way(kind: type) -> int:
         return _GENERIC
     if issubclass(kind, np.ndarray):
         return _NUMPY
+    if issubclass(kind, (float, int)) and kind is not bool:
+        return _SCALAR
     framework = _framework(kind)
     if framework is not None:
         return _REFUSED if _FRAMEWORKS[framework] is None else _ADAPTED
@@ -80,6 +83,12 @@ def _framework(kind: type) -> str | None:
     return next((root for root in roots if root in _FRAMEWORKS), None)
 
 
+def _library(value: Any) -> str | None:
+    """What its users call the framework of a tensor."""
+    home = _framework(type(value))
+    return "jax" if home == "jaxlib" else home
+
+
 def adapter(**arguments: Any) -> Any:
     """Find the module with the rules for the arguments' framework; None if they are no tensors.
 
@@ -91,10 +100,11 @@ def adapter(**arguments: Any) -> Any:
     ways = [_way(type(value)) for value in arguments.values()]
     if _ADAPTED not in ways:
         return None
+    # What is neither an array nor a number is for the framework's own module to refuse.
     homes = {
         _FRAMEWORKS[_framework(type(value)) or ""] if way == _ADAPTED else None
         for value, way in zip(arguments.values(), ways, strict=True)
-        if way not in _NUMBERS
+        if way not in _NUMBERS and not isinstance(value, _NO_ARRAY)
     }
     if len(homes) > 1:
         raise _mixture(arguments)
@@ -125,7 +135,7 @@ def evaluate(operation: Operation, constant: float = 0.0, **arguments: Any) -> A
         if way in (_ADAPTED, _REFUSED):
             raise TypeError(
                 f"{name} is of type {_type_name(value)}, and logunif_kl has no adapter of this "
-                f"function for {_framework(type(value))}: convert it to a NumPy array, for the "
+                f"function for {_library(value)}: convert it to a NumPy array, for the "
                 "value without its derivative"
             )
     if _NAMESPACE in ways:
@@ -219,6 +229,9 @@ def _over_namespace(
     arrays = {
         n: a for (n, a), way in zip(arguments.items(), ways, strict=True) if way == _NAMESPACE
     }
+    for name, value in arguments.items():
+        if isinstance(value, _NO_ARRAY):
+            raise _not_real(name, value, type(value).__name__)
     namespaces = {array.__array_namespace__() for array in arrays.values()}
     if len(namespaces) > 1 or not {*_NUMBERS, _NAMESPACE} >= set(ways):
         raise _mixture(arguments)
@@ -226,6 +239,7 @@ def _over_namespace(
     for (name, value), way in zip(arguments.items(), ways, strict=True):
         if way == _GENERIC:
             check_scalar(name, value)
+    _check_one_device(arrays)
     for name, array in arrays.items():
         if not xp.isdtype(array.dtype, ("real floating", "integral")):
             raise _not_real(name, array, array.dtype)
@@ -245,6 +259,17 @@ def _over_namespace(
     with np.errstate(all="ignore"):
         result = shifted(operation.arithmetic(xp, *values), constant)
         return xp.astype(result, dtype, copy=False)
+
+
+def _check_one_device(arrays: dict[str, Any]) -> None:
+    (name, array), *others = arrays.items()
+    for other_name, other in others:
+        device, other_device = getattr(array, "device", None), getattr(other, "device", None)
+        if device != other_device:
+            raise ValueError(
+                f"{name} is on {device} and {other_name} on {other_device}: "
+                "move one with .to_device()"
+            )
 
 
 def _has_float64(xp: Any, array: Any) -> bool:

@@ -318,7 +318,8 @@ def test_frameworks_without_an_adapter_are_not_converted_in_silence(library):
 
 @pytest.mark.parametrize("library", ["torch", "tensorflow", "jaxlib", "mlx", "paddle"])
 def test_functions_without_an_adapter_convert_nothing_in_silence(library):
-    with pytest.raises(TypeError, match=rf"no adapter of this function for {library}: convert"):
+    name = "jax" if library == "jaxlib" else library
+    with pytest.raises(TypeError, match=rf"no adapter of this function for {name}: convert"):
         lk.special.array_api.kl_gap(tensor_of(library)())
 
 
@@ -376,6 +377,46 @@ def test_scalars_of_numpy_that_are_no_real_numbers(scalar, given):
     xs = pytest.importorskip("array_api_strict")
     with pytest.raises(TypeError, match=f"^log_sigma2 must hold real numbers .* but {given}"):
         lk.neg_kl_normal(xs.asarray(X), scalar)
+
+
+class Temperature(float):
+    """Somebody's own number."""
+
+
+BESIDE = {
+    "torch": "must be a torch.Tensor or a real number",
+    "jax": "must (be a JAX or NumPy array or a number|hold real numbers)",
+    "array_api_strict": "must hold real numbers",
+}
+
+
+@pytest.mark.parametrize("library", BESIDE)
+class TestBesideATensor:
+    def tensor(self, library):
+        module = pytest.importorskip("jax.numpy" if library == "jax" else library)
+        return module.asarray([0.5, 1.0])
+
+    @pytest.mark.parametrize("other", [None, True, 1j, "x"])
+    def test_what_is_no_number_is_refused(self, library, other):
+        with pytest.raises(TypeError, match=f"^log_sigma2 {BESIDE[library]}.* but .* was given: "):
+            lk.kl_normal(self.tensor(library), other)
+
+    def test_a_subclass_of_float_is_a_number(self, library):
+        tensor = self.tensor(library)
+        got, wanted = lk.kl_normal(tensor, Temperature(-8.0)), lk.kl_normal(tensor, -8.0)
+        assert got.dtype == wanted.dtype
+        assert [float(x) for x in got] == [float(x) for x in wanted]
+
+
+def test_two_devices_of_a_namespace():
+    xs = pytest.importorskip("array_api_strict")
+    here, there = xs.asarray([1.0]), xs.asarray([1.0], device=xs.Device("device1"))
+    with pytest.raises(
+        ValueError, match=r"^mu is on .*CPU.* and log_sigma2 on .*device1.*: move one with .to_d"
+    ):
+        lk.kl_normal(here, there)
+    with pytest.raises(ValueError, match=r"log_sigma2 on .*CPU"):
+        lk.kl_normal(there, here)
 
 
 def test_torch_with_jax():

@@ -51,7 +51,7 @@ def finished(result: Array, constant: float, reduction: str, dtype: Any) -> Arra
 
 
 def _as_array(name: str, value: Any) -> Array:
-    if type(value) is int:
+    if isinstance(value, (int, float)) and not isinstance(value, (bool, np.generic)):
         value = _as_float(name, value)
     known = (jax.Array, np.ndarray, np.generic, bool, float, complex)
     if not isinstance(value, known) and not hasattr(value, "__jax_array__"):

@@ -82,10 +82,14 @@ def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
         return _constant("mu", mu, log_sigma2), log_sigma2
     if mu_given or log_sigma2_given:
         name, other = ("log_sigma2", log_sigma2) if mu_given else ("mu", mu)
-        if other is None or isinstance(other, bool):
-            remedy = "a tensor or a float" if other is None else f"{float(other)} if that is meant"
+        if isinstance(other, _dispatch._NO_ARRAY):
+            remedy = "a tensor or a float"
+            if isinstance(other, bool):
+                remedy = f"{float(other)} if that is meant"
+            elif isinstance(other, complex):
+                remedy = "its real part"
             raise TypeError(
-                f"{name} must be a torch.Tensor or a real number, but {other} was given: "
+                f"{name} must be a torch.Tensor or a real number, but {other!r} was given: "
                 f"pass {remedy}"
             )
         raise _dispatch._mixture({"mu": mu, "log_sigma2": log_sigma2})
