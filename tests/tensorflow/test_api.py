@@ -305,10 +305,16 @@ def test_shapes_that_do_not_broadcast():
 
 def test_other_libraries():
     """Through `logunif_kl` itself, which would have to choose."""
-    for other in (np.ones(2), np.array(1.0), [1.0, 2.0], 1j):
+    for other in (np.ones(2), np.array(1.0), [1.0, 2.0]):
         for pair in ((tf.ones(2), other), (other, tf.ones(2))):
             with pytest.raises(TypeError, match="were given together: convert one, so that"):
                 lk.neg_kl_normal(*pair)
+
+
+@pytest.mark.parametrize("other", [1j, None, "x"])
+def test_what_is_no_number(other):
+    with pytest.raises(TypeError, match=r"^log_sigma2 must (hold|be a) .* was given: "):
+        lk.neg_kl_normal(tf.ones(2), other)
 
 
 def test_scalars_count_as_numbers():
