@@ -133,7 +133,7 @@ def _suite(suite: Results) -> str:
             for name in names
         ),
     )
-    return "\n\n".join([ratios, times, *_counts(sizes[-1]["counts"])])
+    return "\n\n".join([ratios, times, *_counts(sizes[-1].get("counts", {}))])
 
 
 def _counts(counted: Results) -> list[str]:
