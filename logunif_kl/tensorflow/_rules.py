@@ -32,7 +32,7 @@ class Namespace:
 
     @staticmethod
     def exp(x: Tensor) -> Tensor:
-        """Compute the exponential, in float64: that of float32 is off by 1.26 ulp."""
+        """Compute the exponential, in float64: that of float32 costs the results their 4 ulp."""
         return tf.cast(tf.exp(tf.cast(x, tf.float64)), x.dtype)
 
     @staticmethod
