@@ -8,10 +8,16 @@ from validation.elsewhere import ROOT, copy_source, copy_tests
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
-    """A clean copy of the source tree."""
+def tree() -> Path:
+    """The source tree, where the tests are in it."""
     if not (ROOT / "setup.py").exists():
         pytest.skip("the tests are running away from the source tree")
+    return ROOT
+
+
+@pytest.fixture
+def source(tree: Path, tmp_path: Path) -> Path:
+    """A clean copy of the source tree."""
     return copy_source(tmp_path / "source")
 
 

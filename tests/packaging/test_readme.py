@@ -114,9 +114,9 @@ def test_sections_of_what_was_not_measured_are_empty(tmp_path, monkeypatch):
             assert cell in text
 
 
-def test_contributing_pins_what_ci_pins():
+def test_contributing_pins_what_ci_pins(tree):
     contributing, ci = (
-        set(re.findall(r"[\w-]+==[\w.]+", (ROOT / name).read_text(encoding="utf-8")))
+        set(re.findall(r"[\w-]+==[\w.]+", (tree / name).read_text(encoding="utf-8")))
         for name in ("CONTRIBUTING.md", ".ci/run")
     )
     assert contributing == ci
