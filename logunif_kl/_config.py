@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Literal, overload
 
 
@@ -25,7 +26,8 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     -------
     dict or None
         With the keys ``version``, ``kernel``, ``why_python`` (None unless the kernel is
-        ``"python"``), ``available_kernels``, ``extensions`` (name -> ``"built"`` or what is wrong),
+        ``"python"``), ``available_kernels``, ``extensions`` (name -> ``"built"``,
+        ``"left out"`` under ``LOGUNIF_KL_KERNEL=python``, or what is wrong),
         ``python``, ``numpy``, ``machine`` and ``optional`` (library -> version or None). The
         extension ``_ufuncs`` serves NumPy, and ``_single_ufuncs`` PyTorch in float32 and the half
         types on the CPU, where the arithmetic in tensors takes its place if it is missing.
@@ -96,8 +98,11 @@ _ALSO = {"tensorflow": "tensorflow-cpu"}
 
 def _state(extension: str) -> str:
     from importlib import import_module
+    from importlib.util import find_spec
 
     name = f"{__package__}.{extension}"
+    if os.environ.get("LOGUNIF_KL_KERNEL") == "python" and find_spec(name) is not None:
+        return "left out"
     try:
         import_module(name)
     except ModuleNotFoundError as error:
