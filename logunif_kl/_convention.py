@@ -12,6 +12,7 @@ so either choice is one number added to -F(u). ``zero_at=inf`` adds 0.
 from __future__ import annotations
 
 import math
+from enum import Enum
 from functools import lru_cache
 from numbers import Real
 from typing import Any
@@ -19,16 +20,22 @@ from typing import Any
 import numpy as np
 
 
-class _NotGiven(float):
-    """The default of ``zero_at``: infinity, but known from an infinity that the caller wrote."""
+class _NotGiven(float, Enum):
+    """The default of ``zero_at``: infinity, but known from an infinity that the caller wrote.
 
-    __slots__ = ()
+    An Enum stays itself through pickle and through torch's compiler.
+    """
 
-    def __reduce__(self) -> str:
-        return "ZERO_AT_INFINITY"
+    ZERO_AT_INFINITY = math.inf
+
+    __repr__ = float.__repr__
+    __str__ = float.__repr__  # noqa: PIE796 (no member)
+
+    def __format__(self, format_spec: str) -> str:
+        return float.__format__(self, format_spec)
 
 
-ZERO_AT_INFINITY = _NotGiven("inf")
+ZERO_AT_INFINITY = _NotGiven.ZERO_AT_INFINITY
 
 # (log(pi e) - psi(1/2))/2 = (1 + log pi + gamma)/2 + log 2, rounded once;
 # tests/test_convention.py derives it.

@@ -21,7 +21,6 @@ would be lost without a word.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,6 +88,34 @@ def _library(value: Any) -> str | None:
     return "jax" if home == "jaxlib" else home
 
 
+# By statements: the compilers of torch and TensorFlow read them, but not import_module.
+
+
+def _torch() -> Any:
+    from . import torch
+
+    return torch
+
+
+def _jax() -> Any:
+    from . import jax
+
+    return jax
+
+
+def _tensorflow() -> Any:
+    from . import tensorflow
+
+    return tensorflow
+
+
+_ADAPTERS = {
+    "logunif_kl.torch": _torch,
+    "logunif_kl.jax": _jax,
+    "logunif_kl.tensorflow": _tensorflow,
+}
+
+
 def adapter(**arguments: Any) -> Any:
     """Find the module with the rules for the arguments' framework; None if they are no tensors.
 
@@ -108,13 +135,7 @@ def adapter(**arguments: Any) -> Any:
     }
     if len(homes) > 1:
         raise _mixture(arguments)
-    home = homes.pop()
-    if home == "logunif_kl.torch":
-        # By a statement: torch's compiler traces this, but not import_module.
-        from . import torch as module
-
-        return module
-    return import_module(home or "")
+    return _ADAPTERS[homes.pop() or ""]()
 
 
 def evaluate(operation: Operation, constant: float = 0.0, **arguments: Any) -> Any:
@@ -147,7 +168,7 @@ def evaluate(operation: Operation, constant: float = 0.0, **arguments: Any) -> A
         elif type(value) is int and not -(2**63) <= value < 2**63:
             value = _as_float(name, value)
         dtype = getattr(value, "dtype", None)
-        if isinstance(dtype, np.dtype) and not _real(dtype):
+        if not _real(dtype) if isinstance(dtype, np.dtype) else _no_number(dtype):
             raise _not_real(name, arguments[name], dtype)
         values.append(value)
     if constant != 0.0 and _half(values):
@@ -177,8 +198,10 @@ def _as_numpy(name: str, value: Any) -> Any:
     try:
         return np.asanyarray(value)
     except ValueError as error:
+        rows = isinstance(value, (list, tuple))
         raise ValueError(
-            f"{name} cannot be read as one array ({error}): pass rows of one length"
+            f"{name} cannot be read as one array ({error}): "
+            f"pass {'rows of one length' if rows else 'an array of numbers'}"
         ) from None
 
 
@@ -221,6 +244,11 @@ def check_scalar(name: str, value: np.generic) -> None:
 
 def _real(dtype: np.dtype) -> bool:
     return dtype.kind != "b" and np.can_cast(dtype, np.float64)
+
+
+def _no_number(dtype: Any) -> bool:
+    """Whether a type that is not NumPy's, as of pandas, says that it holds no real numbers."""
+    return getattr(dtype, "kind", "f") not in "fiu"
 
 
 def _over_namespace(

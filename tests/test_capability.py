@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -104,6 +105,22 @@ def test_a_failing_test_takes_the_capability_away(elsewhere, capsys):
     assert "vmap" not in said
     assert tool.main([]) == 1
     assert rows() == {row: {"default"} for row in NESTED}
+
+
+def test_nothing_is_lost_where_tests_cannot_run(elsewhere, capsys, tmp_path, monkeypatch):
+    tool.main([])
+    before = tool.RESULT.read_text()
+    (tmp_path / "test_more.py").write_text("import a_module_that_is_not_there")
+    for arguments in ([], ["--check"]):
+        assert tool.main(arguments) == 1
+        assert tool.RESULT.read_text() == before
+        said = capsys.readouterr().err
+        assert "the tests of mpmath failed (pytest: 2)" in said
+        told = "nothing was written, for the tests of mpmath did not run to their end" in said
+        assert told == (not arguments)
+    monkeypatch.setattr(tool.sys, "executable", shutil.which("false"))  # no pytest, and no report
+    assert tool.main([]) == 1
+    assert tool.RESULT.read_text() == before
 
 
 def test_what_is_new_or_gone_is_a_difference(elsewhere, capsys, tmp_path):

@@ -335,6 +335,46 @@ def test_tensors_in_lists_are_not_converted_in_silence(library):
             lk.kl_normal(0.5, value)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        (["a"], None),
+        ([True, None], "boolean"),
+        (["a"], "category"),
+        (["2020-01-01"], "datetime64[ns, UTC]"),
+    ],
+    ids=lambda given: str(given[1]),
+)
+def test_columns_of_pandas_that_hold_no_numbers(given):
+    pandas = pytest.importorskip("pandas")
+    values, dtype = given
+    with pytest.raises(TypeError, match=r"^log_alpha must hold real .* but pandas.Series of dtype"):
+        lk.neg_kl(pandas.Series(values, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", ["Float32", "Float64", "Int64"])
+def test_nullable_columns_of_pandas(dtype):
+    pandas = pytest.importorskip("pandas")
+    got = lk.neg_kl(pandas.Series([1, None], dtype=dtype))
+    assert isinstance(got, pandas.Series)
+    assert float(got[0]) == pytest.approx(float(lk.neg_kl(1.0)), rel=1e-6)
+
+
+class Symbolic:
+    """What a graph has in the place of an array."""
+
+    def __array__(self, *_, **__):
+        raise ValueError("it has no values yet")
+
+
+def test_what_has_no_values():
+    with pytest.raises(
+        ValueError,
+        match=r"^log_alpha cannot be read as one array \(it has no values yet\): pass an array",
+    ):
+        lk.neg_kl(Symbolic())
+
+
 def test_lists_of_tensors_of_torch():
     torch = pytest.importorskip("torch")
     sentence = (

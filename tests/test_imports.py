@@ -147,9 +147,9 @@ def breaches(files: dict[str, set[str]]) -> list[str]:
             "logunif_kl.fitting": {"fitting", "cli"},
             "logunif_kl.posteriors": {"posteriors", "cli"},
             "logunif_kl.cli": {"cli", "__main__"},
-            "logunif_kl.torch": {"torch", "cli", "_dispatch"},  # there only on a tensor
-            "logunif_kl.jax": {"jax", "cli"},
-            "logunif_kl.tensorflow": {"tensorflow"},
+            "logunif_kl.torch": {"torch", "cli", "_dispatch"},  # these only on a tensor
+            "logunif_kl.jax": {"jax", "cli", "_dispatch"},
+            "logunif_kl.tensorflow": {"tensorflow", "_dispatch"},
         }.items():
             if imported(names, library) and room not in rooms:
                 found.append(f"{file} imports {library}")

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dispatch import _as_float, _type_name
+from .._dispatch import _NO_ARRAY, _as_float, _type_name
 
 Array = Any
 
@@ -55,9 +55,12 @@ def _as_array(name: str, value: Any) -> Array:
         value = _as_float(name, value)
     known = (jax.Array, np.ndarray, np.generic, bool, float, complex)
     if not isinstance(value, known) and not hasattr(value, "__jax_array__"):
+        remedy = "convert it with jax.numpy.asarray"
+        if isinstance(value, _NO_ARRAY):
+            remedy = "pass an array or a float"
         raise TypeError(
             f"{name} must be a JAX or NumPy array or a number, but {_type_name(value)} was given: "
-            "convert it with jax.numpy.asarray"
+            f"{remedy}"
         )
     dtype = value.dtype if hasattr(value, "dtype") else np.result_type(type(value))
     if not (jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)) or (

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from .._dispatch import _as_float, _type_name
+from .._dispatch import _NO_ARRAY, _as_float, _framework, _mixture, _type_name
 
 Tensor = Any
 _FLOATING = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
@@ -27,10 +27,13 @@ def operands(**arguments: Any) -> Operands:
     Raises
     ------
     TypeError
-        If an argument does not hold real floating-point numbers, or if two tensors differ in type.
+        If an argument does not hold real floating-point numbers, if two tensors differ in type, or
+        if one belongs to another framework, whose derivative would be lost.
     ValueError
         If the shapes do not broadcast.
     """
+    if len(arguments) > 1 and any(map(_foreign, arguments.values())):
+        raise _mixture(arguments)
     tensors = {
         name: _dense(name, value) for name, value in arguments.items() if tf.is_tensor(value)
     }
@@ -76,15 +79,22 @@ def _converted(name: str, value: Any, dtype: Any) -> Tensor:
     """What is no tensor: in the type of the tensor beside it, if there is one."""
     if type(value) is int:
         value = _as_float(name, value)
-    own = _dtype_in_tensorflow(value)
+    own = None if _foreign(value) else _dtype_in_tensorflow(value)
     if own is None:
+        remedy = "convert it with tf.convert_to_tensor"
+        if isinstance(value, _NO_ARRAY):
+            remedy = "pass a tensor or a float"
         raise TypeError(
             f"{name} must be a tensor, a NumPy array or a number, but {_type_name(value)} was "
-            "given: convert it with tf.convert_to_tensor"
+            f"given: {remedy}"
         )
     if dtype is None or not own.is_integer:
         _check(name, _type_name(value), own)
     return tf.convert_to_tensor(value, dtype)
+
+
+def _foreign(value: Any) -> bool:
+    return _framework(type(value)) not in (None, "tensorflow")
 
 
 def _dtype_in_tensorflow(value: Any) -> Any:

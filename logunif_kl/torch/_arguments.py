@@ -65,15 +65,9 @@ def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
                 f"mu is on {mu.device} and log_sigma2 on {log_sigma2.device}: move one with "
                 ".to(), so that both are on the same device"
             )
-        if mu.dtype == log_sigma2.dtype:
-            kind = mu.dtype
-        else:
-            kind = torch.result_type(mu, log_sigma2)
-        kind = _kind(kind, mu.device.type)
+        kind = _kind(_promoted(mu, log_sigma2), mu.device.type)
         mu, log_sigma2 = _cast(mu, kind), _cast(log_sigma2, kind)
-        if mu.shape != log_sigma2.shape:
-            mu, log_sigma2 = torch.broadcast_tensors(mu, log_sigma2)
-        return mu, log_sigma2
+        return _broadcast(mu, log_sigma2)
     if mu_given and _number(log_sigma2):
         mu = _cast(mu, _kind(mu.dtype, mu.device.type))
         return mu, _constant("log_sigma2", log_sigma2, mu)
@@ -94,6 +88,31 @@ def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
             )
         raise _dispatch._mixture({"mu": mu, "log_sigma2": log_sigma2})
     raise _no_tensor("mu", mu)
+
+
+def _promoted(mu: Tensor, log_sigma2: Tensor) -> torch.dtype:
+    """What `torch.result_type` says, which no graph of torch's compiler can hold."""
+    if mu.dtype == log_sigma2.dtype:
+        return mu.dtype
+    if (mu.ndim == 0) != (log_sigma2.ndim == 0):
+        number, array = (mu, log_sigma2) if mu.ndim == 0 else (log_sigma2, mu)
+        if array.is_floating_point() or not number.is_floating_point():
+            return array.dtype
+    return torch.promote_types(mu.dtype, log_sigma2.dtype)
+
+
+def _broadcast(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
+    if mu.shape == log_sigma2.shape:
+        return mu, log_sigma2
+    try:
+        torch.broadcast_shapes(mu.shape, log_sigma2.shape)
+    except RuntimeError:
+        raise RuntimeError(
+            f"mu of shape {tuple(mu.shape)} and log_sigma2 of shape {tuple(log_sigma2.shape)} do "
+            "not broadcast: give them shapes of which each pair of lengths agrees or holds a 1"
+        ) from None
+    mu, log_sigma2 = torch.broadcast_tensors(mu, log_sigma2)
+    return mu, log_sigma2
 
 
 def _kind(dtype: torch.dtype, device: str) -> torch.dtype:
@@ -147,6 +166,11 @@ def _check(name: str, x: Tensor) -> None:
             f"{name} must hold real numbers of 16 to 64 bits, but a tensor of {dtype} was given: "
             f"{remedy}"
         )
+    if x.is_nested:
+        raise TypeError(
+            f"{name} must be one dense tensor, but a nested one was given: pass each of its "
+            ".unbind() by itself"
+        )
     if x.layout is not torch.strided:
         raise TypeError(
             f"{name} must be a dense tensor, but one of layout {x.layout} was given: its missing "
@@ -155,7 +179,9 @@ def _check(name: str, x: Tensor) -> None:
 
 
 def _no_tensor(name: str, value: Any) -> TypeError:
+    remedy = "convert it with torch.as_tensor, or call the function of the same name in logunif_kl"
+    if _dispatch._framework(type(value)) == "torch" or isinstance(value, _dispatch._NO_ARRAY):
+        remedy = "pass a tensor"
     return TypeError(
-        f"{name} must be a torch.Tensor, but {_dispatch._type_name(value)} was given: convert it "
-        "with torch.as_tensor, or call the function of the same name in logunif_kl"
+        f"{name} must be a torch.Tensor, but {_dispatch._type_name(value)} was given: {remedy}"
     )

@@ -124,7 +124,7 @@ class LogUniform(Distribution):
 
         Parameters
         ----------
-        value : Tensor
+        value : Tensor or float
             Weights, of a shape that broadcasts with the batch shape.
 
         Returns
@@ -135,12 +135,13 @@ class LogUniform(Distribution):
         Raises
         ------
         ValueError
-            If arguments are validated and `value` does not broadcast, or holds NaN.
+            If arguments are validated and `value` is no tensor, does not broadcast, or holds NaN.
         TypeError
             If `value` is complex.
         """
         if self._validate_args:
             self._validate_sample(value)
+        value = torch.as_tensor(value)
         if value.is_complex():
             raise TypeError(
                 f"value must hold real numbers, but a tensor of dtype {value.dtype} was given: "

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pyro.distributions.torch_distribution import TorchDistributionMixin
+try:
+    from pyro.distributions.torch_distribution import TorchDistributionMixin
+except ModuleNotFoundError as error:
+    if error.name != "pyro":
+        raise
+    raise ImportError(
+        "logunif_kl.torch.pyro needs Pyro, which is not installed: pip install pyro-ppl"
+    ) from None
 
 from . import _distributions
 

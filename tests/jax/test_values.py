@@ -391,10 +391,13 @@ class TestRefusals:
 
     @pytest.mark.parametrize("value", [[1.0], None, "x"])
     def test_what_jax_does_not_take(self, value):
+        remedy = "pass an array or a float"
+        if isinstance(value, list):
+            remedy = "convert it with jax.numpy.asarray"
         with pytest.raises(
             TypeError,
             match=rf"^mu must be a JAX or NumPy array or a number, but {type(value).__name__} was "
-            r"given: convert it with jax.numpy.asarray$",
+            rf"given: {remedy}$",
         ):
             lj.neg_kl_normal(value, 0.0)
 

@@ -1,6 +1,8 @@
 """The functions over tensors: values, limits, types, shapes, and refusals in one sentence."""
 
 import math
+import subprocess
+import sys
 
 import mpmath
 import numpy as np
@@ -269,10 +271,11 @@ def test_refused(value):
     "value", [None, "1", object(), {1.0}], ids=["None", "str", "object", "set"]
 )
 def test_no_numbers(value):
-    with pytest.raises(
-        TypeError,
-        match=r"^log_alpha must be a tensor, a NumPy array or a number, but \w+ was",
-    ):
+    remedy = "convert it with tf.convert_to_tensor"
+    if value is None or isinstance(value, str):
+        remedy = "pass a tensor or a float"
+    must = "must be a tensor, a NumPy array or a number"
+    with pytest.raises(TypeError, match=rf"^log_alpha {must}, but \w+ was given: {remedy}$"):
         lt.neg_kl(value)
 
 
@@ -309,6 +312,28 @@ def test_other_libraries():
         for pair in ((tf.ones(2), other), (other, tf.ones(2))):
             with pytest.raises(TypeError, match="were given together: convert one, so that"):
                 lk.neg_kl_normal(*pair)
+
+
+@pytest.mark.parametrize("library", ["torch", "jax", "jaxlib"])
+def test_tensors_of_others(library):
+    """NumPy could read them, but would lose their derivative."""
+    other = type("Tensor", (), {"__module__": library, "__array__": lambda *_: np.ones(2)})()
+    for pair in ((tf.ones(2), other), (other, tf.ones(2)), (other, 0.0)):
+        for function in (lt.neg_kl_normal, lt.kl_normal):
+            with pytest.raises(TypeError, match="were given together: convert one, so that"):
+                function(*pair)
+    with pytest.raises(TypeError, match=rf"but {library}.Tensor was given: convert it with tf.c"):
+        lt.neg_kl(other)
+
+
+def test_no_warning_where_autograph_reads_the_dispatch():
+    code = (
+        "import tensorflow as tf, logunif_kl as lk\n"
+        "print(float(tf.function(lambda x: lk.kl_normal(x, -8.0))(tf.ones(()))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) == pytest.approx(float(lk.kl_normal(1.0, -8.0)), rel=1e-6)
+    assert "AutoGraph could not transform" not in done.stderr
 
 
 @pytest.mark.parametrize("other", [1j, None, "x"])

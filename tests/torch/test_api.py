@@ -1,9 +1,11 @@
 """The public functions for tensors: values, limits, types, shapes, reductions, errors."""
 
 import inspect
+import itertools
 import math
 import subprocess
 import sys
+import warnings
 from functools import partial
 
 import numpy as np
@@ -16,7 +18,7 @@ from logunif_kl._convention import additive_constant
 torch = pytest.importorskip("torch")
 
 import logunif_kl.torch as lt  # noqa: E402
-from logunif_kl.torch import _functions, _fused  # noqa: E402
+from logunif_kl.torch import _arguments, _functions, _fused  # noqa: E402
 from tests.torch.cases import CASES, MAIN  # noqa: E402
 from tests.torch.test_transforms import compare  # noqa: E402
 
@@ -275,6 +277,15 @@ class TestTypes:
         x = torch.linspace(-1, 1, 5)
         assert torch.equal(lt.neg_kl_normal(x, Number(-8.5)), lt.neg_kl_normal(x, -8.5))
         assert torch.equal(lt.kl_normal(Count(2), x), lt.kl_normal(2, x))
+
+    @pytest.mark.parametrize("ndims", [(0, 0), (0, 1), (1, 0), (1, 2)])
+    def test_promotion_is_that_of_torch(self, ndims):
+        kinds = (*_arguments._FLOATING, torch.uint8, torch.int16, torch.int64)
+        for pair in itertools.product(kinds, repeat=2):
+            mu, log_sigma2 = (
+                torch.ones((1,) * n, dtype=d) for n, d in zip(ndims, pair, strict=True)
+            )
+            assert _arguments._promoted(mu, log_sigma2) == torch.result_type(mu, log_sigma2)
 
     def test_integers_are_promoted_as_by_exp(self):
         for dtype in (torch.int8, torch.uint8, torch.int64):
@@ -597,6 +608,12 @@ class TestAutograd:
         assert done.stdout.startswith("tensor([")
 
 
+def nested():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # torch's: nested tensors are a prototype
+        return torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+
+
 class TestErrors:
     @pytest.mark.parametrize("library", [lk, lt], ids=["logunif_kl", "logunif_kl.torch"])
     @pytest.mark.parametrize("name", ["neg_kl", "neg_kl_grad", "neg_kl_hess", "kl"])
@@ -612,6 +629,8 @@ class TestErrors:
             function(torch.ones(2, dtype=torch.bool))
         with pytest.raises(TypeError, match=r"^log_alpha must be a dense tensor.*\.to_dense\(\)$"):
             function(torch.eye(2).to_sparse())
+        with pytest.raises(TypeError, match=r"^log_alpha must be one dense tensor.*\.unbind\(\)"):
+            function(nested())
 
     @pytest.mark.parametrize("name", ["neg_kl_normal", "kl_normal"])
     def test_types_of_two(self, name):
@@ -660,6 +679,23 @@ class TestErrors:
             with pytest.raises(TypeError, match=r"^mu must be a torch.Tensor, but .* was given"):
                 lt.neg_kl_normal(value, value)
 
+    @pytest.mark.parametrize(
+        ("value", "remedy"),
+        [
+            (np.ones(2), "convert it with torch.as_tensor, or call the function of the same name"),
+            (torch.nn.Linear(2, 2), "pass a tensor"),
+            (None, "pass a tensor"),
+            ("x", "pass a tensor"),
+        ],
+        ids=["array", "module", "None", "str"],
+    )
+    def test_what_to_do_without_a_tensor(self, value, remedy):
+        with pytest.raises(TypeError, match=f" was given: {remedy}"):
+            lt.neg_kl(value)
+        if isinstance(value, torch.nn.Module):
+            with pytest.raises(TypeError, match=r"but torch.Linear was given: pass a tensor$"):
+                lk.neg_kl(value)
+
     @pytest.mark.parametrize("library", [lk, lt], ids=["logunif_kl", "logunif_kl.torch"])
     def test_devices(self, library):
         with pytest.raises(RuntimeError, match=r"^mu is on cpu and log_sigma2 on meta: move one"):
@@ -672,7 +708,10 @@ class TestErrors:
             library.neg_kl_normal(torch.tensor(1.0, device="meta"), torch.ones(2))
 
     def test_shapes(self):
-        with pytest.raises(RuntimeError, match="must match the size"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"^mu of shape \(2,\) and log_sigma2 of shape \(3,\) do not broadcast: give ",
+        ):
             lt.neg_kl_normal(torch.ones(2), torch.ones(3))
 
     def test_reduction(self):
@@ -701,6 +740,24 @@ class TestErrors:
         assert done.stdout == (
             "logunif_kl.torch needs PyTorch, which is not installed: "
             "pip install 'logunif_kl[torch]'\n"
+        )
+
+    def test_pyro_is_missing(self):
+        code = (
+            "import sys\n"
+            "class Absent:\n"
+            "    def find_spec(self, name, *rest):\n"
+            "        if name == 'pyro':\n"
+            "            raise ModuleNotFoundError(f'No module named {name}', name=name)\n"
+            "sys.meta_path.insert(0, Absent())\n"
+            "try:\n    import logunif_kl.torch.pyro\n"
+            "except ImportError as error:\n    print(error)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == (
+            "logunif_kl.torch.pyro needs Pyro, which is not installed: pip install pyro-ppl\n"
         )
 
 

@@ -41,6 +41,24 @@ def slopes(function, arguments, **options):
     return {(0,) * len(leaves): value, **found}
 
 
+@pytest.mark.parametrize("shape", [(3,), ()], ids=str)
+@pytest.mark.parametrize("other", [torch.float64, torch.bfloat16, torch.int64], ids=str)
+def test_two_types(other, shape):
+    mu, log_sigma2 = torch.full((3,), 0.5), torch.ones(shape, dtype=other)
+    got = compiled(lk.kl_normal)(mu, log_sigma2)
+    truth = lk.kl_normal(mu, log_sigma2)
+    assert got.dtype == truth.dtype
+    torch.testing.assert_close(got, truth, rtol=1e-6, atol=0.0)
+
+
+def test_two_types_under_autocast():
+    mu, log_sigma2 = torch.full((3,), 0.5), torch.ones(3, dtype=torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16):
+        got, truth = compiled(lk.kl_normal)(mu, log_sigma2), lk.kl_normal(mu, log_sigma2)
+    assert got.dtype == truth.dtype == torch.float32
+    torch.testing.assert_close(got, truth, rtol=1e-6, atol=0.0)
+
+
 class TestRules:
     """With a wrong derivative in every forward."""
 

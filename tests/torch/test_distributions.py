@@ -59,6 +59,7 @@ class TestThePrior:
         assert LogUniform().log_prob(torch.tensor([0.0, -0.0])).tolist() == [math.inf] * 2
         assert LogUniform().log_prob(torch.tensor([math.inf])).tolist() == [-math.inf]
         assert LogUniform(log_c=0.0).log_prob(torch.tensor(1)).dtype == torch.float32
+        assert float(LogUniform(log_c=0.25, validate_args=False).log_prob(-1.0)) == 0.25
 
     def test_its_derivative(self):
         w = torch.tensor([0.5, -2.0], requires_grad=True)
@@ -326,6 +327,17 @@ class TestTransforms:
             strict=True,
         ):
             np.testing.assert_allclose(a, b, rtol=1e-14)
+
+    @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
+    def test_prior_made_in_the_graph(self, convention):
+        def made_there(loc, scale):
+            posterior, prior = D.Normal(loc, scale, validate_args=False), LogUniform(**convention)
+            return kl_divergence(posterior, prior), prior.log_prob(loc)
+
+        torch.compiler.reset()
+        compiled = torch.compile(made_there, backend="aot_eager", fullgraph=True)
+        for got, truth in zip(compiled(*tensors()), made_there(*tensors()), strict=True):
+            np.testing.assert_allclose(got, truth, rtol=1e-14)
 
 
 class TestLogNormal:

@@ -3,9 +3,10 @@
     python -m validation.capability [--check] [--run default|slow|gpu] [--jobs N] [--print]
 
 Writes ``validation/results/capability.json``, and fails if a test failed. A capability is there if
-all the tests that record it passed. ``--check`` writes nothing, and fails if the table on file says
-anything else about the frameworks that are installed. Rows of the others are kept, and of tests
-that were not chosen: ``--run slow`` chooses those marked slow.
+all the tests that record it passed. Nothing is written if some tests could not be run at all.
+``--check`` writes nothing, and fails if the table on file says anything else about the frameworks
+that are installed. Rows of the others are kept, and of tests that were not chosen: ``--run slow``
+chooses those marked slow.
 
 The tests of each framework run in a process of their own, as many at a time as there are
 processors.
@@ -54,7 +55,7 @@ class Finished(NamedTuple):
     status: int
     seconds: float
     output: str
-    tests: list[dict[str, Any]]
+    tests: list[dict[str, Any]] | None  # None if it ended before it could say
 
 
 def installed(framework: str) -> bool:
@@ -80,7 +81,9 @@ def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
             text=True,
             check=False,
         )
-        tests = json.loads(report.read_text(encoding="utf-8"))["tests"] if report.exists() else []
+        # Anything else than tests that passed or failed leaves out some of them.
+        ended = report.exists() and done.returncode in (0, 1, NO_TESTS)
+        tests = json.loads(report.read_text(encoding="utf-8"))["tests"] if ended else None
     status = 0 if done.returncode == NO_TESTS else done.returncode
     return Finished(name, status, time.monotonic() - began, done.stdout, tests)
 
@@ -134,7 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(table.text(rows))
         return 0
     finished = run_all(options.run, max(options.jobs, 1))
-    found = table.outcome(test for done in finished for test in done.tests)
+    cut_short = [done for done in finished if done.tests is None]
+    found = table.outcome(test for done in finished for test in done.tests or ())
     frameworks = {row.framework for row in rows} | {row.framework for row in found.passed}
     there = {name for name in frameworks if installed(name)}
     now = table.merged(rows, found.passed, options.run, there)
@@ -150,6 +154,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     if options.check:
         complaints += table.differences(rows, now)
+    elif cut_short:
+        names = ", ".join(done.name for done in cut_short)
+        complaints.append(
+            f"nothing was written, for the tests of {names} did not run to their end: see their "
+            "output above (is what `pip install -e '.[dev]'` installs there?)"
+        )
     else:
         write(
             now,
