@@ -1,10 +1,10 @@
-"""Derivatives of any order over a namespace ``xp``, from the tables of the first two.
+"""Derivatives of any order over a namespace ``xp``, from the table of the second.
 
 Where a range of u = exp(-log_alpha)/2 holds a polynomial P in u - c or 1/u - c, so does the
 derivative in log_alpha, because d/d log_alpha is -u d/du, which is w d/dw for w = 1/u: the operator
 acts on the coefficients. No difference of nearly equal terms is left to the arithmetic, so the
 tails keep their relative accuracy, which the differential equation of Dawson's function would lose.
-What is lost is a digit or two of the fit with each order.
+The third order loses nothing; each beyond it up to three digits of the fit where two ranges meet.
 
 In (mu, log_sigma2) everything is a function of log_alpha = log_sigma2 - 2 log|mu| alone, so that
 with D = d/d log_alpha, by mu d/dmu = -2 D::
@@ -13,14 +13,15 @@ with D = d/d log_alpha, by mu d/dmu = -2 D::
 
 On a power u^n the operator gives the number 2n (2n - 1) ... (2n - j + 1) (-n)^k, which is 0 where
 mu^(2n-j) would have no value at mu = 0: what is left there is (1/sigma^2)^p mu^(j mod 2) times a
-polynomial in u, with p = j/2 rounded up.
+polynomial in u, with p = j/2 rounded up. Elsewhere the power D of the operator is the first
+derivative itself, and those from D^2 on are made from the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
+from math import exp
 
 from . import _kernel
 from ._kernel import Array, Namespace
@@ -53,7 +54,7 @@ def neg_kl_normal_derivative(
 ) -> Array:
     """A derivative of -KL of N(mu, sigma^2) of two or more orders in all; NaN where -KL is."""
     dtype = _kernel._dtype_name(xp, mu)
-    table = _kernel._table("kl_gap_grad", dtype)
+    table = _kernel._table("neg_kl_hess", dtype)
     r, r_lo, s = _kernel._reduce(xp, dtype, log_sigma2)
     e = xp.exp(r)
     e = e + e * r_lo
@@ -64,10 +65,15 @@ def neg_kl_normal_derivative(
     everything = (xp.abs(mu) == float("inf")) & (log_sigma2 < float("inf"))
     u = xp.where(nothing, zero, xp.where(everything, xp.full_like(mu, float("inf")), u))
 
-    reached = [u >= b for b in table.bounds]
+    reached = [u >= 0.5 * exp(-bound) for bound in table.bounds]
     at = _kernel._lookup(xp, u, reached)
     recip = reached[table.first_recip - 1]
-    v = xp.where(recip, 1.0 / xp.where(recip, u, one), u) - at(table.centre)
+    w = 1.0 / xp.where(recip, u, one)
+    v = xp.where(recip, w, u) - at(table.centre)
+    assert table.root is not None
+    root = reached[table.root - 1] & ~reached[table.root]
+    x0, _ = _kernel._inflection()
+    v = xp.where(root, -xp.log(2.0 * xp.where(root, u, one)) - x0, v)
     result = _horner(at, _in_normal(dtype, mu_order, log_sigma2_order), v)
 
     # Near mu = 0 a factor 1/sigma^2 for every two powers of 1/mu, and mu where one is left over.
@@ -78,6 +84,10 @@ def neg_kl_normal_derivative(
         near = xp.where(nothing, zero, near * mu)
     else:
         near = xp.where(nothing & (result == 0.0), zero, near)
+    result = xp.where(recip, w * result, result)
+    once = _operator(mu_order, log_sigma2_order).get(1)
+    if once is not None:
+        result = result + float(once) * _kernel.neg_kl_normal(xp, mu, log_sigma2)[2]
     for _ in range(mu_order):
         result = result / xp.where(reached[0], mu, one)
     result = xp.where(reached[0], result, near)
@@ -135,72 +145,68 @@ def _in_log_alpha(dtype: str, times: int) -> tuple[Row, ...]:
     table = _kernel._table("neg_kl_hess", dtype)
     mapped = []
     for i, p in enumerate(_polynomials(table)):
-        centre = Fraction(table.centre[i])
-        sign = 1 if i >= table.first_recip else -1
         for _ in range(times):
-            if i == table.root:
-                p = _slope(p)
-            elif i == 0 or i >= table.first_recip:  # a factor a stands before P
-                p = _scaled(_plus(p, _turned(p, centre)), sign)
-            else:
-                p = _scaled(_turned(p, centre), sign)
+            p = _slope_in_log_alpha(p, i, table)
         mapped.append(p)
     return _rows(mapped)
 
 
 @cache
+def _operator(mu_order: int, log_sigma2_order: int) -> dict[int, int]:
+    """(-2D) (-2D - 1) ... (-2D - j + 1) D^k by powers of D, those that are there."""
+    found = {log_sigma2_order: 1}
+    for i in range(mu_order):
+        longer: dict[int, int] = {}
+        for n, factor in found.items():
+            longer[n + 1] = longer.get(n + 1, 0) - 2 * factor
+            longer[n] = longer.get(n, 0) - i * factor
+        found = longer
+    return {n: factor for n, factor in found.items() if factor}
+
+
+@cache
 def _in_normal(dtype: str, mu_order: int, log_sigma2_order: int) -> tuple[Row, ...]:
-    """The table of u F' = D(-KL), under what is left of the operator in the module's docstring."""
-    table = _kernel._table("kl_gap_grad", dtype)
+    """The table of D^2(-KL), under the operator's powers from D^2 on, less that D^2."""
+    table = _kernel._table("neg_kl_hess", dtype)
     near, *rest = _polynomials(table)
+    operator = _operator(mu_order, log_sigma2_order)
     return _rows(
         [
-            _near_zero(near, mu_order, log_sigma2_order),
-            *(
-                _elsewhere(p, i, table, mu_order, log_sigma2_order)
-                for i, p in enumerate(rest, start=1)
-            ),
+            _near_zero(near, mu_order, operator),
+            *(_elsewhere(p, i, table, operator) for i, p in enumerate(rest, start=1)),
         ]
     )
 
 
-def _near_zero(p: Polynomial, mu_order: int, log_sigma2_order: int) -> Polynomial:
-    """-KL = -sum_n a_n u^n/n for F' = sum_n a_n u^(n-1), under the operator, less u^p.
+def _near_zero(p: Polynomial, mu_order: int, operator: dict[int, int]) -> Polynomial:
+    """D^2(-KL) = sum_n a_n u^n, as it is under the whole operator, less u^p.
 
     u = mu^2/(2 sigma^2), so that u^n/mu^j = u^(n-p) (1/(2 sigma^2))^p mu^(2p-j).
     """
     lost = (mu_order + 1) // 2
-    found = []
-    for n, a in enumerate(p, start=1):
-        factor = Fraction(-1, n) * Fraction(-n) ** log_sigma2_order
-        for i in range(mu_order):
-            factor *= 2 * n - i
-        if n >= lost:
-            found.append(a * factor)
+    found = [
+        a * sum(factor * Fraction(-n) ** (power - 2) for power, factor in operator.items())
+        for n, a in enumerate(p, start=1)
+        if n >= lost
+    ]
     return ((Fraction(0),) if lost == 0 else ()) + tuple(found or [Fraction(0)])
 
 
 def _elsewhere(
-    p: Polynomial, i: int, table: _kernel._Table, mu_order: int, log_sigma2_order: int
+    p: Polynomial, i: int, table: _kernel._Table, operator: dict[int, int]
 ) -> Polynomial:
-    centre = Fraction(table.centre[i])
-    sign = 1 if i >= table.first_recip else -1
-    if i < table.first_recip:  # there the table has F'; beyond it, u F'
-        p = _times_variable(p, centre)
+    total: Polynomial = (Fraction(0),)
+    for power in range(2, max(operator) + 1):
+        total = _plus(total, _scaled(p, operator.get(power, 0)))
+        p = _slope_in_log_alpha(p, i, table)
+    return total
 
-    def d(q: Polynomial) -> Polynomial:
-        return _scaled(_turned(q, centre), sign)
 
-    def minus_two_d_minus(n: int, q: Polynomial) -> Polynomial:
-        return _plus(_scaled(d(q), -2), _scaled(q, -n))
-
-    # One D is in the table: that of d/dlog_sigma2, or that of the first -2D.
-    steps: list[Callable[[Polynomial], Polynomial]] = [d] * log_sigma2_order
-    steps += [partial(minus_two_d_minus, n) for n in range(mu_order)]
-    if log_sigma2_order:
-        steps = steps[1:]
-    else:
-        p, steps = _scaled(p, -2), steps[1:]
-    for step in steps:
-        p = step(p)
-    return p
+def _slope_in_log_alpha(p: Polynomial, i: int, table: _kernel._Table) -> Polynomial:
+    """D of what the range i of the table of D^2(-KL) holds."""
+    if i == table.root:
+        return _slope(p)
+    turned = _turned(p, Fraction(table.centre[i]))
+    if i == 0 or i >= table.first_recip:  # a factor a stands before P
+        turned = _plus(p, turned)
+    return _scaled(turned, 1 if i >= table.first_recip else -1)

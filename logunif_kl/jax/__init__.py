@@ -1,10 +1,10 @@
 """The exact -KL for JAX, differentiable any number of times in either mode.
 
 The functions of `logunif_kl` under the same names, for JAX arrays and tracers, with a ``reduction``
-besides. Each has its own rule for differentiation, which calls the next derivative, so that every
-order is as accurate as a formula of its own; ``jit``, ``vmap``, ``grad``, ``jvp``, ``linearize``,
-``checkpoint``, ``scan`` and sharding are JAX's. `logunif_kl.neg_kl` and the others come here by
-themselves when they are given an array or a tracer of JAX.
+besides. Each has its own rule for differentiation, which calls the next derivative: the second and
+third lose nothing by it, and later ones up to three digits at places. ``jit``, ``vmap``, ``grad``,
+``jvp``, ``linearize``, ``checkpoint``, ``scan`` and sharding are JAX's. `logunif_kl.neg_kl` and the
+others come here by themselves when they are given an array or a tracer of JAX.
 
 What needs a library besides JAX has a module of its own: `logunif_kl.jax.numpyro` and
 `logunif_kl.jax.tfp`, the prior as a distribution.

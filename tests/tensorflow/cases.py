@@ -62,8 +62,7 @@ class Case(NamedTuple):
         np.testing.assert_allclose(np.asarray(got), self.truth(orders), rtol=RTOL[total])
 
 
-# Near zeros of the third derivatives their polynomials lose a digit.
-RTOL = [1e-15, 2e-15, 1e-14, 1e-12, 1e-12, 1e-12]
+RTOL = [1e-15, 2e-15, 5e-15, 1e-14, 1e-12, 1e-12]
 CASES = [
     Case("neg_kl"),
     Case("neg_kl_grad", order=1),
