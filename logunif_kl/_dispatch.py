@@ -20,7 +20,7 @@ would be lost without a word.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,9 +167,9 @@ def evaluate(operation: Operation, constant: float = 0.0, **arguments: Any) -> A
             value = _as_numpy(name, value)
         elif type(value) is int and not -(2**63) <= value < 2**63:
             value = _as_float(name, value)
-        dtype = getattr(value, "dtype", None)
-        if not _real(dtype) if isinstance(dtype, np.dtype) else _no_number(dtype):
-            raise _not_real(name, arguments[name], dtype)
+        for dtype in _dtypes(value):
+            if not _real(dtype) if isinstance(dtype, np.dtype) else _no_number(dtype):
+                raise _not_real(name, arguments[name], dtype)
         values.append(value)
     if constant != 0.0 and _half(values):
         values = [value.astype(np.float32) if _has_dtype(value) else value for value in values]
@@ -177,6 +177,14 @@ def evaluate(operation: Operation, constant: float = 0.0, **arguments: Any) -> A
         with np.errstate(over="ignore", under="ignore"):
             return result.astype(np.float16)
     return shifted(operation.ufunc(*values), constant)
+
+
+def _dtypes(value: Any) -> list[Any]:
+    """Of an array or a column, or of each column of a frame."""
+    if hasattr(value, "dtype"):
+        return [value.dtype]
+    found = getattr(value, "dtypes", ())
+    return list(found.values() if isinstance(found, Mapping) else found)
 
 
 def _has_dtype(value: Any) -> bool:
@@ -330,14 +338,15 @@ def _type_name(value: Any) -> str:
 
 def _not_real(name: str, value: Any, dtype: Any) -> TypeError:
     """Make the error for an argument of the wrong type."""
-    if hasattr(value, "dtype"):
+    typed = hasattr(value, "dtype") or hasattr(value, "dtypes")
+    if typed:
         given = f"{_type_name(value)} of dtype {dtype}"
     else:
         text = repr(value)
         given = f"{_type_name(value)} {text if len(text) < 40 else text[:36] + '...'}"
     if "complex" in str(dtype):
         remedy = "pass its real part"
-    elif hasattr(value, "dtype") or isinstance(value, (list, tuple)):
+    elif typed or isinstance(value, (list, tuple)):
         remedy = "convert it to float64 if that is what is meant"
     else:
         remedy = "pass a float or an array of floats"

@@ -4,7 +4,8 @@ Where a range of u = exp(-log_alpha)/2 holds a polynomial P in u - c or 1/u - c,
 derivative in log_alpha, because d/d log_alpha is -u d/du, which is w d/dw for w = 1/u: the operator
 acts on the coefficients. No difference of nearly equal terms is left to the arithmetic, so the
 tails keep their relative accuracy, which the differential equation of Dawson's function would lose.
-The third order loses nothing; each beyond it up to three digits of the fit where two ranges meet.
+The third order loses a unit or two of the last place where two ranges meet, each beyond it up to
+three digits.
 
 In (mu, log_sigma2) everything is a function of log_alpha = log_sigma2 - 2 log|mu| alone, so that
 with D = d/d log_alpha, by mu d/dmu = -2 D::
@@ -76,13 +77,14 @@ def neg_kl_normal_derivative(
     v = xp.where(root, -xp.log(2.0 * xp.where(root, u, one)) - x0, v)
     result = _horner(at, _in_normal(dtype, mu_order, log_sigma2_order), v)
 
-    # Near mu = 0 a factor 1/sigma^2 for every two powers of 1/mu, and mu where one is left over.
+    # Near mu = 0 a factor 1/sigma^2 for every two powers of 1/mu, and mu where one is left over. Of
+    # mu/sigma^2 the factor 1/sigma^2 by itself may be beyond the type.
     near = result
-    for _ in range((mu_order + 1) // 2):
-        near = (((near * s) * s) * (0.5 * e) * s) * s
     if mu_order % 2:
-        near = xp.where(nothing, zero, near * mu)
-    else:
+        near = xp.where(nothing, zero, (((near * shifted) * (0.5 * e)) * s) * s)
+    for _ in range(mu_order // 2):
+        near = (((near * s) * s) * (0.5 * e) * s) * s
+    if mu_order % 2 == 0:
         near = xp.where(nothing & (result == 0.0), zero, near)
     result = xp.where(recip, w * result, result)
     once = _operator(mu_order, log_sigma2_order).get(1)

@@ -352,6 +352,16 @@ def test_columns_of_pandas_that_hold_no_numbers(given):
         lk.neg_kl(pandas.Series(values, dtype=dtype))
 
 
+@pytest.mark.parametrize("column", [["x"], [True], [1j]], ids=str)
+def test_frames_of_pandas_with_a_column_that_holds_no_numbers(column):
+    pandas = pytest.importorskip("pandas")
+    sentence = r"^log_alpha must hold real .* but pandas.DataFrame of dtype \w+ was given: "
+    with pytest.raises(TypeError, match=sentence):
+        lk.neg_kl(pandas.DataFrame({"a": [1.0], "b": column}))
+    got = lk.neg_kl(pandas.DataFrame({"a": [1.0], "b": [2]}))
+    assert isinstance(got, pandas.DataFrame)
+
+
 @pytest.mark.parametrize("dtype", ["Float32", "Float64", "Int64"])
 def test_nullable_columns_of_pandas(dtype):
     pandas = pytest.importorskip("pandas")

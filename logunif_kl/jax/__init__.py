@@ -2,7 +2,7 @@
 
 The functions of `logunif_kl` under the same names, for JAX arrays and tracers, with a ``reduction``
 besides. Each has its own rule for differentiation, which calls the next derivative: the second and
-third lose nothing by it, and later ones up to three digits at places. ``jit``, ``vmap``, ``grad``,
+third lose no digit by it, and later ones up to three at places. ``jit``, ``vmap``, ``grad``,
 ``jvp``, ``linearize``, ``checkpoint``, ``scan`` and sharding are JAX's. `logunif_kl.neg_kl` and the
 others come here by themselves when they are given an array or a tracer of JAX.
 

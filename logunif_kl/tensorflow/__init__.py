@@ -2,7 +2,7 @@
 
 The functions of `logunif_kl` under the same names, for tensors and variables, eager, in a
 `tf.function` and compiled by XLA. Each has its own rule for differentiation, which calls the next
-derivative: the second and third lose nothing by it, and later ones up to three digits at places.
+derivative: the second and third lose no digit by it, and later ones up to three at places.
 `logunif_kl.neg_kl` and the others come here by themselves when they are given a tensor.
 """
 

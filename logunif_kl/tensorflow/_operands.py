@@ -94,7 +94,16 @@ def _converted(name: str, value: Any, dtype: Any) -> Tensor:
 
 
 def _foreign(value: Any) -> bool:
-    return _framework(type(value)) not in (None, "tensorflow")
+    """Whether it is, or is a list that holds, a tensor of another framework."""
+    if not isinstance(value, (list, tuple)):
+        return _foreign_type(type(value))
+    kinds = {type(each) for each in value}
+    nested = any(issubclass(kind, (list, tuple)) for kind in kinds)
+    return any(map(_foreign_type, kinds)) or (nested and any(map(_foreign, value)))
+
+
+def _foreign_type(kind: type) -> bool:
+    return _framework(kind) not in (None, "tensorflow")
 
 
 def _dtype_in_tensorflow(value: Any) -> Any:

@@ -324,6 +324,11 @@ def test_tensors_of_others(library):
                 function(*pair)
     with pytest.raises(TypeError, match=rf"but {library}.Tensor was given: convert it with tf.c"):
         lt.neg_kl(other)
+    for held in ([other], [[1.0], [other]], ([1.0], (other,))):
+        with pytest.raises(
+            TypeError, match=r"but (list|tuple) was given: convert it with tf.conve"
+        ):
+            lt.neg_kl(held)
 
 
 def test_no_warning_where_autograph_reads_the_dispatch():
