@@ -27,11 +27,14 @@ _SOURCE = [
 ]
 _TESTS = ["pyproject.toml", "README.md", "tests", "validation"]
 _FRAMEWORKS = ("torch", "jax", "tensorflow")
-# All tests but those of the files in the source tree that no wheel holds, and those of frameworks:
-# TensorFlow and Triton bring an LLVM each, and in one process the second aborts.
+# All tests but those of the files in the source tree that no wheel holds, of the tools that measure
+# the package, and of frameworks: TensorFlow and Triton bring an LLVM each, and in one process the
+# second aborts.
 TESTS = (
     "tests",
     "--ignore=tests/test_coefficients.py",
+    "--ignore=tests/test_capability.py",
+    "--ignore=tests/test_accuracy_tools.py",
     *(f"--ignore=tests/{name}" for name in _FRAMEWORKS),
     *(f"--ignore-glob=/*/logunif_kl/{name}/*" for name in _FRAMEWORKS),
     *(f"--ignore-glob=/*/logunif_kl/cli/_bench_{name}.py" for name in _FRAMEWORKS),
