@@ -235,14 +235,14 @@ def _in_log_alpha(xp: Namespace, function: str, x: Array) -> _InLogAlpha:
         if two_words:
             v_lo = xp.where(inside, _constant(xp, x, -x0_lo), _constant(xp, x, 0.0))
         else:
-            near = (x - at(table.centre)) - _single_rest(x0)
+            near = (x - at(table.centre)) - _float32_rest(x0)
         v = xp.where(inside, near, v)
     hi, lo = _polynomial(table, at, v, v_lo, two_words)
     return _InLogAlpha(hi, lo, a, ~reached[0], recip, two_words)
 
 
 @cache
-def _single_rest(x0: float) -> float:
+def _float32_rest(x0: float) -> float:
     """What x0 loses when it is rounded to float32."""
     import struct
 

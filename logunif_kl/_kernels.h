@@ -91,11 +91,11 @@ LK_NAME(polynomial)(const double (*table)[8], int degree, I i, V v, V v_lo)
 
 /* P(v) in one word: for float32 results. */
 LK_INLINE V
-LK_NAME(polynomial_single)(const double (*table)[8], int degree, I i, V v)
+LK_NAME(polynomial_f32)(const double (*table)[8], int degree, I i, V v)
 {
     return MADD(horner(table, degree, 0, i, v), v, lookup(table[BASE_HI], i));
 }
-#define polynomial_single LK_NAME(polynomial_single)
+#define polynomial_f32 LK_NAME(polynomial_f32)
 
 /* 2^n for an integer -1023 < n < 1024 held as the low bits of n + MAGIC. */
 LK_INLINE V
@@ -141,7 +141,7 @@ LK_NAME(exponential)(V t, V *n)
 
 /* exp(t) for float32 results, |t| < 700. */
 LK_INLINE V
-LK_NAME(exponential_single)(V t)
+LK_NAME(exponential_f32)(V t)
 {
     V k_magic = MADD(t, set1(EIGHTHS_PER_LOG2), set1(MAGIC));
     V k = k_magic - set1(MAGIC);
@@ -154,7 +154,7 @@ LK_NAME(exponential_single)(V t)
     V whole = unbits(((bits(k_magic) >> 3) + set1_bits(1023)) << 52);
     return MADD(power, MADD(r * r, s, r), power) * whole;
 }
-#define exponential_single LK_NAME(exponential_single)
+#define exponential_f32 LK_NAME(exponential_f32)
 
 /* log(m 2^n)/2 of a normal m: `hi` is a multiple of 2^-42, so that sums with it lose nothing. */
 LK_INLINE pair
@@ -185,7 +185,7 @@ LK_NAME(half_log)(V m, V n)
 #define half_log LK_NAME(half_log)
 
 LK_INLINE V
-LK_NAME(half_log_single)(V m)
+LK_NAME(half_log_f32)(V m)
 {
     const U mantissa = set1_bits(0x000fffffffffffff), one = set1_bits(0x3ff0000000000000);
     U b = bits(m);
@@ -199,7 +199,7 @@ LK_NAME(half_log_single)(V m)
     return MADD(k, set1(HALF_LOG2_HI), lookup(LOG_EIGHTHS[1], j)) +
            set1(0.5) * MADD(r * r, s, r);
 }
-#define half_log_single LK_NAME(half_log_single)
+#define half_log_f32 LK_NAME(half_log_f32)
 
 /* ---- functions of u ------------------------------------------------------------------------ */
 
@@ -348,8 +348,8 @@ LK_NAME(kl_gap_s)(V u)
     M recip = less_equal(set1(KL_GAP_S[BOUNDS][KL_GAP_S_RECIP - 1]), u);
     I i = index_up(KL_GAP_S, u);
     V a = choose(recip, set1(1.0) / u, u);
-    V p = polynomial_single(KL_GAP_S, KL_GAP_S_DEGREE, i, a - lookup(KL_GAP_S[CENTRE], i));
-    V high = choose(equal(u, set1(PINF)), u, half_log_single(u) + p);
+    V p = polynomial_f32(KL_GAP_S, KL_GAP_S_DEGREE, i, a - lookup(KL_GAP_S[CENTRE], i));
+    V high = choose(equal(u, set1(PINF)), u, half_log_f32(u) + p);
     V low = choose(index_is(i, 0), u, set1(1.0)) * p;
     return in_domain(u, choose(recip, high, low));
 }
@@ -360,7 +360,7 @@ LK_NAME(kl_gap_grad_s)(V u)
     M recip = less_equal(set1(KL_GAP_GRAD_S[BOUNDS][KL_GAP_GRAD_S_RECIP - 1]), u);
     I i = index_up(KL_GAP_GRAD_S, u);
     V a = choose(recip, set1(1.0) / u, u);
-    V p = polynomial_single(KL_GAP_GRAD_S, KL_GAP_GRAD_S_DEGREE, i,
+    V p = polynomial_f32(KL_GAP_GRAD_S, KL_GAP_GRAD_S_DEGREE, i,
                             a - lookup(KL_GAP_GRAD_S[CENTRE], i));
     return in_domain(u, choose(recip, a, set1(1.0)) * p);
 }
@@ -371,7 +371,7 @@ LK_NAME(kl_gap_hess_s)(V u)
     M recip = less_equal(set1(KL_GAP_HESS_S[BOUNDS][KL_GAP_HESS_S_RECIP - 1]), u);
     I i = index_up(KL_GAP_HESS_S, u);
     V a = choose(recip, set1(1.0) / u, u);
-    V p = polynomial_single(KL_GAP_HESS_S, KL_GAP_HESS_S_DEGREE, i,
+    V p = polynomial_f32(KL_GAP_HESS_S, KL_GAP_HESS_S_DEGREE, i,
                             a - lookup(KL_GAP_HESS_S[CENTRE], i));
     V z = choose(recip, a, set1(1.0));
     return in_domain(u, z * z * p);
@@ -379,20 +379,20 @@ LK_NAME(kl_gap_hess_s)(V u)
 
 /* u = exp(-x)/2, or 1/u where `recip`; float32 needs no more than |x| < 700. */
 LK_INLINE V
-LK_NAME(half_exp_single)(V x, M recip)
+LK_NAME(half_exp_f32)(V x, M recip)
 {
-    V e = exponential_single(vmax(set1(-700.0), choose(recip, x, -x)));
+    V e = exponential_f32(vmax(set1(-700.0), choose(recip, x, -x)));
     return e * choose(recip, set1(2.0), set1(0.5));
 }
-#define half_exp_single LK_NAME(half_exp_single)
+#define half_exp_f32 LK_NAME(half_exp_f32)
 
 LK_INLINE V
 LK_NAME(neg_kl_s)(V x)
 {
     M recip = less_equal(x, set1(NEG_KL_S[BOUNDS][NEG_KL_S_RECIP - 1]));
     I i = index_down(NEG_KL_S, x);
-    V a = half_exp_single(x, recip);
-    V p = polynomial_single(NEG_KL_S, NEG_KL_S_DEGREE, i, a - lookup(NEG_KL_S[CENTRE], i));
+    V a = half_exp_f32(x, recip);
+    V p = polynomial_f32(NEG_KL_S, NEG_KL_S_DEGREE, i, a - lookup(NEG_KL_S[CENTRE], i));
     V line = choose(recip, x * set1(0.5), set1(0.0));
     return MADD(choose(index_is(i, 0), a, set1(1.0)), p, line);
 }
@@ -402,8 +402,8 @@ LK_NAME(neg_kl_grad_s)(V x)
 {
     M recip = less_equal(x, set1(NEG_KL_GRAD_S[BOUNDS][NEG_KL_GRAD_S_RECIP - 1]));
     I i = index_down(NEG_KL_GRAD_S, x);
-    V a = half_exp_single(x, recip);
-    V p = polynomial_single(NEG_KL_GRAD_S, NEG_KL_GRAD_S_DEGREE, i,
+    V a = half_exp_f32(x, recip);
+    V p = polynomial_f32(NEG_KL_GRAD_S, NEG_KL_GRAD_S_DEGREE, i,
                             a - lookup(NEG_KL_GRAD_S[CENTRE], i));
     return choose(index_is(i, 0), a, set1(1.0)) * p;
 }
@@ -413,11 +413,11 @@ LK_NAME(neg_kl_hess_s)(V x)
 {
     M recip = less_equal(x, set1(NEG_KL_HESS_S[BOUNDS][NEG_KL_HESS_S_RECIP - 1]));
     I i = index_down(NEG_KL_HESS_S, x);
-    V a = half_exp_single(x, recip);
+    V a = half_exp_f32(x, recip);
     M root = index_is(i, NEG_KL_HESS_S_ROOT);
     V v = choose(root, (x - set1(INFLECTION_HI)) - set1(INFLECTION_LO),
                  a - lookup(NEG_KL_HESS_S[CENTRE], i));
-    V p = polynomial_single(NEG_KL_HESS_S, NEG_KL_HESS_S_DEGREE, i, v);
+    V p = polynomial_f32(NEG_KL_HESS_S, NEG_KL_HESS_S_DEGREE, i, v);
     return choose(either(index_is(i, 0), recip), a, set1(1.0)) * p;
 }
 
@@ -512,22 +512,22 @@ LK_INLINE normal
 LK_NAME(neg_kl_normal_s)(V mu, V log_sigma2)
 {
     V t = vmin(vmax(-log_sigma2, set1(-450.0)), set1(450.0));
-    V u = (mu * mu) * (set1(0.5) * exponential_single(t));
+    V u = (mu * mu) * (set1(0.5) * exponential_f32(t));
     V w = set1(1.0) / u;
 
     M recip = less_equal(set1(KL_GAP_S[BOUNDS][KL_GAP_S_RECIP - 1]), u);
     I i = index_up(KL_GAP_S, u);
     V v = choose(recip, w, u) - lookup(KL_GAP_S[CENTRE], i);
-    V p = polynomial_single(KL_GAP_S, KL_GAP_S_DEGREE, i, v);
+    V p = polynomial_f32(KL_GAP_S, KL_GAP_S_DEGREE, i, v);
     V low = choose(index_is(i, 0), u, set1(1.0)) * p;
     V cut = (-log_sigma2 - t) * set1(0.5);
     normal r;
-    r.value = -choose(recip, (half_log_single(u) + p) + cut, low);
+    r.value = -choose(recip, (half_log_f32(u) + p) + cut, low);
 
     recip = less_equal(set1(KL_GAP_GRAD_S[BOUNDS][KL_GAP_GRAD_S_RECIP - 1]), u);
     i = index_up(KL_GAP_GRAD_S, u);
     v = choose(recip, w, u) - lookup(KL_GAP_GRAD_S[CENTRE], i);
-    p = polynomial_single(KL_GAP_GRAD_S, KL_GAP_GRAD_S_DEGREE, i, v);
+    p = polynomial_f32(KL_GAP_GRAD_S, KL_GAP_GRAD_S_DEGREE, i, v);
     r.d_log_sigma2 = choose(recip, set1(1.0), u) * p;
     r.d_mu = set1(-2.0) * r.d_log_sigma2 / mu;
     return limits(mu, log_sigma2, r);
@@ -556,12 +556,12 @@ ONE_ARGUMENT(kl_gap_hess_f64, double, load, store, kl_gap_hess_d)
 ONE_ARGUMENT(neg_kl_f64, double, load, store, neg_kl_d)
 ONE_ARGUMENT(neg_kl_grad_f64, double, load, store, neg_kl_grad_d)
 ONE_ARGUMENT(neg_kl_hess_f64, double, load, store, neg_kl_hess_d)
-ONE_ARGUMENT(kl_gap_f32, float, load_single, store_single, kl_gap_s)
-ONE_ARGUMENT(kl_gap_grad_f32, float, load_single, store_single, kl_gap_grad_s)
-ONE_ARGUMENT(kl_gap_hess_f32, float, load_single, store_single, kl_gap_hess_s)
-ONE_ARGUMENT(neg_kl_f32, float, load_single, store_single, neg_kl_s)
-ONE_ARGUMENT(neg_kl_grad_f32, float, load_single, store_single, neg_kl_grad_s)
-ONE_ARGUMENT(neg_kl_hess_f32, float, load_single, store_single, neg_kl_hess_s)
+ONE_ARGUMENT(kl_gap_f32, float, load_f32, store_f32, kl_gap_s)
+ONE_ARGUMENT(kl_gap_grad_f32, float, load_f32, store_f32, kl_gap_grad_s)
+ONE_ARGUMENT(kl_gap_hess_f32, float, load_f32, store_f32, kl_gap_hess_s)
+ONE_ARGUMENT(neg_kl_f32, float, load_f32, store_f32, neg_kl_s)
+ONE_ARGUMENT(neg_kl_grad_f32, float, load_f32, store_f32, neg_kl_grad_s)
+ONE_ARGUMENT(neg_kl_hess_f32, float, load_f32, store_f32, neg_kl_hess_s)
 
 #define TWO_ARGUMENTS(function, type, load_v, store_v, kernel)                              \
     static void LK_NAME(function)(const type *mu, const type *log_sigma2, type *value,      \
@@ -590,7 +590,7 @@ ONE_ARGUMENT(neg_kl_hess_f32, float, load_single, store_single, neg_kl_hess_s)
     }
 
 TWO_ARGUMENTS(neg_kl_normal_f64, double, load, store, neg_kl_normal_d)
-TWO_ARGUMENTS(neg_kl_normal_f32, float, load_single, store_single, neg_kl_normal_s)
+TWO_ARGUMENTS(neg_kl_normal_f32, float, load_f32, store_f32, neg_kl_normal_s)
 
 static const kernels LK_NAME(kernels) = {
     {LK_NAME(kl_gap_f64), LK_NAME(kl_gap_f32)},

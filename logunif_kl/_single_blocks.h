@@ -66,7 +66,7 @@ LK_NAME(value)(const float *mu, const float *log_sigma2, float *value, npy_intp 
     for (; k + STRIDE <= n; k += STRIDE) {
         load_ways(a, mu + k);
         load_ways(b, log_sigma2 + k);
-        LK_NAME(single_value)(a, b, r);
+        LK_NAME(normal_value)(a, b, r);
         store_ways(value + k, r);
     }
     if (k < n) {
@@ -74,7 +74,7 @@ LK_NAME(value)(const float *mu, const float *log_sigma2, float *value, npy_intp 
         REST(d, log_sigma2);
         load_ways(a, c);
         load_ways(b, d);
-        LK_NAME(single_value)(a, b, r);
+        LK_NAME(normal_value)(a, b, r);
         store_ways(c, r);
         memcpy(value + k, c, (size_t)(n - k) * sizeof(float));
     }
@@ -89,7 +89,7 @@ LK_NAME(sum)(const float *mu, const float *log_sigma2, npy_intp n)
     for (; k + STRIDE <= n; k += STRIDE) {
         load_ways(a, mu + k);
         load_ways(b, log_sigma2 + k);
-        LK_NAME(single_value)(a, b, r);
+        LK_NAME(normal_value)(a, b, r);
         for (int i = 0; i < WAYS; i++)
             LK_NAME(add)(&total, r[i]);
     }
@@ -98,7 +98,7 @@ LK_NAME(sum)(const float *mu, const float *log_sigma2, npy_intp n)
         REST(d, log_sigma2);
         load_ways(a, c);
         load_ways(b, d);
-        LK_NAME(single_value)(a, b, r);
+        LK_NAME(normal_value)(a, b, r);
         for (int i = 0; i < WAYS; i++)
             LK_NAME(add)(&total, r[i]);
     }
@@ -123,7 +123,7 @@ LK_NAME(gradient)(const float *factor, int each, const float *mu, const float *l
         load_ways(b, log_sigma2 + k);
         if (each)
             load_ways(f, factor + k);
-        LK_NAME(single_gradient)(a, b, r, s);
+        LK_NAME(normal_gradient)(a, b, r, s);
         for (int i = 0; i < WAYS; i++) {
             r[i] = f[i] * r[i];
             s[i] = f[i] * s[i];
@@ -141,7 +141,7 @@ LK_NAME(gradient)(const float *factor, int each, const float *mu, const float *l
             REST(e, factor);
             load_ways(f, e);
         }
-        LK_NAME(single_gradient)(a, b, r, s);
+        LK_NAME(normal_gradient)(a, b, r, s);
         for (int i = 0; i < WAYS; i++) {
             r[i] = f[i] * r[i];
             s[i] = f[i] * s[i];

@@ -5,7 +5,7 @@
 
 /* -KL of N(mu, sigma^2). */
 LK_INLINE void
-LK_NAME(single_value)(const V *mu, const V *log_sigma2, V *result0)
+LK_NAME(normal_value)(const V *mu, const V *log_sigma2, V *result0)
 {
     EACH(V, t0, magnitude(mu[i]));
     EACH(V, t1, log_sigma2[i] * set1(-0.0075140367f));
@@ -96,7 +96,7 @@ LK_NAME(single_value)(const V *mu, const V *log_sigma2, V *result0)
 
 /* The derivatives of -KL in mu and in log_sigma2. */
 LK_INLINE void
-LK_NAME(single_gradient)(const V *mu, const V *log_sigma2, V *result0, V *result1)
+LK_NAME(normal_gradient)(const V *mu, const V *log_sigma2, V *result0, V *result1)
 {
     EACH(V, t0, magnitude(mu[i]));
     EACH(V, t1, log_sigma2[i] * set1(-0.0075140367f));

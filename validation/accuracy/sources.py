@@ -1,14 +1,10 @@
-"""Which sources a measured number depends on, and a hash of what they say.
-
-Comments, docstrings and layout do not count: they move no result.
-"""
+"""Which sources a measured number depends on, and a hash of what they say."""
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import re
 from pathlib import Path
+
+from validation import said
 
 from .functions import COMPILED
 
@@ -30,9 +26,6 @@ _FAMILIES = {
     "jax": _ARITHMETIC,
     "tensorflow": (*_ARITHMETIC, "tensorflow/_rules.py"),
 }
-_C_TOKENS = re.compile(
-    r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*|/\*.*?\*/""", re.DOTALL | re.VERBOSE
-)
 
 
 def family(kernel: str) -> str:
@@ -42,39 +35,12 @@ def family(kernel: str) -> str:
     return {"arrays": "python", "inductor": "torch"}.get(kernel, kernel)
 
 
+def paths(kernel: str, package: Path = PACKAGE) -> list[Path]:
+    """List the sources of a kernel."""
+    patterns = _FAMILIES[family(kernel)]
+    return [path for pattern in patterns for path in sorted(package.glob(pattern))]
+
+
 def sha256(kernel: str, package: Path = PACKAGE) -> str:
     """Hash what the sources of a kernel say."""
-    total = hashlib.sha256()
-    for pattern in _FAMILIES[family(kernel)]:
-        for path in sorted(package.glob(pattern)):
-            text = path.read_text(encoding="utf-8")
-            said = python_said(text) if path.suffix == ".py" else c_said(text)
-            total.update(f"{path.name}\0{said}\0".encode())
-    return total.hexdigest()
-
-
-def python_said(text: str) -> str:
-    """Return the syntax tree of a module as text, less its docstrings."""
-    return _written(ast.parse(text))
-
-
-def _written(node: object) -> str:
-    """Write out a tree; absent fields are left out, whose number depends on Python's version."""
-    if isinstance(node, list):
-        return f"[{','.join(map(_written, node))}]"
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    fields = dict(ast.iter_fields(node))
-    if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and (
-        ast.get_docstring(node, clean=False) is not None
-    ):
-        fields["body"] = node.body[1:]
-    kept = (f"{name}={_written(v)}" for name, v in fields.items() if v is not None and v != [])
-    return f"{type(node).__name__}({','.join(kept)})"
-
-
-def c_said(text: str) -> str:
-    """Return a C source less comments, indentation and empty lines."""
-    bare = _C_TOKENS.sub(lambda found: found[1] or " ", text)
-    lines = (" ".join(line.split()) for line in bare.splitlines())
-    return "\n".join(line for line in lines if line)
+    return said.sha256(paths(kernel, package))

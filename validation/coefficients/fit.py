@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 from validation.coefficients.functions import fitted, inflection, variable
 from validation.coefficients.remez import PER_TERM, Grid, errors, minimax
 
-DIGITS_OF = {"float64": 53, "single_in_double": 53, "float32": 24, "float32_in_u": 24}
+DIGITS_OF = {"float64": 53, "float32_in_float64": 53, "float32": 24, "float32_in_u": 24}
 CHECK_POINTS = 401
 REFITTED = 3  # powers whose rounding error is worth a new fit of those above them
 
@@ -94,7 +94,7 @@ def fit_range(
     check = Grid.uniform(shifted, a, b, CHECK_POINTS)
     exact, level = minimax(grid, free, known)
     base_hi = rounded(exact[0], bits)
-    base_lo = mpf(0) if format == "single_in_double" else rounded(exact[0] - base_hi, bits)
+    base_lo = mpf(0) if format == "float32_in_float64" else rounded(exact[0] - base_hi, bits)
     done = _round_one_by_one(
         grid, check, exact, list(range(1, degree + 1)), {0: base_hi + base_lo}, bits
     )

@@ -12,7 +12,7 @@ from validation.coefficients.functions import inflection
 
 COMMAND = "python -m validation.coefficients"
 LANES = 8  # entries of a C table: one 512-bit register of doubles
-C_SUFFIX = {"float64": "D", "single_in_double": "S"}
+C_SUFFIX = {"float64": "D", "float32_in_float64": "S"}
 
 
 def hexadecimal(x: mpf) -> str:
@@ -99,7 +99,7 @@ def python_source(tables: list[Table], spec_hash: str) -> str:
         "TABLES: dict[tuple[str, str], tuple[Range, ...]] = {",
     ]
     for table in tables:
-        if table.format == "single_in_double":
+        if table.format == "float32_in_float64":
             continue
         lines += [f"    # {text}" for text in report(table)]
         lines.append(f'    ("{table.function}", "{table.format}"): (')

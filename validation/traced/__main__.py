@@ -24,8 +24,8 @@ TRITON = (
     Output("neg_kl_hess", ["x"], _kernel.neg_kl_hess, [0], "Its second derivative."),
 )
 C = (
-    Output("single_value", _NORMAL, _single.neg_kl_normal, [0], _VALUE),
-    Output("single_gradient", _NORMAL, _single.neg_kl_normal, [1, 2], _GRADIENT),
+    Output("normal_value", _NORMAL, _single.neg_kl_normal, [0], _VALUE),
+    Output("normal_gradient", _NORMAL, _single.neg_kl_normal, [1, 2], _GRADIENT),
 )
 
 

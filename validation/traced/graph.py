@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from validation.traced.trace import Node, Tracer, single
+from validation.traced.trace import Node, Tracer, rounded_to_float32
 
 
 class Output(NamedTuple):
@@ -55,6 +55,6 @@ def shortest(value: float) -> str:
 
 def _is(candidate: float, value: float) -> bool:
     try:
-        return single(candidate) == value
+        return rounded_to_float32(candidate) == value
     except ValueError:
         return False

@@ -31,7 +31,7 @@ SMALLEST, LARGEST = 2.0**-126, (2.0 - 2.0**-23) * 2.0**127
 FLOAT32, BOOL = "float32", "bool"
 
 
-def single(value: float) -> float:
+def rounded_to_float32(value: float) -> float:
     """The nearest float32, of a number that Triton would read as a float32 and not as a double."""
     if value and value == value and not math.isinf(value) and not SMALLEST <= abs(value) <= LARGEST:
         raise ValueError(f"{value!r} is no normal float32: keep it out of the arithmetic")
@@ -129,7 +129,7 @@ class Tracer:
     def node(self, value: Any) -> Node:
         if isinstance(value, Node):
             return value
-        return self._unique("constant", single(float(value)))
+        return self._unique("constant", rounded_to_float32(float(value)))
 
     def make(self, operation: str, *operands: Node) -> Node:
         if operation == "where" and operands[1] is operands[2]:

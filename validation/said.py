@@ -1,0 +1,157 @@
+"""What sources say that bears on results: a hash which outlives moving, splitting and layout.
+
+Of a Python file it is the statements at its top, each by its syntax tree. Left out are docstrings,
+comments, annotations, imports, hashes, the module that a name of the package is taken from, and the
+underscore that makes a name private. Of a C file it is the definitions, less comments and layout,
+each under the instruction set that it is for. Left out is what only speaks to compilers or to
+Python's C API. The order and the names of files do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+_TOKENS = re.compile(
+    r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*|/\*.*?\*/""", re.DOTALL | re.VERBOSE
+)
+# Names for the compilers; the guard of a header.
+_COMPILERS = re.compile(
+    r"#\s*define (LK_(X86|ALWAYS_INLINE|ALIGNED|INLINE|PASTE_?|NAME|TARGET_\w+|ISA)|\w+_H)\b"
+)
+_TARGET = re.compile(r"LK_TARGET_\w+")
+_CALL = re.compile(r"[A-Z_]+\(.*\)")  # of a macro that makes a definition
+_PYTHON_API = re.compile(r"\bPy[A-Z]\w*|\bvariant\b|\bnumber_available\b")
+
+
+def sha256(paths: Iterable[Path]) -> str:
+    """Hash what some Python and C files say, taken together."""
+    said: set[str] = set()
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        said |= python_said(text) if path.suffix == ".py" else c_said(text)
+    return hashlib.sha256("\0".join(sorted(said)).encode()).hexdigest()
+
+
+def python_said(text: str) -> set[str]:
+    """Return the statements of a module."""
+    tree = ast.parse(text)
+    statements = map(_Bare(tree).visit, _less_docstring(tree).body)
+    return {_written(node) for node in statements if node is not None}
+
+
+def _less_docstring(node: ast.Module) -> ast.Module:
+    if ast.get_docstring(node, clean=False) is not None:
+        node.body = node.body[1:]
+    return node
+
+
+class _Bare(ast.NodeTransformer):
+    """Takes from a statement what moves no result."""
+
+    def __init__(self, module: ast.Module) -> None:
+        self._own = {
+            alias.asname or alias.name
+            for node in ast.walk(module)
+            if isinstance(node, ast.ImportFrom) and node.level
+            for alias in node.names
+        }
+
+    def visit_Import(self, node: ast.Import) -> None:
+        return None
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        return None
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
+        hashes = (isinstance(t, ast.Name) and t.id.endswith("_SHA256") for t in node.targets)
+        return None if all(hashes) else self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if isinstance(node.value, ast.Name) and node.value.id in self._own:
+            return ast.Name(_public(node.attr), node.ctx)
+        return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Name(_public(node.id), node.ctx)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self._definition(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return self._definition(node)
+
+    def _definition(self, node: ast.FunctionDef | ast.ClassDef) -> ast.AST:
+        node.name = _public(node.name)
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return ast.arg(node.arg)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is None:
+            return ast.AnnAssign(self.visit(node.target), ast.Constant(None), None, node.simple)
+        return ast.Assign([self.visit(node.target)], self.visit(node.value))
+
+
+def _public(name: str) -> str:
+    return name if name.startswith("__") else name.lstrip("_") or name
+
+
+def _written(node: object) -> str:
+    """Write out a tree; absent fields are left out, whose number depends on Python's version."""
+    if isinstance(node, list):
+        return f"[{','.join(map(_written, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    kept = (
+        f"{name}={_written(value)}"
+        for name, value in ast.iter_fields(node)
+        if value is not None and value != []
+    )
+    return f"{type(node).__name__}({','.join(kept)})"
+
+
+def c_said(text: str) -> set[str]:
+    """Return the definitions of a C source or header."""
+    bare = _TOKENS.sub(lambda found: found[1] or " ", text).replace("\\\n", " ")
+    said: set[str] = set()
+    conditions: list[str] = []
+    open_lines: list[str] = []
+    depth = 0
+    for line in (" ".join(each.split()) for each in bare.splitlines()):
+        if not line or _TARGET.fullmatch(line):
+            continue
+        if line.startswith("#") and not open_lines:
+            directive = line.lstrip("# ")
+            if directive.startswith("if"):
+                conditions.append(line)
+            elif directive.startswith("el"):
+                conditions[-1] = f"{conditions[-1]} {line}"
+            elif directive.startswith("endif"):
+                conditions.pop()
+            elif directive.startswith("define") and not _COMPILERS.match(line):
+                said.add(_under(conditions, line))
+            continue
+        open_lines.append(line)
+        if not line.startswith("#"):
+            depth += line.count("{") - line.count("}")
+        definition = " ".join(open_lines)
+        if depth == 0 and (line.endswith((";", "}")) or _CALL.fullmatch(definition)):
+            open_lines = []
+            if not _PYTHON_API.search(definition):
+                said.add(_under(conditions, definition))
+    if open_lines:
+        said.add(" ".join(open_lines))
+    return said
+
+
+def _under(conditions: list[str], definition: str) -> str:
+    """Put the conditions on the instruction set before a definition."""
+    return "\n".join([*(c for c in conditions if "LK_ISA" in c), definition])
