@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 _NEEDED = {
     "logunif_kl/torch/*": "torch",
-    "logunif_kl/torch/_triton_*": "triton",
+    "logunif_kl/torch/_triton/[!l]*": "triton",
     "logunif_kl/torch/pyro.py": "pyro",
     "logunif_kl/jax/*": "jax",
     "logunif_kl/jax/numpyro.py": "numpyro",

@@ -65,9 +65,9 @@ class BuildUfuncs(build_ext):
 
 def extension(name):
     return Extension(
-        f"logunif_kl.{name}",
-        sources=[f"logunif_kl/{name}.c"],
-        depends=sorted(glob("logunif_kl/*.h")),
+        f"logunif_kl._numpy._{name}",
+        sources=[f"logunif_kl/_numpy/c/{name}_ufuncs.c"],
+        depends=sorted(glob("logunif_kl/_numpy/c/*.h")),
         define_macros=[
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
             ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
@@ -77,7 +77,7 @@ def extension(name):
     )
 
 
-EXTENSIONS = [extension("_ufuncs"), extension("_single_ufuncs")]
+EXTENSIONS = [extension("exact"), extension("float32")]
 
 setup(
     ext_modules=[] if switched_on("LOGUNIF_KL_NO_EXTENSION") else EXTENSIONS,

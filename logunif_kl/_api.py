@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _backend, _kernel
+from ._adapters import adapter
+from ._arithmetic import functions
 from ._convention import ZERO_AT_INFINITY, additive_constant
-from ._dispatch import Operation, adapter, evaluate
+from ._dispatch import Operation, evaluate
+from ._numpy import ufuncs
 
 
 def _normal_value(xp: Any, mu: Any, log_sigma2: Any) -> Any:
-    return _kernel.neg_kl_normal(xp, mu, log_sigma2)[0]
+    return functions.neg_kl_normal(xp, mu, log_sigma2)[0]
 
 
-_NEG_KL = Operation(_backend.neg_kl, _kernel.neg_kl)
-_NEG_KL_GRAD = Operation(_backend.neg_kl_grad, _kernel.neg_kl_grad)
-_NEG_KL_HESS = Operation(_backend.neg_kl_hess, _kernel.neg_kl_hess)
-_NEG_KL_NORMAL = Operation(_backend.neg_kl_normal_value, _normal_value)
+_NEG_KL = Operation(ufuncs.neg_kl, functions.neg_kl)
+_NEG_KL_GRAD = Operation(ufuncs.neg_kl_grad, functions.neg_kl_grad)
+_NEG_KL_HESS = Operation(ufuncs.neg_kl_hess, functions.neg_kl_hess)
+_NEG_KL_NORMAL = Operation(ufuncs.neg_kl_normal_value, _normal_value)
 
 
 def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Any:
@@ -70,8 +72,8 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     -----
     Nothing is clipped or sampled. The types below float64 are computed in float64 and rounded once;
     arrays of a namespace without float64 on their device, and tensors of a framework, in float32.
-    Without a constant the relative error is bounded: `logunif_kl._claims` lists the worst found for
-    each type. A constant has an absolute error of its own, about a unit in its last place; to
+    Without a constant the relative error is bounded: `logunif_kl.accuracy` lists the worst found
+    for each type. A constant has an absolute error of its own, about a unit in its last place; to
     float16 it is added in float32, before the result is rounded.
 
     A tensor is computed by `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, where
@@ -133,7 +135,7 @@ def neg_kl_grad(log_alpha: Any) -> Any:
 
     Notes
     -----
-    `logunif_kl._claims` lists the worst relative error found for each type.
+    `logunif_kl.accuracy` lists the worst relative error found for each type.
 
     References
     ----------
@@ -182,7 +184,7 @@ def neg_kl_hess(log_alpha: Any) -> Any:
 
     Notes
     -----
-    `logunif_kl._claims` lists the worst relative error found for each type.
+    `logunif_kl.accuracy` lists the worst relative error found for each type.
 
     References
     ----------

@@ -51,14 +51,14 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
 
     import numpy as np
 
-    from . import _backend
+    from ._numpy import ufuncs
     from ._version import __version__
 
     config: dict[str, Any] = {
         "version": __version__,
-        "kernel": _backend.kernel_name(),
-        "why_python": _backend.why_python(),
-        "available_kernels": _backend.available_kernels(),
+        "kernel": ufuncs.kernel_name(),
+        "why_python": ufuncs.why_python(),
+        "available_kernels": ufuncs.available_kernels(),
         "extensions": {name: _state(name) for name in _EXTENSIONS},
         "python": platform.python_version(),
         "numpy": np.__version__,
@@ -89,7 +89,8 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     return None
 
 
-_EXTENSIONS = ("_ufuncs", "_single_ufuncs")
+# As reports of bugs name them -> the modules.
+_EXTENSIONS = {"_ufuncs": "_numpy._exact", "_single_ufuncs": "_numpy._float32"}
 _FRAMEWORKS = ("torch", "triton", "jax", "tensorflow")
 _OPTIONAL = ("scipy", "mpmath", "python-flint", *_FRAMEWORKS, "rich", "matplotlib")
 # The same library in a wheel of another name.
@@ -100,7 +101,7 @@ def _state(extension: str) -> str:
     from importlib import import_module
     from importlib.util import find_spec
 
-    name = f"{__package__}.{extension}"
+    name = f"{__package__}.{_EXTENSIONS[extension]}"
     if os.environ.get("LOGUNIF_KL_KERNEL") == "python" and find_spec(name) is not None:
         return "left out"
     try:

@@ -14,10 +14,11 @@ from __future__ import annotations
 import math
 from enum import Enum
 from functools import lru_cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
+
+from ._refusals import real_number
 
 
 class _NotGiven(float, Enum):
@@ -42,7 +43,6 @@ ZERO_AT_INFINITY = _NotGiven.ZERO_AT_INFINITY
 PROPER_CONSTANT = 2.0541199559354117
 # The entropy of N(0, 1).
 HALF_LOG_2_PI_E = 0.5 + 0.5 * math.log(2.0 * math.pi)
-REDUCTIONS = ("none", "sum", "mean")
 
 
 def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> float:
@@ -66,13 +66,13 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
     if log_c is None:
         if zero_at is ZERO_AT_INFINITY:
             return 0.0
-        return _vanishing_at(_number("zero_at", zero_at))
+        return _vanishing_at(real_number("zero_at", zero_at))
     if zero_at is not ZERO_AT_INFINITY:
         raise ValueError(
             f"zero_at={zero_at!r} and log_c={log_c!r} were both given, and each fixes the constant "
             "of -KL: pass only one of them"
         )
-    value = _number("log_c", log_c)
+    value = real_number("log_c", log_c)
     if not math.isfinite(value):
         raise ValueError(
             f"log_c must be finite, the logarithm of the prior's C, but {log_c!r} was given: "
@@ -93,21 +93,6 @@ def log_of_c(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> f
     return added - PROPER_CONSTANT if log_c is None else float(log_c)
 
 
-def check_reduction(reduction: Any) -> None:
-    """Raise if it is none of the three.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else.
-    """
-    if not (isinstance(reduction, str) and reduction in REDUCTIONS):
-        raise ValueError(
-            f"reduction must be 'none', 'sum' or 'mean', but {reduction!r} was given: pass one of "
-            "the three"
-        )
-
-
 def shifted(result: Any, constant: float) -> Any:
     """Add the constant to a fresh result, in place; beyond the range of its type lies infinity."""
     if constant != 0.0:
@@ -116,22 +101,9 @@ def shifted(result: Any, constant: float) -> Any:
     return result
 
 
-def _number(name: str, value: Any) -> float:
-    if type(value) is not bool and isinstance(value, Real):
-        try:
-            return float(value)
-        except OverflowError:
-            raise ValueError(
-                f"{name} is too large for a float: pass a smaller number, or math.inf"
-            ) from None
-    given = type(value).__name__
-    given += f" of shape {value.shape}" if isinstance(value, np.ndarray) else f" {value!r}"
-    raise TypeError(f"{name} must be one real number, but {given} was given: pass a float")
-
-
 @lru_cache(maxsize=256)
 def _vanishing_at(alpha: float) -> float:
-    from ._backend import kl_gap, neg_kl
+    from ._numpy.ufuncs import kl_gap, neg_kl
 
     if not alpha > 0.0:
         raise ValueError(

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from ._dispatch import Operation
-from ._fallback import BlockedUFunc, in_float64
+from ._numpy.blocked import BlockedUFunc, in_float64
 
 _LOG2 = math.log(2.0)
 

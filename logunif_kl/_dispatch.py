@@ -1,21 +1,17 @@
-"""The type of the arguments -> the way to compute.
+"""The type of the arguments -> the way to compute, where no framework has rules of its own.
 
-There are four ways, and none imports a library that the caller has not imported:
+There are three ways, and none imports a library that the caller has not imported:
 
 - NumPy arrays, their subclasses, scalars, Python's numbers, lists, and whatever else NumPy reads:
   the ufunc;
 - objects that take part in NumPy's ufunc protocol (dask, xarray, pandas): the same ufunc, which
   they carry out;
 - arrays of an array-API namespace (array-api-strict, CuPy): plain array arithmetic over that
-  namespace;
-- tensors of a framework with a differentiation of its own (PyTorch, JAX, TensorFlow): the module
-  of this package that has the rules for it, found by the name of the tensor's library.
+  namespace.
 
-A scalar of NumPy beside an array or tensor of another library counts as a number; an array of NumPy
-does not, whatever its shape: it is converted by whoever means it.
-
-Tensors of a framework that has no such module are refused rather than converted: the derivative
-would be lost without a word.
+Tensors are refused rather than converted, because their derivative would be lost without a word;
+`_adapters` finds the module for those that have one. A scalar of NumPy beside an array of another
+library counts as a number. An array of NumPy does not, whatever its shape: convert it explicitly.
 """
 
 from __future__ import annotations
@@ -25,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import _refusals
 from ._convention import shifted
 
 
@@ -38,22 +35,14 @@ class Operation(NamedTuple):
     """Called as ``arithmetic(xp, *arrays)`` with float32 or float64 arrays of one shape."""
 
 
-# The first name of the module that a type comes from -> the module here that adapts it, or none.
-_FRAMEWORKS = {
-    "torch": "logunif_kl.torch",
-    "jax": "logunif_kl.jax",
-    "jaxlib": "logunif_kl.jax",
-    "tensorflow": "logunif_kl.tensorflow",
-    "mlx": None,
-    "paddle": None,
-}
-_SCALAR, _GENERIC, _NUMPY, _PROTOCOL, _NAMESPACE, _ADAPTED, _REFUSED = range(7)
-_NUMBERS = (_SCALAR, _GENERIC)
-_NO_ARRAY = (type(None), bool, complex, str, bytes)
-_ways: dict[type, int] = {float: _SCALAR, int: _SCALAR}
+# What a type of argument is to this package; a scalar is one of NumPy.
+NUMBER, SCALAR, NUMPY, PROTOCOL, NAMESPACE, TENSOR = range(6)
+NUMBERS = (NUMBER, SCALAR)
+_ways: dict[type, int] = {float: NUMBER, int: NUMBER}
 
 
-def _way(kind: type) -> int:
+def way_of(kind: type) -> int:
+    """Tell what arguments of a type are."""
     way = _ways.get(kind)
     if way is None:
         way = _ways[kind] = _find_way(kind)
@@ -62,80 +51,18 @@ def _way(kind: type) -> int:
 
 def _find_way(kind: type) -> int:
     if issubclass(kind, np.generic):
-        return _GENERIC
+        return SCALAR
     if issubclass(kind, np.ndarray):
-        return _NUMPY
+        return NUMPY
     if issubclass(kind, (float, int)) and kind is not bool:
-        return _SCALAR
-    framework = _framework(kind)
-    if framework is not None:
-        return _REFUSED if _FRAMEWORKS[framework] is None else _ADAPTED
+        return NUMBER
+    if _refusals.framework(kind) is not None:
+        return TENSOR
     if hasattr(kind, "__array_namespace__"):
-        return _NAMESPACE
+        return NAMESPACE
     if getattr(kind, "__array_ufunc__", None) is not None:
-        return _PROTOCOL
-    return _NUMPY
-
-
-def _framework(kind: type) -> str | None:
-    roots = (base.__module__.partition(".")[0] for base in kind.__mro__)
-    return next((root for root in roots if root in _FRAMEWORKS), None)
-
-
-def _library(value: Any) -> str | None:
-    """What its users call the framework of a tensor."""
-    home = _framework(type(value))
-    return "jax" if home == "jaxlib" else home
-
-
-# By statements: the compilers of torch and TensorFlow read them, but not import_module.
-
-
-def _torch() -> Any:
-    from . import torch
-
-    return torch
-
-
-def _jax() -> Any:
-    from . import jax
-
-    return jax
-
-
-def _tensorflow() -> Any:
-    from . import tensorflow
-
-    return tensorflow
-
-
-_ADAPTERS = {
-    "logunif_kl.torch": _torch,
-    "logunif_kl.jax": _jax,
-    "logunif_kl.tensorflow": _tensorflow,
-}
-
-
-def adapter(**arguments: Any) -> Any:
-    """Find the module with the rules for the arguments' framework; None if they are no tensors.
-
-    Raises
-    ------
-    TypeError
-        If tensors were given together with arrays, or with tensors of another framework.
-    """
-    ways = [_way(type(value)) for value in arguments.values()]
-    if _ADAPTED not in ways:
-        return None
-    # What is neither an array nor a number is for the framework's own module to refuse.
-    homes = {
-        _FRAMEWORKS[_framework(type(value)) or ""] if way == _ADAPTED else None
-        for value, way in zip(arguments.values(), ways, strict=True)
-        if way not in _NUMBERS and not isinstance(value, _NO_ARRAY)
-    }
-    if len(homes) > 1:
-        raise _mixture(arguments)
-    return _ADAPTERS[homes.pop() or ""]()
+        return PROTOCOL
+    return NUMPY
 
 
 def evaluate(operation: Operation, constant: float = 0.0, **arguments: Any) -> Any:
@@ -147,29 +74,24 @@ def evaluate(operation: Operation, constant: float = 0.0, **arguments: Any) -> A
     Raises
     ------
     TypeError
-        If an argument does not hold real numbers of at most 64 bits, if it belongs to a framework
-        that has no adapter here, or if the arguments come from array libraries that do not work
-        together.
+        If an argument does not hold real numbers of at most 64 bits, if it is a tensor, or if the
+        arguments come from array libraries that do not work together.
     """
-    ways = [_way(type(value)) for value in arguments.values()]
-    for (name, value), way in zip(arguments.items(), ways, strict=True):
-        if way in (_ADAPTED, _REFUSED):
-            raise TypeError(
-                f"{name} is of type {_type_name(value)}, and logunif_kl has no adapter of this "
-                f"function for {_library(value)}: convert it to a NumPy array, for the "
-                "value without its derivative"
-            )
-    if _NAMESPACE in ways:
+    ways = [way_of(type(value)) for value in arguments.values()]
+    if TENSOR in ways:
+        name, value = list(arguments.items())[ways.index(TENSOR)]
+        raise _refusals.no_adapter(name, value)
+    if NAMESPACE in ways:
         return _over_namespace(operation, constant, arguments, ways)
     values = []
     for (name, value), way in zip(arguments.items(), ways, strict=True):
-        if way == _NUMPY:
+        if way == NUMPY:
             value = _as_numpy(name, value)
         elif type(value) is int and not -(2**63) <= value < 2**63:
-            value = _as_float(name, value)
+            value = _refusals.as_float(name, value)
         for dtype in _dtypes(value):
-            if not _real(dtype) if isinstance(dtype, np.dtype) else _no_number(dtype):
-                raise _not_real(name, arguments[name], dtype)
+            if not _holds_real(dtype):
+                raise _refusals.not_real(name, arguments[name], dtype)
         values.append(value)
     if constant != 0.0 and _half(values):
         values = [value.astype(np.float32) if _has_dtype(value) else value for value in values]
@@ -187,6 +109,13 @@ def _dtypes(value: Any) -> list[Any]:
     return list(found.values() if isinstance(found, Mapping) else found)
 
 
+def _holds_real(dtype: Any) -> bool:
+    """As `_refusals.holds_real`, and what a type that is not NumPy's, as of pandas, says."""
+    if isinstance(dtype, np.dtype):
+        return _refusals.holds_real(dtype)
+    return getattr(dtype, "kind", "f") in "fiu"
+
+
 def _has_dtype(value: Any) -> bool:
     return isinstance(getattr(value, "dtype", None), np.dtype)
 
@@ -194,7 +123,7 @@ def _has_dtype(value: Any) -> bool:
 def _half(values: list[Any]) -> bool:
     """Whether the result will have float16, as far as the types of the arguments tell."""
     dtypes = [value.dtype for value in values if _has_dtype(value)]
-    numbers = sum(_way(type(value)) == _SCALAR for value in values)
+    numbers = sum(way_of(type(value)) == NUMBER for value in values)
     if np.dtype(np.float16) not in dtypes or len(dtypes) + numbers < len(values):
         return False
     return np.result_type(*dtypes) == np.float16
@@ -216,76 +145,40 @@ def _as_numpy(name: str, value: Any) -> Any:
 def _check_no_tensor(name: str, values: list[Any] | tuple[Any, ...]) -> None:
     """Raise if one is inside: NumPy would read it, and its derivative would be lost."""
     for kind in {type(value) for value in values}:
-        if _way(kind) in (_ADAPTED, _REFUSED):
+        if way_of(kind) == TENSOR:
             tensor = next(value for value in values if type(value) is kind)
-            raise TypeError(
-                f"{name} is a {type(values).__name__} that holds a {_type_name(tensor)}, whose "
-                "derivative would be lost without a word: stack its elements into one tensor first"
-            )
+            raise _refusals.holds_tensor(name, values, tensor)
         if issubclass(kind, (list, tuple)):
             for value in values:
                 if type(value) is kind:
                     _check_no_tensor(name, value)
 
 
-def _as_float(name: str, value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise ValueError(
-            f"{name} is an integer of {value.bit_length()} bits, too large for a float: "  # type: ignore[attr-defined]
-            "pass a smaller number, or math.inf"
-        ) from None
-
-
-def check_scalar(name: str, value: np.generic) -> None:
-    """Raise if a scalar of NumPy is no real number.
-
-    Raises
-    ------
-    TypeError
-        If it is complex, boolean, a date or of more than 64 bits.
-    """
-    if not _real(value.dtype):
-        raise _not_real(name, value, value.dtype)
-
-
-def _real(dtype: np.dtype) -> bool:
-    return dtype.kind != "b" and np.can_cast(dtype, np.float64)
-
-
-def _no_number(dtype: Any) -> bool:
-    """Whether a type that is not NumPy's, as of pandas, says that it holds no real numbers."""
-    return getattr(dtype, "kind", "f") not in "fiu"
-
-
 def _over_namespace(
     operation: Operation, constant: float, arguments: dict[str, Any], ways: list[int]
 ) -> Any:
-    arrays = {
-        n: a for (n, a), way in zip(arguments.items(), ways, strict=True) if way == _NAMESPACE
-    }
+    arrays = {n: a for (n, a), way in zip(arguments.items(), ways, strict=True) if way == NAMESPACE}
     for name, value in arguments.items():
-        if isinstance(value, _NO_ARRAY):
-            raise _not_real(name, value, type(value).__name__)
+        if isinstance(value, _refusals.NO_ARRAY):
+            raise _refusals.not_real(name, value, type(value).__name__)
     namespaces = {array.__array_namespace__() for array in arrays.values()}
-    if len(namespaces) > 1 or not {*_NUMBERS, _NAMESPACE} >= set(ways):
-        raise _mixture(arguments)
+    if len(namespaces) > 1 or not {*NUMBERS, NAMESPACE} >= set(ways):
+        raise _refusals.mixture(arguments)
     xp = namespaces.pop()
     for (name, value), way in zip(arguments.items(), ways, strict=True):
-        if way == _GENERIC:
-            check_scalar(name, value)
+        if way == SCALAR:
+            _refusals.check_scalar(name, value)
     _check_one_device(arrays)
     for name, array in arrays.items():
         if not xp.isdtype(array.dtype, ("real floating", "integral")):
-            raise _not_real(name, array, array.dtype)
+            raise _refusals.not_real(name, array, array.dtype)
     floating = [a for a in arrays.values() if xp.isdtype(a.dtype, "real floating")]
     dtype = xp.result_type(*floating) if floating else xp.asarray(1.0).dtype
     like = next(iter(arrays.values()))
     working = xp.float64 if dtype == xp.float64 or _has_float64(xp, like) else xp.float32
     values = [
-        xp.full_like(like, _as_float(name, value), dtype=working)
-        if way in _NUMBERS
+        xp.full_like(like, _refusals.as_float(name, value), dtype=working)
+        if way in NUMBERS
         else xp.astype(value, working, copy=False)
         for (name, value), way in zip(arguments.items(), ways, strict=True)
     ]
@@ -319,37 +212,3 @@ def _has_float64(xp: Any, array: Any) -> bool:
         return True
     found = inspection().dtypes(device=getattr(array, "device", None), kind="real floating")
     return "float64" in found
-
-
-def _mixture(arguments: dict[str, Any]) -> TypeError:
-    """Make the error for arguments that do not work together."""
-    given = " and ".join(f"{n} of type {_type_name(v)}" for n, v in arguments.items())
-    return TypeError(
-        f"{given} were given together: convert one, so that all come from the same library"
-    )
-
-
-def _type_name(value: Any) -> str:
-    kind = type(value)
-    if kind.__module__ == "builtins":
-        return kind.__qualname__
-    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
-
-
-def _not_real(name: str, value: Any, dtype: Any) -> TypeError:
-    """Make the error for an argument of the wrong type."""
-    typed = hasattr(value, "dtype") or hasattr(value, "dtypes")
-    if typed:
-        given = f"{_type_name(value)} of dtype {dtype}"
-    else:
-        text = repr(value)
-        given = f"{_type_name(value)} {text if len(text) < 40 else text[:36] + '...'}"
-    if "complex" in str(dtype):
-        remedy = "pass its real part"
-    elif typed or isinstance(value, (list, tuple)):
-        remedy = "convert it to float64 if that is what is meant"
-    else:
-        remedy = "pass a float or an array of floats"
-    return TypeError(
-        f"{name} must hold real numbers of at most 64 bits, but {given} was given: {remedy}"
-    )

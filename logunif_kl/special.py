@@ -34,9 +34,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from . import _kernel
-from ._backend import kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal
+from ._arithmetic import functions
 from ._dispatch import Operation, evaluate
+from ._numpy.ufuncs import kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal
 
 __all__ = ["array_api", "kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl_normal"]
 
@@ -46,17 +46,17 @@ __test__ = {f.__name__: f.__doc__ for f in (kl_gap, kl_gap_grad, kl_gap_hess, ne
 
 def _gap(u: Any) -> Any:
     """F(u) in the array library of `u`; see `kl_gap`."""
-    return evaluate(Operation(kl_gap, _kernel.gap), u=u)
+    return evaluate(Operation(kl_gap, functions.gap), u=u)
 
 
 def _gap_grad(u: Any) -> Any:
     """F'(u) in the array library of `u`; see `kl_gap_grad`."""
-    return evaluate(Operation(kl_gap_grad, _kernel.gap_grad), u=u)
+    return evaluate(Operation(kl_gap_grad, functions.gap_grad), u=u)
 
 
 def _gap_hess(u: Any) -> Any:
     """F''(u) in the array library of `u`; see `kl_gap_hess`."""
-    return evaluate(Operation(kl_gap_hess, _kernel.gap_hess), u=u)
+    return evaluate(Operation(kl_gap_hess, functions.gap_hess), u=u)
 
 
 array_api = SimpleNamespace(kl_gap=_gap, kl_gap_grad=_gap_grad, kl_gap_hess=_gap_hess)

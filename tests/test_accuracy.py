@@ -1,4 +1,4 @@
-"""No result is worse than `logunif_kl._claims` says, and no claim is worse than was promised."""
+"""No result is worse than `logunif_kl.accuracy` says, and no claim is worse than was promised."""
 
 import datetime
 import functools
@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from logunif_kl import _backend, _claims
+from logunif_kl import accuracy
+from logunif_kl._numpy import ufuncs
 from tests import golden, ulp
 from validation.accuracy import driver
 from validation.accuracy.exhaustive import exhaustive
@@ -43,13 +44,13 @@ CLAIMS = [
     pytest.param(
         claim, id=f"{claim.function}-{claim.dtype}-{claim.kernel}", marks=marks(claim.kernel)
     )
-    for claim in _claims.CLAIMS
+    for claim in accuracy.CLAIMS
 ]
 
 
 def jobs(kernel, count, rounds, seed):
     """A small job for every claim on a kernel, its recorded input included."""
-    for claim in _claims.CLAIMS:
+    for claim in accuracy.CLAIMS:
         if claim.kernel != kernel:
             continue
         job = {"function": claim.function, "dtype": claim.dtype, "kernel": kernel, "jobs": 1}
@@ -112,7 +113,7 @@ def promised(function, dtype, kernel):
 # exponentials are NumPy's.
 PROMISED = [
     claim
-    for claim in _claims.CLAIMS
+    for claim in accuracy.CLAIMS
     if not (claim.kernel in FRAMEWORKS and claim.function == "neg_kl_hess")
     and not (claim.kernel == "python" and claim.function not in UNARY)
     and claim.kernel != "triton"
@@ -129,7 +130,7 @@ def test_is_as_accurate_as_promised(claim):
 def test_how_hard_was_looked(function, kernel):
     """Every input of the narrow types was tried; in Python float32 would take most of an hour."""
     methods = {
-        c.dtype: c.method for c in _claims.CLAIMS if (c.function, c.kernel) == (function, kernel)
+        c.dtype: c.method for c in accuracy.CLAIMS if (c.function, c.kernel) == (function, kernel)
     }
     if function in UNARY:
         assert methods == {
@@ -143,9 +144,9 @@ def test_how_hard_was_looked(function, kernel):
 
 
 @pytest.mark.parametrize("function", OF_FRAMEWORKS)
-@pytest.mark.parametrize("kernel", sorted({c.kernel for c in _claims.CLAIMS} & set(FRAMEWORKS)))
+@pytest.mark.parametrize("kernel", sorted({c.kernel for c in accuracy.CLAIMS} & set(FRAMEWORKS)))
 def test_how_hard_was_looked_at_frameworks(function, kernel):
-    found = {c.dtype: c for c in _claims.CLAIMS if (c.function, c.kernel) == (function, kernel)}
+    found = {c.dtype: c for c in accuracy.CLAIMS if (c.function, c.kernel) == (function, kernel)}
     assert found["float32"].tried >= 10_000_000
     if kernel != "triton":
         assert found["float64"].tried >= 1_000_000
@@ -155,27 +156,27 @@ def test_how_hard_was_looked_at_frameworks(function, kernel):
 
 
 def test_arrays_have_claims_of_every_function():
-    assert {c.function for c in _claims.CLAIMS if c.kernel == ARRAYS} == set(FUNCTIONS)
+    assert {c.function for c in accuracy.CLAIMS if c.kernel == ARRAYS} == set(FUNCTIONS)
 
 
 def test_worst_is_the_worst():
-    for claim in _claims.CLAIMS:
-        if claim.kernel in _claims.NUMPY_KERNELS:
-            assert _claims.worst(claim.function, claim.dtype).ulp >= claim.ulp
-        assert _claims.worst(claim.function, claim.dtype, claim.kernel) is claim
+    for claim in accuracy.CLAIMS:
+        if claim.kernel in accuracy.NUMPY_KERNELS:
+            assert accuracy.worst(claim.function, claim.dtype).ulp >= claim.ulp
+        assert accuracy.worst(claim.function, claim.dtype, claim.kernel) is claim
     with pytest.raises(KeyError, match="nothing is claimed for kl_gap, complex64"):
-        _claims.worst("kl_gap", "complex64")
+        accuracy.worst("kl_gap", "complex64")
 
 
 def test_claims_are_not_imported_with_the_package():
-    code = "import sys, logunif_kl; assert 'logunif_kl._claims' not in sys.modules"
+    code = "import sys, logunif_kl; assert 'logunif_kl.accuracy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_inputs_that_were_once_worst(name):
     """Every worst input ever found, by the kernel in use, against the digits kept with it."""
-    evaluate = implementation(FUNCTIONS[name], _backend.kernel_name())
+    evaluate = implementation(FUNCTIONS[name], ufuncs.kernel_name())
     entries = [e for e in driver.worst_inputs() if e["function"] == name]
     assert entries
     for entry in entries:
@@ -187,7 +188,7 @@ def test_inputs_that_were_once_worst(name):
             got = round_to_bfloat16(got)
         with mpmath.workdps(30):
             found = abs(ulp.error(float(got[0]), mpmath.mpf(entry["wanted"]), dtype))
-        claim = _claims.worst(name, dtype, _backend.kernel_name())
+        claim = accuracy.worst(name, dtype, ufuncs.kernel_name())
         assert found <= claim.ulp, (entry, float(got[0]).hex())
 
 
@@ -196,8 +197,8 @@ def test_golden_table(name):
     """All golden points, by the kernel in use, within its claim."""
     table = golden.load(name)
     [points] = table.args()
-    got = implementation(FUNCTIONS[name], _backend.kernel_name())(points)
-    claim = _claims.worst(name, "float64", _backend.kernel_name())
+    got = implementation(FUNCTIONS[name], ufuncs.kernel_name())(points)
+    claim = accuracy.worst(name, "float64", ufuncs.kernel_name())
     with mpmath.workdps(40):
         for x, value, [truth] in zip(points, got, table.outputs, strict=True):
             assert abs(ulp.error(float(value), mpmath.mpf(truth), "float64")) <= claim.ulp, x.hex()
@@ -209,8 +210,8 @@ def test_a_stretch_of_float32(name):
     """2**24 neighbouring float32 inputs, others every day."""
     rng = np.random.default_rng([datetime.date.today().toordinal(), UNARY.index(name)])
     start = int(rng.integers(0, 256)) << 24
-    kernel = _backend.kernel_name()
+    kernel = ufuncs.kernel_name()
     tally = exhaustive(name, kernel, "float32", only=range(start, start + (1 << 24)))
     assert tally.tried == 1 << 24
-    assert tally.ulp <= _claims.worst(name, "float32", kernel).ulp, tally
+    assert tally.ulp <= accuracy.worst(name, "float32", kernel).ulp, tally
     assert tally.wrong_special == 0

@@ -323,12 +323,12 @@ class TestConfig:
         assert lines[1].startswith(f"kernel      {lk.show_config('dict')['kernel']}")
 
     def test_missing_extensions_are_seen(self, capsys, monkeypatch):
-        names = ("_ufuncs", "_single_ufuncs")
+        modules = {"_ufuncs": "_exact", "_single_ufuncs": "_float32"}
         by_request = os.environ.get("LOGUNIF_KL_KERNEL") == "python"
         there = "left out" if by_request else "built"
         states = {
-            name: there if importlib.util.find_spec(f"logunif_kl.{name}") else "not built"
-            for name in names
+            name: there if importlib.util.find_spec(f"logunif_kl._numpy.{module}") else "not built"
+            for name, module in modules.items()
         }
         assert lk.show_config("dict")["extensions"] == states
         monkeypatch.delenv("LOGUNIF_KL_KERNEL", raising=False)

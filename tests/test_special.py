@@ -5,8 +5,8 @@ import doctest
 import numpy as np
 import pytest
 
-import logunif_kl as lk
-from logunif_kl import _backend, special
+from logunif_kl import special
+from logunif_kl._numpy import blocked, ufuncs
 from tests.ufunc_battery import ALL, LIMITS, UfuncBattery, pickled, sample
 
 NAMES = ["kl_gap", "kl_gap_grad", "kl_gap_hess"]
@@ -15,7 +15,7 @@ NAMES = ["kl_gap", "kl_gap_grad", "kl_gap_hess"]
 class TestUfuncs(UfuncBattery):
     @pytest.fixture
     def functions(self):
-        return _backend
+        return ufuncs
 
     @pytest.mark.parametrize("name", ALL)
     def test_pickle(self, functions, name):
@@ -23,8 +23,8 @@ class TestUfuncs(UfuncBattery):
 
 
 def test_real_ufuncs_where_there_is_an_extension():
-    if _backend.kernel_name() == "python":
-        assert isinstance(special.kl_gap, lk._fallback.BlockedUFunc)
+    if ufuncs.kernel_name() == "python":
+        assert isinstance(special.kl_gap, blocked.BlockedUFunc)
     else:
         assert all(isinstance(getattr(special, name), np.ufunc) for name in NAMES)
 

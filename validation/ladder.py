@@ -2,9 +2,9 @@
 
     python -m validation.ladder [--sigmoids N] [--degree N]
 
-Writes ``validation/results/ladder.json`` and fails if a rung is no better than the one below it, or
-than the formula of the literature that costs as much. The text of each fit is in the results, in
-NumPy and PyTorch, so that it can be pasted from there.
+Writes ``validation/results/ladder/ladder.json`` and fails if a rung is no better than the one below
+it, or than the formula of the literature that costs as much. The text of each fit is in the
+results, in NumPy and PyTorch, so that it can be pasted from there.
 """
 
 import argparse
@@ -16,12 +16,12 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from logunif_kl._provenance import provenance
 from logunif_kl.cli.fit import ladder_document
+from logunif_kl.cli.provenance import provenance
 from logunif_kl.fitting import Rung, ladder
-from validation.elsewhere import ROOT
+from validation.paths import RESULTS
 
-RESULT = ROOT / "validation" / "results" / "ladder.json"
+RESULT = RESULTS / "ladder" / "ladder.json"
 LANGUAGES = ("numpy", "torch")
 DIGITS = 8  # a rung's text is short: no error here is known to more
 

@@ -3,9 +3,9 @@
     python -m validation.monte_carlo [--seeds N] [--samples N]
 
 Measures what the variance reduction is worth, too, and writes
-``validation/results/monte_carlo.json``. Fails where the 95 % intervals of 1,000 seeds cover less
-than 93 % or more than 97 %, where 1e9 samples take more than 512 MiB, or where what the module says
-of gradients does not come out. A run with other numbers writes nothing.
+``validation/results/monte_carlo/monte_carlo.json``. Fails where the 95 % intervals of 1,000 seeds
+cover less than 93 % or more than 97 %, where 1e9 samples take more than 512 MiB, or where what the
+module says of gradients does not come out. A run with other numbers writes nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import numpy as np
 from scipy import integrate, stats
 
 import logunif_kl as lk
-from logunif_kl._provenance import provenance
 from logunif_kl.cli._output import track
+from logunif_kl.cli.provenance import provenance
 from logunif_kl.methods import monte_carlo, monte_carlo_grad
-from validation.elsewhere import ROOT
+from validation.paths import RESULTS
 
-RESULTS = ROOT / "validation" / "results" / "monte_carlo.json"
+RESULT = RESULTS / "monte_carlo" / "monte_carlo.json"
 COMMAND = "python -m validation.monte_carlo"
 
 SEEDS, SAMPLES = 1000, 10**9
@@ -240,7 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for sentence in wrong:
         print(f"fault: {sentence}", file=sys.stderr)
     if (options.seeds, options.samples) == (SEEDS, SAMPLES):
-        RESULTS.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        RESULT.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return 1 if wrong else 0
 
 

@@ -20,7 +20,8 @@ _TOKENS = re.compile(
 )
 # Names for the compilers; the guard of a header.
 _COMPILERS = re.compile(
-    r"#\s*define (LK_(X86|ALWAYS_INLINE|ALIGNED|INLINE|PASTE_?|NAME|TARGET_\w+|ISA)|\w+_H)\b"
+    r"#\s*define (\w+_H|LK_(X86|ALWAYS_INLINE|ALIGNED|INLINE|PASTE_?|NAME|TARGET\w+|ISA|KERNELS"
+    r"|BASELINE_ISA))\b"
 )
 _TARGET = re.compile(r"LK_TARGET_\w+")
 _CALL = re.compile(r"[A-Z_]+\(.*\)")  # of a macro that makes a definition

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._provenance import provenance
-from .._timing import Job, Spread, ratio, repetitions, rounds
 from ._output import new_table, track
+from .provenance import provenance
+from .timing import Job, Spread, ratio, repetitions, rounds
 
 FORWARD, BACKWARD = "forward", "forward+backward"
 COPY = "copy"

@@ -9,11 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .._provenance import cpus_usable
-from .._timing import Job, wall_seconds
 from ..jax import neg_kl_normal
 from ._bench_frameworks import BACKWARD, COPY, FORWARD, Comparison, Suite
 from ._bench_peers import molchanov_sum
+from .provenance import cpus_usable
+from .timing import Job, wall_seconds
 
 OURS, PEERS = "ours, jitted", "peers, jitted"
 PACKAGES = ("jax", "jaxlib")

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from .._timing import Job, wall_seconds
 from ..torch import neg_kl_normal
 from ._bench_frameworks import BACKWARD, COPY, FORWARD, Comparison, Suite
 from ._bench_peers import molchanov_sum
+from .timing import Job, wall_seconds
 
 EAGER, COMPILED, SUM = "ours, eager", "ours, compiled", 'ours, eager, reduction="sum"'
 PEERS, PEERS_COMPILED = "peers, eager", "peers, compiled"

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _api, _claims
+from .. import _api, accuracy
 from ..methods import Claim, Interval, Method, dawson_grad, measure
 from ..methods._method import EVERYWHERE
 
@@ -118,8 +118,8 @@ def exact_method() -> Method:
         claims=(
             Claim(
                 EVERYWHERE,
-                value=_claims.worst("neg_kl", "float64").ulp * ulp,
-                gradient=_claims.worst("neg_kl_grad", "float64").ulp * ulp,
+                value=accuracy.worst("neg_kl", "float64").ulp * ulp,
+                gradient=accuracy.worst("neg_kl_grad", "float64").ulp * ulp,
             ),
         ),
         constant="vanishes as alpha -> inf",

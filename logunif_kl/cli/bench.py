@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import _api, _backend, special
-from .._provenance import provenance
-from .._timing import Job, Spread, import_seconds, peak_bytes, ratio, repetitions, rounds
+from .. import _api, special
+from .._numpy import ufuncs
 from ..methods._molchanov import K1, K2, K3
 from ._output import CommandError, check_results, new_table, require, results, track
+from .provenance import provenance
+from .timing import Job, Spread, import_seconds, peak_bytes, ratio, repetitions, rounds
 
 IMPORT_ROUNDS = 15
 SIZES = (10_000, 1_000_000, 10_000_000)  # of a framework
@@ -206,9 +207,9 @@ def _jobs(size: int) -> dict[str, tuple[Callable[..., Any], Arrays]]:
         jobs[f"kl_gap {short}"] = (special.kl_gap, (us, out))
         jobs[f"kl_gap_grad {short}"] = (special.kl_gap_grad, (us, out))
         jobs[f"kl_gap_hess {short}"] = (special.kl_gap_hess, (us, out))
-        jobs[f"neg_kl {short}"] = (_backend.neg_kl, (xs, out))
-        jobs[f"neg_kl_grad {short}"] = (_backend.neg_kl_grad, (xs, out))
-        jobs[f"neg_kl_hess {short}"] = (_backend.neg_kl_hess, (xs, out))
+        jobs[f"neg_kl {short}"] = (ufuncs.neg_kl, (xs, out))
+        jobs[f"neg_kl_grad {short}"] = (ufuncs.neg_kl_grad, (xs, out))
+        jobs[f"neg_kl_hess {short}"] = (ufuncs.neg_kl_hess, (xs, out))
         jobs[f"new array: neg_kl {short}"] = (_api.neg_kl, (xs,))
         jobs[f"new array: Molchanov {short}"] = (_molchanov_as_written, (xs,))
     return jobs

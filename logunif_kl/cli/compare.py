@@ -7,17 +7,9 @@ import dataclasses
 import math
 from typing import Any
 
-from .._provenance import provenance
 from ..methods import METHODS, WIDE, Interval, Measurement, Method, measure
-from ._output import (
-    CommandError,
-    check_results,
-    check_writable,
-    new_table,
-    require,
-    results,
-    track,
-)
+from ._output import CommandError, check_results, check_writable, new_table, require, results, track
+from .provenance import provenance
 
 PLOT_EXTRA = "plot"
 # A statistical method has no one error to be shown here: see logunif-kl validate.

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
-from .._provenance import provenance
 from ..fitting import Errors, Fit, Rung, fit_polynomial, fit_sigmoid, ladder
 from ..fitting._formula import WRITERS
 from ..fitting._request import GRIDS, NORMS, TARGETS, WEIGHTS
@@ -25,6 +24,7 @@ from ._output import (
     results,
     track,
 )
+from .provenance import provenance
 
 PLOT_EXTRA = "plot"
 SIGMOID, POLYNOMIAL = "sigmoid", "polynomial"

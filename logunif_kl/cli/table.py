@@ -11,8 +11,8 @@ from typing import Any
 
 from .. import _api, log_alpha
 from .._convention import additive_constant
-from .._provenance import provenance
 from ._output import CommandError, check_results, new_table, results, track
+from .provenance import provenance
 
 MOST_DIGITS = 10_000
 DOUBLE_DIGITS = 17  # more than a double can tell apart: the reference takes over

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .._provenance import provenance
 from ..methods import METHODS, Method
 from ._check import Checked, Compared, check, check_dawson, check_exact
 from ._output import (
@@ -23,6 +22,7 @@ from ._output import (
     results,
     track,
 )
+from .provenance import provenance
 
 PLOT_EXTRA = "plot"
 GRADIENT = "dawson"  # a gradient without a value, and so not among the methods

@@ -16,7 +16,7 @@ from typing import Any
 
 from .._convention import shifted
 from .._dispatch import Operation, evaluate
-from .._fallback import BlockedUFunc, in_float64
+from .._numpy.blocked import BlockedUFunc, in_float64
 from ._formula import Formula
 
 # Framework -> the module that holds its functions.

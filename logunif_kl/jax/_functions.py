@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._convention import ZERO_AT_INFINITY, additive_constant, check_reduction
+from .._convention import ZERO_AT_INFINITY, additive_constant
+from .._refusals import check_reduction
 from . import _rules
 from ._operands import finished, operands
 
@@ -65,7 +66,7 @@ def neg_kl(
     Notes
     -----
     Differentiable in both modes any number of times; the first two derivatives are `neg_kl_grad`
-    and `neg_kl_hess`. `logunif_kl._claims` lists the worst relative error found for each type.
+    and `neg_kl_hess`. `logunif_kl.accuracy` lists the worst relative error found for each type.
 
     References
     ----------
@@ -226,7 +227,7 @@ def neg_kl_normal(
     Notes
     -----
     The value and both gradients come from one evaluation. Differentiable any number of times in
-    both modes. `logunif_kl._claims` lists the worst relative error found for each type.
+    both modes. `logunif_kl.accuracy` lists the worst relative error found for each type.
 
     References
     ----------

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dispatch import _NO_ARRAY, _as_float, _type_name
+from .. import _refusals
 
 Array = Any
 
@@ -52,15 +52,15 @@ def finished(result: Array, constant: float, reduction: str, dtype: Any) -> Arra
 
 def _as_array(name: str, value: Any) -> Array:
     if isinstance(value, (int, float)) and not isinstance(value, (bool, np.generic)):
-        value = _as_float(name, value)
+        value = _refusals.as_float(name, value)
     known = (jax.Array, np.ndarray, np.generic, bool, float, complex)
     if not isinstance(value, known) and not hasattr(value, "__jax_array__"):
         remedy = "convert it with jax.numpy.asarray"
-        if isinstance(value, _NO_ARRAY):
+        if isinstance(value, _refusals.NO_ARRAY):
             remedy = "pass an array or a float"
         raise TypeError(
-            f"{name} must be a JAX or NumPy array or a number, but {_type_name(value)} was given: "
-            f"{remedy}"
+            f"{name} must be a JAX or NumPy array or a number, but "
+            f"{_refusals.type_name(value)} was given: {remedy}"
         )
     dtype = value.dtype if hasattr(value, "dtype") else np.result_type(type(value))
     if not (jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)) or (
@@ -91,8 +91,8 @@ def _not_real(name: str, value: Any, dtype: Any) -> TypeError:
     if not hasattr(value, "dtype"):
         given = f"{type(value).__name__} {value!r}"
     else:
-        given = f"{'jax.Array' if isinstance(value, jax.Array) else _type_name(value)} of dtype "
-        given += str(dtype)
+        kind = "jax.Array" if isinstance(value, jax.Array) else _refusals.type_name(value)
+        given = f"{kind} of dtype {dtype}"
     remedy = "convert it to float32 if that is what is meant"
     if "complex" in str(dtype):
         remedy = "pass its real part"

@@ -14,30 +14,30 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from .. import _higher, _kernel
+from .._arithmetic import derivatives, functions
 
 Array = Any
 
 
 @partial(jax.jit, static_argnums=1, inline=True)
 def _in_log_alpha(x: Array, order: int) -> Array:
-    return _higher.neg_kl_derivative(jnp, x, order)
+    return derivatives.neg_kl_derivative(jnp, x, order)
 
 
 @partial(jax.jit, inline=True)
 def _value(mu: Array, log_sigma2: Array) -> Array:
-    return _kernel.neg_kl_normal(jnp, mu, log_sigma2)[0]
+    return functions.neg_kl_normal(jnp, mu, log_sigma2)[0]
 
 
 @partial(jax.jit, inline=True)
 def _value_and_gradient(mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
-    value, d_mu, d_log_sigma2 = _kernel.neg_kl_normal(jnp, mu, log_sigma2)
+    value, d_mu, d_log_sigma2 = functions.neg_kl_normal(jnp, mu, log_sigma2)
     return value, d_mu, d_log_sigma2
 
 
 @partial(jax.jit, static_argnums=(2, 3), inline=True)
 def _in_normal(mu: Array, log_sigma2: Array, mu_order: int, log_sigma2_order: int) -> Array:
-    return _higher.neg_kl_normal_derivative(jnp, mu, log_sigma2, mu_order, log_sigma2_order)
+    return derivatives.neg_kl_normal_derivative(jnp, mu, log_sigma2, mu_order, log_sigma2_order)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))

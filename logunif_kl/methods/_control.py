@@ -24,7 +24,7 @@ over lives in the tails, which a sample of N(0, 1) more often than not has nothi
 the integrand vanish where Sobol's points end.
 
 The catch: nothing here fails when a coefficient is poor, but the variance grows. It is measured in
-``validation/results/monte_carlo.json``.
+``validation/results/monte_carlo/monte_carlo.json``.
 """
 
 from __future__ import annotations

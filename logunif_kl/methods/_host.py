@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._dispatch import Operation
-from .._fallback import BlockedUFunc
+from .._numpy.blocked import BlockedUFunc
 
 Block = Callable[[np.ndarray], np.ndarray]
 

@@ -101,10 +101,11 @@ def monte_carlo(
     -----
     The interval ``estimate +- 1.96 standard_error`` covers the exact value in 93 to 97 % of 1,000
     seeds, for every scheme and log alpha from -8 to 8, with 1,024 samples, or 4,096 without
-    variance reduction: ``validation/results/monte_carlo.json``. Of ``"qmc"`` the standard error is
-    therefore larger than that of the 16 to 31 averages alone, by Student's factor t/1.96 (1.09 to
-    1.04). Errors at different log alpha are not independent. The standard error includes the
-    rounding of double precision, some 1e-15, which rules where log alpha is below -11 or so.
+    variance reduction: ``validation/results/monte_carlo/monte_carlo.json``. Of ``"qmc"`` the
+    standard error is therefore larger than that of the 16 to 31 averages alone, by Student's factor
+    t/1.96 (1.09 to 1.04). Errors at different log alpha are not independent. The standard error
+    includes the rounding of double precision, some 1e-15, which rules where log alpha is below
+    -11 or so.
 
     Against the bare average of as many samples, the variance is divided by 68 at log alpha = -1,
     180 at 2, 6e3 at -2.5 and 2e13 at -8 (``"plain"``), and by 3e7 or more with 65,536 samples of

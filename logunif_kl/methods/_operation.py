@@ -12,7 +12,7 @@ from typing import Any
 
 from .._convention import additive_constant, shifted
 from .._dispatch import Operation, evaluate
-from .._fallback import BlockedUFunc, in_float64
+from .._numpy.blocked import BlockedUFunc, in_float64
 
 
 def operation(name: str, arithmetic: Callable[[Any, Any], Any], module: str) -> Operation:

@@ -19,7 +19,7 @@ import numpy as np
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from .._dispatch import Operation, evaluate
-from .._fallback import BlockedUFunc, in_float64
+from .._numpy.blocked import BlockedUFunc, in_float64
 from . import _rules
 from ._method import EVERYWHERE, Claim, Method
 from ._operation import value
@@ -171,9 +171,9 @@ def quadrature(
                 f"{name} was given with dps={dps!r}, where the rule is tanh-sinh with as many "
                 f"nodes as the digits take: leave out {name} or dps"
             )
-        from . import _quadrature_digits
+        from .digits import quadrature
 
-        return _quadrature_digits.neg_kl(log_alpha, zero_at, log_c, dps)
+        return quadrature.neg_kl(log_alpha, zero_at, log_c, dps)
     operation = _operation(_VALUE, rule, n)
     result = value(operation, log_alpha, zero_at, log_c)
     if not return_error:

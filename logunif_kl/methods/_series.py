@@ -142,9 +142,9 @@ def series(
     -0.426685604296044805793729568939
     """
     if dps is not None:
-        from . import _series_digits
+        from .digits import series
 
-        return _series_digits.neg_kl(log_alpha, zero_at, log_c, dps)
+        return series.neg_kl(log_alpha, zero_at, log_c, dps)
     return value(_VALUE, log_alpha, zero_at, log_c)
 
 
@@ -186,9 +186,9 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     0.36238922950354, exactly 0.36238922950354
     """
     if dps is not None:
-        from . import _series_digits
+        from .digits import series
 
-        return _series_digits.neg_kl_grad(log_alpha, dps)
+        return series.neg_kl_grad(log_alpha, dps)
     return evaluate(_SLOPE, log_alpha=log_alpha)
 
 

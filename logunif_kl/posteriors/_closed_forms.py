@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 from scipy import stats
 
-from .. import _backend
 from .._convention import PROPER_CONSTANT
+from .._numpy import ufuncs
 from ._distribution import Standardised
 from ._entropies import (
     EULER,
@@ -102,7 +102,7 @@ def closed_form(dist: Standardised) -> tuple[float, float] | None:
         return type(family) is type(getattr(stats, name))
 
     if is_("norm"):
-        value = float(_backend.neg_kl_normal_value(dist.loc, 2.0 * math.log(dist.scale)))
+        value = float(ufuncs.neg_kl_normal_value(dist.loc, 2.0 * math.log(dist.scale)))
         # Its argument log sigma^2 is rounded, and u = mu^2/(2 sigma^2) with it.
         return value, 2.0**-52 * (4.0 * abs(value) + 2.0 * abs(math.log(dist.scale)) + 1.0)
     if is_("halfnorm") and k == 0.0:

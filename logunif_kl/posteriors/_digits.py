@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .._api import kl
-from .._convention import _number
+from .._refusals import real_number
 
 
 def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | None = None) -> Any:
@@ -79,7 +79,7 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     >>> round(float(significant_digits(0.0, relative_to=math.inf)), 3)
     0.616
     """
-    base = _number("base", base)
+    base = real_number("base", base)
     if not 1.0 < base < math.inf:
         raise ValueError(
             f"base must be finite and above 1, but {base!r} was given: pass 2 for bits or 10 for "
@@ -88,7 +88,7 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     unit = math.log(base)
     if relative_to is None:
         return kl(log_alpha, log_c=-math.log(unit)) / unit
-    relative_to = _number("relative_to", relative_to)
+    relative_to = real_number("relative_to", relative_to)
     if not relative_to > 0.0:
         raise ValueError(
             f"relative_to must be a positive alpha = sigma^2/mu^2, or infinity, but {relative_to!r}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from scipy import stats
 
-from .._convention import _number
+from .._refusals import real_number
 from ._distribution import standardised
 from ._new_style import is_new_style
 
@@ -55,7 +55,7 @@ def dropout_posterior(noise: Any, theta: float) -> Any:
     True
     """
     read = standardised(noise)
-    theta = _number("theta", theta)
+    theta = real_number("theta", theta)
     if not 0.0 < abs(theta) < math.inf:
         raise ValueError(
             f"theta must be finite and not 0, which leaves an atom, but {theta!r} was given: pass "

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from .._convention import ZERO_AT_INFINITY, additive_constant, check_reduction
+from .._convention import ZERO_AT_INFINITY, additive_constant
+from .._refusals import check_reduction
 from . import _rules
 from ._operands import finished, operands
 
@@ -76,9 +77,9 @@ def neg_kl(
     Notes
     -----
     Differentiable any number of times; the first two derivatives are `neg_kl_grad` and
-    `neg_kl_hess`. `logunif_kl._claims` lists the worst relative error found for each type. The half
-    types are computed in float32 and rounded at the end. TensorFlow flushes subnormal numbers to
-    zero on the CPU, in arguments and in results.
+    `neg_kl_hess`. `logunif_kl.accuracy` lists the worst relative error found for each type. The
+    half types are computed in float32 and rounded at the end. TensorFlow flushes subnormal numbers
+    to zero on the CPU, in arguments and in results.
 
     References
     ----------
@@ -131,7 +132,7 @@ def neg_kl_grad(log_alpha: Any) -> Tensor:
 
     Notes
     -----
-    `logunif_kl._claims` lists the worst relative error found for each type.
+    `logunif_kl.accuracy` lists the worst relative error found for each type.
 
     References
     ----------
@@ -173,7 +174,7 @@ def neg_kl_hess(log_alpha: Any) -> Tensor:
 
     Notes
     -----
-    `logunif_kl._claims` lists the worst relative error found for each type.
+    `logunif_kl.accuracy` lists the worst relative error found for each type.
 
     References
     ----------

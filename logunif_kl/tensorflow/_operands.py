@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from .._dispatch import _NO_ARRAY, _as_float, _framework, _mixture, _type_name
+from .. import _refusals
 
 Tensor = Any
 _FLOATING = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
@@ -33,7 +33,7 @@ def operands(**arguments: Any) -> Operands:
         If the shapes do not broadcast.
     """
     if len(arguments) > 1 and any(map(_foreign, arguments.values())):
-        raise _mixture(arguments)
+        raise _refusals.mixture(arguments)
     tensors = {
         name: _dense(name, value) for name, value in arguments.items() if tf.is_tensor(value)
     }
@@ -78,18 +78,18 @@ def _dense(name: str, value: Any) -> Tensor:
 def _converted(name: str, value: Any, dtype: Any) -> Tensor:
     """What is no tensor: in the type of the tensor beside it, if there is one."""
     if type(value) is int:
-        value = _as_float(name, value)
+        value = _refusals.as_float(name, value)
     own = None if _foreign(value) else _dtype_in_tensorflow(value)
     if own is None:
         remedy = "convert it with tf.convert_to_tensor"
-        if isinstance(value, _NO_ARRAY):
+        if isinstance(value, _refusals.NO_ARRAY):
             remedy = "pass a tensor or a float"
         raise TypeError(
-            f"{name} must be a tensor, a NumPy array or a number, but {_type_name(value)} was "
-            f"given: {remedy}"
+            f"{name} must be a tensor, a NumPy array or a number, but "
+            f"{_refusals.type_name(value)} was given: {remedy}"
         )
     if dtype is None or not own.is_integer:
-        _check(name, _type_name(value), own)
+        _check(name, _refusals.type_name(value), own)
     return tf.convert_to_tensor(value, dtype)
 
 
@@ -103,7 +103,7 @@ def _foreign(value: Any) -> bool:
 
 
 def _foreign_type(kind: type) -> bool:
-    return _framework(kind) not in (None, "tensorflow")
+    return _refusals.framework(kind) not in (None, "tensorflow")
 
 
 def _dtype_in_tensorflow(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from .. import _higher, _kernel
+from .._arithmetic import derivatives, functions
 
 Tensor = Any
 
@@ -66,8 +66,8 @@ def _arithmetic(x: Tensor, order: int) -> Tensor:
     # Of x - a - b, where b is what the float32 a lacks, a graph's optimiser makes x - b - a, and
     # the relative accuracy near the zero of the second derivative is lost.
     if order == 2 and x.dtype == tf.float32 and not tf.executing_eagerly():
-        return tf.cast(_higher.neg_kl_derivative(_xp, tf.cast(x, tf.float64), order), x.dtype)
-    return _higher.neg_kl_derivative(_xp, x, order)
+        return tf.cast(derivatives.neg_kl_derivative(_xp, tf.cast(x, tf.float64), order), x.dtype)
+    return derivatives.neg_kl_derivative(_xp, x, order)
 
 
 def neg_kl_normal_derivative(
@@ -86,9 +86,9 @@ def neg_kl_normal_derivative(
         if mu_order + log_sigma2_order < 2:
             # Value, derivative in mu, derivative in log_sigma2.
             which = mu_order + 2 * log_sigma2_order
-            return _kernel.neg_kl_normal(_xp, *arguments)[which], backward
+            return functions.neg_kl_normal(_xp, *arguments)[which], backward
         orders = mu_order, log_sigma2_order
-        return _higher.neg_kl_normal_derivative(_xp, *arguments, *orders), backward
+        return derivatives.neg_kl_normal_derivative(_xp, *arguments, *orders), backward
 
     return tf.custom_gradient(rule)(mu, log_sigma2)
 

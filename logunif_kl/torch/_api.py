@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
-from . import _arguments, _compiling, _functions
+from .._refusals import check_reduction
+from . import _arguments, _compiling, _rules
 from ._namespace import working
 
 Tensor = torch.Tensor
@@ -66,7 +67,7 @@ def neg_kl(
 
     Notes
     -----
-    `logunif_kl._claims` lists the worst relative error found for each type. On a plain CPU tensor
+    `logunif_kl.accuracy` lists the worst relative error found for each type. On a plain CPU tensor
     the functions of C run on its memory, over `torch.get_num_threads` threads; a reduction then
     takes no memory of the size of the tensor, but for the gradient. The result does not depend on
     the number of threads.
@@ -320,7 +321,7 @@ def _derivative(log_alpha: Any, order: int) -> Tensor:
     x = _arguments.one(log_alpha)
     if torch.compiler.is_compiling():
         _compiling.allow()
-    return _functions.of_log_alpha(x, order)
+    return _rules.of_log_alpha(x, order)
 
 
 def _of_log_alpha(log_alpha: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
@@ -332,7 +333,7 @@ def _of_log_alpha(log_alpha: Any, zero_at: Any, log_c: Any, reduction: str) -> T
     kind = x.dtype
     if constant != 0.0 and not added:
         x = working(x)
-    result = _functions.total_of_log_alpha(x) if added else _functions.of_log_alpha(x, 0)
+    result = _rules.total_of_log_alpha(x) if added else _rules.of_log_alpha(x, 0)
     return _finished(result, constant, reduction, x.numel(), kind)
 
 
@@ -345,7 +346,7 @@ def _of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: st
     kind = mu.dtype
     if constant != 0.0 and not added:
         mu, log_sigma2 = working(mu), working(log_sigma2)
-    result = _functions.of_normal(mu, log_sigma2, added)
+    result = _rules.of_normal(mu, log_sigma2, added)
     return _finished(result, constant, reduction, mu.numel(), kind)
 
 
@@ -364,8 +365,7 @@ _vanishing_at._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _adds(reduction: str) -> bool:
-    if reduction not in ("none", "sum", "mean"):
-        raise ValueError(f'reduction={reduction!r} is not known: pass "none", "sum" or "mean"')
+    check_reduction(reduction)
     return reduction != "none"
 
 

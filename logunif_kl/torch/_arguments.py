@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import _dispatch
+from .. import _refusals
 
 Tensor = torch.Tensor
 
@@ -76,7 +76,7 @@ def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
         return _constant("mu", mu, log_sigma2), log_sigma2
     if mu_given or log_sigma2_given:
         name, other = ("log_sigma2", log_sigma2) if mu_given else ("mu", mu)
-        if isinstance(other, _dispatch._NO_ARRAY):
+        if isinstance(other, _refusals.NO_ARRAY):
             remedy = "a tensor or a float"
             if isinstance(other, bool):
                 remedy = f"{float(other)} if that is meant"
@@ -86,7 +86,7 @@ def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
                 f"{name} must be a torch.Tensor or a real number, but {other!r} was given: "
                 f"pass {remedy}"
             )
-        raise _dispatch._mixture({"mu": mu, "log_sigma2": log_sigma2})
+        raise _refusals.mixture({"mu": mu, "log_sigma2": log_sigma2})
     raise _no_tensor("mu", mu)
 
 
@@ -134,8 +134,8 @@ def _number(value: Any) -> bool:
 
 def _constant(name: str, value: float, like: Tensor) -> Tensor:
     if isinstance(value, np.generic):
-        _dispatch.check_scalar(name, value)
-    return like.new_full((), _dispatch._as_float(name, value)).expand(like.shape)
+        _refusals.check_scalar(name, value)
+    return like.new_full((), _refusals.as_float(name, value)).expand(like.shape)
 
 
 def _moved(x: Tensor, other: Tensor) -> Tensor:
@@ -180,8 +180,8 @@ def _check(name: str, x: Tensor) -> None:
 
 def _no_tensor(name: str, value: Any) -> TypeError:
     remedy = "convert it with torch.as_tensor, or call the function of the same name in logunif_kl"
-    if _dispatch._framework(type(value)) == "torch" or isinstance(value, _dispatch._NO_ARRAY):
+    if _refusals.framework(type(value)) == "torch" or isinstance(value, _refusals.NO_ARRAY):
         remedy = "pass a tensor"
     return TypeError(
-        f"{name} must be a torch.Tensor, but {_dispatch._type_name(value)} was given: {remedy}"
+        f"{name} must be a torch.Tensor, but {_refusals.type_name(value)} was given: {remedy}"
     )

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import torch
 
-from . import _functions
+from . import _rules
 
 
 def allow() -> bool:
     """Have the functions with rules put into graphs as they are."""
     for function in (
-        _functions.of_log_alpha,
-        _functions.total_of_log_alpha,
-        _functions.of_normal,
+        _rules.of_log_alpha,
+        _rules.total_of_log_alpha,
+        _rules.of_normal,
     ):
         torch.compiler.allow_in_graph(function)
     return True

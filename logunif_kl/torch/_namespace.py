@@ -1,4 +1,4 @@
-"""The few names of an array namespace that `logunif_kl._kernel` asks for, over torch.
+"""The few names of an array namespace that `logunif_kl._arithmetic` asks for, over torch.
 
 A constant is a tensor of no dimensions: as large as its array it would cost an allocation and a
 pass in eager mode, for each of some hundred coefficients.

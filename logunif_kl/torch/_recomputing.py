@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from . import _functions
-from ._fused import batched
+from . import _rules
+from ._cpu import batched
 from ._namespace import working
 from ._sharded import on_shards
 
@@ -27,9 +27,9 @@ class Recomputing(Function):
     generate_vmap_rule = True
 
     @staticmethod
-    @_functions.with_signature
+    @_rules.with_signature
     def forward(mu: Tensor, log_sigma2: Tensor, added: bool) -> Tensor:
-        return _functions.value_of_normal(mu, log_sigma2, added)
+        return _rules.value_of_normal(mu, log_sigma2, added)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
@@ -45,14 +45,14 @@ class Recomputing(Function):
         if batched(grad):
             # Of which a rule is not told: what is recorded are the operations, one by one.
             mu, log_sigma2 = ctx.saved_tensors
-            _, d_mu, d_log_sigma2 = _functions.gradients(mu, log_sigma2)
+            _, d_mu, d_log_sigma2 = _rules.gradients(mu, log_sigma2)
             return (grad * d_mu).to(mu.dtype), (grad * d_log_sigma2).to(mu.dtype), None
-        if not (torch.is_grad_enabled() or _functions.transformed()):
+        if not (torch.is_grad_enabled() or _rules.transformed()):
             return *gradient(grad, *ctx.saved_tensors), None
         return *Gradient.apply(grad, *ctx.saved_tensors), None
 
     @staticmethod
-    @_functions.with_primals
+    @_rules.with_primals
     def jvp(
         ctx: Any,
         mu: Tensor,
@@ -61,8 +61,8 @@ class Recomputing(Function):
         t_log_sigma2: Tensor | None,
         *_: None,
     ) -> Tensor | None:
-        __, d_mu, d_log_sigma2 = _functions.gradients(mu, log_sigma2)
-        found = _functions.product_sum((t_mu, lambda: d_mu), (t_log_sigma2, lambda: d_log_sigma2))
+        __, d_mu, d_log_sigma2 = _rules.gradients(mu, log_sigma2)
+        found = _rules.product_sum((t_mu, lambda: d_mu), (t_log_sigma2, lambda: d_log_sigma2))
         if found is None:
             return None
         return found.sum() if ctx.added else found.to(mu.dtype)
@@ -76,10 +76,10 @@ apply = super(Function, Recomputing).apply
 @on_shards
 def gradient(grad: Tensor, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
     """The two derivatives times a factor, of their shape or of no dimensions."""
-    found = _functions.kernels(grad, mu, log_sigma2)
+    found = _rules.kernels(grad, mu, log_sigma2)
     if found is not None:
         return found.gradient(grad, mu, log_sigma2)
-    _, d_mu, d_log_sigma2 = _functions.value_and_gradients(working(mu), working(log_sigma2), False)
+    _, d_mu, d_log_sigma2 = _rules.value_and_gradients(working(mu), working(log_sigma2), False)
     return (grad * d_mu).to(mu.dtype), (grad * d_log_sigma2).to(mu.dtype)
 
 
@@ -89,7 +89,7 @@ class Gradient(Function):
     generate_vmap_rule = True
 
     @staticmethod
-    @_functions.with_signature
+    @_rules.with_signature
     def forward(grad: Tensor, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
         return gradient(grad, mu, log_sigma2)
 
@@ -105,16 +105,16 @@ class Gradient(Function):
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         grad, mu, log_sigma2 = ctx.saved_tensors
         in_grad, in_mu, in_log_sigma2 = ctx.needs_input_grad
-        second = _functions.second
+        second = _rules.second
         found: list[Tensor | None] = [None, None, None]
         if in_grad:
-            _, d_mu, d_log_sigma2 = _functions.gradients(mu, log_sigma2)
-            product = _functions.product_sum((a, lambda: d_mu), (b, lambda: d_log_sigma2))
+            _, d_mu, d_log_sigma2 = _rules.gradients(mu, log_sigma2)
+            product = _rules.product_sum((a, lambda: d_mu), (b, lambda: d_log_sigma2))
             if product is not None:
                 found[0] = product.sum_to_size(grad.shape).to(grad.dtype)
         for i, needed in enumerate((in_mu, in_log_sigma2)):
             if needed:
-                product = _functions.product_sum(
+                product = _rules.product_sum(
                     (a, lambda i=i: second(mu, log_sigma2, 2 - i, i)),
                     (b, lambda i=i: second(mu, log_sigma2, 1 - i, 1 + i)),
                 )
@@ -122,7 +122,7 @@ class Gradient(Function):
         return found[0], found[1], found[2]
 
     @staticmethod
-    @_functions.with_primals
+    @_rules.with_primals
     def jvp(
         ctx: Any,
         grad: Tensor,
@@ -132,14 +132,14 @@ class Gradient(Function):
         t_mu: Tensor | None,
         t_log_sigma2: Tensor | None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        second = _functions.second
-        _, d_mu, d_log_sigma2 = _functions.gradients(mu, log_sigma2)
+        second = _rules.second
+        _, d_mu, d_log_sigma2 = _rules.gradients(mu, log_sigma2)
         found = []
         for i, d in enumerate((d_mu, d_log_sigma2)):
-            change = _functions.product_sum(
+            change = _rules.product_sum(
                 (t_mu, lambda i=i: second(mu, log_sigma2, 2 - i, i)),
                 (t_log_sigma2, lambda i=i: second(mu, log_sigma2, 1 - i, 1 + i)),
             )
-            product = _functions.product_sum((t, lambda d=d: d), (change, lambda: grad))
+            product = _rules.product_sum((t, lambda d=d: d), (change, lambda: grad))
             found.append(None if product is None else product.to(mu.dtype))
         return found[0], found[1]

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.test_util import check_grads
 
-from logunif_kl import _higher, _kernel
+from logunif_kl._arithmetic import derivatives, functions
 from logunif_kl.jax import _rules
 from tests.jax.cases import CASES, MU
 
@@ -268,7 +268,7 @@ class TestOneEvaluation:
 
         def spy(mu, log_sigma2, *orders):
             asked.append(orders)
-            return _higher.neg_kl_normal_derivative(jnp, mu, log_sigma2, *orders)
+            return derivatives.neg_kl_normal_derivative(jnp, mu, log_sigma2, *orders)
 
         monkeypatch.setattr(_rules, "_in_normal", spy)
         curvature = jax.grad(jax.grad(lambda s: CASES[4].function(1.0, s)))
@@ -333,5 +333,5 @@ class TestDroppedRule:
 def test_the_kernel_is_what_is_evaluated():
     x = jnp.asarray(CASES[0].points[0], "float32")
     np.testing.assert_array_equal(
-        CASES[0].function(x), jax.jit(lambda x: _kernel.neg_kl(jnp, x))(x)
+        CASES[0].function(x), jax.jit(lambda x: functions.neg_kl(jnp, x))(x)
     )

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from logunif_kl.methods import _kummer, _tail, _tail_digits
+from logunif_kl.methods import _kummer, _tail
 from logunif_kl.methods._kummer import SWITCH, kummer, kummer_grad
 from logunif_kl.methods._series import series, series_grad
+from logunif_kl.methods.digits import tail
 
 
 @pytest.mark.parametrize("log_alpha", [-3.0, -1.0, 0.0, 2.0, 6.0])
@@ -74,14 +75,14 @@ def test_below_its_smallest_u_the_expansion_is_finite():
 
 @pytest.mark.parametrize("wp", [40, 200, 1000])
 def test_the_expansion_in_digits_has_them_all_from_there_on(wp):
-    u = mpmath.mpf(_tail_digits.smallest_for(wp))
+    u = mpmath.mpf(tail.smallest_for(wp))
     x = -mpmath.log(2 * u)
     with mpmath.workprec(wp + 60):
         x = -mpmath.log(2 * u)
         # more digits than wp bits: the alternating series
         digits = int(wp / 3.3) + 15
         at = mpmath.exp(-x) / 2
-        gap = mpmath.make_mpf(_tail_digits.gap(at._mpf_, wp))
-        slope = mpmath.make_mpf(_tail_digits.slope(at._mpf_, wp))
+        gap = mpmath.make_mpf(tail.gap(at._mpf_, wp))
+        slope = mpmath.make_mpf(tail.slope(at._mpf_, wp))
         assert abs(gap / -kummer(x, dps=digits) - 1) < mpmath.ldexp(1, -wp)
         assert abs(slope / kummer_grad(x, dps=digits) - 1) < mpmath.ldexp(1, -wp)

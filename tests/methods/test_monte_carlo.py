@@ -5,7 +5,6 @@ import json
 import math
 import sys
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +13,10 @@ from scipy import integrate, stats
 import logunif_kl as lk
 from logunif_kl.methods import _control, _sampling
 from logunif_kl.methods._monte_carlo import MONTE_CARLO, monte_carlo, monte_carlo_grad
+from validation.paths import RESULTS
 
 LOG_ALPHA = np.array([-8.0, -4.0, -3.5, -3.0, -2.5, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0])
-RESULTS = Path(__file__).parents[2] / "validation" / "results" / "monte_carlo.json"
+RESULT = RESULTS / "monte_carlo" / "monte_carlo.json"
 FUNCTIONS = pytest.mark.parametrize(
     ("function", "exact"),
     [(monte_carlo, lk.neg_kl), (monte_carlo_grad, lk.neg_kl_grad)],
@@ -82,7 +82,7 @@ class TestHonesty:
 class TestCommittedResults:
     """What ``python -m validation.monte_carlo`` found is what the documentation says."""
 
-    found = json.loads(RESULTS.read_text(encoding="utf-8"))
+    found = json.loads(RESULT.read_text(encoding="utf-8"))
 
     def test_coverage(self):
         assert {(row["of"], row["scheme"]) for row in self.found["coverage"]} == {

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from validation.elsewhere import ROOT, copy_source, copy_tests
+from validation.paths import ROOT
+from validation.tools.elsewhere import copy_source, copy_tests
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from validation.elsewhere import TESTS, pip_install, python
+from validation.tools.elsewhere import TESTS, pip_install, python
 
 pytestmark = pytest.mark.slow
 

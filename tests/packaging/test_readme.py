@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from validation import readme
-from validation.elsewhere import ROOT
+from validation.paths import ROOT
+from validation.tools import readme
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 NEEDS = r"(?:^<!-- needs: (\w+) -->\n)?"
@@ -103,11 +103,16 @@ def test_sections_of_what_was_not_measured_are_empty(tmp_path, monkeypatch):
     }
     suite = {"framework": "jax", "device": "cpu", "threads": 1, "sizes": [sized]}
     for name, report, cells in (
-        ("frameworks", {"rows": [row]}, ("accuracy_jax", "JAX, jitted, float32", "2.346")),
-        ("training", {"suites": [suite]}, ("bench_jax", "1.50 (1.25 to 1.75) | <= 2", "12  ")),
+        ("frameworks", {"rows": [row]}, ("accuracy/jax", "JAX, jitted, float32", "2.346")),
+        (
+            "training",
+            {"suites": [suite]},
+            ("bench/bench_jax", "1.50 (1.25 to 1.75) | <= 2", "12  "),
+        ),
     ):
         file, *shown = cells
         assert readme.section(name) == ""
+        (tmp_path / file).parent.mkdir()
         (tmp_path / f"{file}.json").write_text(json.dumps(about | report))
         text = readme.section(name)
         for cell in (*shown, "Made by `make it` (c, a; jax 1; 2026-01-01)."):

@@ -25,7 +25,7 @@ def wrong_arithmetic(monkeypatch):
 
     Its values are right. Wherever a rule of differentiation is dropped, a thousand shows.
     """
-    from logunif_kl.torch import _functions
+    from logunif_kl.torch import _rules
 
     def wrong(function):
         def changed(xp, *arguments):
@@ -38,11 +38,12 @@ def wrong_arithmetic(monkeypatch):
 
         return changed
 
-    for module in ("_kernel", "_higher"):
-        given = getattr(_functions, module)
-        names = [n for n in ("neg_kl", "neg_kl_normal") if module == "_kernel"]
-        names += ["neg_kl_derivative", "neg_kl_normal_derivative"] if module == "_higher" else []
+    for module in ("functions", "derivatives"):
+        given = getattr(_rules, module)
+        names = [n for n in ("neg_kl", "neg_kl_normal") if module == "functions"]
+        if module == "derivatives":
+            names = ["neg_kl_derivative", "neg_kl_normal_derivative"]
         changed = SimpleNamespace(**{name: wrong(getattr(given, name)) for name in names})
-        monkeypatch.setattr(_functions, module, changed)
-    monkeypatch.setattr(_functions._fused, "takes", lambda *tensors: False)
-    return _functions
+        monkeypatch.setattr(_rules, module, changed)
+    monkeypatch.setattr(_rules._cpu, "takes", lambda *tensors: False)
+    return _rules

@@ -13,20 +13,20 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 
-from logunif_kl import _kernel
+from logunif_kl._arithmetic import functions
 from tests.ufunc_battery import same
 from validation.accuracy import search
 from validation.accuracy.functions import edges
-from validation.traced.__main__ import PACKAGE
+from validation.paths import PACKAGE
 
 torch = pytest.importorskip("torch")
 if importlib.util.find_spec("triton") is None:
     pytest.skip("Triton is not installed", allow_module_level=True)
 
-from logunif_kl.torch import _triton  # noqa: E402
+from logunif_kl.torch._triton import launch  # noqa: E402
 
 INF, NAN = math.inf, math.nan
-GENERATED = PACKAGE / "torch" / "_triton_kernels.py"
+GENERATED = PACKAGE / "torch" / "_triton" / "arithmetic.py"
 SPECIAL = np.array(
     [0.0, -0.0, 1e-45, -1e-40, 1.2e-38, 1e-20, -1.0, 1.5, 1e20, -3e38, INF, -INF, NAN], "float32"
 )
@@ -59,7 +59,7 @@ class Machine:
 
 
 def _in_blocks(block, function, *arguments):
-    _triton._BLOCK = block
+    launch._BLOCK = block
     with np.errstate(all="ignore"):
         return function(*arguments)
 
@@ -69,8 +69,8 @@ def _process():
 
 
 def interpreted(device):
-    _triton.interpreting = True
-    return _triton.available(torch.zeros(1, device=device))
+    launch.interpreting = True
+    return launch.available(torch.zeros(1, device=device))
 
 
 @pytest.fixture(scope="module")
@@ -102,20 +102,20 @@ def _arrays(*tensors):
 
 
 def value(device, mu, log_sigma2):
-    return _arrays(_triton.value(_tensor(device, mu), _tensor(device, log_sigma2)))
+    return _arrays(launch.value(_tensor(device, mu), _tensor(device, log_sigma2)))
 
 
 def gradient(device, mu, log_sigma2):
     one = torch.ones((), device=device)
-    return _arrays(*_triton.gradient(one, _tensor(device, mu), _tensor(device, log_sigma2)))
+    return _arrays(*launch.gradient(one, _tensor(device, mu), _tensor(device, log_sigma2)))
 
 
 def unary(device, order, x):
-    return _arrays(_triton.unary(order, _tensor(device, x)))
+    return _arrays(launch.unary(order, _tensor(device, x)))
 
 
 def total(device, mu, log_sigma2):
-    made = _triton.value_sum(_tensor(device, mu), _tensor(device, log_sigma2))
+    made = launch.value_sum(_tensor(device, mu), _tensor(device, log_sigma2))
     assert made.shape == ()
     assert made.dtype == torch.float32
     return float(made)
@@ -142,7 +142,7 @@ def _weights(shape, seed=0):
 
 def _expected(mu, log_sigma2):
     with np.errstate(all="ignore"):
-        return _kernel.neg_kl_normal(np, mu, log_sigma2)
+        return functions.neg_kl_normal(np, mu, log_sigma2)
 
 
 def _upstream(shape):
@@ -165,9 +165,9 @@ def coefficients(text):
 
 def with_a_wrong_constant(device, folder, mu, log_sigma2):
     """The coefficients, and those that can be wrong without a change of any result."""
-    from logunif_kl.torch import _triton_kernels, _triton_loops
+    from logunif_kl.torch._triton import arithmetic, kernels
 
-    text = GENERATED.read_text().replace("from ._triton", "from logunif_kl.torch._triton")
+    text = GENERATED.read_text().replace("from .elementary", "from logunif_kl.torch._triton.elementary")
     text = text[: text.index("def neg_kl(")].removesuffix("@triton.jit\n")
     right = value(device, mu, log_sigma2), *gradient(device, mu, log_sigma2)
     unseen = []
@@ -177,12 +177,12 @@ def with_a_wrong_constant(device, folder, mu, log_sigma2):
         with open(path, "w") as file:
             file.write(f"{text[:start]}{float(text[start:stop]) * -3.0!r}{text[stop:]}")
         spec = importlib.util.spec_from_file_location(f"wrong_{i}", path)
-        _triton_loops.arithmetic = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(_triton_loops.arithmetic)
+        kernels.arithmetic = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(kernels.arithmetic)
         try:
             wrong = value(device, mu, log_sigma2), *gradient(device, mu, log_sigma2)
         finally:
-            _triton_loops.arithmetic = _triton_kernels
+            kernels.arithmetic = arithmetic
         if all(same(a, b) for a, b in zip(right, wrong, strict=True)):
             unseen.append(text[:stop].rpartition("\n")[2])
     return len(found), unseen
@@ -216,7 +216,7 @@ class TestArithmetic:
     def test_the_interpreter_repeats_the_kernel_of_log_alpha(self, interpreter, order):
         (x,) = _points("neg_kl", 20_000)
         with np.errstate(all="ignore"):
-            expected = getattr(_kernel, UNARY[order])(np, x)
+            expected = getattr(functions, UNARY[order])(np, x)
         assert same(interpreter.run(unary, order, x), expected)
 
     @pytest.mark.parametrize("name", NORMAL)
@@ -242,7 +242,7 @@ class TestArithmetic:
 
 def _run(machine, function, *arguments):
     """In blocks of the true size."""
-    return machine.run(function, *arguments, block=_triton._BLOCK)
+    return machine.run(function, *arguments, block=launch._BLOCK)
 
 
 class TestSizes:
@@ -265,7 +265,7 @@ class TestSizes:
         exact = math.fsum(_run(machine, value, mu, log_sigma2))
         got = _run(machine, total, mu, log_sigma2)
         # All terms have one sign: a relative error of half an ulp for each addition on the way.
-        additions = _triton._BLOCKS + math.log2(_triton._BLOCK)
+        additions = launch._BLOCKS + math.log2(launch._BLOCK)
         assert abs(got - exact) <= (additions + 1) * 2.0**-24 * abs(exact)
 
     def test_sum_is_deterministic(self, machine):
@@ -327,15 +327,15 @@ def of_layout(device, name):
     given = layouts(device)[name]
     for arguments in (given, tuple(a.clone(memory_format=torch.contiguous_format) for a in given)):
         upstream = _tensor(device, _upstream(given[0].shape))
-        one = _triton.value(*arguments)
+        one = launch.value(*arguments)
         assert one.shape == given[0].shape
         several = [one]
         for g in (upstream, torch.tensor(2.5, device=device), upstream.T.contiguous().T):
-            several += _triton.gradient(g, *arguments)
-        several.append(_triton.value_sum(*arguments))
-        several.append(_triton.unary(0, arguments[1]))
+            several += launch.gradient(g, *arguments)
+        several.append(launch.value_sum(*arguments))
+        several.append(launch.unary(0, arguments[1]))
         results.append(several)
-    kept = _triton.value(*given).stride() == given[0].stride()
+    kept = launch.value(*given).stride() == given[0].stride()
     return [[t.cpu().numpy() for t in several] for several in results], kept
 
 
@@ -371,12 +371,12 @@ def halves(device, name):
     upstream = torch.full_like(mu, 0.75)
     both = []
     for m, s, g in ((mu, log_sigma2, upstream), (mu.float(), log_sigma2.float(), upstream.float())):
-        both.append([_triton.value(m, s), *_triton.gradient(g, m, s), _triton.unary(1, s)])
+        both.append([launch.value(m, s), *launch.gradient(g, m, s), launch.unary(1, s)])
         one = torch.tensor(0.75, device=device)  # float32, whatever the rest
-        both[-1] += _triton.gradient(one, m, s)
+        both[-1] += launch.gradient(one, m, s)
     assert all(t.dtype == dtype for t in both[0])
-    sums = [_triton.value_sum(m, s) for m, s in ((mu[:9999], log_sigma2[:9999]),)]
-    sums.append(_triton.value_sum(mu[:9999].float(), log_sigma2[:9999].float()))
+    sums = [launch.value_sum(m, s) for m, s in ((mu[:9999], log_sigma2[:9999]),)]
+    sums.append(launch.value_sum(mu[:9999].float(), log_sigma2[:9999].float()))
     assert sums[0].dtype == sums[1].dtype == torch.float32
     rounded = [t.to(dtype) for t in both[1]]
     return [t.float().cpu().numpy() for t in (*both[0], sums[0])], [
@@ -394,23 +394,23 @@ class TestHalves:
 def sum_of_log_alpha(device, name):
     """The public sum where Triton serves, and that of the elements in float32, added exactly."""
     import logunif_kl.torch as lkt
-    from logunif_kl.torch import _functions
+    from logunif_kl.torch import _rules
 
     x = torch.linspace(-20.0, 20.0, 100_003, device=device).to(getattr(torch, name))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_functions._fused, "takes", lambda *tensors: False)
-        patch.setattr(_functions, "_triton_for", lambda *tensors: _triton)
+        patch.setattr(_rules._cpu, "takes", lambda *tensors: False)
+        patch.setattr(_rules, "_triton_for", lambda *tensors: launch)
         orders = []
-        unary = _triton.unary
-        patch.setattr(_triton, "unary", lambda order, y: (orders.append(order), unary(order, y))[1])
-        got = _functions.total_of_log_alpha(x)
+        unary = launch.unary
+        patch.setattr(launch, "unary", lambda order, y: (orders.append(order), unary(order, y))[1])
+        got = _rules.total_of_log_alpha(x)
         assert orders == [0]
         leaf = x.clone().requires_grad_()
         slope = torch.autograd.grad(lkt.neg_kl(leaf, reduction="sum"), leaf)[0]
     assert got.dtype == torch.float32
     assert got.shape == ()
-    assert torch.equal(slope, _triton.unary(1, x))
-    return float(got), math.fsum(_triton.unary(0, x.float()).tolist())
+    assert torch.equal(slope, launch.unary(1, x))
+    return float(got), math.fsum(launch.unary(0, x.float()).tolist())
 
 
 class TestSumOfLogAlpha:
@@ -422,21 +422,21 @@ class TestSumOfLogAlpha:
 
 class TestAvailable:
     def test_not_for_cpu_tensors(self):
-        assert not _triton.available(torch.zeros(3))
+        assert not launch.available(torch.zeros(3))
 
     def test_not_without_triton(self, monkeypatch):
-        monkeypatch.setattr(_triton, "interpreting", True)
-        monkeypatch.setattr(_triton, "_loops", lambda: None)
-        assert not _triton.available(torch.zeros(3))
+        monkeypatch.setattr(launch, "interpreting", True)
+        monkeypatch.setattr(launch, "_kernels", lambda: None)
+        assert not launch.available(torch.zeros(3))
 
     @pytest.mark.parametrize(
         ("dtype", "expected"),
         [("float32", True), ("float16", True), ("bfloat16", True), ("float64", False)],
     )
     def test_types(self, monkeypatch, dtype, expected):
-        monkeypatch.setattr(_triton, "interpreting", True)
-        monkeypatch.setattr(_triton, "_loops", lambda: object())
-        assert _triton.available(torch.zeros(3, dtype=getattr(torch, dtype))) is expected
+        monkeypatch.setattr(launch, "interpreting", True)
+        monkeypatch.setattr(launch, "_kernels", lambda: object())
+        assert launch.available(torch.zeros(3, dtype=getattr(torch, dtype))) is expected
 
 
 def compiled(device, folder):
@@ -448,10 +448,10 @@ def compiled(device, folder):
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from logunif_kl.torch import _triton_loops
+    from logunif_kl.torch._triton import kernels
 
     def assembly(name, real, constants):
-        kernel = getattr(_triton_loops, name)
+        kernel = getattr(kernels, name)
         kinds = dict.fromkeys(kernel.arg_names, real)
         kinds |= {"size": "i64"} | dict.fromkeys(constants, "constexpr")
         places = {n: i for i, n in enumerate(kernel.arg_names)}
@@ -462,9 +462,9 @@ def compiled(device, folder):
             {(i,): [["tt.divisibility", 16]] for n, i in places.items() if n not in constants},
         )
         target = GPUTarget("cuda", 90, 32)
-        return triton.compile(source, target=target, options=_triton._OPTIONS).asm["ptx"]
+        return triton.compile(source, target=target, options=launch._OPTIONS).asm["ptx"]
 
-    block = {"BLOCK": _triton._BLOCK}
+    block = {"BLOCK": launch._BLOCK}
     both = {"MU": 1, "LOG_SIGMA2": 1, **block}
     found = {}
     for real in ("*fp32", "*fp16", "*bf16"):
@@ -472,7 +472,7 @@ def compiled(device, folder):
         found["gradient", real] = assembly("gradient", real, {"UPSTREAM": 0, **both})
     found["value of a number"] = assembly("value", "*fp32", {**both, "LOG_SIGMA2": 0})
     found["gradient of all"] = assembly("gradient", "*fp32", {"UPSTREAM": 1, **both})
-    found["value_sum"] = assembly("value_sum", "*fp32", {**both, "BLOCKS": _triton._BLOCKS})
+    found["value_sum"] = assembly("value_sum", "*fp32", {**both, "BLOCKS": launch._BLOCKS})
     for order in (0, 1, 2):
         found["unary", order] = assembly("unary", "*fp32", {"ORDER": order, **block})
     return found
@@ -507,9 +507,9 @@ class TestOnTheDevice:
         import logunif_kl.torch as lkt
 
         started = []
-        start = _triton._start
+        start = launch._start
         monkeypatch.setattr(
-            _triton, "_start", lambda *a: (started.append(a[0].__name__), start(*a))[1]
+            launch, "_start", lambda *a: (started.append(a[0].__name__), start(*a))[1]
         )
         mu, log_sigma2 = _weights(10_001)
         m, s = (_tensor("cuda", a).requires_grad_() for a in (mu, log_sigma2))
@@ -524,7 +524,7 @@ class TestOnTheDevice:
         mu = torch.zeros(size, dtype=torch.bfloat16, device="cuda")
         mu[-3:] = 1.0
         log_sigma2 = torch.zeros((), dtype=torch.bfloat16, device="cuda").expand(size)
-        one = float(_triton.value(mu[-1:].float(), log_sigma2[-1:].float()))
-        assert float(_triton.value_sum(mu, log_sigma2)) == pytest.approx(3 * one, rel=1e-6)
-        made = _triton.value(mu, log_sigma2)
+        one = float(launch.value(mu[-1:].float(), log_sigma2[-1:].float()))
+        assert float(launch.value_sum(mu, log_sigma2)) == pytest.approx(3 * one, rel=1e-6)
+        made = launch.value(mu, log_sigma2)
         assert made[-4:].tolist() == [0.0, *[float(torch.tensor(one).bfloat16())] * 3]

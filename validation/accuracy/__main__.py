@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     exhaustive.add_argument("--jobs", type=int, default=cpus(), help="processes")
 
-    commands.add_parser("claims", help="write logunif_kl/_claims.py from the results")
+    commands.add_parser("claims", help="write logunif_kl/accuracy.py from the results")
 
     plot = commands.add_parser("plot", help="draw signed errors in ulp")
     plot.add_argument("--out", type=Path, required=True)

@@ -14,14 +14,15 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn, TimeRemainingColumn
 
-from logunif_kl import _backend
-from logunif_kl._provenance import provenance
+from logunif_kl._numpy import ufuncs
+from logunif_kl.cli.provenance import provenance
+from validation import paths
+from validation.paths import PACKAGE, ROOT
 
 from . import sources
 from .functions import ARRAYS, COMPILED, FRAMEWORKS, FUNCTIONS
 
-ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "validation" / "results"
+RESULTS = paths.RESULTS / "accuracy"
 WORST_INPUTS = ROOT / "tests" / "golden" / "worst_inputs.json"
 
 Job = dict[str, Any]
@@ -32,12 +33,12 @@ def kernels() -> tuple[str, ...]:
     """All that can be measured here: the kernels of this CPU, the arrays, the frameworks."""
     packages = {ARRAYS: ("array_api_strict",), **FRAMEWORKS}
     here = (kernel for kernel, needed in packages.items() if all(map(find_spec, needed)))
-    return (*_backend.available_kernels(), *here)
+    return (*ufuncs.available_kernels(), *here)
 
 
 def report(kernel: str, method: str) -> str:
     """The file that the rows of a kernel go to; each framework has one with its own versions."""
-    return f"accuracy_{FRAMEWORKS[kernel][0] if kernel in FRAMEWORKS else method}.json"
+    return f"{FRAMEWORKS[kernel][0] if kernel in FRAMEWORKS else method}.json"
 
 
 def _packages(kernel: str) -> list[str]:
@@ -126,14 +127,14 @@ def conditions(command: str, method: str, kernel: str, seed: int | None = None) 
         changed.
     """
     wanted = {
-        "_ufuncs": sources.C_SOURCES if kernel in COMPILED or method == "exhaustive" else (),
-        "_single_ufuncs": sources.SINGLE_C_SOURCES if kernel == "torch" else (),
+        "_exact": sources.EXACT_C if kernel in COMPILED or method == "exhaustive" else (),
+        "_float32": sources.FLOAT32_C if kernel == "torch" else (),
     }
     for name, files in wanted.items():
-        extension = find_spec(f"logunif_kl.{name}")
+        extension = find_spec(f"logunif_kl._numpy.{name}")
         if extension is not None and extension.origin is not None:
             built = Path(extension.origin).stat().st_mtime
-            if any((sources.PACKAGE / file).stat().st_mtime > built for file in files):
+            if any(path.stat().st_mtime > built for file in files for path in PACKAGE.glob(file)):
                 raise RuntimeError("the extension is older than its sources: build it again")
     about = provenance(command, "python-flint", *_packages(kernel))
     about.pop("kernel")

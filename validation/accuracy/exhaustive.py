@@ -178,10 +178,10 @@ def _half(dtype: str) -> int:
 
 
 def _task(name: str, kernel: str, dtype: str, start: int, stop: int) -> Tally:
-    from logunif_kl import _backend
+    from logunif_kl._numpy import ufuncs
 
     function = FUNCTIONS[name]
-    wide = getattr(_backend, function.ufunc)
+    wide = getattr(ufuncs, function.ufunc)
     narrow = implementation(function, kernel, dtype)
     return scan(name, narrow, wide, dtype, start, stop, kernel in flushing.KERNELS)
 

@@ -1,7 +1,7 @@
 """The frameworks' ways to compute, as functions of NumPy's arrays.
 
-In float32 and float64 it is the composite, `_kernel` over the framework's namespace, which is what
-compilers see; in the half types, and for TensorFlow, the public function of the adapter. Where
+In float32 and float64 it is the composite, `_arithmetic` over the framework's namespace, which is
+what compilers see; in the half types, and for TensorFlow, the public function of the adapter. Where
 PyTorch in eager mode takes the C kernels of float32, it is those. Blocks have one length, so that
 nothing is compiled twice.
 """
@@ -50,9 +50,9 @@ def _each(convert: Call, result: Any) -> Any:
 
 
 def _composite(xp: Any, arithmetic: str) -> Call:
-    from logunif_kl import _kernel
+    from logunif_kl._arithmetic import functions
 
-    function = getattr(_kernel, arithmetic)
+    function = getattr(functions, arithmetic)
 
     def composite(*args: Any) -> Any:
         return function(xp, *args)
@@ -64,13 +64,13 @@ def c_kernel(kernel: str, name: str, dtype: str) -> str | None:
     """Name the C kernel that is measured under the name of a framework, if one is."""
     if (kernel, name, dtype) != ("torch", "neg_kl_normal", "float32"):
         return None
-    single = import_module("logunif_kl.torch._single")._ufuncs()
-    return None if single is None else str(single.isa)
+    ufuncs = import_module("logunif_kl.torch._cpu_float32")._ufuncs()
+    return None if ufuncs is None else str(ufuncs.isa)
 
 
 def _in_c(*tensors: Any) -> Any:
-    single = import_module("logunif_kl.torch._single")
-    return single.value(*tensors), *single.gradient(tensors[0].new_ones(()), *tensors)
+    module = import_module("logunif_kl.torch._cpu_float32")
+    return module.value(*tensors), *module.gradient(tensors[0].new_ones(()), *tensors)
 
 
 def _with_gradients(value_of: Call) -> Call:
@@ -122,7 +122,7 @@ def _triton(name: str, arithmetic: str, dtype: str) -> Call:
     os.environ["TRITON_INTERPRET"] = "1"
     import torch
 
-    triton = import_module("logunif_kl.torch._triton")
+    triton = import_module("logunif_kl.torch._triton.launch")
     triton.interpreting = True  # for good: such a process measures nothing else
     triton._BLOCK = BLOCK  # the interpreter's time goes by operations, whatever their size
     kind = getattr(torch, dtype)

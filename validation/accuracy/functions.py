@@ -76,17 +76,17 @@ def implementation(function: Function, kernel: str, dtype: str = "float64") -> E
         return framework(function, kernel, dtype)
     if kernel == ARRAYS:
         return _over_arrays(function)
-    from logunif_kl import _backend
+    from logunif_kl._numpy import ufuncs
 
     if kernel == "python":
-        call = _backend.python_ufunc(function.ufunc)
+        call = ufuncs.python_ufunc(function.ufunc)
     else:
-        if _backend.kernel_name() != kernel:
+        if ufuncs.kernel_name() != kernel:
             raise RuntimeError(
-                f"this process runs the kernel {_backend.kernel_name()!r}, not {kernel!r}: "
+                f"this process runs the kernel {ufuncs.kernel_name()!r}, not {kernel!r}: "
                 f"start it with LOGUNIF_KL_KERNEL={kernel}"
             )
-        call = getattr(_backend, function.ufunc)
+        call = getattr(ufuncs, function.ufunc)
     if function.output is None:
         return call
     output = function.output
@@ -96,10 +96,10 @@ def implementation(function: Function, kernel: str, dtype: str = "float64") -> E
 def _over_arrays(function: Function) -> Evaluate:
     import array_api_strict
 
-    from logunif_kl import _kernel
+    from logunif_kl._arithmetic import functions
     from logunif_kl._dispatch import Operation, evaluate
 
-    arithmetic = getattr(_kernel, function.arithmetic)
+    arithmetic = getattr(functions, function.arithmetic)
 
     def picked(xp: Any, *args: Any) -> Any:
         result = arithmetic(xp, *args)
@@ -124,7 +124,7 @@ _FIXED_EDGES["x"] += [s * v for v in (87.34, 88.72, 103.97, 708.4, 709.78, 745.1
 
 def edges(domain: str) -> list[float]:
     """Breakpoints of the kernels' ranges in a domain, ``u`` or ``x``, of every table in it."""
-    from logunif_kl._coefficients import INFLECTION_HI, TABLES
+    from logunif_kl._arithmetic.coefficients import INFLECTION_HI, TABLES
 
     names = {f.name for f in FUNCTIONS.values() if f.domain == domain}
     bounds = {r.bound for (name, _), table in TABLES.items() if name in names for r in table}

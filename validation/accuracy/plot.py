@@ -14,7 +14,7 @@ import matplotlib
 import numpy as np
 from scipy.special import dawsn
 
-from logunif_kl import _backend
+from logunif_kl._numpy import ufuncs
 
 from .doubledouble import Array
 from .functions import FUNCTIONS, UNARY, implementation
@@ -76,7 +76,7 @@ def _panel(axes: Any, name: str, rng: np.random.Generator) -> None:
     textbook = _textbook(name)
     if textbook is not None:
         axes.plot(at, signed_error(textbook(at), exact, "float64"), ",", color="0.7")
-    for kernel, colour in (("python", "tab:orange"), (_backend.kernel_name(), "tab:blue")):
+    for kernel, colour in (("python", "tab:orange"), (ufuncs.kernel_name(), "tab:blue")):
         got = implementation(FUNCTIONS[name], kernel)(at)
         error = signed_error(got, exact, "float64")
         axes.plot(at, error, ",", color=colour)

@@ -5,24 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from validation import said
+from validation.paths import PACKAGE
 
 from .functions import COMPILED
 
-PACKAGE = Path(__file__).resolve().parents[2] / "logunif_kl"
-C_SOURCES = ("_coefficients.h", "_kernels.h", "_simd.h", "_simd_end.h", "_ufuncs.c")
-SINGLE_C_SOURCES = (
-    "_single_blocks.h",
-    "_single_coefficients.h",
-    "_single_kernels.h",
-    "_single_simd.h",
-    "_single_ufuncs.c",
+EXACT_C = ("_numpy/c/exact*.[ch]", "_numpy/c/*target*.h")
+FLOAT32_C = ("_numpy/c/float32*.[ch]", "_numpy/c/*target*.h")
+_ARITHMETIC = tuple(
+    f"_arithmetic/{name}.py"
+    for name in ("coefficients*", "functions", "normal_float32", "tables", "compensated")
 )
-_ARITHMETIC = ("_coefficients*.py", "_kernel.py", "_single.py")
 _FAMILIES = {
-    "compiled": C_SOURCES,
+    "compiled": EXACT_C,
     "python": _ARITHMETIC,
-    "torch": (*_ARITHMETIC, *SINGLE_C_SOURCES, "torch/_namespace.py"),
-    "triton": (*_ARITHMETIC, "torch/_triton*.py"),
+    "torch": (*_ARITHMETIC, *FLOAT32_C, "torch/_namespace.py"),
+    "triton": (*_ARITHMETIC, "torch/_triton/*.py"),
     "jax": _ARITHMETIC,
     "tensorflow": (*_ARITHMETIC, "tensorflow/_rules.py"),
 }

@@ -15,9 +15,9 @@ from mpmath import mp
 
 from validation.coefficients.fit import Table, fit_elementary, fit_table
 from validation.coefficients.write import c_source, python_source
+from validation.paths import PACKAGE
 
 HERE = Path(__file__).parent
-PACKAGE = HERE.parents[1] / "logunif_kl"
 
 
 def load_spec() -> tuple[dict[str, Any], str]:
@@ -48,8 +48,8 @@ def sources(jobs: int) -> dict[Path, str]:
     tables, elementary = done[: len(spec["table"])], done[len(spec["table"]) :]
     with mp.workdps(spec["digits"]):
         return {
-            PACKAGE / "_coefficients.py": python_source(tables, digest),
-            PACKAGE / "_coefficients.h": c_source(tables, elementary, digest),
+            PACKAGE / "_arithmetic" / "coefficients.py": python_source(tables, digest),
+            PACKAGE / "_numpy" / "c" / "exact_coefficients.h": c_source(tables, elementary, digest),
         }
 
 

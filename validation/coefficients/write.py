@@ -63,10 +63,10 @@ def _head(spec_hash: str, comment: str) -> list[str]:
 
 def python_source(tables: list[Table], spec_hash: str) -> str:
     lines = [
-        '"""Coefficients of the exact functions, for `_kernel`."""',
+        '"""Coefficients of the exact functions, for `tables`."""',
         "",
         *_head(spec_hash, "#"),
-        "# One range: (form, bound, centre, base_hi, base_lo, (k1, k2, ...)); see `_kernel`.",
+        "# One range: (form, bound, centre, base_hi, base_lo, (k1, k2, ...)); see `tables`.",
         "",
         "from __future__ import annotations",
         "",
@@ -210,7 +210,7 @@ def _c_polynomial(table: Table) -> list[str]:
 
 
 def c_source(tables: list[Table], elementary: list[Table], spec_hash: str) -> str:
-    lines = ["/* Coefficients of the exact functions, for `_kernels.h`."]
+    lines = ["/* Coefficients of the exact functions, for `exact.h`."]
     lines += _head(spec_hash, " *")
     lines += [
         " * A table has one column for each of eight ranges and these rows: the bounds between the",

@@ -6,17 +6,26 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
-from logunif_kl._provenance import provenance
 from logunif_kl.cli._output import track
-from validation.elsewhere import ROOT
-
-# Each enters its claims.
-from validation.papers import any_posterior, floats, gradient, hron, kingma, molchanov  # noqa: F401
+from logunif_kl.cli.provenance import provenance
 from validation.papers.record import CLAIMS
+from validation.paths import RESULTS
 
-RESULTS = ROOT / "validation" / "results" / "papers.json"
+# Each enters its claims, in this order.
+for _module in (
+    "kingma2015.any_posterior",
+    "kingma2015.floats",
+    "kingma2015.gradient",
+    "hron2017.claims",
+    "kingma2015.claims",
+    "molchanov2017.claims",
+):
+    import_module(f"validation.papers.{_module}")
+
+RESULT = RESULTS / "papers" / "papers.json"
 
 
 def decided(names: Sequence[str]) -> list[dict[str, Any]]:
@@ -37,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{record['verdict']:5}  {record['name']}: {record['note']}")
     if not options.names:
         document = {**provenance("python -m validation.papers"), "claims": records}
-        RESULTS.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        RESULT.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return 0
 
 

@@ -1,1 +1,1 @@
-"""The arithmetic in other languages: `logunif_kl._kernel` traced over symbols and written out."""
+"""The arithmetic in other languages: traced over symbols and written out."""

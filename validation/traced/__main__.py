@@ -6,35 +6,35 @@ import argparse
 import sys
 from pathlib import Path
 
-from logunif_kl import _kernel, _single
+from logunif_kl._arithmetic import functions, normal_float32
+from validation.paths import PACKAGE
 from validation.traced import elementary, emit_c, emit_triton
 from validation.traced.graph import Output, operations
 
 COMMAND = "python -m validation.traced"
-PACKAGE = Path(__file__).parents[2] / "logunif_kl"
 
 _NORMAL = ("mu", "log_sigma2")
 _VALUE = "-KL of N(mu, sigma^2)."
 _GRADIENT = "The derivatives of -KL in mu and in log_sigma2."
 TRITON = (
-    Output("value", _NORMAL, _kernel.neg_kl_normal, [0], _VALUE),
-    Output("gradient", _NORMAL, _kernel.neg_kl_normal, [1, 2], _GRADIENT),
-    Output("neg_kl", ["x"], _kernel.neg_kl, [0], "-KL at log_alpha = x."),
-    Output("neg_kl_grad", ["x"], _kernel.neg_kl_grad, [0], "Its derivative."),
-    Output("neg_kl_hess", ["x"], _kernel.neg_kl_hess, [0], "Its second derivative."),
+    Output("value", _NORMAL, functions.neg_kl_normal, [0], _VALUE),
+    Output("gradient", _NORMAL, functions.neg_kl_normal, [1, 2], _GRADIENT),
+    Output("neg_kl", ["x"], functions.neg_kl, [0], "-KL at log_alpha = x."),
+    Output("neg_kl_grad", ["x"], functions.neg_kl_grad, [0], "Its derivative."),
+    Output("neg_kl_hess", ["x"], functions.neg_kl_hess, [0], "Its second derivative."),
 )
 C = (
-    Output("normal_value", _NORMAL, _single.neg_kl_normal, [0], _VALUE),
-    Output("normal_gradient", _NORMAL, _single.neg_kl_normal, [1, 2], _GRADIENT),
+    Output("normal_value", _NORMAL, normal_float32.neg_kl_normal, [0], _VALUE),
+    Output("normal_gradient", _NORMAL, normal_float32.neg_kl_normal, [1, 2], _GRADIENT),
 )
 
 
 def sources() -> dict[Path, str]:
     """The text of the generated files."""
     return {
-        PACKAGE / "torch" / "_triton_kernels.py": emit_triton.source(TRITON, COMMAND),
-        PACKAGE / "_single_coefficients.h": elementary.source(COMMAND),
-        PACKAGE / "_single_kernels.h": emit_c.source(C, COMMAND),
+        PACKAGE / "torch" / "_triton" / "arithmetic.py": emit_triton.source(TRITON, COMMAND),
+        PACKAGE / "_numpy" / "c" / "float32_coefficients.h": elementary.source(COMMAND),
+        PACKAGE / "_numpy" / "c" / "float32_kernels.h": emit_c.source(C, COMMAND),
     }
 
 
@@ -60,7 +60,10 @@ def main() -> int:
         else:
             path.write_text(text)
     if stale:
-        print(f"differ from what _kernel gives: {', '.join(stale)}; run {COMMAND}", file=sys.stderr)
+        print(
+            f"differ from what the arithmetic gives: {', '.join(stale)}; run {COMMAND}",
+            file=sys.stderr,
+        )
     return 1 if stale else 0
 
 

@@ -42,7 +42,7 @@ def _table(name: str, about: str, coefficients: list[mpf], worst: mpf) -> str:
 
 
 HEADER = """\
-/* Coefficients of exp and log in float32, for `_single_simd.h`.
+/* Coefficients of exp and log in float32, for `float32_simd.h`.
  *
  * Written by `COMMAND`: do not edit. */
 

@@ -1,4 +1,4 @@
-"""From traced functions to the text of inline functions in C, over the names of `_single_simd.h`.
+"""From traced functions to the text of inline functions in C, over the names of `float32_simd.h`.
 
 A product that is used once, in a sum, becomes one fused multiply-add where the processor has it.
 """
@@ -12,10 +12,10 @@ from validation.traced.graph import Output, needed, shortest, traced
 from validation.traced.trace import Node
 
 HEADER = """\
-/* The arithmetic of `_single`, over the names of `_single_simd.h`.
+/* The arithmetic of `normal_float32`, over the names of `float32_simd.h`.
  *
- * Written by `COMMAND`, which runs `_single` on symbols: do not edit.
- * `_single_ufuncs.c` includes it once for each instruction set. */
+ * Written by `COMMAND`, which runs `normal_float32` on symbols: do not edit.
+ * `float32.h` includes it once for each instruction set. */
 """
 CALLS = {
     "lt": "less",
@@ -83,7 +83,7 @@ def expression(node: Node, names: dict[int, str]) -> str:
     if node.operation == "neg":
         return f"-{operands[0]}"
     if node.operation in ("minimum", "maximum") and node.operands[1].operation != "constant":
-        raise NotImplementedError("a bound that is no constant: teach _single_simd.h about NaN")
+        raise NotImplementedError("a bound that is no constant: teach float32_simd.h about NaN")
     return f"{CALLS[node.operation]}({', '.join(operands)})"
 
 

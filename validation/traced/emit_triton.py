@@ -8,9 +8,9 @@ from validation.traced.graph import Output, needed, shortest, traced
 from validation.traced.trace import OPERATORS, Node
 
 HEADER = '''\
-"""The arithmetic of ``_kernel`` in float32, as device functions in Triton.
+"""The arithmetic of ``_arithmetic`` in float32, as device functions in Triton.
 
-Written by ``COMMAND``, which runs ``_kernel`` on symbols: do not edit.
+Written by ``COMMAND``, which runs ``_arithmetic`` on symbols: do not edit.
 """
 
 # mypy: ignore-errors
@@ -18,7 +18,7 @@ Written by ``COMMAND``, which runs ``_kernel`` on symbols: do not edit.
 import triton
 import triton.language as tl
 
-from ._triton_math import PLACE
+from .elementary import PLACE
 '''
 CALLS = {
     "where": "tl.where",

@@ -10,7 +10,7 @@ from validation.traced.trace import Node, Tracer, rounded_to_float32
 
 
 class Output(NamedTuple):
-    """A function to write: some of the results of a function of `_kernel`."""
+    """A function to write: some of the results of a function of `_arithmetic`."""
 
     name: str
     arguments: Sequence[str]

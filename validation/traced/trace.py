@@ -1,4 +1,4 @@
-"""A namespace whose arrays are symbols: what `logunif_kl._kernel` does with them is written down.
+"""A namespace whose arrays are symbols: what the arithmetic does with them is written down.
 
 Equal expressions are one node, so a subexpression that occurs twice is computed once, and an output
 can be asked for without what only the others need.
@@ -153,8 +153,9 @@ class Tracer:
 
     def __getattr__(self, name: str) -> Any:
         raise NotImplementedError(
-            f"_kernel uses xp.{name}, which {__name__} does not know: add it there, in the "
-            "writers, in logunif_kl/torch/_triton_math.py and in logunif_kl/_single_simd.h"
+            f"the arithmetic uses xp.{name}, which {__name__} does not know: add it there, in the "
+            "writers, in logunif_kl/torch/_triton/elementary.py and in "
+            "logunif_kl/_numpy/c/float32_simd.h"
         )
 
     def full_like(self, like: Node, value: float) -> Node:

@@ -1,0 +1,61 @@
+"""The type of an argument -> the module of this package with the rules of its framework.
+
+PyTorch, JAX and TensorFlow differentiate by themselves, so their tensors need rules. The module is
+found by the name of the tensor's library and imported by the first tensor, so that no framework is
+imported that the caller has not imported.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _refusals
+from ._dispatch import NUMBERS, TENSOR, way_of
+
+# By statements: the compilers of torch and TensorFlow read them, but not import_module.
+
+
+def _torch() -> Any:
+    from . import torch
+
+    return torch
+
+
+def _jax() -> Any:
+    from . import jax
+
+    return jax
+
+
+def _tensorflow() -> Any:
+    from . import tensorflow
+
+    return tensorflow
+
+
+_ADAPTERS = {"torch": _torch, "jax": _jax, "tensorflow": _tensorflow}
+
+
+def adapter(**arguments: Any) -> Any:
+    """Find the module for the arguments' framework; None if they are no tensors of the three.
+
+    Raises
+    ------
+    TypeError
+        If tensors were given together with arrays, or with tensors of another framework.
+    """
+    ways = [way_of(type(value)) for value in arguments.values()]
+    if TENSOR not in ways:
+        return None
+    # What is neither an array nor a number is for the framework's own module to refuse.
+    names = {
+        _refusals.framework(type(value)) if way == TENSOR else None
+        for value, way in zip(arguments.values(), ways, strict=True)
+        if way not in NUMBERS and not isinstance(value, _refusals.NO_ARRAY)
+    }
+    known = {name if name in _ADAPTERS else None for name in names}
+    if known == {None}:
+        return None
+    if len(known) > 1:
+        raise _refusals.mixture(arguments)
+    return _ADAPTERS[known.pop() or ""]()

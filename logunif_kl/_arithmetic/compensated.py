@@ -1,0 +1,50 @@
+"""Products and polynomials that are carried in two words and rounded once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .tables import Lookup, Table
+
+Array = Any
+
+_SPLITTER = 134217729.0  # 2^27 + 1
+_SCALE = 2.0**600
+
+
+def product_error(a: Array, b: Array, product: Array) -> Array:
+    """What ``a * b`` lost in rounding (float64; Dekker's product)."""
+    a_hi = a * _SPLITTER
+    a_hi = a_hi - (a_hi - a)
+    a_lo = a - a_hi
+    b_hi = b * _SPLITTER
+    b_hi = b_hi - (b_hi - b)
+    b_lo = b - b_hi
+    return ((a_hi * b_hi - product) + a_hi * b_lo + a_lo * b_hi) + a_lo * b_lo
+
+
+def times(z: Array, hi: Array, lo: Array | float) -> Array:
+    """``z (hi + lo)`` for |z| < 2, rounded once: scaled so that what the product lost is exact."""
+    scaled = z * _SCALE
+    product = scaled * hi
+    return (product + (product_error(scaled, hi, product) + scaled * lo)) * (1.0 / _SCALE)
+
+
+def polynomial(
+    table: Table, at: Lookup, v: Array, v_lo: Array | float, two_words: bool
+) -> tuple[Array, Array | float]:
+    """P(v + v_lo), as a sum of two where ``two_words``."""
+    *rows, last = table.coefficients
+    s = at(last)
+    for row in reversed(rows[1:]):
+        s = s * v + at(row)
+    k1, base = at(rows[0]), at(table.base_hi)
+    if not two_words:
+        return base + (v * (s * v + k1) + at(table.base_lo)), 0.0
+    p = v * s
+    s_hi = k1 + p
+    s_lo = ((k1 - s_hi) + p) + product_error(v, s, p)
+    q = v * s_hi
+    q_lo = (product_error(v, s_hi, q) + v * s_lo) + (v_lo * s_hi + at(table.base_lo))
+    hi = base + q
+    return hi, ((base - hi) + q) + q_lo

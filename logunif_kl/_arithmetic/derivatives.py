@@ -1,0 +1,212 @@
+"""Derivatives of any order over a namespace ``xp``, from the table of the second.
+
+Where a range of u = exp(-log_alpha)/2 holds a polynomial P in u - c or 1/u - c, so does the
+derivative in log_alpha, because d/d log_alpha is -u d/du, which is w d/dw for w = 1/u: the operator
+acts on the coefficients. No difference of nearly equal terms is left to the arithmetic, so the
+tails keep their relative accuracy, which the differential equation of Dawson's function would lose.
+The third order loses a unit or two of the last place where two ranges meet, each beyond it up to
+three digits.
+
+In (mu, log_sigma2) everything is a function of log_alpha = log_sigma2 - 2 log|mu| alone, so that
+with D = d/d log_alpha, by mu d/dmu = -2 D::
+
+    d^(j+k)/(dmu^j dlog_sigma2^k) = mu^-j (-2D) (-2D - 1) ... (-2D - j + 1) D^k
+
+On a power u^n the operator gives the number 2n (2n - 1) ... (2n - j + 1) (-n)^k, which is 0 where
+mu^(2n-j) would have no value at mu = 0: what is left there is (1/sigma^2)^p mu^(j mod 2) times a
+polynomial in u, with p = j/2 rounded up. Elsewhere the power D of the operator is the first
+derivative itself, and those from D^2 on are made from the table.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from math import exp
+
+from . import functions, tables
+from .tables import Array, Namespace
+
+Polynomial = tuple[Fraction, ...]  # coefficients of 1, v, v^2, ...
+Row = tuple[float, ...]  # of one power of v: one entry for each range
+
+
+def neg_kl_derivative(xp: Namespace, x: Array, order: int) -> Array:
+    """The derivative of -KL in log_alpha = x, of any order; of order 0, -KL itself."""
+    if order < 3:
+        return (functions.neg_kl, functions.neg_kl_grad, functions.neg_kl_hess)[order](xp, x)
+    dtype = tables.dtype_name(xp, x)
+    table = tables.table("neg_kl_hess", dtype)
+    reached = [x <= b for b in table.bounds]
+    at = tables.lookup(xp, x, reached)
+    recip = reached[table.first_recip - 1]
+    e = xp.exp(xp.where(recip, x, -x))
+    a = xp.where(recip, 2.0 * e, 0.5 * e)
+    v = a - at(table.centre)
+    assert table.root is not None
+    x0, _ = tables.inflection()
+    v = xp.where(reached[table.root - 1] & ~reached[table.root], x - x0, v)
+    p = _horner(at, _in_log_alpha(dtype, order - 2), v)
+    return xp.where(~reached[0] | recip, a * p, p)
+
+
+def neg_kl_normal_derivative(
+    xp: Namespace, mu: Array, log_sigma2: Array, mu_order: int, log_sigma2_order: int
+) -> Array:
+    """A derivative of -KL of N(mu, sigma^2) of two or more orders in all; NaN where -KL is."""
+    dtype = tables.dtype_name(xp, mu)
+    table = tables.table("neg_kl_hess", dtype)
+    r, r_lo, s = functions.reduce(xp, dtype, log_sigma2)
+    e = xp.exp(r)
+    e = e + e * r_lo
+    shifted = (mu * s) * s
+    u = 0.5 * (shifted * (shifted * e))
+    zero, one = xp.full_like(mu, 0.0), xp.full_like(mu, 1.0)
+    nothing = (mu == 0.0) & (log_sigma2 > -float("inf"))
+    everything = (xp.abs(mu) == float("inf")) & (log_sigma2 < float("inf"))
+    u = xp.where(nothing, zero, xp.where(everything, xp.full_like(mu, float("inf")), u))
+
+    reached = [u >= 0.5 * exp(-bound) for bound in table.bounds]
+    at = tables.lookup(xp, u, reached)
+    recip = reached[table.first_recip - 1]
+    w = 1.0 / xp.where(recip, u, one)
+    v = xp.where(recip, w, u) - at(table.centre)
+    assert table.root is not None
+    root = reached[table.root - 1] & ~reached[table.root]
+    x0, _ = tables.inflection()
+    v = xp.where(root, -xp.log(2.0 * xp.where(root, u, one)) - x0, v)
+    result = _horner(at, _in_normal(dtype, mu_order, log_sigma2_order), v)
+
+    # Near mu = 0 a factor 1/sigma^2 for every two powers of 1/mu, and mu where one is left over. Of
+    # mu/sigma^2 the factor 1/sigma^2 by itself may be beyond the type.
+    near = result
+    if mu_order % 2:
+        near = xp.where(nothing, zero, (((near * shifted) * (0.5 * e)) * s) * s)
+    for _ in range(mu_order // 2):
+        near = (((near * s) * s) * (0.5 * e) * s) * s
+    if mu_order % 2 == 0:
+        near = xp.where(nothing & (result == 0.0), zero, near)
+    result = xp.where(recip, w * result, result)
+    once = _operator(mu_order, log_sigma2_order).get(1)
+    if once is not None:
+        result = result + float(once) * functions.neg_kl_normal(xp, mu, log_sigma2)[2]
+    for _ in range(mu_order):
+        result = result / xp.where(reached[0], mu, one)
+    result = xp.where(reached[0], result, near)
+    return xp.where(u == u, result, u)
+
+
+def _horner(at: tables.Lookup, rows: tuple[Row, ...], v: Array) -> Array:
+    p = at(rows[-1])
+    for row in reversed(rows[:-1]):
+        p = p * v + at(row)
+    return p
+
+
+def _polynomials(table: tables.Table) -> list[Polynomial]:
+    """P in v, range by range."""
+    heads = [Fraction(a) + Fraction(b) for a, b in zip(table.base_hi, table.base_lo, strict=True)]
+    tails = zip(*table.coefficients, strict=True)
+    return [(head, *map(Fraction, tail)) for head, tail in zip(heads, tails, strict=True)]
+
+
+def _rows(polynomials: list[Polynomial]) -> tuple[Row, ...]:
+    """By power of v, as a lookup wants them."""
+    length = max(map(len, polynomials))
+    filled = [(*p, *([Fraction(0)] * (length - len(p)))) for p in polynomials]
+    return tuple(tuple(map(float, row)) for row in zip(*filled, strict=True))
+
+
+def _plus(p: Polynomial, q: Polynomial) -> Polynomial:
+    length = max(len(p), len(q))
+    p, q = (r + (Fraction(0),) * (length - len(r)) for r in (p, q))
+    return tuple(a + b for a, b in zip(p, q, strict=True))
+
+
+def _scaled(p: Polynomial, factor: int | Fraction) -> Polynomial:
+    return tuple(factor * a for a in p)
+
+
+def _times_variable(p: Polynomial, centre: Fraction) -> Polynomial:
+    """(v + centre) p(v)."""
+    return _plus((Fraction(0), *p), _scaled(p, centre))
+
+
+def _slope(p: Polynomial) -> Polynomial:
+    return tuple(k * a for k, a in enumerate(p))[1:] or (Fraction(0),)
+
+
+def _turned(p: Polynomial, centre: Fraction) -> Polynomial:
+    """(v + centre) p'(v): a d/da of a polynomial in v = a - centre."""
+    return _times_variable(_slope(p), centre)
+
+
+@cache
+def _in_log_alpha(dtype: str, times: int) -> tuple[Row, ...]:
+    """The table of the second derivative, differentiated ``times`` times."""
+    table = tables.table("neg_kl_hess", dtype)
+    mapped = []
+    for i, p in enumerate(_polynomials(table)):
+        for _ in range(times):
+            p = _slope_in_log_alpha(p, i, table)
+        mapped.append(p)
+    return _rows(mapped)
+
+
+@cache
+def _operator(mu_order: int, log_sigma2_order: int) -> dict[int, int]:
+    """(-2D) (-2D - 1) ... (-2D - j + 1) D^k by powers of D, those that are there."""
+    found = {log_sigma2_order: 1}
+    for i in range(mu_order):
+        longer: dict[int, int] = {}
+        for n, factor in found.items():
+            longer[n + 1] = longer.get(n + 1, 0) - 2 * factor
+            longer[n] = longer.get(n, 0) - i * factor
+        found = longer
+    return {n: factor for n, factor in found.items() if factor}
+
+
+@cache
+def _in_normal(dtype: str, mu_order: int, log_sigma2_order: int) -> tuple[Row, ...]:
+    """The table of D^2(-KL), under the operator's powers from D^2 on, less that D^2."""
+    table = tables.table("neg_kl_hess", dtype)
+    near, *rest = _polynomials(table)
+    operator = _operator(mu_order, log_sigma2_order)
+    return _rows(
+        [
+            _near_zero(near, mu_order, operator),
+            *(_elsewhere(p, i, table, operator) for i, p in enumerate(rest, start=1)),
+        ]
+    )
+
+
+def _near_zero(p: Polynomial, mu_order: int, operator: dict[int, int]) -> Polynomial:
+    """D^2(-KL) = sum_n a_n u^n, as it is under the whole operator, less u^p.
+
+    u = mu^2/(2 sigma^2), so that u^n/mu^j = u^(n-p) (1/(2 sigma^2))^p mu^(2p-j).
+    """
+    lost = (mu_order + 1) // 2
+    found = [
+        a * sum(factor * Fraction(-n) ** (power - 2) for power, factor in operator.items())
+        for n, a in enumerate(p, start=1)
+        if n >= lost
+    ]
+    return ((Fraction(0),) if lost == 0 else ()) + tuple(found or [Fraction(0)])
+
+
+def _elsewhere(p: Polynomial, i: int, table: tables.Table, operator: dict[int, int]) -> Polynomial:
+    total: Polynomial = (Fraction(0),)
+    for power in range(2, max(operator) + 1):
+        total = _plus(total, _scaled(p, operator.get(power, 0)))
+        p = _slope_in_log_alpha(p, i, table)
+    return total
+
+
+def _slope_in_log_alpha(p: Polynomial, i: int, table: tables.Table) -> Polynomial:
+    """D of what the range i of the table of D^2(-KL) holds."""
+    if i == table.root:
+        return _slope(p)
+    turned = _turned(p, Fraction(table.centre[i]))
+    if i == 0 or i >= table.first_recip:  # a factor a stands before P
+        turned = _plus(p, turned)
+    return _scaled(turned, 1 if i >= table.first_recip else -1)

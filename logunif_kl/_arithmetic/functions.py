@@ -1,0 +1,251 @@
+"""The exact functions as plain array arithmetic over a namespace ``xp``.
+
+``xp`` is NumPy or any namespace of the array API standard; arguments are float32 or float64 arrays
+of it, and results have their shape and dtype. It is the arithmetic of ``_numpy/c/exact.h`` in
+another language: up to eight ranges of u, on each a polynomial
+``P(v) = base + v (k1 + v (k2 + ...))`` in v = u - c or v = 1/u - c, times a factor. In float64 the
+last steps are carried in two words; in float32, whose tables are its own, in one. Exponentials and
+logarithms are those of ``xp``. What compilers fuse most, -KL from a mean and a variance in float32,
+is in `normal_float32`.
+
+Every branch is computed and one is chosen by ``where``, so that a compiler can fuse it all. There
+are some twenty temporaries: a caller that minds the memory passes blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from . import compensated, normal_float32, tables
+
+Array = Any
+Namespace = Any
+
+_HALF_LOG2 = 0.34657359027997265
+# exp(-log_sigma2) = exp(r) 2^(4 b n), and mu takes b n bits twice; log(2^(4 b)) in two parts, the
+# first of so few bits that n times it is exact.
+_SHIFT_BITS = {"float32": 32, "float64": 256}
+_SHIFT = {
+    "float32": (88.72283935546875, -2.437957503945943e-07),
+    "float64": (709.7827128933841, -8.993979834782992e-14),
+}
+_STEPS = (-3, -2, -1, 0, 1, 2, 3)
+_TINY = 2.0**-900  # below, what a product loses is subnormal
+_LARGE = 2.0**900  # beyond, what splits a product overflows
+_EXACT_RECIPROCAL_TO = 2.0**990
+
+
+class _InU(NamedTuple):
+    """P at u, for the functions of u, and what they multiply it by."""
+
+    hi: Array
+    lo: Array | float
+    w: Array  # 1/u
+    w_lo: Array | float  # what w lost in rounding, relative
+    origin: Array
+    recip: Array
+    two_words: bool
+
+
+def _in_u(xp: Namespace, function: str, u: Array) -> _InU:
+    dtype = tables.dtype_name(xp, u)
+    table, two_words = tables.table(function, dtype), dtype == "float64"
+    reached = [u >= b for b in table.bounds]
+    at = tables.lookup(xp, u, reached)
+    recip = reached[table.first_recip - 1]
+    one = tables.constant(xp, u, 1.0)
+    w = 1.0 / xp.where(recip, u, one)
+    v = xp.where(recip, w, u) - at(table.centre)
+    hi, lo = compensated.polynomial(table, at, v, 0.0, two_words)
+    w_lo: Array | float = 0.0
+    if two_words:
+        moderate = xp.where(recip & (u < _EXACT_RECIPROCAL_TO), u, one)
+        product = (1.0 / moderate) * moderate
+        w_lo = (1.0 - product) - compensated.product_error(1.0 / moderate, moderate, product)
+    return _InU(hi, lo, w, w_lo, ~reached[0], recip, two_words)
+
+
+def _finish(p: _InU, z: Array, extra: Array | float = 0.0) -> Array:
+    """``z (P + extra)``, rounded once in float64."""
+    return compensated.times(z, p.hi, p.lo + extra) if p.two_words else z * (p.hi + extra)
+
+
+def _in_domain(xp: Namespace, u: Array, result: Array) -> Array:
+    return xp.where(u >= 0, result, tables.constant(xp, u, float("nan")))
+
+
+def gap(xp: Namespace, u: Array) -> Array:
+    """F(u): see `logunif_kl.special.kl_gap`."""
+    p = _in_u(xp, "kl_gap", u)
+    one = tables.constant(xp, u, 1.0)
+    logarithm = 0.5 * xp.log(xp.where(p.recip, u, one))
+    high = (logarithm + p.hi) + p.lo
+    if p.two_words:
+        total = logarithm + p.hi
+        high = total + (((logarithm - total) + p.hi) + p.lo)
+        high = xp.where(u == float("inf"), u, high)
+    # A NaN out of range must not come near the choice: 0 * inf.
+    low = _finish(p, xp.where(p.origin & (u >= 0), u, one))
+    return _in_domain(xp, u, xp.where(p.recip, high, low))
+
+
+def gap_grad(xp: Namespace, u: Array) -> Array:
+    """F'(u): see `logunif_kl.special.kl_gap_grad`."""
+    p = _in_u(xp, "kl_gap_grad", u)
+    z = xp.where(p.recip, p.w, tables.constant(xp, u, 1.0))
+    return _in_domain(xp, u, _finish(p, z, p.hi * p.w_lo))
+
+
+def gap_hess(xp: Namespace, u: Array) -> Array:
+    """F''(u): see `logunif_kl.special.kl_gap_hess`."""
+    p = _in_u(xp, "kl_gap_hess", u)
+    z = xp.where(p.recip, p.w, tables.constant(xp, u, 1.0))
+    if not p.two_words:
+        return _in_domain(xp, u, z * (z * p.hi))
+    first = z * p.hi
+    rest = compensated.product_error(z, p.hi, first) + z * (p.lo + 2.0 * p.hi * p.w_lo)
+    return _in_domain(xp, u, compensated.times(z, first, rest))
+
+
+class _InLogAlpha(NamedTuple):
+    """P at u = exp(-x)/2, for the functions of x = log_alpha."""
+
+    hi: Array
+    lo: Array | float
+    a: Array  # 1/u where `recip`, else u
+    origin: Array
+    recip: Array
+    two_words: bool
+
+
+def _in_log_alpha(xp: Namespace, function: str, x: Array) -> _InLogAlpha:
+    dtype = tables.dtype_name(xp, x)
+    table, two_words = tables.table(function, dtype), dtype == "float64"
+    reached = [x <= b for b in table.bounds]
+    at = tables.lookup(xp, x, reached)
+    recip = reached[table.first_recip - 1]
+    e = xp.exp(xp.where(recip, x, -x))
+    a = xp.where(recip, 2.0 * e, 0.5 * e)
+    v = a - at(table.centre)
+    v_lo: Array | float = 0.0
+    if table.root is not None:
+        inside = reached[table.root - 1] & ~reached[table.root]
+        x0, x0_lo = tables.inflection()
+        near = x - x0
+        if two_words:
+            v_lo = xp.where(inside, tables.constant(xp, x, -x0_lo), tables.constant(xp, x, 0.0))
+        else:
+            near = (x - at(table.centre)) - tables.float32_rest(x0)
+        v = xp.where(inside, near, v)
+    hi, lo = compensated.polynomial(table, at, v, v_lo, two_words)
+    return _InLogAlpha(hi, lo, a, ~reached[0], recip, two_words)
+
+
+def _scaled(p: _InLogAlpha, z: Array) -> Array:
+    return compensated.times(z, p.hi, p.lo) if p.two_words else z * p.hi
+
+
+def neg_kl(xp: Namespace, x: Array) -> Array:
+    """-KL at log_alpha = x, vanishing at infinity: see `logunif_kl.neg_kl`."""
+    p = _in_log_alpha(xp, "neg_kl", x)
+    low = _scaled(p, xp.where(p.origin, p.a, tables.constant(xp, x, 1.0)))
+    line = 0.5 * x
+    high = line + (p.hi + p.lo)
+    if p.two_words:
+        total = line + p.hi
+        rest = ((line - total) + p.hi) + p.lo
+        high = xp.where(x == -float("inf"), x, total + rest)
+    return xp.where(p.recip, high, xp.where(x == x, low, x))
+
+
+def neg_kl_grad(xp: Namespace, x: Array) -> Array:
+    """The derivative of -KL in log_alpha: see `logunif_kl.neg_kl_grad`."""
+    p = _in_log_alpha(xp, "neg_kl_grad", x)
+    return _scaled(p, xp.where(p.origin, p.a, tables.constant(xp, x, 1.0)))
+
+
+def neg_kl_hess(xp: Namespace, x: Array) -> Array:
+    """The second derivative of -KL in log_alpha: see `logunif_kl.neg_kl_hess`."""
+    p = _in_log_alpha(xp, "neg_kl_hess", x)
+    return _scaled(p, xp.where(p.origin | p.recip, p.a, tables.constant(xp, x, 1.0)))
+
+
+def reduce(xp: Namespace, dtype: str, log_sigma2: Array) -> tuple[Array, Array, Array]:
+    """Return r in two words and s = 2^(b n): exp(-log_sigma2) = exp(r) s^4, with r small."""
+    high, low = _SHIFT[dtype]
+    n = xp.round(log_sigma2 / -(high + low))
+    bits = _SHIFT_BITS[dtype]
+    step = tables.constant(xp, n, float(_STEPS[0]))
+    power = tables.constant(xp, n, 2.0 ** (_STEPS[0] * bits))
+    for k in _STEPS[1:]:
+        reached = n >= k
+        step = xp.where(reached, tables.constant(xp, n, float(k)), step)
+        power = xp.where(reached, tables.constant(xp, n, 2.0 ** (k * bits)), power)
+    return -log_sigma2 - step * high, -step * low, power
+
+
+def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
+    """-KL of N(mu, sigma^2) and its derivatives in mu and log_sigma2.
+
+    ``mu`` and ``log_sigma2`` have one shape and dtype. No square or exponential leaves the range
+    of the type before u does: powers of 2 go from one factor to the other.
+    """
+    dtype = tables.dtype_name(xp, mu)
+    if dtype == "float32":
+        return normal_float32.neg_kl_normal(xp, mu, log_sigma2)
+    size = xp.abs(mu)
+    zero = tables.constant(xp, mu, 0.0)
+    r, r_lo, s = reduce(xp, dtype, log_sigma2)
+    e = xp.exp(r)
+    shifted = (mu * s) * s
+    half, longer = 0.5 * shifted, shifted * e
+    rough = half * longer
+    # mu/sigma^2 but for one factor s, by way of nothing subnormal
+    precision_mu = xp.where(s < 1.0, (shifted * e) * s, (shifted * s) * e)
+    # The limits, where a factor overflows against mu = 0 or vanishes against an infinite mu.
+    nothing = (mu == 0) & (log_sigma2 > -float("inf"))
+    everything = (size == float("inf")) & (log_sigma2 < float("inf"))
+    rough = xp.where(
+        nothing, zero, xp.where(everything, tables.constant(xp, mu, float("inf")), rough)
+    )
+    u = xp.where(rough < float("inf"), rough + rough * r_lo, rough)
+    precision_mu = xp.where(nothing, mu, precision_mu)
+
+    p = _in_u(xp, "kl_gap", u)
+    one = tables.constant(xp, mu, 1.0)
+    recip = p.recip
+    finite = u < float("inf")
+    # log(u)/2 from u, or from |mu| if u overflows, and before the shift if that overflows too
+    log_u = xp.log(xp.where(recip & finite, u, one))
+    shifted_finite = xp.abs(shifted) < float("inf")
+    log_shifted = xp.log(xp.where(recip & shifted_finite, xp.abs(shifted), one)) + 0.5 * r
+    log_size = xp.log(xp.where(recip, size, one)) - 0.5 * log_sigma2
+    far = xp.where(shifted_finite, log_shifted - (_HALF_LOG2 - 0.5 * r_lo), log_size - _HALF_LOG2)
+    half_log = xp.where(finite, 0.5 * log_u, far)
+    # What `rough` lacks, 1 + r_lo and what the last product lost, goes into the last step.
+    ordinary = (u > _TINY) & ~recip
+    lost = compensated.product_error(half, longer, rough) / xp.where(ordinary, rough, one)
+    u_lo = r_lo + xp.where(ordinary, lost, zero)
+    origin = p.origin & (u >= 0)
+    low = _finish(p, xp.where(origin, rough, one), xp.where(origin, p.hi * u_lo, zero))
+    value = -xp.where(recip, half_log + (p.hi + p.lo), low)
+
+    g = _in_u(xp, "kl_gap_grad", u)
+    rest = g.lo + g.hi * xp.where(g.recip, zero, r_lo)
+    slope = g.hi + rest  # F'(u), or u F'(u) where u is large
+    z = xp.where(g.recip, one, rough)
+    d_log_sigma2 = xp.where(g.recip, slope, _finish(g, z, g.hi * u_lo))
+    steep = -2.0 * slope / xp.where(g.recip, mu, one)
+    shallow = slope * precision_mu
+    moderate = (xp.abs(precision_mu) > 1.0 / _LARGE) & (xp.abs(precision_mu) < _LARGE)
+    lost = compensated.product_error(slope, precision_mu, shallow)
+    lost = lost + ((g.hi - slope) + rest) * precision_mu
+    shallow = shallow + xp.where(moderate, lost, zero)
+    d_mu = xp.where(g.recip, steep, -(shallow * s))
+    undefined = u != u
+    nan = tables.constant(xp, mu, float("nan"))
+    return (
+        xp.where(undefined, nan, value),
+        xp.where(undefined, nan, d_mu),
+        xp.where(undefined, nan, d_log_sigma2),
+    )

@@ -1,0 +1,78 @@
+"""The tables of coefficients by columns, and how an element finds the entries of its range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+Array = Any
+Namespace = Any
+Lookup = Callable[[tuple[float, ...]], Array]
+
+
+class Table(NamedTuple):
+    """A table by columns: one entry for each range."""
+
+    bounds: tuple[float, ...]
+    centre: tuple[float, ...]
+    base_hi: tuple[float, ...]
+    base_lo: tuple[float, ...]
+    coefficients: tuple[tuple[float, ...], ...]
+    first_recip: int
+    root: int | None
+
+
+@cache
+def table(function: str, dtype: str) -> Table:
+    from .coefficients import TABLES
+
+    ranges = TABLES[function, dtype]
+    forms = [r.form for r in ranges]
+    return Table(
+        bounds=tuple(r.bound for r in ranges[:-1]),
+        centre=tuple(r.centre for r in ranges),
+        base_hi=tuple(r.base_hi for r in ranges),
+        base_lo=tuple(r.base_lo for r in ranges),
+        coefficients=tuple(zip(*(r.coefficients for r in ranges), strict=True)),
+        first_recip=forms.index("recip"),
+        root=forms.index("root") if "root" in forms else None,
+    )
+
+
+def inflection() -> tuple[float, float]:
+    from .coefficients import INFLECTION_HI, INFLECTION_LO
+
+    return INFLECTION_HI, INFLECTION_LO
+
+
+def dtype_name(xp: Namespace, a: Array) -> str:
+    return "float32" if a.dtype == xp.float32 else "float64"
+
+
+def constant(xp: Namespace, like: Array, value: float) -> Array:
+    return xp.full_like(like, value)
+
+
+def lookup(xp: Namespace, like: Array, reached: list[Array]) -> Lookup:
+    """From a row of a table to the entry of each element, whose range is the last one reached."""
+    if xp.__name__ == "numpy":
+        index = sum(r.astype(xp.int8) for r in reached)
+        return lambda row: xp.take(xp.asarray(row, dtype=like.dtype), index)
+
+    def choose(row: tuple[float, ...]) -> Array:
+        entry = constant(xp, like, row[0])
+        for mask, value in zip(reached, row[1:], strict=True):
+            entry = xp.where(mask, constant(xp, like, value), entry)
+        return entry
+
+    return choose
+
+
+@cache
+def float32_rest(x0: float) -> float:
+    """What x0 loses when it is rounded to float32."""
+    import struct
+
+    rounded: float = struct.unpack("f", struct.pack("f", x0))[0]
+    return x0 - rounded

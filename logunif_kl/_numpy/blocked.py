@@ -1,0 +1,294 @@
+"""`BlockedUFunc`: array arithmetic in Python with the manners of a `numpy.ufunc`.
+
+An expression of fifty NumPy operations over a whole array allocates dozens of arrays of its size.
+Evaluated over blocks of a few thousand elements it allocates its output alone, and stays in cache.
+That is worth having in two places: instead of the C extension where that could not be built, and
+around functions that only Python spells out.
+
+Everything that callers, dask, xarray and pandas expect of a ufunc is kept: ``out=``, ``where=``,
+``dtype=``, ``casting=``, ``order=``, ``subok=``, ``signature=``, promotion, broadcasting,
+overlapping operands, subclasses, ``__array_ufunc__`` and pickling by name. Not kept: the
+reductions of functions of two arguments and ``at`` for them, ``out=...``, and the warnings of a
+``where=`` without ``out=`` and of an overflow in a cast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .promotion import LOOPS, resolve
+
+Inner = Callable[..., Any]
+
+_ITERATOR = ["external_loop", "buffered", "delay_bufalloc", "zerosize_ok", "copy_if_overlap"]
+
+
+def in_float64(arithmetic: Callable[..., Any]) -> Inner:
+    """Make array arithmetic ``f(xp, *arrays)`` the inner function of a `BlockedUFunc`.
+
+    The narrower loops are computed in float64 and rounded once, when the block is stored.
+    """
+
+    def inner(*blocks: np.ndarray) -> Any:
+        return arithmetic(np, *(block.astype(np.float64, copy=False) for block in blocks))
+
+    return inner
+
+
+class BlockedUFunc:
+    """An elementwise function evaluated in blocks, and called like a `numpy.ufunc`.
+
+    Parameters
+    ----------
+    name, module : str
+        ``getattr(sys.modules[module], name)`` is the function; it is pickled so.
+    inner : callable
+        Takes `nin` one-dimensional arrays of one of the loops' types and returns one array, or
+        `nout` of them in a tuple. It may compute in a wider type. Floating-point warnings are off
+        while it runs.
+    nin, nout : int
+        The numbers of inputs (one or two) and of outputs.
+    doc : str
+        The docstring, without the signature line.
+    block : int
+        The most elements given to `inner` at once.
+    """
+
+    identity = None
+    signature = None
+    ntypes = len(LOOPS)
+
+    def __init__(
+        self,
+        name: str,
+        inner: Inner,
+        *,
+        module: str,
+        nin: int = 1,
+        nout: int = 1,
+        doc: str = "",
+        block: int = 4096,
+    ) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = module
+        inputs = "x" if nin == 1 else ", ".join(f"x{i + 1}" for i in range(nin))
+        outputs = None if nout == 1 else (None,) * nout
+        self.__doc__ = (
+            f"{name}({inputs}, /, out={outputs}, *, where=True, casting='same_kind', order='K', "
+            f"dtype=None, subok=True[, signature])\n\n{doc.strip()}\n"
+        )
+        self.nin, self.nout, self.nargs = nin, nout, nin + nout
+        self.types = [f"{c * nin}->{c * nout}" for c in LOOPS]
+        self._inner = inner
+        self._block = block
+
+    def __repr__(self) -> str:
+        return f"<ufunc '{self.__name__}'>"
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+    def __call__(self, *args: Any, out: Any = None, **options: Any) -> Any:
+        """Evaluate; the options are those of a `numpy.ufunc`."""
+        inputs, outs = self._operands(args, out)
+        overrides = _overrides((*inputs, *outs, options.get("where", True)))
+        if overrides:
+            if any(array is not None for array in outs):
+                options["out"] = outs
+            return self._defer(overrides, inputs, options)
+        return self._evaluate(inputs, outs, **options)
+
+    def _evaluate(
+        self,
+        inputs: tuple,
+        outs: tuple,
+        *,
+        where: Any = True,
+        casting: Any = "same_kind",
+        order: Any = "K",
+        dtype: Any = None,
+        subok: bool = True,
+        signature: Any = None,
+        sig: Any = None,
+        **unknown: Any,
+    ) -> Any:
+        if unknown:
+            raise TypeError(
+                f"{self.__name__}() got an unexpected keyword argument {next(iter(unknown))!r}"
+            )
+        if sig is not None:
+            if signature is not None:
+                raise TypeError("cannot specify both 'sig' and 'signature'")
+            signature = sig
+        if not isinstance(subok, (bool, np.bool)):
+            raise TypeError("'subok' must be a boolean")
+        for array in outs:
+            if array is not None and not isinstance(array, np.ndarray):
+                raise TypeError("return arrays must be of ArrayType")
+        arrays = [np.asanyarray(value) for value in inputs]
+        kinds = [
+            type(value) if _weak(value, array) else array.dtype
+            for value, array in zip(inputs, arrays, strict=True)
+        ]
+        loop = resolve(self.__name__, kinds, outs, casting, dtype, signature)
+        results = self._run(arrays, outs, where, order, loop)
+        wrapped = tuple(
+            self._wrap(result, i, inputs, subok) if given is None else given
+            for i, (given, result) in enumerate(zip(outs, results, strict=True))
+        )
+        return wrapped[0] if self.nout == 1 else wrapped
+
+    def _operands(self, args: tuple, out: Any) -> tuple[tuple, tuple]:
+        """Split positional arguments into inputs and outputs, and bring the outputs to a tuple."""
+        if not self.nin <= len(args) <= self.nargs:
+            raise TypeError(
+                f"{self.__name__}() takes from {self.nin} to {self.nargs} positional arguments "
+                f"but {len(args)} were given"
+            )
+        inputs, outs = args[: self.nin], args[self.nin :]
+        if outs and out is not None:
+            raise TypeError("cannot specify 'out' as both a positional and keyword argument")
+        if outs or out is None:
+            return inputs, outs + (None,) * (self.nout - len(outs))
+        if not isinstance(out, tuple):
+            if self.nout > 1:
+                raise TypeError("'out' must be a tuple of arrays")
+            out = (out,)
+        if len(out) != self.nout:
+            raise ValueError("The 'out' tuple must have exactly one entry per ufunc output")
+        return inputs, out
+
+    def _defer(self, overrides: list, inputs: tuple, options: dict) -> Any:
+        """Let the first operand that can do so carry out the call (NEP 13)."""
+        for operand in overrides:
+            if type(operand).__array_ufunc__ is None:
+                raise TypeError(
+                    f"operand {type(operand).__name__!r} does not support ufuncs "
+                    "(__array_ufunc__=None)"
+                )
+        for operand in overrides:
+            result = operand.__array_ufunc__(self, "__call__", *inputs, **options)
+            if result is not NotImplemented:
+                return result
+        names = ", ".join(repr(type(operand).__name__) for operand in overrides)
+        raise TypeError(
+            "operand type(s) all returned NotImplemented from "
+            f"__array_ufunc__({self!r}, '__call__', ...): {names}"
+        )
+
+    def _run(
+        self, arrays: list[np.ndarray], outs: tuple, where: Any, order: Any, loop: np.dtype
+    ) -> tuple[np.ndarray, ...]:
+        """Evaluate block by block; `numpy.nditer` broadcasts, casts and copies overlaps."""
+        for array in outs:
+            if array is not None and not array.flags.writeable:
+                raise ValueError("output array is read-only")
+        operands: list[Any] = [*arrays, *outs]
+        masked = where is not True
+        mask = ["writemasked"] if masked else []
+        # An output copied because of an overlap is written back whole: masked, it must be read.
+        given = ["readwrite" if masked else "writeonly", "no_broadcast", *mask]
+        fresh = ["writeonly", "allocate", "no_subtype", "no_broadcast", *mask]
+        flags = [["readonly", "overlap_assume_elementwise"]] * self.nin
+        flags += [fresh if array is None else given for array in outs]
+        dtypes: list[Any] = [loop] * self.nargs
+        if masked:
+            mask_given = np.asarray(where)
+            if mask_given.dtype != np.bool:
+                raise TypeError(
+                    f"Cannot cast array data from {mask_given.dtype!r} to dtype('bool') according "
+                    "to the rule 'safe'"
+                )
+            operands.append(mask_given)
+            flags.append(["readonly", "arraymask"])
+            dtypes.append(np.bool)
+        iterator: Any = np.nditer(  # type: ignore[call-overload]
+            operands,
+            flags=_ITERATOR,
+            op_flags=flags,
+            op_dtypes=dtypes,
+            order=order,
+            casting="unsafe",
+            buffersize=self._block,
+        )
+        with np.errstate(all="ignore"), iterator:
+            iterator.reset()
+            for blocks in iterator if iterator.itersize else ():
+                values = self._inner(*blocks[: self.nin])
+                for i, value in enumerate(values if self.nout > 1 else (values,), self.nin):
+                    chosen = blocks[-1] if masked else True
+                    np.copyto(blocks[i], value, casting="unsafe", where=chosen)
+            return tuple(iterator.operands[self.nin : self.nargs])
+
+    def _wrap(self, result: np.ndarray, i: int, inputs: tuple, subok: bool) -> Any:
+        """Give a fresh output the type of the inputs: a scalar for 0-d, a subclass for theirs."""
+        wrappers = [x for x in inputs if subok and _wraps(x)]
+        if wrappers:
+            first = max(wrappers, key=lambda x: getattr(x, "__array_priority__", 0.0))
+            return first.__array_wrap__(result, (self, inputs, i), result.ndim == 0)
+        return result[()] if result.ndim == 0 else result
+
+    def at(self, a: np.ndarray, indices: Any, b: Any = None, /) -> None:
+        """Apply in place to the elements at `indices`, again for each time that one is repeated."""
+        if self.nargs > 2:
+            raise ValueError(f"ufunc '{self.__name__}' has no 'at': it is not of one variable")
+        if b is not None:
+            raise ValueError("second operand provided when ufunc is unary")
+        if not isinstance(a, np.ndarray):
+            raise TypeError("first operand must be array")
+        left = np.arange(a.size).reshape(a.shape)[indices].reshape(-1)
+        while left.size:
+            once, first = np.unique(left, return_index=True)
+            where = np.unravel_index(once, a.shape)
+            a[where] = self(a[where])
+            left = np.delete(left, first)
+
+    def _refuse(self, what: str) -> Any:
+        if self.nout > 1:
+            raise ValueError(f"{what} only supported for functions returning a single value")
+        if self.nin == 1:
+            raise ValueError(f"{what} only supported for binary functions")
+        raise ValueError(f"{what} not supported for '{self.__name__}', which is no operation")
+
+    def reduce(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise `ValueError`, as every ufunc of one argument does."""
+        return self._refuse("reduce")
+
+    def accumulate(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise `ValueError`, as every ufunc of one argument does."""
+        return self._refuse("accumulate")
+
+    def reduceat(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise `ValueError`, as every ufunc of one argument does."""
+        return self._refuse("reduceat")
+
+    def outer(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise `ValueError`, as every ufunc of one argument does."""
+        return self._refuse("outer product")
+
+
+def _weak(value: Any, array: np.ndarray) -> bool:
+    """Whether a value takes the type of the other operands; an int that fits none does not."""
+    return type(value) in (int, float, complex) and array.dtype.kind in "iufc"
+
+
+def _wraps(operand: Any) -> bool:
+    kind = type(operand)
+    plain = kind is np.ndarray or issubclass(kind, np.generic)
+    return not plain and hasattr(kind, "__array_wrap__")
+
+
+def _overrides(operands: tuple) -> list:
+    """Operands with an ``__array_ufunc__`` of their own, one of each type, subclasses first."""
+    found: list = []
+    for operand in operands:
+        kind = type(operand)
+        method = getattr(kind, "__array_ufunc__", np.ndarray.__array_ufunc__)
+        if method is np.ndarray.__array_ufunc__ or any(type(o) is kind for o in found):
+            continue
+        place = next((i for i, o in enumerate(found) if issubclass(kind, type(o))), len(found))
+        found.insert(place, operand)
+    return found

@@ -1,0 +1,20 @@
+/* Compile the kernels in the header LK_KERNELS once for each instruction set of `targets.h`.
+ *
+ * That header undefines LK_ISA at its end. */
+
+#ifdef LK_X86
+
+LK_TARGET_AVX512
+#define LK_ISA 512
+#include LK_KERNELS
+LK_TARGET_END
+
+LK_TARGET_AVX2
+#define LK_ISA 256
+#include LK_KERNELS
+LK_TARGET_END
+
+#endif
+
+#define LK_ISA LK_BASELINE_ISA
+#include LK_KERNELS

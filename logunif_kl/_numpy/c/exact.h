@@ -1,0 +1,13 @@
+/* The exact functions for one instruction set, LK_ISA. `each_target.h` includes this once for each. */
+
+#include "exact_simd.h"
+
+#include "exact_elementary.h"
+
+#include "exact_float64.h"
+
+#include "exact_float32.h"
+
+#include "exact_blocks.h"
+
+#include "exact_simd_end.h"

@@ -1,0 +1,230 @@
+/* -KL of N(mu, sigma^2) in float32 throughout, as NumPy ufuncs: what training calls.
+ *
+ * `exact_ufuncs.c` computes float32 by way of float64, to less than one unit in the last place. Here
+ * value and derivatives are computed apart, in float32, within a few units and several times as
+ * fast. The arithmetic is that of `_arithmetic/normal_float32.py`, which `python -m
+ * validation.traced` writes into `float32_kernels.h`. It is compiled once for each instruction set,
+ * and the one in use is that of `_exact`, which knows what the processor has and what
+ * LOGUNIF_KL_KERNEL says. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <fenv.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <numpy/ndarrayobject.h>
+#include <numpy/ufuncobject.h>
+
+#include "targets.h"
+
+/* Registers at a time: the arithmetic takes each of its steps for all of them before the next. */
+#define WAYS 4
+#define SET(name, expression)                                              \
+    for (int i = 0; i < WAYS; i++)                                         \
+        (name)[i] = (expression)
+#define EACH(type, name, expression)                                       \
+    type name[WAYS];                                                       \
+    SET(name, expression)
+
+#include "float32_coefficients.h"
+
+typedef struct {
+    void (*value)(const float *, const float *, float *, npy_intp);
+    void (*gradient)(const float *, int, const float *, const float *, float *, float *, npy_intp);
+    double (*sum)(const float *, const float *, npy_intp);
+} kernels;
+
+#define LK_KERNELS "float32.h"
+#ifdef __GNUC__
+#define LK_BASELINE_ISA 128
+#else
+#define LK_BASELINE_ISA 0
+#endif
+#include "each_target.h"
+
+/* ---- loops --------------------------------------------------------------------------------- */
+
+enum { BLOCK = 512 };
+
+/* Whatever a lane computed that no element asked for leaves no warning. */
+static void
+forget_exceptions(void)
+{
+    feclearexcept(FE_ALL_EXCEPT);
+}
+
+static void
+gather(float *to, const char *from, npy_intp stride, npy_intp n)
+{
+    for (npy_intp i = 0; i < n; i++)
+        memcpy(&to[i], from + i * stride, sizeof(float));
+}
+
+static void
+scatter(char *to, npy_intp stride, const float *from, npy_intp n)
+{
+    for (npy_intp i = 0; i < n; i++)
+        memcpy(to + i * stride, &from[i], sizeof(float));
+}
+
+static int
+dense(npy_intp const *steps, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (steps[i] != sizeof(float))
+            return 0;
+    return 1;
+}
+
+static void
+value_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, void *data)
+{
+    const kernels *function = data;
+    npy_intp n = dimensions[0];
+    if (dense(steps, 3)) {
+        function->value((float *)args[0], (float *)args[1], (float *)args[2], n);
+    } else {
+        float mu[BLOCK], log_sigma2[BLOCK];
+        for (npy_intp start = 0; start < n; start += BLOCK) {
+            npy_intp m = n - start < BLOCK ? n - start : BLOCK;
+            gather(mu, args[0] + start * steps[0], steps[0], m);
+            gather(log_sigma2, args[1] + start * steps[1], steps[1], m);
+            function->value(mu, log_sigma2, mu, m);
+            scatter(args[2] + start * steps[2], steps[2], mu, m);
+        }
+    }
+    forget_exceptions();
+}
+
+static void
+gradient_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, void *data)
+{
+    const kernels *function = data;
+    npy_intp n = dimensions[0];
+    int each = steps[0] != 0;
+    if (dense(steps + 1, 4) && (!each || dense(steps, 1))) {
+        function->gradient((float *)args[0], each, (float *)args[1], (float *)args[2],
+                           (float *)args[3], (float *)args[4], n);
+    } else {
+        float factor[BLOCK], mu[BLOCK], log_sigma2[BLOCK];
+        for (npy_intp start = 0; start < n; start += BLOCK) {
+            npy_intp m = n - start < BLOCK ? n - start : BLOCK;
+            gather(factor, args[0] + start * steps[0], steps[0], m);
+            gather(mu, args[1] + start * steps[1], steps[1], m);
+            gather(log_sigma2, args[2] + start * steps[2], steps[2], m);
+            function->gradient(factor, 1, mu, log_sigma2, mu, log_sigma2, m);
+            scatter(args[3] + start * steps[3], steps[3], mu, m);
+            scatter(args[4] + start * steps[4], steps[4], log_sigma2, m);
+        }
+    }
+    forget_exceptions();
+}
+
+/* (n),(n)->() */
+static void
+sum_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, void *data)
+{
+    const kernels *function = data;
+    npy_intp n = dimensions[1];
+    float mu[BLOCK], log_sigma2[BLOCK];
+    for (npy_intp row = 0; row < dimensions[0]; row++) {
+        char *a = args[0] + row * steps[0], *b = args[1] + row * steps[1];
+        double total = 0.0;
+        if (dense(steps + 3, 2)) {
+            total = function->sum((float *)a, (float *)b, n);
+        } else {
+            for (npy_intp start = 0; start < n; start += BLOCK) {
+                npy_intp m = n - start < BLOCK ? n - start : BLOCK;
+                gather(mu, a + start * steps[3], steps[3], m);
+                gather(log_sigma2, b + start * steps[4], steps[4], m);
+                total += function->sum(mu, log_sigma2, m);
+            }
+        }
+        memcpy(args[2] + row * steps[2], &total, sizeof total);
+    }
+    forget_exceptions();
+}
+
+/* ---- the module ---------------------------------------------------------------------------- */
+
+/* What NumPy keeps pointers to for as long as the process lives. */
+static kernels chosen;
+static void *loop_data[] = {&chosen};
+static PyUFuncGenericFunction value_loops[] = {value_loop};
+static PyUFuncGenericFunction gradient_loops[] = {gradient_loop};
+static PyUFuncGenericFunction sum_loops[] = {sum_loop};
+static const char value_types[] = {NPY_FLOAT, NPY_FLOAT, NPY_FLOAT};
+static const char gradient_types[] = {NPY_FLOAT, NPY_FLOAT, NPY_FLOAT, NPY_FLOAT, NPY_FLOAT};
+static const char sum_types[] = {NPY_FLOAT, NPY_FLOAT, NPY_DOUBLE};
+
+/* Take the kernels of the same name as those in use in `_exact`. */
+static int
+choose_kernels(PyObject *module)
+{
+    PyObject *others = PyImport_ImportModule("logunif_kl._numpy._exact");
+    PyObject *isa = others ? PyObject_GetAttrString(others, "isa") : NULL;
+    Py_XDECREF(others);
+    const char *name = isa ? PyUnicode_AsUTF8(isa) : NULL;
+    int status = name ? PyModule_AddObjectRef(module, "isa", isa) : -1;
+    if (status == 0) {
+        chosen = kernels_baseline;
+#define CHOOSE(isa, feature)                                            \
+    if (strcmp(name, #isa) == 0)                                        \
+        chosen = kernels_##isa;
+        LK_TARGETS(CHOOSE)
+    }
+    Py_XDECREF(isa);
+    return status;
+}
+
+/* Add a new reference to the module, or fail if it is NULL. */
+static int
+add(PyObject *module, const char *name, PyObject *ufunc)
+{
+    int status = ufunc ? PyModule_AddObjectRef(module, name, ufunc) : -1;
+    Py_XDECREF(ufunc);
+    return status;
+}
+
+static int
+fill(PyObject *module)
+{
+    if (choose_kernels(module) < 0 ||
+        add(module, "value",
+            PyUFunc_FromFuncAndData(value_loops, loop_data, value_types, 1, 2, 1, PyUFunc_None,
+                                    "value", "-KL from (mu, log_sigma2).", 0)) < 0 ||
+        add(module, "gradient",
+            PyUFunc_FromFuncAndData(gradient_loops, loop_data, gradient_types, 1, 3, 2,
+                                    PyUFunc_None, "gradient",
+                                    "The derivatives in mu and in log_sigma2, each times the "
+                                    "first of (factor, mu, log_sigma2).",
+                                    0)) < 0 ||
+        add(module, "value_sum",
+            PyUFunc_FromFuncAndDataAndSignature(sum_loops, loop_data, sum_types, 1, 2, 1,
+                                                PyUFunc_None, "value_sum",
+                                                "The sum of -KL over the last axis, in float64.",
+                                                0, "(n),(n)->()")) < 0)
+        return -1;
+    return 0;
+}
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_float32",
+    .m_doc = "-KL of N(mu, sigma^2) in float32, for the instruction set that `isa` names.",
+    .m_size = -1,
+};
+
+PyMODINIT_FUNC
+PyInit__float32(void)
+{
+    import_array();
+    import_umath();
+    PyObject *module = PyModule_Create(&definition);
+    if (module != NULL && fill(module) < 0)
+        Py_CLEAR(module);
+    return module;
+}

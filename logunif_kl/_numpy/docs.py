@@ -1,0 +1,213 @@
+"""Docstrings of the ufuncs, for the C extension and for the Python fallback alike.
+
+NumPy writes the call signature above each of them.
+"""
+
+_EXTRA = """out : ndarray, tuple of ndarray or None, optional
+    Where to write; a fresh array by default.
+where : array_like of bool, optional
+    Elements to compute; the others keep what `out` holds.
+**kwargs
+    ``dtype``, ``casting``, ``order``, ``subok``, ``signature``: as for every `numpy.ufunc`.
+"""
+
+_DTYPES = """float16, float32 and float64 have loops of their own and give results of their own
+type; integers and booleans are promoted as by `numpy.exp`; complex numbers, long doubles and
+objects are refused with a `TypeError`. No floating-point warning is raised for any input. The
+worst errors found, in units in the last place, are rows of `logunif_kl.accuracy`."""
+
+KL_GAP = f"""
+The gap of the log-uniform prior, F(u) = KL(q || p) - min KL.
+
+For q(w) = N(mu, sigma^2), p(w) = C/|w| and u = mu^2/(2 sigma^2) = 1/(2 alpha)::
+
+    F(u) = u 2F2(1, 1; 3/2, 2; -u)
+         = integral from 0 to u of D(sqrt t)/sqrt t dt,     D = Dawson's function
+
+F increases from F(0) = 0, as u at first and as (log(4 u) + gamma)/2 in the end.
+
+Parameters
+----------
+u : array_like
+    The argument, positional only: mu^2/(2 sigma^2) >= 0, of any shape.
+{_EXTRA}
+Returns
+-------
+ndarray or scalar
+    F(u), of the shape of `u`. F(+-0) = 0, F(inf) = inf, and NaN for u < 0 and for NaN.
+
+See Also
+--------
+kl_gap_grad, kl_gap_hess : its derivatives.
+logunif_kl.neg_kl : -F(u) and a constant, in the natural variable log alpha.
+
+Notes
+-----
+{_DTYPES}
+
+References
+----------
+.. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
+   Bayesian" (2017), Eq. 1 and 2.
+
+Examples
+--------
+>>> from logunif_kl.special import kl_gap
+>>> kl_gap([0.0, 0.5, 1.0, 10.0])
+array([0.        , 0.4266856 , 0.73944163, 2.10571516])
+"""
+
+KL_GAP_GRAD = f"""
+The first derivative of the gap, F'(u).
+
+::
+
+    F'(u) = D(sqrt u)/sqrt u = M(1; 3/2; -u)
+
+with D Dawson's function and M Kummer's. F' decreases from F'(0) = 1, as 1/(2 u) in the end, and
+stays above 1/(1 + 2 u).
+
+Parameters
+----------
+u : array_like
+    The argument, positional only: mu^2/(2 sigma^2) >= 0, of any shape.
+{_EXTRA}
+Returns
+-------
+ndarray or scalar
+    F'(u), of the shape of `u`. F'(+-0) = 1, F'(inf) = 0, and NaN for u < 0 and for NaN.
+
+See Also
+--------
+kl_gap, kl_gap_hess
+logunif_kl.neg_kl_grad : u F'(u), the derivative of -KL in log alpha.
+
+Notes
+-----
+{_DTYPES}
+
+References
+----------
+.. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
+   Bayesian" (2017), Eq. 3.
+
+Examples
+--------
+>>> from logunif_kl.special import kl_gap_grad
+>>> kl_gap_grad([0.0, 0.5, float("inf")])
+array([1.        , 0.72477846, 0.        ])
+"""
+
+KL_GAP_HESS = f"""
+The second derivative of the gap, F''(u).
+
+::
+
+    2 u F''(u) = 1 - (1 + 2 u) F'(u)
+
+which cancels wherever it is evaluated as it stands; this function has an approximant of its own.
+F'' rises from F''(0) = -2/3 to 0, as -1/(2 u^2) in the end.
+
+Parameters
+----------
+u : array_like
+    The argument, positional only: mu^2/(2 sigma^2) >= 0, of any shape.
+{_EXTRA}
+Returns
+-------
+ndarray or scalar
+    F''(u), of the shape of `u`. F''(+-0) = -2/3, F''(inf) = 0, and NaN for u < 0 and for NaN.
+
+See Also
+--------
+kl_gap, kl_gap_grad
+logunif_kl.neg_kl_hess : the second derivative of -KL in log alpha.
+
+Notes
+-----
+{_DTYPES}
+
+References
+----------
+.. [1] The derivative of Eq. 3 of J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational
+   Gaussian Dropout is not Bayesian" (2017), by the differential equation D'(z) = 1 - 2 z D(z).
+
+Examples
+--------
+>>> from logunif_kl.special import kl_gap_hess
+>>> kl_gap_hess([0.0, 0.5, 1.0])
+array([-0.66666667, -0.44955692, -0.30711926])
+"""
+
+NEG_KL = """
+-F(exp(-x)/2): -KL(q || p) in x = log alpha, with the constant that makes it vanish at alpha = inf.
+
+Behind `logunif_kl.neg_kl`, which documents it.
+"""
+
+NEG_KL_GRAD = """
+u F'(u) at u = exp(-x)/2: the derivative of -KL in x = log alpha.
+
+Behind `logunif_kl.neg_kl_grad`, which documents it.
+"""
+
+NEG_KL_HESS = """
+-(u/2)(1 + F'(u) - 2 u F'(u)) at u = exp(-x)/2: the second derivative of -KL in x = log alpha.
+
+Behind `logunif_kl.neg_kl_hess`, which documents it.
+"""
+
+NEG_KL_NORMAL = f"""
+-KL(q || p) of q(w) = N(mu, sigma^2) and both its derivatives, in one pass.
+
+With u = mu^2 exp(-log_sigma2)/2, F as in `kl_gap`, and the constant that makes -KL vanish at
+alpha = inf (``zero_at=inf``; no constant changes a derivative)::
+
+    value         -F(u)
+    d_mu          -F'(u) mu exp(-log_sigma2)
+    d_log_sigma2  u F'(u)
+
+Parameters
+----------
+mu : array_like
+    The mean.
+log_sigma2 : array_like
+    The logarithm of the variance; broadcast against `mu`.
+{_EXTRA}
+Returns
+-------
+value, d_mu, d_log_sigma2 : ndarray or scalar
+    mu = 0 gives 0, 0, 0 whatever log_sigma2 is, short of -inf; log_sigma2 = -inf gives -inf,
+    -1/mu, 1/2. Zero over zero, and infinity over infinity, give NaN in all three.
+
+Notes
+-----
+No square and no exponential leaves the range of the type before u does, and there is no epsilon:
+every finite mu and log_sigma2 has the nearest derivatives that its type can hold. {_DTYPES}
+
+References
+----------
+.. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
+   Bayesian" (2017), Eq. 1 and 3.
+
+Examples
+--------
+>>> from logunif_kl.special import neg_kl_normal
+>>> value, d_mu, d_log_sigma2 = neg_kl_normal([0.0, 0.5], -2.0)
+>>> value
+array([-0.        , -0.69743669])
+>>> d_mu
+array([-0.        , -2.07712935])
+>>> d_log_sigma2
+array([0.        , 0.51928234])
+"""
+
+DOCS = {
+    "kl_gap": KL_GAP.strip(),
+    "kl_gap_grad": KL_GAP_GRAD.strip(),
+    "kl_gap_hess": KL_GAP_HESS.strip(),
+    "neg_kl": NEG_KL.strip(),
+    "neg_kl_grad": NEG_KL_GRAD.strip(),
+    "neg_kl_hess": NEG_KL_HESS.strip(),
+    "neg_kl_normal": NEG_KL_NORMAL.strip(),
+}

@@ -1,0 +1,128 @@
+"""The seven ufuncs: those of the C extension, or where that is missing the same in Python.
+
+``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2`` or ``baseline`` for a variant of the
+C extension, ``python`` for no extension. Unset or empty it is the best there is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+from .._arithmetic import functions
+from .blocked import BlockedUFunc, in_float64
+from .docs import DOCS
+
+_COMPILED = ("avx512", "avx2", "baseline")
+
+
+def _choose() -> tuple[Any, str, str | None]:
+    """Find the C extension or None, the kernel's name, and the reason if it is Python's."""
+    wanted = os.environ.get("LOGUNIF_KL_KERNEL", "")
+    if wanted == "python":
+        return None, "python", "LOGUNIF_KL_KERNEL=python asks for it"
+    if wanted and wanted not in _COMPILED:
+        raise ImportError(
+            f"LOGUNIF_KL_KERNEL={wanted!r} names no kernel: set it to avx512, avx2, baseline or "
+            "python, or unset it"
+        )
+    try:
+        extension = import_module("._exact", __package__)
+    except ModuleNotFoundError as error:
+        if error.name != f"{__package__}._exact":
+            raise
+        if wanted:
+            raise ImportError(
+                f"LOGUNIF_KL_KERNEL={wanted!r} asks for the C extension, which was not built: "
+                "install a C compiler and reinstall logunif_kl, or unset the variable"
+            ) from None
+        return None, "python", "the C extension was not built"
+    except ImportError as error:
+        if wanted:
+            raise
+        return None, "python", f"the C extension cannot be loaded: {error}"
+    return extension, extension.isa, None
+
+
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "kl_gap": functions.gap,
+    "kl_gap_grad": functions.gap_grad,
+    "kl_gap_hess": functions.gap_hess,
+    "neg_kl": functions.neg_kl,
+    "neg_kl_grad": functions.neg_kl_grad,
+    "neg_kl_hess": functions.neg_kl_hess,
+    "neg_kl_normal": functions.neg_kl_normal,
+}
+# So many elements that the temporaries of a block stay under a MiB.
+_BLOCK, _BLOCK_NORMAL = 4096, 2048
+
+
+def python_ufunc(name: str) -> BlockedUFunc:
+    """Make the Python form of one of the seven, whether or not the extension is there."""
+    inner, doc = in_float64(_ARITHMETIC[name]), DOCS[name]
+    if name == "neg_kl_normal":
+        return BlockedUFunc(
+            name, inner, module=__name__, nin=2, nout=3, doc=doc, block=_BLOCK_NORMAL
+        )
+    return BlockedUFunc(name, inner, module=__name__, doc=doc, block=_BLOCK)
+
+
+def _ufunc(name: str) -> Any:
+    if _extension is None:
+        return python_ufunc(name)
+    ufunc = getattr(_extension, name)
+    # Where NumPy allows it, say which module it is pickled from: pickle would search all modules,
+    # and a worker without the extension can still find it here.
+    with suppress(AttributeError):
+        ufunc.__module__ = __name__
+    return ufunc
+
+
+_extension, _kernel_name, _why_python = _choose()
+
+kl_gap = _ufunc("kl_gap")
+kl_gap_grad = _ufunc("kl_gap_grad")
+kl_gap_hess = _ufunc("kl_gap_hess")
+neg_kl = _ufunc("neg_kl")
+neg_kl_grad = _ufunc("neg_kl_grad")
+neg_kl_hess = _ufunc("neg_kl_hess")
+neg_kl_normal = _ufunc("neg_kl_normal")
+
+
+def _value_only() -> BlockedUFunc:
+    """Make `neg_kl_normal` less its derivatives, which are dropped block by block."""
+    if _extension is not None:
+
+        def inner(mu: Any, log_sigma2: Any) -> Any:
+            return neg_kl_normal(mu, log_sigma2)[0]
+
+        block = 16384
+    else:
+        inner = in_float64(
+            lambda xp, mu, log_sigma2: functions.neg_kl_normal(xp, mu, log_sigma2)[0]
+        )
+        block = _BLOCK_NORMAL
+    doc = "The first output of `neg_kl_normal`, without arrays of the size of the other two."
+    return BlockedUFunc("neg_kl_normal_value", inner, module=__name__, nin=2, doc=doc, block=block)
+
+
+neg_kl_normal_value = _value_only()
+
+
+def kernel_name() -> str:
+    """Name the kernel in use: ``"avx512"``, ``"avx2"``, ``"baseline"`` or ``"python"``."""
+    return _kernel_name
+
+
+def available_kernels() -> tuple[str, ...]:
+    """List the kernels that ``LOGUNIF_KL_KERNEL`` may name in this installation, on this CPU."""
+    compiled = _extension.available if _extension is not None else ()
+    return (*compiled, "python")
+
+
+def why_python() -> str | None:
+    """Why the kernel is Python's, in words; None where it is not."""
+    return _why_python

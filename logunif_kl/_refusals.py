@@ -1,0 +1,159 @@
+"""What arguments are called, and the sentences that refuse them: the ground floor of the package.
+
+A sentence says what was wrong, what was given and what to do. Whatever two rooms refuse alike is
+here, so that it is said in the same words.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+NO_ARRAY = (type(None), bool, complex, str, bytes)
+"""Types that are neither arrays nor real numbers."""
+
+REDUCTIONS = ("none", "sum", "mean")
+
+# The first name of the module that a tensor's type comes from -> what its users call the library.
+_FRAMEWORKS = {
+    "torch": "torch",
+    "jax": "jax",
+    "jaxlib": "jax",
+    "tensorflow": "tensorflow",
+    "mlx": "mlx",
+    "paddle": "paddle",
+}
+
+
+def framework(kind: type) -> str | None:
+    """Name the library with a differentiation of its own that a type belongs to, if it does."""
+    for base in kind.__mro__:
+        found = _FRAMEWORKS.get(base.__module__.partition(".")[0])
+        if found is not None:
+            return found
+    return None
+
+
+def type_name(value: Any) -> str:
+    """Name the type of a value as its users write it: ``list``, ``numpy.ndarray``."""
+    kind = type(value)
+    if kind.__module__ == "builtins":
+        return kind.__qualname__
+    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
+
+
+def holds_real(dtype: np.dtype) -> bool:
+    """Whether a dtype of NumPy holds real numbers of at most 64 bits."""
+    return dtype.kind != "b" and np.can_cast(dtype, np.float64)
+
+
+def as_float(name: str, value: float) -> float:
+    """Convert a number of Python or NumPy.
+
+    Raises
+    ------
+    ValueError
+        If it is an integer that no float holds.
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(
+            f"{name} is an integer of {value.bit_length()} bits, too large for a float: "  # type: ignore[attr-defined]
+            "pass a smaller number, or math.inf"
+        ) from None
+
+
+def real_number(name: str, value: Any) -> float:
+    """Convert an option that is one real number.
+
+    Raises
+    ------
+    TypeError
+        If it is anything else.
+    ValueError
+        If no float holds it.
+    """
+    if type(value) is not bool and isinstance(value, Real):
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(
+                f"{name} is too large for a float: pass a smaller number, or math.inf"
+            ) from None
+    given = type(value).__name__
+    given += f" of shape {value.shape}" if isinstance(value, np.ndarray) else f" {value!r}"
+    raise TypeError(f"{name} must be one real number, but {given} was given: pass a float")
+
+
+def check_scalar(name: str, value: np.generic) -> None:
+    """Raise if a scalar of NumPy is no real number.
+
+    Raises
+    ------
+    TypeError
+        If it is complex, boolean, a date or of more than 64 bits.
+    """
+    if not holds_real(value.dtype):
+        raise not_real(name, value, value.dtype)
+
+
+def check_reduction(reduction: Any) -> None:
+    """Raise if it is none of `REDUCTIONS`.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else.
+    """
+    if not (isinstance(reduction, str) and reduction in REDUCTIONS):
+        raise ValueError(
+            f"reduction must be 'none', 'sum' or 'mean', but {reduction!r} was given: pass one of "
+            "the three"
+        )
+
+
+def not_real(name: str, value: Any, dtype: Any) -> TypeError:
+    """Make the error for an argument that does not hold real numbers."""
+    typed = hasattr(value, "dtype") or hasattr(value, "dtypes")
+    if typed:
+        given = f"{type_name(value)} of dtype {dtype}"
+    else:
+        text = repr(value)
+        given = f"{type_name(value)} {text if len(text) < 40 else text[:36] + '...'}"
+    if "complex" in str(dtype):
+        remedy = "pass its real part"
+    elif typed or isinstance(value, (list, tuple)):
+        remedy = "convert it to float64 if that is what is meant"
+    else:
+        remedy = "pass a float or an array of floats"
+    return TypeError(
+        f"{name} must hold real numbers of at most 64 bits, but {given} was given: {remedy}"
+    )
+
+
+def mixture(arguments: dict[str, Any]) -> TypeError:
+    """Make the error for arguments of libraries that do not work together."""
+    given = " and ".join(f"{n} of type {type_name(v)}" for n, v in arguments.items())
+    return TypeError(
+        f"{given} were given together: convert one, so that all come from the same library"
+    )
+
+
+def no_adapter(name: str, value: Any) -> TypeError:
+    """Make the error for a tensor where only arrays are taken."""
+    return TypeError(
+        f"{name} is of type {type_name(value)}, and logunif_kl has no adapter of this function for "
+        f"{framework(type(value))}: convert it to a NumPy array, for the value without its "
+        "derivative"
+    )
+
+
+def holds_tensor(name: str, values: Any, tensor: Any) -> TypeError:
+    """Make the error for a list with a tensor in it, whose derivative NumPy would lose."""
+    return TypeError(
+        f"{name} is a {type(values).__name__} that holds a {type_name(tensor)}, whose derivative "
+        "would be lost without a word: stack its elements into one tensor first"
+    )

@@ -1,0 +1,1 @@
+"""The methods in any number of digits, by mpmath."""

@@ -1,0 +1,51 @@
+"""Kummer's form in any number of digits: the alternating series as it stands, in fixed point.
+
+What it loses is known beforehand, log2(e) u bits, and is paid for: up to the u from which the
+expansion for large u has all the digits, which is about as large as they are bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpmath import libmp
+
+from . import precision, tail
+
+
+def _alternating(u: Any, wp: int, *, gap: bool) -> Any:
+    """Sum u (-u)^k/(3/2)_k over k, each divided by k + 1 or not, in fixed point.
+
+    The largest term is below e^u, which is log2(e) u bits, and the sum at least 1/(2u + 1).
+    """
+    above = max(0, int(libmp.to_int(u)) + 1 if u[2] + u[3] > 0 else 0)
+    bits = wp + 3 * above // 2 + 2 * (above + wp).bit_length() + 16
+    point = precision.fixed(u, bits)
+    term, total, k = 1 << bits, 0, 0
+    while term:
+        total += (-1) ** k * (term // (k + 1) if gap else term)
+        k += 1
+        term = (term * point >> (bits - 1)) // (2 * k + 1)
+    return libmp.mpf_mul(u, libmp.from_man_exp(total, -bits, wp + 16, "n"), wp + 8, "n")
+
+
+def _alternates(u: Any, wp: int) -> bool:
+    return bool(libmp.mpf_lt(u, libmp.from_int(tail.smallest_for(wp))))
+
+
+def _gap(u: Any, wp: int) -> Any:
+    return _alternating(u, wp, gap=True) if _alternates(u, wp) else tail.gap(u, wp)
+
+
+def _slope(u: Any, wp: int) -> Any:
+    return _alternating(u, wp, gap=False) if _alternates(u, wp) else tail.slope(u, wp)
+
+
+def neg_kl(log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
+    """Compute -KL; see `kummer`."""
+    return precision.neg_kl(_gap, log_alpha, zero_at, log_c, dps)
+
+
+def neg_kl_grad(log_alpha: Any, dps: Any) -> Any:
+    """Compute d(-KL)/d log alpha; see `kummer_grad`."""
+    return precision.neg_kl_grad(_slope, log_alpha, dps)

@@ -1,0 +1,110 @@
+"""The kernels in Triton: which elements a program reads, computes and writes.
+
+Elements are counted from the start of dense memory, a block to a program; all that a program needs
+is computed in float32, whatever the type in memory. An argument that is one number for all has a
+step of 0.
+"""
+
+# mypy: ignore-errors
+
+import triton
+import triton.language as tl
+
+from . import arithmetic
+from .elementary import rounded, widened
+
+
+@triton.jit
+def _block(first, size, BLOCK: tl.constexpr):
+    """The places of a block within itself, and which of them are elements."""
+    place = tl.arange(0, BLOCK)
+    return place, place < tl.minimum(size - first, BLOCK).to(tl.int32)
+
+
+@triton.jit
+def _load(pointer, first, place, valid, STEP: tl.constexpr):
+    """Elements in float32: 0 where there is none, or the one number that there is for all."""
+    if STEP == 0:
+        number = tl.broadcast_to(tl.load(pointer), place.shape)
+    else:
+        number = tl.load(pointer + first + place, mask=valid, other=0.0)
+    return widened(number)
+
+
+@triton.jit
+def value(
+    mu, log_sigma2, out, size, MU: tl.constexpr, LOG_SIGMA2: tl.constexpr, BLOCK: tl.constexpr
+):
+    """-KL, element by element."""
+    first = tl.program_id(0).to(tl.int64) * BLOCK
+    place, valid = _block(first, size, BLOCK)
+    m = _load(mu, first, place, valid, MU)
+    s = _load(log_sigma2, first, place, valid, LOG_SIGMA2)
+    result = arithmetic.value(m, s)
+    tl.store(out + first + place, rounded(result, out.dtype.element_ty), mask=valid)
+
+
+@triton.jit
+def value_sum(
+    mu,
+    log_sigma2,
+    partial,
+    size,
+    MU: tl.constexpr,
+    LOG_SIGMA2: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCKS: tl.constexpr,
+):
+    """The sum of -KL over the ``BLOCKS`` blocks of each program, for the host to add up.
+
+    No atomic operation: the same elements are added in the same order every time.
+    """
+    begin = tl.program_id(0).to(tl.int64) * (BLOCK * BLOCKS)
+    total = tl.zeros([BLOCK], tl.float32)
+    for i in range(BLOCKS):
+        first = begin + i * BLOCK
+        place, valid = _block(first, size, BLOCK)
+        m = _load(mu, first, place, valid, MU)
+        s = _load(log_sigma2, first, place, valid, LOG_SIGMA2)
+        total += tl.where(valid, arithmetic.value(m, s), 0.0)
+    tl.store(partial + tl.program_id(0), tl.sum(total, axis=0))
+
+
+@triton.jit
+def gradient(
+    upstream,
+    mu,
+    log_sigma2,
+    d_mu,
+    d_log_sigma2,
+    size,
+    UPSTREAM: tl.constexpr,
+    MU: tl.constexpr,
+    LOG_SIGMA2: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Both derivatives of -KL, recomputed from the arguments, times what came from above."""
+    first = tl.program_id(0).to(tl.int64) * BLOCK
+    place, valid = _block(first, size, BLOCK)
+    g = _load(upstream, first, place, valid, UPSTREAM)
+    m = _load(mu, first, place, valid, MU)
+    s = _load(log_sigma2, first, place, valid, LOG_SIGMA2)
+    in_mu, in_log_sigma2 = arithmetic.gradient(m, s)
+    tl.store(d_mu + first + place, rounded(g * in_mu, d_mu.dtype.element_ty), mask=valid)
+    result = rounded(g * in_log_sigma2, d_log_sigma2.dtype.element_ty)
+    tl.store(d_log_sigma2 + first + place, result, mask=valid)
+
+
+@triton.jit
+def unary(x, out, size, ORDER: tl.constexpr, BLOCK: tl.constexpr):
+    """-KL as a function of log_alpha, or its first or second derivative."""
+    first = tl.program_id(0).to(tl.int64) * BLOCK
+    place, valid = _block(first, size, BLOCK)
+    argument = _load(x, first, place, valid, 1)
+    if ORDER == 0:
+        result = arithmetic.neg_kl(argument)
+    elif ORDER == 1:
+        result = arithmetic.neg_kl_grad(argument)
+    else:
+        result = arithmetic.neg_kl_hess(argument)
+    tl.store(out + first + place, rounded(result, out.dtype.element_ty), mask=valid)

@@ -1,0 +1,174 @@
+"""The Python form of the ufuncs, made explicitly, under the battery of the compiled form."""
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from logunif_kl._numpy import ufuncs
+from logunif_kl._numpy.blocked import BlockedUFunc, in_float64
+from tests.ufunc_battery import ALL, UNARY, UfuncBattery, extra_memory, same, sample
+
+PYTHON = SimpleNamespace(**{name: ufuncs.python_ufunc(name) for name in ALL})
+
+
+class TestPythonUfuncs(UfuncBattery):
+    @pytest.fixture
+    def functions(self):
+        return PYTHON
+
+    @pytest.mark.parametrize("name", UNARY)
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+    def test_agrees_with_the_ufunc_in_use(self, name, dtype):
+        x = sample(dtype)
+        got, truth = getattr(PYTHON, name)(x), getattr(ufuncs, name)(x)
+        assert got.dtype == truth.dtype
+        np.testing.assert_array_max_ulp(got, truth, maxulp=6 if dtype == "float64" else 1)
+
+    @pytest.mark.parametrize("n", [1, 4095, 4096, 4097, 3 * 4096 + 5])
+    def test_block_by_block(self, n):
+        x = np.linspace(0, 20, n)
+        got = PYTHON.kl_gap(x)
+        for start in range(0, n, 1000):
+            part = slice(start, start + 1000)
+            assert same(got[part], PYTHON.kl_gap(x[part]))
+
+    def test_blocks_of_a_transposed_pair(self):
+        mu, log_sigma2 = np.linspace(-2, 2, 9000).reshape(90, 100), np.linspace(-5, 5, 90)
+        got = PYTHON.neg_kl_normal(mu.T, log_sigma2)
+        row = PYTHON.neg_kl_normal(mu.T[7], log_sigma2)
+        assert all(same(g[7], r) for g, r in zip(got, row, strict=True))
+
+
+def _sum(x, y):
+    return x + y
+
+
+class TestBlockedUFunc:
+    def test_two_inputs_promote_as_arctan2(self):
+        f = BlockedUFunc("f", _sum, module=__name__, nin=2)
+        kinds = [np.ones(2, c) for c in "?bhilefd"] + [1, 1.0, np.float32(1), True]
+        for a in kinds:
+            for b in kinds:
+                assert f(a, b).dtype == np.arctan2(a, b).dtype, (a, b)
+
+    def test_the_largest_block(self):
+        sizes = []
+
+        def inner(x):
+            sizes.append(x.size)
+            return x
+
+        BlockedUFunc("f", inner, module=__name__, block=100)(np.ones(250))
+        assert sizes == [100, 100, 50]
+
+    def test_narrow_types_are_computed_in_float64(self):
+        seen = set()
+
+        def arithmetic(xp, x):
+            seen.add(x.dtype)
+            return x / 3.0
+
+        f = BlockedUFunc("f", in_float64(arithmetic), module=__name__)
+        for dtype in ("float16", "float32", "float64"):
+            assert f(np.ones(2, dtype)).dtype == dtype
+        assert seen == {np.dtype("float64")}
+
+    def test_warnings_stay_inside(self):
+        f = BlockedUFunc("f", lambda x: 1.0 / x, module=__name__)
+        with np.errstate(all="raise"):
+            assert f(0.0) == np.inf
+            with pytest.raises(FloatingPointError):
+                np.float64(1.0) / 0.0
+
+    def test_no_operation_has_no_reductions(self):
+        f = BlockedUFunc("f", _sum, module=__name__, nin=2)
+        for call in (f.reduce, f.accumulate, f.outer, f.at):
+            with pytest.raises(ValueError, match="'f'"):
+                call(np.ones(2), [0])
+
+    def test_wrong_out_of_several(self):
+        x = np.ones(2)
+        with pytest.raises(TypeError, match="must be a tuple"):
+            PYTHON.neg_kl_normal(x, x, out=x)
+
+
+class TestValueOnly:
+    f = staticmethod(ufuncs.neg_kl_normal_value)
+
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+    def test_is_the_first_output(self, dtype):
+        mu, log_sigma2 = sample(dtype, 40_000) - 20, sample(dtype, 40_000)[::-1] - 20
+        assert same(self.f(mu, log_sigma2), ufuncs.neg_kl_normal(mu, log_sigma2)[0])
+
+    def test_memory(self):
+        x = np.linspace(-1, 1, 500_000)
+        assert extra_memory(lambda: self.f(x, 0.0)) < 2**20
+
+
+def run(code: str, kernel: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, "LOGUNIF_KL_KERNEL": kernel},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+class TestChoiceOfKernel:
+    def test_python(self):
+        code = """
+import pickle, logunif_kl as lk
+config = lk.show_config("dict")
+assert config["kernel"] == "python", config
+assert "LOGUNIF_KL_KERNEL" in config["why_python"]
+assert pickle.loads(pickle.dumps(lk.special.kl_gap)) is lk.special.kl_gap
+assert abs(lk.neg_kl(0.0) + 0.42668560429604480579) <= 2**-54 * 2
+lk.show_config()
+"""
+        done = run(code, "python")
+        assert done.returncode == 0, done.stderr
+        assert "python (slow: LOGUNIF_KL_KERNEL=python asks for it)" in done.stdout
+
+    def test_each_that_is_available(self):
+        for kernel in ufuncs.available_kernels():
+            done = run("import logunif_kl as lk; print(lk._numpy.ufuncs.kernel_name())", kernel)
+            assert done.stdout == f"{kernel}\n", done.stderr
+
+    def test_unknown(self):
+        done = run("import logunif_kl", "avx1024")
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1] == (
+            "ImportError: LOGUNIF_KL_KERNEL='avx1024' names no kernel: "
+            "set it to avx512, avx2, baseline or python, or unset it"
+        )
+
+    def test_compiled_where_nothing_is_compiled(self):
+        code = "import sys; sys.modules['logunif_kl._numpy._exact'] = None; import logunif_kl"
+        done = run(code, "avx2")
+        assert done.stderr.splitlines()[-1] == (
+            "ImportError: LOGUNIF_KL_KERNEL='avx2' asks for the C extension, which was not built: "
+            "install a C compiler and reinstall logunif_kl, or unset the variable"
+        )
+        done = run(code + "; print(logunif_kl._numpy.ufuncs.why_python())", "")
+        assert done.stdout == "the C extension was not built\n", done.stderr
+
+    def test_an_extension_that_cannot_be_loaded(self):
+        code = """
+import sys
+class Broken:
+    def find_spec(self, name, path=None, target=None):
+        if name == "logunif_kl._numpy._exact":
+            raise ImportError("undefined symbol: PyUFunc")
+sys.meta_path.insert(0, Broken())
+import logunif_kl
+print(logunif_kl._numpy.ufuncs.why_python())
+"""
+        done = run(code, "")
+        assert done.stdout == "the C extension cannot be loaded: undefined symbol: PyUFunc\n"
+        done = run(code, "baseline")
+        assert done.stderr.splitlines()[-1] == "ImportError: undefined symbol: PyUFunc"

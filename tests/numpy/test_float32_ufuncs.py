@@ -1,0 +1,232 @@
+"""The ufuncs of C that are in float32 throughout, by every kernel that runs here."""
+
+import math
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from logunif_kl._numpy import ufuncs
+from tests.ufunc_battery import same
+from validation.accuracy import search, ulp
+from validation.accuracy.functions import edges
+from validation.accuracy.truth import truth
+
+if ufuncs.kernel_name() == "python":
+    pytest.skip("the C extension is not in use", allow_module_level=True)
+
+from logunif_kl._numpy import _float32 as c
+
+INF, NAN = math.inf, math.nan
+KERNELS = tuple(k for k in ufuncs.available_kernels() if k != "python")
+NAMES = ("neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2")
+MOST_ULP = 4.0
+SPECIAL = np.array(
+    [0.0, 1e-45, 1e-40, 1.2e-38, 1e-20, 1.0, 1.5, 72.0, 88.7, 104.0, 216.0, 1e20, 3e38, INF, NAN],
+    "float32",
+)
+COUNT = 100_000
+ONE = np.float32(1.0)
+
+COMPUTE = """
+import sys
+import numpy as np
+from logunif_kl._numpy import _float32 as c
+points = np.load(sys.argv[1])
+with np.errstate(all="raise"):
+    results = c.value(*points), *c.gradient(np.float32(1.0), *points)
+np.save(sys.argv[2], np.stack(results))
+print(c.isa)
+"""
+
+
+def _points():
+    """Where the function turns, over all bit patterns, beside edges, and at specials."""
+    rng = np.random.default_rng(17)
+    bits = rng.integers(0, 2**32, (2, COUNT), dtype=np.uint32).view(np.float32)
+    both = np.concatenate([SPECIAL, -SPECIAL])
+    parts = [
+        search.sample("neg_kl_normal", rng, COUNT, "float32"),
+        bits,
+        search.beside_edges("neg_kl_normal", {d: edges(d) for d in ("u", "x")}, "float32"),
+        [a.ravel() for a in np.meshgrid(both, both)],
+    ]
+    return np.concatenate([np.stack(part) for part in parts], axis=1)
+
+
+@pytest.fixture(scope="module")
+def points():
+    return _points()
+
+
+@pytest.fixture(scope="module", params=KERNELS)
+def results(request, points, tmp_path_factory):
+    """The value and its two derivatives by one kernel, in a process of its own."""
+    folder = tmp_path_factory.mktemp(request.param)
+    files = [str(folder / name) for name in ("points.npy", "results.npy")]
+    np.save(files[0], points)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", COMPUTE, *files],
+        env={**os.environ, "LOGUNIF_KL_KERNEL": request.param},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{request.param}\n"
+    return np.load(files[1])
+
+
+class TestEveryKernel:
+    @pytest.mark.parametrize("i", range(3), ids=NAMES)
+    def test_accuracy(self, i, points, results):
+        with np.errstate(invalid="ignore"):  # a NaN that signals is cast
+            exact = truth(NAMES[i], *points)
+        error = ulp.error(results[i], exact, "float32")
+        worst = int(np.argmax(error))
+        assert error[worst] <= MOST_ULP, (error[worst], *points[:, worst], results[i, worst])
+
+    def test_limits_and_nan(self, points, results):
+        with np.errstate(all="ignore"):
+            expected = ufuncs.neg_kl_normal(*points.astype("float64"))
+        for got, wanted in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(np.isnan(got), np.isnan(wanted))
+        # At mu = 0 there is nothing to round, and the derivative in mu points to 0.
+        zero = (points[0] == 0) & (points[1] > -INF)
+        assert zero.sum() > 20
+        assert not results[:, zero].any()
+
+
+def _weights(n):
+    rng = np.random.default_rng(n)
+    mu = rng.normal(size=n).astype("float32")
+    return mu, rng.normal(-4.0, 4.0, n).astype("float32")
+
+
+@pytest.fixture(scope="module")
+def known():
+    """Arguments, and what each result is for them as dense arrays."""
+    mu, log_sigma2 = _weights(1500)
+    return (
+        mu,
+        log_sigma2,
+        c.value(mu, log_sigma2),
+        *c.gradient(ONE, mu, log_sigma2),
+    )
+
+
+class TestArrays:
+    def test_the_kernel_in_use(self):
+        assert c.isa == ufuncs.kernel_name()
+
+    @pytest.mark.parametrize("n", [0, 1, 3, 15, 16, 17, 63, 64, 65, 127, 130, 511, 512, 513, 1500])
+    @pytest.mark.parametrize("start", [0, 1, 7])
+    def test_every_length_and_start(self, n, start, known):
+        """An element's result does not depend on where it stands."""
+        mu, log_sigma2, *expected = (a[start : start + n] for a in known)
+        got = c.value(mu, log_sigma2), *c.gradient(ONE, mu, log_sigma2)
+        for a, b in zip(got, expected, strict=True):
+            assert same(a, b)
+
+    @pytest.mark.parametrize("step", [-1, 2, -3, 700])
+    def test_strides(self, step, known):
+        mu, log_sigma2, value, *slopes = (a[::step] for a in known)
+        assert same(c.value(mu, log_sigma2), value)
+        for a, b in zip(c.gradient(ONE, mu, log_sigma2), slopes, strict=True):
+            assert same(a, b)
+        out = np.full((3, 2 * len(mu)), 7.0, "float32")
+        c.value(mu, log_sigma2, out=out[0, ::2])
+        c.gradient(ONE, mu, log_sigma2, out=(out[1, ::2], out[2, ::2]))
+        for row, wanted in zip(out, (value, *slopes), strict=True):
+            assert same(row[::2], wanted)
+            assert (row[1::2] == 7.0).all()
+
+    def test_in_place(self, known):
+        mu, log_sigma2, value, *slopes = (a.copy() for a in known)
+        c.gradient(ONE, mu, log_sigma2, out=(mu, log_sigma2))
+        assert same(mu, slopes[0])
+        assert same(log_sigma2, slopes[1])
+        mu, log_sigma2 = (a.copy() for a in known[:2])
+        c.value(mu, log_sigma2, out=mu)
+        assert same(mu, value)
+
+    def test_numbers_beside_arrays(self, known):
+        mu, log_sigma2, *_ = known
+        number = np.full_like(mu, -3.0)
+        assert same(c.value(mu, number[0]), c.value(mu, number))
+        assert same(c.value(number[0], log_sigma2), c.value(number, log_sigma2))
+        for a, b in zip(
+            c.gradient(ONE, mu, number[0]),
+            c.gradient(ONE, mu, number),
+            strict=True,
+        ):
+            assert same(a, b)
+
+    def test_a_factor(self, known):
+        """One for all or one for each, dense or not: a product, rounded once."""
+        mu, log_sigma2, _, *slopes = known
+        each = np.linspace(-2.0, 3.0, len(mu), dtype="float32")
+        for factor in (np.float32(-0.3), each, np.repeat(each, 2)[::2]):
+            got = c.gradient(factor, mu, log_sigma2)
+            for a, slope in zip(got, slopes, strict=True):
+                assert same(a, factor * slope)
+        # Also where a block is copied, and where the factor alone is.
+        got = c.gradient(each[::-1], mu[::-1], log_sigma2)
+        expected = c.gradient(each[::-1].copy(), mu[::-1].copy(), log_sigma2)
+        for a, b in zip(got, expected, strict=True):
+            assert same(a, b)
+
+    def test_no_warnings(self):
+        mu, log_sigma2 = (a.ravel() for a in np.meshgrid(SPECIAL, np.r_[SPECIAL, -SPECIAL]))
+        with np.errstate(all="warn"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            c.value(mu, log_sigma2)
+            c.gradient(mu, mu, log_sigma2)
+            c.value_sum(mu, log_sigma2)
+
+    def test_float32_alone(self):
+        for ufunc, count in (
+            (c.value, 2),
+            (c.gradient, 3),
+            (c.value_sum, 2),
+        ):
+            with pytest.raises(TypeError):
+                ufunc(*[np.ones(3)] * count)
+
+
+class TestSum:
+    @pytest.mark.parametrize("n", [0, 1, 15, 16, 63, 64, 65, 513, 5000])
+    def test_it_is_the_sum_of_the_values(self, n):
+        mu, log_sigma2 = _weights(n)
+        exact = math.fsum(c.value(mu, log_sigma2))
+        got = c.value_sum(mu, log_sigma2)
+        assert got.dtype == np.float64
+        # of one sign, so that it has the relative error of at most so many additions
+        assert abs(got - exact) <= n * 2.0**-53 * abs(exact)
+
+    def test_rows(self):
+        mu, log_sigma2 = (a.reshape(20, 75) for a in _weights(1500))
+        expected = [c.value_sum(*row) for row in zip(mu, log_sigma2, strict=True)]
+        assert same(c.value_sum(mu, log_sigma2), np.array(expected))
+        out = np.zeros((20, 3))
+        c.value_sum(mu, log_sigma2, out=out[:, 1])
+        assert same(out[:, 1], np.array(expected))
+        assert same(c.value_sum(mu[0], log_sigma2)[:1], np.array(expected[:1]))
+
+    def test_strides(self):
+        mu, log_sigma2 = _weights(1500)
+        exact = math.fsum(c.value(mu[::-2], log_sigma2[::2]))
+        got = c.value_sum(mu[::-2], log_sigma2[::2])
+        assert abs(got - exact) <= 1500 * 2.0**-53 * abs(exact)
+
+    def test_nan_and_infinity(self):
+        mu, log_sigma2 = _weights(100)
+        for i in (0, 50, 99):
+            mu[i] = NAN
+            assert np.isnan(c.value_sum(mu, log_sigma2))
+            mu[i] = INF
+            assert c.value_sum(mu, log_sigma2) == -INF
+            mu[i] = 0.0

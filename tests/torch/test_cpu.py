@@ -1,0 +1,405 @@
+"""The kernels of C on the tensor's memory: for whom, over how many threads, in how much memory."""
+
+import math
+import os
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from logunif_kl._numpy import ufuncs
+
+torch = pytest.importorskip("torch")
+
+import logunif_kl.torch as lt  # noqa: E402
+from logunif_kl.torch import _cpu, _cpu_float32  # noqa: E402
+
+BLOCK = _cpu._BLOCK
+SIZES = [0, 1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 13]
+
+
+def weights(n, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(n + 1)
+    mu = torch.randn(n, generator=generator, dtype=torch.float64)
+    log_sigma2 = 4 * torch.randn(n, generator=generator, dtype=torch.float64) - 6
+    return mu.to(dtype), log_sigma2.to(dtype)
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request):
+    """As many threads as torch is told to use."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_it_is_the_ufunc(n, dtype, threads):
+    mu, log_sigma2 = weights(n, dtype)
+    expected = ufuncs.neg_kl_normal(mu.numpy(), log_sigma2.numpy())
+    got = _cpu.normal(mu, log_sigma2)
+    total, *slopes = _cpu.normal_total_and_gradients(mu, log_sigma2)
+    for tensor, array in zip((*got, *slopes), (*expected, *expected[1:]), strict=True):
+        np.testing.assert_array_equal(tensor, array)
+    np.testing.assert_array_equal(_cpu.normal_value(mu, log_sigma2), expected[0])
+    exact = math.fsum(expected[0].astype(np.float64))
+    eps = torch.finfo(dtype).eps
+    for found in (total, _cpu.normal_total(mu, log_sigma2)):
+        assert found.dtype == dtype
+        assert abs(found.item() - exact) <= eps * abs(exact)
+    for order, ufunc in enumerate((ufuncs.neg_kl, ufuncs.neg_kl_grad, ufuncs.neg_kl_hess)):
+        np.testing.assert_array_equal(_cpu.derivative(mu, order), ufunc(mu.numpy()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_a_sum_does_not_depend_on_the_threads(dtype):
+    arguments = weights(7 * BLOCK + 5, dtype)
+    before = torch.get_num_threads()
+    found = set()
+    try:
+        for count in (1, 2, 3, 7):
+            torch.set_num_threads(count)
+            found.add(_cpu.normal_total(*arguments).item())
+            found.add(_cpu.normal_total_and_gradients(*arguments)[0].item())
+    finally:
+        torch.set_num_threads(before)
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_half_types_over_threads(dtype, threads):
+    mu, log_sigma2 = weights(3 * BLOCK + 1, dtype)
+    with torch.inference_mode():
+        got = _cpu.normal(mu, log_sigma2)
+    expected = _cpu.normal(mu.float(), log_sigma2.float())
+    for half, single in zip(got, expected, strict=True):
+        assert torch.equal(half, single.to(dtype))
+
+
+def test_who_is_taken():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    x = torch.ones(3)
+    assert _cpu.takes(x, torch.nn.Parameter(x), x.expand(2, 3), x[::2])
+    seen = []
+
+    def look(y):
+        seen.append(_cpu.takes(y))
+        return y * 1.0
+
+    class Subclass(torch.Tensor):
+        pass
+
+    look(x.to("meta"))
+    look(x.as_subclass(Subclass))
+    look(torch.ones(2, dtype=torch.complex64).conj().imag)
+    torch.func.vmap(look)(x)
+    torch.func.grad(lambda y: look(y).sum())(x)
+    torch.func.functionalize(look)(x)
+    torch.fx.experimental.proxy_tensor.make_fx(look)(x)
+    with FakeTensorMode() as mode:
+        look(mode.from_tensor(x))
+    assert not any(seen)
+    assert len(seen) >= 8
+
+
+def test_one_call_is_traced_as_arithmetic():
+    """A tensor that is traced with its real values is no plain tensor."""
+    graph = torch.fx.experimental.proxy_tensor.make_fx(lambda x: lt.neg_kl(x))(torch.ones(3))
+    other = torch.linspace(-3, 3, 3)
+    torch.testing.assert_close(graph(other), lt.neg_kl(other))
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("one", [False, True], ids=["normal", "log_alpha"])
+def test_a_sum_takes_no_array_of_values(one, grad):
+    n = 64 * BLOCK
+    arguments = [x.requires_grad_(grad) for x in weights(n)]
+
+    def function(mu, log_sigma2):
+        if one:
+            return lt.neg_kl(log_sigma2, reduction="sum")
+        return lt.neg_kl_normal(mu, log_sigma2, reduction="sum")
+
+    made = []
+    empty = _cpu.empty
+
+    def count(like):
+        made.append(like.numel())
+        return empty(like)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_cpu, "empty", count)
+        function(*arguments)
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        result = function(*arguments)
+        peak = tracemalloc.get_traced_memory()[1] - before
+        tracemalloc.stop()
+    assert result.shape == ()
+    kept = grad and not one and not _cpu_float32.available(arguments[0])
+    assert made == ([n] * 4 if kept else [])
+    scratch = 4 * 3 * BLOCK * (torch.get_num_threads() + 1)
+    # Without C, the arithmetic over NumPy has temporaries of its own in each block.
+    assert peak < (2 * n if ufuncs.kernel_name() == "python" else scratch) < 4 * n
+
+
+FORK = """
+import os, torch, numpy as np
+import logunif_kl.torch as lt
+from logunif_kl.torch import _cpu
+torch.set_num_threads(3)
+# By NumPy: torch's own threads do not survive a fork.
+x = torch.from_numpy(np.linspace(-9, 9, 8 * _cpu._BLOCK))
+expected = lt.neg_kl(x).numpy()
+assert _cpu._pool is not None
+child = os.fork()
+if child == 0:
+    assert _cpu._pool is None
+    os._exit(0 if np.array_equal(lt.neg_kl(x).numpy(), expected) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_after_a_fork():
+    done = subprocess.run(
+        [sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "0\n"
+
+
+AT_EXIT = """
+import atexit, sys, torch
+import logunif_kl.torch as lt
+from logunif_kl.torch import _cpu
+torch.set_num_threads(1)
+x = torch.linspace(-9, 9, 8 * _cpu._BLOCK)
+expected = lt.neg_kl(x), lt.neg_kl(x, reduction="sum"), lt.neg_kl_normal(x, x)
+torch.set_num_threads(3)
+if sys.argv[1] == "begun":
+    lt.neg_kl(x)
+assert (_cpu._pool is not None) is (sys.argv[1] == "begun")
+
+def last():
+    got = lt.neg_kl(x), lt.neg_kl(x, reduction="sum"), lt.neg_kl_normal(x, x)
+    print(*map(torch.equal, got, expected))
+
+atexit.register(last)
+"""
+
+
+@pytest.mark.parametrize("pool", ["begun", "none"])
+def test_when_the_interpreter_ends(pool):
+    done = subprocess.run(
+        [sys.executable, "-c", AT_EXIT, pool],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("True True True\n", "")
+
+
+SINGLE = pytest.mark.skipif(
+    not _cpu_float32.available(torch.zeros(1)), reason="the C extension is not in use"
+)
+
+
+def layouts():
+    """Pairs of tensors of one shape, and a factor, in layouts of every kind."""
+    mu, log_sigma2 = (x.reshape(48, 36) for x in weights(48 * 36))
+    factor = torch.linspace(-2, 3, 48 * 36).reshape(48, 36)
+    number = torch.tensor(-3.0)
+    return {
+        "contiguous": (factor, mu, log_sigma2),
+        "transposed": (factor.T, mu.T, log_sigma2.T),
+        "one transposed": (factor.reshape(36, 48), mu.T, log_sigma2.reshape(36, 48)),
+        "sliced": (factor[::2, 1::3], mu[::2, 1::3], log_sigma2[::2, 1::3]),
+        "a number for log_sigma2": (factor, mu, number.expand(48, 36)),
+        "a number for mu": (factor.T, number.expand(36, 48), log_sigma2.T),
+        "numbers": (number.expand(7, 9), number.expand(7, 9), number.expand(7, 9)),
+        "rows": (factor, mu, log_sigma2[:, :1].expand(48, 36)),
+        "an expanded factor": (number.expand(36, 48), mu.T, log_sigma2.T),
+        "a factor of no dimensions": (number, mu.T, log_sigma2.T),
+        "a factor that is part of more": (factor[3, 5], mu, log_sigma2),
+        "a row for a factor": (factor[:1].expand(48, 36), mu, log_sigma2),
+        "no elements": (factor[:0], mu[:0], log_sigma2[:0]),
+        "no dimensions": (number, mu[0, 0], log_sigma2[0, 0]),
+    }
+
+
+@SINGLE
+class TestSingle:
+    """Float32 throughout, value and derivatives apart."""
+
+    @pytest.mark.parametrize("n", SIZES)
+    def test_it_is_the_ufunc(self, n, threads):
+        ufuncs = _cpu_float32._ufuncs()
+        mu, log_sigma2 = weights(n)
+        factor = torch.linspace(-1, 2, n)
+        m, s, f = (x.numpy() for x in (mu, log_sigma2, factor))
+        np.testing.assert_array_equal(_cpu_float32.value(mu, log_sigma2), ufuncs.value(m, s))
+        for upstream, plain in ((factor, f), (torch.tensor(0.3), np.float32(0.3))):
+            for got, wanted in zip(
+                _cpu_float32.gradient(upstream, mu, log_sigma2),
+                ufuncs.gradient(plain, m, s),
+                strict=True,
+            ):
+                np.testing.assert_array_equal(got, wanted)
+        exact = math.fsum(ufuncs.value(m, s))
+        found = _cpu_float32.value_sum(mu, log_sigma2)
+        assert found.dtype == torch.float32
+        assert abs(found.item() - exact) <= 2.0**-24 * (1 + 2.0**-20) * abs(exact)
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+    def test_a_sum_does_not_depend_on_the_threads(self, dtype):
+        arguments = weights(7 * BLOCK + 5, dtype)
+        before = torch.get_num_threads()
+        found = set()
+        try:
+            for count in (1, 2, 3, 7):
+                torch.set_num_threads(count)
+                found.add(_cpu_float32.value_sum(*arguments).item())
+        finally:
+            torch.set_num_threads(before)
+        assert len(found) == 1
+
+    def test_a_sum_beyond_float32(self):
+        mu = torch.full((100,), 3e38)
+        assert _cpu_float32.value_sum(mu, torch.full((100,), -3e38)).item() == -math.inf
+        assert _cpu_float32.value_sum(mu[:1], torch.full((1,), -3e38)).item() == pytest.approx(
+            -1.5e38
+        )
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+    def test_half_types(self, dtype, threads):
+        mu, log_sigma2 = weights(3 * BLOCK + 1, dtype)
+        wide = mu.float(), log_sigma2.float()
+        with torch.inference_mode():
+            assert torch.equal(
+                _cpu_float32.value(mu, log_sigma2), _cpu_float32.value(*wide).to(dtype)
+            )
+            for factor in (torch.tensor(0.3), torch.linspace(-1, 2, mu.numel()).to(dtype)):
+                got = _cpu_float32.gradient(factor, mu, log_sigma2)
+                expected = _cpu_float32.gradient(factor.float(), *wide)
+                for half, single in zip(got, expected, strict=True):
+                    assert torch.equal(half, single.to(dtype))
+        total = _cpu_float32.value_sum(mu, log_sigma2)
+        assert total.dtype == torch.float32
+        assert total.item() == pytest.approx(_cpu_float32.value_sum(*wide).item(), rel=2.0**-23)
+
+    @pytest.mark.parametrize("name", layouts())
+    def test_layouts(self, name):
+        factor, mu, log_sigma2 = layouts()[name]
+        plain = [x.clone(memory_format=torch.contiguous_format) for x in (mu, log_sigma2)]
+        upstream = factor.expand(mu.shape).clone(memory_format=torch.contiguous_format)
+        value = _cpu_float32.value(mu, log_sigma2)
+        assert value.shape == mu.shape
+        assert torch.equal(value, _cpu_float32.value(*plain))
+        slopes = _cpu_float32.gradient(factor, mu, log_sigma2)
+        for slope, wanted in zip(slopes, _cpu_float32.gradient(upstream, *plain), strict=True):
+            assert slope.shape == mu.shape
+            assert torch.equal(slope, wanted)
+        total = _cpu_float32.value_sum(mu, log_sigma2).item()
+        assert total == pytest.approx(math.fsum(value.flatten().tolist()), rel=2.0**-23)
+
+    @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+    def test_nothing_is_kept_but_the_arguments(self, reduction):
+        mu, log_sigma2 = (x.requires_grad_() for x in weights(5000))
+        kept = []
+
+        def pack(x):
+            kept.append(x)
+            return x
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+            lt.neg_kl_normal(mu, log_sigma2, reduction=reduction)
+        assert [x.data_ptr() for x in kept] == [mu.data_ptr(), log_sigma2.data_ptr()]
+
+    @pytest.mark.parametrize("reduction", ["none", "sum"])
+    def test_the_factor_of_a_sum_stays_one_number(self, reduction, monkeypatch):
+        seen = []
+        ufuncs = _cpu_float32._ufuncs()
+
+        class Watched:
+            value, value_sum = ufuncs.value, ufuncs.value_sum
+
+            @staticmethod
+            def gradient(factor, *arguments, **out):
+                seen.append(factor)
+                return ufuncs.gradient(factor, *arguments, **out)
+
+        monkeypatch.setattr(_cpu_float32, "_ufuncs", lambda: Watched)
+        mu, log_sigma2 = (x.reshape(10, 50).T.requires_grad_() for x in weights(500))
+        lt.neg_kl_normal(mu, log_sigma2, reduction=reduction).sum().backward()
+        (factor,) = seen
+        assert not any(factor.strides)
+        assert mu.grad.shape == log_sigma2.grad.shape == (50, 10)
+
+    def test_a_second_backward_goes_on(self):
+        """What is recomputed once is the same when its own derivative is asked for."""
+        mu, log_sigma2 = (x.requires_grad_() for x in weights(100))
+        value = lt.neg_kl_normal(mu, log_sigma2).sum()
+        plain = torch.autograd.grad(value, [mu, log_sigma2], retain_graph=True)
+        again = torch.autograd.grad(value, [mu, log_sigma2], create_graph=True)
+        for a, b in zip(plain, again, strict=True):
+            assert torch.equal(a, b)
+            assert not a.requires_grad
+            assert b.requires_grad
+
+    # torch's own, from the decompositions that its forward mode imports.
+    @pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
+    def test_a_tangent_of_a_backward(self):
+        """The forward mode over a backward without a graph: the derivative is not dropped."""
+        import torch.autograd.forward_ad as forward
+
+        mu, log_sigma2 = weights(20)
+        tangent = torch.linspace(-1, 1, 20)
+        with forward.dual_level():
+            dual = forward.make_dual(mu.clone().requires_grad_(), tangent)
+            (slope,) = torch.autograd.grad(lt.neg_kl_normal(dual, log_sigma2).sum(), [dual])
+            found = forward.unpack_dual(slope).tangent
+        wide = mu.double().requires_grad_()
+        (first,) = torch.autograd.grad(
+            lt.neg_kl_normal(wide, log_sigma2.double()).sum(), [wide], create_graph=True
+        )
+        (second,) = torch.autograd.grad(first.sum(), [wide])
+        # Relative to the largest: the tables of second derivatives lose digits.
+        error = (found.double() - tangent * second).abs().max()
+        assert error <= 64 * 2.0**-23 * (tangent * second).abs().max()
+
+
+def test_float64_is_left_to_the_ufunc_of_all_three():
+    assert not _cpu_float32.available(torch.zeros(1, dtype=torch.float64))
+
+
+WITHOUT = """
+import sys
+sys.modules["logunif_kl._numpy._float32"] = None
+import torch
+import logunif_kl.torch as lt
+from logunif_kl.torch import _cpu_float32
+assert not _cpu_float32.available(torch.zeros(1))
+mu = torch.tensor([0.0, 1.0, -1.0], requires_grad=True)
+lt.neg_kl_normal(mu, 0.0, reduction="sum").backward()
+print(mu.grad)
+"""
+
+
+@pytest.mark.parametrize("kernel", ["", "python"])
+def test_without_them(kernel):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT],
+        env={**os.environ, "LOGUNIF_KL_KERNEL": kernel},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "tensor([-0.0000, -0.7248,  0.7248])\n"

@@ -1,0 +1,250 @@
+"""The capability table: what the tests say of themselves, and a tool that a failure is seen by."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from validation.paths import ROOT
+from validation.tools.capability import __main__ as tool
+from validation.tools.capability import table
+from validation.tools.capability.table import Capability
+
+CASES = """
+import pytest
+
+
+@pytest.mark.parametrize("fine", [True, {second}])
+def test_of_two(fine, record_property):
+    record_property("capability", "neg_kl:mpmath:grad")
+    assert fine
+
+
+def test_of_one(record_property):
+    record_property("capability", "neg_kl:mpmath:vmap: nested")
+    record_property("capability", "kl:mpmath:vmap: nested")
+    record_property("other", "kl:mpmath:nothing")
+
+
+def test_skipped(record_property):
+    record_property("capability", "kl:mpmath:skipped")
+    pytest.skip("not here")
+
+
+@pytest.mark.xfail(reason="known")
+def test_expected_failure(record_property):
+    record_property("capability", "kl:mpmath:expected")
+    assert {second} is None
+
+
+@pytest.fixture
+def broken():
+    yield
+    assert {second}
+
+
+def test_teardown(record_property, broken):
+    record_property("capability", "kl:mpmath:teardown")
+
+
+@pytest.mark.slow
+def test_slow(record_property):
+    record_property("capability", "kl:mpmath:slow")
+"""
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A table of its own, of the tests above."""
+
+    def cases(second):
+        (tmp_path / "test_cases.py").write_text(CASES.format(second=second))
+
+    monkeypatch.setattr(tool, "RESULT", tmp_path / "capability.json")
+    monkeypatch.setattr(tool, "TESTS", {"mpmath": (str(tmp_path),)})
+    cases(True)
+    return cases
+
+
+GRAD = Capability("mpmath", "grad", "neg_kl")
+NESTED = {Capability("mpmath", "vmap: nested", name) for name in ("neg_kl", "kl")}
+TEARDOWN = Capability("mpmath", "teardown", "kl")
+SLOW = Capability("mpmath", "slow", "kl")
+
+
+def rows():
+    return tool.on_file()[1]
+
+
+def test_passing_tests_make_the_table(elsewhere, capsys):
+    assert tool.main([]) == 1  # the expected failure
+    found = rows()
+    assert found == {row: {"default"} for row in (GRAD, *NESTED, TEARDOWN)}
+    captured = capsys.readouterr()
+    assert "kl in mpmath: expected: " in captured.err
+    assert re.search(r"\| vmap: nested +\| yes +\| yes +\|", captured.out)
+    assert tool.main(["--print"]) == 0
+    assert capsys.readouterr().out in captured.out
+    assert list(json.loads(tool.RESULT.read_text())) == ["runs", "made_with", "rows"]
+
+
+def test_a_failing_test_takes_the_capability_away(elsewhere, capsys):
+    tool.main([])
+    elsewhere(False)
+    before = tool.RESULT.read_text()
+    assert tool.main(["--check"]) == 1
+    assert tool.RESULT.read_text() == before
+    said = capsys.readouterr().err
+    assert "neg_kl in mpmath: grad: on file, and not shown by this default run" in said
+    assert re.search(r"neg_kl in mpmath: grad: .*test_of_two\[False\] failed", said)
+    assert re.search(r"kl in mpmath: teardown: .*test_teardown failed", said)
+    assert "vmap" not in said
+    assert tool.main([]) == 1
+    assert rows() == {row: {"default"} for row in NESTED}
+
+
+def test_nothing_is_lost_where_tests_cannot_run(elsewhere, capsys, tmp_path, monkeypatch):
+    tool.main([])
+    before = tool.RESULT.read_text()
+    (tmp_path / "test_more.py").write_text("import a_module_that_is_not_there")
+    for arguments in ([], ["--check"]):
+        assert tool.main(arguments) == 1
+        assert tool.RESULT.read_text() == before
+        said = capsys.readouterr().err
+        assert "the tests of mpmath failed (pytest: 2)" in said
+        told = "nothing was written, for the tests of mpmath did not run to their end" in said
+        assert told == (not arguments)
+    monkeypatch.setattr(tool.sys, "executable", shutil.which("false"))  # no pytest, and no report
+    assert tool.main([]) == 1
+    assert tool.RESULT.read_text() == before
+
+
+def test_what_is_new_or_gone_is_a_difference(elsewhere, capsys, tmp_path):
+    tool.main([])
+    path = tmp_path / "test_cases.py"
+    path.write_text(path.read_text().replace("mpmath:teardown", "mpmath:new"))
+    assert tool.main(["--check"]) == 1
+    said = capsys.readouterr().err
+    assert "kl in mpmath: new: shown by this default run, and not on file" in said
+    assert "kl in mpmath: teardown: on file, and not shown by this default run" in said
+
+
+def test_each_run_keeps_the_rows_of_the_others(elsewhere):
+    tool.main([])
+    before = rows()
+    first = json.loads(tool.RESULT.read_text())["runs"]
+    assert tool.main(["--run", "slow"]) == 0
+    assert rows() == before | {SLOW: {"slow"}}
+    document = json.loads(tool.RESULT.read_text())
+    made = document["runs"]
+    assert list(made) == ["default", "slow"]
+    assert made["default"] == first["default"]
+    assert made["default"]["command"] == "python -m validation.tools.capability"
+    assert made["slow"]["command"] == "python -m validation.tools.capability --run slow"
+    for run, about in made.items():
+        version = about["versions"]["mpmath"]
+        shown = document["made_with"]["mpmath"][run]
+        assert shown == {"version": f"mpmath {version}", "date": about["date"]}
+    assert tool.main(["--run", "slow", "--check"]) == 0
+    tool.main([])
+    assert rows() == before | {SLOW: {"slow"}}
+
+
+def test_rows_of_frameworks_that_are_not_installed_are_kept(elsewhere, capsys):
+    tool.main([])
+    document = json.loads(tool.RESULT.read_text())
+    absent = {"framework": "no-such-library", "transform": "grad", "function": "kl"}
+    document["rows"].append({**absent, "runs": ["default"]})
+    tool.RESULT.write_text(json.dumps(document))
+    tool.main(["--check"])
+    captured = capsys.readouterr()
+    assert "no-such-library is not installed: its 1 rows are as they were on file" in captured.out
+    assert "no-such-library" not in captured.err
+    tool.main([])
+    assert rows()[Capability(**absent)] == {"default"}
+
+
+def test_tests_that_cannot_be_collected_are_a_failure(elsewhere, capsys, tmp_path):
+    (tmp_path / "test_broken.py").write_text("import no_such_module_at_all\n")
+    tool.main([])
+    assert "the tests of mpmath failed (pytest: 2)" in capsys.readouterr().err
+
+
+FILED = table.from_json(json.loads(tool.RESULT.read_text(encoding="utf-8"))["rows"])
+MAIN = ("neg_kl", "neg_kl_normal")
+ASKED = {
+    "torch": [
+        *("value", "backward", "second backward", "third backward"),
+        *("gradcheck, forward mode, batched gradients", "gradgradcheck"),
+        *("grad", "vmap", "vmap(grad)", "vmap(grad(grad))", "jacrev", "jacfwd", "jvp", "hessian"),
+        *("compile(value)", "compile(value + backward)", "export", "compile(dynamic=True)"),
+        *(f"compile({row})" for row in ("grad", "vmap", "jacrev", "jacfwd", "jvp", "hessian")),
+        *("compile(vmap(grad))", "compile(vmap(grad(grad)))", "meta and fake tensors"),
+        *(f"DTensor over two processes, {p}" for p in ("Shard(0)", "Shard(1)", "Replicate")),
+        *("float64", "float32", "bfloat16", "float16", "autocast", "inference mode"),
+        *("deterministic",),
+    ],
+    "jax": [
+        *("jit", "grad", "vmap", "hessian", "jvp", "linearize", "checkpoint", "scan"),
+        *(f"check_grads({mode}, order=3)" for mode in ("fwd", "rev")),
+        *(f"eight devices, {axes} axes" for axes in ("auto", "explicit")),
+        *("float64, x64 on", "float32, x64 off"),
+        *(f"types and weak types, x64 {state}" for state in ("off", "on")),
+    ],
+    "tensorflow": ["eager backward", "eager 2nd backward", "xla backward", "forward"],
+    "dask": ["larger than a worker, over two processes"],
+    "numpy": ["float64", "float32"],
+    "array-api-strict": ["float64", "float32"],
+}
+
+
+@pytest.mark.parametrize("framework", ["numpyro", "tensorflow-probability"])
+def test_the_table_on_file_has_the_distributions(framework):
+    there = {(row.function, row.transform) for row in FILED if row.framework == framework}
+    several = "to_event, expand" if framework == "numpyro" else "Independent"
+    assert there >= {
+        ("KL(Normal, ImproperLogUniform)", "float32 and float64, jit"),
+        ("KL(Normal, ImproperLogUniform)", "grad"),
+        ("KL(Normal, ImproperLogUniform)", several),
+        ("KL(LogNormal, ImproperLogUniform)", "value"),
+        ("KL(LogNormal, ImproperLogUniform)", several),
+    }
+
+
+@pytest.mark.parametrize("framework", ASKED)
+def test_the_table_on_file_has_what_was_asked_for(framework):
+    for transform in ASKED[framework]:
+        for function in MAIN:
+            assert Capability(framework, transform, function) in FILED
+
+
+def test_every_test_that_records_is_run_by_the_tool():
+    known = [ROOT / path for paths in tool.TESTS.values() for path in paths]
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        recorded = re.search(r'\bcapability\(|"capability"', path.read_text("utf-8"))
+        if recorded and path.name != "test_capability.py":
+            assert any(path.is_relative_to(each) for each in known), path
+
+
+def test_the_plugin_changes_nothing_by_itself(tmp_path):
+    (tmp_path / "test_nothing.py").write_text("def test_nothing():\n    pass\n")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "validation.tools.capability.plugin",
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert [path.name for path in tmp_path.glob("*.json")] == []
+
+
+def test_names_of_frameworks_are_those_of_their_modules():
+    for framework in {row.framework for row in FILED}:
+        assert tool.installed(framework) == (find_spec(framework.replace("-", "_")) is not None)

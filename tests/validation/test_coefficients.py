@@ -1,0 +1,108 @@
+"""The generated tables: what made them, that it makes them again, and that it fits well."""
+
+import hashlib
+import itertools
+import os
+
+import mpmath
+import pytest
+from mpmath import mp, mpf
+
+from logunif_kl import reference
+from logunif_kl._arithmetic import coefficients
+from validation.coefficients import __main__ as generator
+from validation.coefficients import functions, write
+from validation.coefficients.remez import Grid, errors, minimax
+
+FILES = [
+    generator.PACKAGE / "_arithmetic" / "coefficients.py",
+    generator.PACKAGE / "_numpy" / "c" / "exact_coefficients.h",
+]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_files_carry_the_hash_of_the_spec(path):
+    spec = (generator.HERE / "spec.toml").read_bytes()
+    assert hashlib.sha256(spec).hexdigest() in path.read_text()
+
+
+def entry(spec, function, fmt):
+    [found] = [e for e in spec["table"] if (e["function"], e["format"]) == (function, fmt)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("function", "fmt"),
+    [("kl_gap", "float32"), ("kl_gap", "float32_in_u"), ("neg_kl_grad", "float32_in_float64")],
+)
+def test_one_table_is_made_again_bit_for_bit(function, fmt):
+    spec, digest = generator.load_spec()
+    table = generator.fit_entry(entry(spec, function, fmt), spec["digits"], spec["centre_bits"])
+    with mp.workdps(spec["digits"]):
+        if fmt in ("float32", "float32_in_u"):
+            made = write.python_source([table], digest).split("TABLES")[1].split("\n", 1)[1]
+            block, file = made.split("}\n# fmt: on")[0], FILES[0].read_text()
+        else:
+            made = write.c_source([table], [], digest).split("LK_ALIGNED double\n")[1]
+            block, file = made.split("\n/* 2^(j/8)")[0], FILES[1].read_text()
+    assert block.strip()
+    assert block in file
+
+
+@pytest.mark.slow
+def test_all_tables_are_made_again_bit_for_bit():
+    for path, text in generator.sources(os.cpu_count() or 1).items():
+        assert path.read_text() == text, f"{path.name} is not what spec.toml gives"
+
+
+def test_fitted_functions_agree_with_the_reference():
+    with mp.workdps(45):
+        for u in map(mpf, ("1e-3", "0.5", "2.25", "7", "40", "149", "151", "1e4")):
+            x = -mp.log(2 * u)
+            pairs = [
+                (functions.gap(u), reference.kl_gap(u, 40)),
+                (functions.grad(u), reference.kl_gap_grad(u, 40)),
+                (functions.hess(u), reference.kl_gap_hess(u, 40)),
+                (u * functions.log_alpha_hess_over_u(u), reference.neg_kl_hess(x, 40)),
+            ]
+            for ours, theirs in pairs:
+                assert abs(ours / theirs - 1) < mpf(10) ** -36
+        x0 = functions.inflection()
+        assert abs(reference.neg_kl_hess(x0, 40)) < mpf(10) ** -40
+
+
+def test_float32_tables_hold_float32_numbers():
+    import numpy as np
+
+    for (_, fmt), ranges in coefficients.TABLES.items():
+        if fmt in ("float32", "float32_in_u"):
+            for r in ranges:
+                numbers = [*r.coefficients, r.base_hi, r.base_lo]
+                assert [float(np.float32(c)) for c in numbers] == numbers
+
+
+def test_exchange_levels_the_error_of_the_exponential():
+    # The minimax error of a relative fit of degree 3 to exp on [-1, 1], found also by
+    # equioscillation at five points; the level may lie at most two per mille below the maximum.
+    with mp.workdps(30):
+        grid = Grid.chebyshev(mp.exp, mpf(-1), mpf(1), 200)
+        fit, level = minimax(grid, [0, 1, 2, 3], {})
+        error = errors(grid, fit)
+        worst = max(abs(e) for e in error)
+        assert level <= worst <= level * mpf("1.002")
+        signs = [mp.sign(e) for e in error if abs(e) > level * mpf("0.99")]
+        turns = 1 + sum(a != b for a, b in itertools.pairwise(signs))
+        assert turns == 5
+
+
+def test_tail_sum_refuses_what_it_cannot_reach():
+    with mp.workdps(300), pytest.raises(ArithmeticError, match="does not reach 300 digits at 200"):
+        functions.grad(mpf(200))
+
+
+def test_bounds_in_log_alpha_fall_as_u_rises():
+    for (function, fmt), ranges in coefficients.TABLES.items():
+        bounds = [r.bound for r in ranges]
+        rising = function.startswith("kl_gap") or fmt == "float32_in_u"
+        assert bounds == sorted(bounds, reverse=not rising)
+        assert mpmath.isinf(bounds[-1])

@@ -1,0 +1,161 @@
+"""The arithmetic written in other languages: the files are those of today's `_arithmetic`."""
+
+import math
+
+import numpy as np
+import pytest
+
+from logunif_kl._arithmetic import normal_float32, tables
+from validation.traced import __main__ as generator
+from validation.traced import emit_c, emit_triton
+from validation.traced.graph import Output, operations
+from validation.traced.trace import Tracer
+
+INF = math.inf
+
+
+@pytest.fixture(scope="module")
+def sources():
+    """What the generator makes, by the name of the file."""
+    return {path.name: text for path, text in generator.sources().items()}
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["traced", *arguments])
+    return generator.main()
+
+
+class TestFiles:
+    def test_are_what_the_generator_makes(self):
+        if not generator.PACKAGE.exists():
+            pytest.skip("the tests are running away from the source tree")
+        for path, text in generator.sources().items():
+            assert path.read_text() == text
+
+    def test_have_the_coefficients(self, sources):
+        for row in tables.table("neg_kl_grad", "float32").coefficients:
+            for entry in row:
+                assert emit_triton.literal(float(np.float32(entry))) in sources["arithmetic.py"]
+        for part in normal_float32._table("kl_gap").polynomials:
+            for entry in part.coefficients:
+                assert emit_c.literal(float(np.float32(entry))) in sources["float32_kernels.h"]
+
+    @pytest.mark.parametrize(
+        "name", ["arithmetic.py", "float32_kernels.h", "float32_coefficients.h"]
+    )
+    def test_a_stale_one_is_told(self, name, monkeypatch, tmp_path, capsys):
+        (tmp_path / "torch" / "_triton").mkdir(parents=True)
+        (tmp_path / "_numpy" / "c").mkdir(parents=True)
+        monkeypatch.setattr(generator, "PACKAGE", tmp_path)
+        assert run(monkeypatch) == 0
+        assert run(monkeypatch, "--check") == 0
+        (stale,) = tmp_path.rglob(name)
+        stale.write_text(stale.read_text() + "\n")
+        assert run(monkeypatch, "--check") == 1
+        assert f"differ from what the arithmetic gives: {name}; run" in capsys.readouterr().err
+
+    def test_count(self, monkeypatch, capsys):
+        assert run(monkeypatch, "--count") == 0
+        counted = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
+        assert list(counted) == ["value", "gradient", "neg_kl", "neg_kl_grad", "neg_kl_hess"]
+        assert "1 log" in counted["value"]
+        assert "log" not in counted["gradient"]
+
+
+def both(xp, a):
+    return xp.exp(a), xp.log(a) * 2.0
+
+
+class TestTracing:
+    def test_only_what_an_output_needs(self):
+        output = Output("f", ["a"], both, [1], "2 log a.")
+        assert operations(output) == {"log": 1, "mul": 1}
+        text = emit_triton.device_function(output)
+        assert text.splitlines()[3:] == ["    t0 = log(a)", "    return t0 * 2.0"]
+
+    def test_equal_expressions_are_one(self):
+        tracer = Tracer()
+        a = tracer.argument("a")
+        assert a * 2.0 + 1.0 is 2.0 * a + 1.0
+        assert a - 1.0 is not 1.0 - a
+
+    @pytest.mark.parametrize("x", [0.1, 1 / 3, 2.0**-126, 3.4e38, 1e20, -7.0, 2.0**32])
+    def test_literals(self, x):
+        x = float(np.float32(x))
+        assert np.float32(eval(emit_triton.literal(x))) == np.float32(x)
+        assert eval(emit_triton.literal(-INF)) == -INF
+        text = emit_c.literal(x).removeprefix("set1(").removesuffix("f)")
+        assert np.float32(text) == np.float32(x)
+
+    def test_a_constant_that_float32_lacks(self):
+        with pytest.raises(ValueError, match="1e-40 is no normal float32"):
+            Tracer().argument("a") * 1e-40
+
+    def test_an_unknown_operation(self):
+        with pytest.raises(NotImplementedError, match=r"the arithmetic uses xp\.sinh"):
+            Tracer().sinh(1.0)
+
+    def test_a_branch(self):
+        with pytest.raises(TypeError, match="use where"):
+            bool(Tracer().argument("a") > 0.0)
+
+
+def lines(function, arguments=("a", "b"), pick=(0,)):
+    """The statements of a function in C."""
+    text = emit_c.inline_function(Output("f", arguments, function, pick, "."))
+    return [line.strip() for line in text.splitlines()[4:-1]]
+
+
+class TestC:
+    def test_the_function(self):
+        text = emit_c.inline_function(Output("f", ["a"], both, [1, 0], "2 log a, and exp a."))
+        assert text.splitlines() == [
+            "/* 2 log a, and exp a. */",
+            "LK_INLINE void",
+            "LK_NAME(f)(const V *a, V *result0, V *result1)",
+            "{",
+            "    EACH(V, t0, exponential(a[i]));",
+            "    EACH(V, t1, logarithm(a[i]));",
+            "    EACH(V, t2, t1[i] * set1(2.0f));",
+            "    SET(result0, t2[i]);",
+            "    SET(result1, t0[i]);",
+            "}",
+        ]
+
+    @pytest.mark.parametrize(
+        ("function", "text"),
+        [
+            (lambda xp, a, b: a * b + a, "MADD(a[i], b[i], a[i])"),
+            (lambda xp, a, b: a + a * b, "MADD(a[i], b[i], a[i])"),
+            (lambda xp, a, b: a * b - a, "MADD(a[i], b[i], -a[i])"),
+            (lambda xp, a, b: a - a * b, "MADD(-a[i], b[i], a[i])"),
+            (lambda xp, a, b: 1.0 - a * 2.0, "MADD(-a[i], set1(2.0f), set1(1.0f))"),
+        ],
+    )
+    def test_a_product_in_a_sum_is_fused(self, function, text):
+        assert lines(function) == [f"EACH(V, t0, {text});", "SET(result0, t0[i]);"]
+
+    def test_a_product_of_two_uses_is_not(self):
+        def twice(xp, a, b):
+            product = a * b
+            return product + a, product
+
+        assert lines(twice, pick=(0, 1))[1] == "EACH(V, t1, t0[i] + a[i]);"
+        assert lines(twice, pick=(0,))[0] == "EACH(V, t0, MADD(a[i], b[i], a[i]));"
+
+    def test_truth_values(self):
+        found = lines(lambda xp, a, b: xp.where((a > b) & ~(a == INF), a, xp.clip(b, -2.0, 1.0)))
+        assert found == [
+            "EACH(M, m0, greater(a[i], b[i]));",
+            "EACH(M, m1, equal(a[i], set1(INFINITY)));",
+            "EACH(M, m2, negated(m1[i]));",
+            "EACH(M, m3, both(m0[i], m2[i]));",
+            "EACH(V, t4, maximum(b[i], set1(-2.0f)));",
+            "EACH(V, t5, minimum(t4[i], set1(1.0f)));",
+            "EACH(V, t6, choose(m3[i], a[i], t5[i]));",
+            "SET(result0, t6[i]);",
+        ]
+
+    def test_a_bound_that_is_no_number(self):
+        with pytest.raises(NotImplementedError, match="no constant: teach float32_simd"):
+            lines(lambda xp, a, b: xp.minimum(a, b))

@@ -1,0 +1,234 @@
+"""What Kingma et al. state in section 3.3 and in appendix C."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+
+import logunif_kl as lk
+from logunif_kl.methods import METHODS, Interval, measure
+from logunif_kl.methods._kingma import C1, C2, C3
+from logunif_kl.methods._measure import value_error
+from validation.papers.kingma2015 import expectation
+from validation.papers.record import KINGMA, Found, claim
+
+CUBIC, BOUND = METHODS["kingma"], METHODS["lower_bound"]
+FITTED = Interval("alpha in [0.05, 1]", math.log(0.05), 0.0)
+FIGURE_2 = Interval("p in [0.05, 0.5]", math.log(0.05 / 0.95), 0.0)
+EXTREMELY = 1e-3  # what a reader may expect of "extremely", relative to a gradient or to 1
+
+
+@claim(
+    "kingma-not-tractable",
+    KINGMA,
+    "appendix C, before the cubic",
+    "E log|eps|, eps ~ N(1, alpha), is not analytically tractable",
+)
+def not_tractable() -> Found:
+    alphas = ("0.01", "0.1", "1", "3", "100")
+    with mpmath.workdps(expectation.DIGITS):
+        apart = []
+        for text in alphas:
+            alpha = mpmath.mpf(text)
+            u = 1 / (2 * alpha)
+            closed = (mpmath.log(2 * alpha) + mpmath.digamma(mpmath.mpf(1) / 2)) / 2
+            closed += u * mpmath.hyp2f2(1, 1, 1.5, 2, -u)
+            apart.append(abs(closed - expectation.mean_log(alpha)))
+        worst = float(max(apart))
+    return Found(
+        holds=worst > 1e-25,
+        measured={"alpha": alphas, "largest_difference": worst},
+        note="(log(2 alpha) + psi(1/2))/2 + u 2F2(1, 1; 3/2, 2; -u) agrees with the integral to "
+        f"{worst:.0e}; Hron et al. 2017 gave it first",
+    )
+
+
+@claim(
+    "kingma-cubic-accurate",
+    KINGMA,
+    "section 3.3 and appendix C",
+    "the cubic approximates -KL extremely accurately",
+)
+def cubic_accurate() -> Found:
+    over_fitted, over_all = measure(CUBIC, FITTED), measure(CUBIC, CUBIC.domain)
+    steep = math.exp(over_all.gradient.log_alpha)
+    measured = {
+        "value_best_constant_0.05_to_1": over_fitted.value_best_constant,
+        "value_best_constant_0_to_1": over_all.value_best_constant,
+        "gradient_relative": abs(over_all.gradient.error),
+        "gradient_relative_at_alpha": steep,
+    }
+    return Found(
+        holds=max(over_all.value_best_constant, abs(over_all.gradient.error)) < EXTREMELY,
+        measured=measured,
+        note=f"with the best constant off by {over_fitted.value_best_constant:.1e} on alpha in "
+        f"[0.05, 1] and by {over_all.value_best_constant:.1e} on (0, 1]; its derivative by "
+        f"{abs(over_all.gradient.error):.0%} at alpha = {steep:.3g}",
+    )
+
+
+@claim(
+    "kingma-cubic-fitted",
+    KINGMA,
+    "appendix C, before the cubic",
+    "the coefficients are those of a polynomial of degree 3 in alpha, fitted to precomputed values",
+)
+def cubic_fitted() -> Found:
+    fit = lk.fit_polynomial(3, (0.05, 1.0), norm="least_squares", grid="log", free_constant=True)
+    fitted = [float(c) for c in fit.coefficients][-3:]
+    away = [abs(a / b - 1.0) for a, b in zip(fitted, (C1, C2, C3), strict=True)]
+    return Found(
+        holds=max(away) < 2e-3,
+        measured={"fitted": fitted, "published": [C1, C2, C3], "relative_differences": away},
+        note="least squares with a free constant on a grid of [0.05, 1] uniform in log alpha gives "
+        f"the published coefficients within {max(away):.2%}",
+    )
+
+
+@claim(
+    "kingma-cubic-minimax",
+    KINGMA,
+    "appendix C, the cubic",
+    "on [0.05, 1] the published cubic is about as good as a cubic can be",
+    stated=False,
+)
+def cubic_minimax() -> Found:
+    best = lk.fit_polynomial(3, (0.05, 1.0), norm="minimax").max_error
+    published = measure(CUBIC, FITTED).value_best_constant
+    return Found(
+        holds=published < 1.5 * best,
+        measured={"minimax": best, "published": published, "ratio": published / best},
+        note=f"on [0.05, 1] no cubic is better than {best:.3e}; the published one, with the best "
+        f"constant, has {published:.3e}",
+    )
+
+
+@claim(
+    "kingma-figure-2-indistinguishable",
+    KINGMA,
+    "Figure 2, caption",
+    "with the constant that makes -KL vanish at alpha = 1 the exact and the approximate curve are "
+    "indistinguishable on the domain shown, dropout rates from 0.05 to 0.5",
+)
+def figure_2() -> Found:
+    found = measure(CUBIC, FIGURE_2)
+    shown = float(lk.neg_kl(FIGURE_2.high) - lk.neg_kl(FIGURE_2.low))
+    part = abs(found.value.error) / shown
+    return Found(
+        holds=part < 0.01,
+        measured={
+            "worst": abs(found.value.error),
+            "height_of_the_curve": shown,
+            "part_of_the_height": part,
+        },
+        note=f"the curves are {abs(found.value.error):.1e} apart at most, {part:.1%} of the height "
+        "of the picture, a line's width; as a picture it holds",
+    )
+
+
+@claim(
+    "kingma-figure-2-and-exact-at-zero",
+    KINGMA,
+    "Figure 2, caption",
+    "the curves are indistinguishable in the figure, and both approximations become exact as "
+    "alpha -> 0",
+)
+def figure_2_and_zero() -> Found:
+    at_zero = measure(CUBIC, CUBIC.domain).value.error  # the limit of cubic - exact
+    x = np.linspace(FIGURE_2.low, FIGURE_2.high, 20001)
+    away = value_error(CUBIC)(x)
+    made_exact = away - at_zero
+    inside = float(np.max(np.abs(away)))
+    return Found(
+        holds=float(np.max(np.abs(made_exact))) < 1.5 * inside,
+        measured={
+            "pinned_at_one": {"worst_in_figure": inside, "at_zero": abs(at_zero)},
+            "pinned_at_zero": {
+                "least_in_figure": float(made_exact.min()),
+                "worst_in_figure": float(made_exact.max()),
+            },
+        },
+        note=f"either holds with a constant of its own: pinned at alpha = 1 the cubic is off by "
+        f"{abs(at_zero):.3f} as alpha -> 0; made exact there, it is {made_exact.min():.3f} to "
+        f"{made_exact.max():.3f} too high all over the figure",
+    )
+
+
+def alpha_star(digits: int) -> str:
+    """Find the root of E log|eps|, to this many significant digits."""
+    with mpmath.workdps(digits + 12):
+
+        def expectation_of(alpha: mpmath.mpf) -> mpmath.mpf:
+            half = mpmath.mpf(1) / 2
+            of_gap = lk.reference.kl_gap(1 / (2 * alpha), digits + 12)
+            return (mpmath.log(2 * alpha) + mpmath.digamma(half)) / 2 + of_gap
+
+        root = mpmath.findroot(expectation_of, (2, 3), solver="anderson", tol=10.0 ** -(2 * digits))
+        return str(mpmath.nstr(root, digits, strip_zeros=False))
+
+
+@claim(
+    "kingma-lower-bound",
+    KINGMA,
+    "appendix C, after Eq. 42",
+    "-E log|eps| >= 0 for all alpha, so that constant + 1/2 log(alpha) is a lower bound of -KL",
+)
+def lower_bound() -> Found:
+    star = alpha_star(18)
+    log_star = math.log(float(star))
+    below, above = np.linspace(-40.0, log_star, 4001)[:-1], np.linspace(log_star, 10.0, 4001)[1:]
+    error = value_error(BOUND)
+    excess = error(above)
+    return Found(
+        holds=bool(np.all(excess <= 0.0)),
+        measured={
+            "alpha_star": star,
+            "is_a_bound_below": bool(np.all(error(below) <= 1e-14)),
+            "exceeds_above": bool(np.all(excess > 0.0)),
+            "excess_at_log_alpha_10": float(excess[-1]),
+        },
+        note=f"E log|eps| = 0 at alpha* = {star}; the bound holds below, and above it exceeds -KL "
+        f"everywhere, by {excess[-1]:.2f} at log alpha = 10 and without limit",
+    )
+
+
+@claim(
+    "kingma-lower-bound-exact-at-zero",
+    KINGMA,
+    "Figure 2, caption",
+    "as alpha -> 0 the lower bound becomes exact",
+)
+def lower_bound_at_zero() -> Found:
+    alphas = (1e-2, 1e-4, 1e-6)
+    with mpmath.workdps(expectation.DIGITS):
+        gaps = [-float(expectation.mean_log(mpmath.mpf(a))) for a in alphas]
+    ratios = [gap / alpha for gap, alpha in zip(gaps, alphas, strict=True)]
+    return Found(
+        holds=abs(ratios[-1] - 0.5) < 1e-5,
+        measured={"alpha": alphas, "gap": gaps, "gap_over_alpha": ratios},
+        note=f"its distance to -KL is alpha/2 + O(alpha^2): {gaps[-1]:.2e} at alpha = {alphas[-1]}",
+    )
+
+
+@claim(
+    "kingma-independent-of-theta",
+    KINGMA,
+    "Eq. 42",
+    "for multiplicative noise -KL does not depend on theta",
+)
+def independent_of_theta() -> Found:
+    theta = np.concatenate([s * np.logspace(-100.0, 100.0, 401) for s in (1.0, -1.0)])
+    worst = 0.0
+    for x in (-6.0, -1.0, 0.0, 3.0):
+        value = lk.neg_kl_normal(theta, 2.0 * np.log(np.abs(theta)) + x)
+        exact = lk.neg_kl(x)
+        # An ulp of log sigma^2, which is as large as 461, moves the value by its gradient.
+        worst = max(worst, float(np.max(np.abs(value - exact))))
+    allowed = 4.0 * math.ulp(467.0) * 0.6424
+    return Found(
+        holds=worst <= allowed,
+        measured={"largest_difference": worst, "rounding_of_log_sigma2_explains": allowed},
+        note=f"over theta from 1e-100 to 1e100 of either sign the value changes by {worst:.0e}",
+    )

@@ -1,0 +1,7 @@
+"""Where things are, in the tree that this file is in."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "logunif_kl"
+RESULTS = ROOT / "validation" / "results"

@@ -1,0 +1,178 @@
+"""Run the tests that show what works in which framework, and keep the table of it.
+
+    python -m validation.tools.capability [--check] [--run default|slow|gpu] [--jobs N] [--print]
+
+Writes ``validation/results/capability/capability.json``, and fails if a test failed. A capability
+is there if all the tests that record it passed. Nothing is written if some tests could not be run.
+``--check`` writes nothing, and fails if the table on file says anything else about the frameworks
+that are installed. Rows of the others are kept, and of tests that were not chosen: ``--run slow``
+chooses those marked slow.
+
+The tests of each framework run in a process of their own, as many at a time as there are
+processors.
+"""
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from logunif_kl.cli.provenance import cpus_usable, provenance
+from validation.paths import RESULTS, ROOT
+from validation.tools.capability import table
+
+RESULT = RESULTS / "capability" / "capability.json"
+RUNS = {"default": "not slow and not gpu", "slow": "slow and not gpu", "gpu": "gpu"}
+# The longest first.
+TESTS = {
+    "torch": ("tests/torch", "logunif_kl/torch"),
+    "jax": ("tests/jax", "logunif_kl/jax"),
+    "tensorflow": ("tests/tensorflow", "logunif_kl/tensorflow"),
+    "arrays": ("tests/test_dispatch.py", "tests/scale"),
+    "readme": tuple(
+        f"tests/packaging/test_readme.py::{name}"
+        for name in ("test_examples_of_a_framework", "test_the_command_for_torch")
+    ),
+}
+# What rows of others depend on.
+BESIDE = ("triton",)
+NO_TESTS = 5
+
+
+class Finished(NamedTuple):
+    """One pytest process."""
+
+    name: str
+    status: int
+    seconds: float
+    output: str
+    tests: list[dict[str, Any]] | None  # None if it ended before it could say
+
+
+def installed(framework: str) -> bool:
+    """Tell whether a framework, by the name that the tests give it, can be imported."""
+    return find_spec(module(framework)) is not None
+
+
+def module(framework: str) -> str:
+    return framework.replace("-", "_")
+
+
+def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
+    """Run the tests of one framework."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as directory:
+        report = Path(directory) / "report.json"
+        plugin = ["-p", "validation.tools.capability.plugin", "--capability-report", str(report)]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *paths, "-m", RUNS[run], *plugin, "--durations=10"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        # Anything else than tests that passed or failed leaves out some of them.
+        ended = report.exists() and done.returncode in (0, 1, NO_TESTS)
+        tests = json.loads(report.read_text(encoding="utf-8"))["tests"] if ended else None
+    status = 0 if done.returncode == NO_TESTS else done.returncode
+    return Finished(name, status, time.monotonic() - began, done.stdout, tests)
+
+
+def run_all(run: str, jobs: int) -> list[Finished]:
+    """Run the tests of every framework, showing what each process wrote once it is done."""
+    names = [name for name in TESTS if name in ("arrays", "readme") or installed(name)]
+    with ThreadPoolExecutor(jobs) as pool:
+        pending = [pool.submit(pytest_run, name, TESTS[name], run) for name in names]
+        for future in pending:
+            done = future.result()
+            print(f"-- {done.name} [{done.seconds:.0f} s]\n{done.output}", flush=True)
+    return [future.result() for future in pending]
+
+
+def on_file() -> tuple[dict[str, Any], table.Table]:
+    """Read what is committed, or nothing where there is nothing yet."""
+    if not RESULT.exists():
+        return {}, {}
+    document = json.loads(RESULT.read_text(encoding="utf-8"))
+    return document, table.from_json(document["rows"])
+
+
+def write(rows: table.Table, before: dict[str, Any], command: str, run: str) -> None:
+    """Keep the table, with what each run, and in it the rows of each framework, were made with."""
+    homes = metadata.packages_distributions()
+    shown = sorted({row.framework for row, runs in rows.items() if run in runs})
+    # TensorFlow's wheels for the CPU alone have another name.
+    packages = {name: homes.get(module(name), [name])[0] for name in shown if installed(name)}
+    about = provenance(command, *packages.values(), *BESIDE)
+    made = {name: dict(runs) for name, runs in before.get("made_with", {}).items()}
+    for name, package in packages.items():
+        version = f"{package} {metadata.version(package)}"
+        made.setdefault(name, {})[run] = {"version": version, "date": about["date"]}
+    abouts = {**before.get("runs", {}), run: about}
+    abouts = {name: abouts[name] for name in RUNS if name in abouts}
+    document = {"runs": abouts, "made_with": made, "rows": table.to_json(rows)}
+    RESULT.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    parser.add_argument("--run", choices=RUNS, default="default", help="which tests")
+    parser.add_argument("--jobs", type=int, default=cpus_usable(), help="processes at a time")
+    parser.add_argument("--print", action="store_true", help="print the table on file")
+    options = parser.parse_args(arguments)
+    before, rows = on_file()
+    if options.print:
+        print(table.text(rows))
+        return 0
+    finished = run_all(options.run, max(options.jobs, 1))
+    cut_short = [done for done in finished if done.tests is None]
+    found = table.outcome(test for done in finished for test in done.tests or ())
+    frameworks = {row.framework for row in rows} | {row.framework for row in found.passed}
+    there = {name for name in frameworks if installed(name)}
+    now = table.merged(rows, found.passed, options.run, there)
+    print(table.text({row: runs for row, runs in now.items() if row in found.passed}))
+    for name in sorted(frameworks - there):
+        kept = sum(row.framework == name for row in rows)
+        print(f"\n{name} is not installed: its {kept} rows are as they were on file")
+    complaints = [
+        f"{row}: {test} failed" for row, tests in found.failures.items() for test in tests
+    ]
+    complaints += [
+        f"the tests of {d.name} failed (pytest: {d.status})" for d in finished if d.status
+    ]
+    if options.check:
+        complaints += table.differences(rows, now)
+    elif cut_short:
+        names = ", ".join(done.name for done in cut_short)
+        complaints.append(
+            f"nothing was written, for the tests of {names} did not run to their end: see their "
+            "output above (is what `pip install -e '.[dev]'` installs there?)"
+        )
+    else:
+        write(
+            now,
+            before,
+            shlex.join(["python", "-m", "validation.tools.capability", *arguments]),
+            options.run,
+        )
+    seconds = ", ".join(f"{done.name} {done.seconds:.0f} s" for done in finished)
+    print(f"\n{len(found.passed)} capabilities shown by this {options.run} run ({seconds})")
+    for line in complaints:
+        print(line, file=sys.stderr)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""A pytest plugin that writes what each test recorded, and whether it passed.
+
+python -m pytest -p validation.tools.capability.plugin --capability-report FILE
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROPERTY = "capability"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("capability")
+    group.addoption("--capability-report", metavar="FILE", help="what the tests recorded, as JSON")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    path = config.getoption("--capability-report")
+    if path is not None:
+        config.pluginmanager.register(Recorder(Path(path)))
+
+
+class Recorder:
+    """The outcomes of the tests, each over its setup, its call and its teardown."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._outcomes: dict[str, list[str]] = {}
+        self._recorded: dict[str, dict[str, None]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        # An expected failure is a failure here: what fails is no capability.
+        outcome = "failed" if hasattr(report, "wasxfail") else report.outcome
+        self._outcomes.setdefault(report.nodeid, []).append(outcome)
+        found = dict.fromkeys(v for name, v in report.user_properties if name == PROPERTY)
+        self._recorded.setdefault(report.nodeid, {}).update(found)
+
+    def _tests(self) -> Iterator[dict[str, object]]:
+        for test, recorded in self._recorded.items():
+            outcomes = self._outcomes[test]
+            worst = next((o for o in ("failed", "skipped") if o in outcomes), "passed")
+            if recorded:
+                yield {"test": test, "outcome": worst, "capabilities": list(recorded)}
+
+    def pytest_sessionfinish(self) -> None:
+        report = {"tests": list(self._tests())}
+        self._path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

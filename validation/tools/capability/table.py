@@ -1,0 +1,96 @@
+"""Rows of the capability table: made from outcomes, merged with those on file, compared, shown."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from validation.tools.readme import table as markdown
+
+
+class Capability(NamedTuple):
+    """A function of the package, under a transform of a framework."""
+
+    framework: str
+    transform: str
+    function: str
+
+    @classmethod
+    def parse(cls, recorded: str) -> "Capability":
+        function, framework, transform = recorded.split(":", 2)
+        return cls(framework, transform, function)
+
+    def __str__(self) -> str:
+        return f"{self.function} in {self.framework}: {self.transform}"
+
+
+Table = dict[Capability, set[str]]
+"""Each capability, and the runs that show it: "default", "slow", "gpu"."""
+
+
+class Outcome(NamedTuple):
+    """What a run of the tests came to."""
+
+    passed: set[Capability]
+    failures: dict[Capability, list[str]]
+    """What some test of it, by name, has shown not to work."""
+
+
+def outcome(tests: Iterable[Mapping[str, Any]]) -> Outcome:
+    """Count as passed what some test shows and no test contradicts; skipped tests say nothing."""
+    passed: set[Capability] = set()
+    failures: dict[Capability, list[str]] = {}
+    for test in tests:
+        for recorded in test["capabilities"]:
+            capability = Capability.parse(recorded)
+            if test["outcome"] == "passed":
+                passed.add(capability)
+            elif test["outcome"] == "failed":
+                failures.setdefault(capability, []).append(test["test"])
+    return Outcome(passed - failures.keys(), failures)
+
+
+def merged(on_file: Table, passed: set[Capability], run: str, frameworks: set[str]) -> Table:
+    """Put what passed in a run of these frameworks' tests in the place of what was there of it."""
+    rows = {
+        row: runs - {run} if row.framework in frameworks else set(runs)
+        for row, runs in on_file.items()
+    }
+    for row in passed:
+        rows.setdefault(row, set()).add(run)
+    return {row: runs for row, runs in rows.items() if runs}
+
+
+def differences(on_file: Table, now: Table) -> Iterator[str]:
+    """Say in which rows the two differ."""
+    for row in sorted(on_file.keys() | now.keys()):
+        before, after = on_file.get(row, set()), now.get(row, set())
+        for run in sorted(before - after):
+            yield f"{row}: on file, and not shown by this {run} run"
+        for run in sorted(after - before):
+            yield f"{row}: shown by this {run} run, and not on file"
+
+
+def to_json(rows: Table) -> list[dict[str, Any]]:
+    return [{**row._asdict(), "runs": sorted(runs)} for row, runs in sorted(rows.items())]
+
+
+def from_json(rows: Iterable[Mapping[str, Any]]) -> Table:
+    return {
+        Capability(row["framework"], row["transform"], row["function"]): set(row["runs"])
+        for row in rows
+    }
+
+
+def text(rows: Table) -> str:
+    """Lay the table out: a block for each framework, a column for each function."""
+    blocks = []
+    for framework in sorted({row.framework for row in rows}):
+        own = [row for row in rows if row.framework == framework]
+        functions = sorted({row.function for row in own})
+        blocks.append(markdown([framework, *functions], _lines(own, functions)))
+    return "\n\n".join(blocks)
+
+
+def _lines(own: Sequence[Capability], functions: Sequence[str]) -> Iterator[list[str]]:
+    for transform in sorted({row.transform for row in own}):
+        there = {row.function for row in own if row.transform == transform}
+        yield [transform, *("yes" if function in there else "" for function in functions)]

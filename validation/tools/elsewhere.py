@@ -1,0 +1,99 @@
+"""Install the package away from its source tree and run its tests there.
+
+A test run inside the clone imports what the clone holds, and so cannot say whether an installed
+wheel is complete, nor try a second build of the C extension beside the first. Here the package goes
+to a directory of its own, the tests to another, and Python meets the two through PYTHONPATH; what
+the package depends on comes from the environment of the interpreter that runs this.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from validation.paths import ROOT
+
+_SOURCE = [
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "MANIFEST.in",
+    "README.md",
+    "LICENSE",
+    "conftest.py",
+    "logunif_kl",
+]
+_TESTS = ["pyproject.toml", "README.md", "tests", "validation"]
+_FRAMEWORKS = ("torch", "jax", "tensorflow")
+# All tests but those of the files in the source tree that no wheel holds, of the tools that measure
+# the package, and of frameworks: TensorFlow and Triton bring an LLVM each, and in one process the
+# second aborts.
+TESTS = (
+    "tests",
+    "--ignore=tests/validation/test_accuracy.py",
+    "--ignore=tests/validation/test_capability.py",
+    "--ignore=tests/validation/test_coefficients.py",
+    *(f"--ignore=tests/{name}" for name in _FRAMEWORKS),
+    *(f"--ignore-glob=/*/logunif_kl/{name}/*" for name in _FRAMEWORKS),
+    *(f"--ignore-glob=/*/logunif_kl/cli/_bench_{name}.py" for name in _FRAMEWORKS),
+    "--pyargs",
+    "logunif_kl",
+)
+
+_IGNORED = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "*.egg-info")
+
+
+def copy(names: Sequence[str], destination: Path) -> Path:
+    """Copy files and directories of the source tree, without what builds leave among them."""
+    destination.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, destination / name, ignore=_IGNORED)
+        else:
+            shutil.copy(ROOT / name, destination / name)
+    return destination
+
+
+def copy_source(destination: Path) -> Path:
+    """Copy what it takes to build the package."""
+    return copy(_SOURCE, destination)
+
+
+def copy_tests(destination: Path) -> Path:
+    """Copy what it takes to test an installed package, and nothing that could stand in for it."""
+    return copy(_TESTS, destination)
+
+
+def run(
+    command: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, with stdout and stderr captured as one text."""
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+
+
+def pip_install(
+    what: Path, target: Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Install a source tree, a source archive or a wheel, without its dependencies, to `target`."""
+    command = [sys.executable, "-m", "pip", "install", "--verbose", "--no-deps"]
+    command += ["--no-build-isolation", "--no-index", "--target", str(target), str(what)]
+    return run(command, cwd=target.parent, env=env)
+
+
+def python(
+    arguments: Sequence[str], target: Path, cwd: Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run Python where the package is the one installed in `target`."""
+    return run(
+        [sys.executable, *arguments], cwd=cwd, env={"PYTHONPATH": str(target), **(env or {})}
+    )

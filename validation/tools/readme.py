@@ -1,0 +1,313 @@
+"""Write the tables of README.md from the committed results.
+
+    python -m validation.tools.readme [--check]
+
+A section lies between ``<!-- results: NAME -->`` and ``<!-- end -->`` and shows files of
+``validation/results`` with the commands that made them. ``--check`` writes nothing and fails
+when the README shows anything else.
+"""
+
+import argparse
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from validation.paths import RESULTS, ROOT
+
+README = ROOT / "README.md"
+SECTION = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+Results = dict[str, Any]
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Lay out a Markdown table, its columns padded so that it reads as text too."""
+    rows = [list(row) for row in rows]
+    widths = [max(len(row[i]) for row in [list(header), *rows]) for i in range(len(header))]
+    ruled = [list(header), ["-" * width for width in widths], *rows]
+    lines = (" | ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)) for row in ruled)
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def made_by(results: Results) -> str:
+    """Name the commands, the versions and the machine behind a table."""
+    versions = ", ".join(
+        f"{name} {version}" for name, version in results["versions"].items() if name != "logunif_kl"
+    )
+    machine = results["machine"]
+    made = [row["command"] for row in results.get("rows", []) if "command" in row]
+    commands = " and ".join(f"`{c}`" for c in dict.fromkeys(made or [results["command"]]))
+    kernel = f", kernel {results['kernel']}" if "kernel" in results else ""
+    return (
+        f"Made by {commands} ({machine['cpu']}, {machine['architecture']}{kernel}; "
+        f"{versions}; {results['date'][:10]})."
+    )
+
+
+def percent(error: float) -> str:
+    """Write a relative error as a reader would say it."""
+    return f"{error:.1e}" if abs(error) >= 10 else f"{100 * error:.3g} %"
+
+
+def compare(results: Results) -> str:
+    """Tabulate the worst errors of the published approximations."""
+    rows = [
+        (
+            row["method"],
+            row["interval"]["name"],
+            f"{abs(float(row['value']['worst'])):.2e}",
+            f"{float(row['value']['log_alpha']):.2f}",
+            f"{float(row['value']['worst_with_best_constant']):.2e}",
+            percent(abs(float(row["gradient"]["worst"]))),
+            f"{float(row['gradient']['log_alpha']):.2f}",
+        )
+        for row in results["rows"]
+    ]
+    header = ["method", "over", "worst error of −KL", "at log α", "with the best constant"]
+    return table([*header, "worst relative error of the gradient", "at log α"], rows)
+
+
+def bench(results: Results) -> str:
+    """Tabulate the times, and the ratios that a target is set for."""
+    times = results["nanoseconds_an_element"]
+    shown = ["copy", "np.exp", "scipy dawsn", "kl_gap", "kl_gap_grad", "kl_gap_hess"]
+    shown += ["neg_kl", "neg_kl_grad", "neg_kl_hess"]
+    speeds = table(
+        [f"ns an element, {results['size']:,} elements, {threads(results)}", "float64", "float32"],
+        (
+            [name, *(f"{times[f'{name} {t}']['median']:.2f}" for t in ("f64", "f32"))]
+            for name in shown
+        ),
+    )
+    ratios = table(
+        ["ratio of times", "median", "quartiles", "target", "aim"],
+        (
+            [
+                row["what"],
+                f"{row['median']:.2f}",
+                f"{row['lower_quartile']:.2f} to {row['upper_quartile']:.2f}",
+                row["must"],
+                row["aim"],
+            ]
+            for row in results["ratios"]
+        ),
+    )
+    return f"{speeds}\n\n{ratios}"
+
+
+def training(*reports: Results) -> str:
+    """Tabulate the ratios, times and memory of training on each framework, by size."""
+    return "\n\n".join(_suite(suite) for report in reports for suite in report["suites"])
+
+
+def _suite(suite: Results) -> str:
+    sizes = suite["sizes"]
+    columns = [f"{sized['size']:,}" for sized in sizes]
+    where = f"{suite['framework']} on {suite['device']}, {threads(suite)}"
+    # Targets stand for large sizes.
+    asked = [(row["must"], row["aim"]) for row in sizes[-1]["ratios"]]
+    ratios = table(
+        [f"ratio of times: {where}, by weights", *columns, "target", "aim"],
+        (
+            [
+                row["what"],
+                *(_with_quartiles(sized["ratios"][i]) for sized in sizes),
+                *asked[i],
+            ]
+            for i, row in enumerate(sizes[0]["ratios"])
+        ),
+    )
+    names = list(sizes[0]["nanoseconds_a_weight"])
+    times = table(
+        [f"ns a float32 weight: {where}, by weights", *columns, "bytes a weight, at most"],
+        (
+            [
+                name,
+                *(f"{sized['nanoseconds_a_weight'][name]['median']:.2f}" for sized in sizes),
+                f"{sizes[-1]['peak_bytes_a_weight'].get(name, math.nan):.0f}".replace("nan", ""),
+            ]
+            for name in names
+        ),
+    )
+    return "\n\n".join([ratios, times, *_counts(sizes[-1].get("counts", {}))])
+
+
+def _counts(counted: Results) -> list[str]:
+    """Tabulate what the compiler counted, where it was asked."""
+    if not counted:
+        return []
+    kinds = list(next(iter(counted.values())))
+    rows = ([name, *(f"{counts[kind]:.0f}" for kind in kinds)] for name, counts in counted.items())
+    return [table(["what the compiler counts, a weight but for loops", *kinds], rows)]
+
+
+def _with_quartiles(row: Results) -> str:
+    return f"{row['median']:.2f} ({row['lower_quartile']:.2f} to {row['upper_quartile']:.2f})"
+
+
+def threads(results: Results) -> str:
+    """Say on how many threads."""
+    return "one thread" if results["threads"] == 1 else f"{results['threads']} threads"
+
+
+COMPILED = ("avx512", "avx2", "baseline")
+IN_PYTHON = ("python",)
+
+
+def worst(rows: list[Results], function: str, dtype: str, kernels: Iterable[str]) -> str:
+    """Give the worst error in ulp of a function in a type over some kernels, rounded up."""
+    found = [
+        row["ulp"]
+        for row in rows
+        if (row["function"], row["dtype"]) == (function, dtype) and row["kernel"] in kernels
+    ]
+    return f"{math.ceil(1000 * max(found)) / 1000:.3f}" if found else "–"
+
+
+def accuracy(search: Results, exhaustive: Results) -> str:
+    """Tabulate the worst error in ulp of each function in each type, over the kernels."""
+    rows = [*search["rows"], *exhaustive["rows"]]
+    types = ("float64", "float32", "float16", "bfloat16")
+    functions = dict.fromkeys(row["function"] for row in rows)
+    columns = [(kernels, dtype) for kernels in (COMPILED, IN_PYTHON) for dtype in types]
+    header = [f"{dtype}{where}" for where in ("", ", in Python") for dtype in types]
+    cells = ([f, *(worst(rows, f, dtype, k) for k, dtype in columns)] for f in functions)
+    return table(["worst error in ulp", *header], cells)
+
+
+FRAMEWORKS = {
+    "torch": "PyTorch",
+    "inductor": "PyTorch, compiled",
+    "triton": "Triton",
+    "jax": "JAX, jitted",
+    "tensorflow": "TensorFlow",
+}
+
+
+def frameworks(*reports: Results) -> str:
+    """Tabulate the worst error in ulp of each function on each framework."""
+    rows = [row for report in reports for row in report["rows"]]
+    measured = {(row["kernel"], row["dtype"]) for row in rows}
+    columns = [
+        (kernel, dtype)
+        for kernel in FRAMEWORKS
+        for dtype in ("float32", "float64")
+        if (kernel, dtype) in measured
+    ]
+    functions = dict.fromkeys(row["function"] for row in rows)
+    cells = ([f, *(worst(rows, f, dtype, [k]) for k, dtype in columns)] for f in functions)
+    header = [f"{FRAMEWORKS[kernel]}, {dtype}" for kernel, dtype in columns]
+    halves = [row["ulp"] for row in rows if row["dtype"] in ("float16", "bfloat16")]
+    text = table(["worst error in ulp", *header], cells)
+    if halves:
+        text += (
+            "\n\nIn float16 and bfloat16 every input of the functions of one argument was tried on "
+            f"each; the worst error is {math.ceil(1000 * max(halves)) / 1000:.3f} ulp."
+        )
+    return text
+
+
+def validate(results: Results) -> str:
+    """Tabulate what every method declares and what was measured."""
+
+    def pair(part: Results | None) -> tuple[str, str]:
+        return (f"{part['declared']:.2e}", f"{part['measured']:.2e}") if part else ("", "")
+
+    rows = [
+        (
+            row["method"],
+            f"{first_author(row['citation'])}, {row['equation']}",
+            row["interval"]["name"],
+            *pair(row["value"]),
+            *pair(row["gradient"]),
+            f"{row['nanoseconds']:,.0f}"
+            if row["nanoseconds"] >= 10
+            else f"{row['nanoseconds']:.1f}",
+        )
+        for row in results["rows"]
+        if row["is_domain"]
+    ]
+    header = ["method", "equation", "domain", "worst error of −KL, declared", "measured"]
+    return table([*header, "of the gradient, declared", "measured", "ns an element"], rows)
+
+
+def papers(results: Results) -> str:
+    """Tabulate the claims that fail, and name those that hold."""
+    fails = [row for row in results["claims"] if row["verdict"] == "fails"]
+    holds = [row for row in results["claims"] if row["verdict"] == "holds"]
+    cells = (
+        (
+            f"{first_author(row['paper'])}, {row['where']}",
+            f"{row['claim']}{'' if row['stated_by_the_paper'] else ' (asked here)'}",
+            row["note"],
+        )
+        for row in fails
+    )
+    lines = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in cells)
+    rows = "\n".join(f"| {line} |" for line in lines)
+    names = ", ".join(f"`{row['name']}`" for row in holds)
+    return (
+        f"| where | what does not hold | what is found |\n| - | - | - |\n{rows}\n\n"
+        f"Of {len(results['claims'])} claims {len(holds)} hold: {names}. "
+        "`python -m validation.papers NAME` decides one again."
+    )
+
+
+def first_author(citation: str) -> str:
+    """Name the first author of a citation."""
+    return citation.replace(",", " ").split()[0]
+
+
+SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
+    "accuracy": (accuracy, ("accuracy/search", "accuracy/exhaustive")),
+    "bench": (bench, ("bench/bench",)),
+    "compare": (compare, ("compare/compare",)),
+    "frameworks": (frameworks, ("accuracy/torch", "accuracy/jax", "accuracy/tensorflow")),
+    "papers": (papers, ("papers/papers",)),
+    "training": (training, ("bench/bench_torch", "bench/bench_jax", "bench/bench_cuda")),
+    "validate": (validate, ("validate/validate",)),
+}
+
+
+# Of these a section shows the files that there are, and nothing where there is none.
+WHERE_MEASURED = ("frameworks", "training")
+
+
+def section(name: str) -> str:
+    """Return the text of one section, from its results."""
+    show, files = SECTIONS[name]
+    paths = [RESULTS / f"{f}.json" for f in files]
+    if name in WHERE_MEASURED:
+        paths = [path for path in paths if path.exists()]
+        if not paths:
+            return ""
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    return "\n\n".join(["", show(*results), *map(made_by, results), ""]).removeprefix("\n")
+
+
+def rewritten(text: str) -> str:
+    """Return the README with every section made anew."""
+    return SECTION.sub(lambda found: found[1] + section(found[2]) + found[3], text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m validation.tools.readme", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail on a difference")
+    options = parser.parse_args(arguments)
+    text = README.read_text(encoding="utf-8")
+    new = rewritten(text)
+    if options.check:
+        if new != text:
+            print(
+                "README.md differs from validation/results: run python -m validation.tools.readme"
+            )
+        return int(new != text)
+    README.write_text(new, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Run tests against the C extensions built with AddressSanitizer and UndefinedBehaviorSanitizer.
+
+    python -m validation.tools.sanitize [pytest arguments]
+
+The package is built with LOGUNIF_KL_SANITIZE=1 in a temporary directory and tested there, once for
+each instruction set that this machine can run. A read or write outside of an array, a misaligned
+access, or undefined arithmetic ends the run. Leaks are not looked for, because Python keeps memory
+until it exits on purpose.
+"""
+
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+from validation.tools.elsewhere import copy_source, copy_tests, pip_install, python
+
+EXTENSIONS = ("_exact", "_float32")
+TESTS = [
+    "tests/numpy/test_float32_ufuncs.py",
+    "tests/numpy/test_threads.py",
+    "tests/test_accuracy.py",
+    "tests/test_api.py",
+    "tests/test_special.py",
+]
+AVAILABLE = "from logunif_kl._numpy import _exact; print(*_exact.available)"
+
+
+def runtime_libraries() -> str:
+    """Return what to preload: the sanitizer must come before all that allocates.
+
+    libstdc++ goes with it, because the exceptions of other C++ extensions are only intercepted
+    when it is there from the start.
+    """
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    found = []
+    for name in ("libasan.so", "libstdc++.so.6"):
+        command = [compiler, f"-print-file-name={name}"]
+        path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        if not Path(path).is_absolute():
+            raise SystemExit(f"sanitize: {compiler} has no {name}; install the sanitizer runtime.")
+        found.append(path)
+    return ":".join(found)
+
+
+def main(arguments: list[str]) -> int:
+    with tempfile.TemporaryDirectory() as temporary:
+        here = Path(temporary)
+        target = here / "target"
+        built = pip_install(copy_source(here / "source"), target, env={"LOGUNIF_KL_SANITIZE": "1"})
+        for name in EXTENSIONS:
+            found = list(target.glob(f"logunif_kl/_numpy/{name}.*so"))
+            if built.returncode or not found or b"__asan_" not in found[0].read_bytes():
+                print(built.stdout, f"sanitize: {name} was not built with them", sep="\n")
+                return 1
+
+        env = {
+            "LD_PRELOAD": runtime_libraries(),
+            "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=1",
+            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+            "PYTHONMALLOC": "malloc",
+        }
+        elsewhere = copy_tests(here / "elsewhere")
+        tests = arguments or TESTS
+        kernels = python(["-c", AVAILABLE], target, cwd=elsewhere, env=env).stdout.split()
+        status = 0
+        for kernel in kernels:
+            print(f"sanitize: {kernel}", flush=True)
+            done = python(
+                ["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *tests],
+                target,
+                cwd=elsewhere,
+                env={**env, "LOGUNIF_KL_KERNEL": kernel},
+            )
+            print(done.stdout, flush=True)
+            status = status or done.returncode
+        return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
