@@ -1,48 +1,49 @@
-"""``zero_at`` and ``log_c`` -> one additive constant.
+"""The additive constant of -KL, from ``zero_at`` or ``log_c``.
 
-The prior p(w) = C/|w| is improper, so -KL is known up to a constant that the caller chooses, and
-must be able to see. With u = 1/(2 alpha) and F the gap of `logunif_kl.special.kl_gap`,
+The prior p(w) = C/|w| is improper, so that -KL is defined up to a constant, which the caller
+chooses. With u = 1/(2 alpha) and F the gap of `logunif_kl.special.kl_gap`,
 
     zero_at = a:    -KL = F(1/(2 a)) - F(u)                              (vanishes at alpha = a)
     log_c = log C:  -KL = 1/2 log(pi e) - 1/2 psi(1/2) + log C - F(u)    (Hron et al. 2017, Eq. 1)
 
-so either choice is one number added to -F(u). ``zero_at=inf`` adds 0.
+so that either choice is one number to be added to -F(u). ``zero_at=inf`` adds 0.
 """
 
 from __future__ import annotations
 
 import math
-from enum import Enum
+from enum import ReprEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._refusals import real_number
 
 
-class _NotGiven(float, Enum):
-    """The default of ``zero_at``: infinity, but known from an infinity that the caller wrote.
+class _Default(float, ReprEnum):
+    """Infinity as a default, told by ``is`` from an infinity that the caller passed.
 
-    An Enum stays itself through pickle and through torch's compiler.
+    An enum because the member stays one object where a float does not: after pickling, after
+    copying, and in graphs of torch's compiler. That compiler refuses an instance of a plain
+    subclass of float as the default of a method which it traces, and compares floats by value.
     """
 
     ZERO_AT_INFINITY = math.inf
 
     __repr__ = float.__repr__
-    __str__ = float.__repr__  # noqa: PIE796 (no member)
-
-    def __format__(self, format_spec: str) -> str:
-        return float.__format__(self, format_spec)
 
 
-ZERO_AT_INFINITY = _NotGiven.ZERO_AT_INFINITY
+ZERO_AT_INFINITY = _Default.ZERO_AT_INFINITY
 
 # (log(pi e) - psi(1/2))/2 = (1 + log pi + gamma)/2 + log 2, rounded once;
 # tests/test_convention.py derives it.
 PROPER_CONSTANT = 2.0541199559354117
 # The entropy of N(0, 1).
 HALF_LOG_2_PI_E = 0.5 + 0.5 * math.log(2.0 * math.pi)
+# (gamma + log 2)/2, rounded once: the limit of F(u) - 1/2 log(2 u) as u -> inf, and -E log|z| for
+# z ~ N(0, 1).
+HALF_GAMMA_LOG_2 = 0.6351814227307391
 
 
 def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> float:
@@ -81,8 +82,15 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
     return PROPER_CONSTANT + value
 
 
-def log_of_c(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> float:
-    """Compute the logarithm of the prior's C, exact where the caller gave it.
+class Constants(NamedTuple):
+    """What fixes the prior C/|w|: the constant of -KL and log C, each exact if it was given."""
+
+    added: float
+    log_c: float
+
+
+def prior_constants(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Constants:
+    """Compute the constant that is added to -F(u), and the logarithm of the prior's C.
 
     Raises
     ------
@@ -90,11 +98,11 @@ def log_of_c(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> f
         As for `additive_constant`.
     """
     added = additive_constant(zero_at, log_c)
-    return added - PROPER_CONSTANT if log_c is None else float(log_c)
+    return Constants(added, added - PROPER_CONSTANT if log_c is None else float(log_c))
 
 
 def shifted(result: Any, constant: float) -> Any:
-    """Add the constant to a fresh result, in place; beyond the range of its type lies infinity."""
+    """Add the constant to a fresh result, in place; an overflow gives infinity and no warning."""
     if constant != 0.0:
         with np.errstate(over="ignore"):
             result += constant

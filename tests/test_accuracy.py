@@ -23,8 +23,8 @@ from validation.accuracy.functions import (
     FUNCTIONS,
     OF_FRAMEWORKS,
     UNARY,
-    implementation,
 )
+from validation.accuracy.implementations import implementation
 from validation.accuracy.ulp import round_to_bfloat16
 
 POINTS = 4000

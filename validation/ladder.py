@@ -1,10 +1,10 @@
-"""Climb the ladder: the best error of value and gradient for each number of terms.
+"""Fit the best formula for each number of terms, for the value and for the gradient.
 
     python -m validation.ladder [--sigmoids N] [--degree N]
 
-Writes ``validation/results/ladder/ladder.json`` and fails if a rung is no better than the one below
-it, or than the formula of the literature that costs as much. The text of each fit is in the
-results, in NumPy and PyTorch, so that it can be pasted from there.
+Writes ``validation/results/ladder/ladder.json``. Fails if a fit is no better than the one with one
+term less, or no better than the published formula of the same form. The results hold the text of
+each fit in NumPy and in PyTorch, to be pasted from there.
 """
 
 import argparse
@@ -23,11 +23,11 @@ from validation.paths import RESULTS
 
 RESULT = RESULTS / "ladder" / "ladder.json"
 LANGUAGES = ("numpy", "torch")
-DIGITS = 8  # a rung's text is short: no error here is known to more
+DIGITS = 8  # of the text of a fit: no error here is known to more digits
 
 
 def complaints(rungs: Sequence[Rung]) -> Iterator[str]:
-    """Say where a rung buys nothing."""
+    """Say which fits are no better than one with fewer terms, or than the published formula."""
     for below, rung in itertools.pairwise(rungs):
         if not rung.value.max_error < below.value.max_error:
             yield f"{rung.family} {rung.terms}: the value is no better than one term less"
@@ -44,7 +44,7 @@ def complaints(rungs: Sequence[Rung]) -> Iterator[str]:
 
 def document(rungs: Sequence[Rung]) -> list[dict[str, Any]]:
     """Add the texts to what the command line writes."""
-    made = ladder_document(rungs)["rungs"]
+    made: list[dict[str, Any]] = ladder_document(rungs)["rungs"]
     for entry, rung in zip(made, rungs, strict=True):
         for name, fit in (("value", rung.value), ("gradient", rung.gradient)):
             short = fit.rounded(DIGITS)
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "polynomial": ladder(options.degree, "polynomial"),
     }
     result = {
-        **provenance(shlex.join(["python", "-m", "validation.ladder", *arguments])),
+        **provenance(shlex.join(["python", "-m", "validation.ladder", *arguments]), of="ladder"),
         "seconds": round(time.monotonic() - began, 1),
         "text_digits": DIGITS,
         "rungs": [entry for rungs in climbed.values() for entry in document(rungs)],

@@ -1,11 +1,12 @@
-"""Whether Monte Carlo's standard errors are honest, and why its gradient is not reparameterised.
+"""The coverage of Monte Carlo's standard errors, and the gradient by two estimators.
 
     python -m validation.monte_carlo [--seeds N] [--samples N]
 
-Measures what the variance reduction is worth, too, and writes
-``validation/results/monte_carlo/monte_carlo.json``. Fails where the 95 % intervals of 1,000 seeds
-cover less than 93 % or more than 97 %, where 1e9 samples take more than 512 MiB, or where what the
-module says of gradients does not come out. A run with other numbers writes nothing.
+Also measures the effect of the variance reduction, and writes
+``validation/results/monte_carlo/monte_carlo.json``. Fails if the 95 % intervals of 1,000 seeds
+cover less than 93 % or more than 97 %, if 1e9 samples take more than 512 MiB, if averages of the
+reparameterised gradient settle, or if those of the score function do not. A run with other numbers
+of seeds or samples writes nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "value": (monte_carlo, lk.neg_kl),
     "gradient by the score function": (monte_carlo_grad, lk.neg_kl_grad),
 }
-# Bare logarithms are skew: an average of 1,024 is not yet normal.
+# Without variance reduction the samples are skewed: an average of 1,024 is not yet normal.
 SETTINGS: tuple[dict[str, Any], ...] = (
     {"scheme": "plain", "variance_reduction": True, "n_samples": 1024},
     {"scheme": "antithetic", "variance_reduction": True, "n_samples": 1024},
@@ -88,7 +89,7 @@ def _score(z: np.ndarray, s: float) -> np.ndarray:
 
 
 def gradients(x: float = 0.0, seed: int = 0) -> dict[str, Any]:
-    """Show what becomes of averages of the two derivatives at one log alpha."""
+    """Average the two estimators of the gradient over more and more samples, at one log alpha."""
     s, r, truth = math.exp(x / 2), math.exp(-x / 2), float(lk.neg_kl_grad(x))
     ways = {"reparameterised": _reparameterised, "score function": _score}
     sizes = [10**k for k in range(2, 8)]
@@ -141,7 +142,7 @@ def gradients(x: float = 0.0, seed: int = 0) -> dict[str, Any]:
 
 
 def differences(x: float, seed: int) -> list[dict[str, Any]]:
-    """Central differences on common random numbers: a variance like 1/h, a bias like h^2."""
+    """Take central differences on common random numbers: variance like 1/h, bias like h^2."""
     z = np.random.default_rng([seed, 100]).standard_normal(4_000_000)
     rows = []
     for h in (0.3, 0.1, 0.03, 0.01, 0.003):
@@ -163,7 +164,7 @@ def differences(x: float, seed: int) -> list[dict[str, Any]]:
 
 
 def memory(samples: int) -> dict[str, Any]:
-    """Take many samples in a process of its own, and read its largest resident set, on Linux."""
+    """Take many samples in a process of its own, and read its peak resident set, on Linux."""
     code = f"""
 import json, time
 from logunif_kl.methods import monte_carlo
@@ -182,7 +183,7 @@ print(json.dumps(found))
 
 
 def faults(document: dict[str, Any]) -> list[str]:
-    """Say what is not as the documentation has it."""
+    """Say what is not as the documentation states it."""
     found = []
     low, high = COVERAGE
     for row in document["coverage"]:
@@ -222,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reduced = "" if row["variance_reduction"] else ", bare"
         print(f"{row['of']}, {row['scheme']}{reduced}: {min(share):.1%} to {max(share):.1%}")
     document = {
-        **provenance(COMMAND),
+        **provenance(COMMAND, of="monte_carlo"),
         "seed": f"seeds 0 to {options.seeds - 1} for the coverage, 0 for the rest",
         "log_alpha": LOG_ALPHA.tolist(),
         "coverage_of": "estimate +- 1.96 standard_error",

@@ -1,4 +1,4 @@
-"""Where things are, in the tree that this file is in."""
+"""The directories of the source tree that this file is in."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the benches of the frameworks share: the rounds over sizes, the document, the tables."""
+"""The parts that the benches of all frameworks share: rounds over sizes, document, tables."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .timing import Job, Spread, ratio, repetitions, rounds
 
 FORWARD, BACKWARD = "forward", "forward+backward"
 COPY = "copy"
-# A float32 weight has its mean and log sigma^2 read, and for the backward pass both read again and
-# two gradients written; copying moves each byte twice.
+# For each float32 weight the forward pass reads the mean and log sigma^2. The backward pass reads
+# both again and writes two gradients. Copying moves each byte twice.
 BYTES = {FORWARD: 8, BACKWARD: 24}
-# Below, a call costs more than its elements, and no target was set.
+# For smaller arrays the cost of the call dominates, and there is no target.
 LARGE = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Comparison:
-    """How often the time of one way goes into that of another, and what is asked of it."""
+    """A ratio of the times of two jobs, with its targets."""
 
     over: str
     under: str
@@ -31,7 +31,7 @@ class Comparison:
 
     @property
     def what(self) -> str:
-        """What a reader calls it."""
+        """The name of the ratio in tables and documents."""
         copying = f"copying {BYTES[self.part]} bytes a weight"
         over, under = (copying if n == COPY else n for n in (self.over, self.under))
         return f"{over} / {under}, {self.part}"
@@ -49,13 +49,13 @@ class Suite:
     comparisons: Sequence[Comparison]
     seconds: Callable[[Job, int], float]
     peak_bytes: Callable[[Job], int]
-    # What the framework itself counts in a program: operations, bytes, loops over memory.
+    # Counts that the framework makes of a program: operations, bytes, loops over memory.
     counts: Callable[[Job], dict[str, float]] | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sized:
-    """What was measured for one size."""
+    """The measurements for one size."""
 
     size: int
     samples: list[dict[str, float]]
@@ -63,12 +63,12 @@ class Sized:
     counts: dict[str, dict[str, float]]
 
     def times(self) -> dict[str, Spread]:
-        """Give the nanoseconds a weight."""
+        """Return the nanoseconds per weight."""
         scale = 1e9 / self.size
         return {n: Spread.of([s[n] for s in self.samples]).scaled(scale) for n in self.samples[0]}
 
     def ratios(self, comparisons: Sequence[Comparison]) -> list[tuple[Comparison, Spread]]:
-        """Take the comparisons; targets stand for large sizes."""
+        """Return the ratios; the targets hold for large sizes only."""
         found = []
         for c in comparisons:
             over, under = (f"{name}: {c.part}" for name in (c.over, c.under))
@@ -78,7 +78,7 @@ class Sized:
 
 
 def measure(suite: Suite, sizes: Sequence[int], number: int) -> list[Sized]:
-    """Time all jobs in interleaved rounds, size by size, then look at their memory."""
+    """Time all jobs in interleaved rounds, size by size, then measure their memory."""
     found = []
     for size in sizes:
         jobs = suite.jobs(size)
@@ -93,10 +93,11 @@ def measure(suite: Suite, sizes: Sequence[int], number: int) -> list[Sized]:
 
 
 def document(measured: Sequence[tuple[Suite, list[Sized]]], command: str) -> dict[str, Any]:
-    """Write out what was measured, with its machine and versions."""
+    """Return the measurements as a document, with the machine and versions."""
     packages = [package for suite, _ in measured for package in suite.packages]
+    kinds = [f"bench_{suite.framework}" for suite, _ in measured]
     return {
-        **provenance(command, *packages),
+        **provenance(command, *packages, of=kinds),
         "suites": [
             {
                 "framework": suite.framework,
@@ -128,7 +129,7 @@ def _sized(found: Sized, comparisons: Sequence[Comparison]) -> dict[str, Any]:
 
 
 def tables(suite: Suite, found: list[Sized]) -> list[Any]:
-    """Lay out the ratios, the times and the memory, sizes beside each other."""
+    """Make tables of the ratios, the times and the memory, with a column for each size."""
     ratios = new_table(
         f"Ratios of times within a round: {suite.framework}",
         [
@@ -160,7 +161,7 @@ def tables(suite: Suite, found: list[Sized]) -> list[Any]:
 
 
 def _counts(found: Sized) -> list[Any]:
-    """Lay out what the framework counted, for the largest size: programs hardly depend on it."""
+    """Make a table of the framework's counts, for the largest size; they hardly depend on it."""
     if not found.counts:
         return []
     kinds = next(iter(found.counts.values()))

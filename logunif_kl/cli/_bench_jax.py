@@ -1,4 +1,4 @@
-"""The jobs of ``logunif-kl bench --jax``: training in JAX, ours and as people write it."""
+"""The jobs of ``logunif-kl bench --jax``: training in JAX, by this library and by its peers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _peers = partial(molchanov_sum, jnp, jax.nn.sigmoid)
 
 
 def suite() -> Suite:
-    """What to time on JAX's default device."""
+    """Return what to time on JAX's default device."""
     return Suite(
         framework="jax",
         device=jax.devices()[0].device_kind,
@@ -46,7 +46,7 @@ def suite() -> Suite:
 
 
 class _Call:
-    """A compiled program with its arguments; it is done when its results are there."""
+    """A compiled program with its arguments, which waits for the results when it is called."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         self.program = jax.jit(function).lower(*arguments).compile()
@@ -72,14 +72,14 @@ def _jobs(size: int) -> dict[str, Job]:
 
 
 def _peak_bytes(job: Job) -> int:
-    """What XLA has laid out for a program beside its arguments: results and temporaries."""
+    """Return the memory that XLA plans for a program: results and temporaries."""
     assert isinstance(job, _Call)
     found: Any = job.program.memory_analysis()
     return int(found.output_size_in_bytes + found.temp_size_in_bytes)
 
 
 def _counts(job: Job) -> dict[str, float]:
-    """What XLA's cost analysis says of a program; a loop is what its fusion made one."""
+    """Return the counts of XLA's cost analysis; a fusion counts as a loop."""
     assert isinstance(job, _Call)
     found: Any = job.program.cost_analysis()
     size = job.arguments[0].size

@@ -1,4 +1,4 @@
-"""What people write today, to be timed: Molchanov's approximation from mu and log sigma^2."""
+"""The usual implementation of Molchanov's approximation from mu and log sigma^2, to be timed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLAMP = 8.0
 
 
 def molchanov_sum(xp: Any, sigmoid: Callable[[Any], Any], mu: Any, log_sigma2: Any) -> Any:
-    """The sum of Molchanov's -KL, with the epsilon and the clamp that it needs.
+    """Compute the sum of Molchanov's -KL, with the epsilon and the clamp that it needs.
 
     Written as in the published implementations, over a namespace that has NumPy's names.
     """

@@ -1,4 +1,4 @@
-"""The jobs of ``logunif-kl bench --torch``: training in PyTorch, ours and as people write it."""
+"""The jobs of ``logunif-kl bench --torch``: training in PyTorch, by this library and by peers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _peers = partial(molchanov_sum, torch, torch.sigmoid)
 
 
 def suite(cuda: bool) -> Suite:
-    """What to time on the CPU, on PyTorch's present number of threads, or on a GPU."""
+    """Return what to time on the CPU, with PyTorch's current number of threads, or on a GPU."""
     device = torch.device("cuda" if cuda else "cpu")
     return Suite(
         framework="torch",
@@ -72,7 +72,7 @@ def _on_cuda() -> list[Comparison]:
 
 @contextmanager
 def threads(number: int | None) -> Iterator[None]:
-    """Give PyTorch so many threads for a while."""
+    """Set the number of PyTorch's threads within a context."""
     before = torch.get_num_threads()
     torch.set_num_threads(number or before)
     try:
@@ -86,7 +86,7 @@ def _jobs(device: torch.device, size: int) -> dict[str, Job]:
     mu = torch.randn(size, generator=generator, device=device)
     log_sigma2 = -8.0 + 2.0 * torch.randn(size, generator=generator, device=device)
     weights = [mu.requires_grad_(), log_sigma2.requires_grad_()]
-    torch._dynamo.reset()  # what was compiled for another size is not used for this one
+    torch._dynamo.reset()  # compile anew for each size
     compiled = partial(torch.compile, fullgraph=True, dynamic=False)
     functions: dict[str, Callable[..., Any]] = {
         EAGER: _ours,
@@ -115,7 +115,7 @@ def _backward(function: Callable[..., Any], weights: list[Any]) -> Any:
 
 
 def _cuda_seconds(job: Job, count: int) -> float:
-    """Time by the events of the stream, which the processor runs ahead of."""
+    """Measure the time by events in the stream, because calls return before the GPU is done."""
     torch.cuda.synchronize()
     event: Any = torch.cuda.Event
     begin, end = event(enable_timing=True), event(enable_timing=True)
@@ -140,7 +140,7 @@ def _cuda_peak_bytes(job: Job) -> int:
 
 
 def _cpu_peak_bytes(job: Job) -> int:
-    """Add up what PyTorch's allocator on the CPU reports to the profiler, in the order of time."""
+    """Add up what PyTorch's CPU allocator reports to the profiler, in order of time."""
     job()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         kept = job()

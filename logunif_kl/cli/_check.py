@@ -1,19 +1,19 @@
-"""Hold each method to what it declares: its errors, over its domain, to the ends of it.
+"""Compares each method with the errors that it declares, over its whole domain.
 
-What is compared depends on the kind of the method, as `logunif_kl.methods.Claim` says:
+What is compared depends on the kind of the method (see `logunif_kl.methods.Declared`):
 
-- a closed form by `logunif_kl.methods.measure`, which finds the worst error of the continuous
-  function, absolute for the value;
-- a numerical method at a grid, at random points and at both ends of the domain, infinite ones
-  included, relative to max(1, |-KL|); the error found is one of the rounding;
-- a statistical method over replicates with different seeds. Two things are asked: that its standard
-  errors are as small as declared, and that they are true. The latter by chi-squared: the squares of
-  (estimate - exact)/(standard error) have a mean of 1.
+- A closed form is measured by `logunif_kl.methods.measure`, which finds the worst error of the
+  continuous function. The error of the value is absolute.
+- A numerical method is evaluated at a grid, at random points and at both ends of the domain,
+  including infinite ends. The error of the value is relative to max(1, |-KL|).
+- A statistical method is evaluated with different seeds. Its standard errors must be as small as
+  declared, and they must be right: the squares of (estimate - exact)/(standard error) must have a
+  mean of 1, by a chi-squared test.
 
-The exact functions, which are the truth here, are themselves compared with the reference first.
+The exact functions, with which the methods are compared, are first compared with the reference.
 
-What is *not* guaranteed: a search over points gives a lower bound of the worst error. The closed
-forms are smooth and the search refines their extrema; rounding errors are neither.
+What is *not* guaranteed: the worst error at some points is a lower bound of the worst error. The
+errors of closed forms are smooth and their extrema are refined, but rounding errors are not smooth.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from .. import _api, accuracy
-from ..methods import Claim, Interval, Method, dawson_grad, measure
+from ..methods import Declared, Interval, Method, dawson_grad, measure
 from ..methods._method import EVERYWHERE
 
 SEED = 20260101
@@ -36,7 +36,7 @@ FAR = 700.0  # beyond, u = exp(-log_alpha)/2 leaves the range of a double
 CORE = 40.0  # half of the points lie within
 REPLICATES = 60
 STATISTICAL_POINTS = 13
-# A method that is honest is accused once in ten thousand runs, whatever the number of points.
+# The probability that a method with right standard errors fails a run, with any number of points.
 FALSE_ALARM = 1e-4
 LIMITS_OF_TIMING = (0.05, 1 << 20)  # seconds, elements
 
@@ -51,13 +51,13 @@ class Compared:
 
     @property
     def holds(self) -> bool:
-        """Whether it is as declared; what is not a number is not."""
+        """Whether the error is as small as declared; NaN is not."""
         return self.measured <= self.declared
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Honesty:
-    """Whether standard errors are true: mean of squared scores, and how far chance may take it."""
+    """A test of standard errors: the mean squared score, and the range that chance explains."""
 
     replicates: int
     mean_square: float
@@ -73,7 +73,7 @@ class Honesty:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Checked:
-    """One method over one interval of its claims."""
+    """The comparison of one method over one interval that it declares errors for."""
 
     method: Method
     interval: Interval
@@ -84,15 +84,15 @@ class Checked:
     nanoseconds: float = math.nan
 
     def faults(self) -> list[str]:
-        """Say, a sentence each, in what the method is worse than it declares."""
+        """Return a sentence for each respect in which the method is worse than it declares."""
         name, where = self.method.name, self.interval.name
-        said = {"value": self.value, "gradient": self.gradient}
-        said["value with the best constant"] = self.best_constant
+        compared = {"value": self.value, "gradient": self.gradient}
+        compared["value with the best constant"] = self.best_constant
         found = [
             f"{name} is worse than it declares over {where}: the error of the {what} is "
             f"{c.measured:.3g} at log_alpha = {c.log_alpha:.6g}, where at most {c.declared:.3g} "
             "is declared"
-            for what, c in said.items()
+            for what, c in compared.items()
             if c is not None and not c.holds
         ]
         if self.honesty is not None and not self.honesty.holds:
@@ -106,7 +106,7 @@ class Checked:
 
 
 def exact_method() -> Method:
-    """Describe the exact functions as a method, whose truth is the reference."""
+    """Describe the exact functions as a method, to be compared with the reference."""
     ulp = 2.0**-52
     return Method(
         name="exact",
@@ -116,7 +116,7 @@ def exact_method() -> Method:
         equation="Eqs. 1 to 3",
         citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
         claims=(
-            Claim(
+            Declared(
                 EVERYWHERE,
                 value=accuracy.worst("neg_kl", "float64").ulp * ulp,
                 gradient=accuracy.worst("neg_kl_grad", "float64").ulp * ulp,
@@ -135,12 +135,12 @@ def check_exact(points: int = 60) -> Checked:
     from .. import reference
 
     method = exact_method()
-    claim = method.claims[0]
-    x = points_of(claim.interval, points, points)
+    declared = method.claims[0]
+    x = points_of(declared.interval, points, points)
     inside = np.isfinite(x)
 
     def errors(function: Callable[..., Any], true: Callable[..., Any], least: float) -> np.ndarray:
-        """Subtract in many digits: a double would hide what its own rounding takes away."""
+        """Compare in many digits: a difference of doubles would hide the rounding errors."""
         found = np.zeros(x.size)
         with mpmath.workdps(40):
             for at in np.flatnonzero(inside):
@@ -151,15 +151,15 @@ def check_exact(points: int = 60) -> Checked:
 
     return Checked(
         method,
-        claim.interval,
-        value=_worst(errors(_api.neg_kl, reference.neg_kl, 1.0), x, claim.value),
-        gradient=_worst(errors(_api.neg_kl_grad, reference.neg_kl_grad, 0.0), x, claim.gradient),
-        nanoseconds=nanoseconds(method.function, claim.interval),
+        declared.interval,
+        value=_worst(errors(_api.neg_kl, reference.neg_kl, 1.0), x, declared.value),
+        gradient=_worst(errors(_api.neg_kl_grad, reference.neg_kl_grad, 0.0), x, declared.gradient),
+        nanoseconds=nanoseconds(method.function, declared.interval),
     )
 
 
 def check_dawson() -> Checked:
-    """Compare the gradient by SciPy's Dawson function, which comes without a value, with ours."""
+    """Compare the gradient by SciPy's Dawson function, which has no value, with `neg_kl_grad`."""
     x = points_of(EVERYWHERE)
     return Checked(
         _DAWSON,
@@ -183,41 +183,41 @@ _DAWSON = Method(
     equation="Eq. 3",
     citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
     # SciPy's function is accurate to ten units in the last place.
-    claims=(Claim(EVERYWHERE, math.nan, gradient=10 * 2.0**-52),),
+    claims=(Declared(EVERYWHERE, math.nan, gradient=10 * 2.0**-52),),
     constant="none: it is the gradient",
     outside="it has no outside",
     kind="numerical",
 )
 
 
-def check(method: Method, claim: Claim) -> Checked:
-    """Compare one claim of a method with what it does.
+def check(method: Method, declared: Declared) -> Checked:
+    """Compare the errors that a method declares over one interval with those measured.
 
     Parameters
     ----------
     method : Method
-        An entry of `logunif_kl.methods.METHODS`, or made like one.
-    claim : Claim
-        One of its claims.
+        An entry of `logunif_kl.methods.METHODS`, or a method like one.
+    declared : Declared
+        An entry of its ``claims``.
 
     Returns
     -------
     Checked
-        Declared and measured errors, and the time that an element takes.
+        Declared and measured errors, and the time per element.
     """
     made = {"closed form": _closed_form, "numerical": _numerical, "statistical": _statistical}
-    checked = made[method.kind](method, claim)
+    checked = made[method.kind](method, declared)
     function = method.function
-    return dataclasses.replace(checked, nanoseconds=nanoseconds(function, claim.interval))
+    return dataclasses.replace(checked, nanoseconds=nanoseconds(function, declared.interval))
 
 
-def _closed_form(method: Method, claim: Claim) -> Checked:
-    found = measure(method, claim.interval)
-    best, slope = claim.value_best_constant, claim.gradient
+def _closed_form(method: Method, declared: Declared) -> Checked:
+    found = measure(method, declared.interval)
+    best, slope = declared.value_best_constant, declared.gradient
     return Checked(
         method,
-        claim.interval,
-        value=Compared(claim.value, abs(found.value.error), found.value.log_alpha),
+        declared.interval,
+        value=Compared(declared.value, abs(found.value.error), found.value.log_alpha),
         best_constant=None
         if best is None
         else Compared(best, found.value_best_constant, found.value.log_alpha),
@@ -227,29 +227,29 @@ def _closed_form(method: Method, claim: Claim) -> Checked:
     )
 
 
-def _numerical(method: Method, claim: Claim) -> Checked:
-    x = points_of(claim.interval)
+def _numerical(method: Method, declared: Declared) -> Checked:
+    x = points_of(declared.interval)
     return Checked(
         method,
-        claim.interval,
-        value=_worst(_scaled(method.function(x), _api.neg_kl(x)), x, claim.value),
+        declared.interval,
+        value=_worst(_scaled(method.function(x), _api.neg_kl(x)), x, declared.value),
         gradient=None
         if method.gradient is None
-        else _worst(_relative(method.gradient(x), _api.neg_kl_grad(x)), x, claim.gradient),
+        else _worst(_relative(method.gradient(x), _api.neg_kl_grad(x)), x, declared.gradient),
     )
 
 
-def _statistical(method: Method, claim: Claim) -> Checked:
+def _statistical(method: Method, declared: Declared) -> Checked:
     from scipy.stats import chi2
 
-    x = np.linspace(*_finite(claim.interval, 12.0), STATISTICAL_POINTS)
+    x = np.linspace(*_finite(declared.interval, 12.0), STATISTICAL_POINTS)
     exact = _api.neg_kl(x)
     pairs = [method.function(x, rng=SEED + seed) for seed in range(REPLICATES)]
     estimates, errors = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
     mean_squares = np.mean(((estimates - exact) / errors) ** 2, axis=0)
     tail = FALSE_ALARM / (2 * x.size)
     low, high = (float(chi2.ppf(p, REPLICATES)) / REPLICATES for p in (tail, 1.0 - tail))
-    # The point that strays farthest, measured in what chance allows on its own side.
+    # The point that is farthest from 1, in units of the range that chance allows on its side.
     stray = np.where(
         mean_squares > 1.0, (mean_squares - 1.0) / (high - 1.0), (1.0 - mean_squares) / (1.0 - low)
     )
@@ -257,14 +257,14 @@ def _statistical(method: Method, claim: Claim) -> Checked:
     typical = np.sqrt(np.mean(errors**2, axis=0))
     return Checked(
         method,
-        claim.interval,
-        value=_worst(typical, x, claim.value),
+        declared.interval,
+        value=_worst(typical, x, declared.value),
         honesty=Honesty(REPLICATES, float(mean_squares[at]), low, high, float(x[at])),
     )
 
 
 def points_of(interval: Interval, grid: int = GRID, random: int = RANDOM) -> np.ndarray:
-    """Choose where to look: a grid, random points, and both ends."""
+    """Choose the points of comparison: a grid, random points, and both ends."""
     rng = np.random.default_rng(SEED)
     core, whole = _finite(interval, CORE), _finite(interval, FAR)
     inner = np.linspace(*core, grid), rng.uniform(*core, random)
@@ -279,7 +279,7 @@ def _finite(interval: Interval, limit: float) -> tuple[float, float]:
 
 
 def _scaled(found: Any, exact: Any) -> np.ndarray:
-    """Divide the error by max(1, |exact|); equal infinities do not differ."""
+    """Divide the error by max(1, |exact|); the error of equal infinities is 0."""
     found, exact = np.asarray(found), np.asarray(exact)
     with np.errstate(invalid="ignore"):
         error = np.abs(found - exact) / np.maximum(1.0, np.abs(exact))
@@ -294,13 +294,13 @@ def _relative(found: Any, exact: Any) -> np.ndarray:
 
 
 def _worst(errors: np.ndarray, x: np.ndarray, declared: float | None) -> Compared:
-    """Take the largest error; NaN is larger than any, and what is not declared is 0."""
+    """Take the largest error. NaN counts as larger than any; an error not declared is 0."""
     at = int(np.argmax(np.where(np.isnan(errors), np.inf, errors)))
     return Compared(declared or 0.0, float(errors[at]), float(x[at]))
 
 
 def nanoseconds(function: Callable[..., Any], interval: Interval) -> float:
-    """Time an element of an array long enough to be timed."""
+    """Measure the time per element, on an array that is long enough to be timed."""
     low, high = _finite(interval, 10.0)
     rng = np.random.default_rng(SEED)
     enough, most = LIMITS_OF_TIMING

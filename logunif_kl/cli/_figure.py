@@ -13,6 +13,7 @@ from .. import _api
 from ..methods import Interval, Method
 from ..methods._measure import gradient_error, value_error
 from ._output import CommandError
+from .provenance import stamp
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -34,11 +35,7 @@ def check_format(path: str) -> None:
 
 def draw_comparison(methods: Sequence[Method], common: Interval, path: str) -> None:
     """Draw -KL by every method against the exact curve, and both errors, into a file."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11.0, 5.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(11.0, 5.2)
     parts: Any = figure.subfigures(1, 2, width_ratios=(1.15, 1.0))
     left, right = parts
     curves = left.subplots()
@@ -46,10 +43,7 @@ def draw_comparison(methods: Sequence[Method], common: Interval, path: str) -> N
     colours = dict(zip((m.name for m in methods), COLOURS * len(methods), strict=False))
     _draw_curves(curves, methods, colours)
     _draw_errors(value, gradient, methods, colours, common)
-    try:
-        figure.savefig(path, dpi=160)
-    except OSError as error:
-        raise CommandError(f"cannot write {path}: {error.strerror}; name another file") from None
+    save(figure, path, "compare")
 
 
 def _draw_curves(axes: Any, methods: Sequence[Method], colours: dict[str, str]) -> None:
@@ -83,7 +77,7 @@ def _draw_curves(axes: Any, methods: Sequence[Method], colours: dict[str, str]) 
     axes.legend(
         loc="lower right", frameon=False, title="dashed: outside its domain", title_fontsize=8
     )
-    _tidy(axes, "Negative KL, exact and approximate")
+    tidy(axes, "Negative KL, exact and approximate")
 
 
 def _draw_errors(
@@ -106,12 +100,31 @@ def _draw_errors(
         (gradient, "Error of the gradient, relative"),
     ):
         axes.set(yscale="log", ylim=(least, 3.0), xlim=(common.low, common.high))
-        _tidy(axes, title)
+        tidy(axes, title)
     gradient.set_xlabel(r"$\log\,\alpha$")
     gradient.locator_params(axis="x", nbins=6, integer=True)
 
 
-def _tidy(axes: Any, title: str) -> None:
+def new_figure(width: float, height: float) -> Any:
+    """Make an empty figure of a size in inches, which needs no display."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Any, path: str, of: str) -> None:
+    """Write a figure into a file, stamped with the sources of the kind of result that it shows."""
+    try:
+        figure.savefig(path, dpi=160, metadata=stamp(path, of))
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror}; name another file") from None
+
+
+def tidy(axes: Any, title: str) -> None:
+    """Give axes a title and a grid, and take the frame away on two sides."""
     axes.grid(color="0.85", lw=0.5)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

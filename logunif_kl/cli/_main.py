@@ -1,4 +1,4 @@
-"""The parser, and the promise about errors: one sentence on standard error, exit status 2."""
+"""The parser, and the handling of errors: one sentence on standard error, exit status 2."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the whole command line, to which each command adds its own part."""
+    """Build the parser of the whole command line; each command adds its own part."""
     parser = _Parser(
         prog=PROGRAM,
         description="The exact KL divergence from a Gaussian to the log-uniform prior, "
@@ -48,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, or 2 after one sentence on standard error, or 1 where that says that a check has failed;
-        130 when interrupted.
+        0 on success; 2 after an error, 1 after a check that failed, each with one sentence on
+        standard error; 130 when interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _shield(argument: str) -> str:
-    """Keep argparse from taking -1e3 or -inf for an option; a leading space does."""
+    """Add a leading space to -1e3 or -inf, so that argparse does not take it for an option."""
     if not argument.startswith("-"):
         return argument
     try:

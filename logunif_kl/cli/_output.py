@@ -1,4 +1,4 @@
-"""What every command shares: files, JSON, tables, progress, and errors of one sentence."""
+"""The parts that all commands share: files, JSON, tables, progress bars and errors."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from typing import Any, TypeVar
 STDOUT = "-"
 PATIENCE = 2.0  # seconds before a progress bar appears
 
-UNLIMITED = 1_000_000  # columns; a table is measured in a console of this width
+UNLIMITED = 1_000_000  # columns of the console in which the width of a table is measured
 
 T = TypeVar("T")
 
 
 class CommandError(Exception):
-    """Something the user can mend; its text is the one sentence to print."""
+    """An error that the user can correct; its text is the sentence to print."""
 
     status = 2
 
 
 class Failure(CommandError):
-    """A check that found what it looks for; its text says what."""
+    """A check that failed; its text says how."""
 
     status = 1
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import an optional package, or say which extra brings it."""
+    """Import an optional package; the error says which extra installs it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -55,7 +55,7 @@ def has_rich() -> bool:
 
 
 def check_writable(path: str | None) -> None:
-    """Refuse, before any work is done, a file that could not be written after it."""
+    """Check before any work is done that a file can be written."""
     if path is None or path == STDOUT:
         return
     target = Path(path)
@@ -89,7 +89,7 @@ def write_json(path: str, document: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no infinity: such a number becomes the string that ``float`` reads back."""
+    """Replace numbers that JSON lacks, such as infinity, by strings that ``float`` reads."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -100,7 +100,7 @@ def _plain(value: Any) -> Any:
 
 
 def emit(text: str) -> None:
-    """Write to standard output; a reader who has gone away stops the writing, not the command."""
+    """Write to standard output; a closed pipe ends the output, not the command."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -109,7 +109,7 @@ def emit(text: str) -> None:
 
 
 def silence_stdout() -> None:
-    """Point standard output at nothing, so that the interpreter's last flush cannot fail."""
+    """Redirect standard output to the null device, so that the last flush cannot fail."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(devnull, sys.stdout.fileno())
@@ -118,7 +118,7 @@ def silence_stdout() -> None:
 
 
 def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:
-    """Print rich tables and notes; a pipe or a file gets every column at its full width."""
+    """Print rich tables and notes; in a pipe or a file every column has its full width."""
     from rich.console import Console
 
     console = Console()
@@ -132,7 +132,7 @@ def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:
 
 
 def new_table(title: str, columns: Sequence[tuple[str, bool]]) -> Any:
-    """Start a table with the given columns, each with whether it holds numbers."""
+    """Make an empty table; each column is its heading and whether it holds numbers."""
     from rich import box
     from rich.table import Table
 
@@ -152,10 +152,10 @@ def new_table(title: str, columns: Sequence[tuple[str, bool]]) -> Any:
 def results(
     command_json: str | None, document: dict[str, Any], tables: Any, notes: Sequence[str] = ()
 ) -> None:
-    """Hand over a command's results: JSON first, so that nothing after it can lose it, then tables.
+    """Write a command's results as JSON, then print the tables.
 
-    ``tables`` is called to make them only when they can be shown: JSON on standard output
-    replaces them, and without rich a command that wrote JSON does without them.
+    ``tables`` is a function that makes the tables. It is not called if JSON is printed on standard
+    output instead, or if JSON was written to a file and rich is not installed.
     """
     if command_json is not None:
         write_json(command_json, document)
@@ -171,14 +171,14 @@ def results(
 
 
 def check_results(command_json: str | None) -> None:
-    """Refuse, before any work is done, results that could be neither written nor shown."""
+    """Check before any work is done that the results can be written or shown."""
     check_writable(command_json)
     if command_json is None:
         require("rich", "cli", "the table (all but --json)")
 
 
 def track(items: Iterable[T], description: str, total: int) -> Iterator[T]:
-    """Yield the items, with a progress bar on standard error once that has taken two seconds."""
+    """Yield the items; after two seconds a progress bar appears on standard error."""
     if not has_rich():
         yield from items
         return

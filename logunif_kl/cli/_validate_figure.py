@@ -11,35 +11,18 @@ from .. import _api
 from ..methods import METHODS, Interval, Method
 from ..methods._lower_bound import LOG_ALPHA_STAR
 from ._figure import COLOURS as FIRST_COLOURS
-from ._figure import DASHED, FIGURE_2, _tidy
-from ._output import CommandError
+from ._figure import DASHED, FIGURE_2, new_figure, save, tidy
 
 COLOURS = (*FIRST_COLOURS, "0.35", "#F0E442")
 SHOWN = Interval("log_alpha in [-12, 12]", -12.0, 12.0)
-FLOOR = 1e-17  # an error of 0 has no logarithm: that of a numerical method is drawn here
+FLOOR = 1e-17  # where an error of 0 of a numerical method is drawn, on a logarithmic axis
 MARKERS = ("v", "D", "o", "P", "s", "^", "X", "<")
 SEED = 0
 
 
-def _new(width: float, height: float) -> Any:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _save(figure: Any, path: str) -> None:
-    try:
-        figure.savefig(path, dpi=160)
-    except OSError as error:
-        raise CommandError(f"cannot write {path}: {error.strerror}; name another file") from None
-
-
 def draw_errors(methods: Sequence[Method], path: str) -> None:
     """Draw the errors of value and gradient of all methods, from a unit in the last place up."""
-    figure = _new(11.0, 5.2)
+    figure = new_figure(11.0, 5.2)
     value, gradient = figure.subplots(1, 2, sharey=True)
     for index, method in enumerate(methods):
         style = _style(index, method.kind == "closed form") | {"label": _label(method)}
@@ -56,7 +39,7 @@ def draw_errors(methods: Sequence[Method], path: str) -> None:
     ):
         axes.set(yscale="log", ylim=(FLOOR / 2.0, 30.0), xlim=(SHOWN.low, SHOWN.high))
         axes.set_xlabel(r"$\log\,\alpha$")
-        _tidy(axes, title)
+        tidy(axes, title)
     figure.legend(
         *value.get_legend_handles_labels(),
         loc="outside lower center",
@@ -64,7 +47,7 @@ def draw_errors(methods: Sequence[Method], path: str) -> None:
         frameon=False,
         fontsize=9,
     )
-    _save(figure, path)
+    save(figure, path, "validate")
 
 
 def _style(index: int, smooth: bool) -> dict[str, Any]:
@@ -84,7 +67,7 @@ def _points(method: Method) -> np.ndarray:
 
 
 def _drawn(error: np.ndarray, method: Method) -> np.ndarray:
-    """Leave out the zeros of a smooth error; draw those of rounding at the bottom."""
+    """Leave out the zeros of a smooth error; draw zeros of rounding errors at the bottom."""
     least = np.nan if method.kind == "closed form" else FLOOR
     return np.asarray(np.where(error < FLOOR, least, error))
 
@@ -96,8 +79,8 @@ def _value(method: Method, x: np.ndarray) -> Any:
 
 
 def draw_figure_2(path: str) -> None:
-    """Draw Kingma's Figure 2 again, the domain it shows, and how far the curves are apart."""
-    figure = _new(11.0, 4.8)
+    """Draw Kingma's Figure 2 with the domain it shows, and the distance of its curves."""
+    figure = new_figure(11.0, 4.8)
     curves, gaps = figure.subplots(1, 2)
     cubic, bound = METHODS["kingma"], METHODS["lower_bound"]
     x = np.linspace(-4.0, 2.0, 1201)
@@ -119,7 +102,7 @@ def draw_figure_2(path: str) -> None:
         ylabel=r"$-\mathrm{KL}\,[\,q(w)\,\|\,p(w)\,]$, zero at $\alpha = 1$",
     )
     curves.legend(loc="upper left", frameon=False)
-    _tidy(curves, "Kingma et al. 2015, Figure 2 (its domain is shaded)")
+    tidy(curves, "Kingma et al. 2015, Figure 2 (its domain is shaded)")
     x = np.linspace(-6.0, 0.0, 1201)
     away = cubic.function(x) - _api.neg_kl(x)
     gaps.axvspan(FIGURE_2.low, FIGURE_2.high, color="0.93", lw=0)
@@ -137,5 +120,5 @@ def draw_figure_2(path: str) -> None:
         ylabel="cubic minus exact",
     )
     gaps.legend(loc="upper left", frameon=False, fontsize=9)
-    _tidy(gaps, "The cubic with either constant: both cannot be had")
-    _save(figure, path)
+    tidy(gaps, "The cubic with either constant: both cannot be had")
+    save(figure, path, "validate")

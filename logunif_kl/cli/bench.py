@@ -1,4 +1,4 @@
-"""``logunif-kl bench``: how fast, as ratios of times taken in the same rounds."""
+"""``logunif-kl bench``: speed, as ratios of times taken in the same rounds."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .timing import Job, Spread, import_seconds, peak_bytes, ratio, repetitions,
 
 IMPORT_ROUNDS = 15
 SIZES = (10_000, 1_000_000, 10_000_000)  # of a framework
-SIZE_OF_CUDA = 100_000_000  # besides: below, starting a program costs as much as its memory
+SIZE_OF_CUDA = 100_000_000  # in addition; in smaller arrays launches cost as much as memory
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Comparison:
-    """A ratio of two times, and what is asked of it."""
+    """A ratio of two times, with its targets."""
 
     what: str
     over: str
@@ -84,7 +84,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace, command: str) -> None:
-    """Time, measure memory and imports, then hand over the results."""
+    """Measure times, memory and imports, then print or write the results."""
     for name, least in (("size", 1), ("rounds", 2), ("threads", 1)):
         given = getattr(options, name)
         for value in given if isinstance(given, list) else [least if given is None else given]:
@@ -128,7 +128,7 @@ def _check_frameworks(options: argparse.Namespace) -> None:
     if options.jax:
         require("jax", "jax", "--jax")
     if options.torch:
-        # Read when torch is imported: its profiler would tell of every start and stop.
+        # Read when torch is imported. Without it the profiler logs every start and stop.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         torch = require("torch", "torch", "--torch")
         if options.cuda and not torch.cuda.is_available():
@@ -168,7 +168,7 @@ def _run_frameworks(options: argparse.Namespace, command: str) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Results:
-    """All that was measured."""
+    """All measurements."""
 
     size: int
     threads: int
@@ -177,13 +177,13 @@ class Results:
     memory: dict[str, tuple[int, int]]
 
     def times(self) -> dict[str, Spread]:
-        """Give the nanoseconds an element."""
+        """Return the nanoseconds per element."""
         scale = 1e9 / self.size
         names = self.samples[0]
         return {n: Spread.of([s[n] for s in self.samples]).scaled(scale) for n in names}
 
     def ratios(self) -> list[tuple[Comparison, Spread]]:
-        """Take the comparisons, that of the imports last."""
+        """Return the ratios, that of the imports last."""
         found = [(c, ratio(self.samples, c.over, c.under)) for c in COMPARISONS]
         return [*found, (IMPORT, ratio(self.imports, IMPORT.over, IMPORT.under))]
 
@@ -192,7 +192,7 @@ Arrays = tuple[np.ndarray, ...]
 
 
 def _jobs(size: int) -> dict[str, tuple[Callable[..., Any], Arrays]]:
-    """Name what is timed: its function, and the arrays that threads share, the output last."""
+    """Return what is timed by name: a function and the arrays that threads share, output last."""
     from scipy.special import dawsn
 
     x = np.random.default_rng(0).uniform(-10.0, 10.0, size)
@@ -216,14 +216,14 @@ def _jobs(size: int) -> dict[str, tuple[Callable[..., Any], Arrays]]:
 
 
 def _molchanov_as_written(x: np.ndarray) -> Any:
-    """Eq. 14 as one writes it in NumPy."""
+    """Evaluate Molchanov's Eq. 14 as it is usually written in NumPy."""
     return K1 / (1.0 + np.exp(-(K2 + K3 * x))) - 0.5 * np.log1p(np.exp(-x)) - K1
 
 
 def _shared(
     pool: ThreadPoolExecutor, threads: int, function: Callable[..., Any], arrays: Arrays
 ) -> Job:
-    """Make a job that has each thread do its slice; on one thread, a plain call."""
+    """Make a job in which each thread computes a slice; with one thread it is a plain call."""
     if threads == 1:
         return lambda: function(*arrays)
     slices = list(zip(*(np.array_split(array, threads) for array in arrays), strict=True))
@@ -241,7 +241,7 @@ def _imports(number: int) -> Iterator[dict[str, float]]:
 
 
 def _memory(size: int) -> dict[str, tuple[int, int]]:
-    """Count the bytes of the result, and the most that was allocated beyond it."""
+    """Return the bytes of each result, and the peak of the memory beyond it."""
     x = np.random.default_rng(0).uniform(-10.0, 10.0, size)
     u, zeros = np.exp(-x) / 2.0, np.zeros_like(x)
     calls: dict[str, tuple[Callable[[], Any], int]] = {
@@ -264,7 +264,7 @@ def _memory(size: int) -> dict[str, tuple[int, int]]:
 
 def _document(found: Results, command: str) -> dict[str, Any]:
     return {
-        **provenance(command),
+        **provenance(command, of="bench"),
         "size": found.size,
         "threads": found.threads,
         "rounds": len(found.samples),

@@ -12,7 +12,7 @@ from ._output import CommandError, check_results, check_writable, new_table, req
 from .provenance import provenance
 
 PLOT_EXTRA = "plot"
-# A statistical method has no one error to be shown here: see logunif-kl validate.
+# A statistical method has no single error to show; logunif-kl validate checks it instead.
 _NAMES = [name for name, method in METHODS.items() if method.kind != "statistical"]
 _CLOSED_FORMS = [name for name in _NAMES if METHODS[name].kind == "closed form"]
 NOTES = (
@@ -59,7 +59,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace, command: str) -> None:
-    """Check everything that can fail early, measure, then hand over JSON, table and picture."""
+    """Check everything that can fail early, measure, then write JSON, tables and picture."""
     methods = [_method(name) for name in dict.fromkeys(_chosen(options))]
     common = _common(*options.range)
     check_results(options.json)
@@ -104,15 +104,15 @@ def _common(low: float, high: float) -> Interval:
 
 
 def intervals(method: Method, common: Interval = WIDE) -> list[Interval]:
-    """List the intervals of a method's own claims, the common one in place of [-10, 10]."""
+    """List the intervals that a method declares, with the common one in place of [-10, 10]."""
     own = [claim.interval for claim in method.claims if claim.interval is not WIDE]
     return [*own, common]
 
 
 def document(rows: list[tuple[Method, Measurement]], command: str) -> dict[str, Any]:
-    """Put the comparison into JSON, where an infinite number is a string that ``float`` reads."""
+    """Return the comparison as a JSON document."""
     return {
-        **provenance(command),
+        **provenance(command, of="compare"),
         "quantities": {
             "value": "signed absolute error of -KL (method minus exact) of largest magnitude",
             "gradient": "signed relative error of d(-KL)/d log alpha of largest magnitude",

@@ -1,4 +1,4 @@
-"""``logunif-kl fit``: the best constants of Kingma's or Molchanov's formula, or all of a ladder."""
+"""``logunif-kl fit``: the best constants of Kingma's or Molchanov's formula, or a ladder."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
-from ..fitting import Errors, Fit, Rung, fit_polynomial, fit_sigmoid, ladder
-from ..fitting._formula import WRITERS
+from ..fitting import Fit, Rung, fit_polynomial, fit_sigmoid, ladder
+from ..fitting._formula import POLYNOMIAL, SIGMOID, WRITERS
 from ..fitting._request import GRIDS, NORMS, TARGETS, WEIGHTS
+from ._fit_tables import ladder_table, tables
 from ._output import (
     STDOUT,
     CommandError,
     check_results,
     check_writable,
     emit,
-    new_table,
     require,
     results,
     track,
@@ -27,8 +27,7 @@ from ._output import (
 from .provenance import provenance
 
 PLOT_EXTRA = "plot"
-SIGMOID, POLYNOMIAL = "sigmoid", "polynomial"
-#: What belongs to one family alone, as (option, its destination).
+#: The options of one family only, as (option, its destination).
 ONLY = {
     SIGMOID: (("--terms", "terms"), ("--log-alpha-range", "log_alpha_range"),
               ("--fix-limit", "fix_limit")),
@@ -120,7 +119,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace, command: str) -> None:
-    """Check what can fail early, fit, then hand over JSON, table or text, and picture."""
+    """Check what can fail early, fit, then write JSON, tables or text, and picture."""
     _check(options)
     if options.ladder is not None:
         _climb(options, command)
@@ -228,73 +227,8 @@ def _written(fit: Fit, options: argparse.Namespace) -> str:
 
 
 def document(fit: Fit, command: str) -> dict[str, Any]:
-    """Put a fit into JSON; its ``fit`` is what `Fit.from_json` reads."""
-    return {**provenance(command), "fit": json.loads(fit.to_json())}
-
-
-def tables(fit: Fit) -> list[Any]:
-    """Make one table of the constants, one of the errors, and one of the levelled extrema."""
-    low, high = fit.log_alpha_range
-    constants = new_table(
-        f"{fit.family.capitalize()}, {fit.norm.replace('_', ' ')} of the "
-        f"{'value and gradient' if fit.target == 'both' else fit.target}",
-        [("constant", False), ("number", True)],
-    )
-    for name, number in _named(fit):
-        constants.add_row(name, repr(number))
-    errors = new_table(
-        "Worst errors",
-        [("log_alpha in", False), ("value", True), ("at", True), ("rms", True),
-         ("gradient", True), ("at", True)],
-    )  # fmt: skip
-    for found in (fit.inside, fit.wide):
-        errors.add_row(*_row(found))
-    made = [constants, errors]
-    if fit.extrema:
-        extrema = new_table(
-            f"The error is levelled at {len(fit.extrema)} points",
-            [("log_alpha", True), ("error", True), ("of", False)],
-        )
-        for e in fit.extrema:
-            extrema.add_row(_where(e.log_alpha, low, high), f"{e.error:+.6e}", e.quantity)
-        made.append(extrema)
-    return made
-
-
-def _named(fit: Fit) -> list[tuple[str, float]]:
-    if fit.family == POLYNOMIAL:
-        powers = [(f"c{power}", c) for power, c in enumerate(fit.coefficients, 1)]
-        return [("constant", fit.constant), *powers]
-    single = fit.terms == 1
-    return [
-        (f"k{1 + i % 3}" + ("" if single else f" of term {1 + i // 3}"), k)
-        for i, k in enumerate(fit.coefficients)
-    ]
-
-
-def _row(found: Errors) -> tuple[str, ...]:
-    low, high = found.log_alpha_range
-    return (
-        f"[{low:.4g}, {high:.4g}]",
-        f"{found.max_error:.2e}",
-        f"{found.max_error_at:.2f}",
-        f"{found.rms_error:.2e}",
-        _relative(found.max_grad_error),
-        f"{found.max_grad_error_at:.2f}",
-    )
-
-
-def _where(log_alpha: float, low: float, high: float) -> str:
-    """Name an infinite end where an error is only approached."""
-    if log_alpha < -12.0 and math.isinf(low):
-        return "-inf"
-    if log_alpha > 12.0 and math.isinf(high):
-        return "inf"
-    return f"{log_alpha:.4f}"
-
-
-def _relative(error: float) -> str:
-    return f"{error:.2e}" if error >= 10.0 else f"{100.0 * error:.3g} %"
+    """Return a fit as a JSON document; `Fit.from_json` reads its ``fit``."""
+    return {**provenance(command, of="fit"), "fit": json.loads(fit.to_json())}
 
 
 def _climb(options: argparse.Namespace, command: str) -> None:
@@ -302,12 +236,12 @@ def _climb(options: argparse.Namespace, command: str) -> None:
         return track(steps, "climbing", len(steps))
 
     rungs = ladder(options.ladder, options.family, norm=options.norm, progress=progress)
-    made = {**provenance(command), **ladder_document(rungs)}
+    made = {**provenance(command, of="fit"), **ladder_document(rungs)}
     results(options.json, made, lambda: [ladder_table(rungs)], LADDER_NOTES)
 
 
 def ladder_document(rungs: Sequence[Rung]) -> dict[str, Any]:
-    """Put a ladder into JSON, each of its fits as `Fit.from_json` reads it."""
+    """Return a ladder as a JSON document; `Fit.from_json` reads each of its fits."""
     return {
         "rungs": [
             {
@@ -322,32 +256,3 @@ def ladder_document(rungs: Sequence[Rung]) -> dict[str, Any]:
             for rung in rungs
         ]
     }
-
-
-def ladder_table(rungs: Sequence[Rung]) -> Any:
-    """Make the table of a ladder: what each further term buys."""
-    sigmoid = rungs[0].family == SIGMOID
-    table = new_table(
-        "Sums of sigmoids, for every alpha" if sigmoid else "Polynomials, for alpha in [0.05, 1]",
-        [("terms" if sigmoid else "degree", True), ("constants", True), ("exp, log", True),
-         ("value", True), ("gradient", True), ("published", False), ("value", True),
-         ("gradient", True)],
-    )  # fmt: skip
-    for rung in rungs:
-        published = ("", "", "")
-        if rung.published is not None:
-            theirs = rung.published
-            published = (
-                theirs.name,
-                f"{theirs.max_error:.2e}",
-                _relative(theirs.max_grad_error),
-            )
-        table.add_row(
-            str(rung.terms),
-            str(rung.constants),
-            str(rung.transcendentals),
-            f"{rung.value.max_error:.2e}",
-            _relative(rung.gradient.max_grad_error),
-            *published,
-        )
-    return table

@@ -1,18 +1,21 @@
-"""Where a number came from: versions, machine, date and command, for every JSON that is written."""
+"""Where a number came from: the command, date, versions, machine and sources of every result."""
 
 from __future__ import annotations
 
 import datetime
 import os
 import platform
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from . import sources
+
 PACKAGES = ("numpy", "scipy", "mpmath")
 
 
-def provenance(command: str, *packages: str) -> dict[str, Any]:
+def provenance(command: str, *packages: str, of: str | Sequence[str] = ()) -> dict[str, Any]:
     """Say what is needed to make a result again, without naming host, user or path.
 
     Parameters
@@ -21,6 +24,9 @@ def provenance(command: str, *packages: str) -> dict[str, Any]:
         The command line that made the result.
     *packages : str
         Further packages whose versions matter, left out where they are not installed.
+    of : str or sequence of str
+        The kinds of result, as `sources.DEPENDS` names them, whose sources are hashed. With none,
+        no hash is written.
     """
     from .. import __version__
     from .._numpy.ufuncs import kernel_name
@@ -31,7 +37,7 @@ def provenance(command: str, *packages: str) -> dict[str, Any]:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return {
+    about: dict[str, Any] = {
         "command": command,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "versions": versions,
@@ -43,6 +49,15 @@ def provenance(command: str, *packages: str) -> dict[str, Any]:
         },
         "kernel": kernel_name(),
     }
+    if of:
+        about["sources_sha256"] = sources.sha256(*([of] if isinstance(of, str) else of))
+    return about
+
+
+def stamp(path: str, of: str) -> dict[str, str] | None:
+    """Return the metadata that puts the hash of the sources into a PNG; none for other formats."""
+    sha256 = sources.sha256(of) if path.lower().endswith(".png") else None
+    return None if sha256 is None else {"sources_sha256": sha256}
 
 
 def cpu_name() -> str:

@@ -15,7 +15,7 @@ from ._output import CommandError, check_results, new_table, results, track
 from .provenance import provenance
 
 MOST_DIGITS = 10_000
-DOUBLE_DIGITS = 17  # more than a double can tell apart: the reference takes over
+DOUBLE_DIGITS = 17  # the digits of a double; for more, the reference computes
 GUARD_DIGITS = 40  # of log alpha, beyond those asked for, where it comes from alpha
 SMALLEST, LARGEST = Decimal("5e-324"), Decimal("1.7976931348623157e308")  # of a double
 DEFAULT_ALPHAS = ("0.01", "0.05", "0.1", "0.25", "0.5", "1", "2", "4", "10", "100")
@@ -68,7 +68,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace, command: str) -> None:
-    """Compute each row by the functions of double precision, or by the reference."""
+    """Compute each row in double precision, or by the reference, and write the results."""
     if not 1 <= options.digits <= MOST_DIGITS:
         raise CommandError(
             f"--digits must lie between 1 and {MOST_DIGITS}, but {options.digits} was given: "
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace, command: str) -> None:
         for name in ("zero_at", "log_c")
         if getattr(options, name) is not None
     }
-    # The rules of conventions, and their sentences, are those of the functions.
+    # Checks the convention, with the messages of the functions.
     additive_constant(**{name: float(value) for name, value in convention.items()})
     make = _by_reference if options.digits > DOUBLE_DIGITS else _in_double
     rows = [
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace, command: str) -> None:
     ]
     fixed = f"log_c = {options.log_c}" if options.log_c else f"zero_at = {options.zero_at or 'inf'}"
     document = {
-        **provenance(command),
+        **provenance(command, of="table"),
         "convention": fixed,
         "computed_by": "reference" if options.digits > DOUBLE_DIGITS else "float64",
         "rows": rows,
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace, command: str) -> None:
 
 
 def _exact(name: str, text: str) -> Exact:
-    """Read the decimal that was typed, exactly, or an infinity."""
+    """Read a decimal exactly, or an infinity."""
     try:
         size = Decimal(text.strip()).copy_abs()
     except InvalidOperation:
@@ -163,7 +163,7 @@ def _in_double(kind: str, number: Exact, convention: dict[str, Exact], digits: i
         "neg_kl_grad": float(_api.neg_kl_grad(x)),
         "neg_kl_hess": float(_api.neg_kl_hess(x)),
     }
-    # float() reads back what was rounded to the digits asked for; + 0.0 makes -0 a 0.
+    # Rounds to the digits asked for; adding 0.0 turns -0 into 0.
     return {name: float(f"{value:.{digits}g}") + 0.0 for name, value in row.items()}
 
 
@@ -210,7 +210,7 @@ def _mpf(number: Exact) -> Any:
 
 
 def _short(value: float | str) -> str:
-    """Six digits, also of what no double can hold."""
+    """Write six digits of a double, or of a number beyond its range."""
     if isinstance(value, float):
         return f"{value:.6g}"
     import mpmath

@@ -1,8 +1,8 @@
-"""Timings that can be compared: interleaved rounds, medians and quartiles, ratios within a round.
+"""Timings in interleaved rounds, with medians, quartiles and ratios within a round.
 
-A machine drifts (frequency, neighbours), so the time of one thing and then of another says little.
-Here every round runs every candidate once, in an order that rotates, and a ratio is taken between
-two times of the same round before the median is taken over rounds.
+The speed of a machine drifts (clock frequency, other processes), so times taken one after the other
+are hard to compare. Here every round runs every candidate once, in an order that rotates. A ratio
+is taken between two times of the same round, and the median over all rounds.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Spread:
         return cls(middle, lower, upper)
 
     def scaled(self, factor: float) -> Spread:
-        """Give the spread of the same samples in another unit."""
+        """Return the spread of the same samples in another unit."""
         return Spread(
             self.median * factor, self.lower_quartile * factor, self.upper_quartile * factor
         )
 
 
 def wall_seconds(job: Job, count: int) -> float:
-    """Take the mean time of so many runs of a job."""
+    """Return the mean time of ``count`` runs of a job."""
     began = time.perf_counter()
     for _ in range(count):
         job()
@@ -53,7 +53,7 @@ def wall_seconds(job: Job, count: int) -> float:
 def repetitions(
     jobs: Mapping[str, Job], at_least: float = 0.005, seconds: Timer = wall_seconds
 ) -> dict[str, int]:
-    """Find how often to run each job in a round for it to last ``at_least`` that many seconds."""
+    """Find how often each job must run in a round to take ``at_least`` that many seconds."""
     counts = {}
     for name, job in jobs.items():
         job()
@@ -82,12 +82,12 @@ def ratio(samples: list[dict[str, float]], over: str, under: str) -> Spread:
 
 
 def import_seconds(module: str) -> float:
-    """Time ``import module`` in a fresh interpreter, whose own start is left out.
+    """Time ``import module`` in a new interpreter, without the start of the interpreter.
 
-    Bytecode is written where it can be: users compile a package once, when they install it.
+    Bytecode is written where possible, because users compile a package once, on installation.
     """
     code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
-    root = str(Path(__file__).resolve().parents[1])
+    root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
@@ -101,7 +101,7 @@ def import_seconds(module: str) -> float:
 
 
 def peak_bytes(job: Job) -> int:
-    """Find the most memory that a job adds, as tracemalloc counts it: NumPy's arrays too."""
+    """Return the peak of the memory that a job adds, by tracemalloc, which counts arrays too."""
     job()
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""``logunif-kl validate``: hold every method to the errors and the domain that it declares."""
+"""``logunif-kl validate``: compare every method with the errors that it declares."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ._output import (
 from .provenance import provenance
 
 PLOT_EXTRA = "plot"
-GRADIENT = "dawson"  # a gradient without a value, and so not among the methods
+GRADIENT = "dawson"  # it has no value, so it is not one of METHODS
 RESULTS, ERRORS, FIGURE_2 = "validate.json", "validate_errors.png", "kingma_figure_2.png"
 NOTES = (
     "Value: of closed forms the absolute error of -KL, of numerical methods the error relative to",
@@ -60,7 +60,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace, command: str) -> None:
-    """Check everything that can fail early, measure, hand over the results, then say who lied."""
+    """Check everything that can fail early, measure, write the results, then report failures."""
     names = list(dict.fromkeys(options.methods or [*METHODS, GRADIENT]))
     methods = [_method(name) for name in names if name != GRADIENT]
     check_results(options.json)
@@ -113,9 +113,9 @@ def _directory(path: str) -> Path:
 def document(
     checked: list[Checked], faults: list[str], seconds: float, command: str
 ) -> dict[str, Any]:
-    """Put what was found into JSON, where an infinite number is a string that ``float`` reads."""
+    """Return the results as a JSON document."""
     return {
-        **provenance(command),
+        **provenance(command, of="validate"),
         "quantities": {
             "value": "worst error of -KL: of a closed form absolute, of a numerical method "
             "relative to max(1, |-KL|), of a statistical one the largest standard error",
@@ -154,7 +154,7 @@ def _row(row: Checked) -> dict[str, Any]:
 
 
 def table(checked: list[Checked]) -> Any:
-    """Make the one table, a row for each interval of each method."""
+    """Make the table, with a row for each interval of each method."""
     columns = [("method", False), ("equation", False), ("domain", False)]
     for what in ("value", "best", "gradient"):
         columns += [(f"{what}\ndeclared", True), (f"{what}\nmeasured", True)]
@@ -179,7 +179,7 @@ def table(checked: list[Checked]) -> Any:
 
 
 def _source(method: Method) -> str:
-    """Give the equation with the first author."""
+    """Return the first author and the equation."""
     author = method.citation.replace(",", " ").split()[0]
     return f"{author}, {method.equation}"
 

@@ -1,13 +1,13 @@
-"""Refitting: the published families of approximations, as good as they can be.
+"""Fits of the published families of approximations.
 
-For those who cannot depend on this library, or who publish an approximation: `fit_polynomial` and
-`fit_sigmoid` find the best constants of Kingma's and of Molchanov's formula over any range, `Fit`
-says how wrong they are and writes them down in the language at hand, and `ladder` lists what each
-further term buys.
+`fit_polynomial` and `fit_sigmoid` find the best constants of Kingma's and of Molchanov's formula
+over any range. The result is a `Fit`, which measures its errors and writes the formula as source
+code in several languages. `ladder` lists the best errors for each number of terms. They are for
+code that cannot depend on this library, and for publishing an approximation.
 """
 
+from ..methods import Extremum as Extremum
 from ._errors import Errors as Errors
-from ._errors import Extremum as Extremum
 from ._fit import Fit as Fit
 from ._ladder import Rung as Rung
 from ._ladder import ladder as ladder

@@ -1,10 +1,10 @@
-"""A formula called on the arrays of any framework, with the manners of `logunif_kl.neg_kl`.
+"""Calls of a formula on the arrays of any framework, as `logunif_kl.neg_kl` takes them.
 
-NumPy's arrays, and what takes part in its ufuncs, are computed in float64 by blocks and rounded
-once to their own type. Those of an array-API namespace are computed in their own type. Tensors of
-PyTorch and arrays of JAX are known by their type and computed by that framework's own functions,
-found in `sys.modules`, so its differentiation, vectorisation and compilation pass through; no
-framework is imported.
+NumPy's arrays, and types that implement its ufunc protocol, are computed in float64 by blocks and
+rounded once to their own type. Arrays of an array-API namespace are computed in their own type.
+Tensors of PyTorch and arrays of JAX are recognised by their type and computed by that framework's
+own functions, so they can be differentiated, vectorised and compiled. The functions are found in
+`sys.modules`; no framework is imported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OWN = {"torch": "torch", "jax": "jax.numpy", "jaxlib": "jax.numpy"}
 
 
 class _FormulaUFunc(BlockedUFunc):
-    """A ufunc that is pickled by its formula: it is the attribute of no module."""
+    """A ufunc that is pickled by its formula, because no module has it as an attribute."""
 
     formula: Formula
     of: str

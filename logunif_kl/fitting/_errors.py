@@ -1,7 +1,7 @@
-"""How far a formula is from the exact value and gradient over a range, and where.
+"""The errors of a formula over a range, and where they are largest.
 
-What is measured is the formula as it is used, in double precision with rounded constants, not the
-problem that was solved to find them. An infinite end is searched up to |log alpha| = 40.
+The formula is measured as it is used: in double precision, with rounded constants. The search is
+that of `logunif_kl.methods._extrema`, and an infinite end is searched up to |log alpha| = 40.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from ._exchange import extrema
+from ..methods._extrema import worst
 from ._formula import Formula
 from ._problem import Array, Problem, Quantity, quantities
 
@@ -32,14 +32,14 @@ class Errors:
     max_error : float
         Worst absolute error of -KL.
     max_error_at : float
-        The log alpha of it.
+        The log alpha at which it is attained; infinite where it is only approached.
     rms_error : float
-        Root of the mean square of that error, uniformly in the variable of the fit's grid; over
-        the part within [-10, 10] of a range that is unbounded in it.
+        Root mean square of that error, uniformly in the variable of the fit's grid. Over a range
+        that is unbounded in it, the part within [-10, 10] counts.
     max_grad_error : float
         Worst relative error of d(-KL)/d log alpha.
     max_grad_error_at : float
-        The log alpha of it.
+        The log alpha at which it is attained, as above.
     """
 
     log_alpha_range: tuple[float, float]
@@ -51,27 +51,8 @@ class Errors:
 
 
 @dataclass(frozen=True, slots=True)
-class Extremum:
-    """A point where the error that was levelled is largest.
-
-    Attributes
-    ----------
-    log_alpha : float
-        Where; beyond 12 in magnitude only approached.
-    error : float
-        Signed and weighted, approximate minus exact.
-    quantity : str
-        ``"value"`` or ``"gradient"``.
-    """
-
-    log_alpha: float
-    error: float
-    quantity: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Fixed:
-    """A formula in the place of a family: it has no parameters."""
+    """A formula as a family without parameters."""
 
     formula: Formula
 
@@ -91,7 +72,7 @@ class _Fixed:
 
 
 def fixed(formula: Formula, target: str, weight: object) -> tuple[Quantity, ...]:
-    """Set a formula against the exact function, as a fit to the target does."""
+    """Return the errors of a formula that a target names, as functions without parameters."""
     return quantities(_Fixed(formula), target, weight)  # type: ignore[arg-type]
 
 
@@ -104,28 +85,25 @@ def measure(formula: Formula, low: float, high: float, grid: str = "log") -> Err
     problem = Problem(value.family, (value, gradient), low, high)
     points = problem.grid(POINTS)
     with np.errstate(all="ignore"):
-        at, error = _worst(value, points, low, high)
-        grad_at, grad_error = _worst(gradient, points, low, high)
+        found = worst(lambda x: value.error(NOTHING, x), points, low, high, value.name)
+        slope = worst(lambda x: gradient.error(NOTHING, x), points, low, high, gradient.name)
         nodes, weights = quadrature(low, high, grid)
         square = float(weights @ value.error(NOTHING, nodes) ** 2)
-    return Errors((low, high), error, at, math.sqrt(square), grad_error, grad_at)
-
-
-def _worst(quantity: Quantity, grid: Array, low: float, high: float) -> tuple[float, float]:
-    x, error = extrema(quantity, NOTHING, grid)
-    i = int(np.argmax(np.abs(error)))
-    worst = float(abs(error[i]))
-    # an error that is only approached at an infinite end is reported there
-    for end, limit in ((grid[0], low), (grid[-1], high)):
-        if math.isinf(limit):
-            there = float(abs(quantity.error(NOTHING, np.array([end]))[0]))
-            if there >= worst - 4.0 * 40.0 * np.finfo(np.float64).eps:
-                return limit, worst
-    return float(x[i]), worst
+    return Errors(
+        log_alpha_range=(low, high),
+        max_error=abs(found.error),
+        max_error_at=found.log_alpha,
+        rms_error=math.sqrt(square),
+        max_grad_error=abs(slope.error),
+        max_grad_error_at=slope.log_alpha,
+    )
 
 
 def quadrature(low: float, high: float, grid: str) -> tuple[Array, Array]:
-    """Nodes in log alpha and weights of sum 1 for the mean over a range, uniform in a variable."""
+    """Return nodes in log alpha and weights for a mean over a range, uniform in a grid's variable.
+
+    The weights add up to 1.
+    """
     nodes, weights = _gauss_legendre()
     a, b = to_grid(low, grid), to_grid(high, grid)
     if not (math.isfinite(a) and math.isfinite(b)):

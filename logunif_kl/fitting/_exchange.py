@@ -1,10 +1,10 @@
-"""Minimax by exchange: level the error at its extrema, find the extrema again, repeat.
+"""Minimax fits by exchange: level the error at its extrema, find the extrema again, repeat.
 
-Remez's algorithm for a linear family, and the same with a Newton step for one that is not. At
-the solution the largest weighted error h is attained at (parameters + 1) points, for one quantity
-with alternating signs; that equioscillation is what makes it the best for a linear family, and a
+This is Remez's algorithm for a linear family, and the same with Newton's steps for another family.
+At the solution the largest weighted error h is attained at (parameters + 1) points. For one
+quantity the signs there alternate, which proves the fit to be the best of a linear family, and a
 local best otherwise. For two quantities together the points and signs come from the linear program
-of `_programming`, and only their places are refined here.
+of `_programming`, and this module only refines the points.
 """
 
 from __future__ import annotations
@@ -14,35 +14,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..methods._extrema import local_extrema
 from ._problem import Array, Problem, Quantity
 
 TOLERANCE = 1e-9
 MAX_EXCHANGES = 60
-FLAT = 1e-11
-_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
-_SECTIONS = 42  # a bracket shrinks by 0.618^42 = 2e-9, which moves a flat top by 4e-18
 
 
 def extrema(quantity: Quantity, p: Array, grid: Array) -> tuple[Array, Array]:
-    """Find all local extrema of magnitude of one quantity's error, the ends included."""
-    error = quantity.error(p, grid)
-    size = np.abs(error)
-    padded = np.concatenate([[-np.inf], size, [-np.inf]])
-    at = np.flatnonzero((padded[1:-1] >= padded[:-2]) & (padded[1:-1] > padded[2:]))
-    low, high = grid[np.maximum(at - 1, 0)], grid[np.minimum(at + 1, grid.size - 1)]
-    for _ in range(_SECTIONS):
-        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        keep = np.abs(quantity.error(p, left)) >= np.abs(quantity.error(p, right))
-        high, low = np.where(keep, right, high), np.where(keep, low, left)
-    inner = (low + high) / 2.0
-    found = quantity.error(p, inner)
-    # rounding alone does not move an extremum off a point of the grid, least of all off an end
-    better = np.abs(found) > size[at] * (1.0 + FLAT)
-    return np.where(better, inner, grid[at]), np.where(better, found, error[at])
+    """Find all local maxima of the magnitude of one quantity's error, the ends included."""
+    return local_extrema(lambda x: quantity.error(p, x), grid)
 
 
 def alternation(x: Array, error: Array, wanted: int) -> list[int]:
-    """Choose ``wanted`` extrema of alternating sign with the largest errors, or as many as are."""
+    """Choose at most ``wanted`` extrema of alternating sign with the largest errors."""
     chosen: list[int] = []
     for i in range(x.size):
         if chosen and (error[i] > 0) == (error[chosen[-1]] > 0):
@@ -54,7 +39,7 @@ def alternation(x: Array, error: Array, wanted: int) -> list[int]:
         if len(chosen) - wanted == 1:
             chosen.pop(0 if abs(error[chosen[0]]) < abs(error[chosen[-1]]) else -1)
             continue
-        # the smallest, and of its neighbours the smaller: the others keep alternating
+        # drop the smallest and the smaller of its neighbours, so that the others still alternate
         sizes = np.abs(error[chosen])
         least = int(np.argmin(sizes))
         if least in (0, len(chosen) - 1):
@@ -99,7 +84,7 @@ def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
 def _first_reference(
     quantity: Quantity, p: Array, grid: Array, wanted: int, evenly: Array
 ) -> Array:
-    """Take the extrema of a least-squares fit where they suffice, else points along the grid."""
+    """Take the extrema of a least-squares fit if there are enough, else points along the grid."""
     x, error = extrema(quantity, p, grid)
     chosen = alternation(x, error, wanted)
     return x[chosen] if len(chosen) == wanted else grid[evenly]
@@ -135,7 +120,7 @@ def level(
 def refine(
     problem: Problem, p: Array, points: Sequence[tuple[int, float]], grid: Array
 ) -> Array | None:
-    """Level the errors at the given active points, moving each to its extremum, until it holds."""
+    """Level the errors at the given points and move each to its extremum, until both agree."""
     wanted = problem.family.size + 1
     if len(points) != wanted:
         return None

@@ -1,9 +1,9 @@
 """The two families of formulae, with their derivatives in log alpha and in the parameters.
 
-`PolynomialFamily` is Kingma's: 1/2 log alpha plus a polynomial in alpha. Its parameters are
-coefficients of alpha T_j(t), T_j Chebyshev's polynomials and t = alpha moved to [-1, 1]: powers of
-alpha would lose a digit for each degree or so. `monomials` turns them into powers of alpha, in
-mpmath, where the digits that cancel are at hand.
+`PolynomialFamily` is Kingma's: 1/2 log alpha plus a polynomial in alpha. Its parameters are the
+coefficients of alpha T_j(t), where T_j are Chebyshev's polynomials and t is alpha mapped to
+[-1, 1]. A fit in powers of alpha would lose about a digit for each degree. `monomials` converts to
+powers of alpha in mpmath, with enough digits for those that cancel.
 
 `SigmoidFamily` is Molchanov's: -1/2 log(1 + 1/alpha) less a sum of sigmoids in log alpha.
 """
@@ -17,15 +17,13 @@ import mpmath
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from .._convention import HALF_GAMMA_LOG_2
 from ._problem import Array
-
-# (gamma + log 2)/2: what -KL lacks of 1/2 log(alpha) as alpha -> 0 with zero_at=inf.
-LIMIT = 0.63518142273073908501
 
 
 @dataclass(frozen=True)
 class PolynomialFamily:
-    """constant + 1/2 x + sum_j p_j alpha T_j(t); ``free`` puts the constant into the parameters."""
+    """constant + 1/2 x + sum_j p_j alpha T_j(t); if ``free``, the constant is a parameter too."""
 
     degree: int
     low: float
@@ -41,7 +39,7 @@ class PolynomialFamily:
 
     def value(self, p: Array, x: Array) -> Array:
         """Evaluate in Chebyshev's basis."""
-        constant = 0.0 if self.free else -LIMIT
+        constant = 0.0 if self.free else -HALF_GAMMA_LOG_2
         return np.asarray(0.5 * x + constant + self.value_jacobian(p, x) @ p)
 
     def slope(self, p: Array, x: Array) -> Array:
@@ -69,7 +67,7 @@ class PolynomialFamily:
 
     def monomials(self, p: Array) -> tuple[float, tuple[float, ...]]:
         """Return the constant, and c_1 to c_degree, each rounded to a double once."""
-        constant, rest = (float(p[0]), p[1:]) if self.free else (-LIMIT, p)
+        constant, rest = (float(p[0]), p[1:]) if self.free else (-HALF_GAMMA_LOG_2, p)
         with mpmath.workdps(30 + 2 * self.degree):
             low, high = mpmath.mpf(self.low), mpmath.mpf(self.high)
             t = [-(low + high) / (high - low), 2 / (high - low)]
@@ -98,8 +96,8 @@ def _minus(one: list, other: list) -> list:
 class SigmoidFamily:
     """-1/2 softplus(-x) - sum_i k1_i sigmoid(-k2_i - k3_i x).
 
-    The parameters are (k1, k2, k3) of each term in turn; ``fixed`` leaves out the first k1, which
-    then is what the others lack of (gamma + log 2)/2.
+    The parameters are (k1, k2, k3) of each term in turn. If ``fixed``, the first k1 is no
+    parameter: it makes the sum of all k1 equal to (gamma + log 2)/2.
     """
 
     terms: int
@@ -116,11 +114,11 @@ class SigmoidFamily:
         """Return (k1, k2, k3), a row for each term."""
         if not self.fixed:
             return np.asarray(p, dtype=np.float64).reshape(self.terms, 3)
-        first = LIMIT - math.fsum(p[2::3])
+        first = HALF_GAMMA_LOG_2 - math.fsum(p[2::3])
         return np.concatenate([[first], p]).reshape(self.terms, 3)
 
     def parameters(self, constants: Array) -> Array:
-        """Undo `constants`."""
+        """Return the parameters of given constants, the inverse of `constants`."""
         flat = np.asarray(constants, dtype=np.float64).reshape(-1)
         return flat[1:] if self.fixed else flat
 
@@ -166,5 +164,5 @@ class SigmoidFamily:
 
 
 def sigmoid(z: Array) -> Array:
-    """1/(1 + exp(-z)), to its relative accuracy at either end."""
+    """Compute 1/(1 + exp(-z)), accurate relative to itself for every z."""
     return np.asarray(np.exp(-np.logaddexp(0.0, -z)))

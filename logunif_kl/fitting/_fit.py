@@ -1,17 +1,21 @@
-"""`Fit`: a fitted formula, what was asked for, and how wrong it is."""
+"""`Fit`: a fitted formula, the request that it answers, and its errors."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
+from ..methods import Extremum
+from . import _request as request
 from ._call import call
-from ._errors import WIDE, Errors, Extremum, measure
+from ._errors import NOTHING, WIDE, Errors, fixed, measure
 from ._formula import POLYNOMIAL, Formula, text
 from ._json import read, write
+from ._plot import Panel, draw, title
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,8 @@ class Fit:
     coefficients : tuple of float
         (c1, ..., cn), or (k1, k2, k3) of each term in turn.
     constant : float
-        That of the polynomial for ``zero_at=inf``; 0 of the sigmoids, whose value vanishes as
-        alpha -> inf by itself.
+        The constant of a polynomial for ``zero_at=inf``; 0 for sigmoids, whose value vanishes as
+        alpha -> inf.
     log_alpha_range : tuple of float
         Where it was fitted.
     norm, target, grid : str
@@ -42,10 +46,10 @@ class Fit:
         Whether the formula was held to the exact limit as alpha -> 0 (``free_constant=False``,
         ``fix_limit=True``).
     level : float
-        What was minimised: the largest weighted error, or the root of its mean square.
+        The minimum: the largest weighted error, or the root mean square.
     extrema : tuple of Extremum
-        Of a minimax fit, the points where the error has magnitude ``level``. A single quantity
-        has errors of alternating sign there: the formula equioscillates.
+        The points where the error of a minimax fit has magnitude ``level``. The errors of a single
+        quantity alternate in sign there (equioscillation).
     inside : Errors
         Measured over ``log_alpha_range``.
     wide : Errors
@@ -106,8 +110,8 @@ class Fit:
         log_alpha : array_like or array
             Of any shape, from NumPy, dask, xarray, an array-API namespace, PyTorch or JAX.
         zero_at, log_c : float, optional
-            The constant, as in `logunif_kl.neg_kl`. It moves the fit and the exact value by the
-            same number, so the error is the same under every convention.
+            The constant, as in `logunif_kl.neg_kl`. It adds the same number to the fit and to the
+            exact value, so the error is the same under every convention.
 
         Returns
         -------
@@ -133,20 +137,20 @@ class Fit:
         zero_at: float = ZERO_AT_INFINITY,
         log_c: float | None = None,
     ) -> str:
-        r"""Write the formula as text to be pasted, needing nothing of this library.
+        r"""Write the formula as source code that does not need this library.
 
         Parameters
         ----------
         language : {"python", "numpy", "torch", "jax", "c", "latex"}
             All but ``"latex"`` define a function ``neg_kl(log_alpha)`` that gives the same numbers
-            to rounding; with ``"python"`` and ``"c"`` of one float.
+            up to rounding. With ``"python"`` and ``"c"`` it takes one float.
         zero_at, log_c : float, optional
-            The constant to write into it, as in `neg_kl`.
+            The constant of the written formula, as in `neg_kl`.
 
         Returns
         -------
         str
-            Every number in as many digits as read back to the same double.
+            Every number is written with enough digits to read back to the same double.
 
         Raises
         ------
@@ -178,12 +182,12 @@ class Fit:
         return text(self._formula, language, constant, note)
 
     def rounded(self, digits: int) -> Fit:
-        """Round every number to so many significant digits, and measure the errors again.
+        """Round every number to a number of significant digits, and measure the errors again.
 
         Parameters
         ----------
         digits : int
-            From 1 to 17. ``level`` and ``extrema`` stay those of the fit before rounding.
+            From 1 to 17. ``level`` and ``extrema`` remain those of the fit before rounding.
 
         Returns
         -------
@@ -216,14 +220,12 @@ class Fit:
 
     def errors(self, low: float, high: float) -> Errors:
         """Measure the errors over any other range of log alpha, infinite ends included."""
-        from ._request import log_alpha_range
-
-        return measure(self._formula, *log_alpha_range((low, high)), self.grid)
+        return measure(self._formula, *request.log_alpha_range((low, high)), self.grid)
 
     def to_json(self) -> str:
-        """Write everything as JSON; `from_json` reads back an equal `Fit`, to the last bit.
+        """Write the fit as JSON, from which `from_json` makes an equal `Fit`, to the last bit.
 
-        Infinite numbers, which JSON lacks, become the strings that ``float`` reads.
+        JSON has no infinite numbers: they become strings that ``float`` reads.
         """
         return write(dataclasses.asdict(self))
 
@@ -251,7 +253,7 @@ class Fit:
         Parameters
         ----------
         path : str or path, optional
-            A file to draw into, its suffix the format.
+            The file to save to. Its suffix gives the format.
 
         Returns
         -------
@@ -262,9 +264,23 @@ class Fit:
         ImportError
             If matplotlib is not installed.
         """
-        from ._plot import draw
-
-        return draw(self, path)
+        headings = {
+            "value": f"Error of the value, at most {self.max_error:.2e}",
+            "gradient": f"Relative error of the gradient, at most {self.max_grad_error:.2e}",
+        }
+        worst = {"value": self.max_error, "gradient": self.max_grad_error}
+        panels = [
+            Panel(
+                quantity=q.name,
+                title=headings[q.name],
+                error=partial(q.error, NOTHING),
+                worst=worst[q.name],
+                extrema=[e.log_alpha for e in self.extrema if e.quantity == q.name],
+            )
+            for q in fixed(self._formula, "both", None)
+        ]
+        heading = title(self.family, self.terms, self.norm, self.log_alpha_range)
+        return draw(heading, self.log_alpha_range, panels, path)
 
     @property
     def _formula(self) -> Formula:

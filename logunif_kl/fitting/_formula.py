@@ -5,9 +5,9 @@ With softplus(y) = log(1 + exp(y)) and sigmoid(y) = exp(-softplus(-y)), the two 
     polynomial:  constant + x/2 + c1 alpha + ... + cn alpha^n,            alpha = exp(x)
     sigmoid:     constant - softplus(-x)/2 - sum_i k1_i sigmoid(-k2_i - k3_i x)
 
-where the second is Molchanov's k1 sigmoid(k2 + k3 x) - 1/2 log(1 + 1/alpha) - k1, written so that
-nothing cancels as x -> inf and no exponential overflows, in the value or in what a framework
-derives from it.
+The second is Molchanov's k1 sigmoid(k2 + k3 x) - 1/2 log(1 + 1/alpha) - k1, written so that nothing
+cancels as x -> inf and no exponential overflows, neither in the value nor in derivatives that a
+framework takes of it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _horner(alpha: Any, coefficients: tuple[float, ...]) -> Any:
 
 
 def text(formula: Formula, language: str, constant: float, note: str) -> str:
-    """Spell a formula; ``constant`` joins its own, ``note`` becomes a comment."""
+    """Write a formula with ``constant`` added to its own, and ``note`` as a comment."""
     if language not in WRITERS:
         raise ValueError(
             f"there is no language {language!r} to write a formula in: "
@@ -76,7 +76,7 @@ def text(formula: Formula, language: str, constant: float, note: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """How a language says what the families need."""
+    """The syntax of a language for the functions that the families need."""
 
     exp: str
     softplus: str

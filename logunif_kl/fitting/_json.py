@@ -1,7 +1,7 @@
-"""A fit as JSON, and back to the last bit.
+"""Conversion of a fit to JSON and back, exact to the last bit.
 
-Python writes a double in the fewest digits that read back to it. Infinite numbers, which JSON
-lacks, become the strings that ``float`` reads.
+Python writes a double in the fewest digits that read back to it. JSON has no infinite numbers: they
+become strings that ``float`` reads.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import json
 import math
 from typing import Any
 
-from ._errors import Errors, Extremum
+from ..methods import Extremum
+from ._errors import Errors
 from ._formula import POLYNOMIAL, SIGMOID
 
 FORMAT = "logunif_kl.Fit"
@@ -22,7 +23,7 @@ def write(fields: dict[str, Any]) -> str:
 
 
 def read(document: str, names: set[str]) -> dict[str, Any]:
-    """Read the fields of a fit, which are to be those named, or say what is wrong."""
+    """Read the fields of a fit, and check that they are those named."""
     try:
         found = json.loads(document)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The ladder: what each further term buys, and where the literature stands on it."""
+"""The ladder: the best errors for each number of terms, beside the published formulae."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALPHA_RANGE = (0.05, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A formula of the literature that costs as much as a rung, measured over its range.
+    """A published formula with as many constants as a rung, measured over the same range.
 
     Attributes
     ----------
@@ -50,15 +50,15 @@ class Rung:
     terms : int
         Sigmoids, or the degree.
     constants : int
-        How many numbers there are to be pasted.
+        The number of constants in the formula.
     transcendentals : int
-        Exponentials and logarithms for an element.
+        Exponentials and logarithms per element.
     value : Fit
-        Made for the value: its ``max_error`` is the least of the family.
+        The fit to the value, with the least ``max_error`` of the family.
     gradient : Fit
-        Made for the gradient: its ``max_grad_error`` is the least of the family.
+        The fit to the gradient, with the least ``max_grad_error`` of the family.
     published : Published or None
-        What the literature has at this cost.
+        The published formula of this cost, if there is one.
     """
 
     family: str
@@ -120,7 +120,7 @@ def _rung(family: str, terms: int, norm: str) -> Rung:
         family=family,
         terms=terms,
         constants=3 * terms if family == SIGMOID else terms + 1,
-        # exp and log1p of -x, and an exp for each sigmoid; or exp alone, x being given
+        # exp and log1p of -x, and an exp for each sigmoid; a polynomial takes one exp
         transcendentals=2 + terms if family == SIGMOID else 1,
         value=make(terms, norm=norm, target="value"),
         gradient=make(terms, norm=norm, target="gradient"),

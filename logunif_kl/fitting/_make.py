@@ -1,4 +1,4 @@
-"""From solved parameters to a `Fit`: round, measure, and record the levelled extrema."""
+"""Makes a `Fit` of a solved formula: measures it and records the levelled extrema."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import NOTHING, POINTS, WIDE, Extremum, fixed, measure, quadrature
+from ..methods import Extremum
+from ._errors import NOTHING, POINTS, WIDE, fixed, measure, quadrature
 from ._exchange import alternation, extrema
 from ._fit import Fit
 from ._formula import Formula
@@ -17,12 +18,12 @@ LEVELLED = 1e-5  # an extremum counts as levelled within this, relatively
 
 
 def _rounding(formula: Formula) -> float:
-    """Bound what rounded coefficients and their nearly cancelling terms leave."""
+    """Bound the effect of rounding the coefficients on the value."""
     return float(np.finfo(np.float64).eps * sum(abs(c) for c in formula.coefficients))
 
 
 def make_fit(formula: Formula, problem: Problem, asked: dict[str, Any]) -> Fit:
-    """Measure a formula as it will be used; ``asked`` holds the request's words."""
+    """Measure a formula with its rounded constants; ``asked`` holds the caller's options."""
     low, high = problem.low, problem.high
     weight, target, grid = asked["weight"], asked["target"], asked["grid"]
     measured = fixed(formula, target, weight)

@@ -21,7 +21,7 @@ from ._programming import minimise_largest
 
 MAX_DEGREE = 60
 GRID, COARSE = 1001, 201
-#: How much worse than the solved level the formula may be for its coefficients being rounded.
+#: By which factor rounding the coefficients may raise the solved level.
 ROUNDING = 1.01
 
 
@@ -43,27 +43,29 @@ def fit_polynomial(
     Parameters
     ----------
     degree : int, default 3
-        n, from 1 to 60. The powers of alpha nearly cancel when n is large: a degree at which
-        coefficients rounded to doubles cost more than 1 % is refused (from about 20 over
+        n, from 1 to 60. The terms nearly cancel when n is large. A degree is refused if rounding
+        the coefficients to doubles raises the error by more than 1 % (from about 20 over
         [0.05, 1]).
     alpha_range : pair of float, default (0.05, 1)
         Where to fit, in alpha, a ratio of variances. It may begin at 0, where the error has a
         limit; it must be finite.
     norm : {"minimax", "least_squares"}
-        Make the largest error least, by Remez's exchange, or the mean square.
+        Minimise the largest error, by Remez's exchange, or the mean square.
     grid : {"log", "linear", "dropout_rate"}
-        In which variable the mean square is uniform: log alpha, alpha, or p = alpha/(1 + alpha).
-        The largest error does not depend on it.
+        The variable in which the mean square is uniform: log alpha, alpha, or
+        p = alpha/(1 + alpha). It does not matter for the largest error.
     free_constant : bool, default True
         Fit the constant; otherwise it is -(gamma + log 2)/2, which makes the formula exact as
         alpha -> 0.
     weight : {None, "absolute", "relative"} or callable
-        None: errors of -KL absolute, of its gradient relative. Otherwise both absolute, or both
-        relative (that of -KL to its value for ``zero_at=inf``), or those of None times a positive
-        function of log alpha, called with an array.
+        With None, the error of -KL is absolute and that of its gradient relative. With a name both
+        are absolute, or both relative (that of -KL to its value for ``zero_at=inf``). A callable
+        multiplies the errors of None by a positive function of log alpha; it is called with an
+        array.
     target : {"value", "gradient", "both"}
         The error of -KL, that of its derivative in log alpha, or the larger of the two (the sum of
-        their squares). Where the value leaves the constant open it takes the best one.
+        their squares for least squares). A target that does not fix the constant takes the best
+        one for the value.
 
     Returns
     -------
@@ -81,8 +83,8 @@ def fit_polynomial(
     signs; Kingma's published coefficients with their best constant have 6.64e-3. Least squares on
     the log grid gives his coefficients to 0.2 %.
 
-    The polynomial is solved for in Chebyshev's basis, in double precision; powers of alpha are
-    formed from it in mpmath, with as many digits as cancel, and rounded once.
+    The polynomial is found in Chebyshev's basis, in double precision. It is converted to powers of
+    alpha in mpmath, with enough digits for those that cancel, and rounded once.
 
     References
     ----------
@@ -159,7 +161,7 @@ def _minimax(problem: Problem, p: Array, degree: int) -> Array:
 
 
 def _both(problem: Problem, p: Array, points: Array) -> Array:
-    """Minimise the larger of two errors: by one of them, if that is the larger, or together."""
+    """Minimise the larger of two errors: one alone if its best fit keeps the other below it."""
     family = problem.family
     assert isinstance(family, PolynomialFamily)
     for i, quantity in enumerate(problem.quantities):
@@ -189,7 +191,7 @@ def _only(problem: Problem, family: PolynomialFamily, quantity: Quantity) -> Pro
 
 
 def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formula:
-    """Give the constant that the gradient leaves open the value that serves -KL best."""
+    """Choose the constant, which a gradient leaves open, to minimise the error of the value."""
     (value,) = fixed(formula, "value", None)
     if norm == "least_squares":
         nodes, weights = quadrature(problem.low, problem.high, grid)
@@ -197,7 +199,7 @@ def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formul
     points = problem.grid(POINTS)
     error = value.error(NOTHING, points)
     formula = _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)
-    # now both signs occur, and the extrema of magnitude are those of the error
+    # now errors of both signs occur, so the extrema of the magnitude include both
     (value,) = fixed(formula, "value", None)
     _, error = extrema(value, NOTHING, points)
     return _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)

@@ -1,8 +1,8 @@
-"""What is to be made small: weighted errors of value and gradient, as functions of parameters.
+"""The objective of a fit: weighted errors of value and gradient, as functions of parameters.
 
-A family supplies its value and its slope in x = log alpha and their Jacobians in the parameters; a
-`Quantity` sets one of them against the exact function. Errors are those of the rest of the library:
-of -KL absolute, of d(-KL)/dx relative. A weight changes that.
+A family supplies its value and its slope in x = log alpha, and their Jacobians in the parameters. A
+`Quantity` is the error of one of them. As in the rest of the library, the error of -KL is absolute
+and that of d(-KL)/dx relative, unless a weight changes that.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import _api
+from ..methods._extrema import HORIZON
 
 Array = np.ndarray
 
-#: Where an infinite end of a range is put: every formula here is at its limit there.
-HORIZON = 40.0
 CORE = 12.0
 
 
@@ -49,7 +48,7 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class Quantity:
-    """One error to be made small, times its weight."""
+    """The error of the value or of the gradient, times its weight."""
 
     name: str
     family: Family
@@ -67,12 +66,12 @@ class Quantity:
         return np.asarray(error * self._scale(x))
 
     def noise(self, x: Array) -> float:
-        """Rounding of the largest error's two terms, below which nothing can be levelled."""
+        """Bound the rounding of the error, below which extrema cannot be levelled."""
         exact = _api.neg_kl(x) if self.name == "value" else _api.neg_kl_grad(x)
         return float(16.0 * np.finfo(np.float64).eps * np.max(np.abs(exact) * self._scale(x)))
 
     def jacobian(self, p: Array, x: Array) -> Array:
-        """Its derivative in the parameters, of shape (x.size, p.size)."""
+        """Differentiate the error in the parameters; the shape is (x.size, p.size)."""
         of = self.family.value_jacobian if self.name == "value" else self.family.slope_jacobian
         return np.asarray(of(p, x) * self._scale(x)[:, None])
 
@@ -87,9 +86,9 @@ class Problem:
     high: float
 
     def grid(self, points: int) -> Array:
-        """Points of log alpha from end to end, dense where log alpha or alpha changes.
+        """Return points of log alpha from end to end, dense within |log alpha| <= 12.
 
-        Beyond |log alpha| = 12 every error is nearly at its limit, and few points do.
+        Beyond, every error is nearly at its limit, and few points suffice.
         """
         low, high = ends(self.low, self.high)
         a, b = max(low, -CORE), min(high, CORE)
@@ -110,7 +109,7 @@ class Problem:
         return grid
 
     def worst(self, p: Array, x: Array) -> float:
-        """Largest error of any quantity on the points x; infinite where one is no number."""
+        """Return the largest error of any quantity at the points x; infinite if one is NaN."""
         largest = max(float(np.max(np.abs(q.error(p, x)))) for q in self.quantities)
         return largest if math.isfinite(largest) else math.inf
 

@@ -1,10 +1,10 @@
-"""Minimax by linear programming, where the exchange has no points to begin with.
+"""Minimax fits by linear programming, for problems where the exchange has no points to begin with.
 
-A family that is not linear, and value and gradient together, have no reference of known size. Here
-the errors are linearised at the parameters, the largest of them on a grid is minimised by a linear
-program within a trust region, and the step is kept if the true largest error falls
-(successive linear programming). For a linear family one program without a trust region is all. The
-constraints that hold with equality at the end are the points from which the exchange goes on.
+A nonlinear family, or value and gradient together, have no known number of extrema. Here the errors
+are linearised at the parameters. A linear program minimises the largest of them on a grid within a
+trust region, and the step is kept if the true largest error falls (successive linear programming).
+A linear family needs one program without a trust region. The constraints that hold with equality at
+the end are the points from which the exchange goes on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def minimise_largest(problem: Problem, p: Array, grid: Array) -> tuple[Array, li
         else:
             radius = min(radius, float(np.max(np.abs(step) / scale))) / 4.0
         if problem.family.linear and ratio > 0.999:
-            # The tolerance of a program is relative to the error it began with: begin again.
+            # The program's tolerance is relative to the error that it began with, so solve again.
             radius = np.inf
     return p, points
 

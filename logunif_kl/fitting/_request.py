@@ -1,4 +1,4 @@
-"""What a caller asked for, checked: each refusal is one sentence with what, given and remedy."""
+"""Checks of a caller's arguments. A message says what was wrong, what was given, what to do."""
 
 from __future__ import annotations
 

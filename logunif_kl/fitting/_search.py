@@ -1,13 +1,14 @@
-"""The sum of sigmoids: least squares from many starts, then the largest error by SLSQP.
+"""The fit of a sum of sigmoids: least squares from many starts, then the largest error by SLSQP.
 
-The family is not linear in its constants, so there are several local bests. The starts are fixed
-(an additive recurrence, no random numbers); they, and the few best least-squares solutions, go on,
-and the best end is kept. ``minimise_largest`` minimises h subject to |error(x_i)| <= h over points
-x_i by sequential quadratic programming, with the extrema of each solution joining the points;
-curvature matters, because a best of two sigmoids has fewer extrema than constants. Where the
-number of extrema is that of the theory, the exchange of `_exchange` then sharpens it to rounding.
+The family is not linear in its constants, so there are several local optima. The search begins from
+fixed starts (an additive recurrence, no random numbers) and from the few best least-squares
+solutions, and keeps the best result. ``minimise_largest`` minimises h subject to |error(x_i)| <= h
+at points x_i by sequential quadratic programming, and adds the extrema of each solution to the
+points. Second-order information is needed, because the best fit of two sigmoids has fewer extrema
+than constants. Where the number of extrema is parameters + 1, the exchange of `_exchange` then
+sharpens the result to rounding.
 
-What is *not* guaranteed: that a local best is the best of all.
+What is *not* guaranteed: that a local optimum is the global one.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.optimize import least_squares, minimize
 
+from .._convention import HALF_GAMMA_LOG_2
 from ._exchange import extrema
-from ._families import LIMIT, SigmoidFamily
+from ._families import SigmoidFamily
 from ._problem import Array, Problem
 
 ROUNDS = 25
@@ -35,11 +37,11 @@ def starts(family: SigmoidFamily, count: int) -> Iterator[Array]:
     for i in range(count):
         u = np.modf(0.5 + np.multiply.outer(np.arange(1 + i * n, 1 + (i + 1) * n), _STEPS))[0]
         centre, steep = -5.0 + 6.0 * u[:, 0], 1.0 + 2.0 * u[:, 1]
-        height = np.full(n, LIMIT / n)
+        height = np.full(n, HALF_GAMMA_LOG_2 / n)
         if i % 2:
-            # sums that nearly cancel are among the best: heights of either sign
-            height = np.where(np.arange(n) % 2 == 0, LIMIT, -LIMIT / 2.0)
-            height[0] += LIMIT - height.sum()
+            # heights of both signs, because sums that nearly cancel are among the best
+            height = np.where(np.arange(n) % 2 == 0, HALF_GAMMA_LOG_2, -HALF_GAMMA_LOG_2 / 2.0)
+            height[0] += HALF_GAMMA_LOG_2 - height.sum()
         rows = np.stack([height, -centre * steep, steep], axis=1)
         yield family.parameters(rows)
 
@@ -72,7 +74,7 @@ def least_squares_fits(problem: Problem, nodes: Array, weights: Array, count: in
                     gtol=1e-14,
                 )
             except (ValueError, np.linalg.LinAlgError):
-                continue  # this start left the range of a double
+                continue  # the iteration overflowed
         if np.all(np.isfinite(end.x)):
             found.append((float(end.cost), end.x))
     found.sort(key=lambda entry: entry[0])
@@ -84,9 +86,9 @@ def least_squares_fits(problem: Problem, nodes: Array, weights: Array, count: in
 
 
 def minimise_largest(problem: Problem, p: Array, grid: Array, to_beat: float = math.inf) -> Array:
-    """Lower the largest error from p as far as a local method can.
+    """Minimise the largest error by a local method that begins at p.
 
-    It stops where the error on a few points is already above ``to_beat``: more only raise it.
+    It stops if the error at a few points is above ``to_beat``, because more points only raise it.
     """
     found = [extrema(q, p, grid) for q in problem.quantities]
     points = [_thinned(grid, x) for x, _ in found]
@@ -115,7 +117,7 @@ def _thinned(grid: Array, x: Array) -> Array:
 
 
 def _programme(problem: Problem, p: Array, points: list[Array]) -> tuple[Array, float]:
-    """Minimise h subject to -h <= error <= h at the points, in units of the first largest error."""
+    """Minimise h subject to -h <= error <= h at the points, in units of the error at p."""
     pairs = [(q, x) for q, x in zip(problem.quantities, points, strict=True) if x.size]
     unit = max(float(np.max(np.abs(q.error(p, x)))) for q, x in pairs)
     scale = np.maximum(np.abs(p), 0.05)

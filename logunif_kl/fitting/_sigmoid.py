@@ -23,7 +23,7 @@ MAX_TERMS = 5
 GRID = 2001
 CANDIDATES = 4
 STARTS = {2: 16, 3: 12, 4: 12, 5: 8}
-#: Terms that nearly cancel lose digits in float32: no more than this in sum |k1|.
+#: The largest sum |k1|: terms that nearly cancel lose digits in float32.
 MAX_AMPLITUDE = 4.0
 
 
@@ -48,11 +48,11 @@ def fit_sigmoid(
     log_alpha_range : pair of float, default (-inf, inf)
         Where to fit, in log alpha; either end may be infinite.
     norm : {"minimax", "least_squares"}
-        Make the largest error least, or the mean square, uniformly in log alpha; that over a
-        range with an infinite end is taken within [-10, 10].
+        Minimise the largest error, or the mean square, uniformly in log alpha. Over a range with
+        an infinite end the mean is over the part within [-10, 10].
     fix_limit : bool, default False
-        Hold sum k1 to (gamma + log 2)/2, so that the value is exact as alpha -> 0. As
-        alpha -> inf it always is.
+        Hold sum k1 to (gamma + log 2)/2, so that the value is exact as alpha -> 0. It always is
+        exact as alpha -> inf.
     weight, target
         As for `fit_polynomial`.
 
@@ -69,10 +69,11 @@ def fit_sigmoid(
 
     Notes
     -----
-    One sigmoid reaches 4.97e-3 with about (0.63021, 1.86874, 1.49788), where the published
-    constants have 9.37e-3; four points of alternating sign show that it is a best. The family is
-    not linear: with several terms the best found is not proved to be the best of all, and terms
-    with sum |k1| > 4, which would lose digits by cancelling, are not considered.
+    The best single sigmoid has a worst error of 4.97e-3, with about (0.63021, 1.86874, 1.49788).
+    The published constants have 9.37e-3. Four extrema of alternating sign show that it is a local
+    optimum. The family is not linear, so with several terms the best fit found is not proved to be
+    the best of all. Sums with sum |k1| > 4, which would lose digits by cancellation, are not
+    considered.
 
     References
     ----------
@@ -133,7 +134,7 @@ def _amplitude(problem: Problem, p: Array) -> float:
 
 
 def _candidates(problem: Problem, norm: str, nodes: Array, weights: Array) -> list[Array]:
-    """Solve by least squares; for minimax add its starts, from which SLSQP goes elsewhere."""
+    """Solve by least squares; for minimax add the starts, from which SLSQP finds other optima."""
     family = problem.family
     assert isinstance(family, SigmoidFamily)
     count = 1 if family.terms == 1 else 4 + 2 * family.terms
@@ -153,7 +154,7 @@ def _candidates(problem: Problem, norm: str, nodes: Array, weights: Array) -> li
 def _improved(
     problem: Problem, p: Array, norm: str, nodes: Array, weights: Array, to_beat: float
 ) -> tuple[float, Array]:
-    """Go from a least-squares solution to the norm asked for; return its level too."""
+    """Improve a least-squares solution in the norm asked for; return its level and parameters."""
     if norm == "least_squares":
         square = sum(float(weights @ q.error(p, nodes) ** 2) for q in problem.quantities)
         return math.sqrt(square), p

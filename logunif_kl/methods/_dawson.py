@@ -2,17 +2,17 @@
 
     d(-KL)/d log alpha = u F'(u) = sqrt(u) D(sqrt(u))                               (Hron's Eq. 3)
 
-Written down elsewhere and computed by other people's code (Johnson's Faddeeva package), so it is
-the independent double-precision check of `logunif_kl.neg_kl_grad`.
+SciPy computes Dawson's function D by Johnson's Faddeeva package. It shares no code with
+`logunif_kl.neg_kl_grad`, so it is an independent check of that in double precision.
 
-The catch is twofold. As it stands it is infinity times zero for large u; so sqrt(u) = s is bounded
-where s D(s) is 1/2 to the last bit. And SciPy's Dawson function is accurate relative to 1, not to
-itself: from s = 0.0101 to 0.3 it is off by up to 1.7e-14 of its value, 78 units in the last place.
-So below s = 1/2 the first terms of its power series stand in,
+The formula needs care at two places. For large u it is infinity times zero; s = sqrt(u) is
+therefore bounded where s D(s) is 1/2 to the last bit. For small s, SciPy's function is accurate
+relative to 1, not to its own value: from s = 0.0101 to 0.3 it is off by up to 1.7e-14 of its value,
+78 units in the last place. Below s = 1/2 the first terms of its power series replace it,
 
     D(s)/s = sum_k (-2 s^2)^k/(2k + 1)!! = 1 - 2u/3 (1 - 2u/5 (1 - 2u/7 (...))),
 
-which also gives u -> 0 without a quotient of zeros.
+which also gives the limit u -> 0 without dividing zero by zero.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ._host import host_operation
 _FAR = 2.0**27
 
 
-# Below this s SciPy is not asked; the 14 terms there leave out less than 1e-19.
+# Below this s the power series is used, whose 14 terms leave out less than 1e-19.
 _NEAR = 0.5
 _TERMS = 14
 
@@ -61,9 +61,10 @@ def dawson_grad(log_alpha: Any) -> Any:
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = \sqrt u\,D(\sqrt u),
               \qquad u = \tfrac12 e^{-\log\alpha}, \qquad D(s) = e^{-s^2} \int_0^s e^{t^2} dt
 
-    for every alpha. No convention enters. It is a check of `logunif_kl.neg_kl_grad`, which is more
-    accurate and needs no SciPy; the two are at most 10 units in the last place apart, which are
-    those of SciPy's function. Above log_alpha = 0.69 its power series replaces it.
+    for every alpha. It does not depend on the convention. It is a check of
+    `logunif_kl.neg_kl_grad`, which is more accurate and does not need SciPy. The two differ by at
+    most 10 units in the last place, which is the error of SciPy's function. Above log_alpha = 0.69
+    the power series of D replaces it.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""A function of NumPy arrays -> an operation on whatever arrays `logunif_kl.neg_kl` takes.
+"""Makes a function of NumPy arrays an operation on any array that `neg_kl` takes.
 
-SciPy's functions, tables and sorting are not arithmetic over a namespace. Arrays of another library
-are therefore read into NumPy's memory, computed there in float64, and handed back to their
-namespace. One that cannot be read so (on a device, or traced by a compiler) raises its own error.
+SciPy's functions, table look-ups and sorting do not exist in every array namespace. Arrays of
+another library are therefore converted to NumPy, computed in float64, and converted back. An array
+that cannot be converted (one on a device, or traced by a compiler) raises its library's own error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def host_operation(name: str, function: Block, module: str) -> Operation:
     Parameters
     ----------
     name, module : str
-        Where dask's workers find the ufunc.
+        The module attribute under which dask's workers find the ufunc.
     function : callable
         Of a one-dimensional float64 array of at most a few thousand elements.
     """

@@ -2,10 +2,12 @@
 
 Kingma, Salimans and Welling fitted a cubic in alpha to precomputed values of -E log|eps|,
 eps ~ N(1, alpha), and added the entropy's 1/2 log alpha. The three coefficients are within 0.2 % of
-a least-squares fit on alpha in [0.05, 1], about the domain of their Figure 2, with a free constant
-that was not published. It matters: the paper says both that the curves are indistinguishable in
-Figure 2 and that the approximation becomes exact as alpha -> 0, but with the constant that makes
-it exact there the cubic is 0.027 to 0.040 too high all over the figure.
+a least-squares fit on alpha in [0.05, 1] with a free constant, which was not published. The range
+is about that of their Figure 2, which shows dropout rates from 0.05 to 0.5.
+
+The constant matters. The paper states that the curves are indistinguishable in Figure 2, and that
+the approximation becomes exact as alpha -> 0. Both cannot hold: with the constant that makes the
+cubic exact as alpha -> 0, it is 0.028 to 0.040 too high all over the figure.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 
 from .._convention import ZERO_AT_INFINITY
 from .._dispatch import evaluate
-from ._method import WIDE, Claim, Interval, Method
+from ._method import WIDE, Declared, Interval, Method
 from ._operation import operation, value
 
 C1, C2, C3 = 1.16145124, -1.50204118, 0.58629921
@@ -52,17 +54,17 @@ def kingma(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     .. math:: -\mathrm{KL} \approx \text{constant} + \tfrac12 \log\alpha + c_1 \alpha
               + c_2 \alpha^2 + c_3 \alpha^3
 
-    with (c1, c2, c3) = (1.16145124, -1.50204118, 0.58629921), for alpha <= 1. Above, the cubic
-    takes over: at alpha = 2 its slope in log alpha is 4.9 where the true one is 0.21.
+    with (c1, c2, c3) = (1.16145124, -1.50204118, 0.58629921), for alpha <= 1. Above 1 the cubic
+    term dominates: at alpha = 2 the slope in log alpha is 4.9, where the exact one is 0.21.
 
     Parameters
     ----------
     log_alpha : array_like
         log(sigma^2/mu^2); real, of any shape.
     zero_at, log_c : float, optional
-        The constant, as in `logunif_kl.neg_kl`. The paper leaves the formula's own constant open;
-        here the cubic meets the exact value at alpha = 1, where Figure 2 pins it, so with
-        ``zero_at=1.0`` it vanishes there, and its error is the same under every convention.
+        The constant, as in `logunif_kl.neg_kl`. The paper does not give the formula's own
+        constant. Here the cubic equals the exact value at alpha = 1, as in Figure 2, so with
+        ``zero_at=1.0`` it vanishes there. Its error is the same under every convention.
 
     Returns
     -------
@@ -119,9 +121,9 @@ KINGMA = Method(
     equation="section 3.3 and appendix C, unnumbered",
     citation="Kingma, Salimans and Welling 2015, arXiv:1506.02557",
     claims=(
-        Claim(Interval("alpha in (0, 1]", -math.inf, 0.0), 0.0373, 0.0202, 0.149),
-        Claim(Interval("alpha in [0.05, 1]", math.log(0.05), 0.0), 0.0102, 0.00665, 0.149),
-        Claim(WIDE, 6.27e12, 3.14e12, 8.28e17),
+        Declared(Interval("alpha in (0, 1]", -math.inf, 0.0), 0.0373, 0.0202, 0.149),
+        Declared(Interval("alpha in [0.05, 1]", math.log(0.05), 0.0), 0.0102, 0.00665, 0.149),
+        Declared(WIDE, 6.27e12, 3.14e12, 8.28e17),
     ),
     constant="meets the exact value at alpha = 1; the paper leaves it open",
     outside="above alpha = 1, which the paper excludes, the cubic term takes over and the value "

@@ -1,22 +1,22 @@
-"""Kummer's form: -KL as a derivative of his hypergeometric function in its first argument.
+"""Kummer's form: -KL as a derivative of Kummer's function M in its first argument.
 
     F(u) = -1/2 dM(a; 1/2; -u)/da at a = 0                                          (Hron's Eq. 2)
 
-The catch: the series of M alternates. Differentiated term by term, it is
+The series of M alternates. Differentiated term by term, it is
 
-    F(u) = -1/2 sum_(k>=1) (-u)^k/(k (1/2)_k),
+    F(u) = -1/2 sum_(k>=1) (-u)^k/(k (1/2)_k).
 
-whose terms reach e^u: at u = 20 (log_alpha = -3.7) eight digits are lost, at u = 40 all. That is
-how ``dps=`` computes it, with as many more digits as are lost. In double precision it is
-transformed first. By Kummer, M(a; b; -u) = e^-u M(b - a; b; u), whose terms are positive, and so
-are their derivatives:
+Its terms reach e^u, so they cancel: at u = 20 (log_alpha = -3.7) eight digits are lost, at u = 40
+all of them. With ``dps=`` this series is summed, with as many more digits as are lost. In double
+precision it is first transformed by M(a; b; -u) = e^-u M(b - a; b; u), whose terms and their
+derivatives are positive:
 
     F(u) = u e^-u sum_k u^k/k! g_k,    g_k = 1/(2k + 2) sum_(j=0..k) 2/(2j + 1)
 
-These are the terms of Eq. 1: the two equations are one, by Kummer's transformation. Here they are
-one polynomial of degree 112 for every u below 40; above, the derivative of Kummer's expansion
-for large arguments is exact to double precision. All of it is arithmetic over a namespace, without
-a choice of terms, a gather or a loop over elements.
+These are the terms of Eq. 1, so Kummer's transformation takes Eq. 2 to Eq. 1. For u below 40 the
+sum is one polynomial of degree 112. Above 40 the derivative of Kummer's expansion for large
+arguments is exact to double precision. The method needs only elementwise arithmetic, without
+table look-ups or loops over elements, so any array namespace can compute it.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from typing import Any
 from .._convention import ZERO_AT_INFINITY
 from .._dispatch import evaluate
 from . import _tail
-from ._method import EVERYWHERE, Claim, Method
+from ._method import EVERYWHERE, Declared, Method
 from ._operation import operation, value
 
 #: From this u on, by the expansion for large arguments.
 SWITCH = 40.0
 # P(K >= 113) is below e^-40 for K ~ Poisson(40).
 _TERMS = 113
-# A power of 2, so that u/32 is exact: an error of it would enter 40 times.
+# A power of 2, so that u/32 is exact: its relative error would be multiplied by up to 40.
 _SCALE = 32
 
 
 def _scaled(terms: list[Fraction]) -> list[float]:
-    """Turn coefficients of u^k/k! into those of (u/32)^k: between 1e-16 and 1e12."""
+    """Turn coefficients of u^k/k! into those of (u/32)^k, which lie between 1e-16 and 1e12."""
     weight, result = Fraction(1), []
     for k, term in enumerate(terms):
         result.append(float(weight * term))
@@ -125,9 +125,10 @@ def kummer(
 
     Notes
     -----
-    Up to u = 40 (log_alpha = -4.38) a polynomial of 113 positive terms, above the derivative of
-    Kummer's expansion for large u. With `dps` the alternating series as it stands, in as many
-    digits more as cancel, and the expansion from the u on at which it has all the digits.
+    Up to u = 40 (log_alpha = -4.38) a polynomial of 113 positive terms is evaluated, above 40 the
+    derivative of Kummer's expansion for large u. With `dps` the alternating series is summed with
+    as many more digits as cancel; the expansion replaces it from the u on at which that gives all
+    the digits.
 
     Worst error 2.0e-15 relative to max(1, abs(-KL)). With the default constant the error is
     relative to -KL itself, as alpha -> inf too. Arrays of another namespace than NumPy's are
@@ -164,8 +165,8 @@ def kummer_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = u M(1; \tfrac32; -u)
               = u e^{-u} M(\tfrac12; \tfrac32; u)
 
-    since d/du M(a; b; -u) = -(a/b) M(a + 1; b + 1; -u), which is differentiated in a at 0. No
-    convention enters.
+    since d/du M(a; b; -u) = -(a/b) M(a + 1; b + 1; -u), which is differentiated in a at 0. It does
+    not depend on the convention.
 
     Parameters
     ----------
@@ -209,7 +210,7 @@ KUMMER = Method(
     formula="constant + 0.5 dM(a; 1/2; -u)/da at a = 0, u = 1/(2 alpha)",
     equation="Eq. 2",
     citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
-    claims=(Claim(EVERYWHERE, 2e-15, gradient=2e-15),),
+    claims=(Declared(EVERYWHERE, 2e-15, gradient=2e-15),),
     constant="that of the exact value",
     outside="it has no outside; below log_alpha = -4.38 its expansion for large u takes over",
     kind="numerical",

@@ -1,8 +1,8 @@
-"""Kingma's lower bound: what is left of -KL when -E log|eps| >= 0 is thrown away.
+"""Kingma's lower bound: -KL without its term -E log|eps|, where that is not negative.
 
-The catch: the paper says that -E log|eps| >= 0, eps ~ N(1, alpha), "for all values of alpha". It
-holds up to alpha* = 2.42124952103683604, where E log|eps| = 0; above, the formula exceeds -KL and
-bounds nothing.
+The paper states that -E log|eps| >= 0, eps ~ N(1, alpha), "for all values of alpha". It holds up
+to alpha* = 2.42124952103683604, where E log|eps| = 0. Above alpha* the formula is larger than -KL,
+and is no lower bound.
 """
 
 from __future__ import annotations
@@ -10,21 +10,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._convention import ZERO_AT_INFINITY
+from .._convention import HALF_GAMMA_LOG_2, ZERO_AT_INFINITY
 from .._dispatch import evaluate
-from ._method import WIDE, Claim, Interval, Method
+from ._method import WIDE, Declared, Interval, Method
 from ._operation import operation, value
 
 # The root of E log|eps| = (log(2 alpha) + psi(1/2))/2 + F(1/(2 alpha)), and its logarithm.
 ALPHA_STAR = 2.42124952103683604
 LOG_ALPHA_STAR = math.log(ALPHA_STAR)
 
-# -(gamma + log 2)/2, the limit of -KL - 1/2 log(alpha) as alpha -> 0 with zero_at=inf.
-_LIMIT = -0.6351814227307391
-
 
 def _value(xp: Any, x: Any) -> Any:
-    return 0.5 * x + _LIMIT
+    # the limit of the exact value - 1/2 log(alpha) as alpha -> 0
+    return 0.5 * x - HALF_GAMMA_LOG_2
 
 
 def _slope(xp: Any, x: Any) -> Any:
@@ -40,7 +38,7 @@ _value_ufunc, _slope_ufunc = _VALUE.ufunc, _SLOPE.ufunc
 def lower_bound(
     log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None
 ) -> Any:
-    r"""Kingma's lower bound of -KL(q || p), which it is for alpha <= 2.4212 only.
+    r"""Kingma's lower bound of -KL(q || p), valid for alpha <= 2.4212 only.
 
     .. math:: -\mathrm{KL} \ge \text{constant} + \tfrac12 \log\alpha
               \qquad (\alpha \le \alpha^* = 2.42124952103683604)
@@ -53,8 +51,8 @@ def lower_bound(
     log_alpha : array_like
         log(sigma^2/mu^2); real, of any shape.
     zero_at, log_c : float, optional
-        The constant, as in `logunif_kl.neg_kl`: it is added to the bound and to the exact value
-        alike, so their distance is the same under every convention.
+        The constant, as in `logunif_kl.neg_kl`. It is added to the bound and to the exact value,
+        so their distance is the same under every convention.
 
     Returns
     -------
@@ -107,8 +105,8 @@ LOWER_BOUND = Method(
     equation="appendix C, unnumbered",
     citation="Kingma, Salimans and Welling 2015, arXiv:1506.02557",
     claims=(
-        Claim(Interval("alpha in (0, 2.4212]", -math.inf, LOG_ALPHA_STAR), 0.246, 0.123, 1.78),
-        Claim(WIDE, 4.37, 2.31, 2.21e4),
+        Declared(Interval("alpha in (0, 2.4212]", -math.inf, LOG_ALPHA_STAR), 0.246, 0.123, 1.78),
+        Declared(WIDE, 4.37, 2.31, 2.21e4),
     ),
     constant="that of the exact value, which it therefore meets as alpha -> 0",
     outside="above alpha* = 2.42124952103683604 it exceeds -KL and bounds nothing",

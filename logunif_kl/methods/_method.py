@@ -1,4 +1,4 @@
-"""What is known of one way to compute -KL: its formula, its source, and how wrong it is where."""
+"""The description of a method: its formula, its source, and its declared errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Interval:
     Attributes
     ----------
     name : str
-        How a person would call it, such as ``"alpha in (0, 1]"``.
+        A name for people, such as ``"alpha in (0, 1]"``.
     low, high : float
         Its ends, in log alpha.
     """
@@ -37,29 +37,30 @@ class Interval:
         return self.low <= log_alpha <= self.high
 
 
-#: Where every method is measured, whatever its own domain.
+#: Every closed form is measured here, whatever its own domain.
 WIDE = Interval("log_alpha in [-10, 10]", -10.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """The worst errors that a method is declared to have over one interval.
+class Declared:
+    """The worst errors that a method declares over one interval.
 
-    Each figure is an upper bound. Of a closed form it is rounded up in its third significant digit
-    from what `logunif_kl.methods.measure` finds; a test measures it again and fails when it is too
-    small or needlessly large. Of a numerical method it bounds the rounding of double precision.
+    Each figure is an upper bound. For a closed form it is what `logunif_kl.methods.measure` finds,
+    rounded up in the third significant digit; a test measures it again, and fails if the figure is
+    too small or more than 1 % too large. For a numerical method it bounds the rounding errors of
+    double precision.
 
     Attributes
     ----------
     interval : Interval
-        Where the claim holds.
+        Where the bounds hold.
     value : float
-        Worst error of -KL, the same under every convention: of a closed form absolute, of a
-        numerical method relative to max(1, |-KL|), of a statistical one the largest standard error
-        with its default number of samples.
+        Worst error of -KL. It is absolute for a closed form, and relative to max(1, |-KL|) for a
+        numerical method. For a statistical method it is the largest standard error with the
+        default number of samples. It is the same under every convention.
     value_best_constant : float, optional
-        Worst absolute error of -KL after the additive constant that makes it least; of closed
-        forms only.
+        Worst absolute error of -KL after adding the constant that minimises it; for closed forms
+        only.
     gradient : float, optional
         Worst relative error of d(-KL)/d log alpha; None where the method has no gradient.
     """
@@ -72,7 +73,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One way to compute -KL, with what one must know before using it.
+    """One way to compute -KL, with its source and its errors.
 
     Attributes
     ----------
@@ -87,19 +88,19 @@ class Method:
     formula : str
         The formula in plain text.
     equation : str
-        Where in the paper it stands.
+        Its place in the paper.
     citation : str
         The paper.
-    claims : tuple of Claim
+    claims : tuple of Declared
         Worst errors: first over the valid domain, then over any other range that the paper
-        names, and, of a closed form, last over log_alpha in [-10, 10].
+        names. The last entry of a closed form is over log_alpha in [-10, 10].
     constant : str
         How the additive constant that the formula leaves open is fixed.
     outside : str
         What the formula is outside its valid domain.
     kind : {"closed form", "numerical", "statistical"}
-        A closed form has an error of its own, and no arithmetic mends it. A numerical method would
-        be exact without rounding. A statistical one says how far off it may be by chance.
+        A closed form approximates -KL, and has an error in exact arithmetic too. A numerical method
+        would be exact without rounding. A statistical one returns a standard error.
     """
 
     name: str
@@ -108,14 +109,14 @@ class Method:
     formula: str
     equation: str
     citation: str
-    claims: tuple[Claim, ...]
+    claims: tuple[Declared, ...]
     constant: str
     outside: str
     kind: Kind = "closed form"
 
     @property
     def domain(self) -> Interval:
-        """Where the method may be used: the interval of its first claim."""
+        """Where the method may be used: the interval of its first entry in ``claims``."""
         return self.claims[0].interval
 
 

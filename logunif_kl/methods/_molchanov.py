@@ -11,7 +11,7 @@ from typing import Any
 
 from .._convention import ZERO_AT_INFINITY
 from .._dispatch import evaluate
-from ._method import EVERYWHERE, WIDE, Claim, Method
+from ._method import EVERYWHERE, WIDE, Declared, Method
 from ._operation import operation, value
 
 K1, K2, K3 = 0.63576, 1.87320, 1.48695
@@ -23,8 +23,8 @@ def _value(xp: Any, x: Any) -> Any:
 
 
 def _slope(xp: Any, x: Any) -> Any:
-    # s (1 - s) and 1/(1 + alpha) from exponentials of numbers that are never positive: that of a
-    # positive one overflows while 1/alpha is still above zero
+    # s (1 - s) and 1/(1 + alpha), by exponentials of non-positive numbers only: exp(x) overflows
+    # while 1/(1 + exp(x)) is still a positive double
     odds, ratio = xp.exp(-xp.abs(K2 + K3 * x)), xp.exp(-xp.abs(x))
     share = xp.where(x > 0.0, ratio, xp.ones_like(x)) / (1.0 + ratio)
     return K1 * K3 * odds / (1.0 + odds) ** 2 + 0.5 * share
@@ -51,9 +51,9 @@ def molchanov(
     log_alpha : array_like
         log(sigma^2/mu^2); real, of any shape.
     zero_at, log_c : float, optional
-        The constant, as in `logunif_kl.neg_kl`. The formula's own -k1 makes it vanish as
-        alpha -> inf, like the exact value; any other convention adds to both the same number,
-        so its error is the same under every convention.
+        The constant, as in `logunif_kl.neg_kl`. The formula's own constant, -k1, makes it vanish
+        as alpha -> inf, as the exact value does. Another convention adds the same number to both,
+        so the error is the same under every convention.
 
     Returns
     -------
@@ -114,8 +114,8 @@ MOLCHANOV = Method(
     equation="Eq. 14",
     citation="Molchanov, Ashukha and Vetrov 2017, arXiv:1701.05369",
     claims=(
-        Claim(EVERYWHERE, 0.00938, 0.00688, 0.0376),
-        Claim(WIDE, 0.00938, 0.00688, 0.0376),
+        Declared(EVERYWHERE, 0.00938, 0.00688, 0.0376),
+        Declared(WIDE, 0.00938, 0.00688, 0.0376),
     ),
     constant="its own, -k1: the value vanishes as alpha -> inf",
     outside="it has no outside: the paper gives it for every alpha",

@@ -1,19 +1,19 @@
-r"""Monte Carlo: what the papers fit their formulae to, with a standard error that can be believed.
+r"""Monte Carlo estimates of -KL and of its gradient, with standard errors.
 
-The idea: -KL = constant - F(u), F(u) = E log|z + r| - E log|z|, r = alpha^(-1/2), z ~ N(0, 1),
-which is E log|eps|, eps ~ N(1, alpha), but for terms that are known. What `_control` takes away
-from it divides the variance by 60 where that helps least (log alpha near 0.4), and without bound
-towards both ends.
+**The value.** -KL = constant - F(u) with F(u) = E log|z + r| - E log|z|, r = alpha^(-1/2) and
+z ~ N(0, 1). Up to known terms this is E log|eps|, eps ~ N(1, alpha), which the papers sample. The
+control variates of `_control` divide the variance by 60 or more: by 60 near log alpha = 0.4, and
+by a factor that grows without bound towards both ends.
 
-The catch is the gradient. To reparameterise, eps = 1 + sqrt(alpha) z, and to differentiate
-log|eps| in the sample is to average (z/2) sqrt(alpha)/(1 + sqrt(alpha) z), whose pole at eps = 0 is
-not integrable: it has no mean, and averages of it do not settle, however many samples. Dawson's
-form is its principal value. Three things do work:
+**The gradient.** Reparameterisation, eps = 1 + sqrt(alpha) z, does not give the gradient. The
+derivative of log|eps| for a fixed z is (z/2) sqrt(alpha)/(1 + sqrt(alpha) z). Its pole at eps = 0
+is not integrable, so it has no mean, and averages of it do not converge; Dawson's form is its
+principal value. Three ways do work:
 
-- the score function, `monte_carlo_grad`: differentiate the density instead of the logarithm,
-  d(-KL)/d log alpha = (r/2) E[z log|z + r|], whose variance is finite;
-- differences of values, which use the same samples for both: (f(x + h) - f(x - h))/2h has a finite
-  variance for every h, though it grows like 1/h as h -> 0 (0.6/h at log alpha = 0);
+- The score function, `monte_carlo_grad`. It differentiates the density instead of the logarithm,
+  d(-KL)/d log alpha = (r/2) E[z log|z + r|], whose variance is finite.
+- Differences of values at the same samples. (f(x + h) - f(x - h))/2h has a finite variance for
+  every h, which grows like 1/h as h -> 0 (0.6/h at log alpha = 0).
 - `logunif_kl.neg_kl_grad`, which is exact.
 """
 
@@ -27,14 +27,14 @@ import numpy as np
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from .._dispatch import Operation, evaluate
 from ._control import Integrand
-from ._method import WIDE, Claim, Method
+from ._method import WIDE, Declared, Method
 from ._sampling import average, check_samples
 
-#: The default number of samples; a power of two, and so as good for Sobol's points.
+#: The default number of samples; a power of two, which suits Sobol's points.
 N_SAMPLES = 65536
 
 _EPS = np.finfo(np.float64).eps
-# Reads log alpha as every method does, and refuses what they refuse.
+# Reads log alpha as the other methods do, with the same errors.
 _READ = Operation(np.positive, lambda xp, x: xp.positive(x))
 
 
@@ -60,22 +60,22 @@ def monte_carlo(
     Parameters
     ----------
     log_alpha : array_like
-        log(sigma^2/mu^2); real, of any shape. All elements are given the same samples.
+        log(sigma^2/mu^2); real, of any shape. All elements use the same samples.
     n_samples : int, optional
-        How many z; at least 2, 4 for ``"antithetic"``, 256 for ``"qmc"``. The memory in use does
-        not depend on it.
+        The number of z; at least 2, or 4 for ``"antithetic"``, or 256 for ``"qmc"``. The memory in
+        use does not depend on it.
     rng : numpy.random.Generator, int or None, optional
-        As for `numpy.random.default_rng`. The same seed gives the same result; a generator moves
-        on.
+        As for `numpy.random.default_rng`. The same seed gives the same result; a generator is
+        advanced.
     scheme : {"plain", "antithetic", "qmc"}, optional
         Independent z; pairs of z and -z, with an even `n_samples`; or 16 to 31 independently
         scrambled Sobol sequences of a power of two points each, together more than 16/17 of
         `n_samples`.
     variance_reduction : bool, optional
-        Whether to take away what has a known mean, and to sample the tails more often than they
-        occur (z ~ N(0, 4), weighted). False averages -log|z + r| over N(0, 1) as it stands; not
-        with ``"qmc"``, whose few sequences would share one bad point at the singularity between
-        them, too unevenly for an honest interval.
+        Whether to subtract control variates, and to sample the tails more often (z ~ N(0, 4),
+        weighted). False averages -log|z + r| over N(0, 1). It cannot be combined with ``"qmc"``:
+        one point near the singularity would dominate one of the few sequences, and the interval
+        would not be valid.
     zero_at, log_c : float, optional
         The constant, as in `logunif_kl.neg_kl`.
     progress : bool, optional
@@ -84,8 +84,9 @@ def monte_carlo(
     Returns
     -------
     estimate, standard_error : float64 array or scalar
-        Of the shape of `log_alpha`, and NumPy's. The limits of -KL are given without error at
-        ``log_alpha=inf`` (the constant) and ``-inf`` (-inf); NaN in both where NaN was given.
+        NumPy's, of the shape of `log_alpha`. At ``log_alpha=inf`` (the constant) and ``-inf``
+        (-inf) the estimate is the exact limit and the standard error 0. Both are NaN where
+        `log_alpha` is.
 
     Raises
     ------
@@ -101,15 +102,15 @@ def monte_carlo(
     -----
     The interval ``estimate +- 1.96 standard_error`` covers the exact value in 93 to 97 % of 1,000
     seeds, for every scheme and log alpha from -8 to 8, with 1,024 samples, or 4,096 without
-    variance reduction: ``validation/results/monte_carlo/monte_carlo.json``. Of ``"qmc"`` the
-    standard error is therefore larger than that of the 16 to 31 averages alone, by Student's factor
-    t/1.96 (1.09 to 1.04). Errors at different log alpha are not independent. The standard error
-    includes the rounding of double precision, some 1e-15, which rules where log alpha is below
-    -11 or so.
+    variance reduction: ``validation/results/monte_carlo/monte_carlo.json``. For ``"qmc"`` the
+    standard error of the 16 to 31 averages is multiplied by Student's factor t/1.96 (1.09 to 1.04)
+    to achieve this. Errors at different log alpha are not independent. The standard error includes
+    the rounding of double precision, about 1e-15, which dominates where log alpha is below about
+    -11.
 
-    Against the bare average of as many samples, the variance is divided by 68 at log alpha = -1,
-    180 at 2, 6e3 at -2.5 and 2e13 at -8 (``"plain"``), and by 3e7 or more with 65,536 samples of
-    ``"qmc"``.
+    Compared with the plain average of as many samples, the variance is divided by 68 at
+    log alpha = -1, 180 at 2, 6e3 at -2.5 and 2e13 at -8 (``"plain"``), and by 3e7 or more with
+    65,536 samples of ``"qmc"``.
 
     References
     ----------
@@ -147,8 +148,8 @@ def monte_carlo_grad(
     .. math:: \frac{d(-\mathrm{KL})}{d\log\alpha} = \frac r2\, \mathrm E[z \log|z + r|]
               = \tfrac12 - \tfrac12 \mathrm E[(z^2 - 1) \log|\epsilon|]
 
-    with eps = 1 + z/r and r = alpha^(-1/2). (The two are one integration by parts apart.) Unlike
-    the derivative of log|eps| in the sample, which has no mean, this has a finite variance.
+    with eps = 1 + z/r and r = alpha^(-1/2). (Integration by parts takes one form to the other.)
+    The derivative of log|eps| for a fixed sample has no mean; this has a finite variance.
 
     Parameters
     ----------
@@ -158,7 +159,7 @@ def monte_carlo_grad(
     Returns
     -------
     estimate, standard_error : float64 array or scalar
-        As for `monte_carlo`; 1/2 at -inf and 0 at inf, without error.
+        As for `monte_carlo`; exactly 1/2 at -inf and 0 at inf.
 
     Raises
     ------
@@ -217,7 +218,7 @@ MONTE_CARLO = Method(
     formula="constant + 0.5 (log(2 alpha) + psi(1/2)) - E log|eps|, eps ~ N(1, alpha)",
     equation="appendix C, unnumbered (after Eq. 42)",
     citation="Kingma, Salimans and Welling 2015, arXiv:1506.02557",
-    claims=(Claim(WIDE, 5.6e-4),),
+    claims=(Declared(WIDE, 5.6e-4),),
     constant="that of the exact value",
     outside="below log_alpha = -10 the rounding of double precision is in the standard error",
     kind="statistical",

@@ -1,8 +1,8 @@
-"""A formula over a namespace -> a function of whatever arrays `logunif_kl.neg_kl` takes.
+"""Makes a formula over an array namespace a function of any array that `neg_kl` takes.
 
-NumPy arrays are computed in blocks and in float64, rounded once to their own type; arrays of an
-array-API namespace in their own type. No formula here warns: where one leaves the range of the
-type, infinity is the right answer.
+NumPy arrays are computed in blocks in float64, and rounded once to their own type. Arrays of an
+array-API namespace are computed in their own type. No formula here warns on overflow: infinity is
+then the right result.
 """
 
 from __future__ import annotations
@@ -21,6 +21,6 @@ def operation(name: str, arithmetic: Callable[[Any, Any], Any], module: str) -> 
 
 
 def value(of: Operation, log_alpha: Any, zero_at: float, log_c: float | None) -> Any:
-    """Evaluate under a convention: the constant that moves the exact -KL moves a method."""
+    """Evaluate under a convention, by adding the constant that it adds to the exact -KL."""
     constant = additive_constant(zero_at, log_c)
     return shifted(evaluate(of, log_alpha=log_alpha), constant)

@@ -1,20 +1,22 @@
-"""u E g(K) for K ~ Poisson(u), over the window of k whose probability matters.
+"""u E g(K) for K ~ Poisson(u), summed over the k whose probability matters.
 
 Hron's Eq. 1 is an expectation under a Poisson law. Its terms u^k/k! reach e^u and its factor is
-e^-u, so neither may be formed. The catch of the obvious remedy, exp(k log u - u - log k!), is that
-numbers of size u log u cancel down to one of size 1: at u = 80,000 six of the sixteen digits of a
-weight are lost. Here the logarithms of the weights are summed from the ratios of neighbours,
+e^-u; either may be beyond the range of a double. To compute a weight by exp(k log u - u - log k!)
+is inaccurate, because numbers of size u log u cancel down to one of size 1: at u = 80,000 six of
+the sixteen digits are lost. Here the logarithms of the weights are sums over the ratios of
+neighbours,
 
     log w_k = log w_(k-1) + log(u/k) = log w_(k-1) + log1p((u - k)/k),
 
-all of which are small near the mode, and the weights are divided by their sum, which makes whatever
-error they have in common vanish.
+all of which are small near the mode. The weights are then divided by their sum, which cancels any
+error that they have in common.
 
-The window. By Bernstein's inequality P(K <= u - t) <= exp(-t^2/(2u)) and
-P(K >= u + t) <= exp(-t^2/(2u + 2t/3)); both are e^-45 = 3e-20 at the ends taken here: 9.5 sqrt(u)
-terms below the mean and as many above, and 30 more above. The mean of g is at least 1/(2u + 1).
-Up to u = 1000 a loss of 3e-20 is therefore below 2^-53 of it; above, g varies by less than a factor
-of 2 over the k that are left out, but for those below u/2, whose probability is under e^-125.
+**The window.** By Bernstein's inequality P(K <= u - t) <= exp(-t^2/(2u)) and
+P(K >= u + t) <= exp(-t^2/(2u + 2t/3)). Both bounds are e^-45 = 3e-20 at the ends of the window,
+which are 9.5 sqrt(u) terms below the mean, and as many and 30 more above it. The mean of g is at
+least 1/(2u + 1). Up to u = 1000 a loss of 3e-20 is therefore below 2^-53 of it. Above u = 1000, g
+varies by less than a factor of 2 over the k that are left out, except for those below u/2, whose
+probability is below e^-125.
 """
 
 from __future__ import annotations
@@ -61,11 +63,11 @@ def mean_times_u(u: np.ndarray, g: Weighted) -> np.ndarray:
     Returns
     -------
     array of float64
-        With a relative error of a few units in the last place, also as u -> 0.
+        The relative error is a few units in the last place, also as u -> 0.
     """
     result = np.empty_like(u)
-    # One width for all u up to the same half power of 2: what an element comes to does not depend
-    # on its neighbours.
+    # All u up to the same half power of 2 share a width, which does not depend on the other
+    # elements of the array, so neither does a result.
     steps = np.ceil(2.0 * np.log2(np.maximum(u, 1.0)))
     for step in np.unique(steps):
         top = 2.0 ** (float(step) / 2.0)
@@ -80,7 +82,7 @@ def mean_times_u(u: np.ndarray, g: Weighted) -> np.ndarray:
 
 
 def _mean(u: np.ndarray, below: int, above: int, g: Weighted) -> np.ndarray:
-    """Sum outwards from the mode floor(u), over so many terms to either side of it."""
+    """Sum outwards from the mode floor(u), over the given numbers of terms to either side."""
     mode = np.floor(u).astype(np.int64)[:, None]
     u = np.maximum(u, _TINY)[:, None]
     right = mode + np.arange(1, above + 1)

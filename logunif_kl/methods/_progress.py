@@ -1,4 +1,4 @@
-"""A progress bar for what takes long, through rich, which is optional."""
+"""A progress bar for long computations, shown by rich, which is optional."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def progress_bar(description: str, total: int, shown: bool) -> Iterator[Callable
     Raises
     ------
     ImportError
-        If it is to be shown and rich is not there: before any work is done.
+        If it is to be shown and rich is not installed. No work has been done then.
     """
     if not shown:
         yield lambda done: None

@@ -1,13 +1,13 @@
 r"""Quadrature of E log|z + r| and E[z log|z + r|], z ~ N(0, 1), r = alpha^(-1/2).
 
-Gauss-Hermite takes the integrand as it stands, and its singularity at z = -r for smooth. The other
-two rules never meet it. The integral is *folded* there, t = |z + r|, into one over t > 0 whose
-singularity, log t, is at the end of the range,
+Gauss-Hermite quadrature is applied to the integrand as it stands, as if it were smooth at z = -r.
+For the other two rules the integral is *folded* at this singularity, t = |z + r|, into one over
+t > 0, whose singularity, log t, is at the end of the range,
 
     F(u) = int_0^inf log(t) [phi(t - r) + phi(t + r) - 2 phi(t)] dt,
     u F'(u) = r/2 int_0^inf log(t) [(t - r) phi(t - r) - (t + r) phi(t + r)] dt,
 
-where phi is the normal density, and where a rule can deal with it:
+where phi is the normal density. Both rules can treat a singularity at an end:
 
 - tanh-sinh, t = T/(1 + exp(-pi sinh(tau))), by the trapezoidal rule in tau, whose nodes crowd
   doubly exponentially at the ends (Takahasi and Mori 1974);
@@ -15,8 +15,8 @@ where phi is the normal density, and where a rule can deal with it:
   little more, so that the error falls like n^-10.
 
 Up to r = 1 the brackets are written with expm1, sinh and cosh, so that F(u) keeps its relative
-accuracy as u -> 0. From r = 9 on the singularity lies where phi is below the last digit of
-anything, and log|1 + z/r| is integrated over [-9, 9] without being folded.
+accuracy as u -> 0. From r = 9 on phi is negligible at the singularity, and log|1 + z/r| is
+integrated over [-9, 9] without being folded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import roots_hermitenorm, roots_legendre
 
-from ._control import MEAN_LOG
+from ._control import LEAST_LOG_ALPHA, MEAN_LOG
 
 REACH = 9.0  # of z; phi(9) = 1e-18
 _REACH_OF_SMALL = 9.9  # of t, where r < 1 moves phi by up to 1
@@ -37,7 +37,6 @@ _TAU = 3.4  # exp(-pi sinh(3.4)) = 4e-21: t log(t) is 0 to the last digit there
 _POWER = 5  # of v
 _ROWS = 128  # elements at once
 _ROOT = math.sqrt(2.0 * math.pi)
-_LEAST = -1400.0  # log alpha below which alpha^(1/2) is 0 to any double, and its inverse not yet
 
 
 class Nodes(NamedTuple):
@@ -81,7 +80,7 @@ def _integrate(rule: str, n: int, x: np.ndarray, gradient: bool) -> np.ndarray:
     at, weight = nodes(rule, n)
     result = np.where(np.isnan(x), x, 0.0)
     result[x == -math.inf] = 0.5 if gradient else -math.inf
-    held = np.clip(x, _LEAST, -_LEAST)
+    held = np.clip(x, LEAST_LOG_ALPHA, -LEAST_LOG_ALPHA)
     r = np.exp(-0.5 * held)
     inside = np.isfinite(x)
     if rule == "gauss_hermite":
@@ -124,7 +123,7 @@ def _folded(
         bracket = less * _density(less) - more * _density(more)
     else:
         bracket = _density(less) + _density(more)
-    # the bracket of the gradient has no integral: log(r) is nothing but rounding there
+    # the bracket of the gradient integrates to 0: a term log(r) would add rounding errors only
     logarithm = np.log(t / r) if gradient else np.log(t)
     integral = _sum(logarithm * bracket * weight) * span[:, 0]
     return np.asarray(0.5 * r[:, 0] * integral if gradient else MEAN_LOG - integral)
@@ -145,7 +144,7 @@ def _far(
 def _hermite(
     r: np.ndarray, x: np.ndarray, z: np.ndarray, weight: np.ndarray, gradient: bool
 ) -> np.ndarray:
-    """As people write it: log|1 + sqrt(alpha) z|, or its derivative by the score function."""
+    """Average log|1 + sqrt(alpha) z| over the nodes, or its derivative by the score function."""
     scale = np.maximum(r, 1.0)
     with np.errstate(divide="ignore"):
         logarithm = np.log(np.abs((r + z) / scale))
@@ -155,7 +154,7 @@ def _hermite(
 
 
 def _sum(terms: np.ndarray) -> np.ndarray:
-    """Add up each row: unlike a matrix product, always in the same order."""
+    """Add up each row, in an order that does not depend on the other rows (unlike matmul)."""
     return np.asarray(terms.sum(axis=1))
 
 

@@ -1,15 +1,16 @@
-"""Averages over normal samples, in blocks of bounded memory, with errors that are honest.
+"""Averages over normal samples with their standard errors, in blocks of bounded memory.
 
-The samples form *units* that are independent and each have the right mean, so that the spread of
-the units gives the error of their average:
+The samples form independent *units* with the right mean each. The spread of the units gives the
+standard error of their average:
 
-- ``plain``: a unit is one sample;
-- ``antithetic``: a unit is the average over z and -z;
-- ``qmc``: a unit is the average over one scrambled Sobol sequence. There are 16 to 31 of these,
-  which is few: the standard error carries Student's factor for the 95 % interval, 1.09 to 1.04.
+- ``plain``: a unit is one sample.
+- ``antithetic``: a unit is the average over z and -z.
+- ``qmc``: a unit is the average over one scrambled Sobol sequence. There are only 16 to 31 of
+  these, so the standard error is multiplied by Student's factor for the 95 % interval, 1.09 to
+  1.04.
 
-Every element of log alpha sees the same z (common random numbers), so that differences between
-elements are far more precise than the elements.
+Every element of log alpha uses the same z (common random numbers), so differences between elements
+are far more precise than the elements.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _BITS = 52  # of a Sobol point, so that half a step more is still below 1
 
 
 def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
-    """Return n_samples as an int, or say what is wrong with it or with the scheme."""
+    """Return n_samples as an int, after checking it and the scheme."""
     if not isinstance(scheme, str) or scheme not in LEAST:
         raise ValueError(
             f"scheme={scheme!r} is not known: pass one of {', '.join(map(repr, LEAST))}"
@@ -63,8 +64,8 @@ def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
 class Moments:
     """Means, and sums of squares about them, of k sequences that arrive in blocks.
 
-    Merged as by Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The
-    American Statistician 37 (1983), Eq. 2.1: no large numbers are subtracted.
+    Blocks are merged by Eq. 2.1 of Chan, Golub and LeVeque, "Algorithms for computing the sample
+    variance", The American Statistician 37 (1983), which subtracts no large numbers.
     """
 
     def __init__(self, k: int) -> None:
@@ -124,7 +125,7 @@ def average(
 
 
 def students_factor(count: np.ndarray) -> np.ndarray:
-    """Return by how much a 95 % interval from `count` independent normal values is wider."""
+    """Return t/1.96, by which a 95 % interval from `count` normal values is wider."""
     return np.asarray(stdtrit(count - 1.0, 0.975) / ndtri(0.975))
 
 

@@ -2,19 +2,20 @@
 
     F(u) = 1/2 [e^-u sum_k u^k/k! psi(1/2 + k) - psi(1/2)]                          (Eq. 1)
 
-It is the mean of psi(1/2 + K), K ~ Poisson(u), for a non-central chi-squared variable is a Poisson
-mixture of central ones. As it stands it is useless for small u, where it is the difference of two
-numbers near psi(1/2) = -1.96. But psi(1/2 + k) - psi(1/2) = sum_(j=1..k) 2/(2j - 1) =: d_k has no
-negative term, and d_0 = 0 lets one factor u be taken out:
+The sum is the mean of psi(1/2 + K), K ~ Poisson(u), because a non-central chi-squared variable is a
+Poisson mixture of central ones. For small u the bracket is the difference of two numbers near
+psi(1/2) = -1.96, and loses its digits. But psi(1/2 + k) - psi(1/2) = sum_(j=1..k) 2/(2j - 1) =: d_k
+has no negative term, and since d_0 = 0 a factor u can be taken out:
 
     F(u)  = u E[d_(K+1)/(2K + 2)],      u F'(u) = u E[1/(2K + 1)],      K ~ Poisson(u).
 
-Both are means of positive numbers with a limit of 1 at u = 0, so their relative error is that of a
-sum of positive terms, however small u is. `_poisson` sums them over the k that matter.
+Both are means of positive numbers with the limit 1 at u = 0, so their relative error is that of a
+sum of positive terms, however small u is. `_poisson` sums them over the k whose probability
+matters.
 
-The catch: those are about 19 sqrt(u) many, and at log_alpha = -1000 they would be 10^218. Above
-u = 2^17 (log_alpha = -12.48) the expansion of the same expectation in 1/u replaces them, three
-terms of which are exact to double precision there.
+There are about 19 sqrt(u) such k, which would be 10^218 at log_alpha = -1000. Above u = 2^17
+(log_alpha = -12.48) the expansion of the same expectation in 1/u replaces the sum. Three terms of
+it are exact to double precision there.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .._convention import ZERO_AT_INFINITY
 from .._dispatch import evaluate
 from . import _poisson, _tail
 from ._host import host_operation
-from ._method import EVERYWHERE, Claim, Method
+from ._method import EVERYWHERE, Declared, Method
 from ._operation import value
 
 _TAIL = _tail.Tail(_poisson.LARGEST)
@@ -36,7 +37,7 @@ _TAIL = _tail.Tail(_poisson.LARGEST)
 
 @lru_cache(maxsize=1)
 def _table() -> np.ndarray:
-    """d_(k+1)/(2k + 2) for every k that can occur: a MiB."""
+    """Tabulate d_(k+1)/(2k + 2) for every k that can occur, which takes one MiB."""
     from scipy.special import psi
 
     k = np.arange(_poisson.LAST + 1)
@@ -54,7 +55,7 @@ def _slope_term(k: np.ndarray) -> np.ndarray:
 
 
 def _expectation(x: np.ndarray, result: np.ndarray, term: _poisson.Weighted) -> np.ndarray:
-    """Put the Poisson mean in the place of a result wherever u is not too large for it."""
+    """Replace a result by the Poisson mean wherever u is small enough for it."""
     u = 0.5 * np.exp(-x)
     within = u <= _poisson.LARGEST
     result[within] = _poisson.mean_times_u(u[within], term)
@@ -118,10 +119,10 @@ def series(
 
     Notes
     -----
-    The window has about 19 sqrt(u) + 30 terms, for u from 0 to 2^17: at most 6,886, at
-    log_alpha = -12.48. Below that log_alpha the expansion of the expectation in 1/u takes over,
-    which is exact to double precision there and for every larger u, also where u is beyond the
-    range of a double. With `dps` the window ends where a term falls below the last digit.
+    The window has about 19 sqrt(u) + 30 terms for u from 0 to 2^17, at most 6,886 at
+    log_alpha = -12.48. Below that log_alpha the expansion of the expectation in 1/u replaces the
+    sum. It is exact to double precision there and for every larger u, including u beyond the range
+    of a double. With `dps` the window ends where a term falls below the last digit.
 
     Worst error 1.0e-15 relative to max(1, abs(-KL)). With the default constant the error is
     relative to -KL itself, as alpha -> inf too. Arrays of another namespace than NumPy's are
@@ -154,8 +155,8 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = u e^{-u} \sum_{k=0}^\infty
               \frac{u^k}{k!} \frac{1}{2k + 1}
 
-    (the proof of [1]_, Eq. 3, where psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2)). No convention
-    enters.
+    (the proof of [1]_, Eq. 3, where psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2)). It does not depend
+    on the convention.
 
     Parameters
     ----------
@@ -199,7 +200,7 @@ SERIES = Method(
     formula="constant - 0.5 (exp(-u) sum_k u^k/k! psi(1/2 + k) - psi(1/2)), u = 1/(2 alpha)",
     equation="Eq. 1",
     citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
-    claims=(Claim(EVERYWHERE, 1e-15, gradient=1e-15),),
+    claims=(Declared(EVERYWHERE, 1e-15, gradient=1e-15),),
     constant="that of the exact value",
     outside="it has no outside; below log_alpha = -12.48 its expansion in 1/u takes over",
     kind="numerical",

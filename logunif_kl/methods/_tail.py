@@ -9,8 +9,8 @@ Termwise derivatives in a, at 0, of Kummer's own expansion (DLMF 13.7.2)
 .. math:: M(a; b; -u) \sim \frac{\Gamma(b)}{\Gamma(b - a)} u^{-a}
           \sum_n \frac{(a)_n (a - b + 1)_n}{n!\,u^n}
 
-The catch: the terms fall only until n = u, where they are about e^-u. So at u = 40 the expansion is
-good to 1e-18 and no further, whatever the number of terms.
+The terms fall only until n = u, where they are about e^-u. So at u = 40 the expansion is accurate
+to 1e-18 at best, whatever the number of terms.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-# (gamma + log 2)/2, the limit of F - 1/2 log(2u), rounded once.
-_LIMIT = 0.6351814227307391
+from .._convention import HALF_GAMMA_LOG_2
 
 
 class Tail:
@@ -42,16 +41,16 @@ class Tail:
             self._slope.append(rising / 2.0)
 
     def gap(self, xp: Any, x: Any) -> Any:
-        """Compute F(u) of x = log alpha; anything finite where u is too small."""
+        """Compute F(u) at x = log alpha; where u is too small the result is finite but wrong."""
         over = self._over(xp, x)
-        return (_LIMIT - 0.5 * x) - over * _horner(self._gap, over)
+        return (HALF_GAMMA_LOG_2 - 0.5 * x) - over * _horner(self._gap, over)
 
     def slope(self, xp: Any, x: Any) -> Any:
-        """Compute u F'(u) of x = log alpha; anything finite where u is too small."""
+        """Compute u F'(u) at x = log alpha, with the same restriction as `gap`."""
         return _horner(self._slope, self._over(xp, x))
 
     def _over(self, xp: Any, x: Any) -> Any:
-        """1/u = 2 exp(x), which cannot overflow where u would."""
+        """Return 1/u = 2 exp(x), with u held at its least."""
         return 2.0 * xp.exp(xp.minimum(x, xp.full_like(x, -math.log(2.0 * self.smallest))))
 
 

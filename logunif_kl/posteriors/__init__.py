@@ -1,18 +1,18 @@
 """-KL(q || p) of any posterior q over a weight to the log-uniform prior p(w) = C/|w|.
 
-The Gaussian is one posterior of many. For every density q with a finite answer (Kingma et al.
-2015, Eq. 38, where c = 2 C is the prior density of log|w|)::
+For every density q for which it is finite (Kingma et al. 2015, Eq. 38, where c = 2 C is the prior
+density of log|w|)::
 
     -KL = log c + log(1/2) + H(q) - E log|w| = log C + H(q) - E log|w|
 
-H(q) - E log|w| is the entropy of log|w| taken together with the sign of w, which is their Eq. 13
-with the sign kept. It does not change when w is multiplied by a number (their Eq. 42), nor when
-w becomes 1/w, and w -> w^k moves it by log|k|: most of the closed forms here are these three
-remarks and one function of Gamma's.
+H(q) - E log|w| is the entropy of log|w| together with the sign of w, which is their Eq. 13 with the
+sign included. Multiplying w by a number does not change it (their Eq. 42), nor does taking 1/w, and
+w -> w^k adds log|k|. Most of the closed forms here follow from these three facts and the entropy of
+a Gamma distribution.
 
-`neg_kl_posterior` gives the value, `neg_kl_split` its parts for the sign and for the magnitude
-(their Eq. 37), `dropout_posterior` makes w = theta eps, and `significant_digits` reads a KL as
-their appendix A does.
+`neg_kl_posterior` computes the value, and `neg_kl_split` its parts for the sign and for the
+magnitude (their Eq. 37). `dropout_posterior` makes the posterior w = theta eps.
+`significant_digits` expresses a KL as a number of digits, as their appendix A does.
 """
 
 from ._digits import significant_digits as significant_digits

@@ -1,12 +1,14 @@
 """-KL in closed form, for the distributions of scipy.stats that have one.
 
-J = H(q) - E log|w| is the entropy of log|w| taken with the sign of w. It does not feel the scale,
-so J(shapes, k) with k = loc/scale is all there is. Three remarks make most of the rows:
+J = H(q) - E log|w| is the entropy of log|w| together with the sign of w. It does not depend on the
+scale, so it is a function of the shape parameters and of k = loc/scale. Most rows follow from three
+facts:
 
-- w -> w^k or 1/w moves J by log|k| or not at all: one function of Gamma's entropy serves chi,
-  Weibull, inverse gamma, Nakagami, ...; one of its beta prime's serves F, t, Burr, log-logistic;
-- w -> |w| of a posterior symmetric about 0 lowers J by log 2, the bit of the sign;
-- where log w is a known density (log-normal, log-uniform, Pareto, log-Laplace), J is its entropy.
+- w -> w^k adds log|k| to J, and w -> 1/w does not change it. So the entropy of a Gamma distribution
+  gives chi, Weibull, inverse gamma, Nakagami, ..., and that of a beta prime gives F, t, Burr and
+  log-logistic.
+- w -> |w| lowers J by log 2, one bit for the sign, if the posterior is symmetric about 0.
+- Where log w has a known density (log-normal, log-uniform, Pareto, log-Laplace), J is its entropy.
 """
 
 from __future__ import annotations
@@ -92,8 +94,8 @@ _SHIFTED: dict[str, Callable[[float], float]] = {
 def closed_form(dist: Standardised) -> tuple[float, float] | None:
     """Compute -KL with the constant of ``zero_at=inf``, and its error; None if no form is known.
 
-    The error bounds rounding alone: 64 units of 2^-53 of the largest term. `_entropies` has up to
-    28 of them, and no form adds more than three of those.
+    The error is a bound on the rounding: 64 units of 2^-53 of the largest term. An entropy of
+    `_entropies` is off by up to 28 such units, and no form adds more than three of them.
     """
     family = dist.family
     k = dist.loc / dist.scale
@@ -103,7 +105,7 @@ def closed_form(dist: Standardised) -> tuple[float, float] | None:
 
     if is_("norm"):
         value = float(ufuncs.neg_kl_normal_value(dist.loc, 2.0 * math.log(dist.scale)))
-        # Its argument log sigma^2 is rounded, and u = mu^2/(2 sigma^2) with it.
+        # The rounding of the argument log sigma^2 changes u = mu^2/(2 sigma^2).
         return value, 2.0**-52 * (4.0 * abs(value) + 2.0 * abs(math.log(dist.scale)) + 1.0)
     if is_("halfnorm") and k == 0.0:
         return -_LOG_2, 2.0**-53

@@ -1,4 +1,4 @@
-"""Kingma's appendix A: KL as the number of significant digits that a posterior keeps."""
+"""The number of significant digits that a posterior keeps, from its KL (Kingma's appendix A)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     """Significant digits of a weight that a Gaussian posterior N(mu, alpha mu^2) keeps.
 
     A number with d significant digits in base b stands for one of b^d cells that share the
-    magnitudes from b^e to b^(e+1), equal in log|w| under the log-uniform prior: each is
-    log(b)/b^d wide. The digits of any posterior are those of the cells that leave as much
-    uncertain as it does, by the entropy J = H(q) - E log|w| of log|w| and sign::
+    magnitudes from b^e to b^(e+1). The cells are equally probable under the log-uniform prior, and
+    each is log(b)/b^d wide in log|w|. A posterior has d digits if its entropy of log|w| and sign,
+    J = H(q) - E log|w|, is that of one such cell::
 
         digits = log_b(log b) - J/log b = (KL + log log b)/log b,      KL under log_c = 0
 
@@ -27,14 +27,14 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
         2 for bits, 10 for decimals; any number above 1.
     relative_to : float, optional
         An alpha: count the digits beyond those kept at that alpha, (KL(alpha) - KL(it))/log b.
-        ``relative_to=inf`` counts what the mean says over pure noise, and is never negative.
+        ``relative_to=inf`` compares with a zero-mean posterior, and is never negative.
 
     Returns
     -------
     array or scalar
         Of the shape, type and library of `log_alpha`. ``inf`` at log_alpha = -inf. Negative (down
-        to -3.49 bits or -0.53 decimals) where the posterior leaves open even the sign or the
-        leading digit's place. NaN only where NaN was given.
+        to -3.49 bits or -0.53 decimals) where the posterior does not determine the sign or the
+        place of the leading digit. NaN only where NaN was given.
 
     Raises
     ------
@@ -45,21 +45,21 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
 
     Notes
     -----
-    The digits are what is left of an information. Under a proper prior, uniform over n orders of
-    magnitude (factors of b) and both signs, the posterior costs exactly ::
+    Under a proper prior, uniform in log|w| over n orders of magnitude (factors of b) and over both
+    signs, the KL is ::
 
-        KL/log b = log_b 2 + log_b n + digits
+        KL/log b = log_b 2 + log_b n + digits,
 
-    : the sign, the exponent, and `digits` of mantissa. This is appendix A of [1]_ (Eq. 13) with
-    the constant worked out; n drops out. As alpha -> 0, digits = log_b(log b) - log_b(2 pi e
-    alpha)/2: a tenth of alpha is half a decimal. For a posterior of another form, take
+    the digits of the sign, of the exponent, and of the mantissa. This is appendix A of [1]_
+    (Eq. 13) with the constant worked out. The number of digits does not depend on n. As
+    alpha -> 0, digits = log_b(log b) - log_b(2 pi e alpha)/2, so dividing alpha by ten adds half a
+    decimal. For another posterior, use
     ``(log(log(b)) - neg_kl_posterior(dist, log_c=0.0))/log(b)``.
 
-    Two readings of appendix A need care. It says that float32 and float64 span the magnitudes
-    2^+-8 and 2^+-11; these are the numbers of *bits* of their exponents, which span about
-    2^+-127 and 2^+-1023. And no bound on the digits follows from a format's exponent: float32 has
-    24 bits of significand, float64 has 53, and a posterior keeps that many at log_alpha = -36.8
-    and -77.0.
+    Appendix A states that float32 and float64 span the magnitudes 2^+-8 and 2^+-11. These are the
+    numbers of *bits* of their exponents; the magnitudes are about 2^+-127 and 2^+-1023. A bound on
+    the digits follows from a format's significand, not from its exponent: float32 has 24 bits of
+    significand and float64 has 53, and a posterior keeps that many at log_alpha = -36.8 and -77.0.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""A frozen scipy.stats distribution -> w = loc + scale z, and what is known of z.
+"""Reads a frozen scipy.stats distribution as w = loc + scale z.
 
-Everything downstream works in z: -KL does not depend on the scale of w, and a narrow posterior far
-from zero, N(1, 1e-20) say, is resolved in z and lost to rounding in w.
+The rest of this package works with z. -KL does not depend on the scale of w, and a narrow posterior
+far from zero, such as N(1, 1e-20), is resolved in z but not in w, where rounding is too coarse.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Standardised:
     Attributes
     ----------
     text : str
-        How the distribution is written, for messages.
+        The distribution as text, for messages.
     family : rv_continuous
-        SciPy's object; the closed forms know the distribution by its type.
+        SciPy's object. The closed forms recognise the distribution by its type.
     shapes : tuple of float
         Its shape parameters.
     loc, scale : float
@@ -63,7 +63,7 @@ class Standardised:
 
 
 def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
-    """Call without the warnings of SciPy's root finders: what they miss is found out later."""
+    """Call without the warnings of SciPy's root finders; the mass found shows their errors."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
         return float(function(x, *shapes))
@@ -79,7 +79,7 @@ def standardised(dist: Any) -> Standardised:
     ValueError
         If a parameter is an array, or one that SciPy does not accept.
     """
-    if isinstance(dist, stats.rv_histogram):  # a family of one, with no parameter to freeze
+    if isinstance(dist, stats.rv_histogram):  # it has no parameters, and need not be frozen
         dist = dist()
     if isinstance(dist, stats.rv_continuous):
         raise TypeError(
@@ -122,7 +122,7 @@ def standardised(dist: Any) -> Standardised:
 
 
 def _of_new_style(dist: Any) -> Standardised:
-    """Read w = z itself."""
+    """Read a distribution of SciPy's new kind as z itself, with loc 0 and scale 1."""
     low, high = dist.support()
     if np.ndim(low) != 0:
         raise ValueError(
@@ -137,7 +137,7 @@ def _of_new_style(dist: Any) -> Standardised:
 
 
 def _bound(dist: Any) -> dict[str, Any]:
-    """Bind the arguments with which a distribution was frozen to their names."""
+    """Return the arguments of a frozen distribution by name."""
     shapes = dist.dist.shapes.replace(",", " ").split() if dist.dist.shapes else []
     given = dict(zip((*shapes, "loc", "scale"), dist.args, strict=False)) | dist.kwds
     return {name: given[name] for name in shapes} | {

@@ -1,4 +1,4 @@
-"""Dropout posteriors, w = theta eps: a distribution of the noise, scaled by one weight."""
+"""Dropout posteriors, w = theta eps: the distribution of the noise, scaled by a weight."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def dropout_posterior(noise: Any, theta: float) -> Any:
     ----------
     noise : frozen distribution
         Of `scipy.stats`, continuous: ``stats.norm(1.0, alpha**0.5)`` for Gaussian dropout. The
-        usual noise has mean 1, and nothing here asks for it.
+        noise usually has mean 1, but it need not.
     theta : float
-        Any finite number but 0, of either sign.
+        A finite number other than 0.
 
     Returns
     -------
@@ -85,7 +85,7 @@ class Mirrored(stats.rv_continuous):  # type: ignore[misc]
     of : frozen distribution
         The distribution of z.
     **constructor
-        What `scipy.stats.rv_continuous` takes, and passes on when it freezes a copy of itself.
+        Arguments of `scipy.stats.rv_continuous`, which it passes on when it copies itself.
     """
 
     def __init__(self, of: Any, **constructor: Any) -> None:

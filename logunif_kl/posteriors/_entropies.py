@@ -1,16 +1,17 @@
-"""The few functions of one variable that the closed forms are made of.
+"""The entropies and mean logarithms that the closed forms are made of.
 
-Each is arranged so that its error stays below 4e-15 max(1, |value|) over its whole domain: the
-textbook expressions lose all digits for narrow posteriors, where terms of size a log(a) cancel.
+The error of each is below 4e-15 max(1, |value|) over its whole domain. The textbook expressions
+would lose all digits for narrow posteriors, where terms of size a log(a) cancel.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 from scipy import special
 
-EULER = 0.57721566490153286061
+EULER = float(np.euler_gamma)
 
 # B_2n/(2n - 1), n = 1..8; from a = 10 on, the first term left out is below 4e-17.
 _BERNOULLI = (1 / 6, -1 / 90, 1 / 210, -1 / 210, 5 / 594, -691 / 30030, 7 / 78, -3617 / 7650)
@@ -22,8 +23,8 @@ _ASYMPTOTIC_FROM = 50.0
 def gamma_entropy(a: float) -> float:
     """Compute the entropy of log w for w ~ Gamma(a): a + log Gamma(a) - a psi(a).
 
-    For large a, by Stirling's series term by term, 1/2 log(2 pi e/a) + sum_n B_2n/(2n-1) a^(1-2n);
-    for tiny a, where psi(a) may overflow, 1 - log a + a.
+    For large a it is the sum of Stirling's series, 1/2 log(2 pi e/a) + sum_n B_2n/(2n-1) a^(1-2n).
+    For tiny a, where psi(a) may overflow, it is 1 - log a + a.
     """
     if a < 1e-9:
         return 1.0 - math.log(a) + a
@@ -48,7 +49,7 @@ def beta_entropy(a: float, b: float) -> float:
 def mean_log_exponential(k: float) -> float:
     """Compute E log|k + X| for X ~ Exp(1) and any real k.
 
-    log|k| + exp(k) E1(k) for k > 0, log|k| - exp(k) Ei(-k) for k < 0, -gamma at 0.
+    It is log|k| + exp(k) E1(k) for k > 0, log|k| - exp(k) Ei(-k) for k < 0, and -gamma at 0.
     """
     size = abs(k)
     if size >= _ASYMPTOTIC_FROM:

@@ -1,7 +1,8 @@
-"""The distributions that SciPy makes since 1.15, ``scipy.stats.Normal(mu=1.0)``, in the old dress.
+"""Support for SciPy's new distributions (since 1.15), such as ``scipy.stats.Normal(mu=1.0)``.
 
-They have no loc and scale of their own: those whose closed form needs them are read as the frozen
-distribution that they equal, the others through the four functions that the quadrature calls.
+They have no loc and scale. Normal and uniform distributions, whose closed forms need these, are
+converted to the equal frozen distribution. The others are used through the four functions that the
+quadrature calls.
 """
 
 from __future__ import annotations
@@ -11,11 +12,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-_CLASSES = ("ContinuousDistribution", "Mixture")
-
 
 def is_new_style(dist: Any) -> bool:
-    """Whether it is one, by name, for the class is not public and older versions lack it."""
+    """Whether it is one, by the name of its class, which is private and new in SciPy 1.15."""
     return any(
         cls.__name__ in ("ContinuousDistribution", "Mixture")
         and cls.__module__.startswith("scipy.stats")
@@ -24,7 +23,7 @@ def is_new_style(dist: Any) -> bool:
 
 
 def as_frozen(dist: Any) -> Any | None:
-    """Find the frozen distribution that it equals, if it is one of two."""
+    """Return the equal frozen distribution of a normal or uniform one; None for another."""
     name = type(dist).__name__
     if name in ("Normal", "StandardNormal"):
         return stats.norm(dist.mu, dist.sigma)
@@ -34,7 +33,7 @@ def as_frozen(dist: Any) -> Any | None:
 
 
 class Family:
-    """The four functions of a new-style distribution, under the names that rv_continuous uses."""
+    """The functions of a new-style distribution, under the names of `rv_continuous`."""
 
     def __init__(self, dist: Any) -> None:
         self.name = type(dist).__name__

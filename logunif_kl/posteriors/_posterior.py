@@ -65,17 +65,17 @@ def neg_kl_posterior(
         0.3, 0.1)``. Also of a class of one's own that inherits from `scipy.stats.rv_continuous`,
         and SciPy's new ``stats.Normal(mu=0.3, sigma=0.1)`` and its like.
     zero_at : float, optional
-        The alpha at which -KL of the *Gaussian* vanishes, as in `logunif_kl.neg_kl`: the same
-        constant for every posterior, so that posteriors may be compared. Infinity by default, so
-        a zero-mean Gaussian has -KL = 0, and what spreads log|w| wider has more.
+        The alpha at which -KL of the *Gaussian* vanishes, as in `logunif_kl.neg_kl`. The constant
+        is the same for every posterior, so that they can be compared. It is infinity by default: a
+        zero-mean Gaussian has -KL = 0, and a posterior with a larger entropy of log|w| has more.
     log_c : float, optional
         The logarithm of the prior's C instead.
     method : {"auto", "closed", "quadrature"}, optional
         The closed form where there is one and quadrature elsewhere, or one of them only.
     points : iterable of float, optional
-        Weights at which the density jumps or is singular, other than the ends of its support, 0,
-        `loc` and the median: they help the quadrature, and the closed forms ignore them. The edges
-        of a histogram (`scipy.stats.rv_histogram`) belong here.
+        Weights at which the density jumps or is singular, such as the edges of a histogram
+        (`scipy.stats.rv_histogram`). The ends of the support, 0, `loc` and the median need not be
+        given. The quadrature uses them, the closed forms do not.
     return_error : bool, optional
         Return a bound on the absolute error beside the value.
 
@@ -84,9 +84,9 @@ def neg_kl_posterior(
     value : float
         -KL.
     error : float
-        With ``return_error=True`` only. An estimate meant never to be smaller than the error: of
-        the rounding of a closed form; of the quadrature, with the weight of all probability that
-        it did not find. Errors of SciPy's ``logpdf`` are not in it.
+        With ``return_error=True`` only. An estimate that is meant to be at least the error. For a
+        closed form it bounds the rounding. For the quadrature it includes the effect of any
+        probability that was not found. Errors of SciPy's ``logpdf`` are not included.
 
     Raises
     ------
@@ -96,15 +96,14 @@ def neg_kl_posterior(
         If a parameter of `dist` is an array or one that SciPy does not accept, if `method` is
         unknown, if a closed form is asked for where none is known, and as for `logunif_kl.neg_kl`.
     ArithmeticError
-        If the error would exceed 1e-6 max(1, |value|) and `return_error` is false: log|w| is
-        spread so wide that the range of float64 cuts it off (-KL may be infinite), or part of the
-        probability was not found.
+        If the error exceeds 1e-6 max(1, |value|) and `return_error` is false. Either log|w| is
+        spread beyond the range of float64 (-KL may be infinite), or part of the probability was
+        not found.
 
     Notes
     -----
-    H(q) - E log|w| is the entropy of log|w| taken with the sign of w. It can be finite where H(q)
-    and E log|w| are not, and it is integrated as one. It is -inf for an atom, which no continuous
-    distribution has.
+    H(q) - E log|w| is the entropy of log|w| together with the sign of w. It can be finite where
+    H(q) and E log|w| are not, so it is computed as one integral.
 
     Closed forms are known for norm, uniform, laplace, expon and cauchy with any `loc`, and with
     ``loc=0`` for arcsine, beta, betaprime, burr, burr12, chi, chi2, dgamma, dweibull, erlang, f,

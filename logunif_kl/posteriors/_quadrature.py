@@ -1,20 +1,22 @@
-"""The entropy of signed log|w| by adaptive quadrature, with an error that it does not undercut.
+"""The entropy of log|w| with the sign of w by adaptive quadrature, with an error estimate.
 
-H(q) and E log|w| may each be infinite where their difference is finite (a density so steep at 0
-that E log|w| = -inf, or log-Cauchy tails), so they are never taken apart: the integrand is
--q log(q |w|) throughout.
+H(q) and E log|w| may both be infinite where their difference is finite (for a density so steep at 0
+that E log|w| = -inf, or for log-Cauchy tails). They are therefore never computed apart: the
+integrand is -q log(q |w|).
 
-The half-line on either side of a special point s (an end of the support, the zero of w, the place
-of loc, the median, what the caller names) is mapped by z = s +- exp(t): powers and logarithms at
-s, and tails of any power, become exponential decay in t. Each z belongs to its nearest special
-point, so its distance from it is exact. In t the panels end where quantiles lie, and grow by
-doubling beyond them until nothing is left or the numbers end; QUADPACK (`scipy.integrate.quad`)
-does each of them. What lies beyond the end of the numbers (z rounds to s; exp(t) under- or
-overflows) is continued as the exponential in t that a power of z is.
+**Mapping.** Special points are the ends of the support, the zero of w, loc, the median and the
+points that the caller names. The half-line on either side of a special point s is mapped by
+z = s +- exp(t). Powers and logarithms at s, and tails of any power, become exponential decay in t.
+Each z is assigned to its nearest special point, so its distance from that point is exact.
 
-The error adds QUADPACK's estimates, the rounding of z in a narrow posterior, and what the mass
-that was not found would weigh: the density is integrated beside the entropy, and its integral is
-known. So a spike that every panel missed shows.
+**Panels.** In t the panels end at quantiles. Beyond the outermost quantiles their width doubles,
+until the integral is negligible or the range of float64 ends. QUADPACK (`scipy.integrate.quad`)
+integrates each panel. Beyond the range of float64 (z rounds to s, or exp(t) under- or overflows)
+the integrand is continued as an exponential in t, which a power of z is.
+
+**Error.** The estimate adds QUADPACK's estimates, the effect of the rounding of z in a narrow
+posterior, and the effect of the mass that was not found. The density is integrated along with the
+entropy and must give 1, so a spike that every panel missed is noticed.
 """
 
 from __future__ import annotations
@@ -32,10 +34,11 @@ from ._distribution import Standardised
 
 _QUANTILES = (1e-9, 1e-5, 1e-2, 0.2, 0.5, 0.8, 0.99, 1.0 - 1e-5, 1.0 - 1e-9)
 _EPSILON = 2.0**-52
-# exp() of these is a normal and a finite number
+# exp() of these is a normal number and a finite one.
 _SMALLEST, _LARGEST = -708.0, 709.0
-# Where the density may be a power of the distance from s, that is resolved from 2^20 ulps on to
-# 1e-6, and small enough for the power alone to matter; at a median it is smooth.
+# The least distance from s, in units in the last place of s. From 2^20 on the distance is resolved
+# to 1e-6, and it is still so small that a density behaves like a power there. At a median the
+# density is smooth.
 _RESOLVED, _SMOOTH = 2.0**20, 2.0**4
 _STRIDE = math.log(2.0)
 _NEGLIGIBLE = 1e-18
@@ -44,18 +47,18 @@ _WITHIN = (1e-2, 0.5, 0.99)
 
 @dataclass(slots=True)
 class Side:
-    """What the part of the posterior on one side of 0 contributes.
+    """The integrals over the part of the posterior on one side of 0.
 
     Attributes
     ----------
     entropy : float
         -integral of q log(q |w|) over this side.
     mass : float
-        The integral of q, as found.
+        The integral of q.
     error : float
         The quadrature's estimate of its error in `entropy`.
     edge : float
-        The largest |log(q |w|)| met where the numbers ended before the integral did.
+        The largest |log(q |w|)| where the range of float64 cut the integral off.
     """
 
     entropy: float = 0.0
@@ -77,7 +80,7 @@ def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[
     Returns
     -------
     (negative, positive) : tuple of Side
-        Errors do not yet count what was missed; see `total`.
+        Their errors do not include the mass that was not found; see `total`.
     """
     named = [(w - dist.loc) / dist.scale for w in points]
     quantiles = [z for z in map(dist.ppf, _QUANTILES) if math.isfinite(z)]
@@ -103,7 +106,7 @@ def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, f
     entropy = sides[0].entropy + sides[1].entropy
     mass = sides[0].mass + sides[1].mass
     missed = abs(1.0 - mass)
-    # A mass m that is spread over a range R of log|w| has entropy m log(R/m) at most.
+    # A mass m spread over a range R of log|w| has at most the entropy m log(R/m).
     weight = 1.0 + abs(entropy) + max(side.edge for side in sides)
     weight += math.log((_LARGEST - _SMALLEST) / min(max(missed, _EPSILON), 1.0))
     error = sides[0].error + sides[1].error + missed * weight + rounding(dist)
@@ -111,7 +114,7 @@ def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, f
 
 
 def rounding(dist: Standardised) -> float:
-    """Bound what the rounding of z does to a posterior narrow in z, and of its logarithm."""
+    """Bound the effect of the rounding of z, which is large for a posterior narrow in z."""
     low, median, high = dist.ppf(0.25), dist.ppf(0.5), dist.ppf(0.75)
     if median == 0.0:
         return 16.0 * _EPSILON
@@ -145,7 +148,7 @@ def _half_line(
 ) -> None:
     """Integrate z = point + direction exp(t) up to a distance, and add to a side.
 
-    `marked` has the distances of quantiles, of which those in range separate panels.
+    `marked` holds the distances of quantiles; those within the range separate panels.
     """
     weight_at = point - dist.zero
     logs: dict[float, tuple[float, float]] = {}
@@ -170,7 +173,7 @@ def _half_line(
         return math.exp(log_density(t)[0])
 
     def panel(low: float, high: float) -> bool:
-        """Add one panel; whether it was worth it."""
+        """Add one panel, and return whether it contributed."""
         if side.mass > 2.0:  # no probability density
             side.error = math.inf
             return False
@@ -182,19 +185,19 @@ def _half_line(
         return max(abs(value), abs(part)) > _NEGLIGIBLE
 
     def beyond(end: float, outwards: float) -> None:
-        """Add what an exponential decay of the density of t leaves beyond the end."""
+        """Add the integral beyond the end, where the density of t decays exponentially."""
         (log_r, log_qw), (log_r1, _), (log_r2, _) = (
             log_density(end - outwards * n * _STRIDE) for n in range(3)
         )
         side.edge = max(side.edge, abs(log_qw))
         near, before = (log_r1 - log_r) / _STRIDE, (log_r2 - log_r1) / _STRIDE
-        decay = 2.0 * near - before  # what differs from a power law halves with the distance
+        decay = 2.0 * near - before  # the deviation from a power law halves with the distance
         if not (0.0 < decay < math.inf and 0.0 < before < math.inf):
             return
         part = math.exp(log_r) / decay
-        if weight_at == 0.0 or outwards > 0.0:  # |w| goes on like exp(t)
+        if weight_at == 0.0 or outwards > 0.0:  # |w| is proportional to exp(t)
             value, drift = part * (1.0 - log_qw), 0.0
-        else:  # |w| stays what it is at the point
+        else:  # |w| is constant, its value at the point
             drift = math.log(abs(weight_at)) - (log_qw - log_r + end)
             value = part * (1.0 - 1.0 / decay - log_qw - drift)
         side.mass += part
@@ -218,7 +221,7 @@ def _half_line(
 
 
 def _outwards(panel: Callable[[float, float], bool], start: float, stop: float) -> bool:
-    """Add panels of doubling width from a start; whether two in turn were empty before the stop."""
+    """Add panels of doubling width, and return whether two in turn were empty before the stop."""
     step, empty, here = math.copysign(0.5, stop - start), 0, start
     while here != stop:
         there = here + step

@@ -1,4 +1,4 @@
-"""Kingma's Eq. 37 and what follows it: -KL in two parts, of the sign bit and of the magnitude."""
+"""-KL in two parts, for the sign and for the magnitude of w (Kingma's Eq. 37)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Split(NamedTuple):
     magnitude : float
         -KL from the posterior on log|w| given the sign to the prior's constant density c = 2 C.
     total : float
-        -KL as `neg_kl_posterior` gives it, which is computed without the parts wherever there is a
+        -KL as `neg_kl_posterior` gives it. It is not computed from the parts where there is a
         closed form.
     error : float
         A bound on the error of `magnitude`, and on that of ``sign_bit + magnitude - total``.
@@ -42,7 +42,7 @@ def neg_kl_split(
     log_c: float | None = None,
     points: Iterable[float] = (),
 ) -> Split:
-    """-KL(q || p) in two parts: what the sign of w tells, and what its magnitude does.
+    """-KL(q || p) in two parts, for the sign of w and for its magnitude.
 
     With Q the posterior's probability of a negative weight ([1]_, Eq. 37 and the next)::
 
@@ -50,14 +50,14 @@ def neg_kl_split(
         magnitude = log c - Q E[log(q/Q) + log|w| | w < 0]
                           - (1 - Q) E[log(q/(1 - Q)) + log|w| | w > 0],     c = 2 C
 
-    In the sum the terms in Q cancel, which gives Eq. 38. A posterior of one sign has paid for the
-    whole bit: its `sign_bit` is -log 2. One that is symmetric about 0 has paid nothing.
+    In the sum the terms in Q cancel, which gives Eq. 38. `sign_bit` is -log 2 for a posterior of
+    one sign, and 0 for one that is symmetric about 0.
 
     Parameters
     ----------
     dist, zero_at, log_c, points
-        As for `neg_kl_posterior`. The constant goes to the magnitude; that of the sign is no
-        choice, the prior on the sign being proper.
+        As for `neg_kl_posterior`. The constant is part of the magnitude, because the prior on the
+        sign is proper.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def neg_kl_split(
 
     Notes
     -----
-    The magnitude is always had by quadrature over the two truncated posteriors.
+    The magnitude is always computed by quadrature over the two truncated posteriors.
 
     References
     ----------

@@ -1,21 +1,22 @@
-r"""Truth, in any number of digits: F, -KL and their derivatives by two definitions that agree.
+r"""F, -KL and their derivatives in any number of digits, checked by two independent definitions.
 
-Every function here evaluates two independent definitions at two precisions, and raises both
-until they agree to the digits asked for and twelve bits more; that value is returned. They are
+Every function here evaluates two definitions at two precisions. It raises both precisions until the
+values agree to the digits asked for and twelve bits more, and returns that value. The definitions
+are
 
-- at moderate u, the alternating series 2F2 and 1F1 against Hron's Eq. 1 and Dawson's integral,
-- at large u, the asymptotic series with a proved bound on its remainder against the expectation of
+- at moderate u, the alternating series 2F2 and 1F1, and Hron's Eq. 1 or Dawson's integral;
+- at large u, the asymptotic series with a proved bound on its remainder, and the expectation of
   log|eps| that defines the divergence.
 
-``enclosure`` and its companions return rigorous balls instead, by python-flint, a third way.
+``enclosure`` and its companions return rigorous balls instead, computed by python-flint.
 
 Arguments are single numbers: float, int, str, mpf, Fraction, Decimal or a NumPy scalar. Floats are
-taken exactly; a string is the exact decimal it spells. Results are ``mpmath.mpf`` that carry
-``dps`` digits whatever ``mpmath.mp.dps`` is; arithmetic on them rounds to ``mpmath.mp.dps`` as
-ever, so work under ``mpmath.workdps`` to keep the digits. mpmath's exponents are integers of any
-size: ``neg_kl(1e308)`` is the number -exp(-1e308)/2, not zero. mpf has no negative zero.
+taken exactly, and a string means the exact decimal. Results are ``mpmath.mpf`` with ``dps`` digits
+whatever ``mpmath.mp.dps`` is. Arithmetic on them rounds to ``mpmath.mp.dps`` as usual, so use
+``mpmath.workdps`` to keep the digits. mpmath's exponents are integers of any size:
+``neg_kl(1e308)`` is the number -exp(-1e308)/2, not zero. mpf has no negative zero.
 
-Nothing here changes mpmath's precision. Calls from several threads are serialised.
+mpmath's precision is not changed. Calls from several threads are serialised.
 
 u = mu^2/(2 sigma^2) = 1/(2 alpha), x = log alpha, F as in :func:`kl_gap`.
 

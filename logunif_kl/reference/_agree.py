@@ -1,4 +1,4 @@
-"""Two definitions, at two precisions, until they say the same."""
+"""Evaluates two definitions of a value with rising precision until they agree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GUARD = 12
 """Bits that must agree beyond those asked for."""
 
 ROUNDS = 10
-"""Each round at least adds the bits that were missing; ten double a precision 2**10 times."""
+"""The most rounds; each adds at least the number of bits that were missing."""
 
 # mpmath keeps log 2, pi and gamma in caches that two threads can leave inconsistent.
 LOCK = threading.RLock()
@@ -24,10 +24,10 @@ Definition = Callable[[int], Raw]
 def agree(first: Definition, second: Definition, dps: int, what: str, *at: object) -> Raw:
     """Return the value on which both definitions agree to ``dps`` digits and a guard.
 
-    The value must not be zero. Each is called with a precision in bits, reads its own arguments at
-    that precision, and should return the value to about that many bits. The second gets 16 bits
-    more than the first: an error that both inherit from a rounded argument then differs, and
-    shows. ``what``, formatted with ``at``, names the value in the error.
+    The value must not be zero. Each definition is called with a precision in bits, reads its own
+    arguments at that precision, and should return the value to about that many bits. The second
+    gets 16 bits more than the first, so that the rounding of an argument affects the two
+    differently. ``what``, formatted with ``at``, names the value in the error message.
     """
     prec = libmp.dps_to_prec(dps)
     wp = prec + 2 * GUARD
@@ -36,7 +36,7 @@ def agree(first: Definition, second: Definition, dps: int, what: str, *at: objec
             a, b = first(wp), second(wp + 16)
             apart = libmp.mpf_sub(a, b, 53, "n")
             if not b[1]:
-                missing = wp  # a zero is a value of which no digit is known yet
+                missing = wp  # no digit is known yet
             elif not apart[1]:
                 missing = 0
             else:

@@ -1,13 +1,13 @@
 r"""Rigorous balls for F, -KL and their derivatives, by Arb (python-flint).
 
-Arb evaluates M(a; b; -u) for every u and 2F2 by its series. The latter costs 1.44 u bits, so for
+Arb evaluates M(a; b; -u) for every u, and 2F2 by its series. The series loses 1.44 u bits, so for
 large u F is enclosed by
 
 .. math:: F = \tfrac12\log 4u + \tfrac\gamma2 - \sum_{k=1}^{K-1} \frac{(2k-1)!!}{2k(2u)^k} + E,
           \qquad |E| \le \frac{(2K-1)!!}{K(2u)^K} + 2e^{-u/2}
           \quad\text{where } 4K + 2 \le u,
 
-proved in ``_tail``. The ball's precision is raised until its radius is as small as was asked for.
+which is proved in ``_tail``. The precision is raised until the radius is as small as asked for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ._input import Number, read
 
 SPARE = 32
 CAP = 1 << 16
-"""Precision, beyond 16 times the bits asked for, at which a ball that stays wide is refused."""
+"""The highest precision, beyond 16 times the bits asked for, before a wide ball is refused."""
 
 ZERO, ONE, HALF, INF, MINUS_INF = (
     libmp.from_float(v) for v in (0.0, 1.0, 0.5, float("inf"), float("-inf"))
@@ -44,7 +44,7 @@ def enclosure(log_alpha: object, bits: int = 128) -> Any:
     Returns
     -------
     flint.arb
-        Certainly contains the value. Exact at the infinities; NaN for NaN.
+        It contains the value. Exact at the infinities; NaN for NaN.
 
     Raises
     ------
@@ -53,8 +53,8 @@ def enclosure(log_alpha: object, bits: int = 128) -> Any:
     TypeError, ValueError
         If ``log_alpha`` is not one real number, or ``bits`` not a positive int.
     ArithmeticError
-        If the ball is still too wide at a precision of 65536 + 16 ``bits``, as it is where
-        log_alpha itself has more bits before its point than that. No double does.
+        If the ball is still too wide at a precision of 65536 + 16 ``bits``, as it is if log_alpha
+        has more bits than that before its point. No double has.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def _gap(u: Ball, arb: Arb) -> Ball:
     if u > 3 * (prec + SPARE) // 2:
         return _gap_tail(u, arb, prec)
     if not u < 2 * (prec + SPARE):
-        return arb.nan()  # so wide a ball that more precision is needed first
+        return arb.nan()  # the ball is too wide: more precision is needed first
     with ctx.workprec(prec + 3 * int(u.upper().ceil().unique_fmpz()) // 2 + SPARE):
         return u * (-u).hypgeom([arb(1), arb(1)], [arb(3) / 2, arb(2)])
 
@@ -180,7 +180,7 @@ def _tighten(value: Callable[[int], Ball], bits: int, where: str, at: object) ->
 
 
 def _enclose(number: Number, prec: int, arb: Arb) -> Ball:
-    """Return the argument as a ball: of radius zero where it is binary."""
+    """Return the argument as a ball, of radius zero if it is a binary number."""
     ball = _ball(number(prec), arb)
     if number.exact:
         return ball

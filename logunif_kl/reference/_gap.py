@@ -41,7 +41,7 @@ def kl_gap(u: object, dps: int = 50) -> Any:
     TypeError, ValueError
         If ``u`` is not one real number, or ``dps`` not a positive int.
     ArithmeticError
-        If two definitions never agree.
+        If the two definitions do not agree.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""One real number of any Python kind, read exactly, as mpmath's raw floats.
+"""Reads one real number of any Python type exactly, as mpmath's raw floats.
 
-A raw float is the tuple ``(sign, mantissa, exponent, bits)`` that mpmath's functions of the lower
-level take. They need no context, so nobody's precision is ever touched. Exponents are integers of
-any size, hence exp(-1e308) is a number here like any other.
+A raw float is the tuple ``(sign, mantissa, exponent, bits)`` that mpmath's low-level functions
+take. These need no context, so the caller's precision is never changed. Exponents are integers of
+any size, so exp(-1e308) neither under- nor overflows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Raw = Any
 
 @dataclass(frozen=True)
 class Number:
-    """A number that gives itself to any number of bits: in full where it is binary."""
+    """A number that can be evaluated to any number of bits; exact if it is binary."""
 
     exact: bool
     at: Callable[[int], Raw]
@@ -33,7 +33,7 @@ class Number:
 
 
 MAX_LOG_BITS = 1 << 20
-"""exp is refused from arguments of more than this many bits before the point: memory."""
+"""The most bits before the point of an argument of exp, whose result must fit in memory."""
 
 MAX_DPS = 1_000_000
 
@@ -42,7 +42,7 @@ def read(value: object, name: str) -> Number:
     """Return ``value`` as a function of the precision in bits.
 
     Floats, ints and mpf are binary and exact. A string, a Decimal or a Fraction means the exact
-    decimal or ratio, rounded to whatever precision is asked for.
+    decimal or ratio, and is rounded to the precision asked for.
     """
     if hasattr(value, "_mpf_"):
         return _exactly(value._mpf_)

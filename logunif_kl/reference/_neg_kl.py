@@ -44,7 +44,7 @@ def neg_kl(
     Returns
     -------
     mpmath.mpf
-        To ``dps`` digits relative to its size, also beside its zeros. -inf at log_alpha = -inf,
+        To ``dps`` digits relative to its size, also near its zeros. -inf at log_alpha = -inf,
         the constant at +inf (0 by default); NaN for NaN.
 
     Raises
@@ -55,7 +55,7 @@ def neg_kl(
     OverflowError
         If abs(log_alpha) is so large (no double is) that u does not fit in memory.
     ArithmeticError
-        If two definitions never agree.
+        If the two definitions do not agree.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def neg_kl_hess(log_alpha: object, dps: int = 50) -> Any:
     .. math:: -\frac u2 (1 + F' - 2uF') = -u\,M(2; 3/2; -u), \qquad u = e^{-\log\alpha}/2
 
     Negative above its only zero, log_alpha = -1.5069, where F' = 1/(2u - 1), and positive below;
-    0 at both infinities. The digits are relative to its size beside the zero too. Parameters and
+    0 at both infinities. The digits are relative to its size, also near the zero. Parameters and
     errors as for :func:`neg_kl`; NaN for NaN.
 
     Examples
@@ -279,9 +279,9 @@ def _limit_of_u(mu: Raw, log_sigma2: Raw) -> Raw | None:
 
 
 def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
-    """Whether 1/alpha, which is exact, is 1/zero_at: -KL is zero, and no digits would agree.
+    """Whether 1/alpha, which is exact, is 1/zero_at. -KL is zero then, and no digits would agree.
 
-    alpha = exp(log_sigma2)/mu^2 is rational for no rational log_sigma2 but 0.
+    alpha = exp(log_sigma2)/mu^2 is rational only for log_sigma2 = 0, if log_sigma2 is rational.
     """
     if log_c is not None:
         return False
@@ -290,7 +290,7 @@ def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
 
 
 def _constant(zero_at: object, log_c: object) -> Constant | None:
-    """Return what F(u) is subtracted from, by definition and bits; None for zero."""
+    """Return the constant, from which F(u) is subtracted, by definition and bits; None for zero."""
     a = read(zero_at, "zero_at")
     rough = a(53)
     if log_c is not None:

@@ -12,10 +12,10 @@ H     -u (k+1) (-2u)^k / (2k+1)!!           u u^k/k! / ((2k-1)(2k+1))
 ====  ====================================  ==============================================
 
 The first column is u 2F2(1,1; 3/2,2; -u), M(1; 3/2; -u), -2/3 M(2; 5/2; -u) and
--u M(2; 3/2; -u). Its terms alternate and reach exp(u), which costs 1.44 u bits. The second is
-Hron's Eq. 1, the mean of psi(1/2+k) under a Poisson law, for F; and Dawson's integral
-exp(-u) int_0^1 exp(u s^2) ds, expanded, for F' and those that follow from it. Its terms are all
-positive but the very first of H, so nothing cancels except where H itself is zero.
+-u M(2; 3/2; -u). Its terms alternate and reach exp(u), so 1.44 u bits cancel. The second column is
+Hron's Eq. 1, the mean of psi(1/2+k) under a Poisson law, for F. For F', and for F'' and H, which
+follow from it, it is the expansion of Dawson's integral exp(-u) int_0^1 exp(u s^2) ds. All of its
+terms but the first of H are positive, so nothing cancels except near the zero of H.
 
 All sums run in fixed point on integers: a term costs one multiplication and one short division.
 """
@@ -30,14 +30,14 @@ GUARD = 24
 
 
 def fixed(u: Raw, w: int) -> int:
-    """Return u 2**w rounded down, for u >= 0 as small as it may be."""
+    """Return u 2**w rounded down, for any u >= 0."""
     if not u[1] or magnitude(u) < -w:
         return 0
     return int(libmp.to_fixed(u, w))
 
 
 def _extra_bits(u: Raw) -> int:
-    """Bits for the rounding of each term and for the fall of F'' and H at large u."""
+    """Return the bits for the rounding of each term, and for the decay of F'' and H at large u."""
     return GUARD + 3 * max(0, magnitude(u))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import logunif_kl as lk
 from logunif_kl.cli import _check, main, validate
-from logunif_kl.methods import METHODS, Claim, Interval, Method
+from logunif_kl.methods import METHODS, Declared, Interval, Method
 
 MOLCHANOV = METHODS["molchanov"]
 CENTRE = Interval("log_alpha in [-3, 3]", -3.0, 3.0)
@@ -32,7 +32,7 @@ def numerical(function, gradient=None, value=1e-13, slope=None, interval=CENTRE)
         formula="none",
         equation="none",
         citation="nobody",
-        claims=(Claim(interval, value, gradient=slope),),
+        claims=(Declared(interval, value, gradient=slope),),
         constant="none",
         outside="none",
         kind="numerical",

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import logunif_kl as lk
+from logunif_kl._convention import HALF_GAMMA_LOG_2
 from logunif_kl.fitting import fit_polynomial
-from logunif_kl.fitting._families import LIMIT, PolynomialFamily
+from logunif_kl.fitting._families import PolynomialFamily
 
 KINGMA = (1.16145124, -1.50204118, 0.58629921)
 
@@ -96,7 +97,7 @@ def test_each_norm_is_the_best_in_its_own_sense(norm):
 
 def test_a_fixed_constant_is_the_exact_limit():
     fit = fit_polynomial(3, free_constant=False)
-    assert fit.constant == -LIMIT == -(np.euler_gamma + math.log(2.0)) / 2.0
+    assert fit.constant == -HALF_GAMMA_LOG_2 == -(np.euler_gamma + math.log(2.0)) / 2.0
     assert fit.exact_limit
     assert_alternates(fit, 4)
     assert fit.neg_kl(-30.0) == pytest.approx(lk.neg_kl(-30.0), rel=1e-13)

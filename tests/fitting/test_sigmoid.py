@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
+from logunif_kl._convention import HALF_GAMMA_LOG_2
 from logunif_kl.fitting import fit_sigmoid
-from logunif_kl.fitting._families import LIMIT, SigmoidFamily
+from logunif_kl.fitting._families import SigmoidFamily
 from logunif_kl.methods import METHODS, measure
 from logunif_kl.methods._molchanov import K1, K2, K3
 
@@ -23,7 +24,7 @@ def test_one_sigmoid_halves_the_published_error():
     assert np.max(np.abs(fit.neg_kl(X) - lk.neg_kl(X))) <= fit.max_error * (1.0 + 1e-9)
     # one of its largest errors is that of the limit as alpha -> 0
     assert fit.inside.max_error_at == -math.inf
-    assert LIMIT - fit.coefficients[0] == pytest.approx(fit.max_error, rel=1e-9)
+    assert HALF_GAMMA_LOG_2 - fit.coefficients[0] == pytest.approx(fit.max_error, rel=1e-9)
 
 
 def test_it_equioscillates_at_four_points():
@@ -67,14 +68,14 @@ def test_least_squares_is_stationary():
 
 def test_a_fixed_limit_is_exact_at_both_ends():
     fit = fit_sigmoid(1, fix_limit=True)
-    assert fit.coefficients[0] == LIMIT
+    assert fit.coefficients[0] == HALF_GAMMA_LOG_2
     assert fit.exact_limit
     assert len(fit.extrema) == 3
     for x in (-36.0, 36.0):
         assert fit.neg_kl(x) == pytest.approx(lk.neg_kl(x), rel=1e-14)
     assert fit_sigmoid(1).max_error < fit.max_error < abs(measure(METHODS["molchanov"]).value.error)
     two = fit_sigmoid(2, fix_limit=True)
-    assert two.coefficients[0] + two.coefficients[3] == pytest.approx(LIMIT, rel=1e-15)
+    assert two.coefficients[0] + two.coefficients[3] == pytest.approx(HALF_GAMMA_LOG_2, rel=1e-15)
     assert two.max_error < 0.2 * fit.max_error
 
 

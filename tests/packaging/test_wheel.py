@@ -16,7 +16,7 @@ WHEEL = "import sys; from setuptools import build_meta; print(build_meta.build_w
 
 
 WANTED = (
-    *("py.typed", "special.py", "cli/__init__.py"),
+    *("py.typed", "special/__init__.py", "cli/__init__.py"),
     *("torch/__init__.py", "torch/_cpu.py", "torch/_triton/launch.py", "torch/pyro.py"),
     *("jax/__init__.py", "jax/_rules.py", "jax/numpyro.py", "jax/tfp.py"),
     *("tensorflow/__init__.py", "tensorflow/_rules.py"),

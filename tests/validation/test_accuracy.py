@@ -10,7 +10,8 @@ from rich.console import Console
 from tests import ulp as definition
 from validation.accuracy import claims, driver, exhaustive, flushing, sources, truth, ulp
 from validation.accuracy import search as searching
-from validation.accuracy.functions import FRAMEWORKS, FUNCTIONS, OF_FRAMEWORKS, implementation
+from validation.accuracy.functions import FRAMEWORKS, FUNCTIONS, OF_FRAMEWORKS
+from validation.accuracy.implementations import implementation
 
 
 def exact(value, scale=0):
@@ -410,8 +411,9 @@ class TestSources:
     def test_a_file_counts_for_its_family(self, file, families, tmp_path):
         kernels = ("avx2", "arrays", "inductor", "triton", "jax", "tensorflow")
         before = {kernel: sources.sha256(kernel, tmp_path) for kernel in kernels}
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).write_text("x = 1\n")
+        path = tmp_path / "logunif_kl" / file
+        path.parent.mkdir(parents=True)
+        path.write_text("x = 1\n")
         changed = {sources.family(k) for k in kernels if sources.sha256(k, tmp_path) != before[k]}
         assert changed == families
 

@@ -11,7 +11,7 @@ import pytest
 
 from validation.papers import __main__ as papers
 from validation.papers.kingma2015 import claims
-from validation.papers.record import CLAIMS, Found, claim
+from validation.papers.record import STATEMENTS, Found, statement
 
 COMMITTED = json.loads(papers.RESULT.read_text(encoding="utf-8"))
 RECORDS = {record["name"]: record for record in COMMITTED["claims"]}
@@ -34,7 +34,7 @@ RESIDUES = ("largest_difference", "off_with_u_1/(2 alpha)", "distance_from_1_at_
 
 
 def test_every_claim_is_committed():
-    assert list(RECORDS) == list(CLAIMS)
+    assert list(RECORDS) == list(STATEMENTS)
     for record in RECORDS.values():
         assert record["command"] == f"python -m validation.papers {record['name']}"
         assert record["verdict"] in ("holds", "fails")
@@ -105,10 +105,10 @@ def same(found, committed, path=""):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CLAIMS],
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in STATEMENTS],
 )
 def test_what_is_committed_comes_out(name):
-    record = json.loads(json.dumps(CLAIMS[name].record()))
+    record = json.loads(json.dumps(STATEMENTS[name].record()))
     committed = RECORDS[name]
     same(record["measured"], committed["measured"])
     assert record["verdict"] == committed["verdict"]
@@ -117,7 +117,7 @@ def test_what_is_committed_comes_out(name):
 def test_a_verdict_is_decided_and_not_written_down(monkeypatch):
     """With the cubic as good as it is called, the claim would hold."""
     monkeypatch.setattr(claims, "EXTREMELY", 0.2)
-    assert CLAIMS["kingma-cubic-accurate"].record()["verdict"] == "holds"
+    assert STATEMENTS["kingma-cubic-accurate"].record()["verdict"] == "holds"
 
 
 def test_alpha_star_to_more_digits():
@@ -126,11 +126,11 @@ def test_alpha_star_to_more_digits():
 
 
 def test_a_name_is_entered_once(monkeypatch):
-    monkeypatch.setattr("validation.papers.record.CLAIMS", {})
-    enter = claim("one", "paper", "where", "text")
+    monkeypatch.setattr("validation.papers.record.STATEMENTS", {})
+    enter = statement("one", "paper", "where", "text")
     enter(lambda: Found(True, {}, ""))
     with pytest.raises(ValueError, match="the claim 'one' is entered twice"):
-        claim("one", "paper", "where", "text")(lambda: Found(True, {}, ""))
+        statement("one", "paper", "where", "text")(lambda: Found(True, {}, ""))
 
 
 def test_one_claim_from_the_command_line(capsys):

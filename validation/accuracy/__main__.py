@@ -1,20 +1,23 @@
-"""The commands ``python -m validation.accuracy check | search | exhaustive | claims | plot``."""
+"""The commands ``python -m validation.accuracy measure | search | exhaustive | check | claims``."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from . import driver
+from . import beside, driver, plan
+from .driver import Job
 from .exhaustive import cpus
-from .functions import ARRAYS, FRAMEWORKS, FUNCTIONS, OF_FRAMEWORKS, UNARY
+from .functions import FUNCTIONS, UNARY
 
 CONSOLE = Console(stderr=True)
 
@@ -27,33 +30,34 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--count", type=int, default=20_000, help="points for each function")
     check.add_argument("--seed", type=int, default=1)
 
-    search = commands.add_parser("search", help="look for the worst errors")
-    _common(search, list(FUNCTIONS))
-    search.add_argument(
-        "--dtypes",
-        nargs="+",
-        choices=("float64", "float32", "float16"),
-        help="default: all three for functions of two arguments, else float64; on a framework "
-        "float64 and float32",
+    measure = commands.add_parser(
+        "measure",
+        help="make a report: measure all that it lacks of today's sources",
+        description="Make a report. What it has of today's sources is left out, so that an "
+        "interrupted run can be continued.",
     )
+    measure.add_argument("report", choices=list(plan.PARTS))
+    measure.add_argument("--again", action="store_true", help="leave nothing out")
+    _common(measure)
+
+    search = commands.add_parser("search", help="look for the worst errors: a part of a report")
+    _chosen(search, list(FUNCTIONS), ["float64", "float32", "float16"])
     search.add_argument(
         "--count",
         type=int,
-        default=10_000_000,
+        default=plan.COUNT,
         help="samples before climbing; a tenth of them in float64 on a framework",
     )
-    search.add_argument("--rounds", type=int, default=200, help="rounds of climbing")
-    search.add_argument("--seed", type=int, default=1)
+    search.add_argument("--rounds", type=int, default=plan.ROUNDS, help="rounds of climbing")
+    search.add_argument("--seed", type=int, default=plan.SEED)
 
-    exhaustive = commands.add_parser("exhaustive", help="try every input of a narrow type")
-    _common(exhaustive, list(UNARY))
-    exhaustive.add_argument(
-        "--dtypes",
-        nargs="+",
-        default=["float16", "bfloat16", "float32"],
-        choices=("float16", "bfloat16", "float32"),
+    exhaustive = commands.add_parser(
+        "exhaustive", help="try every input of a narrow type: a part of a report"
     )
-    exhaustive.add_argument("--jobs", type=int, default=cpus(), help="processes")
+    _chosen(exhaustive, list(UNARY), list(plan.NARROW))
+
+    for command in (measure, exhaustive):
+        command.add_argument("--jobs", type=int, default=cpus(), help="processes")
 
     commands.add_parser("claims", help="write logunif_kl/accuracy.py from the results")
 
@@ -63,70 +67,46 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _common(parser: argparse.ArgumentParser, functions: list[str]) -> None:
+def _chosen(parser: argparse.ArgumentParser, functions: list[str], dtypes: list[str]) -> None:
     parser.add_argument("--functions", nargs="+", choices=functions, default=functions)
     parser.add_argument("--kernels", nargs="+", choices=driver.kernels(), default=driver.kernels())
-    parser.add_argument(
-        "--out", type=Path, default=driver.RESULTS, help="folder (default: validation/results)"
-    )
+    parser.add_argument("--dtypes", nargs="+", choices=dtypes, help="default: those of the reports")
     parser.add_argument(
         "--resume", action="store_true", help="leave out what the report has of today's sources"
     )
+    _common(parser)
 
 
-def _dtypes(kernel: str, name: str) -> tuple[str, ...]:
-    """In which types a function is searched by default: those in which not all can be tried."""
-    # In float64 arrays are `python`, and Triton's kernels have no float64.
-    if kernel in (ARRAYS, "triton"):
-        return ("float32",)
-    if kernel in FRAMEWORKS:
-        return ("float64", "float32")
-    return ("float64",) if name in UNARY else ("float64", "float32", "float16")
+def _common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=driver.RESULTS,
+        help="folder (default: validation/results/accuracy)",
+    )
 
 
-def _search_jobs(options: argparse.Namespace) -> list[driver.Job]:
-    jobs = []
-    for kernel in options.kernels:
-        for name in _functions(kernel, options.functions):
-            known = [e for e in driver.worst_inputs() if e["function"] == name]
-            for dtype in options.dtypes or _dtypes(kernel, name):
-                if kernel in (ARRAYS, "triton") and dtype != "float32":
-                    continue
-                fewer = kernel in FRAMEWORKS and dtype == "float64"
-                jobs.append(
-                    {
-                        "method": "search",
-                        "function": name,
-                        "dtype": dtype,
-                        "kernel": kernel,
-                        "count": options.count // 10 if fewer else options.count,
-                        "rounds": options.rounds,
-                        "seed": options.seed,
-                        "known": [e["inputs"] for e in known if e["dtype"] == dtype],
-                    }
-                )
+def _jobs(options: argparse.Namespace) -> list[Job]:
+    if options.command == "search":
+        return plan.search_jobs(
+            options.kernels,
+            options.functions,
+            options.dtypes,
+            count=options.count,
+            rounds=options.rounds,
+            seed=options.seed,
+        )
+    if options.command == "exhaustive":
+        return plan.exhaustive_jobs(
+            options.kernels, options.functions, options.dtypes, processes=options.jobs
+        )
+    missing = [k for k in plan.kernels(options.report) if k not in driver.kernels()]
+    jobs = plan.jobs(options.report, driver.kernels(), options.jobs)
+    if not jobs:
+        raise RuntimeError(f"none of {', '.join(missing)} can be measured here")
+    if missing:
+        CONSOLE.print(f"[yellow]not available here, and so left out: {', '.join(missing)}")
     return jobs
-
-
-def _functions(kernel: str, names: list[str]) -> list[str]:
-    return [name for name in names if kernel not in FRAMEWORKS or name in OF_FRAMEWORKS]
-
-
-def _exhaustive_jobs(options: argparse.Namespace) -> list[driver.Job]:
-    return [
-        {
-            "method": "exhaustive",
-            "function": name,
-            "dtype": dtype,
-            "kernel": kernel,
-            "jobs": options.jobs,
-        }
-        for kernel in options.kernels
-        for name in _functions(kernel, options.functions)
-        for dtype in options.dtypes
-        # 2**32 inputs would take a framework hours, and arrays have only that type.
-        if not (kernel == ARRAYS or (kernel in FRAMEWORKS and dtype == "float32"))
-    ]
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -145,8 +125,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _without_path(given: Sequence[str]) -> str:
-    """Return the command line less where its results go, which is nobody else's business."""
-    kept = [argument for argument in given if argument != "--resume"]
+    """Return the command line without --out, --resume and --again."""
+    kept = [argument for argument in given if argument not in ("--resume", "--again")]
     if "--out" in kept:
         place = kept.index("--out")
         del kept[place : place + 2]
@@ -178,28 +158,71 @@ def _run(options: argparse.Namespace, given: Sequence[str]) -> int:
 
         plot(options.out, options.seed)
         return 0
-    jobs = {"search": _search_jobs, "exhaustive": _exhaustive_jobs}[options.command](options)
-    command = _without_path(given)
-    # All conditions first, so that nothing is measured that could not be kept.
-    about, todo = {}, []
-    for kernel in dict.fromkeys(job["kernel"] for job in jobs):
-        path = options.out / driver.report(kernel, options.command)
-        seed = getattr(options, "seed", None)
-        about[kernel] = driver.conditions(command, options.command, kernel, seed)
-        rows = driver.kept(path, about[kernel])
+    return _measure(_jobs(options), _without_path(given), options)
+
+
+class _Target(NamedTuple):
+    """The file for the rows of a kernel, and the conditions that they are measured under."""
+
+    path: Path
+    about: dict[str, Any]
+
+
+def _measure(jobs: list[Job], command: str, options: argparse.Namespace) -> int:
+    """Do the jobs, write the rows, and compare those outside of the committed reports with them."""
+    resume = not options.again if options.command == "measure" else options.resume
+    # Read all conditions first, so that nothing is measured that could not be written.
+    targets: dict[tuple[str, str], _Target] = {}
+    todo: list[Job] = []
+    for kernel, method in dict.fromkeys((job["kernel"], job["method"]) for job in jobs):
+        target = _target(kernel, method, command, jobs, options.out)
+        targets[kernel, method] = target
+        rows = driver.kept(*target)
         todo += [
             job
             for job in jobs
-            if job["kernel"] == kernel and not (options.resume and driver.is_done(job, rows))
+            if (job["kernel"], job["method"]) == (kernel, method)
+            and not (resume and driver.is_done(job, rows))
         ]
+    if not todo:
+        CONSOLE.print("nothing is left to measure")
     with closing(driver.measure(todo, CONSOLE)) as found:
         for row in found:
-            # At once, so that a run that is broken off loses nothing.
-            path = options.out / driver.report(row["kernel"], options.command)
-            driver.save([row], path, about[row["kernel"]])
-            if options.out.resolve() == driver.RESULTS:
+            # Write each row at once, so that an interrupted run loses nothing.
+            target = targets[row["kernel"], row["method"]]
+            driver.save([row], *target)
+            if beside.is_committed(target.path):
                 driver.remember([row])
-    return 0
+    return _compare(jobs, {target.path for target in targets.values()})
+
+
+def _target(kernel: str, method: str, command: str, jobs: list[Job], folder: Path) -> _Target:
+    name = driver.report(kernel, method)
+    seeds = [
+        job["seed"]
+        for job in jobs
+        if driver.report(job["kernel"], job["method"]) == name and "seed" in job
+    ]
+    about = driver.conditions(command, method, kernel, seeds[0] if seeds else None)
+    return _Target(beside.place(folder / name, about), about)
+
+
+def _compare(jobs: list[Job], paths: set[Path]) -> int:
+    """Compare the rows of other files with the committed reports; return 1 if one is worse."""
+    wanted = {(job["kernel"], job["function"], job["dtype"]) for job in jobs}
+    worse = 0
+    for path in sorted(path for path in paths if not beside.is_committed(path) and path.exists()):
+        report = driver.RESULTS / f"{path.name.partition('.')[0]}.json"
+        here = json.loads(path.read_text(encoding="utf-8"))
+        before = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {"rows": []}
+        rows = [r for r in here["rows"] if (r["kernel"], r["function"], r["dtype"]) in wanted]
+        changed = driver.differences(before, here) if before["rows"] else []
+        with_what = f", which was measured with {'; '.join(changed)}" if changed else ""
+        CONSOLE.print(f"{path}, compared with the committed {report.name}{with_what}:")
+        for line in beside.compared(rows, before["rows"]):
+            print(line)
+            worse += line.is_worse
+    return 1 if worse else 0
 
 
 if __name__ == "__main__":

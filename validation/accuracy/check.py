@@ -1,4 +1,4 @@
-"""Is the truth true? Compare it with rigorous balls."""
+"""Compare the truth that errors are measured against with rigorous balls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from logunif_kl import reference
 
 from .doubledouble import Array
 from .functions import FUNCTIONS
-from .truth import hess_zero, truth
+from .series import hess_zero
+from .truth import truth
 
 _BALLS = {
     "kl_gap": reference.enclosure_gap,
@@ -40,7 +41,7 @@ def exact(name: str, *args: float) -> mpmath.mpf:
 
 
 def points(name: str, rng: np.random.Generator, count: int) -> list[Array]:
-    """Return arguments at which to compare: many scales, the joins of the tables, the zero."""
+    """Return the arguments to compare at: many scales, the joins of the tables, the zero."""
     domain = FUNCTIONS[name].domain
     if domain == "u":
         joins = np.ldexp(1.0, np.array([-7, -6, 0, 6, 7]))

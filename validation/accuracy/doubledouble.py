@@ -19,7 +19,7 @@ _SPLITTER = 134217729.0  # 2**27 + 1
 
 
 class DD(NamedTuple):
-    """``hi + lo`` with ``hi`` the float64 nearest to the sum."""
+    """``hi + lo``, where ``hi`` is the float64 nearest to the sum."""
 
     hi: Array
     lo: Array

@@ -1,4 +1,4 @@
-"""Measure several kernels, each in a process of its own, and keep what they found."""
+"""Measure several kernels, each in a process of its own, and write what was found."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from rich.progress import Progress, TimeElapsedColumn, TimeRemainingColumn
 
 from logunif_kl._numpy import ufuncs
 from logunif_kl.cli.provenance import provenance
+from logunif_kl.cli.sources import EXACT_C, FLOAT32_C
+from logunif_kl.cli.sources import paths as files
 from validation import paths
-from validation.paths import PACKAGE, ROOT
+from validation.paths import ROOT
 
 from . import sources
 from .functions import ARRAYS, COMPILED, FRAMEWORKS, FUNCTIONS
@@ -30,19 +32,19 @@ Row = dict[str, Any]
 
 
 def kernels() -> tuple[str, ...]:
-    """All that can be measured here: the kernels of this CPU, the arrays, the frameworks."""
+    """Name what can be measured here: the kernels of this CPU, the arrays, the frameworks."""
     packages = {ARRAYS: ("array_api_strict",), **FRAMEWORKS}
     here = (kernel for kernel, needed in packages.items() if all(map(find_spec, needed)))
     return (*ufuncs.available_kernels(), *here)
 
 
 def report(kernel: str, method: str) -> str:
-    """The file that the rows of a kernel go to; each framework has one with its own versions."""
+    """Name the file for the rows of a kernel. Each framework has its own, with its versions."""
     return f"{FRAMEWORKS[kernel][0] if kernel in FRAMEWORKS else method}.json"
 
 
 def _packages(kernel: str) -> list[str]:
-    """The packages whose versions matter to the report that a kernel's rows go to."""
+    """Name the packages whose versions matter to the report that a kernel's rows go to."""
     first = FRAMEWORKS.get(kernel, ("",))[0]
     shared = (needed for needed in FRAMEWORKS.values() if needed[0] == first)
     further = {"jax": ["jaxlib"], "tensorflow": ["tensorflow-cpu"]}.get(first, [])
@@ -50,14 +52,14 @@ def _packages(kernel: str) -> list[str]:
 
 
 def inputs_of(job: Job) -> int:
-    """How many inputs a job will try, nearly."""
+    """Return about how many inputs a job will try."""
     if job["method"] == "exhaustive":
         return 1 << (32 if job["dtype"] == "float32" else 16)
     return int(job["count"]) + 5 * 32 * 256 * int(job["rounds"])
 
 
 def measure(jobs: list[Job], console: Console) -> Generator[Row, None, None]:
-    """Do the jobs, kernel by kernel, with a progress bar; yield a row for each."""
+    """Do the jobs, one kernel after the other, with a progress bar; yield a row for each."""
     columns = (*Progress.get_default_columns()[:-1], TimeRemainingColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
         overall = bar.add_task("all", total=sum(map(inputs_of, jobs)))
@@ -77,7 +79,7 @@ def measure(jobs: list[Job], console: Console) -> Generator[Row, None, None]:
 
 def _converse(kernel: str, jobs: list[Job]) -> Generator[tuple[str, Any], None, None]:
     env = dict(os.environ)
-    # The truth of an exhaustive run should not come from the arithmetic under test.
+    # The truth of an exhaustive run must not come from the arithmetic under test.
     env["LOGUNIF_KL_KERNEL"] = kernel if kernel in COMPILED else ""
     env["OMP_NUM_THREADS"] = "1"
     with subprocess.Popen(
@@ -118,63 +120,66 @@ def key(row: Row) -> tuple[int, str, str]:
 
 
 def conditions(command: str, method: str, kernel: str, seed: int | None = None) -> dict[str, Any]:
-    """Say under what conditions the measurement of a kernel begins.
+    """Return the conditions under which the measurement of a kernel begins.
 
     Raises
     ------
     RuntimeError
-        If the extension is measured, or is the truth, and was built before its sources were last
-        changed.
+        If the extension is measured, or used as the truth, and is older than its sources.
     """
     wanted = {
-        "_exact": sources.EXACT_C if kernel in COMPILED or method == "exhaustive" else (),
-        "_float32": sources.FLOAT32_C if kernel == "torch" else (),
+        "_exact": EXACT_C if kernel in COMPILED or method == "exhaustive" else (),
+        "_float32": FLOAT32_C if kernel == "torch" else (),
     }
-    for name, files in wanted.items():
+    for name, patterns in wanted.items():
         extension = find_spec(f"logunif_kl._numpy.{name}")
         if extension is not None and extension.origin is not None:
             built = Path(extension.origin).stat().st_mtime
-            if any(path.stat().st_mtime > built for file in files for path in PACKAGE.glob(file)):
+            if any(path.stat().st_mtime > built for path in files(patterns)):
                 raise RuntimeError("the extension is older than its sources: build it again")
     about = provenance(command, "python-flint", *_packages(kernel))
     about.pop("kernel")
     return about | {"seed": seed, "sources_sha256": sources.sha256(kernel)}
 
 
+def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Say how the machines and versions of two measurements differ."""
+    return [
+        f"{k} {before[condition].get(k)}, not {now[condition].get(k)}"
+        for condition in ("machine", "versions")
+        for k in before[condition] | now[condition]
+        if before[condition].get(k) != now[condition].get(k)
+    ]
+
+
 def kept(path: Path, about: dict[str, Any]) -> list[Row]:
-    """Return the rows of a report that can stand beside new ones: those of today's sources.
+    """Return the rows of a report that can stay beside new ones: those of today's sources.
 
     Raises
     ------
     RuntimeError
-        If they were measured with other versions, or on another machine.
+        If those rows were measured with other versions, or on another machine.
     """
     if not path.exists():
         return []
     old = json.loads(path.read_text(encoding="utf-8"))
-    rows = [row for row in old["rows"] if row["sources_sha256"] == sources.sha256(row["kernel"])]
-    for condition in ("machine", "versions"):
-        before, now = old[condition], about[condition]
-        changed = [
-            f"{k} {before.get(k)}, not {now.get(k)}"
-            for k in before | now
-            if before.get(k) != now.get(k)
-        ]
-        if rows and changed:
-            raise RuntimeError(
-                f"{path.name} was measured with {'; '.join(changed)}: measure where that is, "
-                "or remove the file and measure all of it again"
-            )
+    today = {kernel: sources.sha256(kernel) for kernel in {row["kernel"] for row in old["rows"]}}
+    rows = [row for row in old["rows"] if row["sources_sha256"] == today[row["kernel"]]]
+    if rows and (changed := differences(old, about)):
+        raise RuntimeError(
+            f"{path.name} was measured with {'; '.join(changed)}: measure where that is, "
+            "or remove the file and measure all of it again"
+        )
     return rows
 
 
 def save(rows: Iterable[Row], path: Path, about: dict[str, Any]) -> None:
-    """Write rows of one kernel with the conditions; those of other kernels are kept beside them.
+    """Write rows of one kernel with their conditions, beside the rows that `kept` returns.
 
     Raises
     ------
     RuntimeError
-        If the sources are not those with which the measurement began, or as `kept` tells.
+        If the sources changed since the measurement began, or as for `kept`.
     """
     about = dict(about)
     mine = {k: about[k] for k in ("command", "date")}
@@ -191,7 +196,7 @@ def save(rows: Iterable[Row], path: Path, about: dict[str, Any]) -> None:
 
 
 def is_done(job: Job, rows: Sequence[Row]) -> bool:
-    """Whether kept rows hold what a job would measure, with no fewer samples."""
+    """Whether the rows hold what a job would measure, with no fewer samples."""
     return any(
         all(row[k] == job[k] for k in ("function", "dtype", "kernel", "method"))
         and row["tried"] >= job.get("count", 0)
@@ -200,7 +205,7 @@ def is_done(job: Job, rows: Sequence[Row]) -> bool:
 
 
 def remember(rows: Iterable[Row]) -> None:
-    """Add the worst inputs to those that are tested for ever; none is removed."""
+    """Add the worst inputs to those that the tests always try; none is removed."""
     known = {_point(entry): entry for entry in worst_inputs()}
     for row in rows:
         entry = {k: row[k] for k in ("function", "dtype", "inputs", "wanted")}

@@ -1,8 +1,8 @@
 """Try every float32, bfloat16 and float16 input of a function of one argument.
 
-The truth here is the float64 ufunc of the same process, whose own worst error ``search`` measures:
-two of its ulps are 2**-28 of an ulp of float32. Every input is tried, NaN payloads and negative
-arguments included, so the worst error found is the worst there is, to that precision.
+The truth here is the float64 ufunc of the same process. ``search`` measures its worst error: two of
+its ulps are 2**-28 of an ulp of float32. Every input is tried, including NaN payloads and negative
+arguments, so the error found is the worst, to that precision.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import flushing
-from .functions import FUNCTIONS, Evaluate, implementation
+from .functions import FUNCTIONS, Evaluate
+from .implementations import implementation
 from .ulp import FORMATS, Format, round_to_bfloat16
 
 CHUNK = 1 << 22
 _BLOCK = 1 << 14
 
-# Directions in which a function of increasing argument goes; no entry: it turns.
+# 1 for a function that increases, -1 for one that decreases; no entry for one that does neither.
 MONOTONE = {"kl_gap": 1, "kl_gap_grad": -1, "kl_gap_hess": 1, "neg_kl": 1}
 
 
 class Tally(NamedTuple):
-    """What a stretch of inputs gave; tallies of disjoint stretches can be merged."""
+    """The outcome over some inputs. Tallies of disjoint inputs can be merged."""
 
     tried: int = 0
     ulp: float = -1.0
@@ -104,7 +105,7 @@ def compare(
 def _with_specials(
     inputs: NDArray, got: NDArray, want: NDArray[np.float64], fmt: Format
 ) -> tuple[NDArray[np.float64], int, str]:
-    """Errors where NaN or infinity is among the results: none where they agree, else infinite."""
+    """Compare where there are NaNs or infinities: an error is 0 where they agree, else infinite."""
     got = got.astype(np.float64)
     with np.errstate(all="ignore"):
         limit = np.ldexp(1.0, fmt.emax + 1)
@@ -145,7 +146,7 @@ def scan(
     """Tally the inputs whose bit patterns lie in [start, stop).
 
     ``narrow`` is the implementation under test, ``wide`` the float64 one. For bfloat16 the float32
-    result is rounded to nearest. Where it ``flushes``, zeros for subnormal truths are right.
+    result is rounded to nearest. If ``flushes`` is true, a zero for a subnormal truth is right.
     """
     fmt = FORMATS[dtype]
     compared = _Comparison(fmt)
@@ -201,21 +202,21 @@ def exhaustive(
     Parameters
     ----------
     name, kernel, dtype : str
-        What to measure. The process must run a compiled kernel that is to be measured; its
-        children inherit it.
+        What to measure. A compiled kernel must be the one that this process runs, which its
+        children inherit.
     jobs : int
         How many processes to use.
     progress : callable
-        Told the number of inputs tried since it was told last.
+        Called with the number of inputs tried since the last call.
     complain : callable
-        Told of every stretch in which a special value was wrong.
+        Called with a sentence for every range of inputs that has a wrong special value.
     only : range, optional
         Bit patterns to try instead of all.
     """
     patterns = range(2 * _half(dtype)) if only is None else only
     starts = range(patterns.start, patterns.stop, CHUNK)
     tasks = [(name, kernel, dtype, s, min(s + CHUNK, patterns.stop)) for s in starts]
-    if dtype != "float32":  # both signs, apart because of their order
+    if dtype != "float32":  # each sign apart, because of the order of their bit patterns
         half = _half(dtype)
         tasks = [(name, kernel, dtype, 0, half), (name, kernel, dtype, half, 2 * half)]
     total = Tally()
@@ -237,15 +238,15 @@ Task = tuple[str, str, str, int, int]
 
 @contextmanager
 def _pool(jobs: int) -> Iterator[Callable[[list[Task]], Iterable[Tally]]]:
-    """Give a function that does tasks in order, in this process or in several."""
+    """Yield a function that does tasks in order, in this process or in several."""
     if jobs == 1:
         yield lambda tasks: (_task(*task) for task in tasks)
         return
-    # Spawned, so that every child imports the kernel that the environment names.
+    # Spawn, so that every child imports the kernel that the environment names.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         yield lambda tasks: pool.map(_task, *zip(*tasks, strict=True))
 
 
 def cpus() -> int:
-    """How many processes to use by default."""
+    """Return how many processes to use by default."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

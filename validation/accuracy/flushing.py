@@ -1,8 +1,8 @@
 """Errors of a kernel whose processor replaces subnormal numbers, given or found, by zero.
 
-XLA and TensorFlow set their threads on the CPU so. What this costs is told apart from the errors of
-the arithmetic: a zero for a subnormal truth is right, and so is what would be right had the
-subnormal arguments been zeros. The range of a claim on such a kernel says so.
+XLA and TensorFlow set their threads on the CPU to do so. This is not counted as an error of the
+arithmetic. A zero for a subnormal truth counts as right. So does the right result for zeros in the
+place of subnormal arguments. The range of a claim on such a kernel says so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KERNELS = ("jax", "tensorflow")
 
 
 def range_of(kernel: str, domain: str, described: str) -> str:
-    """Say in a claim's range what is not held against the kernel."""
+    """Return the range of a claim, with what does not count as an error of the kernel."""
     if kernel not in KERNELS:
         return described
     return described + (", subnormals 0" if domain == "normal" else ", subnormal results 0")
@@ -37,7 +37,7 @@ def flushed_error(
         moved |= (p != q) & ~np.isnan(p)
     if moved.any():
         other = truth(name, *(q[moved] for q in flushed))
-        # A zero may come through as the subnormal number that it was taken for.
+        # A subnormal number may be returned unchanged, though it was taken for zero.
         zeroed = np.where(np.abs(got[moved]) < tiny, got.dtype.type(0), got[moved])
         errors[moved] = np.minimum(errors[moved], _forgiven(zeroed, other, fmt))
     return errors
@@ -51,7 +51,7 @@ def _forgiven(got: NDArray, exact: Truth, fmt: Format) -> NDArray[np.float64]:
 
 
 def unflushed(got: NDArray, want: NDArray[np.float64], fmt: Format) -> NDArray[np.float64]:
-    """Replace the zeros that stand for subnormal truths by these, rounded."""
+    """Replace each zero that stands for a subnormal truth by that truth, rounded."""
     smallest = np.ldexp(1.0, fmt.emin)
     spacing = np.ldexp(1.0, fmt.emin - fmt.precision + 1)
     rounded = np.rint(want / spacing) * spacing

@@ -1,9 +1,9 @@
-"""The frameworks' ways to compute, as functions of NumPy's arrays.
+"""What each framework computes, as functions of NumPy's arrays.
 
-In float32 and float64 it is the composite, `_arithmetic` over the framework's namespace, which is
-what compilers see; in the half types, and for TensorFlow, the public function of the adapter. Where
-PyTorch in eager mode takes the C kernels of float32, it is those. Blocks have one length, so that
-nothing is compiled twice.
+In float32 and float64 this is the composite: `_arithmetic` over the framework's namespace, which is
+what compilers see. In the half types, and for TensorFlow in every type, it is the public function.
+Where PyTorch in eager mode takes the float32 loops in C, it is those. All blocks have one length,
+so that nothing is compiled twice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Call = Callable[..., Any]
 
 
 def framework(function: Function, kernel: str, dtype: str) -> Evaluate:
-    """Return what a framework's kernel computes for a type; bfloat16 travels as float32."""
+    """Return what a framework's kernel computes for a type; bfloat16 is passed as float32."""
     if dtype in HALVES and function.nin > 1 and kernel in ("inductor", "triton"):
         raise RuntimeError(f"{function.name} is not measured in {dtype} on {kernel}")
     call = _MAKERS[kernel](function.ufunc, function.arithmetic, dtype)
@@ -61,7 +61,7 @@ def _composite(xp: Any, arithmetic: str) -> Call:
 
 
 def c_kernel(kernel: str, name: str, dtype: str) -> str | None:
-    """Name the C kernel that is measured under the name of a framework, if one is."""
+    """Name the C extension's kernel that is measured under the name of a framework, if any."""
     if (kernel, name, dtype) != ("torch", "neg_kl_normal", "float32"):
         return None
     ufuncs = import_module("logunif_kl.torch._cpu_float32")._ufuncs()
@@ -74,7 +74,7 @@ def _in_c(*tensors: Any) -> Any:
 
 
 def _with_gradients(value_of: Call) -> Call:
-    """-KL and its derivatives as training finds them."""
+    """Return a function for -KL and its derivatives by reverse-mode differentiation."""
     import torch
 
     def function(*tensors: Any) -> Any:
@@ -118,13 +118,13 @@ def _inductor(name: str, arithmetic: str, dtype: str) -> Call:
 
 @cache
 def _triton(name: str, arithmetic: str, dtype: str) -> Call:
-    # Read when Triton is imported, which torch may do.
+    # Triton reads it when it is imported, which torch may do.
     os.environ["TRITON_INTERPRET"] = "1"
     import torch
 
-    triton = import_module("logunif_kl.torch._triton.launch")
-    triton.interpreting = True  # for good: such a process measures nothing else
-    triton._BLOCK = BLOCK  # the interpreter's time goes by operations, whatever their size
+    triton: Any = import_module("logunif_kl.torch._triton.launch")
+    triton.interpreting = True  # and stays so: this process measures nothing else
+    triton._BLOCK = BLOCK  # the interpreter takes as long for an operation of any size
     kind = getattr(torch, dtype)
     order = {"neg_kl": 0, "neg_kl_grad": 1, "neg_kl_hess": 2}.get(name)
 
@@ -176,7 +176,7 @@ def _jax(name: str, arithmetic: str, dtype: str) -> Call:
 
 @cache
 def _tensorflow(name: str, arithmetic: str, dtype: str) -> Call:
-    """The public functions, and derivatives as a tape finds them."""
+    """Return a public function, with its derivatives by a gradient tape for two arguments."""
     import tensorflow as tf
 
     function = getattr(import_module("logunif_kl.tensorflow"), name)

@@ -1,7 +1,7 @@
-"""Draw signed errors in ulp, in the manner of Boost.Math: several ways on one picture.
+"""Draw signed errors in ulp, as Boost.Math does: several implementations in one picture.
 
-The dashed envelope is max(1/2, condition number / 2): the error that a correctly rounded result, or
-one correctly computed from an argument that is wrong by half an ulp, may have.
+The dashed envelope is max(1/2, condition number / 2). A correctly rounded result may have an error
+of 1/2 ulp. An exact result for an argument that is wrong by half an ulp may have the other error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from scipy.special import dawsn
 from logunif_kl._numpy import ufuncs
 
 from .doubledouble import Array
-from .functions import FUNCTIONS, UNARY, implementation
+from .functions import FUNCTIONS, UNARY
+from .implementations import implementation
 from .truth import Truth, truth
 from .ulp import signed_error
 
@@ -37,7 +38,7 @@ def _grad(u: Array) -> Array:
 
 
 def _textbook(name: str) -> Callable[[Array], Array] | None:
-    """Return the formula of the papers in plain float64, where SciPy has the parts."""
+    """Return the formula of the papers in float64, if SciPy has the functions it needs."""
     formulas: dict[str, Callable[[Array], Array]] = {
         "kl_gap_grad": _grad,
         "kl_gap_hess": lambda u: (1 - (1 + 2 * u) * _grad(u)) / (2 * u),

@@ -2,8 +2,8 @@
 
 What this finds is a lower bound on the worst error: some input may be worse. The method is that of
 V. Innocente and P. Zimmermann, "Accuracy of Mathematical Functions in Single, Double, Double
-Extended, and Quadruple Precision", with strata: the best climbers of every quarter of a binade stay
-in, so that the search does not end on the first hill.
+Extended, and Quadruple Precision", with strata. The worst points of every quarter of a binade are
+kept, so that the search does not end at the first local maximum.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from .flushing import flushed_error
 from .functions import FUNCTIONS, Evaluate
-from .truth import Truth, hess_zero, truth
+from .series import hess_zero
+from .truth import Truth, truth
 from .ulp import FORMATS, error
 
 Points = list[NDArray]
@@ -37,14 +38,14 @@ class Worst(NamedTuple):
 
 
 def ordinals(values: NDArray) -> NDArray[np.int64]:
-    """Return the place of each float among those of its type: 0 for both zeros, 1 for the next."""
+    """Number the floats of a type in order: 0 for both zeros, 1 for the smallest above."""
     width = values.dtype.itemsize
     bits = np.ascontiguousarray(values).view(_INTEGER[width]).astype(np.int64)
     return np.where(bits < 0, -(bits & ((1 << (8 * width - 1)) - 1)), bits)
 
 
 def from_ordinals(numbers: NDArray[np.int64], dtype: str) -> NDArray:
-    """Return the floats of these numbers; beyond the infinities, the infinities."""
+    """Return the floats with these numbers, or the infinities for numbers beyond theirs."""
     top = int(ordinals(np.array([np.inf], dtype))[0])
     numbers = np.clip(numbers, -top, top)
     kind = _INTEGER[np.dtype(dtype).itemsize]
@@ -61,7 +62,7 @@ def _bit_patterns(
 
 
 def sample(name: str, rng: np.random.Generator, count: int, dtype: str) -> Points:
-    """Return arguments: a tenth over all bit patterns, the rest where the function turns."""
+    """Return arguments: a tenth over all bit patterns, the rest where the function varies."""
     domain = FUNCTIONS[name].domain
     tenth = count // 10
     if domain == "u":
@@ -95,7 +96,7 @@ def _sample_x(rng: np.random.Generator, count: int, dtype: str) -> list[NDArray]
 
 
 def beside_edges(name: str, edges: dict[str, list[float]], dtype: str, reach: int = 8) -> Points:
-    """Return every edge of the kernel's ranges with ``reach`` neighbours on either side."""
+    """Return every edge of the tables' ranges with ``reach`` neighbours on either side."""
     domain = FUNCTIONS[name].domain
     with np.errstate(all="ignore"):
         if domain != "normal":
@@ -131,7 +132,7 @@ def measure(
 
 
 def _strata(points: Points) -> NDArray[np.int64]:
-    """Quarters of binades of the last argument, and binades of another."""
+    """Number the stratum of each point: a quarter of a binade, and a binade of another argument."""
     width = FORMATS[points[0].dtype.name].precision
     key = ordinals(points[-1]) >> (width - 3)
     if len(points) > 1:
@@ -140,7 +141,7 @@ def _strata(points: Points) -> NDArray[np.int64]:
 
 
 def _select(points: Points, errors: NDArray, size: int) -> tuple[Points, NDArray]:
-    """Keep ``size`` that are the worst of their stratum, and four times as many of all."""
+    """Keep the worst points of up to ``size`` strata, and the ``4 * size`` worst of all."""
     order = np.argsort(-errors, kind="stable")
     _, first = np.unique(_strata([p[order] for p in points]), return_index=True)
     kept = np.union1d(np.sort(first)[:size], np.arange(min(4 * size, len(order))))
@@ -149,7 +150,7 @@ def _select(points: Points, errors: NDArray, size: int) -> tuple[Points, NDArray
 
 
 def _neighbours(points: Points, rng: np.random.Generator, each: int, domain: str) -> Points:
-    """Return points at distances from one bit pattern to millions, in one argument or in both."""
+    """Return points that differ by one bit pattern to millions, in one argument or in both."""
     dtype = points[0].dtype.name
     out = []
     bits = FORMATS[dtype].precision - 6
@@ -193,16 +194,16 @@ def search(
     count : int
         How many points to sample before climbing.
     rounds, climbers : int
-        How often each climber tries 32 neighbours: that many from different strata, and four times
-        as many from anywhere.
+        How often each climber tries 32 neighbours, and how many climbers: that many from different
+        strata, and four times as many from anywhere.
     edges : dict, optional
-        Breakpoints of the kernel's ranges, by domain.
+        Breakpoints of the tables' ranges, by domain.
     known : sequence of tuples
         Inputs that were bad before.
     flushes : bool
-        Whether subnormal numbers may be taken for zeros, as ``flushing`` tells.
+        Whether subnormal numbers may be taken for zeros; see `flushing`.
     progress : callable
-        Told the number of points measured since it was told last.
+        Called with the number of points measured since the last call.
     """
     domain = FUNCTIONS[name].domain
     tried = 0
@@ -233,7 +234,7 @@ def search(
 def describe(
     name: str, evaluate: Evaluate, point: Points, tried: int, flushes: bool = False
 ) -> Worst:
-    """Return the full account of one point."""
+    """Return the result, the truth and the error at one point."""
     exact = truth(name, *point)
     got = np.asarray(evaluate(*point))
     return Worst(

@@ -1,27 +1,22 @@
-"""Which sources a measured number depends on, and a hash of what they say."""
+"""Which sources a measured error depends on, and a hash of what they say."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from validation import said
-from validation.paths import PACKAGE
+from logunif_kl.cli import said, sources
+from logunif_kl.cli.sources import ARITHMETIC, EXACT_C, FLOAT32_C
+from validation.paths import ROOT
 
 from .functions import COMPILED
 
-EXACT_C = ("_numpy/c/exact*.[ch]", "_numpy/c/*target*.h")
-FLOAT32_C = ("_numpy/c/float32*.[ch]", "_numpy/c/*target*.h")
-_ARITHMETIC = tuple(
-    f"_arithmetic/{name}.py"
-    for name in ("coefficients*", "functions", "normal_float32", "tables", "compensated")
-)
 _FAMILIES = {
     "compiled": EXACT_C,
-    "python": _ARITHMETIC,
-    "torch": (*_ARITHMETIC, *FLOAT32_C, "torch/_namespace.py"),
-    "triton": (*_ARITHMETIC, "torch/_triton/*.py"),
-    "jax": _ARITHMETIC,
-    "tensorflow": (*_ARITHMETIC, "tensorflow/_rules.py"),
+    "python": ARITHMETIC,
+    "torch": (*ARITHMETIC, *FLOAT32_C, "logunif_kl/torch/_namespace.py"),
+    "triton": (*ARITHMETIC, "logunif_kl/torch/_triton/*.py"),
+    "jax": ARITHMETIC,
+    "tensorflow": (*ARITHMETIC, "logunif_kl/tensorflow/_rules.py"),
 }
 
 
@@ -32,12 +27,6 @@ def family(kernel: str) -> str:
     return {"arrays": "python", "inductor": "torch"}.get(kernel, kernel)
 
 
-def paths(kernel: str, package: Path = PACKAGE) -> list[Path]:
-    """List the sources of a kernel."""
-    patterns = _FAMILIES[family(kernel)]
-    return [path for pattern in patterns for path in sorted(package.glob(pattern))]
-
-
-def sha256(kernel: str, package: Path = PACKAGE) -> str:
+def sha256(kernel: str, root: Path = ROOT) -> str:
     """Hash what the sources of a kernel say."""
-    return said.sha256(paths(kernel, package))
+    return said.sha256(sources.paths(_FAMILIES[family(kernel)], root))

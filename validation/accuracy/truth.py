@@ -1,34 +1,23 @@
-"""The exact functions to about 75 bits, a million points a second.
+"""The exact functions to about 75 bits, at a million points a second.
 
-Power series about many centres, computed with mpmath from
-
-    F'(u) = e^-u sum_k u^k / (k! (2k+1)),    F(u) = e^-u sum_k u^k/k! sum_{j<k} 1/(2j+1),
-
-whose terms are all positive, and continued by the differential equations that F' satisfies in u
-and u F' in x = log alpha. Nothing is shared with the kernels or with their coefficients. ``check``
-compares the result with rigorous balls; the results there, not this paragraph, are the evidence.
+The power series of `series` are summed in double-double arithmetic. ``check`` compares the results
+with rigorous balls; that comparison is the evidence for their accuracy.
 
 A truth is ``(hi + lo) * 2**scale``, because it may lie far below or above the range of float64.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
-import mpmath
 import numpy as np
-from mpmath import mpf
 from numpy.typing import NDArray
 
 from . import doubledouble as dd
-from .doubledouble import DD, Array, Taylor
+from .doubledouble import DD, Array
+from .series import CENTRES, OCTAVES, X_LIMIT, X_STEPS, tables
 
-_OCTAVES = (-7, 7)  # the table in u covers 2**-7 <= u < 2**7
-_CENTRES = 16  # of each octave
-_X_LIMIT = 8  # the table in x covers abs(x) <= 8
-_X_STEPS = 16  # to the unit
-_FAR = 1e5  # beyond abs(log alpha) of this, exp() is zero for every purpose here
+_FAR = 1e5  # where abs(log alpha) is larger, exp() is zero or infinite for every purpose here
 
 
 class Truth(NamedTuple):
@@ -37,129 +26,6 @@ class Truth(NamedTuple):
     hi: Array
     lo: Array
     scale: NDArray[np.int64]
-
-
-def _seeds(u: mpf) -> tuple[mpf, mpf]:
-    """F(u) and F'(u) at the working precision."""
-    bits = mpmath.mp.prec
-    one = 1 << (bits + 40)
-    if u > bits:
-        step = int(one / (2 * u))
-        term, gap, grad, k = one, 0, one, 0
-        while term:
-            k += 1
-            term = ((term * step) >> (bits + 40)) * (2 * k - 1)
-            gap -= term // (2 * k)
-            grad += term
-        log = (mpmath.log(4 * u) + mpmath.euler) / 2
-        return log + mpf(gap) / one, mpf(grad) / one / (2 * u)
-    # The sums are e^u times the results, the terms below e^u: no carry is lost.
-    fixed = int(u * one)
-    term, harmonic, gap, grad, k = one, 0, 0, one, 0
-    while k < u or term:
-        k += 1
-        term = ((term * fixed) >> (bits + 40)) // k
-        harmonic += one // (2 * k - 1)
-        gap += (term * harmonic) >> (bits + 40)
-        grad += term // (2 * k + 1)
-    decay = mpmath.exp(-u) / one
-    return gap * decay, grad * decay
-
-
-def _about_u(c: mpf, unit: mpf, terms: int) -> list[list[mpf]]:
-    """Series of F, F' and F'' about u = c in ``t = (u - c) / unit``."""
-    value, first = _seeds(c)
-    g = [first]
-    for k in range(terms):
-        before = g[k - 1] if k else mpf(0)
-        right = (1 if k == 0 else 0) - (2 * k + 1 + 2 * c) * g[k] - 2 * before
-        g.append(right / (2 * c * (k + 1)))
-    gap = [value] + [g[k] / (k + 1) for k in range(terms - 1)]
-    hess = [(k + 1) * g[k + 1] for k in range(terms)]
-    return [[a * unit**k for k, a in enumerate(row)] for row in (gap, g[:terms], hess)]
-
-
-def _about_x(c: mpf, terms: int) -> list[list[mpf]]:
-    """Series of -F, u F' and its derivative about log alpha = c."""
-    u0 = mpmath.exp(-c) / 2
-    u = [u0 * (-1) ** k / mpmath.factorial(k) for k in range(terms + 2)]
-    gap, grad = _seeds(u0)
-    w = [u0 * grad]
-    for k in range(terms + 1):
-        product = mpmath.fsum(u[j] * w[k - j] for j in range(k + 1))
-        w.append((product - (u[k] + w[k]) / 2) / (k + 1))
-    value = [-gap] + [w[k] / (k + 1) for k in range(terms - 1)]
-    hess = [(k + 1) * w[k + 1] for k in range(terms + 1)]
-    return [value, w[:terms], hess]
-
-
-def _hess_zero() -> mpf:
-    """Find the log alpha at which the second derivative changes sign, near -1.507."""
-
-    def hess(x: mpf) -> mpf:
-        u = mpmath.exp(-x) / 2
-        g = _seeds(u)[1]
-        return 1 + g - 2 * u * g
-
-    return mpmath.findroot(hess, (mpf("-1.51"), mpf("-1.50")), solver="anderson", tol=1e-150)
-
-
-class _Tables:
-    """Every series, built once a process."""
-
-    def __init__(self) -> None:
-        with mpmath.workprec(600):
-            rows = [
-                _about_u(
-                    mpmath.ldexp(1 + (j + mpf(0.5)) / _CENTRES, e), mpmath.ldexp(mpf(1), e), 20
-                )
-                for e in range(*_OCTAVES)
-                for j in range(_CENTRES)
-            ]
-            self.u = [Taylor([row[i] for row in rows], 6) for i in range(3)]
-
-            rows = [
-                _about_x(mpf(j) / _X_STEPS, 20)
-                for j in range(-_X_LIMIT * _X_STEPS, _X_LIMIT * _X_STEPS + 1)
-            ]
-            self.x = [Taylor([row[i] for row in rows], 6) for i in range(3)]
-
-            # F' = sum (-2u)^k / (2k+1)!!
-            g = [(-2) ** k / mpmath.fac2(2 * k + 1) for k in range(18)]
-            small = [
-                [g[k] / (k + 1) for k in range(16)],  # F / u
-                g[:16],
-                [(k + 1) * g[k + 1] for k in range(16)],
-                [-(k + 1) * g[k] for k in range(16)],  # the derivative in x, over u
-            ]
-            self.small = [Taylor([row], 6) for row in small]
-
-            # 2u F' = sum (2k-1)!! y^k, y = 1/(2u) = alpha, here in terms of 256 y
-            a = [mpmath.fac2(2 * k - 1) / mpf(256) ** k for k in range(28)]
-            large = [
-                [a[k] / (2 * k) if k else mpf(0) for k in range(26)],  # log(4 e^gamma u)/2 - F
-                a[:26],
-                [-2 * (k + 1) * a[k] for k in range(26)],  # F'' / y**2
-                [128 * (k + 1) * a[k + 1] for k in range(26)],  # the derivative in x, over y
-            ]
-            self.large = [Taylor([row], 9) for row in large]
-
-            self.large_constant = dd.constant(mpmath.log(4) / 2 + mpmath.euler / 2)
-            self.x_constant = dd.constant((mpmath.log(2) + mpmath.euler) / 2)
-            zero = _hess_zero()
-            self.zero = dd.constant(zero, 3)
-            self.by_zero = Taylor([_about_x(zero, 20)[2][1:]], 6)
-
-
-@lru_cache(maxsize=1)
-def tables() -> _Tables:
-    """Every series, built on first use (about a second)."""
-    return _Tables()
-
-
-def hess_zero() -> tuple[float, ...]:
-    """Return the zero of ``neg_kl_hess`` as an unevaluated sum."""
-    return tables().zero
 
 
 def _zeros(a: Array) -> Array:
@@ -198,7 +64,7 @@ def _of_u(which: int, u: _Scaled) -> Truth:
     e = u.scale
     out = _blank(e.shape)
 
-    low = e < _OCTAVES[0]
+    low = e < OCTAVES[0]
     if low.any():
         m, em = DD(u.value.hi[low], u.value.lo[low]), e[low]
         series = t.small[which if which < 3 else 1](_ldexp(m, em))
@@ -207,12 +73,12 @@ def _of_u(which: int, u: _Scaled) -> Truth:
         else:
             _put(out, low, series, 0)
 
-    middle = (e >= _OCTAVES[0]) & (e < _OCTAVES[1])
+    middle = (e >= OCTAVES[0]) & (e < OCTAVES[1])
     if middle.any():
         m, em = DD(u.value.hi[middle], u.value.lo[middle]), e[middle]
-        j = np.clip(((m.hi - 1) * _CENTRES).astype(np.intp), 0, _CENTRES - 1)
-        centre = 1 + (j + 0.5) / _CENTRES
-        index = (em - _OCTAVES[0]) * _CENTRES + j
+        j = np.clip(((m.hi - 1) * CENTRES).astype(np.intp), 0, CENTRES - 1)
+        centre = 1 + (j + 0.5) / CENTRES
+        index = (em - OCTAVES[0]) * CENTRES + j
         near = dd.fast_two_sum(m.hi - centre, m.lo)
         series = t.u[which if which < 3 else 1](near, index)
         if which == 3:
@@ -220,7 +86,7 @@ def _of_u(which: int, u: _Scaled) -> Truth:
         else:
             _put(out, middle, series, 0)
 
-    high = e >= _OCTAVES[1]
+    high = e >= OCTAVES[1]
     if high.any():
         m, em = DD(u.value.hi[high], u.value.lo[high]), e[high]
         one = DD(np.ones_like(m.hi), _zeros(m.hi))
@@ -246,12 +112,12 @@ def _of_x(which: int, x: Array) -> Truth:
     t = tables()
     out = _blank(x.shape)
 
-    middle = np.abs(x) <= _X_LIMIT
+    middle = np.abs(x) <= X_LIMIT
     if middle.any():
         xm = x[middle]
-        j = np.rint(xm * _X_STEPS)
-        near = DD(xm - j / _X_STEPS, _zeros(xm))
-        _put(out, middle, t.x[which](near, j.astype(np.intp) + _X_LIMIT * _X_STEPS), 0)
+        j = np.rint(xm * X_STEPS)
+        near = DD(xm - j / X_STEPS, _zeros(xm))
+        _put(out, middle, t.x[which](near, j.astype(np.intp) + X_LIMIT * X_STEPS), 0)
         if which == 2:
             z0, z1, z2 = t.zero
             beside = middle & (np.abs(x - z0) < 1 / 32)
@@ -260,7 +126,7 @@ def _of_x(which: int, x: Array) -> Truth:
                 distance = dd.fast_two_sum(s.hi, s.lo - z2)
                 _put(out, beside, dd.mul(t.by_zero(distance), distance), 0)
 
-    right = x > _X_LIMIT
+    right = x > X_LIMIT
     if right.any():
         m, k = dd.exp(-np.minimum(x[right], _FAR))
         series = t.small[(0, 1, 3)[which]](_ldexp(m, k - 1))
@@ -269,7 +135,7 @@ def _of_x(which: int, x: Array) -> Truth:
             value = DD(-value.hi, -value.lo)
         _put(out, right, value, k - 1)
 
-    left = x < -_X_LIMIT
+    left = x < -X_LIMIT
     if left.any():
         xl = x[left]
         m, k = dd.exp(np.maximum(xl, -_FAR))
@@ -326,13 +192,13 @@ def _normal(which: int, mu: Array, log_sigma2: Array) -> Truth:
     ordinary = np.isfinite(mu) & (mu != 0) & np.isfinite(log_sigma2)
     m, e = np.frexp(mu[ordinary])
     e = e.astype(np.int64)
-    # Beyond 1e5 every result has reached its limit to far more than 75 bits, or has none in range.
+    # Beyond 1e5 every result equals its limit to far more than 75 bits, or is out of range.
     power, k = dd.exp(-np.clip(log_sigma2[ordinary], -_FAR, _FAR))
     u = _normalised(dd.mul(dd.two_prod(m, m), power), 2 * e + k - 1)
     if which == 0:
         part = _of_u(0, u)
         if (far := log_sigma2[ordinary] < -_FAR).any():
-            # Here the logarithm is wanted of something that exp() cannot reach.
+            # Here the logarithm is needed of a number that exp() cannot represent.
             part = _far_value(part, far, m, e, log_sigma2[ordinary])
         _put(out, ordinary, DD(-part.hi, -part.lo), part.scale)
     else:

@@ -1,14 +1,14 @@
 """Error in units in the last place.
 
-The error of a result is ``(got - truth) / ulp(truth)``, where ``ulp(truth)`` is the spacing of the
-format's numbers in the binade that contains the exact (not the rounded) truth, and below the
-smallest normal number the spacing of the subnormal ones. So a correctly rounded result has an error
-of at most 1/2, and the error of a result does not depend on which side of a power of two it fell.
+The error of a result is ``(got - truth) / ulp(truth)``. ``ulp(truth)`` is the spacing of the
+format's numbers in the binade that contains the exact (not the rounded) truth; below the smallest
+normal number it is the spacing of the subnormal numbers. So a correctly rounded result has an error
+of at most 1/2, and the unit does not depend on the side of a power of two that the result is on.
 
-- An infinite result counts as 2**(emax + 1), the number after the largest; for a truth beyond that,
-  as exact.
-- Where the truth is infinite or NaN the error is 0 if the result is the same, else infinite; so is
-  that of a NaN for a number. Signs of zeros are not compared.
+- An infinite result counts as 2**(emax + 1), the number after the largest. If the truth is beyond
+  that, an infinite result has no error.
+- Where the truth is infinite or NaN, the error is 0 if the result is the same, else infinite. The
+  error of a NaN for a number is infinite. Signs of zeros are not compared.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ FORMATS = {
     )
 }
 
-_NEGLIGIBLE = -1900  # 2 to this is nothing beside 2**-1074, and 2**-1074 over it no overflow
+# 2 to this power is negligible beside 2**-1074, and 2**-1074 over it does not overflow.
+_NEGLIGIBLE = -1900
 
 
 def _int32(e: NDArray) -> NDArray[np.int32]:
@@ -54,8 +55,8 @@ def signed_error(got: NDArray, truth: Truth, format_name: str) -> Array:
     fmt = FORMATS[format_name]
     got = np.asarray(got, dtype=np.float64)
     with np.errstate(all="ignore"):
-        # In units in which the truth is between 1/2 and 1, where nothing overflows; one that is far
-        # below the smallest number is as good as any other.
+        # In units in which the truth is between 1/2 and 1, so that nothing overflows. The scale of
+        # a truth far below the smallest number does not matter.
         hi, e = np.frexp(truth.hi)
         lo = np.ldexp(truth.lo, -e)
         scale = np.maximum(truth.scale + e, _NEGLIGIBLE)

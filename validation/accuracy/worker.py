@@ -1,6 +1,7 @@
-"""One kernel in one process: ``python -m validation.accuracy.worker`` with jobs on its input.
+"""Measure one kernel in a process: ``python -m validation.accuracy.worker``.
 
-A job is a line of JSON; lines of JSON come back, of the kinds ``progress``, ``message``, ``row``.
+Standard input has a job on each line, in JSON. Standard output has lines of JSON of the kinds
+``progress``, ``message`` and ``row``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 from . import exhaustive as _exhaustive
 from . import flushing
 from .frameworks import c_kernel
-from .functions import FUNCTIONS, edges, implementation
+from .functions import FUNCTIONS, edges
+from .implementations import implementation
 from .search import digits, search
 from .truth import truth
 

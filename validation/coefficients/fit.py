@@ -1,4 +1,4 @@
-"""From one line of the spec to the rounded coefficients of one table and its measured errors."""
+"""Fit and round the coefficients of one table of the spec, and measure its errors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from validation.coefficients.remez import PER_TERM, Grid, errors, minimax
 
 DIGITS_OF = {"float64": 53, "float32_in_float64": 53, "float32": 24, "float32_in_u": 24}
 CHECK_POINTS = 401
-REFITTED = 3  # powers whose rounding error is worth a new fit of those above them
+REFITTED = 3  # after rounding so many powers, the higher ones are fitted again
 
 
 def rounded(x: mpf, bits: int) -> mpf:
-    """``x`` to the nearest number of ``bits`` bits, ties to even."""
+    """Round ``x`` to the nearest number of ``bits`` bits, ties to even."""
     with mp.workprec(bits):
         return +x
 
@@ -39,10 +39,18 @@ class Range:
 
 @dataclass
 class Table:
+    """The fitted ranges of one function, with the degree of each."""
+
     function: str
     format: str
-    degree: int | list[int]
+    degrees: list[int]
     ranges: list[Range] = field(default_factory=list)
+
+    @property
+    def degree(self) -> int:
+        """The degree of every range, where there is one."""
+        (degree,) = set(self.degrees)
+        return degree
 
     def worst(self, which: str) -> mpf:
         return max(getattr(r, which) for r in self.ranges)
@@ -51,11 +59,11 @@ class Table:
 def _centre(form: str, a: mpf, b: mpf, centre_bits: int, wide: bool) -> mpf:
     if form == "root":
         return inflection()
-    # About the end of a wide range in 1/u the powers would cancel more than they add.
+    # In powers about the end of a wide range in 1/u, the terms would cancel.
     if form == "origin" or (a == 0 and not wide):
         return mpf(0)
     step = mpf(2) ** -(centre_bits if form == "centre" else centre_bits + 4)
-    # In a wide range nearer to the end where the function is small, and rounding counts for more.
+    # In a wide range, nearer to the end where the function is small and rounding matters more.
     middle = (5 * a + 3 * b) / 8 if wide and form == "centre" else (a + b) / 2
     return mp.nint(middle / step) * step
 
@@ -67,7 +75,7 @@ def _worst(grid: Grid, coefficients: dict[int, mpf]) -> mpf:
 def _round_one_by_one(
     grid: Grid, check: Grid, fit: dict[int, mpf], free: list[int], known: dict[int, mpf], bits: int
 ) -> dict[int, mpf]:
-    """Round from the lowest power up, refitting what is still free after the first few."""
+    """Round from the lowest power up; after each of the first few, fit the free ones again."""
     plain = {k: known[k] if k in known else rounded(c, bits) for k, c in fit.items()}
     fixed, current = dict(known), fit
     for i, power in enumerate(free):
@@ -112,10 +120,10 @@ def fit_range(
 
 
 def fit_table(entry: dict[str, Any], centre_bits: int) -> Table:
-    table = Table(entry["function"], entry["format"], entry["degree"])
+    wide = entry["format"] == "float32_in_u"
+    degrees = entry["degree"] if wide else [entry["degree"]] * len(entry["ranges"])
+    table = Table(entry["function"], entry["format"], degrees)
     start = mpf(0)
-    wide = table.format == "float32_in_u"
-    degrees = table.degree if wide else [table.degree] * len(entry["ranges"])
     for (form, end), degree in zip(entry["ranges"], degrees, strict=True):
         stop = mpf(end)
         lo, hi = sorted((variable(form, start), variable(form, stop)))
@@ -128,7 +136,7 @@ def fit_table(entry: dict[str, Any], centre_bits: int) -> Table:
 
 def fit_elementary(entry: dict[str, Any]) -> Table:
     """Fit exp or log1p about 0, whose base (1 or 0) and first coefficient (1) are kept."""
-    table = Table(entry["function"], entry["format"], entry["degree"])
+    table = Table(entry["function"], entry["format"], [entry["degree"]])
     width, bits = mpf(entry["half_width"]), DIGITS_OF[entry["format"]]
     f = fitted(table.function, "centre")
     known = {0: f(mpf(0)), 1: mpf(1)}

@@ -1,4 +1,4 @@
-"""What each form of range approximates: the function in the fitted variable, in many digits.
+"""The function that each form of range approximates, in the fitted variable and in many digits.
 
 Ranges are given in u for every table; for the functions of log_alpha, u = exp(-log_alpha)/2 and
 the generator writes their bounds in log_alpha. A range computes
@@ -41,7 +41,7 @@ def remembered(f: Callable[..., mpf]) -> Callable[..., mpf]:
 
 
 def _tail_sum(u: mpf, weight: Callable[[int], mpf | int]) -> mpf:
-    """Sum of ``weight(k) (2k-1)!! / (2u)^k`` over k >= 0, to the working precision."""
+    """Return the sum of ``weight(k) (2k-1)!! / (2u)^k`` over k >= 0, to the working precision."""
     total, term, k = mpf(0), mpf(1), 0
     while abs(term * weight(k)) > mp.eps * abs(total) or k < 3:
         total += term * weight(k)
@@ -54,7 +54,7 @@ def _tail_sum(u: mpf, weight: Callable[[int], mpf | int]) -> mpf:
 
 @remembered
 def gap_remainder(u: mpf) -> mpf:
-    """T(u) = log(4 e^gamma u)/2 - F(u), which falls to 0 like 1/(4u)."""
+    """Return T(u) = log(4 e^gamma u)/2 - F(u), which falls to 0 like 1/(4u)."""
     if u >= ASYMPTOTIC_FROM:
         return _tail_sum(u, lambda k: mpf(1) / (2 * k) if k else 0)
     return mp.log(4 * u) / 2 + mp.euler / 2 - gap(u)
@@ -62,7 +62,7 @@ def gap_remainder(u: mpf) -> mpf:
 
 @remembered
 def gap(u: mpf) -> mpf:
-    """F(u) = u 2F2(1, 1; 3/2, 2; -u)."""
+    """Return F(u) = u 2F2(1, 1; 3/2, 2; -u)."""
     if u >= ASYMPTOTIC_FROM:
         return mp.log(4 * u) / 2 + mp.euler / 2 - gap_remainder(u)
     return gap_over_u(u) * u
@@ -70,7 +70,7 @@ def gap(u: mpf) -> mpf:
 
 @remembered
 def gap_over_u(u: mpf) -> mpf:
-    """F(u)/u, by its Taylor series with the digits that its alternating signs will cancel."""
+    """Return F(u)/u by its Taylor series, with more digits for the cancellation of its terms."""
     with mp.workprec(mp.prec + int(3 * u) + 20):
         # F(u) = sum_k (-1)^k 2^k u^(k+1) / ((2k+1)!! (k+1))
         total, term, k = mpf(0), mpf(1), 0
@@ -83,7 +83,7 @@ def gap_over_u(u: mpf) -> mpf:
 
 @remembered
 def grad(u: mpf) -> mpf:
-    """F'(u) = M(1; 3/2; -u)."""
+    """Return F'(u) = M(1; 3/2; -u)."""
     if u >= ASYMPTOTIC_FROM:
         return _tail_sum(u, lambda k: 1) / (2 * u)
     with mp.workprec(mp.prec + int(3 * u) + 20):
@@ -97,7 +97,7 @@ def grad(u: mpf) -> mpf:
 
 @remembered
 def hess(u: mpf) -> mpf:
-    """F''(u) = -2/3 M(2; 5/2; -u)."""
+    """Return F''(u) = -2/3 M(2; 5/2; -u)."""
     if u >= ASYMPTOTIC_FROM:
         return -_tail_sum(u, lambda k: k + 1) / (2 * u**2)
     with mp.workprec(mp.prec + int(3 * u) + 20):
@@ -111,7 +111,7 @@ def hess(u: mpf) -> mpf:
 
 @remembered
 def log_alpha_hess_over_u(u: mpf) -> mpf:
-    """-(1 + F' - 2 u F')/2, the second derivative of -KL in log alpha, over u."""
+    """Return -(1 + F' - 2 u F')/2, the second derivative of -KL in log alpha, over u."""
     if u >= ASYMPTOTIC_FROM:
         # -(F' + u F'') = -sum_k (1 - (k + 1)) (2k-1)!!/(2u)^(k+1)
         return _tail_sum(u, lambda k: k) / (2 * u)
@@ -121,7 +121,7 @@ def log_alpha_hess_over_u(u: mpf) -> mpf:
 
 @remembered
 def inflection() -> mpf:
-    """The root x0 of the second derivative of -KL in log alpha."""
+    """Return the root x0 of the second derivative of -KL in log alpha."""
     with mp.workdps(60):
         u0 = mp.findroot(lambda u: 1 + grad(u) * (1 - 2 * u), mpf("2.2566"))
         return -mp.log(2 * u0)
@@ -167,7 +167,7 @@ def fitted(function: str, form: str) -> Callable[[mpf], mpf]:
 
 
 def variable(form: str, u: mpf) -> mpf:
-    """The uncentred fitted variable at u."""
+    """Return the uncentred fitted variable at u."""
     if form == "recip":
         return mpf(0) if mpmath.isinf(u) else 1 / u
     if form == "root":

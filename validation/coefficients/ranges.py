@@ -1,7 +1,7 @@
 """Propose ranges for a table: how far one polynomial of a given degree reaches.
 
 ``python -m validation.coefficients.ranges kl_gap_grad 14 4e-18 origin,centre,centre,recip,recip``
-walks along the line, lets each form reach as far as it can, and prints the breakpoints.
+extends each form from u = 0 on as far as the tolerance allows, and prints the breakpoints.
 ``spec.toml`` holds what was chosen from its output.
 """
 
@@ -18,7 +18,7 @@ NODES = 40
 
 
 def chebyshev_tail(f: Callable[[mpf], mpf], lo: mpf, hi: mpf, degree: int, root: mpf | None) -> mpf:
-    """Relative size of the Chebyshev coefficients that a polynomial of ``degree`` leaves out."""
+    """Return the relative size of the Chebyshev coefficients beyond ``degree``."""
     cosines = [mp.cos(mp.pi * (j + mpf(1) / 2) / NODES) for j in range(NODES)]
     points = [(lo + hi) / 2 + (hi - lo) / 2 * c for c in cosines]
     values = [f(p) / (p - root) if root is not None else f(p) for p in points]
@@ -30,13 +30,13 @@ def chebyshev_tail(f: Callable[[mpf], mpf], lo: mpf, hi: mpf, degree: int, root:
 
 
 def reach(function: str, form: str, start: mpf, degree: int, tolerance: mpf) -> mpf:
-    """The furthest end of a range of ``form`` that begins at u = ``start``."""
+    """Return the furthest end of a range of ``form`` that begins at u = ``start``."""
     f = fitted(function, form)
     root = inflection() if form == "root" else None
 
     def good(end: mpf) -> bool:
         a, b = sorted((variable(form, start), variable(form, end)))
-        return chebyshev_tail(f, a, b, degree, root) < tolerance
+        return bool(chebyshev_tail(f, a, b, degree, root) < tolerance)
 
     if form == "recip" and good(mp.inf):
         return mp.inf

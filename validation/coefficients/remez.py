@@ -3,8 +3,8 @@
 The polynomial is ``known + sum_k c_k v^k`` over the free powers ``k``; ``known`` holds what is
 already decided (a base kept exact, or coefficients already rounded). The error that is levelled is
 ``(p(v) - P(v))/P(v)``. The exchange works on a fixed Chebyshev grid of `PER_TERM` points for each
-free power, which finds a level within about one per cent of the optimum; what is claimed about a
-table is not this level but the deviation found afterwards on another, finer grid.
+free power, which finds a level within about one per cent of the optimum. What is claimed of a table
+is not this level but the deviation that is found afterwards on a finer grid.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def errors(grid: Grid, coefficients: dict[int, mpf]) -> list[mpf]:
 
 
 def _extrema(error: Sequence[mpf], wanted: int) -> list[int]:
-    """The index of the largest error in each run of one sign, thinned to ``wanted``."""
+    """Return the index of the largest error in each run of one sign, at most ``wanted`` of them."""
     runs: list[int] = []
     for i, e in enumerate(error):
         if runs and (e > 0) == (error[runs[-1]] > 0):
@@ -98,6 +98,6 @@ def minimax(grid: Grid, powers: Sequence[int], known: dict[int, mpf]) -> tuple[d
             break
         points = _extrema(error, n + 1)
         if len(points) < n + 1:
-            # Fewer sign changes than an optimum has: the rounding of what is known dominates.
+            # Fewer sign changes than an optimum has: the rounding of the known ones dominates.
             break
     return fitted, level

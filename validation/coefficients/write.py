@@ -1,4 +1,4 @@
-"""The two generated files: ``_coefficients.py`` for array namespaces, ``_coefficients.h`` for C."""
+"""The text of the two generated files: in Python for array namespaces, and in C."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def hexadecimal(x: mpf) -> str:
 
 
 def bound(table: Table, upper: mpf) -> mpf:
-    """The end of a range as the kernel compares it: in u, or in log_alpha, where it falls."""
+    """Return the bound of a range as the functions compare it: in u, or in log_alpha."""
     in_u = table.function.startswith("kl_gap") or table.format == "float32_in_u"
     if mpmath.isinf(upper):
         return mp.inf if in_u else -mp.inf
@@ -38,9 +38,10 @@ def upper_end(r: Range) -> mpf:
 
 
 def report(table: Table) -> Iterable[str]:
-    """The three errors of every range, as the header of each table states them."""
+    """Yield the lines above a table, with the three errors of every range."""
+    degree = table.degree if len(set(table.degrees)) == 1 else table.degrees
     yield (
-        f"{table.function}, {table.format}, degree {table.degree}: "
+        f"{table.function}, {table.format}, degree {degree}: "
         f"levelled {float(table.worst('levelled')):.2e}, "
         f"found {float(table.worst('deviation')):.2e}, "
         f"rounded {float(table.worst('after_rounding')):.2e}"
@@ -157,13 +158,13 @@ def _c_table(table: Table) -> list[str]:
 
 
 def _split(x: mpf, step: mpf) -> tuple[mpf, mpf]:
-    """``x`` as a multiple of ``step`` and the rest to 53 bits."""
+    """Split ``x`` into a multiple of ``step`` and the rest to 53 bits."""
     high = mp.nint(x / step) * step
     return high, rounded(x - high, 53)
 
 
 def _c_elementary() -> list[str]:
-    """Tables of eight for the exponential and the logarithm, and log 2 in two parts."""
+    """Write tables of eight for the exponential and the logarithm, and log 2 in two parts."""
     step = mpf(2) ** -42  # a multiple of it times an exponent (12 bits) is still exact
     powers = [mpf(2) ** (mpf(j) / LANES) for j in range(LANES)]
     # 1/m to 9 bits at the middle of each eighth of [1, 2)

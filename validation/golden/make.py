@@ -2,8 +2,8 @@
 
     python -m validation.golden.make [--check] [NAME ...]
 
-Each value is computed by logunif_kl.reference to 50 digits, must lie in the ball of
-logunif_kl.reference.enclosure* where there is one, and is written with 40.
+Each value is computed by logunif_kl.reference to 50 digits. If there is a ball of
+logunif_kl.reference.enclosure*, the value must lie in it. It is written with 40 digits.
 """
 
 import argparse
@@ -35,7 +35,9 @@ BALLS: dict[str, Callable] = {
 def truth(name: str, row: tuple[float, ...]) -> tuple:
     """Return the outputs for one row of inputs."""
     if name == "neg_kl_normal":
-        return reference.neg_kl_normal(*row, DPS), *reference.neg_kl_normal_grad(*row, DPS)
+        mu, log_sigma2 = row
+        value = reference.neg_kl_normal(mu, log_sigma2, DPS)
+        return value, *reference.neg_kl_normal_grad(mu, log_sigma2, DPS)
     return (getattr(reference, name)(*row, DPS),)
 
 
@@ -53,7 +55,7 @@ def check(name: str, row: tuple[float, ...], value: mpmath.mpf) -> None:
 
 
 def written(name: str, row: tuple[float, ...]) -> str:
-    """Return a row as it stands in the table."""
+    """Return a row as it is written in the table."""
     values = truth(name, row)
     if name in BALLS:
         check(name, row, values[0])
@@ -62,7 +64,7 @@ def written(name: str, row: tuple[float, ...]) -> str:
 
 def decimal(value: mpmath.mpf) -> str:
     """Return the digits that a table holds, always with an exponent."""
-    return mpmath.nstr(value, DIGITS, min_fixed=0, max_fixed=0).removeprefix("+")
+    return str(mpmath.nstr(value, DIGITS, min_fixed=0, max_fixed=0)).removeprefix("+")
 
 
 def commit() -> str:

@@ -1,7 +1,7 @@
 """The inputs of the golden tables: edges, landmarks and a walk over all bit patterns.
 
-No random numbers: the walk steps through the patterns by the golden ratio, which leaves no gap, and
-gives the same points on every machine.
+There are no random numbers. The walk steps through the bit patterns by the golden ratio. It leaves
+no large gap, and it gives the same points on every machine.
 """
 
 import math
@@ -16,9 +16,9 @@ F16 = (2.0**-24, 2.0**-14, 65504.0)
 BF16 = (2.0**-133, 2.0**-126, float.fromhex("0x1.fep+127"))
 F32 = (2.0**-149, 2.0**-126, float.fromhex("0x1.fffffep+127"))
 
-# Where something happens: landmarks, the top of (1+2u)F', the zero of -KL's second derivative.
+# Landmarks, the maximum of (1+2u)F', the zero of -KL's second derivative.
 U_MARKS = (0.5, 1.0, 10.0, 50.0, 1.38, 2.2559297064905674)
-# The same in log alpha: E log|eps| = 0, Molchanov's worst, the zero, exp's ends in each type.
+# In log alpha: E log|eps| = 0, Molchanov's worst error, the zero, the limits of exp in each type.
 X_MARKS = (
     0.0,
     0.88428365,
@@ -46,13 +46,13 @@ def of(name: str) -> list[tuple[float, ...]]:
 
 
 def around(v: float, ulps: Iterable[int]) -> Iterator[float]:
-    """Yield v moved by so many ulps."""
+    """Yield v moved by each number of ulps."""
     for n in ulps:
         yield _float(_pattern(v) + n)
 
 
 def walk(low: float, high: float, count: int) -> Iterator[float]:
-    """Yield floats between two of one sign, even over their bit patterns."""
+    """Yield floats between two of one sign, evenly spaced by bit pattern."""
     a, b = _pattern(low), _pattern(high)
     for i in range(1, count + 1):
         yield _float(a + int(math.fmod(i * STEP, 1.0) * (b - a)))
@@ -104,8 +104,10 @@ def _unique(rows: Iterable[tuple[float, ...]]) -> list[tuple[float, ...]]:
 
 
 def _pattern(v: float) -> int:
-    return struct.unpack("<q", struct.pack("<d", v))[0]
+    pattern: int = struct.unpack("<q", struct.pack("<d", v))[0]
+    return pattern
 
 
 def _float(pattern: int) -> float:
-    return struct.unpack("<d", struct.pack("<q", pattern))[0]
+    v: float = struct.unpack("<d", struct.pack("<q", pattern))[0]
+    return v

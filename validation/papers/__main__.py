@@ -11,10 +11,10 @@ from typing import Any
 
 from logunif_kl.cli._output import track
 from logunif_kl.cli.provenance import provenance
-from validation.papers.record import CLAIMS
+from validation.papers.record import STATEMENTS
 from validation.paths import RESULTS
 
-# Each enters its claims, in this order.
+# Each module enters its statements. The order is that of papers.json.
 for _module in (
     "kingma2015.any_posterior",
     "kingma2015.floats",
@@ -31,21 +31,21 @@ RESULT = RESULTS / "papers" / "papers.json"
 def decided(names: Sequence[str]) -> list[dict[str, Any]]:
     """Measure and decide each named claim."""
     work = track(names, "reading papers", len(names))
-    return [CLAIMS[name].record() for name in work]
+    return [STATEMENTS[name].record() for name in work]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m validation.papers")
     parser.add_argument("names", nargs="*", metavar="NAME", help="which claims (default: all)")
     options = parser.parse_args(arguments)
-    unknown = [name for name in options.names if name not in CLAIMS]
+    unknown = [name for name in options.names if name not in STATEMENTS]
     if unknown:
-        parser.error(f"there is no claim {unknown[0]!r}: choose from {', '.join(CLAIMS)}")
-    records = decided(options.names or list(CLAIMS))
+        parser.error(f"there is no claim {unknown[0]!r}: choose from {', '.join(STATEMENTS)}")
+    records = decided(options.names or list(STATEMENTS))
     for record in records:
         print(f"{record['verdict']:5}  {record['name']}: {record['note']}")
     if not options.names:
-        document = {**provenance("python -m validation.papers"), "claims": records}
+        document = {**provenance("python -m validation.papers", of="papers"), "claims": records}
         RESULT.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return 0
 

@@ -1,4 +1,4 @@
-"""A claim of a paper as a function that measures it, and decides."""
+"""A statement of a paper, as a function that measures it and decides whether it holds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOLCHANOV = "Molchanov, Ashukha and Vetrov 2017, arXiv:1701.05369"
 
 
 class Found(NamedTuple):
-    """Whether a claim holds, the numbers that say so, and what they mean."""
+    """Whether a statement holds, the numbers that decide it, and what they mean."""
 
     holds: bool
     measured: dict[str, Any]
@@ -20,8 +20,8 @@ class Found(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Claim:
-    """One statement about one paper: its own, or, where not ``stated``, one that it suggests."""
+class Statement:
+    """One statement about one paper: the paper's own or, if not ``stated``, one it suggests."""
 
     name: str
     paper: str
@@ -31,7 +31,7 @@ class Claim:
     decide: Callable[[], Found]
 
     def record(self) -> dict[str, Any]:
-        """Measure, decide, and say it in full."""
+        """Measure, decide, and return the full record."""
         found = self.decide()
         return {
             "name": self.name,
@@ -46,18 +46,18 @@ class Claim:
         }
 
 
-CLAIMS: dict[str, Claim] = {}
+STATEMENTS: dict[str, Statement] = {}
 
 
-def claim(
+def statement(
     name: str, paper: str, where: str, text: str, *, stated: bool = True
 ) -> Callable[[Callable[[], Found]], Callable[[], Found]]:
-    """Enter a function that decides a claim into `CLAIMS`."""
+    """Enter a function that decides a statement into `STATEMENTS`."""
 
     def enter(decide: Callable[[], Found]) -> Callable[[], Found]:
-        if name in CLAIMS:
+        if name in STATEMENTS:
             raise ValueError(f"the claim {name!r} is entered twice: name one of them differently")
-        CLAIMS[name] = Claim(name, paper, where, text, stated, decide)
+        STATEMENTS[name] = Statement(name, paper, where, text, stated, decide)
         return decide
 
     return enter

@@ -2,9 +2,9 @@
 
     python -m validation.tools.readme [--check]
 
-A section lies between ``<!-- results: NAME -->`` and ``<!-- end -->`` and shows files of
-``validation/results`` with the commands that made them. ``--check`` writes nothing and fails
-when the README shows anything else.
+A section lies between ``<!-- results: NAME -->`` and ``<!-- end -->``. It shows files of
+``validation/results`` and, for each, the command that makes it. ``--check`` writes nothing, and
+fails if the README shows anything else.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from validation.paths import RESULTS, ROOT
+from validation.reports import REPORTS
 
 README = ROOT / "README.md"
 SECTION = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -24,7 +25,7 @@ Results = dict[str, Any]
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Lay out a Markdown table, its columns padded so that it reads as text too."""
+    """Write a Markdown table with padded columns."""
     rows = [list(row) for row in rows]
     widths = [max(len(row[i]) for row in [list(header), *rows]) for i in range(len(header))]
     ruled = [list(header), ["-" * width for width in widths], *rows]
@@ -32,23 +33,26 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def made_by(results: Results) -> str:
-    """Name the commands, the versions and the machine behind a table."""
+def made_by(results: Results, file: str) -> str:
+    """Name the command, the versions, the machine and the days of a file behind a table."""
     versions = ", ".join(
         f"{name} {version}" for name, version in results["versions"].items() if name != "logunif_kl"
     )
     machine = results["machine"]
-    made = [row["command"] for row in results.get("rows", []) if "command" in row]
-    commands = " and ".join(f"`{c}`" for c in dict.fromkeys(made or [results["command"]]))
+    report = REPORTS[f"validation/results/{file}.json"]
+    # The rows of an accuracy report may be made in parts; one command makes them all.
+    command = results["command"] if report.of else report.command
     kernel = f", kernel {results['kernel']}" if "kernel" in results else ""
+    days = [row["date"][:10] for row in results.get("rows", []) if "date" in row]
+    days = sorted(set(days or [results["date"][:10]]))
     return (
-        f"Made by {commands} ({machine['cpu']}, {machine['architecture']}{kernel}; "
-        f"{versions}; {results['date'][:10]})."
+        f"Made by `{command}` ({machine['cpu']}, {machine['architecture']}{kernel}; "
+        f"{versions}; {' to '.join(dict.fromkeys([days[0], days[-1]]))})."
     )
 
 
 def percent(error: float) -> str:
-    """Write a relative error as a reader would say it."""
+    """Write a relative error in per cent, or as a number if it is large."""
     return f"{error:.1e}" if abs(error) >= 10 else f"{100 * error:.3g} %"
 
 
@@ -107,7 +111,7 @@ def _suite(suite: Results) -> str:
     sizes = suite["sizes"]
     columns = [f"{sized['size']:,}" for sized in sizes]
     where = f"{suite['framework']} on {suite['device']}, {threads(suite)}"
-    # Targets stand for large sizes.
+    # The targets are for large sizes.
     asked = [(row["must"], row["aim"]) for row in sizes[-1]["ratios"]]
     ratios = table(
         [f"ratio of times: {where}, by weights", *columns, "target", "aim"],
@@ -136,7 +140,7 @@ def _suite(suite: Results) -> str:
 
 
 def _counts(counted: Results) -> list[str]:
-    """Tabulate what the compiler counted, where it was asked."""
+    """Tabulate the counts of the compiler, if there are any."""
     if not counted:
         return []
     kinds = list(next(iter(counted.values())))
@@ -272,20 +276,20 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
 }
 
 
-# Of these a section shows the files that there are, and nothing where there is none.
+# A section among these shows the files that exist, and is empty if none does.
 WHERE_MEASURED = ("frameworks", "training")
 
 
 def section(name: str) -> str:
     """Return the text of one section, from its results."""
     show, files = SECTIONS[name]
-    paths = [RESULTS / f"{f}.json" for f in files]
     if name in WHERE_MEASURED:
-        paths = [path for path in paths if path.exists()]
-        if not paths:
+        files = tuple(file for file in files if (RESULTS / f"{file}.json").exists())
+        if not files:
             return ""
-    results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-    return "\n\n".join(["", show(*results), *map(made_by, results), ""]).removeprefix("\n")
+    results = [json.loads((RESULTS / f"{f}.json").read_text(encoding="utf-8")) for f in files]
+    made = map(made_by, results, files)
+    return "\n\n".join(["", show(*results), *made, ""]).removeprefix("\n")
 
 
 def rewritten(text: str) -> str:

@@ -4,8 +4,8 @@
 
 The package is built with LOGUNIF_KL_SANITIZE=1 in a temporary directory and tested there, once for
 each instruction set that this machine can run. A read or write outside of an array, a misaligned
-access, or undefined arithmetic ends the run. Leaks are not looked for, because Python keeps memory
-until it exits on purpose.
+access, or undefined arithmetic ends the run. Leaks are not detected, because Python keeps some
+memory until it exits.
 """
 
 import subprocess

@@ -1,1 +1,1 @@
-"""The arithmetic in other languages: traced over symbols and written out."""
+"""The arithmetic written in other languages, from a trace of it over symbols."""

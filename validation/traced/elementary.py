@@ -19,7 +19,7 @@ HIGH_BITS = 15
 def _fit(
     f: Callable[[mpf], mpf], lo: mpf, hi: mpf, known: dict[int, mpf], degree: int
 ) -> tuple[list[mpf], mpf]:
-    """The coefficients after the known ones, rounded, and the worst relative error with them."""
+    """Return the rounded coefficients after the known ones, and the worst relative error."""
     free = list(range(max(known) + 1, degree + 1))
     grid = Grid.chebyshev(f, lo, hi, PER_TERM * (len(free) + 1))
     check = Grid.uniform(f, lo, hi, CHECK_POINTS)
@@ -53,7 +53,7 @@ HEADER = """\
 
 @cache
 def source(command: str) -> str:
-    """The text of the generated header."""
+    """Return the text of the generated header."""
     with mp.workdps(DIGITS):
         log2 = mp.log(2)
         high = mp.floor(log2 * 2**HIGH_BITS) / 2**HIGH_BITS

@@ -1,4 +1,4 @@
-"""From traced functions to the text of inline functions in C, over the names of `float32_simd.h`.
+"""Write traced functions as inline functions in C, in the names of `float32_simd.h`.
 
 A product that is used once, in a sum, becomes one fused multiply-add where the processor has it.
 """
@@ -39,7 +39,7 @@ INFIX = {"add": "+", "sub": "-", "mul": "*", "divide": "/"}
 
 
 def source(outputs: Sequence[Output], command: str) -> str:
-    """The text of the generated header."""
+    """Return the text of the generated header."""
     parts = [HEADER.replace("COMMAND", command), *map(inline_function, outputs)]
     return "\n".join(parts)
 
@@ -53,7 +53,7 @@ def literal(value: float) -> str:
 
 
 def fused(nodes: Iterable[Node], kept: Iterable[Node]) -> dict[int, int]:
-    """Sum (by its identity) -> which of its operands is a product to be fused with it."""
+    """Map each sum, by identity, to the operand that is a product to be fused with it."""
     uses = Counter(id(o) for n in nodes for o in n.operands if isinstance(o, Node))
     uses.update(map(id, kept))
     found = {}
@@ -88,9 +88,9 @@ def expression(node: Node, names: dict[int, str]) -> str:
 
 
 def inline_function(output: Output) -> str:
-    """The text of ``name(*arguments, *results)``, for pointers to WAYS registers each.
+    """Return the text of ``name(*arguments, *results)``, for pointers to WAYS registers each.
 
-    Their arithmetic alternates, because each chain of operations alone waits for itself.
+    The operations of the registers alternate, so that none waits for the one before it.
     """
     outputs = traced(output)
     nodes = needed(outputs)

@@ -1,4 +1,4 @@
-"""From traced functions to the text of device functions in Triton."""
+"""Write traced functions as device functions in Triton."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CALLS = {
 
 
 def source(outputs: Sequence[Output], command: str) -> str:
-    """The text of the generated module."""
+    """Return the text of the generated module."""
     body = "\n\n".join(["", *map(device_function, outputs)])
     used = [name for name in sorted(set(CALLS.values())) if f" {name}(" in body]
     names = ", ".join(name for name in used if "." not in name)
@@ -41,7 +41,7 @@ def source(outputs: Sequence[Output], command: str) -> str:
 
 
 def literal(value: float) -> str:
-    """A Python literal that Triton reads as this float32."""
+    """Return a Python literal that Triton reads as this float32."""
     if value != value or abs(value) == float("inf"):
         return f'float("{value}")'
     return shortest(value)
@@ -59,10 +59,10 @@ def expression(node: Node, names: dict[int, str]) -> str:
 
 
 def device_function(output: Output) -> str:
-    """The text of ``name(*arguments)``."""
+    """Return the text of ``name(*arguments)``."""
     outputs = traced(output)
     names: dict[int, str] = {}
-    lines = []
+    lines: list[str] = []
     for node in needed(outputs):
         if node.operation == "argument":
             names[id(node)] = node.operands[0]

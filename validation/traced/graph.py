@@ -1,4 +1,4 @@
-"""What the writers of every language need to know of a traced function."""
+"""What is written of a traced function, in any language."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Output(NamedTuple):
 
 
 def traced(output: Output) -> list[Node]:
-    """The results that are wanted."""
+    """Return the nodes of the results that are wanted."""
     tracer = Tracer()
     result = output.function(tracer, *(tracer.argument(a) for a in output.arguments))
     results = result if isinstance(result, tuple) else (result,)
@@ -28,7 +28,7 @@ def traced(output: Output) -> list[Node]:
 
 
 def needed(outputs: Sequence[Node]) -> list[Node]:
-    """What the outputs are made of, in the order in which it was computed."""
+    """Return the nodes that the outputs need, in the order in which they were computed."""
     wanted: set[int] = set()
     stack = list(outputs)
     while stack:
@@ -40,14 +40,14 @@ def needed(outputs: Sequence[Node]) -> list[Node]:
 
 
 def operations(output: Output) -> Any:
-    """How often each operation occurs in what is written."""
+    """Count each operation in what is written."""
     counts = Counter(n.operation for n in needed(traced(output)))
     del counts["argument"], counts["constant"]
     return counts
 
 
 def shortest(value: float) -> str:
-    """The shortest decimal number that is this float32, a finite one."""
+    """Return the shortest decimal number that is this finite float32."""
     candidates = [float(f"{value:.{digits}g}") for digits in range(1, 10)]
     text = next((repr(c) for c in candidates if _is(c, value)), repr(value))
     return text.replace("e+", "e")

@@ -1,7 +1,7 @@
-"""A namespace whose arrays are symbols: what the arithmetic does with them is written down.
+"""A namespace whose arrays are symbols. It records what the arithmetic does with them.
 
-Equal expressions are one node, so a subexpression that occurs twice is computed once, and an output
-can be asked for without what only the others need.
+Equal expressions are one node, so a subexpression that occurs twice is computed once. An output can
+be written without the nodes that only other outputs need.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FLOAT32, BOOL = "float32", "bool"
 
 
 def rounded_to_float32(value: float) -> float:
-    """The nearest float32, of a number that Triton would read as a float32 and not as a double."""
+    """Return the nearest float32 of a number that Triton would read as float32, not as double."""
     if value and value == value and not math.isinf(value) and not SMALLEST <= abs(value) <= LARGEST:
         raise ValueError(f"{value!r} is no normal float32: keep it out of the arithmetic")
     rounded: float = struct.unpack("f", struct.pack("f", value))[0]
@@ -115,7 +115,7 @@ class Node:
 
 
 class Tracer:
-    """The namespace ``xp`` that the arithmetic is handed; `nodes` is all it did, in order."""
+    """The namespace ``xp`` for the arithmetic; `nodes` has all its operations, in order."""
 
     __name__ = "traced"
     float32, float64 = FLOAT32, "float64"
@@ -135,7 +135,7 @@ class Tracer:
         if operation == "where" and operands[1] is operands[2]:
             return operands[1]
         if operation in ARITHMETIC and all(o.operation == "constant" for o in operands):
-            # Rounded to double and then to float32, these come out as rounded once.
+            # Rounded to double and then to float32, these equal the result of one rounding.
             return self.node(ARITHMETIC[operation](*(o.operands[0] for o in operands)))
         # Nothing that the arithmetic returns depends on the sign of a zero.
         if operation in ("add", "sub") and operands[1].is_constant(0.0):

@@ -1,7 +1,8 @@
-"""Kummer's form in any number of digits: the alternating series as it stands, in fixed point.
+"""Kummer's form in any number of digits: the alternating series, in fixed point.
 
-What it loses is known beforehand, log2(e) u bits, and is paid for: up to the u from which the
-expansion for large u has all the digits, which is about as large as they are bits.
+The series loses log2(e) u bits by cancellation, so it is summed with as many more. From the u on at
+which the expansion for large u gives all the digits, which is about 1.5 times their number in bits,
+that is used instead.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ def _slope(u: Any, wp: int) -> Any:
 
 
 def neg_kl(log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
-    """Compute -KL; see `kummer`."""
+    """Compute -KL in dps digits; see `logunif_kl.methods.kummer`."""
     return precision.neg_kl(_gap, log_alpha, zero_at, log_c, dps)
 
 
 def neg_kl_grad(log_alpha: Any, dps: Any) -> Any:
-    """Compute d(-KL)/d log alpha; see `kummer_grad`."""
+    """Compute d(-KL)/d log alpha in dps digits; see `logunif_kl.methods.kummer_grad`."""
     return precision.neg_kl_grad(_slope, log_alpha, dps)

@@ -1,10 +1,11 @@
-"""A method in any number of digits: what ``dps=`` means, whatever the method.
+"""Evaluation of a method in any number of digits: what ``dps=`` means for every method.
 
-Numbers are read exactly and computed as mpmath's raw floats and as integers in fixed point, which
-need no context: nobody's ``mpmath.mp.dps`` is read or changed. mpmath's exponents are integers of
-any size, so nothing over- or underflows.
+Numbers are read exactly. The computation uses mpmath's raw floats and integers in fixed point,
+which need no context, so ``mpmath.mp.dps`` is neither read nor changed. mpmath's exponents are
+integers of any size, so nothing over- or underflows.
 
-Calls from several threads are serialised, for mpmath's caches of constants are not.
+Calls from several threads are serialised, because mpmath's caches of constants are not safe for
+threads.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ _LOCK = threading.Lock()
 
 
 def neg_kl(gap: OfU, log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
-    """Compute constant - F(u) by a method's F; the constant comes from the same method."""
+    """Compute constant - F(u) by a method's F, which also gives the constant."""
     wp = libmp.dps_to_prec(_digits(dps)) + _GUARD
-    additive_constant(zero_at, log_c)  # for what it refuses
+    additive_constant(zero_at, log_c)  # checks the arguments
     with _LOCK:
         constant = _constant(gap, zero_at, log_c, wp)
 

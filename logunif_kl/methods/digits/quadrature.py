@@ -1,8 +1,8 @@
 """tanh-sinh quadrature of F(u) in any number of digits: the integrals of `_rules`, by mpmath.
 
-Each level halves the step in tau and so squares the error; the last two levels agree to the last
-bit asked for, of which the first is therefore already right and the second is returned. The range
-of z ends where the density is below that bit, the range of tau where t log(t) is.
+Each level halves the step in tau, which about squares the error. Levels are added until two agree
+to the last bit asked for, and the second of these is returned. The range of z ends where the
+density is below that bit, and the range of tau where t log(t) is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from .precision import Raw
 _GUARD = 40  # bits: the sum has thousands of terms, and the bracket below cancels some
 _COARSEST, _FINEST = 4, 14  # log2 of the number of steps that a unit of tau is divided into
 
-# A context of our own: nobody's precision is touched. Used under the lock of `_digits` alone.
+# A context of this module's own, so the caller's precision is not changed. It is used under the
+# lock of `precision` only.
 _MP = mpmath.MPContext()
 
 Real = Any
@@ -67,7 +68,7 @@ def gap(u: Raw, wp: int) -> Raw:
             z = reach * (2 * q - 1)
             return density(z) * mp.log(1 + z / r)
 
-        # log(r) rules, and is larger than the integral
+        # log(r) is larger than the integral
         result = mp.log(r) - mean_log + 2 * reach * _integral(far, wp, 1 / reach)
     return result._mpf_
 

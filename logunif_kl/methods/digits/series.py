@@ -1,7 +1,7 @@
 """Hron's series in any number of digits: the Poisson mean of `_series`, in fixed point.
 
-Up to a u of 2^17, where it has more terms than in double precision, but no more than some ten
-thousand at 50 digits; above, the expansion in 1/u, whose terms fall below e^-u.
+The mean is summed up to u = 2^17, with about ten thousand terms at 50 digits there. Above, the
+expansion in 1/u is used, whose terms fall to e^-u.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def _slope(u: Any, wp: int) -> Any:
 
 
 def neg_kl(log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
-    """Compute -KL; see `series`."""
+    """Compute -KL in dps digits; see `logunif_kl.methods.series`."""
     return precision.neg_kl(_gap, log_alpha, zero_at, log_c, dps)
 
 
 def neg_kl_grad(log_alpha: Any, dps: Any) -> Any:
-    """Compute d(-KL)/d log alpha; see `series_grad`."""
+    """Compute d(-KL)/d log alpha in dps digits; see `logunif_kl.methods.series_grad`."""
     return precision.neg_kl_grad(_slope, log_alpha, dps)

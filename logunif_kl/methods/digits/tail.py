@@ -1,7 +1,7 @@
 """The expansions of `_tail` in any number of digits.
 
-Their catch there is a licence here: the larger u, the more digits, so that for each number of
-digits there is a u from which they have them all.
+Their terms fall to about e^-u, so for each number of digits there is a u from which the expansions
+give all of them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from mpmath import libmp
 
 
 def smallest_for(wp: int) -> int:
-    """The u from which the expansion gives wp bits.
+    """Return the u from which the expansion gives wp bits.
 
-    The remainder after K terms is below twice the first one left out and 2 exp(-u/2), as long as
-    4K + 2 <= u; where that ends, the terms are (1/(4e))^(u/4) = 2^(-0.86 u).
+    The remainder after K terms is below twice the first term left out plus 2 exp(-u/2), as long as
+    4K + 2 <= u. At the largest such K the terms are (1/(4e))^(u/4) = 2^(-0.86 u).
     """
     return 3 * wp // 2 + 64
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import mpmath
 import numpy as np
 
 import logunif_kl as lk
-from validation.papers.kingma2015 import expectation
-from validation.papers.record import HRON, Found, claim
+from validation.papers import definition
+from validation.papers.record import HRON, Found, statement
 
 HALF = mpmath.mpf(1) / 2
 ALPHAS = ("0.02", "0.3", "1", "5", "200")
 AGREE = 1e-25
+
+OfAlpha = Callable[[mpmath.mpf], mpmath.mpf]
 
 
 def series(u: mpmath.mpf) -> mpmath.mpf:
@@ -23,21 +26,23 @@ def series(u: mpmath.mpf) -> mpmath.mpf:
     )
 
 
-def _worst(of_equation: object, of_definition: object) -> float:
-    """The largest difference of two functions of alpha over `ALPHAS`."""
-    with mpmath.workdps(expectation.DIGITS):
-        pairs = [(of_equation(a), of_definition(a)) for a in map(mpmath.mpf, ALPHAS)]  # type: ignore[operator]
+def _worst(of_equation: OfAlpha, of_definition: OfAlpha) -> float:
+    """Return the largest difference of two functions of alpha over `ALPHAS`."""
+    with mpmath.workdps(definition.DIGITS):
+        pairs = [(of_equation(a), of_definition(a)) for a in map(mpmath.mpf, ALPHAS)]
         return float(max(abs(one - other) for one, other in pairs))
 
 
-@claim("hron-equation-1", HRON, "Remark 1, Eq. 1", "KL is a series of digammas in u = 1/(2 alpha)")
+@statement(
+    "hron-equation-1", HRON, "Remark 1, Eq. 1", "KL is a series of digammas in u = 1/(2 alpha)"
+)
 def equation_1() -> Found:
     def kl(alpha: mpmath.mpf) -> mpmath.mpf:
         u = 1 / (2 * alpha)
         inner = mpmath.log(2) + mpmath.exp(-u) * series(u)
         return -mpmath.log(2 * mpmath.pi * mpmath.e) / 2 + inner / 2
 
-    worst = _worst(kl, lambda alpha: -expectation.neg_kl(alpha))
+    worst = _worst(kl, lambda alpha: -definition.neg_kl(alpha))
     return Found(
         worst < AGREE,
         {"alpha": ALPHAS, "largest_difference": worst},
@@ -45,7 +50,7 @@ def equation_1() -> Found:
     )
 
 
-@claim("hron-equation-2", HRON, "Remark 1, Eq. 2", "KL is a derivative of Kummer's function")
+@statement("hron-equation-2", HRON, "Remark 1, Eq. 2", "KL is a derivative of Kummer's function")
 def equation_2() -> Found:
     def kl(alpha: mpmath.mpf) -> mpmath.mpf:
         u = 1 / (2 * alpha)
@@ -54,7 +59,7 @@ def equation_2() -> Found:
         inner = slope + mpmath.euler + 2 * mpmath.log(2)
         return -mpmath.log(mpmath.pi * mpmath.e) / 2 - inner / 2
 
-    worst = _worst(kl, lambda alpha: -expectation.neg_kl(alpha))
+    worst = _worst(kl, lambda alpha: -definition.neg_kl(alpha))
     return Found(
         worst < AGREE,
         {"alpha": ALPHAS, "largest_difference": worst},
@@ -62,7 +67,7 @@ def equation_2() -> Found:
     )
 
 
-@claim(
+@statement(
     "hron-equation-3",
     HRON,
     "Remark 1, Eq. 3",
@@ -75,7 +80,7 @@ def equation_3() -> Found:
 
     def slope(alpha: mpmath.mpf) -> mpmath.mpf:
         u, step = 1 / (2 * alpha), mpmath.mpf(10) ** -10
-        up, down = (expectation.gap(1 / (2 * u * (1 + s * step))) for s in (1, -1))
+        up, down = (definition.gap(1 / (2 * u * (1 + s * step))) for s in (1, -1))
         return (up - down) / (2 * u * step)
 
     worst = _worst(lambda alpha: dawson(1 / (2 * alpha)), slope)
@@ -87,10 +92,10 @@ def equation_3() -> Found:
     )
 
 
-@claim("hron-u", HRON, "section 4, after Remark 2", "u = mu^2/(2 sigma^2) = 1/alpha")
+@statement("hron-u", HRON, "section 4, after Remark 2", "u = mu^2/(2 sigma^2) = 1/alpha")
 def u_of_alpha() -> Found:
-    with mpmath.workdps(expectation.DIGITS):
-        true = expectation.gap(mpmath.mpf(1))
+    with mpmath.workdps(definition.DIGITS):
+        true = definition.gap(mpmath.mpf(1))
         by_paper, by_half = (abs(lk.reference.kl_gap(u, 30) - true) for u in (1, 0.5))
         measured = {
             "gap_at_alpha_1": float(true),
@@ -106,7 +111,7 @@ def u_of_alpha() -> Found:
     )
 
 
-@claim(
+@statement(
     "hron-digammas-positive",
     HRON,
     "section 4, before Remark 2",
@@ -119,7 +124,7 @@ def digammas_positive() -> Found:
     return Found(first > 0 and rises, {"psi(3/2)": first}, "psi increases, and psi(3/2) > 0")
 
 
-@claim(
+@statement(
     "hron-first-summand",
     HRON,
     "section 4, before Remark 2",
@@ -137,7 +142,7 @@ def first_summand() -> Found:
     )
 
 
-@claim("hron-remark-2", HRON, "Remark 2", "KL is strictly increasing for u in [0, inf)")
+@statement("hron-remark-2", HRON, "Remark 2", "KL is strictly increasing for u in [0, inf)")
 def remark_2() -> Found:
     half = np.arange(2**15, dtype=np.uint16).view(np.float16)
     every = np.sort(half[np.isfinite(half)].astype(np.float64))
@@ -164,7 +169,7 @@ def remark_2() -> Found:
     )
 
 
-@claim(
+@statement(
     "hron-identities",
     HRON,
     "appendix A",
@@ -173,7 +178,7 @@ def remark_2() -> Found:
 )
 def identities() -> Found:
     away = []
-    with mpmath.workdps(expectation.DIGITS):
+    with mpmath.workdps(definition.DIGITS):
         for u in map(mpmath.mpf, ("0.1", "1", "7")):
             logs = mpmath.euler + mpmath.log(u)
             terms = [(u**k / mpmath.factorial(k), k) for k in range(1, 120)]
@@ -196,7 +201,7 @@ def identities() -> Found:
     return Found(worst < AGREE, {"largest_difference": worst}, f"all agree to {worst:.0e}")
 
 
-@claim(
+@statement(
     "hron-comparison-bound",
     HRON,
     "appendix A, proof of Remark 1",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logunif_kl as lk
-from validation.papers.record import KINGMA, Found, claim
+from validation.papers.record import KINGMA, Found, statement
 
 
-@claim(
+@statement(
     "kingma-sign-and-magnitude",
     KINGMA,
     "Eqs. 37 and 38",

@@ -11,8 +11,8 @@ import logunif_kl as lk
 from logunif_kl.methods import METHODS, Interval, measure
 from logunif_kl.methods._kingma import C1, C2, C3
 from logunif_kl.methods._measure import value_error
-from validation.papers.kingma2015 import expectation
-from validation.papers.record import KINGMA, Found, claim
+from validation.papers import definition
+from validation.papers.record import KINGMA, Found, statement
 
 CUBIC, BOUND = METHODS["kingma"], METHODS["lower_bound"]
 FITTED = Interval("alpha in [0.05, 1]", math.log(0.05), 0.0)
@@ -20,7 +20,7 @@ FIGURE_2 = Interval("p in [0.05, 0.5]", math.log(0.05 / 0.95), 0.0)
 EXTREMELY = 1e-3  # what a reader may expect of "extremely", relative to a gradient or to 1
 
 
-@claim(
+@statement(
     "kingma-not-tractable",
     KINGMA,
     "appendix C, before the cubic",
@@ -28,14 +28,14 @@ EXTREMELY = 1e-3  # what a reader may expect of "extremely", relative to a gradi
 )
 def not_tractable() -> Found:
     alphas = ("0.01", "0.1", "1", "3", "100")
-    with mpmath.workdps(expectation.DIGITS):
+    with mpmath.workdps(definition.DIGITS):
         apart = []
         for text in alphas:
             alpha = mpmath.mpf(text)
             u = 1 / (2 * alpha)
             closed = (mpmath.log(2 * alpha) + mpmath.digamma(mpmath.mpf(1) / 2)) / 2
             closed += u * mpmath.hyp2f2(1, 1, 1.5, 2, -u)
-            apart.append(abs(closed - expectation.mean_log(alpha)))
+            apart.append(abs(closed - definition.mean_log(alpha)))
         worst = float(max(apart))
     return Found(
         holds=worst > 1e-25,
@@ -45,7 +45,7 @@ def not_tractable() -> Found:
     )
 
 
-@claim(
+@statement(
     "kingma-cubic-accurate",
     KINGMA,
     "section 3.3 and appendix C",
@@ -53,23 +53,25 @@ def not_tractable() -> Found:
 )
 def cubic_accurate() -> Found:
     over_fitted, over_all = measure(CUBIC, FITTED), measure(CUBIC, CUBIC.domain)
-    steep = math.exp(over_all.gradient.log_alpha)
+    gradient = over_all.gradient
+    assert gradient is not None
+    steep = math.exp(gradient.log_alpha)
     measured = {
         "value_best_constant_0.05_to_1": over_fitted.value_best_constant,
         "value_best_constant_0_to_1": over_all.value_best_constant,
-        "gradient_relative": abs(over_all.gradient.error),
+        "gradient_relative": abs(gradient.error),
         "gradient_relative_at_alpha": steep,
     }
     return Found(
-        holds=max(over_all.value_best_constant, abs(over_all.gradient.error)) < EXTREMELY,
+        holds=max(over_all.value_best_constant, abs(gradient.error)) < EXTREMELY,
         measured=measured,
         note=f"with the best constant off by {over_fitted.value_best_constant:.1e} on alpha in "
         f"[0.05, 1] and by {over_all.value_best_constant:.1e} on (0, 1]; its derivative by "
-        f"{abs(over_all.gradient.error):.0%} at alpha = {steep:.3g}",
+        f"{abs(gradient.error):.0%} at alpha = {steep:.3g}",
     )
 
 
-@claim(
+@statement(
     "kingma-cubic-fitted",
     KINGMA,
     "appendix C, before the cubic",
@@ -87,7 +89,7 @@ def cubic_fitted() -> Found:
     )
 
 
-@claim(
+@statement(
     "kingma-cubic-minimax",
     KINGMA,
     "appendix C, the cubic",
@@ -105,7 +107,7 @@ def cubic_minimax() -> Found:
     )
 
 
-@claim(
+@statement(
     "kingma-figure-2-indistinguishable",
     KINGMA,
     "Figure 2, caption",
@@ -128,7 +130,7 @@ def figure_2() -> Found:
     )
 
 
-@claim(
+@statement(
     "kingma-figure-2-and-exact-at-zero",
     KINGMA,
     "Figure 2, caption",
@@ -169,7 +171,7 @@ def alpha_star(digits: int) -> str:
         return str(mpmath.nstr(root, digits, strip_zeros=False))
 
 
-@claim(
+@statement(
     "kingma-lower-bound",
     KINGMA,
     "appendix C, after Eq. 42",
@@ -194,7 +196,7 @@ def lower_bound() -> Found:
     )
 
 
-@claim(
+@statement(
     "kingma-lower-bound-exact-at-zero",
     KINGMA,
     "Figure 2, caption",
@@ -202,8 +204,8 @@ def lower_bound() -> Found:
 )
 def lower_bound_at_zero() -> Found:
     alphas = (1e-2, 1e-4, 1e-6)
-    with mpmath.workdps(expectation.DIGITS):
-        gaps = [-float(expectation.mean_log(mpmath.mpf(a))) for a in alphas]
+    with mpmath.workdps(definition.DIGITS):
+        gaps = [-float(definition.mean_log(mpmath.mpf(a))) for a in alphas]
     ratios = [gap / alpha for gap, alpha in zip(gaps, alphas, strict=True)]
     return Found(
         holds=abs(ratios[-1] - 0.5) < 1e-5,
@@ -212,7 +214,7 @@ def lower_bound_at_zero() -> Found:
     )
 
 
-@claim(
+@statement(
     "kingma-independent-of-theta",
     KINGMA,
     "Eq. 42",

@@ -8,10 +8,10 @@ import mpmath
 import numpy as np
 
 import logunif_kl as lk
-from validation.papers.record import KINGMA, Found, claim
+from validation.papers.record import KINGMA, Found, statement
 
 
-@claim(
+@statement(
     "kingma-float-ranges",
     KINGMA,
     "appendix A",
@@ -39,7 +39,7 @@ def ranges() -> Found:
     )
 
 
-@claim(
+@statement(
     "kingma-floats-log-uniform",
     KINGMA,
     "appendix A",
@@ -69,7 +69,7 @@ def log_uniform() -> Found:
     )
 
 
-@claim(
+@statement(
     "kingma-entropy-of-the-log",
     KINGMA,
     "Eq. 13",
@@ -90,7 +90,7 @@ def entropy_of_the_log() -> Found:
 
 
 def _neg_kl_less_entropy(x: float) -> float:
-    """-KL - H(log|w|) for w ~ N(1, e^x), by quadrature over y = log|w|."""
+    """Return -KL - H(log|w|) for w ~ N(1, e^x), by quadrature over y = log|w|."""
     with mpmath.workdps(20):
         spread = mpmath.exp(mpmath.mpf(x) / 2)
 

@@ -1,4 +1,4 @@
-"""Why a Monte Carlo gradient of E log|eps| may not be had by reparameterising."""
+"""What Kingma et al. state about gradients by Monte Carlo, applied to E log|eps|."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import mpmath
 import numpy as np
 
 import logunif_kl as lk
-from validation.papers.record import KINGMA, Found, claim
+from validation.papers.record import KINGMA, Found, statement
 
 
-@claim(
+@statement(
     "kingma-reparameterised-gradient",
     KINGMA,
     "Eq. 3, applied to the expectation in Eq. 42",
@@ -56,7 +56,7 @@ def reparameterised_gradient() -> Found:
 
 
 def _truncated(alpha: float, least: float) -> float:
-    """E of |d log|eps|/dalpha| over |eps| > least: it grows like -log(least)."""
+    """Return E of |d log|eps|/dalpha| over |eps| > least, which grows like -log(least)."""
     with mpmath.workdps(20):
         spread = mpmath.sqrt(alpha)
 
@@ -70,7 +70,7 @@ def _truncated(alpha: float, least: float) -> float:
 
 
 def _principal_value(alpha: float) -> float:
-    """The principal value of E d log|eps|/dalpha: both sides of the pole taken together."""
+    """Return the principal value of E d log|eps|/dalpha, at the pole eps = 0."""
     with mpmath.workdps(20):
         spread = mpmath.sqrt(alpha)
 

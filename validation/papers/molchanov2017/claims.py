@@ -7,29 +7,31 @@ import numpy as np
 import logunif_kl as lk
 from logunif_kl.methods import METHODS, measure
 from logunif_kl.methods._molchanov import K1
-from validation.papers.record import MOLCHANOV, Found, claim
+from validation.papers.record import MOLCHANOV, Found, statement
 
 SIGMOID = METHODS["molchanov"]
 
 
-@claim("molchanov-tight", MOLCHANOV, "Eq. 14", "the approximation is tight for all alpha")
+@statement("molchanov-tight", MOLCHANOV, "Eq. 14", "the approximation is tight for all alpha")
 def tight() -> Found:
     found = measure(SIGMOID, SIGMOID.domain)
-    worst, slope = abs(found.value.error), abs(found.gradient.error)
+    gradient = found.gradient
+    assert gradient is not None
+    worst, slope = abs(found.value.error), abs(gradient.error)
     return Found(
         holds=worst < 1e-2 and slope < 0.05,
         measured={
             "value": worst,
             "value_at_log_alpha": found.value.log_alpha,
             "gradient_relative": slope,
-            "gradient_at_log_alpha": found.gradient.log_alpha,
+            "gradient_at_log_alpha": gradient.log_alpha,
         },
         note=f"off by {worst:.2e} at most (log alpha = {found.value.log_alpha:.2f}), its gradient "
-        f"by {slope:.1%} (log alpha = {found.gradient.log_alpha:.2f}), and by less at both ends",
+        f"by {slope:.1%} (log alpha = {gradient.log_alpha:.2f}), and by less at both ends",
     )
 
 
-@claim(
+@statement(
     "molchanov-constants",
     MOLCHANOV,
     "Eq. 14",
@@ -51,7 +53,7 @@ def constants() -> Found:
     )
 
 
-@claim(
+@statement(
     "molchanov-limit",
     MOLCHANOV,
     "Eq. 14, C = -k1",

@@ -1,12 +1,12 @@
-"""Run the tests that show what works in which framework, and keep the table of it.
+"""Run the tests that show what works in which framework, and write the table of it.
 
     python -m validation.tools.capability [--check] [--run default|slow|gpu] [--jobs N] [--print]
 
-Writes ``validation/results/capability/capability.json``, and fails if a test failed. A capability
-is there if all the tests that record it passed. Nothing is written if some tests could not be run.
-``--check`` writes nothing, and fails if the table on file says anything else about the frameworks
-that are installed. Rows of the others are kept, and of tests that were not chosen: ``--run slow``
-chooses those marked slow.
+Writes ``validation/results/capability/capability.json``, and fails if a test failed. A row is
+written if all the tests that record it passed. Nothing is written if some tests could not be run.
+``--check`` writes nothing, and fails if the table on file differs for a framework that is
+installed. Rows of other frameworks are kept, and so are rows of other runs: ``--run slow`` chooses
+the tests that are marked slow.
 
 The tests of each framework run in a process of their own, as many at a time as there are
 processors.
@@ -43,7 +43,7 @@ TESTS = {
         for name in ("test_examples_of_a_framework", "test_the_command_for_torch")
     ),
 }
-# What rows of others depend on.
+# A package that rows of other frameworks depend on.
 BESIDE = ("triton",)
 NO_TESTS = 5
 
@@ -81,7 +81,7 @@ def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
             text=True,
             check=False,
         )
-        # Anything else than tests that passed or failed leaves out some of them.
+        # With any other exit status some tests did not run.
         ended = report.exists() and done.returncode in (0, 1, NO_TESTS)
         tests = json.loads(report.read_text(encoding="utf-8"))["tests"] if ended else None
     status = 0 if done.returncode == NO_TESTS else done.returncode
@@ -89,7 +89,7 @@ def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
 
 
 def run_all(run: str, jobs: int) -> list[Finished]:
-    """Run the tests of every framework, showing what each process wrote once it is done."""
+    """Run the tests of every framework, and print the output of each process when it has ended."""
     names = [name for name in TESTS if name in ("arrays", "readme") or installed(name)]
     with ThreadPoolExecutor(jobs) as pool:
         pending = [pool.submit(pytest_run, name, TESTS[name], run) for name in names]
@@ -108,12 +108,12 @@ def on_file() -> tuple[dict[str, Any], table.Table]:
 
 
 def write(rows: table.Table, before: dict[str, Any], command: str, run: str) -> None:
-    """Keep the table, with what each run, and in it the rows of each framework, were made with."""
+    """Write the table, with the versions that each run and each framework's rows were made with."""
     homes = metadata.packages_distributions()
     shown = sorted({row.framework for row, runs in rows.items() if run in runs})
-    # TensorFlow's wheels for the CPU alone have another name.
+    # TensorFlow's wheels for the CPU have another name.
     packages = {name: homes.get(module(name), [name])[0] for name in shown if installed(name)}
-    about = provenance(command, *packages.values(), *BESIDE)
+    about = provenance(command, *packages.values(), *BESIDE, of="capability")
     made = {name: dict(runs) for name, runs in before.get("made_with", {}).items()}
     for name, package in packages.items():
         version = f"{package} {metadata.version(package)}"

@@ -32,10 +32,10 @@ class Recorder:
         self._recorded: dict[str, dict[str, None]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        # An expected failure is a failure here: what fails is no capability.
+        # An expected failure counts as a failure here.
         outcome = "failed" if hasattr(report, "wasxfail") else report.outcome
         self._outcomes.setdefault(report.nodeid, []).append(outcome)
-        found = dict.fromkeys(v for name, v in report.user_properties if name == PROPERTY)
+        found = dict.fromkeys(str(v) for name, v in report.user_properties if name == PROPERTY)
         self._recorded.setdefault(report.nodeid, {}).update(found)
 
     def _tests(self) -> Iterator[dict[str, object]]:

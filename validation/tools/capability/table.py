@@ -1,4 +1,4 @@
-"""Rows of the capability table: made from outcomes, merged with those on file, compared, shown."""
+"""Rows of the capability table: make them from outcomes, merge, compare and print them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ Table = dict[Capability, set[str]]
 
 
 class Outcome(NamedTuple):
-    """What a run of the tests came to."""
+    """The outcome of a run of the tests."""
 
     passed: set[Capability]
     failures: dict[Capability, list[str]]
@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(tests: Iterable[Mapping[str, Any]]) -> Outcome:
-    """Count as passed what some test shows and no test contradicts; skipped tests say nothing."""
+    """Count as passed what some test shows and no test contradicts. Skipped tests do not count."""
     passed: set[Capability] = set()
     failures: dict[Capability, list[str]] = {}
     for test in tests:
@@ -49,7 +49,7 @@ def outcome(tests: Iterable[Mapping[str, Any]]) -> Outcome:
 
 
 def merged(on_file: Table, passed: set[Capability], run: str, frameworks: set[str]) -> Table:
-    """Put what passed in a run of these frameworks' tests in the place of what was there of it."""
+    """Replace the rows of one run of these frameworks by those that passed."""
     rows = {
         row: runs - {run} if row.framework in frameworks else set(runs)
         for row, runs in on_file.items()

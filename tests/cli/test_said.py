@@ -2,7 +2,7 @@
 
 import pytest
 
-from validation import said
+from logunif_kl.cli import said
 
 PYTHON = '''"""Doc."""
 import math
@@ -66,6 +66,11 @@ class TestPython:
     )
     def test_code_counts(self, change):
         assert said.python_said(PYTHON.replace(*change)) != said.python_said(PYTHON)
+
+    def test_the_text_of_an_exception_does_not_count(self):
+        before, after = "if x:\n raise E(f'{x}') from e", "if x:\n raise E('no x')"
+        assert said.python_said(before) == said.python_said(after)
+        assert said.python_said(before) != said.python_said(before.replace("E(", "F("))
 
     def test_the_module_of_another_library_counts(self):
         before, after = "import np\nnp.exp(1)", "import np\nmath.exp(1)"

@@ -1,10 +1,10 @@
-"""What sources say that bears on results: a hash which outlives moving, splitting and layout.
+"""A hash of what sources say that bears on results. It survives moving, splitting and layout.
 
-Of a Python file it is the statements at its top, each by its syntax tree. Left out are docstrings,
-comments, annotations, imports, hashes, the module that a name of the package is taken from, and the
-underscore that makes a name private. Of a C file it is the definitions, less comments and layout,
-each under the instruction set that it is for. Left out is what only speaks to compilers or to
-Python's C API. The order and the names of files do not count.
+Of a Python file, the hash covers the statements at its top, each by its syntax tree. It leaves out
+docstrings, comments, annotations, imports, other hashes, the text of exceptions, the module that a
+name of the package is taken from, and the underscore that makes a name private. Of a C file, it
+covers the definitions without comments and layout, each under its instruction set. It leaves out
+what only compilers or Python's C API read. The order and the names of files do not count.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _less_docstring(node: ast.Module) -> ast.Module:
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes from a statement what moves no result."""
+    """Takes from a statement what changes no result."""
 
     def __init__(self, module: ast.Module) -> None:
         self._own = {
@@ -70,6 +70,10 @@ class _Bare(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
         hashes = (isinstance(t, ast.Name) and t.id.endswith("_SHA256") for t in node.targets)
         return None if all(hashes) else self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        return ast.Raise(None if raised is None else self.visit(raised), None)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if isinstance(node.value, ast.Name) and node.value.id in self._own:

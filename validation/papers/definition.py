@@ -1,4 +1,4 @@
-"""The divergence by its definition alone: the integrals that the papers start from."""
+"""The divergence by its definition: the integrals that the papers start from."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ DIGITS = 40
 
 
 def mean_log(alpha: Any) -> Any:
-    """E log|eps|, eps ~ N(1, alpha), by quadrature split at the singularity and at the mean."""
+    """Return E log|eps|, eps ~ N(1, alpha), by quadrature split at the pole and at the mean."""
     spread = mpmath.sqrt(alpha)
 
     def density(eps: Any) -> Any:
@@ -21,11 +21,11 @@ def mean_log(alpha: Any) -> Any:
 
 
 def gap(alpha: Any) -> Any:
-    """KL minus its least value: E log|eps| - 1/2 (log(2 alpha) + psi(1/2))."""
+    """Return KL minus its least value, E log|eps| - 1/2 (log(2 alpha) + psi(1/2))."""
     return mean_log(alpha) - (mpmath.log(2 * alpha) + mpmath.digamma(mpmath.mpf(1) / 2)) / 2
 
 
 def neg_kl(alpha: Any, log_c: Any = 0) -> Any:
-    """-KL(q || p) of q = N(theta, alpha theta^2) and p = C/|w|, from entropy and expectation."""
+    """Return -KL(q || p) for q = N(theta, alpha theta^2) and p = C/|w|."""
     entropy = (mpmath.log(2 * mpmath.pi * alpha) + 1) / 2
     return log_c + entropy - mean_log(alpha)

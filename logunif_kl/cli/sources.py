@@ -1,0 +1,89 @@
+"""The sources that each kind of result depends on.
+
+A result depends on what it measures. It does not depend on how its numbers are shown, nor on the
+reference that they are compared with. Each pattern is relative to the directory that holds the
+package: the root of a source tree, where ``validation`` is too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from . import said
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _files(folder: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"{folder}/{name}.py" for name in names)
+
+
+EXACT_C = ("logunif_kl/_numpy/c/exact*.[ch]", "logunif_kl/_numpy/c/*target*.h")
+FLOAT32_C = ("logunif_kl/_numpy/c/float32*.[ch]", "logunif_kl/_numpy/c/*target*.h")
+ARITHMETIC = _files(
+    "logunif_kl/_arithmetic",
+    *("coefficients*", "functions", "normal_float32", "tables", "compensated"),
+)
+
+# The functions of NumPy's arrays, by whichever kernel.
+_EXACT = (
+    *ARITHMETIC,
+    *EXACT_C,
+    *_files("logunif_kl/_numpy", "blocked", "promotion"),
+    "logunif_kl/_convention.py",
+)
+_METHODS = (*_EXACT, "logunif_kl/methods/*.py")
+_FITTING = (*_METHODS, "logunif_kl/fitting/*.py")
+_ROOMS = ("torch", "torch/_triton", "jax", "tensorflow")
+
+DEPENDS: dict[str, tuple[str, ...]] = {
+    "table": _EXACT,
+    "fit": _FITTING,
+    "compare": _METHODS,
+    "validate": (*_METHODS, "logunif_kl/cli/_check.py"),
+    "bench": _EXACT,
+    "bench_torch": (
+        *ARITHMETIC,
+        *EXACT_C,
+        *FLOAT32_C,
+        *_files("logunif_kl/torch", "_*", "_triton/*"),
+    ),
+    "bench_jax": (*ARITHMETIC, "logunif_kl/jax/_*.py"),
+    "ladder": _FITTING,
+    "monte_carlo": (
+        *_EXACT,
+        *_files("logunif_kl/methods", "_monte_carlo", "_sampling", "_control"),
+        "validation/monte_carlo.py",
+    ),
+    "papers": (
+        *_FITTING,
+        "logunif_kl/posteriors/*.py",
+        "validation/papers/definition.py",
+        "validation/papers/*/*.py",
+    ),
+    "capability": (
+        *ARITHMETIC,
+        *_files("logunif_kl", "_dispatch", "_conversions", "_adapters"),
+        *(f"logunif_kl/{room}/*.py" for room in _ROOMS),
+    ),
+}
+"""The patterns of the files behind each kind of result."""
+
+
+def paths(patterns: Iterable[str], root: Path = ROOT) -> list[Path]:
+    """List the files that match, each pattern's in order."""
+    return [path for pattern in patterns for path in sorted(root.glob(pattern))]
+
+
+def sha256(*results: str, root: Path = ROOT) -> str | None:
+    """Hash what the sources behind these kinds of result say, taken together.
+
+    Returns
+    -------
+    str or None
+        None where some of the sources are absent, as those in C are from an installed wheel.
+    """
+    patterns = dict.fromkeys(pattern for result in results for pattern in DEPENDS[result])
+    found = [paths([pattern], root) for pattern in patterns]
+    return said.sha256(path for each in found for path in each) if all(found) else None

@@ -1,0 +1,136 @@
+"""Where an error is largest: found on a grid of log alpha, then refined between its points.
+
+An *error* here is a function of an array of log alpha. `measure` uses this search for the methods,
+and `logunif_kl.fitting` for the formulae that it fits, so both mean the same by a worst error: that
+of the continuous function, not of the grid.
+
+An infinite end of an interval is replaced by log_alpha = +-40, where every formula of this package
+has reached its limit to double precision (alpha = 4e-18 or 2e17). An extremum that is found there
+is reported at the infinite end itself.
+
+What is *not* guaranteed: an extremum narrower than the step of the grid is missed. The errors of
+smooth formulae have none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+Array = np.ndarray
+Error = Callable[[Array], Array]
+
+#: The log alpha, in magnitude, that stands for an infinite end.
+HORIZON = 40.0
+# Rounding of two values of magnitude HORIZON/2: less cannot tell a plateau from its limit.
+_AT_ITS_LIMIT = 4.0 * HORIZON * np.finfo(np.float64).eps
+_INVERSE_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+_SECTIONS = 42  # a bracket shrinks by 0.618^42 = 2e-9, which moves a flat top by 4e-18
+_FLAT = 1e-11  # a smaller relative gain is rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Extremum:
+    """A point where an error is extreme.
+
+    Attributes
+    ----------
+    log_alpha : float
+        Where. It is infinite where the error is only approached, in a `Measurement`; in the
+        ``extrema`` of a `logunif_kl.fitting.Fit` a magnitude above 12 means the same.
+    error : float
+        Signed, approximate minus exact; weighted in a `Fit` that was made with a weight.
+    quantity : str
+        What the error is of: ``"value"`` or ``"gradient"``.
+    """
+
+    log_alpha: float
+    error: float
+    quantity: str
+
+
+def finite(low: float, high: float, horizon: float = HORIZON) -> tuple[float, float]:
+    """Replace infinite ends by the horizon."""
+    return (-horizon if math.isinf(low) else low), (horizon if math.isinf(high) else high)
+
+
+def local_extrema(error: Error, grid: Array) -> tuple[Array, Array]:
+    """Find all local maxima of the magnitude of an error, the ends included.
+
+    Parameters
+    ----------
+    error : callable
+        Of an array of log alpha, elementwise.
+    grid : ndarray
+        Ascending.
+
+    Returns
+    -------
+    log_alpha, error : ndarray
+        The points in ascending order, and the signed error at each.
+    """
+    values = error(grid)
+    size = np.abs(values)
+    padded = np.concatenate([[-np.inf], size, [-np.inf]])
+    at = np.flatnonzero((padded[1:-1] >= padded[:-2]) & (padded[1:-1] > padded[2:]))
+    return _refined(error, grid, values, at, np.abs)
+
+
+def worst(error: Error, grid: Array, low: float, high: float, quantity: str) -> Extremum:
+    """Find the largest magnitude of an error from `low` to `high`, the grid's ends or infinite."""
+    x, found = local_extrema(error, grid)
+    i = int(np.argmax(np.abs(found)))
+    ends = np.abs(error(grid[[0, -1]]))
+    return Extremum(_place(float(x[i]), abs(found[i]), ends, low, high), float(found[i]), quantity)
+
+
+def least_and_greatest(
+    error: Error, grid: Array, low: float, high: float, quantity: str
+) -> tuple[Extremum, Extremum]:
+    """Find the least and the greatest signed error from `low` to `high`, as by `worst`."""
+    values = error(grid)
+    signs = np.array([-1.0, 1.0])
+    at = np.array([np.argmin(values), np.argmax(values)])
+    x, found = _refined(error, grid, values, at, lambda e: signs * e)
+    least, greatest = (
+        Extremum(
+            _place(float(x[i]), sign * found[i], sign * values[[0, -1]], low, high),
+            float(found[i]),
+            quantity,
+        )
+        for i, sign in enumerate(signs)
+    )
+    return least, greatest
+
+
+def _refined(
+    error: Error, grid: Array, values: Array, at: Array, size: Callable[[Array], Array]
+) -> tuple[Array, Array]:
+    """Move each chosen grid point to the largest size(error) between its two neighbours.
+
+    All brackets are searched at once, by golden sections. (SciPy's `minimize_scalar` takes them one
+    by one, and its vectorised `elementwise.find_minimum` needs SciPy 1.15.)
+    """
+    low, high = grid[np.maximum(at - 1, 0)], grid[np.minimum(at + 1, grid.size - 1)]
+    for _ in range(_SECTIONS):
+        step = _INVERSE_GOLDEN * (high - low)
+        left, right = high - step, low + step
+        keep = size(error(left)) >= size(error(right))
+        high, low = np.where(keep, right, high), np.where(keep, low, left)
+    inner = (low + high) / 2.0
+    found = error(inner)
+    # rounding alone does not move an extremum off a point of the grid, least of all off an end
+    before = size(values[at])
+    better = size(found) > before + _FLAT * np.abs(before)
+    return np.where(better, inner, grid[at]), np.where(better, found, values[at])
+
+
+def _place(x: float, size: float, ends: Array, low: float, high: float) -> float:
+    """Return the infinite end at which a size is approached, or else x."""
+    for there, limit in zip(ends, (low, high), strict=True):
+        if math.isinf(limit) and there >= size - _AT_ITS_LIMIT:
+            return limit
+    return x

@@ -1,0 +1,189 @@
+"""The accuracy reports: one command makes each, on this machine or beside it on another."""
+
+import json
+
+import pytest
+
+from validation.accuracy import __main__ as commands
+from validation.accuracy import beside, driver, plan, sources
+from validation.paths import RESULTS
+from validation.reports import ACCURACY, REPORTS
+
+
+def rows_of(report):
+    text = (RESULTS / "accuracy" / f"{report}.json").read_text(encoding="utf-8")
+    return json.loads(text)["rows"]
+
+
+class TestPlan:
+    def test_reports(self):
+        assert tuple(plan.PARTS) == ACCURACY
+        for report in plan.PARTS:
+            command = f"python -m validation.accuracy measure {report}"
+            assert REPORTS[f"validation/results/accuracy/{report}.json"].command == command
+
+    @pytest.mark.parametrize("report", plan.PARTS)
+    def test_one_command_makes_the_committed_report(self, report):
+        """Each job has its row, with no fewer inputs tried, and each row its job."""
+        jobs = plan.jobs(report, plan.kernels(report), 1)
+        rows = rows_of(report)
+        assert all(driver.is_done(job, rows) for job in jobs)
+        assert len(jobs) == len(rows)
+        assert {driver.report(job["kernel"], job["method"]) for job in jobs} == {f"{report}.json"}
+
+    def test_kernels_that_are_absent_are_left_out(self):
+        jobs = plan.jobs("torch", ("torch", "avx2"), 1)
+        assert {job["kernel"] for job in jobs} == {"torch"}
+
+    def test_parts_have_the_types_of_the_reports(self):
+        def dtypes(jobs):
+            return [job["dtype"] for job in jobs]
+
+        assert dtypes(plan.search_jobs(["avx2"], ["kl_gap"])) == ["float64"]
+        assert dtypes(plan.search_jobs(["jax"], ["neg_kl"])) == ["float64", "float32"]
+        assert dtypes(plan.search_jobs(["triton"], ["neg_kl"])) == ["float32"]
+        assert dtypes(plan.search_jobs(["jax"], ["kl_gap"])) == []
+        assert dtypes(plan.search_jobs(["arrays"], ["neg_kl"], ["float64"])) == []
+        python = plan.exhaustive_jobs(["python"], ["neg_kl"], processes=1)
+        assert dtypes(python) == ["float16", "bfloat16"]
+        asked = plan.exhaustive_jobs(["python", "torch"], ["neg_kl"], ["float32"], processes=1)
+        assert [job["kernel"] for job in asked] == ["python"]
+
+    def test_float64_on_a_framework_has_fewer_samples(self):
+        jobs = plan.search_jobs(["jax"], ["neg_kl"], count=1000)
+        assert [job["count"] for job in jobs] == [100, 1000]
+
+
+HERE = {"machine": {"cpu": "A (R) 1", "architecture": "x"}, "versions": {"numpy": "1"}}
+ELSEWHERE = {**HERE, "machine": {"cpu": "B", "architecture": "x"}}
+OTHER_NUMPY = {**HERE, "versions": {"numpy": "2"}}
+
+
+class TestPlace:
+    def test_the_report_where_there_is_none_or_the_conditions_are_the_same(self, tmp_path):
+        report = tmp_path / "search.json"
+        assert beside.place(report, HERE) == report
+        report.write_text(json.dumps(HERE))
+        assert beside.place(report, HERE) == report
+
+    def test_beside_the_report_otherwise(self, tmp_path):
+        report = tmp_path / "search.json"
+        report.write_text(json.dumps(HERE))
+        paths = [beside.place(report, about) for about in (ELSEWHERE, OTHER_NUMPY)]
+        assert [path.name[:-11] for path in paths] == ["search.b-x-", "search.a-r-1-x-"]
+        assert paths[0] == beside.place(report, ELSEWHERE)
+
+    def test_what_is_committed(self, tmp_path):
+        assert beside.is_committed(driver.RESULTS / "search.json")
+        assert not beside.is_committed(driver.RESULTS / "search.b-x-012345.json")
+        assert not beside.is_committed(tmp_path / "search.json")
+
+
+JOBS = plan.search_jobs(["python"], ["kl_gap", "neg_kl"], ["float64"], count=10)
+ARGUMENTS = ["search", "--kernels", "python", "--functions", "kl_gap", "neg_kl"]
+ARGUMENTS += ["--dtypes", "float64", "--count", "10"]
+
+
+def row(function, ulp):
+    return {
+        "function": function,
+        "dtype": "float64",
+        "kernel": "python",
+        "range": "all",
+        "ulp": ulp,
+        "inputs": ["0x1.8p+0"],
+        "wanted": "1.5",
+        "method": "search",
+        "tried": 10,
+    }
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """A committed report of HERE, and what is done when other errors come out elsewhere."""
+    report = tmp_path / "search.json"
+    monkeypatch.setattr(driver, "RESULTS", tmp_path)
+    monkeypatch.setattr(driver, "WORST_INPUTS", tmp_path / "worst" / "inputs.json")
+    about = {"command": "c", "date": "d", "sources_sha256": sources.sha256("python")}
+    driver.save([row("kl_gap", 0.7501)], report, HERE | about)
+
+    def measured(*rows, conditions=ELSEWHERE, out=tmp_path, more=()):
+        monkeypatch.setattr(driver, "conditions", lambda *args: conditions | about)
+        todo = []
+
+        def measure(jobs, console):
+            todo.extend(job["function"] for job in jobs)
+            yield from (r for r in rows if r["function"] in todo)
+
+        monkeypatch.setattr(driver, "measure", measure)
+        before = report.read_bytes()
+        status = commands.main([*ARGUMENTS, "--out", str(out), *more])
+        return status, todo, report.read_bytes() == before
+
+    return measured
+
+
+class TestElsewhere:
+    def test_not_worse(self, measured, tmp_path, capsys):
+        status, todo, unchanged = measured(row("kl_gap", 0.7504), row("neg_kl", 3.0))
+        assert (status, todo) == (0, ["kl_gap", "neg_kl"])
+        assert unchanged
+        [path] = tmp_path.glob("search.b-x-*.json")
+        assert [r["ulp"] for r in json.loads(path.read_text())["rows"]] == [0.7504, 3.0]
+        assert not driver.WORST_INPUTS.exists()
+        out, err = capsys.readouterr()
+        assert [" ".join(line.split()) for line in out.splitlines()] == [
+            "kl_gap float64 python committed 0.7501, here 0.7504 ulp: not worse",
+            "neg_kl float64 python committed: nothing; here 3.0000 ulp",
+        ]
+        assert "measured with cpu A (R) 1, not B" in " ".join(err.split())
+
+    def test_worse(self, measured):
+        status, _, unchanged = measured(row("kl_gap", 0.7511))
+        assert status == 1
+        assert unchanged
+
+    def test_what_was_measured_before_is_compared_too(self, measured, capsys):
+        measured(row("kl_gap", 0.9))
+        status, todo, _ = measured(row("neg_kl", 0.5), more=["--resume"])
+        assert (status, todo) == (1, ["neg_kl"])
+        assert "here 0.9000 ulp: WORSE" in capsys.readouterr().out
+
+    def test_into_another_folder(self, measured, tmp_path):
+        status, _, unchanged = measured(row("kl_gap", 0.7), out=tmp_path / "new", conditions=HERE)
+        assert status == 0
+        assert unchanged
+        assert (tmp_path / "new" / "search.json").exists()
+
+    def test_here_it_goes_into_the_report(self, measured, tmp_path):
+        status, _, unchanged = measured(row("kl_gap", 0.9), conditions=HERE)
+        assert status == 0
+        assert not unchanged
+        assert not list(tmp_path.glob("search.*.json"))
+        assert driver.WORST_INPUTS.exists()
+
+
+def test_a_report_of_which_nothing_can_be_measured_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(driver, "kernels", lambda: ("python",))
+    assert commands.main(["measure", "jax"]) == 1
+    assert "none of jax can be measured here" in capsys.readouterr().err
+
+
+def test_what_is_there_is_not_measured_again(monkeypatch, tmp_path):
+    """By `measure`, without being asked; `--again` measures all."""
+    about = HERE | {"command": "c", "date": "d", "sources_sha256": sources.sha256("jax")}
+    monkeypatch.setattr(driver, "RESULTS", tmp_path)
+    monkeypatch.setattr(driver, "kernels", lambda: ("jax",))
+    monkeypatch.setattr(driver, "conditions", lambda *args: about)
+    new = [{k: v for k, v in r.items() if k != "sources_sha256"} for r in rows_of("jax")]
+    driver.save(new, tmp_path / "jax.json", about)
+    counted = []
+
+    def measure(jobs, console):
+        counted.append(len(jobs))
+        yield from ()
+
+    monkeypatch.setattr(driver, "measure", measure)
+    assert commands.main(["measure", "jax", "--out", str(tmp_path)]) == 0
+    assert commands.main(["measure", "jax", "--out", str(tmp_path), "--again"]) == 0
+    assert counted == [0, 21]

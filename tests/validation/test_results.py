@@ -1,0 +1,167 @@
+"""Every committed result measured the sources that are here, and says so by their hash."""
+
+import json
+import shutil
+import struct
+import zlib
+
+import pytest
+
+from logunif_kl.cli import provenance, sources
+from validation.accuracy import sources as of_kernels
+from validation.paths import ROOT
+from validation.reports import REPORTS
+from validation.tools import stale
+
+FILES = list(stale.committed())
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_measured_the_sources_that_are_here(file):
+    assert list(stale.complaints(file)) == []
+
+
+def test_all_files_are_looked_at():
+    inside = [p for p in (ROOT / "validation" / "results").rglob("*") if p.is_file()]
+    elsewhere = [path for path in inside if "." in path.stem]
+    assert len(FILES) == len(inside) - len(elsewhere) + 1
+    assert all(path.parent.name == "accuracy" for path in elsewhere)
+    assert set(FILES) >= set(REPORTS) - {"validation/results/bench/bench_cuda.json"}
+
+
+class TestSources:
+    def test_each_kind_has_its_sources_here(self):
+        for kind in sources.DEPENDS:
+            assert len(sources.sha256(kind)) == 64
+
+    def test_each_pattern_matches(self):
+        for kind, patterns in sources.DEPENDS.items():
+            for pattern in patterns:
+                assert sources.paths([pattern]), (kind, pattern)
+
+    def test_every_kind_of_a_report_is_known(self):
+        assert {kind for report in REPORTS.values() for kind in report.of} <= set(sources.DEPENDS)
+
+    def test_none_where_sources_are_absent(self, tmp_path):
+        package = tmp_path / "logunif_kl"
+        shutil.copytree(ROOT / "logunif_kl", package, ignore=shutil.ignore_patterns("c"))
+        assert sources.sha256("compare", root=tmp_path) is None
+        assert sources.sha256("bench_jax", root=tmp_path) == sources.sha256("bench_jax")
+
+    @pytest.mark.parametrize(
+        ("file", "kinds"),
+        [
+            ("_arithmetic/tables.py", set(sources.DEPENDS)),
+            ("_numpy/c/exact_simd.h", set(sources.DEPENDS) - {"bench_jax", "capability"}),
+            ("_numpy/c/float32_simd.h", {"bench_torch"}),
+            ("methods/_kingma.py", {"fit", "compare", "validate", "ladder", "papers"}),
+            (
+                "methods/_sampling.py",
+                {"fit", "compare", "validate", "ladder", "monte_carlo", "papers"},
+            ),
+            ("fitting/_fit.py", {"fit", "ladder", "papers"}),
+            ("posteriors/_posterior.py", {"papers"}),
+            ("jax/_rules.py", {"bench_jax", "capability"}),
+            ("cli/_output.py", set()),
+            ("reference/_neg_kl.py", set()),
+        ],
+    )
+    def test_what_a_file_counts_for(self, file, kinds):
+        path = ROOT / "logunif_kl" / file
+        assert path.exists()
+        found = {k for k, patterns in sources.DEPENDS.items() if path in sources.paths(patterns)}
+        assert found == kinds
+
+    def test_what_a_file_says_counts(self, tmp_path):
+        monte_carlo = ROOT / "validation" / "monte_carlo.py"
+        for path in sources.paths(sources.DEPENDS["monte_carlo"]):
+            copy = tmp_path / path.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+        assert sources.sha256("monte_carlo", root=tmp_path) == sources.sha256("monte_carlo")
+        copy = tmp_path / monte_carlo.relative_to(ROOT)
+        copy.write_text(copy.read_text() + "\nanother = 1\n")
+        assert sources.sha256("monte_carlo", root=tmp_path) != sources.sha256("monte_carlo")
+
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+class TestStale:
+    @pytest.fixture
+    def judged(self, tmp_path):
+        """What is said of a file with some content."""
+
+        def judged(file, content):
+            path = tmp_path / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            data = content if isinstance(content, bytes) else json.dumps(content).encode()
+            path.write_bytes(data)
+            return list(stale.complaints(file, tmp_path))
+
+        return judged
+
+    def test_a_result(self, judged):
+        file = "validation/results/papers/papers.json"
+        assert judged(file, {"sources_sha256": sources.sha256("papers")}) == []
+        [old] = judged(file, {"sources_sha256": "0"})
+        assert old == f"{file}: it measured other sources than are here; run {COMMAND} again"
+        assert "no hash of what it measured" in judged(file, {})[0]
+        assert "no hash of what it measured" in judged(file, {"sources_sha256": None})[0]
+
+    def test_rows_of_kernels(self, judged):
+        file = "validation/results/accuracy/search.json"
+        new = {"kernel": "avx2", "sources_sha256": of_kernels.sha256("avx2")}
+        old = {"kernel": "python", "sources_sha256": "0"}
+        assert judged(file, {"rows": [new]}) == []
+        assert judged(file, {"rows": [new, old, old]}) == [
+            f"{file}: python measured other sources than are here; "
+            "run python -m validation.accuracy measure search again"
+        ]
+
+    def test_runs(self, judged):
+        file = "validation/results/capability/capability.json"
+        new, old = ({"sources_sha256": h} for h in (sources.sha256("capability"), "0"))
+        assert judged(file, {"runs": {"default": new, "slow": new}}) == []
+        [line] = judged(file, {"runs": {"default": new, "slow": old}})
+        assert "run python -m validation.tools.capability --run slow again" in line
+
+    def test_a_picture(self, judged):
+        file = "docs/_static/compare.png"
+        texts = [chunk(b"tEXt", b"Software\0x"), chunk(b"IEND", b"")]
+        sha256 = sources.sha256("compare").encode()
+        stamped = chunk(b"tEXt", b"sources_sha256\0" + sha256)
+        assert judged(file, b"".join([b"\x89PNG\r\n\x1a\n", stamped, *texts])) == []
+        assert "no hash" in judged(file, b"".join([b"\x89PNG\r\n\x1a\n", *texts]))[0]
+
+    def test_a_file_that_no_command_makes(self, judged):
+        [line] = judged("validation/results/more/more.json", {})
+        assert "does not say which command makes it" in line
+
+    def test_the_command_line(self, monkeypatch, capsys):
+        monkeypatch.setattr(stale, "complaints", lambda file: [f"{file}: stale"])
+        assert stale.main() == 1
+        assert capsys.readouterr().out.splitlines() == [f"{file}: stale" for file in FILES]
+        monkeypatch.setattr(stale, "complaints", lambda file: [])
+        assert stale.main() == 0
+
+
+COMMAND = "python -m validation.papers"
+
+
+def test_a_picture_is_stamped(tmp_path):
+    from matplotlib.figure import Figure
+
+    for name in ("a.png", "a.svg", "a.pdf"):
+        path = str(tmp_path / name)
+        Figure(figsize=(1, 1)).savefig(path, metadata=provenance.stamp(path, "compare"))
+    found = stale.png_text((tmp_path / "a.png").read_bytes())
+    assert found["sources_sha256"] == sources.sha256("compare")
+
+
+def test_provenance_has_the_hash():
+    assert provenance.provenance("c", of="papers")["sources_sha256"] == sources.sha256("papers")
+    both = provenance.provenance("c", of=("bench_torch", "bench_jax"))["sources_sha256"]
+    assert both == sources.sha256("bench_torch", "bench_jax")
+    assert "sources_sha256" not in provenance.provenance("c")

@@ -1,0 +1,58 @@
+"""Each kernel's implementation of a function, by the kernel's name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .frameworks import framework
+from .functions import ARRAYS, FRAMEWORKS, Evaluate, Function
+
+
+def implementation(function: Function, kernel: str, dtype: str = "float64") -> Evaluate:
+    """Return the function of NumPy's arrays of a type that ``kernel`` provides.
+
+    A compiled kernel must be the one that this process was started with. The other kernels are
+    always available. For bfloat16 the arrays are of float32.
+    """
+    if kernel in FRAMEWORKS:
+        return framework(function, kernel, dtype)
+    if kernel == ARRAYS:
+        return _over_arrays(function)
+    from logunif_kl._numpy import ufuncs
+
+    if kernel == "python":
+        call = ufuncs.python_ufunc(function.ufunc)
+    else:
+        if ufuncs.kernel_name() != kernel:
+            raise RuntimeError(
+                f"this process runs the kernel {ufuncs.kernel_name()!r}, not {kernel!r}: "
+                f"start it with LOGUNIF_KL_KERNEL={kernel}"
+            )
+        call = getattr(ufuncs, function.ufunc)
+    if function.output is None:
+        return call
+    output = function.output
+    return lambda *args: call(*args)[output]
+
+
+def _over_arrays(function: Function) -> Evaluate:
+    import array_api_strict
+
+    from logunif_kl._arithmetic import functions
+    from logunif_kl._dispatch import Operation, evaluate
+
+    arithmetic = getattr(functions, function.arithmetic)
+
+    def picked(xp: Any, *args: Any) -> Any:
+        result = arithmetic(xp, *args)
+        return result if function.output is None else result[function.output]
+
+    operation = Operation(picked, picked)
+
+    def call(*args: Any) -> Any:
+        arrays: dict[str, Any] = {f"x{i}": array_api_strict.asarray(a) for i, a in enumerate(args)}
+        return np.asarray(evaluate(operation, **arrays))
+
+    return call

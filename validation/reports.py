@@ -1,0 +1,60 @@
+"""The committed results: the command that makes each file, and what it measures."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+ACCURACY = ("search", "exhaustive", "torch", "jax", "tensorflow")
+
+
+class Report(NamedTuple):
+    """How a file is made, and its kinds of result, as `logunif_kl.cli.sources.DEPENDS` has them.
+
+    An accuracy report names no kind: each of its rows has the hash of its own kernel's sources.
+    """
+
+    command: str
+    of: tuple[str, ...] = ()
+
+
+_COMPARE = Report(
+    "logunif-kl compare --json validation/results/compare/compare.json "
+    "--plot docs/_static/compare.png",
+    ("compare",),
+)
+_VALIDATE = Report("logunif-kl validate --output validation/results/validate", ("validate",))
+_BENCH = "validation/results/bench"
+
+# By the path from the root of the repository.
+REPORTS = {
+    **{
+        f"validation/results/accuracy/{name}.json": Report(
+            f"python -m validation.accuracy measure {name}"
+        )
+        for name in ACCURACY
+    },
+    f"{_BENCH}/bench.json": Report(f"logunif-kl bench --json {_BENCH}/bench.json", ("bench",)),
+    f"{_BENCH}/bench_torch.json": Report(
+        f"logunif-kl bench --torch --threads 1 --rounds 15 --json {_BENCH}/bench_torch.json",
+        ("bench_torch",),
+    ),
+    f"{_BENCH}/bench_cuda.json": Report(
+        f"logunif-kl bench --torch --cuda --json {_BENCH}/bench_cuda.json", ("bench_torch",)
+    ),
+    f"{_BENCH}/bench_jax.json": Report(
+        f"logunif-kl bench --jax --json {_BENCH}/bench_jax.json", ("bench_jax",)
+    ),
+    "validation/results/capability/capability.json": Report(
+        "python -m validation.tools.capability", ("capability",)
+    ),
+    "docs/_static/compare.png": _COMPARE,
+    "validation/results/compare/compare.json": _COMPARE,
+    "validation/results/ladder/ladder.json": Report("python -m validation.ladder", ("ladder",)),
+    "validation/results/monte_carlo/monte_carlo.json": Report(
+        "python -m validation.monte_carlo", ("monte_carlo",)
+    ),
+    "validation/results/papers/papers.json": Report("python -m validation.papers", ("papers",)),
+    "validation/results/validate/kingma_figure_2.png": _VALIDATE,
+    "validation/results/validate/validate.json": _VALIDATE,
+    "validation/results/validate/validate_errors.png": _VALIDATE,
+}
