@@ -1,7 +1,7 @@
 """The exact KL divergence for PyTorch: differentiable any number of times, in every transform.
 
-`logunif_kl.neg_kl` and its siblings come here when they are given tensors; from here they can be
-imported without the choice, and have ``reduction=`` besides.
+`logunif_kl.neg_kl` and the other functions of the package call the functions of this module when
+they are given tensors. Those of this module take tensors only, and have ``reduction=``.
 """
 
 from typing import Any as _Any
@@ -31,7 +31,7 @@ __all__ = [
 def __getattr__(name: str) -> _Any:
     if name != "LogUniform":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # torch.distributions takes a quarter of a second to import, for those who ask for it.
+    # Importing torch.distributions takes a quarter of a second, so this is left to the first use.
     from ._distributions import LogUniform
 
     return LogUniform

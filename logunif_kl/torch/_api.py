@@ -1,15 +1,11 @@
-"""The public functions for torch tensors: check, compute, apply the convention, reduce."""
+"""The public functions for torch tensors."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
-from .._convention import ZERO_AT_INFINITY, additive_constant
-from .._refusals import check_reduction
-from . import _arguments, _compiling, _rules
-from ._namespace import working
+from .._convention import ZERO_AT_INFINITY
+from . import _evaluation
 
 Tensor = torch.Tensor
 
@@ -23,59 +19,69 @@ def neg_kl(
 ) -> Tensor:
     """-KL(q || p) for q(w) = N(mu, sigma^2), p(w) = C/|w|: *maximise* it (ELBO sign).
 
-    With alpha = sigma^2/mu^2, u = 1/(2 alpha) = exp(-log_alpha)/2 and
-    F(u) = u 2F2(1, 1; 3/2, 2; -u), [1]_ Eq. 1::
+    With alpha = sigma^2/mu^2 and u = 1/(2 alpha) = exp(-log_alpha)/2, in nats ([1]_, Eq. 1)::
 
-        -KL = constant - F(u)
+        -KL = constant - F(u),    F(u) = u 2F2(1, 1; 3/2, 2; -u)
 
-    The constant is a choice, as for `logunif_kl.neg_kl`: by default -KL vanishes as alpha -> inf.
-    Every derivative is exact, in every transform of `torch.func`, and under `torch.compile`.
+    The log-uniform prior p is improper, so the constant is a choice. By default -KL vanishes as
+    alpha -> inf and is negative elsewhere, as in [2]_, Eq. 14.
 
     Parameters
     ----------
     log_alpha : Tensor
-        The logarithm of alpha, a ratio of *variances*: of any shape and device; float16, bfloat16,
-        float32 or float64. Integers are promoted to `torch.get_default_dtype`, as by `torch.exp`.
+        The logarithm of alpha, a ratio of *variances*, of any shape: float16, bfloat16, float32 or
+        float64, on any device. Integers are promoted to `torch.get_default_dtype`, as by
+        `torch.exp`.
     zero_at : float, optional
-        The alpha at which -KL is to vanish: ``inf`` by default.
+        The alpha at which -KL is to vanish: ``inf`` by default; ``1.0`` for [3]_, Figure 2.
     log_c : float, optional
-        The logarithm of the prior's C instead.
+        The logarithm of the prior's C instead. The constant is then
+        (1 + log(pi) - psi(1/2))/2 + log(C), as in [1]_, Eq. 1.
     reduction : {"none", "sum", "mean"}, optional
         What to return: the elements, their sum or their mean. The constant counts once for each
-        element.
+        element. A result of a half type is rounded after the reduction.
 
     Returns
     -------
     Tensor
-        Of the shape, type and device of `log_alpha`, or of no dimensions. The half types are
-        computed in float32 and rounded at the end; under `torch.autocast` they are returned in
-        float32.
+        Of the shape, type and device of `log_alpha`, or of no dimensions. Under `torch.autocast`
+        half types are returned in float32. The limit is the constant at ``log_alpha=inf`` and -inf
+        at ``log_alpha=-inf``. NaN is returned only where NaN was given.
 
     Raises
     ------
     TypeError
-        If `log_alpha` is no dense tensor of real numbers (complex, boolean, sparse, a NumPy
-        array, ...), or if `zero_at` or `log_c` is not a real number.
+        If `log_alpha` is no dense tensor of real numbers (complex, boolean, sparse, nested, a NumPy
+        array, a number, ...), or if `zero_at` or `log_c` is not a real number.
     ValueError
-        If `zero_at` and `log_c` are both given, if one is out of its range, or if `reduction` is
-        unknown.
+        If `zero_at` is not positive, if `log_c` is not finite, if both are given, if `reduction` is
+        none of the three, or if a number is too large for a float.
 
     See Also
     --------
     kl : the same with the other sign, to be added to a loss.
     neg_kl_normal : from the mean and the variance.
+    neg_kl_grad, neg_kl_hess : the first two derivatives.
 
     Notes
     -----
-    `logunif_kl.accuracy` lists the worst relative error found for each type. On a plain CPU tensor
-    the functions of C run on its memory, over `torch.get_num_threads` threads; a reduction then
-    takes no memory of the size of the tensor, but for the gradient. The result does not depend on
-    the number of threads.
+    Nothing is clipped or sampled. Without a constant the relative error is bounded:
+    `logunif_kl.accuracy` lists the worst error found for each type. A constant has an absolute
+    error of its own, about a unit in its last place. To a half type it is added in float32, before
+    the result is rounded.
+
+    The half types are computed in float32 and rounded at the end. The function can be
+    differentiated any number of times, in every transform of `torch.func` and under
+    `torch.compile`. Each derivative has a formula of its own. A plain CPU tensor is computed by the
+    functions of C on its memory, over `torch.get_num_threads` threads. A reduction then takes no
+    memory of the size of the tensor, except for the gradient. The result does not depend on the
+    number of threads.
 
     References
     ----------
-    .. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
-       Bayesian" (2017).
+    .. [1] Hron, Matthews, Ghahramani, "Variational Gaussian Dropout is not Bayesian" (2017).
+    .. [2] Molchanov, Ashukha, Vetrov, "Variational Dropout Sparsifies Deep Neural Networks" (2017).
+    .. [3] Kingma et al., "Variational Dropout and the Local Reparameterization Trick" (2015).
 
     Examples
     --------
@@ -86,37 +92,38 @@ def neg_kl(
     >>> log_alpha.grad
     tensor([0.5002, 0.3624, 0.0647])
     """
-    return _of_log_alpha(log_alpha, zero_at, log_c, reduction)
+    return _evaluation.of_log_alpha(log_alpha, zero_at, log_c, reduction)
 
 
 def neg_kl_grad(log_alpha: Tensor) -> Tensor:
-    """Compute the derivative of -KL(q || p) in log alpha, itself differentiable.
+    """Compute the derivative of -KL(q || p) in log alpha.
 
-    With u = exp(-log_alpha)/2 and D Dawson's function ([1]_, Eq. 3)::
+    With u = exp(-log_alpha)/2 and D Dawson's function (Hron et al. 2017, Eq. 3; see `neg_kl`)::
 
         d(-KL)/d log_alpha = u F'(u) = sqrt(u) D(sqrt(u))
 
-    No convention enters: a constant has no derivative.
+    The derivative does not depend on the constant of -KL. It is positive, since -KL increases from
+    no noise to pure noise. It tends to 1/2 from above as log_alpha -> -inf, has its maximum 0.6424
+    near log_alpha = -1.507, and vanishes like exp(-log_alpha)/2 as log_alpha -> inf.
+    `logunif_kl.accuracy` lists the worst error found for each type. It can itself be differentiated
+    any number of times.
 
     Parameters
     ----------
     log_alpha : Tensor
-        As for `neg_kl`.
+        Of any shape and type that `neg_kl` takes.
 
     Returns
     -------
     Tensor
-        Of the shape, type and device of `log_alpha`.
+        Of the shape, type and device of `log_alpha`. Under `torch.autocast` half types are returned
+        in float32. It is 1/2 at -inf and 0 at inf. NaN is returned only where NaN was given.
 
     Raises
     ------
     TypeError
-        If `log_alpha` is no dense tensor of real numbers.
-
-    References
-    ----------
-    .. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
-       Bayesian" (2017).
+        If `log_alpha` is no dense tensor of real numbers (complex, boolean, sparse, nested, a NumPy
+        array, a number, ...).
 
     Examples
     --------
@@ -125,35 +132,38 @@ def neg_kl_grad(log_alpha: Tensor) -> Tensor:
     >>> neg_kl_grad(torch.tensor([-8.0, 0.0, 2.0]))
     tensor([0.5002, 0.3624, 0.0647])
     """
-    return _derivative(log_alpha, 1)
+    return _evaluation.derivative(log_alpha, 1)
 
 
 def neg_kl_hess(log_alpha: Tensor) -> Tensor:
-    """Compute the second derivative of -KL(q || p) in log alpha, itself differentiable.
+    """Compute the second derivative of -KL(q || p) in log alpha.
 
-    With u = exp(-log_alpha)/2 and F as for `neg_kl`, whose F' is D(sqrt u)/sqrt u ([1]_, Eq. 3)::
+    With u and F' as in `neg_kl_grad`, by differentiating Eq. 3 of Hron et al. (2017)::
 
-        d^2(-KL)/d log_alpha^2 = -u (F'(u) + u F''(u))
+        d^2(-KL)/d log_alpha^2 = -u (F'(u) + u F''(u)) = -(u/2) (1 + F'(u) - 2 u F'(u))
+
+    The two forms are equal by the differential equation of Dawson's function. Both lose digits by
+    cancellation, so the result is computed from neither. It does not depend on the constant of -KL.
+    It is positive below log_alpha = -1.507 or so, where the first derivative has its maximum,
+    negative above, and vanishes at both ends. `logunif_kl.accuracy` lists the worst error found for
+    each type. It can itself be differentiated any number of times.
 
     Parameters
     ----------
     log_alpha : Tensor
-        As for `neg_kl`.
+        Of any shape and type that `neg_kl` takes.
 
     Returns
     -------
     Tensor
-        Of the shape, type and device of `log_alpha`.
+        Of the shape, type and device of `log_alpha`. Under `torch.autocast` half types are returned
+        in float32. It is 0 at both infinities. NaN is returned only where NaN was given.
 
     Raises
     ------
     TypeError
-        If `log_alpha` is no dense tensor of real numbers.
-
-    References
-    ----------
-    .. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
-       Bayesian" (2017).
+        If `log_alpha` is no dense tensor of real numbers (complex, boolean, sparse, nested, a NumPy
+        array, a number, ...).
 
     Examples
     --------
@@ -162,7 +172,7 @@ def neg_kl_hess(log_alpha: Tensor) -> Tensor:
     >>> neg_kl_hess(torch.tensor([-8.0, 0.0, 2.0]))
     tensor([ 1.6807e-04, -2.5000e-01, -6.1804e-02])
     """
-    return _derivative(log_alpha, 2)
+    return _evaluation.derivative(log_alpha, 2)
 
 
 def neg_kl_normal(
@@ -173,21 +183,29 @@ def neg_kl_normal(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Tensor:
-    """-KL(q || p) of q(w) = N(mu, sigma^2), from its mean and the logarithm of its variance.
+    """-KL(q || p) of N(mu, sigma^2), from mu and log sigma^2: *maximise* it (ELBO sign).
 
-    It is a function of log_alpha = log_sigma2 - 2 log|mu| alone, with F as for `neg_kl` ([1]_,
-    Eq. 1)::
+    With F and the constant as for `neg_kl` (Hron et al. 2017, Eq. 1)::
 
         -KL = constant - F(u),    u = mu^2/(2 sigma^2)
 
-    There is no epsilon and no clip: value and gradients are exact at mu = 0 and for any sigma.
+    This is the additive parametrisation of Molchanov et al. (2017), without the epsilon and the
+    clipping that their Eq. 14 needs: u is formed without a logarithm. -KL depends on
+    log_alpha = log_sigma2 - 2 log|mu| alone, so the sign of mu and the common scale of mu and sigma
+    do not matter. Value and derivatives are exact at mu = 0, where both first derivatives are 0.
+    `kl_normal` has the other sign, to be added to a loss.
+
+    `logunif_kl.accuracy` lists the worst error found for each type. It is differentiable as
+    `neg_kl` is. In float64, gradients that are wanted are computed with the value and kept for the
+    backward pass. In float32 and the half types, where kernels serve the tensors, only the
+    arguments are kept.
 
     Parameters
     ----------
     mu, log_sigma2 : Tensor or float
-        Means, and logarithms of variances: of shapes that broadcast, on one device, of the types
-        that `neg_kl` takes. They are promoted as by `torch.result_type`. One of them may be a
-        number of Python or a scalar of NumPy, which takes the type of the other.
+        Means, of either sign, and logarithms of the variances. They are of any type that `neg_kl`
+        takes, and are broadcast against each other. They are promoted as by `torch.result_type`.
+        One of them may be a number of Python or NumPy, which takes the type of the other.
     zero_at, log_c : float, optional
         The constant, as for `neg_kl`.
     reduction : {"none", "sum", "mean"}, optional
@@ -196,33 +214,21 @@ def neg_kl_normal(
     Returns
     -------
     Tensor
-        Of the broadcast shape and the promoted type, or of no dimensions; in float32 for half
-        types under `torch.autocast`. At mu = 0 it is the constant; NaN where both limits meet (mu =
-        0 with log_sigma2 = -inf, both infinite) and where NaN was given.
+        Of the broadcast shape and the promoted type, or of no dimensions. Under `torch.autocast`
+        half types are returned in float32. At mu = 0 or log_sigma2 = inf the limit is the constant;
+        at infinite mu or log_sigma2 = -inf it is -inf. NaN is returned where both limits meet
+        (mu = 0 with log_sigma2 = -inf, infinite mu with log_sigma2 = inf), and where NaN was given.
 
     Raises
     ------
     TypeError
-        As for `neg_kl`, and if a tensor was given together with a NumPy array or a list.
-    RuntimeError
-        If the tensors are on different devices, or their shapes do not broadcast.
+        As for `neg_kl`, if neither argument is a tensor, if a tensor is given with a list or with
+        an array of another library, and if a DTensor is given with a plain tensor.
     ValueError
         As for `neg_kl`.
-
-    See Also
-    --------
-    kl_normal : the same with the other sign, to be added to a loss.
-
-    Notes
-    -----
-    As for `neg_kl`. In float64 gradients that are wanted are computed with the value and kept for
-    the backward; in float32 and the half types, where kernels serve the tensors, nothing is kept
-    but the arguments.
-
-    References
-    ----------
-    .. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
-       Bayesian" (2017).
+    RuntimeError
+        If the tensors are on different devices (a CPU tensor of no dimensions may be beside any),
+        or if their shapes do not broadcast.
 
     Examples
     --------
@@ -233,7 +239,7 @@ def neg_kl_normal(
     >>> mu.grad
     tensor([-0.0000, -0.7248,  0.7248])
     """
-    return _of_normal(mu, log_sigma2, zero_at, log_c, reduction)
+    return _evaluation.of_normal(mu, log_sigma2, zero_at, log_c, reduction)
 
 
 def kl(
@@ -245,12 +251,13 @@ def kl(
 ) -> Tensor:
     """KL(q || p), to be *added to a loss*: ``-neg_kl(log_alpha, ...)``.
 
-    The documentation of `neg_kl` holds for all but the sign.
+    KL = F(u) - constant, with F and u as for `neg_kl` (Hron et al. 2017, Eq. 1). All but the sign
+    is as documented for `neg_kl`, the accuracy included.
 
     Parameters
     ----------
     log_alpha : Tensor
-        The logarithm of alpha = sigma^2/mu^2, a ratio of variances.
+        The logarithm of alpha = sigma^2/mu^2, of any shape and type that `neg_kl` takes.
     zero_at, log_c : float, optional
         The constant, as for `neg_kl`: KL vanishes at alpha = `zero_at`, by default as alpha -> inf.
     reduction : {"none", "sum", "mean"}, optional
@@ -273,7 +280,7 @@ def kl(
     >>> kl(torch.tensor([0.0, 0.0]), reduction="sum")
     tensor(0.8534)
     """
-    return -_of_log_alpha(log_alpha, zero_at, log_c, reduction)
+    return -_evaluation.of_log_alpha(log_alpha, zero_at, log_c, reduction)
 
 
 def kl_normal(
@@ -286,25 +293,26 @@ def kl_normal(
 ) -> Tensor:
     """KL(q || p) of N(mu, sigma^2), to be *added to a loss*: ``-neg_kl_normal(...)``.
 
-    The documentation of `neg_kl_normal` holds for all but the sign.
+    KL = F(u) - constant, with F and u as for `neg_kl_normal` (Hron et al. 2017, Eq. 1). All but the
+    sign is as documented for `neg_kl_normal`, the accuracy included.
 
     Parameters
     ----------
     mu, log_sigma2 : Tensor or float
-        Means of either sign, and logarithms of the variances.
+        Means, of either sign, and logarithms of the variances, of any type that `neg_kl` takes.
     zero_at, log_c : float, optional
-        The constant, as for `neg_kl`.
+        The constant, as for `neg_kl`: by default KL vanishes as alpha -> inf.
     reduction : {"none", "sum", "mean"}, optional
         What to return, as for `neg_kl`.
 
     Returns
     -------
     Tensor
-        Of the broadcast shape, or of no dimensions.
+        Of the broadcast shape and the promoted type, or of no dimensions.
 
     Raises
     ------
-    TypeError, RuntimeError, ValueError
+    TypeError, ValueError, RuntimeError
         As for `neg_kl_normal`.
 
     Examples
@@ -314,67 +322,4 @@ def kl_normal(
     >>> kl_normal(torch.tensor([0.0, 1.0]), 0.0)
     tensor([0.0000, 0.4267])
     """
-    return -_of_normal(mu, log_sigma2, zero_at, log_c, reduction)
-
-
-def _derivative(log_alpha: Any, order: int) -> Tensor:
-    x = _arguments.one(log_alpha)
-    if torch.compiler.is_compiling():
-        _compiling.allow()
-    return _rules.of_log_alpha(x, order)
-
-
-def _of_log_alpha(log_alpha: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
-    constant = _constant(zero_at, log_c)
-    added = _adds(reduction)
-    x = _arguments.one(log_alpha)
-    if torch.compiler.is_compiling():
-        _compiling.allow()
-    kind = x.dtype
-    if constant != 0.0 and not added:
-        x = working(x)
-    result = _rules.total_of_log_alpha(x) if added else _rules.of_log_alpha(x, 0)
-    return _finished(result, constant, reduction, x.numel(), kind)
-
-
-def _of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
-    constant = _constant(zero_at, log_c)
-    added = _adds(reduction)
-    mu, log_sigma2 = _arguments.two(mu, log_sigma2)
-    if torch.compiler.is_compiling():
-        _compiling.allow()
-    kind = mu.dtype
-    if constant != 0.0 and not added:
-        mu, log_sigma2 = working(mu), working(log_sigma2)
-    result = _rules.of_normal(mu, log_sigma2, added)
-    return _finished(result, constant, reduction, mu.numel(), kind)
-
-
-def _constant(zero_at: Any, log_c: Any) -> float:
-    if log_c is None and zero_at is not ZERO_AT_INFINITY:
-        return _vanishing_at(zero_at)
-    return additive_constant(zero_at, log_c)
-
-
-def _vanishing_at(zero_at: Any) -> float:
-    return additive_constant(zero_at)
-
-
-# A compiler is to call it, not to trace it; the mark is explained in `_compiling`.
-_vanishing_at._dynamo_marked_constant = True  # type: ignore[attr-defined]
-
-
-def _adds(reduction: str) -> bool:
-    check_reduction(reduction)
-    return reduction != "none"
-
-
-def _finished(
-    result: Tensor, constant: float, reduction: str, size: int, dtype: torch.dtype
-) -> Tensor:
-    """Take the mean, add the constant, and then round what was computed for the half types."""
-    if reduction == "mean":
-        result = result / size
-    if constant != 0.0:
-        result = result + (constant * size if reduction == "sum" else constant)
-    return result.to(dtype)
+    return -_evaluation.of_normal(mu, log_sigma2, zero_at, log_c, reduction)

@@ -1,4 +1,4 @@
-"""What the public functions take: their arguments brought to one floating type, or refused."""
+"""The arguments of the public functions: checks, and conversion to one floating type."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INTEGERS = (
 
 
 def one(log_alpha: Any) -> Tensor:
-    """Check the argument, and make it a tensor of a floating type.
+    """Check the argument, and convert it to a floating type.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
     Raises
     ------
     TypeError
-        If one is no dense tensor of real numbers; a Python number may stand beside a tensor.
+        If neither is a tensor, or one is no dense tensor of real numbers and no real number.
     RuntimeError
         If they are on different devices, or their shapes do not broadcast.
     """
@@ -91,7 +91,7 @@ def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
 
 
 def _promoted(mu: Tensor, log_sigma2: Tensor) -> torch.dtype:
-    """What `torch.result_type` says, which no graph of torch's compiler can hold."""
+    """The result of `torch.result_type`, which torch.compile cannot put into a graph."""
     if mu.dtype == log_sigma2.dtype:
         return mu.dtype
     if (mu.ndim == 0) != (log_sigma2.ndim == 0):
@@ -116,7 +116,7 @@ def _broadcast(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _kind(dtype: torch.dtype, device: str) -> torch.dtype:
-    """The floating type to compute in and return."""
+    """The floating type of the result."""
     if dtype not in _FLOATING:
         return torch.get_default_dtype()
     if dtype in _HALF and torch.is_autocast_enabled(device):
@@ -139,7 +139,7 @@ def _constant(name: str, value: float, like: Tensor) -> Tensor:
 
 
 def _moved(x: Tensor, other: Tensor) -> Tensor:
-    """Bring a CPU tensor of no dimensions to where the other is, as torch's functions do."""
+    """Move a CPU tensor of no dimensions to the device of the other, as torch's functions do."""
     return x.to(other.device) if x.is_cpu and x.ndim == 0 else x
 
 

@@ -1,8 +1,8 @@
-"""What torch's compiler is to know, told when it first asks.
+"""What torch.compile is told about this package, when it first traces one of its functions.
 
-`torch.compiler.allow_in_graph` imports the compiler, which takes as long as torch itself. A
-function that bears dynamo's mark of a constant is instead called while dynamo traces its caller:
-by then the compiler is there, and what is marked is looked up next.
+`torch.compiler.allow_in_graph` imports the compiler, which takes as long as importing torch itself.
+It is therefore called by `allow`, which torch.compile calls while it traces a caller; the functions
+are looked up after that.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -11,18 +11,12 @@ from __future__ import annotations
 import torch
 
 from . import _rules
+from ._internals import called_by_compiler
 
 
+@called_by_compiler
 def allow() -> bool:
     """Have the functions with rules put into graphs as they are."""
-    for function in (
-        _rules.of_log_alpha,
-        _rules.total_of_log_alpha,
-        _rules.of_normal,
-    ):
+    for function in (_rules.of_log_alpha, _rules.sum_of_log_alpha, _rules.of_normal):
         torch.compiler.allow_in_graph(function)
     return True
-
-
-# What torch.compiler.assume_constant_result does, once it has imported the compiler.
-allow._dynamo_marked_constant = True  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
-"""The kernels of C that are in float32 throughout, on the memory of plain CPU tensors.
+"""The float32 kernels of C, on the memory of plain CPU tensors.
 
-Value and derivatives are apart, as on a GPU (`logunif_kl.torch._triton`, whose functions these are
-by name), so that a backward needs nothing but the arguments. A float64 tensor is left to the ufunc
-of all three.
+Value and derivatives are separate functions, of the same names as those of
+`logunif_kl.torch._triton.launch`, so that a backward needs nothing but the arguments. There is no
+such kernel for float64.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from .._numpy import ufuncs
-from . import _cpu
+from ._blocks import empty, in_blocks, laid_out, run, sum_of
 
 Tensor = torch.Tensor
 
@@ -23,7 +23,7 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 @cache
 def _ufuncs() -> Any:
-    """The extension; None where it was not built, or where Python's kernel is asked for."""
+    """The extension; None if it was not built, or if LOGUNIF_KL_KERNEL=python was set."""
     if ufuncs.kernel_name() == "python":
         return None
     try:
@@ -33,24 +33,24 @@ def _ufuncs() -> Any:
 
 
 def available(tensor: Tensor) -> bool:
-    """Whether the functions below take a tensor of its type."""
+    """Tell whether the functions below take a tensor of this type."""
     return tensor.dtype in _DTYPES and _ufuncs() is not None
 
 
 def value(mu: Tensor, log_sigma2: Tensor) -> Tensor:
     """-KL of N(mu, sigma^2), element by element."""
-    inputs, back = _cpu.laid_out(mu, log_sigma2)
-    out = _cpu.empty(inputs[0])
-    _cpu.run(_ufuncs().value, inputs, (out,))
+    inputs, back = laid_out(mu, log_sigma2)
+    out = empty(inputs[0])
+    run(_ufuncs().value, inputs, (out,))
     return back(out)
 
 
 def value_sum(mu: Tensor, log_sigma2: Tensor) -> Tensor:
     """The sum of `value`, 0-d and in float32."""
-    inputs, _ = _cpu.laid_out(mu, log_sigma2)
+    inputs, _ = laid_out(mu, log_sigma2)
     if mu.dtype is torch.float32:
-        return _cpu.in_blocks(_ufuncs().value_sum, inputs)
-    return _cpu.sum_of(_ufuncs().value, inputs, (None,))
+        return in_blocks(_ufuncs().value_sum, inputs)
+    return sum_of(_ufuncs().value, inputs, (None,))
 
 
 def gradient(grad_output: Tensor, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
@@ -59,12 +59,12 @@ def gradient(grad_output: Tensor, mu: Tensor, log_sigma2: Tensor) -> tuple[Tenso
     ``grad_output`` is 0-d, or of the arguments' shape.
     """
     if any(grad_output.stride()):
-        inputs, back = _cpu.laid_out(grad_output, mu, log_sigma2)
+        inputs, back = laid_out(grad_output, mu, log_sigma2)
     else:
-        inputs, back = _cpu.laid_out(mu, log_sigma2)
+        inputs, back = laid_out(mu, log_sigma2)
         shape = inputs[0].shape
         number = grad_output.detach().as_strided(shape, (0,) * len(shape))
         inputs = number, *inputs
-    outs = _cpu.empty(inputs[1]), _cpu.empty(inputs[1])
-    _cpu.run(_ufuncs().gradient, inputs, outs)
+    outs = empty(inputs[1]), empty(inputs[1])
+    run(_ufuncs().gradient, inputs, outs)
     return back(outs[0]), back(outs[1])

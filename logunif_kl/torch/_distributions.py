@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NoReturn
 
 import torch
@@ -20,10 +19,9 @@ from torch.distributions import (
     register_kl,
 )
 
-from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant
+from .._arithmetic.unit import unit
+from .._convention import HALF_LOG_2_PI_E, ZERO_AT_INFINITY, prior_constants
 from ._api import kl_normal
-
-_HALF_LOG_2_PI_E = 0.5 * math.log(2.0 * math.pi * math.e)
 
 
 class LogUniform(Distribution):
@@ -104,8 +102,7 @@ class LogUniform(Distribution):
         log_c: float | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        self._constant = _constant(zero_at, log_c)  # of -KL
-        self.log_c = self._constant - PROPER_CONSTANT if log_c is None else float(log_c)
+        self._constant, self.log_c = _constants(zero_at, log_c)
         self._given = "" if zero_at is ZERO_AT_INFINITY else f"zero_at={zero_at!r}"
         if log_c is not None:
             self._given = f"log_c={log_c!r}"
@@ -193,12 +190,14 @@ class LogUniform(Distribution):
         return f"{type(self).__name__}({self._given}){expanded}"
 
 
-def _constant(zero_at: float, log_c: float | None) -> float:
-    return additive_constant(zero_at, log_c)
+def _constants(zero_at: float, log_c: float | None) -> tuple[float, float]:
+    """Of -KL, and the logarithm of C."""
+    added, log_c = prior_constants(zero_at, log_c)
+    return added, log_c
 
 
 # What torch.compiler.assume_constant_result does, once it has imported the compiler.
-_constant._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_constants._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _improper(consequence: str) -> NotImplementedError:
@@ -209,20 +208,12 @@ def _improper(consequence: str) -> NotImplementedError:
 
 @register_kl(Normal, LogUniform)
 def _kl_normal_log_uniform(p: Normal, q: LogUniform) -> Tensor:
-    """KL does not depend on the unit of w: with a good one log sigma^2 has no digits to lose.
-
-    The unit is a constant to differentiation, because nothing depends on it.
-    """
     dtype = p.loc.dtype
     loc, scale = p.loc, p.scale
     if dtype in (torch.float16, torch.bfloat16):
         loc, scale = loc.float(), scale.float()
-    # The mean of their exponents where |loc| is the larger: neither product leaves the range.
-    least = torch.finfo(loc.dtype).tiny
-    size, spread = (t.detach().abs().clamp(least, 1.0 / least) for t in (loc, scale))
-    unit = spread.rsqrt() * torch.maximum(size, spread).rsqrt()
-    log_sigma2 = 2.0 * (scale * unit).log()
-    result = kl_normal(loc * unit, log_sigma2)
+    factor = unit(torch, torch.rsqrt, loc.detach(), scale.detach())
+    result = kl_normal(loc * factor, 2.0 * (scale * factor).log())
     if q._constant != 0.0:
         result = result - q._constant
     return result.to(dtype).expand(torch.broadcast_shapes(result.shape, q.batch_shape))
@@ -230,7 +221,7 @@ def _kl_normal_log_uniform(p: Normal, q: LogUniform) -> Tensor:
 
 @register_kl(LogNormal, LogUniform)
 def _kl_log_normal_log_uniform(p: LogNormal, q: LogUniform) -> Tensor:
-    result = (-_HALF_LOG_2_PI_E - q.log_c) - p.scale.log()
+    result = (-HALF_LOG_2_PI_E - q.log_c) - p.scale.log()
     return result.expand(torch.broadcast_shapes(result.shape, q.batch_shape))
 
 

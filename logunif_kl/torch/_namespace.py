@@ -1,7 +1,7 @@
-"""The few names of an array namespace that `logunif_kl._arithmetic` asks for, over torch.
+"""The functions of an array namespace that `logunif_kl._arithmetic` calls, over torch.
 
-A constant is a tensor of no dimensions: as large as its array it would cost an allocation and a
-pass in eager mode, for each of some hundred coefficients.
+A constant is a tensor of no dimensions. One of the size of the array would take an allocation and a
+pass over memory in eager mode, for each of about a hundred coefficients.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Tensor = torch.Tensor
 
 
 class Namespace:
-    """What the arithmetic calls ``xp``."""
+    """The namespace ``xp`` of the arithmetic."""
 
     __name__ = "torch"
     float32 = torch.float32
@@ -27,12 +27,12 @@ class Namespace:
 
     @staticmethod
     def full_like(like: Tensor, value: float) -> Tensor:
-        """Make a constant of the type and on the device of `like`, to be broadcast."""
+        """Make a constant of the type and on the device of `like`, for broadcasting."""
         return torch.full((), value, dtype=like.dtype, device=like.device)
 
     @staticmethod
     def clip(x: Tensor, low: Any = None, high: Any = None) -> Tensor:
-        """Bring `x` between two numbers, either of which may be None."""
+        """Limit `x` to an interval, either bound of which may be None."""
         return torch.clamp(x, low, high)
 
 
@@ -40,5 +40,5 @@ xp = Namespace()
 
 
 def working(x: Tensor) -> Tensor:
-    """The half types are computed in float32."""
+    """Convert the half types to float32, in which they are computed."""
     return x if x.dtype in (torch.float32, torch.float64) else x.to(torch.float32)

@@ -1,8 +1,8 @@
-"""The forwards on the shards of a DTensor: each process computes the elements that it holds.
+"""DTensors: each process computes the elements that it holds.
 
-A DTensor takes the arithmetic over torch operation by operation, each with a search for its
-sharding. Elements depend on nothing but themselves, so the whole forward may as well run on the
-local tensor, where the kernels serve it; a sum stays one of partial sums until somebody asks.
+PyTorch would run the composite on a DTensor operation by operation, and look up the sharding of
+each. Here a function runs once on the local tensors, which kernels serve. The sum of the local
+elements becomes a DTensor with a pending sum over the processes.
 """
 
 # mypy: allow-untyped-calls
@@ -15,67 +15,71 @@ from typing import Any
 
 import torch
 
+from ._internals import PLAIN_TYPES
+
 Tensor = torch.Tensor
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
+def on_shards(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Run a function of local tensors on DTensors for which `sharded_alike` holds.
 
-def on_shards(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a forward of one that is elementwise, but for sums of no dimensions."""
+    The function takes tensors first and then other arguments. It returns one tensor or a tuple of
+    tensors, each of the shape of the elements or a sum of no dimensions.
+    """
 
-    @wraps(forward)
+    @wraps(function)
     def sharded(*arguments: Any) -> Any:
-        if type(arguments[0]) in _PLAIN:
-            return forward(*arguments)
-        tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
-        shards = local(*tensors)
-        if shards[0] is tensors[0]:
-            return forward(*arguments)
-        found = forward(*shards, *arguments[len(tensors) :])
-        like = max(
-            range(len(tensors)), key=lambda i: (tensors[i].ndim, not _everywhere(tensors[i]))
-        )
+        tensors: list[Any] = [a for a in arguments if isinstance(a, torch.Tensor)]
+        like = _example(tensors)
+        shards = [
+            x.redistribute(placements=like.placements).to_local() if x.ndim else x.full_tensor()
+            for x in tensors
+        ]
+        found = function(*shards, *arguments[len(tensors) :])
+        at = max(range(len(tensors)), key=lambda i: (tensors[i].ndim, not _replicated(tensors[i])))
         if isinstance(found, tuple):
-            return tuple([_whole(part, shards[like], tensors[like]) for part in found])
-        return _whole(found, shards[like], tensors[like])
+            return tuple([_distributed(part, shards[at], tensors[at]) for part in found])
+        return _distributed(found, shards[at], tensors[at])
 
     return sharded
 
 
-def local(*tensors: Any) -> tuple[Any, ...]:
-    """What this process holds of DTensors that can be cut in one way, or those tensors themselves.
+def sharded_alike(*tensors: Any) -> bool:
+    """Tell whether these are DTensors that can be sharded in the same way.
 
-    They are of one shape, but for single numbers of no dimensions, and no element is a pending sum.
-    What every process has the whole of is cut as what is beside it.
+    They are of one shape, except for numbers of no dimensions, and no element is a pending sum.
+    Replicated tensors can be resharded like the sharded ones.
     """
-    if type(tensors[0]) in _PLAIN:
-        return tensors
+    if type(tensors[0]) in PLAIN_TYPES:
+        return False
     module = sys.modules.get("torch.distributed.tensor")
     if module is None or any(type(x) is not module.DTensor for x in tensors):
-        return tensors
-    others = [x for x in tensors if x.ndim] or list(tensors[:1])
-    like = next((x for x in others if not _everywhere(x)), others[0])
+        return False
+    like = _example(tensors)
     if any(placement.is_partial() for placement in like.placements):
-        return tensors
-    for x in others:
-        if x.shape != like.shape or not (x.placements == like.placements or _everywhere(x)):
-            return tensors
-    if any(x.device_mesh != like.device_mesh for x in tensors):
-        return tensors
-    return tuple(
-        [
-            (x.redistribute(placements=like.placements).to_local() if x.ndim else x.full_tensor())
-            for x in tensors
-        ]
-    )
+        return False
+    for x in tensors:
+        if x.device_mesh != like.device_mesh:
+            return False
+        if x.ndim and not (
+            x.shape == like.shape and (x.placements == like.placements or _replicated(x))
+        ):
+            return False
+    return True
 
 
-def _everywhere(x: Any) -> bool:
+def _example(tensors: Any) -> Any:
+    """Choose the tensor that the others are sharded like."""
+    others = [x for x in tensors if x.ndim] or list(tensors[:1])
+    return next((x for x in others if not _replicated(x)), others[0])
+
+
+def _replicated(x: Any) -> bool:
     return all(placement.is_replicate() for placement in x.placements)
 
 
-def _whole(result: Tensor, shard: Tensor, like: Any) -> Any:
-    """Make a DTensor of what one process found."""
+def _distributed(result: Tensor, shard: Tensor, like: Any) -> Any:
+    """Make a DTensor of the result of this process."""
     from torch.distributed.tensor import DTensor, Partial, Replicate
 
     mesh, placements = like.device_mesh, like.placements

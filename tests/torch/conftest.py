@@ -25,7 +25,7 @@ def wrong_arithmetic(monkeypatch):
 
     Its values are right. Wherever a rule of differentiation is dropped, a thousand shows.
     """
-    from logunif_kl.torch import _rules
+    from logunif_kl.torch import _composite, _cpu
 
     def wrong(function):
         def changed(xp, *arguments):
@@ -39,11 +39,11 @@ def wrong_arithmetic(monkeypatch):
         return changed
 
     for module in ("functions", "derivatives"):
-        given = getattr(_rules, module)
+        given = getattr(_composite, module)
         names = [n for n in ("neg_kl", "neg_kl_normal") if module == "functions"]
         if module == "derivatives":
             names = ["neg_kl_derivative", "neg_kl_normal_derivative"]
         changed = SimpleNamespace(**{name: wrong(getattr(given, name)) for name in names})
-        monkeypatch.setattr(_rules, module, changed)
-    monkeypatch.setattr(_rules._cpu, "takes", lambda *tensors: False)
-    return _rules
+        monkeypatch.setattr(_composite, module, changed)
+    monkeypatch.setattr(_cpu, "takes", lambda *tensors: False)
+    return _composite

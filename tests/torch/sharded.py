@@ -147,10 +147,12 @@ def controls(mesh):
     yield "control:bits", bits(got, alone) and not bits(got, torch.nextafter(alone, -alone))
     yield "control:placements", got.placements != (Shard(1),)
     seen = []
-    derivative = _cpu.derivative
-    _cpu.derivative = lambda x, order: seen.append(tuple(x.shape)) or derivative(x, order)
+    run = _cpu.run
+    _cpu.run = lambda ufunc, inputs, outs: (
+        seen.append(tuple(inputs[0].shape)) or run(ufunc, inputs, outs)
+    )
     lt.neg_kl(shards(x, mesh, Shard(0)))
-    _cpu.derivative = derivative
+    _cpu.run = run
     yield "control:kernel", seen == [(4 if dist.get_rank() == 0 else 3, 6)]
 
 

@@ -14,9 +14,9 @@ from logunif_kl._numpy import ufuncs
 torch = pytest.importorskip("torch")
 
 import logunif_kl.torch as lt  # noqa: E402
-from logunif_kl.torch import _cpu, _cpu_float32  # noqa: E402
+from logunif_kl.torch import _blocks, _cpu, _cpu_float32  # noqa: E402
 
-BLOCK = _cpu._BLOCK
+BLOCK = _blocks._BLOCK
 SIZES = [0, 1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 13]
 
 
@@ -41,18 +41,18 @@ def threads(request):
 def test_it_is_the_ufunc(n, dtype, threads):
     mu, log_sigma2 = weights(n, dtype)
     expected = ufuncs.neg_kl_normal(mu.numpy(), log_sigma2.numpy())
-    got = _cpu.normal(mu, log_sigma2)
-    total, *slopes = _cpu.normal_total_and_gradients(mu, log_sigma2)
+    got = _cpu.with_gradients(mu, log_sigma2)
+    total, *slopes = _cpu.sum_with_gradients(mu, log_sigma2)
     for tensor, array in zip((*got, *slopes), (*expected, *expected[1:]), strict=True):
         np.testing.assert_array_equal(tensor, array)
-    np.testing.assert_array_equal(_cpu.normal_value(mu, log_sigma2), expected[0])
+    np.testing.assert_array_equal(_cpu.value(mu, log_sigma2), expected[0])
     exact = math.fsum(expected[0].astype(np.float64))
     eps = torch.finfo(dtype).eps
-    for found in (total, _cpu.normal_total(mu, log_sigma2)):
+    for found in (total, _cpu.value_sum(mu, log_sigma2)):
         assert found.dtype == dtype
         assert abs(found.item() - exact) <= eps * abs(exact)
     for order, ufunc in enumerate((ufuncs.neg_kl, ufuncs.neg_kl_grad, ufuncs.neg_kl_hess)):
-        np.testing.assert_array_equal(_cpu.derivative(mu, order), ufunc(mu.numpy()))
+        np.testing.assert_array_equal(_cpu.of_log_alpha(mu, order), ufunc(mu.numpy()))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
@@ -63,8 +63,8 @@ def test_a_sum_does_not_depend_on_the_threads(dtype):
     try:
         for count in (1, 2, 3, 7):
             torch.set_num_threads(count)
-            found.add(_cpu.normal_total(*arguments).item())
-            found.add(_cpu.normal_total_and_gradients(*arguments)[0].item())
+            found.add(_cpu.value_sum(*arguments).item())
+            found.add(_cpu.sum_with_gradients(*arguments)[0].item())
     finally:
         torch.set_num_threads(before)
     assert len(found) == 1
@@ -74,10 +74,10 @@ def test_a_sum_does_not_depend_on_the_threads(dtype):
 def test_half_types_over_threads(dtype, threads):
     mu, log_sigma2 = weights(3 * BLOCK + 1, dtype)
     with torch.inference_mode():
-        got = _cpu.normal(mu, log_sigma2)
-    expected = _cpu.normal(mu.float(), log_sigma2.float())
-    for half, single in zip(got, expected, strict=True):
-        assert torch.equal(half, single.to(dtype))
+        got = _cpu.with_gradients(mu, log_sigma2)
+    expected = _cpu.with_gradients(mu.float(), log_sigma2.float())
+    for half, float32 in zip(got, expected, strict=True):
+        assert torch.equal(half, float32.to(dtype))
 
 
 def test_who_is_taken():
@@ -126,14 +126,14 @@ def test_a_sum_takes_no_array_of_values(one, grad):
         return lt.neg_kl_normal(mu, log_sigma2, reduction="sum")
 
     made = []
-    empty = _cpu.empty
 
     def count(like):
         made.append(like.numel())
-        return empty(like)
+        return _blocks.empty(like)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cpu, "empty", count)
+        patch.setattr(_cpu_float32, "empty", count)
         function(*arguments)
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
@@ -152,15 +152,15 @@ def test_a_sum_takes_no_array_of_values(one, grad):
 FORK = """
 import os, torch, numpy as np
 import logunif_kl.torch as lt
-from logunif_kl.torch import _cpu
+from logunif_kl.torch import _blocks
 torch.set_num_threads(3)
 # By NumPy: torch's own threads do not survive a fork.
-x = torch.from_numpy(np.linspace(-9, 9, 8 * _cpu._BLOCK))
+x = torch.from_numpy(np.linspace(-9, 9, 8 * _blocks._BLOCK))
 expected = lt.neg_kl(x).numpy()
-assert _cpu._pool is not None
+assert _blocks._pool is not None
 child = os.fork()
 if child == 0:
-    assert _cpu._pool is None
+    assert _blocks._pool is None
     os._exit(0 if np.array_equal(lt.neg_kl(x).numpy(), expected) else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
@@ -177,14 +177,14 @@ def test_after_a_fork():
 AT_EXIT = """
 import atexit, sys, torch
 import logunif_kl.torch as lt
-from logunif_kl.torch import _cpu
+from logunif_kl.torch import _blocks
 torch.set_num_threads(1)
-x = torch.linspace(-9, 9, 8 * _cpu._BLOCK)
+x = torch.linspace(-9, 9, 8 * _blocks._BLOCK)
 expected = lt.neg_kl(x), lt.neg_kl(x, reduction="sum"), lt.neg_kl_normal(x, x)
 torch.set_num_threads(3)
 if sys.argv[1] == "begun":
     lt.neg_kl(x)
-assert (_cpu._pool is not None) is (sys.argv[1] == "begun")
+assert (_blocks._pool is not None) is (sys.argv[1] == "begun")
 
 def last():
     got = lt.neg_kl(x), lt.neg_kl(x, reduction="sum"), lt.neg_kl_normal(x, x)
@@ -206,7 +206,7 @@ def test_when_the_interpreter_ends(pool):
     assert (done.stdout, done.stderr) == ("True True True\n", "")
 
 
-SINGLE = pytest.mark.skipif(
+FLOAT32 = pytest.mark.skipif(
     not _cpu_float32.available(torch.zeros(1)), reason="the C extension is not in use"
 )
 
@@ -234,8 +234,8 @@ def layouts():
     }
 
 
-@SINGLE
-class TestSingle:
+@FLOAT32
+class TestFloat32:
     """Float32 throughout, value and derivatives apart."""
 
     @pytest.mark.parametrize("n", SIZES)
@@ -288,8 +288,8 @@ class TestSingle:
             for factor in (torch.tensor(0.3), torch.linspace(-1, 2, mu.numel()).to(dtype)):
                 got = _cpu_float32.gradient(factor, mu, log_sigma2)
                 expected = _cpu_float32.gradient(factor.float(), *wide)
-                for half, single in zip(got, expected, strict=True):
-                    assert torch.equal(half, single.to(dtype))
+                for half, float32 in zip(got, expected, strict=True):
+                    assert torch.equal(half, float32.to(dtype))
         total = _cpu_float32.value_sum(mu, log_sigma2)
         assert total.dtype == torch.float32
         assert total.item() == pytest.approx(_cpu_float32.value_sum(*wide).item(), rel=2.0**-23)

@@ -167,7 +167,8 @@ def with_a_wrong_constant(device, folder, mu, log_sigma2):
     """The coefficients, and those that can be wrong without a change of any result."""
     from logunif_kl.torch._triton import arithmetic, kernels
 
-    text = GENERATED.read_text().replace("from .elementary", "from logunif_kl.torch._triton.elementary")
+    absolute = "from logunif_kl.torch._triton.elementary"
+    text = GENERATED.read_text().replace("from .elementary", absolute)
     text = text[: text.index("def neg_kl(")].removesuffix("@triton.jit\n")
     right = value(device, mu, log_sigma2), *gradient(device, mu, log_sigma2)
     unseen = []
@@ -394,16 +395,17 @@ class TestHalves:
 def sum_of_log_alpha(device, name):
     """The public sum where Triton serves, and that of the elements in float32, added exactly."""
     import logunif_kl.torch as lkt
-    from logunif_kl.torch import _rules
+    from logunif_kl.torch import _cpu, _rules, _ways
 
     x = torch.linspace(-20.0, 20.0, 100_003, device=device).to(getattr(torch, name))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_rules._cpu, "takes", lambda *tensors: False)
-        patch.setattr(_rules, "_triton_for", lambda *tensors: launch)
         orders = []
         unary = launch.unary
         patch.setattr(launch, "unary", lambda order, y: (orders.append(order), unary(order, y))[1])
-        got = _rules.total_of_log_alpha(x)
+        way = _ways.Triton(launch)
+        patch.setattr(_cpu, "takes", lambda *tensors: False)
+        patch.setattr(_ways, "_triton_for", lambda *tensors: way)
+        got = _rules.sum_of_log_alpha(x)
         assert orders == [0]
         leaf = x.clone().requires_grad_()
         slope = torch.autograd.grad(lkt.neg_kl(leaf, reduction="sum"), leaf)[0]

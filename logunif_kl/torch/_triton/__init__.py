@@ -1,1 +1,1 @@
-"""The kernels in Triton: generated arithmetic, loops over memory, and how they are launched."""
+"""The kernels in Triton: generated arithmetic, loops over memory, and the code that starts them."""

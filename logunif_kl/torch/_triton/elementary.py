@@ -1,4 +1,4 @@
-"""What the generated arithmetic calls, where Triton has no function of the accuracy or the name."""
+"""Elementary functions that Triton lacks, or computes less accurately than the arithmetic needs."""
 
 # mypy: ignore-errors
 
@@ -14,7 +14,7 @@ def nearest(x):
 
 @triton.jit
 def divide(a, b):
-    """``a/b`` rounded once: Triton's own division of float32 is within 2 ulp."""
+    """``a/b`` rounded once; Triton's ``/`` in float32 has an error of up to 2 ulp."""
     return tl.math.div_rn(a, b)
 
 
@@ -30,8 +30,8 @@ def maximum(a, b):
     return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
-# Triton's own exponential on a GPU multiplies by log2(e) in one word: 20 ulp are lost at 80. The
-# device library's is within 1 ulp. The interpreter, which is NumPy, has no device library.
+# Triton's exponential multiplies by log2(e) in one word, and loses 20 ulp at 80. That of the device
+# library is within 1 ulp. The interpreter runs NumPy, and has no device library.
 if isinstance(nearest, triton.JITFunction):
     from triton.language.extra import libdevice
 
@@ -67,7 +67,7 @@ else:
         """The natural logarithm, by NumPy."""
         return tl.log(x)
 
-    # Its bfloat16 is truncated and has no subnormal numbers.
+    # The interpreter truncates to bfloat16, and has no subnormal numbers of it.
 
     @triton.jit
     def widened(x):

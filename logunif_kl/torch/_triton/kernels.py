@@ -1,8 +1,8 @@
 """The kernels in Triton: which elements a program reads, computes and writes.
 
-Elements are counted from the start of dense memory, a block to a program; all that a program needs
-is computed in float32, whatever the type in memory. An argument that is one number for all has a
-step of 0.
+Elements are counted from the start of dense memory, and each program takes one block. The
+arithmetic is in float32, whatever the type in memory. An argument that is one number for all
+elements has a step of 0.
 """
 
 # mypy: ignore-errors
@@ -16,14 +16,14 @@ from .elementary import rounded, widened
 
 @triton.jit
 def _block(first, size, BLOCK: tl.constexpr):
-    """The places of a block within itself, and which of them are elements."""
+    """The positions within a block, and which of them hold elements."""
     place = tl.arange(0, BLOCK)
     return place, place < tl.minimum(size - first, BLOCK).to(tl.int32)
 
 
 @triton.jit
 def _load(pointer, first, place, valid, STEP: tl.constexpr):
-    """Elements in float32: 0 where there is none, or the one number that there is for all."""
+    """Load elements in float32; 0 beyond the last. With a step of 0, load one number for all."""
     if STEP == 0:
         number = tl.broadcast_to(tl.load(pointer), place.shape)
     else:
@@ -57,7 +57,7 @@ def value_sum(
 ):
     """The sum of -KL over the ``BLOCKS`` blocks of each program, for the host to add up.
 
-    No atomic operation: the same elements are added in the same order every time.
+    There is no atomic operation, so the order of the additions is the same at every call.
     """
     begin = tl.program_id(0).to(tl.int64) * (BLOCK * BLOCKS)
     total = tl.zeros([BLOCK], tl.float32)
@@ -83,7 +83,7 @@ def gradient(
     LOG_SIGMA2: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Both derivatives of -KL, recomputed from the arguments, times what came from above."""
+    """Both derivatives of -KL, computed from the arguments, times the upstream gradient."""
     first = tl.program_id(0).to(tl.int64) * BLOCK
     place, valid = _block(first, size, BLOCK)
     g = _load(upstream, first, place, valid, UPSTREAM)

@@ -1,7 +1,7 @@
-"""The fused kernels of a GPU: which tensors they take, and how they are started.
+"""The kernels in Triton for a GPU: which tensors they take, and how they are started.
 
-Triton, which PyTorch brings for CUDA, is imported by the first tensor that can use it. A float64
-tensor, whose arithmetic carries two words, is left to the composite.
+Triton, which PyTorch installs with CUDA, is imported for the first tensor that can use it. There is
+no kernel for float64: that arithmetic carries two words, and the composite computes it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import torch
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _BLOCK = 512
-_BLOCKS = 4  # of the sum, to a program
-# Without the second, Triton asks at every start for a decision; without the third, the device
-# library takes subnormal numbers for zeros.
+_BLOCKS = 4  # the blocks that each program of the sum adds up
+# `enable_fp_fusion` is given explicitly, since Triton 3.9 warns that its default will change.
+# `enable_reflect_ftz=False` keeps the device library from flushing subnormal numbers to zero.
 _OPTIONS = {"num_warps": 4, "enable_fp_fusion": True}
 if torch.version.hip is None:
     _OPTIONS["enable_reflect_ftz"] = False
-# For the tests: to run on the CPU, in Triton's interpreter, where TRITON_INTERPRET=1 is set.
+# Tests set this, together with TRITON_INTERPRET=1, to run the kernels in Triton's interpreter.
 interpreting = False
 
 
 @cache
 def _kernels() -> Any:
-    """The kernels; None without Triton."""
+    """Import the kernels; None if Triton is not installed."""
     try:
         from . import kernels
     except ImportError:
@@ -34,18 +34,18 @@ def _kernels() -> Any:
 
 
 def available(tensor: torch.Tensor) -> bool:
-    """Whether `value`, `value_sum`, `gradient` and `unary` take a tensor of its kind."""
+    """Tell whether the functions below take a tensor of this type on this device."""
     at_home = tensor.is_cuda or (interpreting and tensor.device.type == "cpu")
     return at_home and tensor.dtype in _DTYPES and _kernels() is not None
 
 
 def _spread(tensor: torch.Tensor) -> bool:
-    """Whether one number in memory serves for all elements."""
+    """Tell whether all elements are the same number in memory."""
     return not any(s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n > 1)
 
 
 def _dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements fill their memory, in whatever order."""
+    """Tell whether the elements fill their memory without gaps, in any order of the axes."""
     expected = 1
     for stride, n in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if n != 1:
@@ -56,10 +56,11 @@ def _dense(tensor: torch.Tensor) -> bool:
 
 
 def _arranged(*tensors: torch.Tensor) -> tuple[list[torch.Tensor], list[int], torch.Tensor]:
-    """The tensors so that the n-th element in memory is the same of each; steps; and a model.
+    """Give the tensors one order of elements in memory; return them, their steps and a model.
 
-    Where they agree in a dense layout, or are one number for all, nothing is copied. A result is
-    to have the layout of the model.
+    A tensor is copied if its layout is not dense, or differs from the others'. One number for all
+    elements is not copied: its step is 0, and that of other tensors is 1. The model is a tensor of
+    the layout that the results get.
     """
     if all(t.is_contiguous() and not t.is_neg() for t in tensors):
         return list(tensors), [1] * len(tensors), tensors[0]
@@ -78,7 +79,7 @@ def _like(model: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _start(kernel: Any, programs: int, tensor: torch.Tensor, *arguments: Any) -> None:
-    """Run ``programs`` programs on the tensor's device."""
+    """Run a kernel in ``programs`` programs on the tensor's device."""
     if not programs:
         return
     device_of: Any = torch.cuda.device_of
@@ -101,7 +102,7 @@ def value(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
 def value_sum(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
     """The sum of `value`, 0-d and in float32; the same at every call.
 
-    A few thousand elements at a time are added in float32, their sums in float64.
+    Each program adds ``_BLOCK * _BLOCKS`` elements in float32. Their sums are added in float64.
     """
     arguments, steps, _ = _arranged(mu, log_sigma2)
     size = mu.numel()

@@ -1,0 +1,138 @@
+"""The private names of PyTorch that this package reads, all of them here.
+
+They tell whether a tensor has a memory that a kernel may read, and which transforms are active.
+On a version of PyTorch that lacks one of them, every tensor is computed by the composite.
+"""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any
+
+import torch
+from torch.autograd import Function, forward_ad
+
+try:
+    from torch import _is_functional_tensor
+    from torch._C import (
+        _are_functorch_transforms_active,
+        _get_tracing_state,
+        _len_torch_dispatch_stack,
+    )
+    from torch._C._functorch import (
+        TransformType,
+        _add_batch_dim,
+        get_interpreter_stack,
+        get_unwrapped,
+        is_batchedtensor,
+        is_functorch_wrapped_tensor,
+        is_legacy_batchedtensor,
+        maybe_get_bdim,
+        maybe_get_level,
+    )
+    from torch.autograd.forward_ad import (
+        _current_level,  # noqa: F401
+        _set_fwd_grad_enabled,
+    )
+except ImportError:
+    _COMPLETE = False
+else:
+    _COMPLETE = True
+
+Tensor = torch.Tensor
+
+PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+
+
+def plain(*tensors: Tensor) -> bool:
+    """Tell whether these are tensors with a memory, which nothing traces or transforms."""
+    if not _COMPLETE or _len_torch_dispatch_stack() or _get_tracing_state() is not None:
+        return False
+    for x in tensors:
+        if type(x) not in PLAIN_TYPES or _is_functional_tensor(x):
+            return False
+        if is_functorch_wrapped_tensor(x) or is_legacy_batchedtensor(x):
+            return False
+    return True
+
+
+def transformed() -> bool:
+    """Tell whether a transform of torch.func or the forward mode may be active."""
+    return bool(
+        not _COMPLETE or _are_functorch_transforms_active() or forward_ad._current_level >= 0
+    )
+
+
+def pushed_forward() -> bool:
+    """Tell whether the forward mode is active, in which every output gets a tangent."""
+    if not _COMPLETE:
+        return False
+    if forward_ad._current_level >= 0:
+        return True
+    levels = get_interpreter_stack() or ()
+    return any(level.key() == TransformType.Jvp for level in levels)
+
+
+def legacy_batched(x: Tensor) -> bool:
+    """Tell whether this is a batch of gradients (`is_grads_batched`), of a plain tensor's type."""
+    return bool(_COMPLETE and is_legacy_batchedtensor(x))
+
+
+def with_signature(forward: Any) -> Any:
+    """Store the signature of a forward, which `Function.apply` computes at every call otherwise."""
+    forward.__signature__ = signature(forward)
+    return forward
+
+
+def direct_apply(function: type[Function]) -> Callable[..., Any]:
+    """Return the part of `Function.apply` that is needed where no transform is active.
+
+    The rest binds the arguments to a signature, which takes longer than the kernel for few
+    elements. The tensors must be plain.
+    """
+    apply: Callable[..., Any] = super(Function, function).apply  # type: ignore[misc]
+    return apply
+
+
+def with_primals(jvp: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a ``jvp`` of a function that takes the saved tensors too, for any number of levels.
+
+    PyTorch runs a ``jvp`` with the forward mode disabled, at every level of nested transforms of
+    `torch.func`: tangents of outer levels would silently be zero (pytorch issue 197867). The
+    forward mode is therefore enabled here, and the saved tensors are stripped of the tangents of
+    the innermost level.
+    """
+
+    @wraps(jvp)
+    def rule(ctx: Any, *tangents: Tensor | None) -> Any:
+        if not _COMPLETE:
+            raise NotImplementedError(
+                f"PyTorch {torch.__version__} lacks internals that forward-mode derivatives need "
+                "here: take them by the backward, torch.func.grad or torch.func.jacrev, or "
+                "install another version"
+            )
+        with _set_fwd_grad_enabled(True):
+            return jvp(ctx, *map(_primal, ctx.saved_tensors), *tangents)
+
+    return rule
+
+
+def _primal(x: Tensor) -> Tensor:
+    """Strip the tangent of the innermost level, under the dimensions of any vmap."""
+    if is_batchedtensor(x):
+        inner = _primal(get_unwrapped(x))
+        return _add_batch_dim(inner, maybe_get_bdim(x), maybe_get_level(x))
+    # Level 0 is the only one, and inside a compiler's graph nothing says that it was entered.
+    return forward_ad.unpack_dual(x, level=0).primal
+
+
+def called_by_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have torch.compile call the function while it traces, and take the result as a constant.
+
+    This sets the mark of `torch.compiler.assume_constant_result`, which imports the compiler.
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function

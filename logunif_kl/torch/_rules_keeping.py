@@ -1,0 +1,163 @@
+"""Rules of differentiation in the mean and the variance that keep the first derivatives.
+
+The derivatives are computed with the value, in one pass, and kept for the backward.
+"""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.autograd import Function
+
+from . import _ways
+from ._internals import direct_apply, with_primals, with_signature
+from ._namespace import working
+
+Tensor = torch.Tensor
+
+
+def keeping(mu: Tensor, log_sigma2: Tensor, added: bool, way: _ways.Way | None) -> Tensor:
+    """-KL from the mean and the variance, in their type; or the sum, in float32 for half types."""
+    apply = _apply if way is not None and way.plain else Keeping.apply
+    result = apply(working(mu), working(log_sigma2), added, way)[0]
+    return result if added else result.to(mu.dtype)
+
+
+def gradients(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """-KL and its two derivatives, each differentiable; of the half types in float32."""
+    found: tuple[Tensor, Tensor, Tensor] = Keeping.apply(
+        working(mu), working(log_sigma2), False, None
+    )
+    return found
+
+
+def higher(mu: Tensor, log_sigma2: Tensor, j: int, k: int) -> Tensor:
+    """The derivative of these orders, two or more in all; of the half types in float32."""
+    return _Higher.apply(working(mu), working(log_sigma2), j, k)
+
+
+def product_sum(*terms: Any) -> Tensor | None:
+    """Add up first * second() over the terms whose first factor is not None."""
+    total = None
+    for factor, other in terms:
+        if factor is not None:
+            product = factor * other()
+            total = product if total is None else total + product
+    return total
+
+
+class Keeping(Function):
+    """-KL or its sum, with the two derivatives of each element, in one pass.
+
+    The derivatives are differentiable outputs. The first backward multiplies by them, and the
+    second one differentiates them by `higher`. The half types are given in float32, so that
+    products with a derivative are rounded, and their factors are not.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    @with_signature
+    def forward(
+        mu: Tensor, log_sigma2: Tensor, added: bool, way: _ways.Way | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        way = way or _ways.of(mu, log_sigma2)
+        return (way.sum_with_gradients if added else way.with_gradients)(mu, log_sigma2)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        mu, log_sigma2, ctx.added, _ = inputs
+        saved = mu, log_sigma2, *output[1:]
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(
+        ctx: Any, grad: Tensor | None, grad_d_mu: Tensor | None, grad_d_log_sigma2: Tensor | None
+    ) -> tuple[Tensor | None, Tensor | None, None, None]:
+        mu, log_sigma2, d_mu, d_log_sigma2 = ctx.saved_tensors
+        found: list[Tensor | None] = [None, None]
+        for i, d in enumerate((d_mu, d_log_sigma2)):
+            if ctx.needs_input_grad[i]:
+                found[i] = product_sum(
+                    (grad, lambda d=d: d),
+                    (grad_d_mu, lambda i=i: higher(mu, log_sigma2, 2 - i, i)),
+                    (grad_d_log_sigma2, lambda i=i: higher(mu, log_sigma2, 1 - i, 1 + i)),
+                )
+        return found[0], found[1], None, None
+
+    @staticmethod
+    @with_primals
+    def jvp(
+        ctx: Any,
+        mu: Tensor,
+        log_sigma2: Tensor,
+        d_mu: Tensor,
+        d_log_sigma2: Tensor,
+        t_mu: Tensor | None,
+        t_log_sigma2: Tensor | None,
+        *_: None,
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        value = product_sum((t_mu, lambda: d_mu), (t_log_sigma2, lambda: d_log_sigma2))
+        mixed = higher(mu, log_sigma2, 1, 1)
+        return (
+            value.sum() if ctx.added and value is not None else value,
+            product_sum(
+                (t_mu, lambda: higher(mu, log_sigma2, 2, 0)), (t_log_sigma2, lambda: mixed)
+            ),
+            product_sum(
+                (t_mu, lambda: mixed), (t_log_sigma2, lambda: higher(mu, log_sigma2, 0, 2))
+            ),
+        )
+
+
+class _Higher(Function):
+    """The derivative of -KL in mu and log_sigma2 of the given orders, two or more in all."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    @with_signature
+    def forward(mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int) -> Tensor:
+        return _ways.of(mu, log_sigma2).higher(mu, log_sigma2, mu_order, log_sigma2_order)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        mu, log_sigma2, *ctx.orders = inputs
+        ctx.save_for_backward(mu, log_sigma2)
+        ctx.save_for_forward(mu, log_sigma2)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, Tensor | None, None, None]:
+        mu, log_sigma2 = ctx.saved_tensors
+        j, k = ctx.orders
+        needed = ctx.needs_input_grad
+        return (
+            grad * higher(mu, log_sigma2, j + 1, k) if needed[0] and grad is not None else None,
+            grad * higher(mu, log_sigma2, j, k + 1) if needed[1] and grad is not None else None,
+            None,
+            None,
+        )
+
+    @staticmethod
+    @with_primals
+    def jvp(
+        ctx: Any,
+        mu: Tensor,
+        log_sigma2: Tensor,
+        t_mu: Tensor | None,
+        t_log_sigma2: Tensor | None,
+        *_: None,
+    ) -> Tensor | None:
+        j, k = ctx.orders
+        return product_sum(
+            (t_mu, lambda: higher(mu, log_sigma2, j + 1, k)),
+            (t_log_sigma2, lambda: higher(mu, log_sigma2, j, k + 1)),
+        )
+
+
+_apply = direct_apply(Keeping)

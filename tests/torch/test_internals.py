@@ -1,0 +1,90 @@
+"""A PyTorch without the private names that the package reads: the composite computes, by the rules.
+
+The names are hidden while the package is imported, in a process of its own.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+
+HIDDEN = {
+    "a type": ["patch.delattr(torch, '_is_functional_tensor')"],
+    "the dispatch stack": ["patch.delattr(torch._C, '_len_torch_dispatch_stack')"],
+    "the forward mode": ["patch.delattr(forward_ad, '_set_fwd_grad_enabled')"],
+    "functorch": ["patch.setitem(sys.modules, 'torch._C._functorch', types.ModuleType('empty'))"],
+}
+HIDDEN["everything"] = [hide for each in HIDDEN.values() for hide in each]
+
+START = """
+import sys, types
+import pytest, torch
+from torch.autograd import forward_ad
+with pytest.MonkeyPatch.context() as patch:
+    {hide}
+    import logunif_kl.torch as lt
+    from logunif_kl.torch import _cpu, _internals, _ways
+assert _internals._COMPLETE is {complete}
+"""
+
+CHECK = """
+from tests.torch.cases import CASES
+from tests.torch.rows import EAGER, TRANSFORMS
+from tests.torch.test_transforms import compare
+
+x = torch.zeros(3)
+assert not _cpu.takes(x)
+assert _ways.of(x) is _ways.of(x, x) is _ways._COMPOSITE
+
+rows = [EAGER[row] for row in ("value", "backward", "second backward", "third backward")]
+rows += [TRANSFORMS[row] for row in ("grad", "vmap(grad)", "grad(grad(grad))", "jacrev")]
+for case in CASES:
+    for dtype in (torch.float64, torch.float32):
+        for row in rows:
+            compare(case, row(case.function, case.arguments(dtype)), dtype)
+
+for dtype in (torch.float32, torch.float64, torch.bfloat16):
+    mu = torch.tensor([0.0, 1.0, -1.0], dtype=dtype, requires_grad=True)
+    lt.neg_kl_normal(mu, 0.0, reduction="sum").backward()
+    wanted = torch.tensor([0.0, -0.7247784590, 0.7247784590], dtype=torch.float64)
+    torch.testing.assert_close(mu.grad, wanted.to(dtype))
+    eye = torch.eye(3, dtype=dtype)
+    (found,) = torch.autograd.grad(lt.neg_kl_normal(mu, 0.0), mu, eye, is_grads_batched=True)
+    assert torch.equal(found, torch.diag(mu.grad))
+print("done")
+"""
+
+FORWARD = """
+x = torch.ones(3)
+try:
+    with forward_ad.dual_level():
+        lt.neg_kl(forward_ad.make_dual(x, x))
+except NotImplementedError as error:
+    print(error)
+"""
+
+
+def output(hide, code):
+    start = START.format(hide="; ".join(hide) or "pass", complete=not hide)
+    done = subprocess.run(
+        [sys.executable, "-c", start + code], capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_the_composite_is_right(hidden):
+    assert output(HIDDEN[hidden], CHECK) == "done\n"
+
+
+def test_the_forward_mode_is_refused():
+    """Rather than to return a tangent that may be zero where it should not be."""
+    found = output(HIDDEN["everything"], FORWARD)
+    assert "lacks internals that forward-mode derivatives need here" in found
+
+
+def test_all_are_there_if_none_is_hidden():
+    assert output([], "print(_cpu.takes(torch.ones(2)))") == "True\n"
