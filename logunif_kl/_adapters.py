@@ -1,8 +1,9 @@
-"""The type of an argument -> the module of this package with the rules of its framework.
+"""The choice of `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow` by the arguments.
 
-PyTorch, JAX and TensorFlow differentiate by themselves, so their tensors need rules. The module is
-found by the name of the tensor's library and imported by the first tensor, so that no framework is
-imported that the caller has not imported.
+PyTorch, JAX and TensorFlow differentiate automatically, so that their tensors need differentiation
+rules, which these modules have. A module is found by the name of the tensor's library, and imported
+when the first tensor is given. This package therefore imports no framework that the caller has not
+imported.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from . import _refusals
 from ._dispatch import NUMBERS, TENSOR, way_of
 
-# By statements: the compilers of torch and TensorFlow read them, but not import_module.
+# The compilers of torch and TensorFlow can trace import statements, but not import_module.
 
 
 def _torch() -> Any:
@@ -47,7 +48,7 @@ def adapter(**arguments: Any) -> Any:
     ways = [way_of(type(value)) for value in arguments.values()]
     if TENSOR not in ways:
         return None
-    # What is neither an array nor a number is for the framework's own module to refuse.
+    # The module of the framework refuses what is neither an array nor a number.
     names = {
         _refusals.framework(type(value)) if way == TENSOR else None
         for value, way in zip(arguments.values(), ways, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._adapters import adapter
-from ._arithmetic import functions
+from ._arithmetic import functions, limits
 from ._convention import ZERO_AT_INFINITY, additive_constant
 from ._dispatch import Operation, evaluate
 from ._numpy import ufuncs
@@ -15,7 +15,7 @@ def _normal_value(xp: Any, mu: Any, log_sigma2: Any) -> Any:
     return functions.neg_kl_normal(xp, mu, log_sigma2)[0]
 
 
-_NEG_KL = Operation(ufuncs.neg_kl, functions.neg_kl)
+_NEG_KL = Operation(ufuncs.neg_kl, limits.neg_kl)
 _NEG_KL_GRAD = Operation(ufuncs.neg_kl_grad, functions.neg_kl_grad)
 _NEG_KL_HESS = Operation(ufuncs.neg_kl_hess, functions.neg_kl_hess)
 _NEG_KL_NORMAL = Operation(ufuncs.neg_kl_normal_value, _normal_value)
@@ -24,33 +24,33 @@ _NEG_KL_NORMAL = Operation(ufuncs.neg_kl_normal_value, _normal_value)
 def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Any:
     """-KL(q || p) for q(w) = N(mu, sigma^2), p(w) = C/|w|: *maximise* it (ELBO sign).
 
-    With alpha = sigma^2/mu^2, u = 1/(2 alpha) = exp(-log_alpha)/2 and
-    F(u) = u 2F2(1, 1; 3/2, 2; -u), [1]_ Eq. 1::
+    With alpha = sigma^2/mu^2 and u = 1/(2 alpha) = exp(-log_alpha)/2, in nats ([1]_, Eq. 1)::
 
-        -KL = constant - F(u)
+        -KL = constant - F(u),    F(u) = u 2F2(1, 1; 3/2, 2; -u)
 
     The log-uniform prior p is improper, so the constant is a choice. By default -KL vanishes as
-    alpha -> inf and is negative elsewhere, which is the choice of [2]_.
+    alpha -> inf and is negative elsewhere, as in [2]_, Eq. 14.
 
     Parameters
     ----------
     log_alpha : array_like or array
-        The logarithm of alpha, a ratio of *variances*: of any shape; a Python number, a NumPy,
-        dask, xarray, pandas or array-API array of float16, float32 or float64, or a tensor of
-        PyTorch, JAX or TensorFlow, of bfloat16 as well, which keeps its derivatives of any order
-        and its device. Integers are promoted as by `numpy.exp`; those of another array-API
-        namespace, to its default real type; those of a framework, as its own exponential does.
+        The logarithm of alpha, a ratio of *variances*, of any shape: a Python number; an array of
+        NumPy, dask, xarray, pandas or an array-API namespace, of float16, float32 or float64; or a
+        tensor of PyTorch, JAX or TensorFlow, also of bfloat16. A tensor keeps its device and its
+        derivatives of any order. Integers are promoted as by `numpy.exp`, those of another
+        array-API namespace to its default real type. Integers in tensors are treated as by the
+        exponential of their framework.
     zero_at : float, optional
         The alpha at which -KL is to vanish: ``inf`` by default; ``1.0`` for [3]_, Figure 2.
     log_c : float, optional
-        The logarithm of the prior's C instead. Then, as in [1]_, Eq. 1,
-        -KL = 1/2 log(pi e) - 1/2 psi(1/2) + log C - F(u).
+        The logarithm of the prior's C instead. The constant is then
+        (1 + log(pi) - psi(1/2))/2 + log(C), as in [1]_, Eq. 1.
 
     Returns
     -------
     array or scalar
         Of the shape, type and library of `log_alpha`, on its device. The limit is the constant at
-        ``log_alpha=inf`` and -inf at ``log_alpha=-inf``; NaN only where NaN was given.
+        ``log_alpha=inf`` and -inf at ``log_alpha=-inf``. NaN is returned only where NaN was given.
 
     Raises
     ------
@@ -59,34 +59,33 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
         ...), if it is a list of tensors, or a tensor of a framework without an adapter here, or if
         `zero_at` or `log_c` is not a real number.
     ValueError
-        If `zero_at` and `log_c` are both given, if `zero_at` is not positive, or if `log_c` is not
-        finite.
+        If `zero_at` is not positive, if `log_c` is not finite, if both are given, if a list cannot
+        be read as one array, or if a number is too large for a float.
 
     See Also
     --------
     kl : the same with the other sign, to be added to a loss.
     neg_kl_normal : from the mean and the variance.
+    neg_kl_grad, neg_kl_hess : the first two derivatives.
     logunif_kl.log_alpha : from a dropout rate, and others.
 
     Notes
     -----
-    Nothing is clipped or sampled. The types below float64 are computed in float64 and rounded once;
-    arrays of a namespace without float64 on their device, and tensors of a framework, in float32.
-    Without a constant the relative error is bounded: `logunif_kl.accuracy` lists the worst found
-    for each type. A constant has an absolute error of its own, about a unit in its last place; to
-    float16 it is added in float32, before the result is rounded.
+    Nothing is clipped or sampled. Without a constant the relative error is bounded:
+    `logunif_kl.accuracy` lists the worst error found for each type. A constant has an absolute
+    error of its own, about a unit in its last place. To a half type it is added in float32, before
+    the result is rounded.
 
-    A tensor is computed by `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, where
-    the functions of the same names have ``reduction="none" | "sum" | "mean"`` besides.
+    Types below float64 are computed in float64 and rounded once, or in float32 if the array's
+    namespace has no float64 on its device. A tensor is computed by the function of this name in
+    `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, which also takes
+    ``reduction="none" | "sum" | "mean"``.
 
     References
     ----------
-    .. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
-       Bayesian" (2017).
-    .. [2] D. Molchanov, A. Ashukha, D. Vetrov, "Variational Dropout Sparsifies Deep Neural
-       Networks" (2017), Eq. 14.
-    .. [3] D. P. Kingma, T. Salimans, M. Welling, "Variational Dropout and the Local
-       Reparameterization Trick" (2015).
+    .. [1] Hron, Matthews, Ghahramani, "Variational Gaussian Dropout is not Bayesian" (2017).
+    .. [2] Molchanov, Ashukha, Vetrov, "Variational Dropout Sparsifies Deep Neural Networks" (2017).
+    .. [3] Kingma et al., "Variational Dropout and the Local Reparameterization Trick" (2015).
 
     Examples
     --------
@@ -109,38 +108,34 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
 def neg_kl_grad(log_alpha: Any) -> Any:
     """Compute the derivative of -KL(q || p) in log alpha.
 
-    With u = exp(-log_alpha)/2 and D Dawson's function ([1]_, Eq. 3)::
+    With u = exp(-log_alpha)/2 and D Dawson's function (Hron et al. 2017, Eq. 3; see `neg_kl`)::
 
         d(-KL)/d log_alpha = u F'(u) = sqrt(u) D(sqrt(u))
 
-    No convention enters: a constant has no derivative. It is positive: -KL increases from no noise
-    to pure noise. It tends to 1/2 from above as log_alpha -> -inf, has its maximum 0.6424 near
-    log_alpha = -1.507, and vanishes like exp(-log_alpha)/2 as log_alpha -> inf.
+    The derivative does not depend on the constant of -KL. It is positive, since -KL increases from
+    no noise to pure noise. It tends to 1/2 from above as log_alpha -> -inf, has its maximum 0.6424
+    near log_alpha = -1.507, and vanishes like exp(-log_alpha)/2 as log_alpha -> inf.
+    `logunif_kl.accuracy` lists the worst error found for each type. For a tensor it can itself be
+    differentiated any number of times.
 
     Parameters
     ----------
     log_alpha : array_like or array
-        As for `neg_kl`: tensors of PyTorch, JAX and TensorFlow too, which remain differentiable.
+        Of any shape and type that `neg_kl` takes, tensors of PyTorch, JAX and TensorFlow included.
 
     Returns
     -------
     array or scalar
-        Of the shape, type and library of `log_alpha`; 1/2 at -inf, 0 at inf, NaN only where NaN
-        was given.
+        Of the shape, type and library of `log_alpha`, on its device. It is 1/2 at -inf and 0 at
+        inf. NaN is returned only where NaN was given.
 
     Raises
     ------
     TypeError
-        If `log_alpha` does not hold real numbers of at most 64 bits, or as for `neg_kl`.
-
-    Notes
-    -----
-    `logunif_kl.accuracy` lists the worst relative error found for each type.
-
-    References
-    ----------
-    .. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
-       Bayesian" (2017).
+        If `log_alpha` does not hold real numbers of at most 64 bits (complex, boolean, object,
+        ...), if it is a list of tensors, or a tensor of a framework without an adapter here.
+    ValueError
+        If a list cannot be read as one array, or if an integer is too large for a float.
 
     Examples
     --------
@@ -159,37 +154,34 @@ def neg_kl_grad(log_alpha: Any) -> Any:
 def neg_kl_hess(log_alpha: Any) -> Any:
     """Compute the second derivative of -KL(q || p) in log alpha.
 
-    With u = exp(-log_alpha)/2 and F' as in `neg_kl_grad`::
+    With u and F' as in `neg_kl_grad`, by differentiating Eq. 3 of Hron et al. (2017)::
 
-        d^2(-KL)/d log_alpha^2 = -(u/2) (1 + F'(u) - 2 u F'(u))
+        d^2(-KL)/d log_alpha^2 = -u (F'(u) + u F''(u)) = -(u/2) (1 + F'(u) - 2 u F'(u))
 
-    by the differential equation of Dawson's function. It is positive below log_alpha = -1.507 or
-    so, where the first derivative has its maximum, negative above, and vanishes at both ends.
+    The two forms are equal by the differential equation of Dawson's function. Both lose digits by
+    cancellation, so the result is computed from neither. It does not depend on the constant of -KL.
+    It is positive below log_alpha = -1.507 or so, where the first derivative has its maximum,
+    negative above, and vanishes at both ends. `logunif_kl.accuracy` lists the worst error found for
+    each type. For a tensor it can itself be differentiated any number of times.
 
     Parameters
     ----------
     log_alpha : array_like or array
-        As for `neg_kl`: tensors of PyTorch, JAX and TensorFlow too, which remain differentiable.
+        Of any shape and type that `neg_kl` takes, tensors of PyTorch, JAX and TensorFlow included.
 
     Returns
     -------
     array or scalar
-        Of the shape, type and library of `log_alpha`; 0 at both infinities, NaN only where NaN was
-        given.
+        Of the shape, type and library of `log_alpha`, on its device. It is 0 at both infinities.
+        NaN is returned only where NaN was given.
 
     Raises
     ------
     TypeError
-        If `log_alpha` does not hold real numbers of at most 64 bits, or as for `neg_kl`.
-
-    Notes
-    -----
-    `logunif_kl.accuracy` lists the worst relative error found for each type.
-
-    References
-    ----------
-    .. [1] The derivative of Eq. 3 of J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational
-       Gaussian Dropout is not Bayesian" (2017).
+        If `log_alpha` does not hold real numbers of at most 64 bits (complex, boolean, object,
+        ...), if it is a list of tensors, or a tensor of a framework without an adapter here.
+    ValueError
+        If a list cannot be read as one array, or if an integer is too large for a float.
 
     Examples
     --------
@@ -208,28 +200,36 @@ def neg_kl_normal(
 ) -> Any:
     """-KL(q || p) of N(mu, sigma^2), from mu and log sigma^2: *maximise* it (ELBO sign).
 
-    The additive parametrisation of Molchanov et al. (2017), with neither the epsilon nor the
-    clipping that their formula needs: u = mu^2/(2 sigma^2) is formed without a logarithm, and
-    mu = 0 is exact. Formula and constant are those of `neg_kl`; the sign of mu and the common
-    scale of mu and sigma do not matter.
+    With F and the constant as for `neg_kl` (Hron et al. 2017, Eq. 1)::
+
+        -KL = constant - F(u),    u = mu^2/(2 sigma^2)
+
+    This is the additive parametrisation of Molchanov et al. (2017), without the epsilon and the
+    clipping that their Eq. 14 needs: u is formed without a logarithm. -KL depends on
+    log_alpha = log_sigma2 - 2 log|mu| alone, so the sign of mu and the common scale of mu and sigma
+    do not matter. Value and derivatives are exact at mu = 0, where both first derivatives are 0.
+    `kl_normal` has the other sign, to be added to a loss. The functions of this name in
+    `logunif_kl.torch`, `logunif_kl.jax` and `logunif_kl.tensorflow` also take ``reduction=``.
+
+    `logunif_kl.accuracy` lists the worst error found for each type. Each type is computed and
+    rounded as by `neg_kl`.
 
     Parameters
     ----------
-    mu : array_like or array
-        Means, of either sign: any type that `neg_kl` takes, tensors of PyTorch, JAX and TensorFlow
-        included.
-    log_sigma2 : array_like or array
-        Logarithms of the variances, of the same library and on the same device as `mu`, or a
-        number; broadcast against `mu`.
+    mu, log_sigma2 : array_like or array
+        Means, of either sign, and logarithms of the variances. They are of any type that `neg_kl`
+        takes, tensors of PyTorch, JAX and TensorFlow included, and are broadcast against each
+        other. Both are of one library and on one device; either may be a number instead.
     zero_at, log_c : float, optional
         The constant, as for `neg_kl`.
 
     Returns
     -------
     array or scalar
-        Of the broadcast shape. At mu = 0 or log_sigma2 = inf the limit is the constant; at
-        infinite mu or log_sigma2 = -inf it is -inf. NaN where both limits meet (mu = 0 with
-        log_sigma2 = -inf, both infinite), and where NaN was given.
+        Of the broadcast shape, and of the type and library of the arguments. At mu = 0 or
+        log_sigma2 = inf the limit is the constant; at infinite mu or log_sigma2 = -inf it is -inf.
+        NaN is returned where both limits meet (mu = 0 with log_sigma2 = -inf, infinite mu with
+        log_sigma2 = inf), and where NaN was given.
 
     Raises
     ------
@@ -237,16 +237,11 @@ def neg_kl_normal(
         As for `neg_kl`, and if the arguments come from libraries that do not work together: tensors
         of two frameworks, or a tensor and a NumPy array.
     ValueError
-        As for `neg_kl`, if the shapes do not broadcast, and if JAX's arrays are committed to
-        different devices.
+        As for `neg_kl`, if the shapes do not broadcast, and if arrays of JAX or of an array-API
+        namespace are on different devices.
     RuntimeError
-        In place of the two that PyTorch has: if tensors are on different devices, or their shapes
+        From PyTorch in place of ValueError: if tensors are on different devices, or if their shapes
         do not broadcast.
-
-    See Also
-    --------
-    kl_normal : the same with the other sign, to be added to a loss.
-    logunif_kl.torch, logunif_kl.jax, logunif_kl.tensorflow : the same with ``reduction=``.
 
     Examples
     --------
@@ -267,21 +262,22 @@ def neg_kl_normal(
 def kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Any:
     """KL(q || p), to be *added to a loss*: ``-neg_kl(log_alpha, ...)``.
 
-    The documentation of `neg_kl` holds for all but the sign; ``reduction=`` is an argument of the
-    functions of this name in `logunif_kl.torch`, `logunif_kl.jax` and `logunif_kl.tensorflow`.
+    KL = F(u) - constant, with F and u as for `neg_kl` (Hron et al. 2017, Eq. 1). All but the sign
+    is as documented for `neg_kl`, the accuracy included. The functions of this name in
+    `logunif_kl.torch`, `logunif_kl.jax` and `logunif_kl.tensorflow` also take ``reduction=``.
 
     Parameters
     ----------
     log_alpha : array_like or array
-        The logarithm of alpha = sigma^2/mu^2, a ratio of variances: any type that `neg_kl` takes,
-        tensors of PyTorch, JAX and TensorFlow included.
+        The logarithm of alpha = sigma^2/mu^2, of any shape and type that `neg_kl` takes, tensors of
+        PyTorch, JAX and TensorFlow included.
     zero_at, log_c : float, optional
         The constant, as for `neg_kl`: KL vanishes at alpha = `zero_at`, by default as alpha -> inf.
 
     Returns
     -------
     array or scalar
-        Of the shape, type and library of `log_alpha`.
+        Of the shape, type and library of `log_alpha`, on its device.
 
     Raises
     ------
@@ -305,30 +301,27 @@ def kl_normal(
 ) -> Any:
     """KL(q || p) of N(mu, sigma^2), to be *added to a loss*: ``-neg_kl_normal(...)``.
 
-    The documentation of `neg_kl_normal` holds for all but the sign; ``reduction=`` is an argument
-    of the functions of this name in `logunif_kl.torch`, `logunif_kl.jax` and
-    `logunif_kl.tensorflow`.
+    KL = F(u) - constant, with F and u as for `neg_kl_normal` (Hron et al. 2017, Eq. 1). All but the
+    sign is as documented for `neg_kl_normal`, the accuracy included. The functions of this name in
+    `logunif_kl.torch`, `logunif_kl.jax` and `logunif_kl.tensorflow` also take ``reduction=``.
 
     Parameters
     ----------
-    mu : array_like or array
-        Means, of either sign: any type that `neg_kl` takes, tensors of PyTorch, JAX and TensorFlow
-        included.
-    log_sigma2 : array_like or array
-        Logarithms of the variances, of the same library and on the same device as `mu`, or a
-        number; broadcast against `mu`.
+    mu, log_sigma2 : array_like or array
+        Means, of either sign, and logarithms of the variances, of any type that `neg_kl` takes,
+        tensors of PyTorch, JAX and TensorFlow included.
     zero_at, log_c : float, optional
-        The constant, as for `neg_kl`.
+        The constant, as for `neg_kl`: by default KL vanishes as alpha -> inf.
 
     Returns
     -------
     array or scalar
-        Of the broadcast shape.
+        Of the broadcast shape, and of the type and library of the arguments.
 
     Raises
     ------
     TypeError, ValueError, RuntimeError
-        As for `neg_kl_normal`: tensors of two frameworks, or on two devices, among others.
+        As for `neg_kl_normal`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is in use here: for bug reports, and to see whether the fast kernels were built."""
+"""The kernel, the extensions and the libraries of this installation, for reports of bugs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def show_config(mode: Literal["dict"]) -> dict[str, Any]: ...
 
 
 def show_config(mode: str = "stdout") -> dict[str, Any] | None:
-    """Say which kernel computes, which others could, and which optional libraries are there.
+    """Show which kernel is in use, which are available, and which optional libraries there are.
 
     Parameters
     ----------
@@ -29,13 +29,13 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         ``"python"``), ``available_kernels``, ``extensions`` (name -> ``"built"``,
         ``"left out"`` under ``LOGUNIF_KL_KERNEL=python``, or what is wrong),
         ``python``, ``numpy``, ``machine`` and ``optional`` (library -> version or None). The
-        extension ``_ufuncs`` serves NumPy, and ``_single_ufuncs`` PyTorch in float32 and the half
-        types on the CPU, where the arithmetic in tensors takes its place if it is missing.
+        extension ``_ufuncs`` computes for NumPy. ``_single_ufuncs`` computes for PyTorch on the
+        CPU, in float32 and the half types; without it, tensor operations compute the same.
 
     Raises
     ------
     ValueError
-        If `mode` is something else.
+        If `mode` is neither.
 
     Examples
     --------
@@ -89,11 +89,11 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     return None
 
 
-# As reports of bugs name them -> the modules.
+# The name of an extension in the report -> its module.
 _EXTENSIONS = {"_ufuncs": "_numpy._exact", "_single_ufuncs": "_numpy._float32"}
 _FRAMEWORKS = ("torch", "triton", "jax", "tensorflow")
 _OPTIONAL = ("scipy", "mpmath", "python-flint", *_FRAMEWORKS, "rich", "matplotlib")
-# The same library in a wheel of another name.
+# Another distribution of the same library.
 _ALSO = {"tensorflow": "tensorflow-cpu"}
 
 

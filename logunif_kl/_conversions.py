@@ -1,7 +1,6 @@
-"""The arithmetic between parametrisations, over a namespace `xp`, and the same as blocked ufuncs.
+"""Conversions between parametrisations: as arithmetic over a namespace ``xp``, and as ufuncs.
 
-Each formula keeps its relative accuracy where the result is tiny or huge, and leaves the limits
-to IEEE arithmetic.
+Each formula is accurate where the result is tiny or huge. Its limits are those of IEEE arithmetic.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ _LOG2 = math.log(2.0)
 
 
 def _from_dropout_rate(xp: Any, p: Any) -> Any:
-    # Around p = 1/2 the quotient is near 1 and its logarithm would keep few digits; 2 p - 1 is
-    # exact there.
+    # Near p = 1/2 the quotient is near 1, and its logarithm loses digits. 2 p - 1 is exact there.
     middle = xp.abs(p - 0.5) < 0.25
     s = xp.where(middle, 2.0 * p - 1.0, xp.zeros_like(p))
     return xp.where(middle, 2.0 * xp.atanh(s), xp.log(p / (1.0 - p)))
@@ -38,7 +36,7 @@ def _to_alpha(xp: Any, x: Any) -> Any:
 
 def _from_u(xp: Any, u: Any) -> Any:
     doubled = 2.0 * u
-    # 0 - log rather than -log: +0 at u = 1/2.
+    # 0 - log and not -log, which is -0 at u = 1/2.
     return 0.0 - xp.where(xp.isinf(doubled), xp.log(u) + _LOG2, xp.log(doubled))
 
 
@@ -61,7 +59,7 @@ def _blocked(name: str, arithmetic: Any, nin: int = 1) -> BlockedUFunc:
     return BlockedUFunc(name, in_float64(arithmetic), module=__name__, nin=nin)
 
 
-# By these names dask's workers find them.
+# pickle, and with it dask, finds the functions by these names.
 from_dropout_rate = _blocked("from_dropout_rate", _from_dropout_rate)
 to_dropout_rate = _blocked("to_dropout_rate", _to_dropout_rate)
 from_alpha = _blocked("from_alpha", _from_alpha)

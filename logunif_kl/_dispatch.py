@@ -1,17 +1,17 @@
-"""The type of the arguments -> the way to compute, where no framework has rules of its own.
+"""How to compute for arguments of each type, except for tensors of the frameworks.
 
-There are three ways, and none imports a library that the caller has not imported:
+There are three ways. None of them imports a library that the caller has not imported:
 
-- NumPy arrays, their subclasses, scalars, Python's numbers, lists, and whatever else NumPy reads:
-  the ufunc;
-- objects that take part in NumPy's ufunc protocol (dask, xarray, pandas): the same ufunc, which
-  they carry out;
-- arrays of an array-API namespace (array-api-strict, CuPy): plain array arithmetic over that
-  namespace.
+- for NumPy arrays, their subclasses, NumPy scalars, Python numbers, lists, and everything else that
+  NumPy reads: the ufunc;
+- for objects that implement NumPy's ufunc protocol (dask, xarray, pandas): the same ufunc, which
+  calls the object's own implementation;
+- for arrays of an array-API namespace (array-api-strict, CuPy): arithmetic over that namespace.
 
-Tensors are refused rather than converted, because their derivative would be lost without a word;
-`_adapters` finds the module for those that have one. A scalar of NumPy beside an array of another
-library counts as a number. An array of NumPy does not, whatever its shape: convert it explicitly.
+Tensors are refused, because a conversion to NumPy would lose their derivative without a warning.
+`_adapters` finds the modules for PyTorch, JAX and TensorFlow. A NumPy scalar beside an array of
+another library counts as a number. A NumPy array does not, whatever its shape: the caller must
+convert it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Operation(NamedTuple):
     """Called as ``arithmetic(xp, *arrays)`` with float32 or float64 arrays of one shape."""
 
 
-# What a type of argument is to this package; a scalar is one of NumPy.
+# The kinds of arguments; a SCALAR is one of NumPy.
 NUMBER, SCALAR, NUMPY, PROTOCOL, NAMESPACE, TENSOR = range(6)
 NUMBERS = (NUMBER, SCALAR)
 _ways: dict[type, int] = {float: NUMBER, int: NUMBER}
 
 
 def way_of(kind: type) -> int:
-    """Tell what arguments of a type are."""
+    """Tell of which kind the arguments of a type are."""
     way = _ways.get(kind)
     if way is None:
         way = _ways[kind] = _find_way(kind)
@@ -102,7 +102,7 @@ def evaluate(operation: Operation, constant: float = 0.0, **arguments: Any) -> A
 
 
 def _dtypes(value: Any) -> list[Any]:
-    """Of an array or a column, or of each column of a frame."""
+    """Return the dtype of an array or a column, or those of all columns of a frame."""
     if hasattr(value, "dtype"):
         return [value.dtype]
     found = getattr(value, "dtypes", ())
@@ -110,7 +110,7 @@ def _dtypes(value: Any) -> list[Any]:
 
 
 def _holds_real(dtype: Any) -> bool:
-    """As `_refusals.holds_real`, and what a type that is not NumPy's, as of pandas, says."""
+    """Whether a dtype holds real numbers: one of NumPy, or of another library such as pandas."""
     if isinstance(dtype, np.dtype):
         return _refusals.holds_real(dtype)
     return getattr(dtype, "kind", "f") in "fiu"
@@ -143,7 +143,7 @@ def _as_numpy(name: str, value: Any) -> Any:
 
 
 def _check_no_tensor(name: str, values: list[Any] | tuple[Any, ...]) -> None:
-    """Raise if one is inside: NumPy would read it, and its derivative would be lost."""
+    """Raise if a list holds a tensor: NumPy would read it, and its derivative would be lost."""
     for kind in {type(value) for value in values}:
         if way_of(kind) == TENSOR:
             tensor = next(value for value in values if type(value) is kind)
@@ -184,7 +184,7 @@ def _over_namespace(
     ]
     if len(values) > 1:
         values = xp.broadcast_arrays(*values)
-    # For namespaces that are NumPy underneath.
+    # Some namespaces compute with NumPy.
     with np.errstate(all="ignore"):
         result = shifted(operation.arithmetic(xp, *values), constant)
         return xp.astype(result, dtype, copy=False)
@@ -202,10 +202,10 @@ def _check_one_device(arrays: dict[str, Any]) -> None:
 
 
 def _has_float64(xp: Any, array: Any) -> bool:
-    """Whether float64 can be had beside `array`; namespaces that do not tell are said to have it.
+    """Whether the device of `array` has float64; if the namespace does not tell, it has.
 
-    The narrower types are computed in it where it is, and rounded once: one exponential that is
-    off by two units of float32 would show in every result.
+    Where there is float64, the narrower types are computed in it and rounded once. In float32 the
+    error of an exponential, up to two units in the last place, would be an error of the result.
     """
     inspection = getattr(xp, "__array_namespace_info__", None)
     if inspection is None:

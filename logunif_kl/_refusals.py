@@ -1,7 +1,7 @@
-"""What arguments are called, and the sentences that refuse them: the ground floor of the package.
+"""Checks of arguments that several modules share, and the errors that they raise.
 
-A sentence says what was wrong, what was given and what to do. Whatever two rooms refuse alike is
-here, so that it is said in the same words.
+Each message is one sentence, which says what was wrong, what was given and what to do. This module
+imports no other module of the package.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NO_ARRAY = (type(None), bool, complex, str, bytes)
 
 REDUCTIONS = ("none", "sum", "mean")
 
-# The first name of the module that a tensor's type comes from -> what its users call the library.
+# The top-level module of a tensor's type -> the name of the library.
 _FRAMEWORKS = {
     "torch": "torch",
     "jax": "jax",
@@ -28,7 +28,7 @@ _FRAMEWORKS = {
 
 
 def framework(kind: type) -> str | None:
-    """Name the library with a differentiation of its own that a type belongs to, if it does."""
+    """Name the library with automatic differentiation that a type belongs to, or None."""
     for base in kind.__mro__:
         found = _FRAMEWORKS.get(base.__module__.partition(".")[0])
         if found is not None:
@@ -152,7 +152,7 @@ def no_adapter(name: str, value: Any) -> TypeError:
 
 
 def holds_tensor(name: str, values: Any, tensor: Any) -> TypeError:
-    """Make the error for a list with a tensor in it, whose derivative NumPy would lose."""
+    """Make the error for a list that holds a tensor, whose derivative NumPy would lose."""
     return TypeError(
         f"{name} is a {type(values).__name__} that holds a {type_name(tensor)}, whose derivative "
         "would be lost without a word: stack its elements into one tensor first"

@@ -1,7 +1,7 @@
-"""Between the natural variable, log alpha, and what people have at hand.
+"""Conversions between log alpha and other parametrisations.
 
-alpha = sigma^2/mu^2 is a ratio of *variances*: sigma/|mu| is its square root. The other
-parametrisations:
+alpha = sigma^2/mu^2 is a ratio of *variances*; its square root is sigma/|mu|. The other
+parametrisations are:
 
 ===============  ======================================  =====================================
 dropout rate p   p = alpha/(1 + alpha)                   Bernoulli noise of the same variance
@@ -9,13 +9,13 @@ u                u = mu^2/(2 sigma^2) = 1/(2 alpha)      the argument of `loguni
 mu, log sigma^2  log alpha = log sigma^2 - 2 log|mu|     the additive parametrisation
 ===============  ======================================  =====================================
 
-Every function is elementwise, broadcasts, takes what `logunif_kl.neg_kl` takes and returns arrays
-of the same kind and type (NumPy computes float16 and float32 in float64 inside). The ends of each
-range give their limits; numbers outside give NaN; no floating-point warning is raised. A wrong
-type raises `TypeError`.
+Every function is elementwise and broadcasts. It takes what `logunif_kl.neg_kl` takes, except tensors
+of PyTorch, JAX and TensorFlow, and returns arrays of the same kind and type. float16 and float32 are
+computed in float64. At the ends of its range a function has its limits; outside it is NaN. No
+floating-point warning is raised. Arguments of a wrong type raise `TypeError`.
 
-The penalty itself is better taken from ``neg_kl_normal(mu, log_sigma2)`` than from
-``neg_kl(from_normal(...))``: it works from u and needs no logarithm.
+``neg_kl_normal(mu, log_sigma2)`` is more accurate than ``neg_kl(from_normal(mu, log_sigma2))``,
+because it needs no logarithm of mu.
 """
 
 from __future__ import annotations

@@ -140,6 +140,18 @@ class TestLimits:
         assert lk.neg_kl_normal(zero, log_sigma2) == 0.0
         assert lk.neg_kl_normal(zero, log_sigma2, zero_at=1.0) == lk.special.kl_gap(0.5)
 
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_sign_of_zero(self, xp, dtype):
+        """-KL is -0.0 where it vanishes, and KL is 0.0."""
+        x, zero = xp.array([INF, 1e4, INF], dtype), xp.array([0.0, -0.0, 1.0], dtype)
+        for sign, got in (
+            (-1.0, lk.neg_kl(x)),
+            (1.0, lk.kl(x)),
+            (-1.0, lk.neg_kl_normal(zero, x)),
+            (1.0, lk.kl_normal(zero, x)),
+        ):
+            assert same(xp.numpy(got), np.copysign(np.zeros(3, dtype), sign))
+
     @pytest.mark.parametrize("mu", [1.0, -1e-300, 5e-324, LARGEST])
     def test_sigma_zero(self, mu):
         assert lk.neg_kl_normal(mu, -INF) == -INF

@@ -156,7 +156,9 @@ ARITHMETIC = (
     "compensated",
     "normal_float32",
     "functions",
+    "limits",
     "derivatives",
+    "unit",
 )
 # Which rooms may import a library, at the top of a file or anywhere else in it.
 LIBRARIES = {

@@ -1,6 +1,7 @@
 """The ufuncs in use, and the public three among them."""
 
 import doctest
+import inspect
 
 import numpy as np
 import pytest
@@ -29,6 +30,11 @@ def test_real_ufuncs_where_there_is_an_extension():
         assert all(isinstance(getattr(special, name), np.ufunc) for name in NAMES)
 
 
+def test_array_api_is_a_module():
+    assert inspect.ismodule(special.array_api)
+    assert sorted(special.array_api.__all__) == sorted(NAMES)
+
+
 @pytest.mark.parametrize("name", NAMES)
 class TestArrayApi:
     def test_agrees_with_the_ufunc(self, xp, name):
@@ -46,6 +52,10 @@ class TestArrayApi:
     def test_refuses(self, name):
         with pytest.raises(TypeError, match="u must hold real numbers"):
             getattr(special.array_api, name)(1j)
+
+    def test_documentation(self, name):
+        for section in ("Parameters", "Returns", "Raises", "See Also", "Examples"):
+            assert f"\n{section}\n---" in inspect.getdoc(getattr(special.array_api, name))
 
 
 @pytest.mark.parametrize("name", NAMES)

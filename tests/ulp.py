@@ -1,6 +1,6 @@
 """Errors in units in the last place, one number at a time, in mpmath: the definition, spelt out.
 
-``validation.accuracy.ulp`` computes the same for arrays; ``test_accuracy_tools`` holds them
+``validation.accuracy.ulp`` computes the same for arrays; ``validation/test_accuracy`` holds them
 together.
 """
 

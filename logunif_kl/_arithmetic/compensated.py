@@ -1,4 +1,4 @@
-"""Products and polynomials that are carried in two words and rounded once."""
+"""Products and polynomials in two words, rounded once at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SCALE = 2.0**600
 
 
 def product_error(a: Array, b: Array, product: Array) -> Array:
-    """What ``a * b`` lost in rounding (float64; Dekker's product)."""
+    """Return the rounding error of ``a * b`` in float64, by Dekker's product."""
     a_hi = a * _SPLITTER
     a_hi = a_hi - (a_hi - a)
     a_lo = a - a_hi
@@ -24,7 +24,10 @@ def product_error(a: Array, b: Array, product: Array) -> Array:
 
 
 def times(z: Array, hi: Array, lo: Array | float) -> Array:
-    """``z (hi + lo)`` for |z| < 2, rounded once: scaled so that what the product lost is exact."""
+    """Return ``z (hi + lo)`` for |z| < 2, rounded once.
+
+    The product is scaled, so that its rounding error is exact: it is then no subnormal number.
+    """
     scaled = z * _SCALE
     product = scaled * hi
     return (product + (product_error(scaled, hi, product) + scaled * lo)) * (1.0 / _SCALE)
@@ -33,7 +36,7 @@ def times(z: Array, hi: Array, lo: Array | float) -> Array:
 def polynomial(
     table: Table, at: Lookup, v: Array, v_lo: Array | float, two_words: bool
 ) -> tuple[Array, Array | float]:
-    """P(v + v_lo), as a sum of two where ``two_words``."""
+    """Return P(v + v_lo): as a sum of two words where ``two_words``, else one and 0."""
     *rows, last = table.coefficients
     s = at(last)
     for row in reversed(rows[1:]):

@@ -1,21 +1,22 @@
-"""Derivatives of any order over a namespace ``xp``, from the table of the second.
+"""Derivatives of any order over a namespace ``xp``, from the table of the second derivative.
 
-Where a range of u = exp(-log_alpha)/2 holds a polynomial P in u - c or 1/u - c, so does the
-derivative in log_alpha, because d/d log_alpha is -u d/du, which is w d/dw for w = 1/u: the operator
-acts on the coefficients. No difference of nearly equal terms is left to the arithmetic, so the
-tails keep their relative accuracy, which the differential equation of Dawson's function would lose.
-The third order loses a unit or two of the last place where two ranges meet, each beyond it up to
-three digits.
+On each range of u = exp(-log_alpha)/2 the table holds a polynomial P in u - c or 1/u - c. Its
+derivative in log_alpha is a polynomial in the same variable, because d/d log_alpha is -u d/du, or
+w d/dw for w = 1/u. The coefficients are differentiated exactly, before any rounding, so that no
+nearly equal terms are subtracted. The tails therefore keep their relative accuracy; the
+differential equation of Dawson's function would lose it. Where two ranges meet, the third order
+loses one or two units in the last place, and higher orders can lose up to three digits.
 
-In (mu, log_sigma2) everything is a function of log_alpha = log_sigma2 - 2 log|mu| alone, so that
-with D = d/d log_alpha, by mu d/dmu = -2 D::
+In (mu, log_sigma2) -KL is a function of log_alpha = log_sigma2 - 2 log|mu| alone. With
+D = d/d log_alpha, and with mu d/dmu = -2 D, its derivatives are::
 
     d^(j+k)/(dmu^j dlog_sigma2^k) = mu^-j (-2D) (-2D - 1) ... (-2D - j + 1) D^k
 
-On a power u^n the operator gives the number 2n (2n - 1) ... (2n - j + 1) (-n)^k, which is 0 where
-mu^(2n-j) would have no value at mu = 0: what is left there is (1/sigma^2)^p mu^(j mod 2) times a
-polynomial in u, with p = j/2 rounded up. Elsewhere the power D of the operator is the first
-derivative itself, and those from D^2 on are made from the table.
+The operator multiplies a power u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. That number is
+0 wherever mu^(2n-j) is infinite at mu = 0. In the range next to u = 0 the result is therefore
+(1/sigma^2)^p mu^(j mod 2) times a polynomial in u, with p = j/2 rounded up. In the other ranges the
+power D of the operator is applied by the function of the first derivative, and the powers from D^2
+on are applied to the table.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from fractions import Fraction
 from functools import cache
 from math import exp
 
-from . import functions, tables
+from . import functions, limits, tables
 from .tables import Array, Namespace
 
 Polynomial = tuple[Fraction, ...]  # coefficients of 1, v, v^2, ...
@@ -32,9 +33,9 @@ Row = tuple[float, ...]  # of one power of v: one entry for each range
 
 
 def neg_kl_derivative(xp: Namespace, x: Array, order: int) -> Array:
-    """The derivative of -KL in log_alpha = x, of any order; of order 0, -KL itself."""
+    """Return the derivative of -KL in log_alpha = x, of any order; of order 0, -KL itself."""
     if order < 3:
-        return (functions.neg_kl, functions.neg_kl_grad, functions.neg_kl_hess)[order](xp, x)
+        return (limits.neg_kl, functions.neg_kl_grad, functions.neg_kl_hess)[order](xp, x)
     dtype = tables.dtype_name(xp, x)
     table = tables.table("neg_kl_hess", dtype)
     reached = [x <= b for b in table.bounds]
@@ -53,7 +54,10 @@ def neg_kl_derivative(xp: Namespace, x: Array, order: int) -> Array:
 def neg_kl_normal_derivative(
     xp: Namespace, mu: Array, log_sigma2: Array, mu_order: int, log_sigma2_order: int
 ) -> Array:
-    """A derivative of -KL of N(mu, sigma^2) of two or more orders in all; NaN where -KL is."""
+    """Return a derivative of -KL of N(mu, sigma^2), of two or more orders in all.
+
+    It is NaN where -KL is.
+    """
     dtype = tables.dtype_name(xp, mu)
     table = tables.table("neg_kl_hess", dtype)
     r, r_lo, s = functions.reduce(xp, dtype, log_sigma2)
@@ -77,8 +81,8 @@ def neg_kl_normal_derivative(
     v = xp.where(root, -xp.log(2.0 * xp.where(root, u, one)) - x0, v)
     result = _horner(at, _in_normal(dtype, mu_order, log_sigma2_order), v)
 
-    # Near mu = 0 a factor 1/sigma^2 for every two powers of 1/mu, and mu where one is left over. Of
-    # mu/sigma^2 the factor 1/sigma^2 by itself may be beyond the type.
+    # Near mu = 0 every two powers of 1/mu become a factor 1/sigma^2, and one that is left over
+    # becomes a factor mu/sigma^2. This is formed in steps, because 1/sigma^2 alone may overflow.
     near = result
     if mu_order % 2:
         near = xp.where(nothing, zero, (((near * shifted) * (0.5 * e)) * s) * s)
@@ -104,14 +108,14 @@ def _horner(at: tables.Lookup, rows: tuple[Row, ...], v: Array) -> Array:
 
 
 def _polynomials(table: tables.Table) -> list[Polynomial]:
-    """P in v, range by range."""
+    """Return the polynomial P in v of each range, exactly."""
     heads = [Fraction(a) + Fraction(b) for a, b in zip(table.base_hi, table.base_lo, strict=True)]
     tails = zip(*table.coefficients, strict=True)
     return [(head, *map(Fraction, tail)) for head, tail in zip(heads, tails, strict=True)]
 
 
 def _rows(polynomials: list[Polynomial]) -> tuple[Row, ...]:
-    """By power of v, as a lookup wants them."""
+    """Arrange the coefficients in rows, one for each power of v, as a lookup takes them."""
     length = max(map(len, polynomials))
     filled = [(*p, *([Fraction(0)] * (length - len(p)))) for p in polynomials]
     return tuple(tuple(map(float, row)) for row in zip(*filled, strict=True))
@@ -128,7 +132,7 @@ def _scaled(p: Polynomial, factor: int | Fraction) -> Polynomial:
 
 
 def _times_variable(p: Polynomial, centre: Fraction) -> Polynomial:
-    """(v + centre) p(v)."""
+    """Return (v + centre) p(v)."""
     return _plus((Fraction(0), *p), _scaled(p, centre))
 
 
@@ -137,13 +141,13 @@ def _slope(p: Polynomial) -> Polynomial:
 
 
 def _turned(p: Polynomial, centre: Fraction) -> Polynomial:
-    """(v + centre) p'(v): a d/da of a polynomial in v = a - centre."""
+    """Return (v + centre) p'(v), which is a d/da of p(a - centre)."""
     return _times_variable(_slope(p), centre)
 
 
 @cache
 def _in_log_alpha(dtype: str, times: int) -> tuple[Row, ...]:
-    """The table of the second derivative, differentiated ``times`` times."""
+    """Return the table of the second derivative, differentiated ``times`` times."""
     table = tables.table("neg_kl_hess", dtype)
     mapped = []
     for i, p in enumerate(_polynomials(table)):
@@ -155,7 +159,7 @@ def _in_log_alpha(dtype: str, times: int) -> tuple[Row, ...]:
 
 @cache
 def _operator(mu_order: int, log_sigma2_order: int) -> dict[int, int]:
-    """(-2D) (-2D - 1) ... (-2D - j + 1) D^k by powers of D, those that are there."""
+    """Expand (-2D) (-2D - 1) ... (-2D - j + 1) D^k: each power of D and its factor, if not 0."""
     found = {log_sigma2_order: 1}
     for i in range(mu_order):
         longer: dict[int, int] = {}
@@ -168,7 +172,7 @@ def _operator(mu_order: int, log_sigma2_order: int) -> dict[int, int]:
 
 @cache
 def _in_normal(dtype: str, mu_order: int, log_sigma2_order: int) -> tuple[Row, ...]:
-    """The table of D^2(-KL), under the operator's powers from D^2 on, less that D^2."""
+    """Apply the operator's powers from D^2 on, each divided by D^2, to the table of D^2(-KL)."""
     table = tables.table("neg_kl_hess", dtype)
     near, *rest = _polynomials(table)
     operator = _operator(mu_order, log_sigma2_order)
@@ -181,7 +185,7 @@ def _in_normal(dtype: str, mu_order: int, log_sigma2_order: int) -> tuple[Row, .
 
 
 def _near_zero(p: Polynomial, mu_order: int, operator: dict[int, int]) -> Polynomial:
-    """D^2(-KL) = sum_n a_n u^n, as it is under the whole operator, less u^p.
+    """Apply the whole operator to -KL, where D^2(-KL) = sum_n a_n u^n, and divide by u^p.
 
     u = mu^2/(2 sigma^2), so that u^n/mu^j = u^(n-p) (1/(2 sigma^2))^p mu^(2p-j).
     """
@@ -203,10 +207,10 @@ def _elsewhere(p: Polynomial, i: int, table: tables.Table, operator: dict[int, i
 
 
 def _slope_in_log_alpha(p: Polynomial, i: int, table: tables.Table) -> Polynomial:
-    """D of what the range i of the table of D^2(-KL) holds."""
+    """Apply D to the function that range i of the table of D^2(-KL) holds."""
     if i == table.root:
         return _slope(p)
     turned = _turned(p, Fraction(table.centre[i]))
-    if i == 0 or i >= table.first_recip:  # a factor a stands before P
+    if i == 0 or i >= table.first_recip:  # where the function is P times u or 1/u
         turned = _plus(p, turned)
     return _scaled(turned, 1 if i >= table.first_recip else -1)

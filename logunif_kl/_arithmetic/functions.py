@@ -1,15 +1,15 @@
 """The exact functions as plain array arithmetic over a namespace ``xp``.
 
 ``xp`` is NumPy or any namespace of the array API standard; arguments are float32 or float64 arrays
-of it, and results have their shape and dtype. It is the arithmetic of ``_numpy/c/exact.h`` in
-another language: up to eight ranges of u, on each a polynomial
+of it, and results have their shape and dtype. The arithmetic is that of ``_numpy/c/exact.h``. There
+are up to eight ranges of u. On each of them the function is a polynomial
 ``P(v) = base + v (k1 + v (k2 + ...))`` in v = u - c or v = 1/u - c, times a factor. In float64 the
-last steps are carried in two words; in float32, whose tables are its own, in one. Exponentials and
-logarithms are those of ``xp``. What compilers fuse most, -KL from a mean and a variance in float32,
+last steps are computed in two words. float32 has tables of its own, and its steps are computed in
+one word. Exponentials and logarithms are those of ``xp``. -KL from a mean and a variance in float32
 is in `normal_float32`.
 
-Every branch is computed and one is chosen by ``where``, so that a compiler can fuse it all. There
-are some twenty temporaries: a caller that minds the memory passes blocks.
+Every branch is computed, and ``where`` chooses one, so that a compiler can fuse all operations.
+There are about twenty temporary arrays: a caller for whom that is too much memory passes blocks.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ Array = Any
 Namespace = Any
 
 _HALF_LOG2 = 0.34657359027997265
-# exp(-log_sigma2) = exp(r) 2^(4 b n), and mu takes b n bits twice; log(2^(4 b)) in two parts, the
-# first of so few bits that n times it is exact.
+# exp(-log_sigma2) = exp(r) 2^(4 b n), with b = _SHIFT_BITS; mu is multiplied by 2^(b n) twice.
+# _SHIFT is log(2^(4 b)) in two parts, of which the first has so few bits that n times it is exact.
 _SHIFT_BITS = {"float32": 32, "float64": 256}
 _SHIFT = {
     "float32": (88.72283935546875, -2.437957503945943e-07),
     "float64": (709.7827128933841, -8.993979834782992e-14),
 }
 _STEPS = (-3, -2, -1, 0, 1, 2, 3)
-_TINY = 2.0**-900  # below, what a product loses is subnormal
-_LARGE = 2.0**900  # beyond, what splits a product overflows
+_TINY = 2.0**-900  # below it the rounding error of a product is subnormal
+_LARGE = 2.0**900  # above it the splitting of a product overflows
 _EXACT_RECIPROCAL_TO = 2.0**990
 
 
 class _InU(NamedTuple):
-    """P at u, for the functions of u, and what they multiply it by."""
+    """P at u and its possible factors, for the functions of u."""
 
     hi: Array
     lo: Array | float
     w: Array  # 1/u
-    w_lo: Array | float  # what w lost in rounding, relative
+    w_lo: Array | float  # the relative rounding error of w
     origin: Array
     recip: Array
     two_words: bool
@@ -84,7 +84,7 @@ def gap(xp: Namespace, u: Array) -> Array:
         total = logarithm + p.hi
         high = total + (((logarithm - total) + p.hi) + p.lo)
         high = xp.where(u == float("inf"), u, high)
-    # A NaN out of range must not come near the choice: 0 * inf.
+    # The factor is 1 in the other ranges, so that `low` has no NaN from 0 * inf there.
     low = _finish(p, xp.where(p.origin & (u >= 0), u, one))
     return _in_domain(xp, u, xp.where(p.recip, high, low))
 
@@ -108,7 +108,7 @@ def gap_hess(xp: Namespace, u: Array) -> Array:
 
 
 class _InLogAlpha(NamedTuple):
-    """P at u = exp(-x)/2, for the functions of x = log_alpha."""
+    """P at u = exp(-x)/2 and its possible factors, for the functions of x = log_alpha."""
 
     hi: Array
     lo: Array | float
@@ -188,7 +188,7 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     """-KL of N(mu, sigma^2) and its derivatives in mu and log_sigma2.
 
     ``mu`` and ``log_sigma2`` have one shape and dtype. No square or exponential leaves the range
-    of the type before u does: powers of 2 go from one factor to the other.
+    of the type before u does: powers of 2 are moved from one factor to the other.
     """
     dtype = tables.dtype_name(xp, mu)
     if dtype == "float32":
@@ -200,9 +200,9 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     shifted = (mu * s) * s
     half, longer = 0.5 * shifted, shifted * e
     rough = half * longer
-    # mu/sigma^2 but for one factor s, by way of nothing subnormal
+    # mu/sigma^2 without one factor s, in an order in which no intermediate result is subnormal
     precision_mu = xp.where(s < 1.0, (shifted * e) * s, (shifted * s) * e)
-    # The limits, where a factor overflows against mu = 0 or vanishes against an infinite mu.
+    # At these limits a factor overflows while mu = 0, or vanishes while mu is infinite.
     nothing = (mu == 0) & (log_sigma2 > -float("inf"))
     everything = (size == float("inf")) & (log_sigma2 < float("inf"))
     rough = xp.where(
@@ -215,14 +215,14 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     one = tables.constant(xp, mu, 1.0)
     recip = p.recip
     finite = u < float("inf")
-    # log(u)/2 from u, or from |mu| if u overflows, and before the shift if that overflows too
+    # log(u)/2 from u; from the shifted |mu| if u overflows; from |mu| if that overflows too
     log_u = xp.log(xp.where(recip & finite, u, one))
     shifted_finite = xp.abs(shifted) < float("inf")
     log_shifted = xp.log(xp.where(recip & shifted_finite, xp.abs(shifted), one)) + 0.5 * r
     log_size = xp.log(xp.where(recip, size, one)) - 0.5 * log_sigma2
     far = xp.where(shifted_finite, log_shifted - (_HALF_LOG2 - 0.5 * r_lo), log_size - _HALF_LOG2)
     half_log = xp.where(finite, 0.5 * log_u, far)
-    # What `rough` lacks, 1 + r_lo and what the last product lost, goes into the last step.
+    # The last step takes the relative error of `rough`: r_lo, and the rounding of the last product.
     ordinary = (u > _TINY) & ~recip
     lost = compensated.product_error(half, longer, rough) / xp.where(ordinary, rough, one)
     u_lo = r_lo + xp.where(ordinary, lost, zero)

@@ -1,13 +1,13 @@
 """-KL of N(mu, sigma^2) in float32 over a namespace ``xp``: few operations, few roundings.
 
-This is what compilers fuse (torch.compile, XLA, Triton), so it is written for them. There are three
-or four ranges of u; every polynomial is evaluated, and one is chosen at the end, which costs fewer
-instructions than choosing each coefficient. A polynomial that is not wanted may overflow.
+It is written for compilers that fuse operations (torch.compile, XLA, Triton). There are three or
+four ranges of u. Every polynomial is evaluated, and one is chosen at the end, which takes fewer
+instructions than choosing each coefficient. A polynomial that is not chosen may overflow.
 
-Near u = 0 both the value and the gradient inherit the relative error of u, so what can be is kept
-out of it: F(u) = u (1 + t) with a small t that goes, with the correction to exp(-log_sigma2) where
-its argument was reduced, into the exponential. That is neither large nor small, so the correction
-is no subnormal number, which some compilers flush to zero.
+Near u = 0 the value and the gradient have the relative error of u, which must therefore be small.
+There F(u) = u (1 + t) with a small t. Both t and the correction for the reduced argument of
+exp(-log_sigma2) multiply the exponential, which is neither large nor small. The correction is
+therefore no subnormal number, which some compilers flush to zero.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 Array = Any
 Namespace = Any
 
-# exp(-log_sigma2) = exp(r) 2^(4 b n) (1 + d), and mu takes 2^(2 b n). With these b and n neither an
-# exponential nor 2^-24 of one is subnormal, and |r| <= |log_sigma2|, so that r is exact;
-# log(2^(4 b)) is rounded up to 16 bits after the point, and d is what that leaves.
+# exp(-log_sigma2) = exp(r) 2^(4 b n) (1 + d), and mu is multiplied by 2^(2 b n). With these b and n
+# neither an exponential nor 2^-24 times one is subnormal, and |r| <= |log_sigma2|, so that r is
+# exact. log(2^(4 b)) is rounded up to 16 bits after the point; d corrects for this rounding.
 _BITS = 48
 _LOG_STEP = math.ceil(4 * _BITS * math.log(2.0) * 2.0**16) * 2.0**-16
 _REST = 4 * _BITS * math.log(2.0) - _LOG_STEP
@@ -51,7 +51,7 @@ def _table(function: str) -> _Table:
 
 
 def _small_part(p: _Polynomial, v: Array) -> Array:
-    """P(v) less its base."""
+    """Return P(v) without its base."""
     s = p.coefficients[-1] * v + p.coefficients[-2]
     for k in reversed(p.coefficients[:-2]):
         s = s * v + k
@@ -63,7 +63,7 @@ def _evaluate(p: _Polynomial, variable: Array) -> Array:
 
 
 def _beyond_near(xp: Namespace, table: _Table, u: Array, last: Array) -> Array:
-    """The table at u past its first range; ``last`` is what it is in its last."""
+    """Evaluate the table at u beyond its first range; ``last`` is its value in its last range."""
     found = last
     between = zip(table.polynomials[1:-1], table.bounds[1:], strict=True)
     for p, bound in reversed([*between]):
@@ -88,7 +88,7 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     step = xp.where(n > 0.5, constant(2.0**_BITS), step)
     shifted = (mu * step) * step
     half = 0.5 * shifted
-    # At the limits a factor overflows against mu = 0, or vanishes against an infinite mu.
+    # At these limits a factor overflows while mu = 0, or vanishes while mu is infinite.
     nothing = (mu == 0.0) & (log_sigma2 > -inf)
     everything = (size == inf) & (log_sigma2 < inf)
     e = xp.where(nothing | everything, constant(1.0), e)
@@ -98,7 +98,7 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     infinite = u == inf
     w = 1.0 / u
 
-    # log(u)/2 from u, or from |mu| if u overflows, and before the shift if that overflows too
+    # log(u)/2 from u; from the shifted |mu| if u overflows; from |mu| if that overflows too
     length = xp.abs(shifted)
     overflowed = length == inf
     logarithm = xp.log(xp.where(infinite, xp.where(overflowed, size, length), u))
@@ -118,6 +118,6 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     high = _beyond_near(xp, grad, u, high)
     beyond_near = u >= grad.bounds[0]
     d_log_sigma2 = xp.where(beyond_near, high, half * (shifted * e))
-    # In an order in which no product is subnormal before the last.
+    # The order of the factors is one in which only the last product can be subnormal.
     d_mu = -xp.where(beyond_near, (2.0 * high) / mu, (shifted * (e * step)) * step)
     return value, d_mu, d_log_sigma2

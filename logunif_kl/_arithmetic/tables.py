@@ -1,4 +1,4 @@
-"""The tables of coefficients by columns, and how an element finds the entries of its range."""
+"""The tables of coefficients by columns, and the choice of the entries for each element."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ def constant(xp: Namespace, like: Array, value: float) -> Array:
 
 
 def lookup(xp: Namespace, like: Array, reached: list[Array]) -> Lookup:
-    """From a row of a table to the entry of each element, whose range is the last one reached."""
+    """Return a function from a row of a table to an array of the entries of each element.
+
+    ``reached`` tells for each range but the first which elements are in it or beyond it.
+    """
     if xp.__name__ == "numpy":
         index = sum(r.astype(xp.int8) for r in reached)
         return lambda row: xp.take(xp.asarray(row, dtype=like.dtype), index)
@@ -71,7 +74,7 @@ def lookup(xp: Namespace, like: Array, reached: list[Array]) -> Lookup:
 
 @cache
 def float32_rest(x0: float) -> float:
-    """What x0 loses when it is rounded to float32."""
+    """Return x0 less its value in float32."""
     import struct
 
     rounded: float = struct.unpack("f", struct.pack("f", x0))[0]

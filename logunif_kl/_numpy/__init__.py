@@ -1,1 +1,1 @@
-"""The functions for NumPy: ufuncs in C, and the same in Python where there is no extension."""
+"""The functions for NumPy: ufuncs in C, or in Python where the C extension is missing."""

@@ -1,15 +1,18 @@
-"""`BlockedUFunc`: array arithmetic in Python with the manners of a `numpy.ufunc`.
+"""`BlockedUFunc`: array arithmetic in Python that is called like a `numpy.ufunc`.
 
 An expression of fifty NumPy operations over a whole array allocates dozens of arrays of its size.
-Evaluated over blocks of a few thousand elements it allocates its output alone, and stays in cache.
-That is worth having in two places: instead of the C extension where that could not be built, and
-around functions that only Python spells out.
+Evaluated in blocks of a few thousand elements, it allocates only its output, and its temporaries
+stay in the cache. This package uses it in place of the C extension where that was not built, and
+for functions that have no form in C.
 
-Everything that callers, dask, xarray and pandas expect of a ufunc is kept: ``out=``, ``where=``,
+A `BlockedUFunc` has what callers, dask, xarray and pandas use of a ufunc: ``out=``, ``where=``,
 ``dtype=``, ``casting=``, ``order=``, ``subok=``, ``signature=``, promotion, broadcasting,
-overlapping operands, subclasses, ``__array_ufunc__`` and pickling by name. Not kept: the
-reductions of functions of two arguments and ``at`` for them, ``out=...``, and the warnings of a
-``where=`` without ``out=`` and of an overflow in a cast.
+overlapping operands, subclasses, ``__array_ufunc__`` and pickling by name. It differs from a
+`numpy.ufunc` in these points:
+
+- it has no ``reduce``, ``accumulate``, ``reduceat``, ``outer`` and ``at``;
+- it takes no ``out=...`` (an ellipsis) and no ``sig=``;
+- it does not warn of a ``where=`` without ``out=``, nor of an overflow in a cast.
 """
 
 from __future__ import annotations
@@ -23,13 +26,14 @@ from .promotion import LOOPS, resolve
 
 Inner = Callable[..., Any]
 
+_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 _ITERATOR = ["external_loop", "buffered", "delay_bufalloc", "zerosize_ok", "copy_if_overlap"]
 
 
 def in_float64(arithmetic: Callable[..., Any]) -> Inner:
     """Make array arithmetic ``f(xp, *arrays)`` the inner function of a `BlockedUFunc`.
 
-    The narrower loops are computed in float64 and rounded once, when the block is stored.
+    float16 and float32 are computed in float64 and rounded once, when the block is stored.
     """
 
     def inner(*blocks: np.ndarray) -> Any:
@@ -44,11 +48,11 @@ class BlockedUFunc:
     Parameters
     ----------
     name, module : str
-        ``getattr(sys.modules[module], name)`` is the function; it is pickled so.
+        Where pickle finds the function: ``getattr(sys.modules[module], name)``.
     inner : callable
-        Takes `nin` one-dimensional arrays of one of the loops' types and returns one array, or
-        `nout` of them in a tuple. It may compute in a wider type. Floating-point warnings are off
-        while it runs.
+        Takes `nin` one-dimensional arrays of one type, float16, float32 or float64, and returns one
+        array, or a tuple of `nout` arrays. They may be of a wider type. Floating-point warnings are
+        off while it runs.
     nin, nout : int
         The numbers of inputs (one or two) and of outputs.
     doc : str
@@ -112,17 +116,12 @@ class BlockedUFunc:
         dtype: Any = None,
         subok: bool = True,
         signature: Any = None,
-        sig: Any = None,
         **unknown: Any,
     ) -> Any:
         if unknown:
             raise TypeError(
                 f"{self.__name__}() got an unexpected keyword argument {next(iter(unknown))!r}"
             )
-        if sig is not None:
-            if signature is not None:
-                raise TypeError("cannot specify both 'sig' and 'signature'")
-            signature = sig
         if not isinstance(subok, (bool, np.bool)):
             raise TypeError("'subok' must be a boolean")
         for array in outs:
@@ -162,7 +161,7 @@ class BlockedUFunc:
         return inputs, out
 
     def _defer(self, overrides: list, inputs: tuple, options: dict) -> Any:
-        """Let the first operand that can do so carry out the call (NEP 13)."""
+        """Pass the call to the operands' ``__array_ufunc__``, in turn (NEP 13)."""
         for operand in overrides:
             if type(operand).__array_ufunc__ is None:
                 raise TypeError(
@@ -189,7 +188,8 @@ class BlockedUFunc:
         operands: list[Any] = [*arrays, *outs]
         masked = where is not True
         mask = ["writemasked"] if masked else []
-        # An output copied because of an overlap is written back whole: masked, it must be read.
+        # nditer copies an output that overlaps an input, and writes the whole copy back. With a
+        # mask the copy must therefore start from what the output holds.
         given = ["readwrite" if masked else "writeonly", "no_broadcast", *mask]
         fresh = ["writeonly", "allocate", "no_subtype", "no_broadcast", *mask]
         flags = [["readonly", "overlap_assume_elementwise"]] * self.nin
@@ -224,54 +224,27 @@ class BlockedUFunc:
             return tuple(iterator.operands[self.nin : self.nargs])
 
     def _wrap(self, result: np.ndarray, i: int, inputs: tuple, subok: bool) -> Any:
-        """Give a fresh output the type of the inputs: a scalar for 0-d, a subclass for theirs."""
+        """Give a fresh output the type of the inputs: their subclass, or a scalar if it is 0-d."""
         wrappers = [x for x in inputs if subok and _wraps(x)]
         if wrappers:
             first = max(wrappers, key=lambda x: getattr(x, "__array_priority__", 0.0))
             return first.__array_wrap__(result, (self, inputs, i), result.ndim == 0)
         return result[()] if result.ndim == 0 else result
 
-    def at(self, a: np.ndarray, indices: Any, b: Any = None, /) -> None:
-        """Apply in place to the elements at `indices`, again for each time that one is repeated."""
-        if self.nargs > 2:
-            raise ValueError(f"ufunc '{self.__name__}' has no 'at': it is not of one variable")
-        if b is not None:
-            raise ValueError("second operand provided when ufunc is unary")
-        if not isinstance(a, np.ndarray):
-            raise TypeError("first operand must be array")
-        left = np.arange(a.size).reshape(a.shape)[indices].reshape(-1)
-        while left.size:
-            once, first = np.unique(left, return_index=True)
-            where = np.unravel_index(once, a.shape)
-            a[where] = self(a[where])
-            left = np.delete(left, first)
-
-    def _refuse(self, what: str) -> Any:
-        if self.nout > 1:
-            raise ValueError(f"{what} only supported for functions returning a single value")
-        if self.nin == 1:
-            raise ValueError(f"{what} only supported for binary functions")
-        raise ValueError(f"{what} not supported for '{self.__name__}', which is no operation")
-
-    def reduce(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise `ValueError`, as every ufunc of one argument does."""
-        return self._refuse("reduce")
-
-    def accumulate(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise `ValueError`, as every ufunc of one argument does."""
-        return self._refuse("accumulate")
-
-    def reduceat(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise `ValueError`, as every ufunc of one argument does."""
-        return self._refuse("reduceat")
-
-    def outer(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise `ValueError`, as every ufunc of one argument does."""
-        return self._refuse("outer product")
+    def __getattr__(self, name: str) -> Any:
+        if name in _METHODS:
+            raise AttributeError(
+                f"{self.__name__} has no {name}, because it is evaluated by Python and not by a "
+                f"numpy.ufunc here: call {self.__name__} itself, and assign or reduce its result"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def _weak(value: Any, array: np.ndarray) -> bool:
-    """Whether a value takes the type of the other operands; an int that fits none does not."""
+    """Whether a value is a Python number, which takes the type of the other operands.
+
+    An int that fits no integer type becomes an array of objects, and is not such a number.
+    """
     return type(value) in (int, float, complex) and array.dtype.kind in "iufc"
 
 

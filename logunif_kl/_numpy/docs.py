@@ -1,20 +1,20 @@
-"""Docstrings of the ufuncs, for the C extension and for the Python fallback alike.
+"""Docstrings of the ufuncs, in C and in Python.
 
-NumPy writes the call signature above each of them.
+The call signature is put above each of them: by NumPy, or by `BlockedUFunc`.
 """
 
 _EXTRA = """out : ndarray, tuple of ndarray or None, optional
-    Where to write; a fresh array by default.
+    Where to store the result; by default a new array.
 where : array_like of bool, optional
-    Elements to compute; the others keep what `out` holds.
+    Which elements to compute; the others keep the value that `out` has.
 **kwargs
     ``dtype``, ``casting``, ``order``, ``subok``, ``signature``: as for every `numpy.ufunc`.
 """
 
-_DTYPES = """float16, float32 and float64 have loops of their own and give results of their own
-type; integers and booleans are promoted as by `numpy.exp`; complex numbers, long doubles and
-objects are refused with a `TypeError`. No floating-point warning is raised for any input. The
-worst errors found, in units in the last place, are rows of `logunif_kl.accuracy`."""
+_DTYPES = """The result of float16, float32 and float64 has the same type. Integers and booleans are
+promoted as by `numpy.exp`. Complex numbers, long doubles and objects raise `TypeError`. No input
+raises a floating-point warning. `logunif_kl.accuracy` lists the worst errors found, in units in
+the last place."""
 
 KL_GAP = f"""
 The gap of the log-uniform prior, F(u) = KL(q || p) - min KL.
@@ -24,7 +24,8 @@ For q(w) = N(mu, sigma^2), p(w) = C/|w| and u = mu^2/(2 sigma^2) = 1/(2 alpha)::
     F(u) = u 2F2(1, 1; 3/2, 2; -u)
          = integral from 0 to u of D(sqrt t)/sqrt t dt,     D = Dawson's function
 
-F increases from F(0) = 0, as u at first and as (log(4 u) + gamma)/2 in the end.
+F increases from F(0) = 0. It is close to u for small u, and to (log(4 u) + gamma)/2 for large u,
+where gamma is Euler's constant.
 
 Parameters
 ----------
@@ -64,8 +65,8 @@ The first derivative of the gap, F'(u).
 
     F'(u) = D(sqrt u)/sqrt u = M(1; 3/2; -u)
 
-with D Dawson's function and M Kummer's. F' decreases from F'(0) = 1, as 1/(2 u) in the end, and
-stays above 1/(1 + 2 u).
+with D Dawson's function and M Kummer's. F' decreases from F'(0) = 1. It is close to 1/(2 u) for
+large u, and greater than 1/(1 + 2 u) for every u > 0.
 
 Parameters
 ----------
@@ -105,8 +106,8 @@ The second derivative of the gap, F''(u).
 
     2 u F''(u) = 1 - (1 + 2 u) F'(u)
 
-which cancels wherever it is evaluated as it stands; this function has an approximant of its own.
-F'' rises from F''(0) = -2/3 to 0, as -1/(2 u^2) in the end.
+The right-hand side loses digits by cancellation, so that F'' is computed from an approximation of
+its own. F'' increases from F''(0) = -2/3 to 0, and is close to -1/(2 u^2) for large u.
 
 Parameters
 ----------
@@ -140,32 +141,34 @@ array([-0.66666667, -0.44955692, -0.30711926])
 """
 
 NEG_KL = """
--F(exp(-x)/2): -KL(q || p) in x = log alpha, with the constant that makes it vanish at alpha = inf.
+-KL(q || p) = -F(exp(-x)/2) in x = log alpha, which vanishes at alpha = inf.
 
-Behind `logunif_kl.neg_kl`, which documents it.
+See `logunif_kl.neg_kl`, which calls it.
 """
 
 NEG_KL_GRAD = """
-u F'(u) at u = exp(-x)/2: the derivative of -KL in x = log alpha.
+The derivative of -KL in x = log alpha: u F'(u) at u = exp(-x)/2.
 
-Behind `logunif_kl.neg_kl_grad`, which documents it.
+See `logunif_kl.neg_kl_grad`, which calls it.
 """
 
 NEG_KL_HESS = """
--(u/2)(1 + F'(u) - 2 u F'(u)) at u = exp(-x)/2: the second derivative of -KL in x = log alpha.
+The second derivative of -KL in x = log alpha: -(u/2)(1 + F'(u) - 2 u F'(u)) at u = exp(-x)/2.
 
-Behind `logunif_kl.neg_kl_hess`, which documents it.
+See `logunif_kl.neg_kl_hess`, which calls it.
 """
 
 NEG_KL_NORMAL = f"""
 -KL(q || p) of q(w) = N(mu, sigma^2) and both its derivatives, in one pass.
 
-With u = mu^2 exp(-log_sigma2)/2, F as in `kl_gap`, and the constant that makes -KL vanish at
-alpha = inf (``zero_at=inf``; no constant changes a derivative)::
+With u = mu^2 exp(-log_sigma2)/2 and F as in `kl_gap`::
 
     value         -F(u)
     d_mu          -F'(u) mu exp(-log_sigma2)
     d_log_sigma2  u F'(u)
+
+The constant of -KL is the one for which -KL vanishes at alpha = inf (``zero_at=inf``). The
+derivatives do not depend on it.
 
 Parameters
 ----------
@@ -177,13 +180,14 @@ log_sigma2 : array_like
 Returns
 -------
 value, d_mu, d_log_sigma2 : ndarray or scalar
-    mu = 0 gives 0, 0, 0 whatever log_sigma2 is, short of -inf; log_sigma2 = -inf gives -inf,
-    -1/mu, 1/2. Zero over zero, and infinity over infinity, give NaN in all three.
+    At mu = 0 they are 0, 0, 0 for every log_sigma2 > -inf. At log_sigma2 = -inf they are -inf,
+    -1/mu, 1/2 for every mu != 0. All three are NaN where both limits meet: mu = 0 with
+    log_sigma2 = -inf, and both infinite.
 
 Notes
 -----
-No square and no exponential leaves the range of the type before u does, and there is no epsilon:
-every finite mu and log_sigma2 has the nearest derivatives that its type can hold. {_DTYPES}
+No intermediate square or exponential leaves the range of the type before u does, and no epsilon is
+added. {_DTYPES}
 
 References
 ----------

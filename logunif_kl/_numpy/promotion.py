@@ -1,8 +1,8 @@
-"""Which loop a call of a `numpy.ufunc` would take: promotion and casting, asked of NumPy itself.
+"""The loop that a call of a `numpy.ufunc` would take, as NumPy itself resolves it.
 
-`numpy.spacing` and `numpy.nextafter` have loops for float16, float32 and float64 too, so that their
-``resolve_dtypes`` answers for any function of one or two arguments with these loops. They have one
-for long doubles besides, which is refused here.
+`numpy.spacing` and `numpy.nextafter` have loops for float16, float32 and float64, so that their
+``resolve_dtypes`` gives the loop of any function of one or two arguments with the same loops. They
+also have a loop for long doubles, which is refused here.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ def resolve(
     Parameters
     ----------
     name : str
-        The function's name, for error messages.
+        The name of the function, for error messages.
     kinds : list
         For each input its dtype, or the type of a Python scalar, which is weak (NEP 50).
     outs : tuple
         For each output an array or None.
     casting, dtype, signature
-        Of the call.
+        The options of the call.
 
     Raises
     ------
     TypeError, ValueError
-        With NumPy's words, wherever a ufunc raises them.
+        Where a ufunc raises them, with the messages of NumPy.
     """
     wanted = _wanted(name, len(kinds), len(outs), dtype, signature)
     options = {"casting": casting} if wanted is None else {"casting": casting, "signature": wanted}

@@ -1,7 +1,7 @@
-"""The seven ufuncs: those of the C extension, or where that is missing the same in Python.
+"""The seven ufuncs of the C extension, or the same in Python where the extension is missing.
 
 ``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2`` or ``baseline`` for a variant of the
-C extension, ``python`` for no extension. Unset or empty it is the best there is.
+C extension, ``python`` for no extension. Unset or empty, it chooses the fastest that this CPU runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from .._arithmetic import functions
+from .._arithmetic import functions, limits
 from .blocked import BlockedUFunc, in_float64
 from .docs import DOCS
 
@@ -20,7 +20,7 @@ _COMPILED = ("avx512", "avx2", "baseline")
 
 
 def _choose() -> tuple[Any, str, str | None]:
-    """Find the C extension or None, the kernel's name, and the reason if it is Python's."""
+    """Return the C extension or None, the kernel's name, and why it is ``"python"`` if it is."""
     wanted = os.environ.get("LOGUNIF_KL_KERNEL", "")
     if wanted == "python":
         return None, "python", "LOGUNIF_KL_KERNEL=python asks for it"
@@ -51,17 +51,17 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "kl_gap": functions.gap,
     "kl_gap_grad": functions.gap_grad,
     "kl_gap_hess": functions.gap_hess,
-    "neg_kl": functions.neg_kl,
+    "neg_kl": limits.neg_kl,
     "neg_kl_grad": functions.neg_kl_grad,
     "neg_kl_hess": functions.neg_kl_hess,
     "neg_kl_normal": functions.neg_kl_normal,
 }
-# So many elements that the temporaries of a block stay under a MiB.
+# Elements in a block: the temporaries of a block then take less than 1 MiB.
 _BLOCK, _BLOCK_NORMAL = 4096, 2048
 
 
 def python_ufunc(name: str) -> BlockedUFunc:
-    """Make the Python form of one of the seven, whether or not the extension is there."""
+    """Make one of the seven in Python, whether or not there is an extension."""
     inner, doc = in_float64(_ARITHMETIC[name]), DOCS[name]
     if name == "neg_kl_normal":
         return BlockedUFunc(
@@ -74,8 +74,8 @@ def _ufunc(name: str) -> Any:
     if _extension is None:
         return python_ufunc(name)
     ufunc = getattr(_extension, name)
-    # Where NumPy allows it, say which module it is pickled from: pickle would search all modules,
-    # and a worker without the extension can still find it here.
+    # This module is where pickle is to look for the ufunc, if NumPy allows that to be set. pickle
+    # would otherwise search all modules, and a worker without the extension would not find it.
     with suppress(AttributeError):
         ufunc.__module__ = __name__
     return ufunc
@@ -93,7 +93,7 @@ neg_kl_normal = _ufunc("neg_kl_normal")
 
 
 def _value_only() -> BlockedUFunc:
-    """Make `neg_kl_normal` less its derivatives, which are dropped block by block."""
+    """Make `neg_kl_normal` without its derivatives, which are discarded block by block."""
     if _extension is not None:
 
         def inner(mu: Any, log_sigma2: Any) -> Any:
@@ -124,5 +124,5 @@ def available_kernels() -> tuple[str, ...]:
 
 
 def why_python() -> str | None:
-    """Why the kernel is Python's, in words; None where it is not."""
+    """Say why the kernel is ``"python"``; None if it is another."""
     return _why_python

@@ -32,6 +32,6 @@ except ModuleNotFoundError as error:
         "logunif_kl.jax needs JAX, which is not installed: pip install 'logunif_kl[jax]'"
     ) from None
 
-from ._functions import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
+from ._api import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
 
 __all__ = ["kl", "kl_normal", "neg_kl", "neg_kl_grad", "neg_kl_hess", "neg_kl_normal"]

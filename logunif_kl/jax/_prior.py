@@ -18,53 +18,30 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from .._convention import HALF_LOG_2_PI_E, additive_constant, log_of_c
+from .._arithmetic.unit import unit
+from .._convention import HALF_LOG_2_PI_E, Constants
 from . import _rules
-from ._operands import finished, operands
+from ._arguments import arguments, finished
 
 
-class Constant:
-    """The constant of -KL and the prior's log C, each exact where the caller gave it."""
-
-    def __init__(self, zero_at: float, log_c: float | None) -> None:
-        self.added = additive_constant(zero_at, log_c)
-        self.log_c = log_of_c(zero_at, log_c)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Constant) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash((self.added, self.log_c))
-
-
-def log_prob(constant: Constant, value: Any) -> Any:
+def log_prob(constants: Constants, value: Any) -> Any:
     """Compute log C - log|w|, infinite at 0."""
-    return constant.log_c - jnp.log(jnp.abs(value))
+    return constants.log_c - jnp.log(jnp.abs(value))
 
 
-def kl_of_normal(constant: Constant, loc: Any, scale: Any) -> Any:
-    """KL(N(loc, scale^2) || C/|w|), which does not depend on the unit of w.
-
-    With a good unit log sigma^2 has no digits to lose. It is a constant to differentiation, because
-    nothing depends on it.
-    """
-    (loc, scale), dtype = operands(loc=loc, scale=scale)
-    # The mean of their exponents where |loc| is the larger: neither product leaves the range.
-    least = float(np.finfo(loc.dtype).tiny)
-    size, spread = (
-        jnp.clip(jnp.abs(jax.lax.stop_gradient(value)), least, 1.0 / least)
-        for value in (loc, scale)
-    )
-    unit = jax.lax.rsqrt(spread) * jax.lax.rsqrt(jnp.maximum(size, spread))
-    result = -_rules.neg_kl_normal(loc * unit, 2.0 * jnp.log(scale * unit))
-    return finished(result, -constant.added, "none", dtype)
+def kl_of_normal(constants: Constants, loc: Any, scale: Any) -> Any:
+    """KL(N(loc, scale^2) || C/|w|), of the shape of both."""
+    (loc, scale), dtype = arguments(loc=loc, scale=scale)
+    detached = jax.lax.stop_gradient((loc, scale))
+    factor = unit(jnp, jax.lax.rsqrt, *detached)
+    result = -_rules.neg_kl_normal(loc * factor, 2.0 * jnp.log(scale * factor))
+    return finished(result, -constants.added, "none", dtype)
 
 
-def kl_of_log_normal(constant: Constant, loc: Any, scale: Any) -> Any:
+def kl_of_log_normal(constants: Constants, loc: Any, scale: Any) -> Any:
     """KL(LogNormal(loc, scale) || C/|w|), of the shape of both."""
-    result = -(jnp.log(scale) + (HALF_LOG_2_PI_E + constant.log_c))
+    result = -(jnp.log(scale) + (HALF_LOG_2_PI_E + constants.log_c))
     return jnp.broadcast_to(result, jnp.broadcast_shapes(jnp.shape(loc), jnp.shape(scale)))
 
 

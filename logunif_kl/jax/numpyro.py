@@ -23,7 +23,7 @@ except ModuleNotFoundError as error:
         "logunif_kl.jax.numpyro needs NumPyro, which is not installed: pip install numpyro"
     ) from None
 
-from .._convention import ZERO_AT_INFINITY
+from .._convention import ZERO_AT_INFINITY, prior_constants
 from . import _prior
 
 __all__ = ["ImproperLogUniform"]
@@ -75,7 +75,7 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012
     support = constraints.real
-    pytree_aux_fields = ("_constant",)
+    pytree_aux_fields = ("_constants",)
 
     def __init__(
         self,
@@ -84,18 +84,18 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
         log_c: float | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        self._constant = _prior.Constant(zero_at, log_c)
+        self._constants = prior_constants(zero_at, log_c)
         super().__init__(batch_shape=(), event_shape=(), validate_args=validate_args)
 
     @property
     def log_c(self) -> float:
         """The logarithm of C in C/|w|."""
-        return self._constant.log_c
+        return self._constants.log_c
 
     @validate_sample  # type: ignore[misc, untyped-decorator, unused-ignore]
     def log_prob(self, value: Any) -> Any:
         """Compute log C - log|w|, infinite at 0."""
-        return _prior.log_prob(self._constant, value)
+        return _prior.log_prob(self._constants, value)
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
         """Raise: an improper prior has no samples."""
@@ -103,11 +103,11 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
 
 
 def _kl_normal(p: Any, q: Any) -> Any:
-    return _prior.kl_of_normal(q._constant, p.loc, p.scale)
+    return _prior.kl_of_normal(q._constants, p.loc, p.scale)
 
 
 def _kl_log_normal(p: Any, q: Any) -> Any:
-    return _prior.kl_of_log_normal(q._constant, p.loc, p.scale)
+    return _prior.kl_of_log_normal(q._constants, p.loc, p.scale)
 
 
 kl_divergence.add((Normal, ImproperLogUniform), _kl_normal)

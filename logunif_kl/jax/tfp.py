@@ -25,7 +25,7 @@ except ModuleNotFoundError as error:
         "pip install tfp-nightly"
     ) from None
 
-from .._convention import ZERO_AT_INFINITY
+from .._convention import ZERO_AT_INFINITY, prior_constants
 from . import _prior
 
 __all__ = ["ImproperLogUniform"]
@@ -85,7 +85,7 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
         name: str = "ImproperLogUniform",
     ) -> None:
         parameters = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        self._constant = _prior.Constant(zero_at, log_c)
+        self._constants = prior_constants(zero_at, log_c)
         self._shape = (batch_shape,) if isinstance(batch_shape, int) else tuple(batch_shape)
         super().__init__(
             dtype=None,
@@ -99,7 +99,7 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
     @property
     def log_c(self) -> float:
         """The logarithm of C in C/|w|."""
-        return self._constant.log_c
+        return self._constants.log_c
 
     @classmethod
     def _parameter_properties(cls, dtype: Any, num_classes: Any = None) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
         return jnp.array((), dtype=jnp.int32)
 
     def _log_prob(self, value: Any) -> Any:
-        result = _prior.log_prob(self._constant, value)
+        result = _prior.log_prob(self._constants, value)
         return jnp.broadcast_to(result, jnp.broadcast_shapes(result.shape, self._shape))
 
     def _sample_n(self, n: int, seed: Any = None) -> Any:
@@ -129,11 +129,11 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
 
 
 def _kl_normal(p: Any, q: Any, name: str | None = None) -> Any:
-    return _broadcast(_prior.kl_of_normal(q._constant, p.loc, p.scale), q)
+    return _broadcast(_prior.kl_of_normal(q._constants, p.loc, p.scale), q)
 
 
 def _kl_log_normal(p: Any, q: Any, name: str | None = None) -> Any:
-    return _broadcast(_prior.kl_of_log_normal(q._constant, p.loc, p.scale), q)
+    return _broadcast(_prior.kl_of_log_normal(q._constants, p.loc, p.scale), q)
 
 
 def _broadcast(divergence: Any, q: ImproperLogUniform) -> Any:

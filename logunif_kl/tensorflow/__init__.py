@@ -16,6 +16,6 @@ except ModuleNotFoundError as error:
         "pip install 'logunif_kl[tensorflow]'"
     ) from None
 
-from ._functions import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
+from ._api import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
 
 __all__ = ["kl", "kl_normal", "neg_kl", "neg_kl_grad", "neg_kl_hess", "neg_kl_normal"]

@@ -1,8 +1,7 @@
-"""Each public function at a few points, with the truth about its derivatives of any order."""
+"""The cases of `tests.derivatives` as functions of JAX, and checks of a divergence in scale."""
 
 import math
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import mpmath
@@ -11,73 +10,19 @@ import numpy as np
 import logunif_kl as lk
 import logunif_kl.jax as lj
 from logunif_kl._convention import additive_constant
-
-LOG_ALPHA = np.array([-6.25, -3.0, -1.625, -1.25, 0.0, 0.75, 4.0])
-MU = np.array([0.125, -0.25, 1.0, 1.0, -1.75, 3.0, -2.5])
-LOG_SIGMA2 = np.array([-1.0, 2.0, 0.0, -1.0, -0.5, -2.0, -4.0])
-"""All exact in every type, bfloat16 included."""
+from tests import derivatives
+from tests.derivatives import MU
 
 
-def _neg_kl(log_alpha: Any) -> Any:
-    u = mpmath.exp(-log_alpha) / 2
-    return -u * mpmath.hyp2f2(1, 1, mpmath.mpf(3) / 2, 2, -u)
-
-
-def _neg_kl_normal(mu: Any, log_sigma2: Any) -> Any:
-    return _neg_kl(log_sigma2 - 2 * mpmath.log(abs(mu)))
-
-
-@cache
-def _derivative(arguments: tuple[float, ...], orders: tuple[int, ...]) -> float:
-    function = _neg_kl if len(arguments) == 1 else _neg_kl_normal
-    with mpmath.workdps(60):
-        point = tuple(mpmath.mpf(a) for a in arguments)
-        if not any(orders):
-            return float(function(*point))
-        # An error of the order of the step: 20 digits.
-        return float(mpmath.diff(function, point, orders, h=mpmath.mpf(10) ** -20, relative=False))
-
-
-class Case(NamedTuple):
-    """One function: ``sign`` times the derivative of order ``order`` of -KL, at the points."""
-
-    name: str
-    sign: int = 1
-    order: int = 0
-    both: bool = False
+class Case(derivatives.Case):
+    """A function of `logunif_kl.jax`."""
 
     @property
     def function(self) -> Any:
         return getattr(lj, self.name)
 
-    @property
-    def points(self) -> tuple[np.ndarray, ...]:
-        return (MU, LOG_SIGMA2) if self.both else (LOG_ALPHA,)
 
-    @property
-    def units(self) -> tuple[tuple[int, ...], ...]:
-        """The orders of the first derivatives."""
-        return ((1, 0), (0, 1)) if self.both else ((1,),)
-
-    def truth(self, orders: tuple[int, ...]) -> np.ndarray:
-        """Of a derivative of this function, in float64."""
-        orders = (orders[0] + self.order, *orders[1:])
-        return self.sign * np.array(
-            [
-                _derivative(point, orders)
-                for point in zip(*map(np.ndarray.tolist, self.points), strict=True)
-            ]
-        )
-
-
-CASES = [
-    Case("neg_kl"),
-    Case("neg_kl_grad", order=1),
-    Case("neg_kl_hess", order=2),
-    Case("kl", sign=-1),
-    Case("neg_kl_normal", both=True),
-    Case("kl_normal", sign=-1, both=True),
-]
+CASES = derivatives.cases(Case)
 
 
 # -KL loses nothing by the unit of w: sigma over so many powers of e, the ratio to mu over e^+-14.
@@ -128,7 +73,7 @@ def assert_derivatives_of_all_orders(divergence: Any) -> None:
 
     def truth(orders: tuple[int, int]) -> list[float]:
         def exact(loc: Any, scale: Any) -> Any:
-            return -_neg_kl_normal(loc, 2 * mpmath.log(scale))
+            return -derivatives.neg_kl_normal(loc, 2 * mpmath.log(scale))
 
         step = mpmath.mpf(10) ** -20
         with mpmath.workdps(100):

@@ -11,7 +11,8 @@ from jax.test_util import check_grads
 
 from logunif_kl._arithmetic import derivatives, functions
 from logunif_kl.jax import _rules
-from tests.jax.cases import CASES, MU
+from tests.derivatives import MU
+from tests.jax.cases import CASES
 
 # The worst relative errors that were measured at the points, and half as much again, by the order
 # of the derivative of -KL.

@@ -9,7 +9,8 @@ import pytest
 import logunif_kl as lk
 
 tf = pytest.importorskip("tensorflow")
-from tests.tensorflow.cases import CASES, LOG_ALPHA, all_orders, backward  # noqa: E402
+from tests.derivatives import LOG_ALPHA  # noqa: E402
+from tests.tensorflow.cases import CASES, all_orders, backward  # noqa: E402
 
 
 @pytest.fixture(params=CASES, ids=lambda case: case.name)

@@ -10,7 +10,8 @@ import logunif_kl as lk
 
 tf = pytest.importorskip("tensorflow")
 from logunif_kl.tensorflow import _rules  # noqa: E402
-from tests.tensorflow.cases import CASES, LOG_ALPHA, LOG_SIGMA2, MU, all_orders, backward  # noqa: E402
+from tests.derivatives import LOG_ALPHA, LOG_SIGMA2, MU  # noqa: E402
+from tests.tensorflow.cases import CASES, all_orders, backward  # noqa: E402
 
 RULES = [case for case in CASES if case.sign > 0]
 """The functions with a rule of their own: the others are their negatives."""

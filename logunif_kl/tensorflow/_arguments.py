@@ -1,4 +1,4 @@
-"""What a caller gives -> tensors that the arithmetic knows, and the type of the result."""
+"""What the public functions take: arguments checked, converted and broadcast, or refused."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _FLOATING = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 _SPARSE = (tf.SparseTensor, tf.RaggedTensor, tf.IndexedSlices)
 
 
-class Operands(NamedTuple):
+class Arguments(NamedTuple):
     """Tensors of one shape, in float32 or float64, and the type that the result is to have."""
 
     tensors: tuple[Tensor, ...]
     dtype: Any
 
 
-def operands(**arguments: Any) -> Operands:
+def arguments(**given: Any) -> Arguments:
     """Convert as TensorFlow's functions do, and broadcast.
 
     Raises
@@ -32,25 +32,23 @@ def operands(**arguments: Any) -> Operands:
     ValueError
         If the shapes do not broadcast.
     """
-    if len(arguments) > 1 and any(map(_foreign, arguments.values())):
-        raise _refusals.mixture(arguments)
-    tensors = {
-        name: _dense(name, value) for name, value in arguments.items() if tf.is_tensor(value)
-    }
+    if len(given) > 1 and any(map(_foreign, given.values())):
+        raise _refusals.mixture(given)
+    tensors = {name: _dense(name, value) for name, value in given.items() if tf.is_tensor(value)}
     dtypes = {name: tensor.dtype for name, tensor in tensors.items()}
     if len(set(dtypes.values())) > 1:
-        given = " and ".join(f"{name} of {dtype.name}" for name, dtype in dtypes.items())
-        raise TypeError(f"{given} were given together: convert one with tf.cast")
+        different = " and ".join(f"{name} of {dtype.name}" for name, dtype in dtypes.items())
+        raise TypeError(f"{different} were given together: convert one with tf.cast")
     dtype = next(iter(dtypes.values()), None)
     values = {
         name: tensors[name] if name in tensors else _converted(name, value, dtype)
-        for name, value in arguments.items()
+        for name, value in given.items()
     }
     dtype = dtype or next(iter(values.values())).dtype
     # Half types are computed in float32, and rounded at the end.
     working = dtype if dtype in (tf.float32, tf.float64) else tf.float32
     values = {name: tf.cast(value, working) for name, value in values.items()}
-    return Operands(_broadcast(values), dtype)
+    return Arguments(_broadcast(values), dtype)
 
 
 def finished(result: Tensor, constant: float, reduction: str, dtype: Any) -> Tensor:

@@ -12,12 +12,13 @@ its derivatives in one pass::
     neg_kl_normal(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
 
 They take ``out=``, ``where=``, ``dtype=`` and all else that a ufunc takes; dask, xarray and
-pandas carry them through. A ufunc answers in NumPy arrays, whatever it is given;
-``array_api.kl_gap(u)``, ``array_api.kl_gap_grad(u)`` and ``array_api.kl_gap_hess(u)`` are the
-same functions for the arrays of any array-API namespace, and answer in kind.
+pandas carry them through. A ufunc returns NumPy arrays, whatever it is given;
+`logunif_kl.special.array_api` has the first three for the arrays of any array-API namespace, and
+returns arrays of that namespace.
 
-u grows with mu^2/sigma^2, so F increases from 0 (pure noise) without bound (no noise). Where log
-alpha is at hand, `logunif_kl.neg_kl` is the more accurate way: it never forms u.
+u grows with mu^2/sigma^2, so F increases from 0 (pure noise) without bound (no noise).
+`logunif_kl.neg_kl`, which takes log alpha, is more accurate where that is at hand: it never forms
+u.
 
 Examples
 --------
@@ -31,32 +32,10 @@ array([[ 0.       ,  0.4266856],
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
-from ._arithmetic import functions
-from ._dispatch import Operation, evaluate
-from ._numpy.ufuncs import kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal
+from .._numpy.ufuncs import kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal
+from . import array_api
 
 __all__ = ["array_api", "kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl_normal"]
 
 # doctest does not look into ufuncs by itself.
 __test__ = {f.__name__: f.__doc__ for f in (kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal)}
-
-
-def _gap(u: Any) -> Any:
-    """F(u) in the array library of `u`; see `kl_gap`."""
-    return evaluate(Operation(kl_gap, functions.gap), u=u)
-
-
-def _gap_grad(u: Any) -> Any:
-    """F'(u) in the array library of `u`; see `kl_gap_grad`."""
-    return evaluate(Operation(kl_gap_grad, functions.gap_grad), u=u)
-
-
-def _gap_hess(u: Any) -> Any:
-    """F''(u) in the array library of `u`; see `kl_gap_hess`."""
-    return evaluate(Operation(kl_gap_hess, functions.gap_hess), u=u)
-
-
-array_api = SimpleNamespace(kl_gap=_gap, kl_gap_grad=_gap_grad, kl_gap_hess=_gap_hess)

@@ -1,4 +1,4 @@
-"""What a caller gives -> arrays that the arithmetic knows, and the type of the result."""
+"""What the public functions take: arguments checked, promoted and broadcast, or refused."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .. import _refusals
 Array = Any
 
 
-class Operands(NamedTuple):
+class Arguments(NamedTuple):
     """Arrays of one shape, in float32 or float64, and the type that the result is to have."""
 
     arrays: tuple[Array, ...]
     dtype: Any
 
 
-def operands(**arguments: Any) -> Operands:
+def arguments(**given: Any) -> Arguments:
     """Promote as `jax.numpy` does, weak types included, and broadcast.
 
     Raises
@@ -30,15 +30,15 @@ def operands(**arguments: Any) -> Operands:
     ValueError
         If the arguments are committed to different devices, or do not broadcast.
     """
-    values = [_as_array(name, value) for name, value in arguments.items()]
+    values = [_as_array(name, value) for name, value in given.items()]
     if len(values) > 1:
-        _check_devices(dict(zip(arguments, values, strict=True)))
+        _check_devices(dict(zip(given, values, strict=True)))
     if len({value.shape for value in values}) > 1:
-        values = _broadcast(dict(zip(arguments, values, strict=True)))
+        values = _broadcast(dict(zip(given, values, strict=True)))
     dtype, weak = _promoted(values)
-    # Half precisions are computed in float32, and rounded at the end.
+    # Half types are computed in float32, and rounded at the end.
     working = dtype if dtype in (jnp.float32, jnp.float64) else jnp.dtype(jnp.float32)
-    return Operands(tuple(_converted(value, working, weak) for value in values), dtype)
+    return Arguments(tuple(_converted(value, working, weak) for value in values), dtype)
 
 
 def finished(result: Array, constant: float, reduction: str, dtype: Any) -> Array:

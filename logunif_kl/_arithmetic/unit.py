@@ -1,0 +1,25 @@
+"""A unit of w in which the logarithm of a variance loses no digits, over a namespace ``xp``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Array = Any
+Namespace = Any
+
+
+def unit(xp: Namespace, rsqrt: Callable[[Array], Array], loc: Array, scale: Array) -> Array:
+    """Return the factor by which to multiply ``loc`` and ``scale`` of N(loc, scale^2).
+
+    KL(N(loc, scale^2) || C/|w|) does not depend on the unit of w, but the rounding error of
+    2 log(scale) does. The factor is 1/scale where scale is larger than ``|loc|``, and
+    1/sqrt(``|loc|`` scale) elsewhere: log(sigma^2) is then small, and neither product leaves the
+    range of the type.
+
+    Nothing depends on the factor, so that it is a constant to differentiation: the caller passes
+    arguments that are detached.
+    """
+    least = float(xp.finfo(loc.dtype).tiny)
+    size, spread = (xp.clip(xp.abs(each), least, 1.0 / least) for each in (loc, scale))
+    return rsqrt(spread) * rsqrt(xp.maximum(size, spread))

@@ -1,0 +1,125 @@
+"""The gap and its derivatives, for the arrays of any array-API namespace.
+
+The functions of `logunif_kl.special` under the same names, as functions in place of ufuncs: they
+take what `logunif_kl.neg_kl` takes, except tensors of PyTorch, JAX and TensorFlow, and they return
+arrays of the same library.
+
+Examples
+--------
+>>> import numpy as np
+>>> from logunif_kl import special
+>>> special.array_api.kl_gap(np.array([0.0, 0.5]))
+array([0.       , 0.4266856])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._arithmetic import functions
+from .._dispatch import Operation, evaluate
+from .._numpy import ufuncs
+
+__all__ = ["kl_gap", "kl_gap_grad", "kl_gap_hess"]
+
+_KL_GAP = Operation(ufuncs.kl_gap, functions.gap)
+_KL_GAP_GRAD = Operation(ufuncs.kl_gap_grad, functions.gap_grad)
+_KL_GAP_HESS = Operation(ufuncs.kl_gap_hess, functions.gap_hess)
+
+
+def kl_gap(u: Any) -> Any:
+    """Compute the gap of the log-uniform prior, F(u) = KL(q || p) - min KL.
+
+    Parameters
+    ----------
+    u : array_like or array
+        mu^2/(2 sigma^2) >= 0, of any shape: a Python number, or a NumPy, dask, xarray, pandas or
+        array-API array of float16, float32, float64 or integers.
+
+    Returns
+    -------
+    array or scalar
+        F(u), of the shape, type and library of `u`. F(0) = 0, F(inf) = inf, and NaN for u < 0 and
+        for NaN.
+
+    Raises
+    ------
+    TypeError
+        If `u` does not hold real numbers of at most 64 bits, or is a tensor of PyTorch, JAX or
+        TensorFlow.
+
+    See Also
+    --------
+    logunif_kl.special.kl_gap : the same as a ufunc, with the formula.
+
+    Examples
+    --------
+    >>> from logunif_kl.special import array_api
+    >>> float(array_api.kl_gap(0.5))
+    0.4266856042960448
+    """
+    return evaluate(_KL_GAP, u=u)
+
+
+def kl_gap_grad(u: Any) -> Any:
+    """Compute the first derivative of the gap, F'(u).
+
+    Parameters
+    ----------
+    u : array_like or array
+        As for `kl_gap`.
+
+    Returns
+    -------
+    array or scalar
+        F'(u), of the shape, type and library of `u`. F'(0) = 1, F'(inf) = 0, and NaN for u < 0 and
+        for NaN.
+
+    Raises
+    ------
+    TypeError
+        As for `kl_gap`.
+
+    See Also
+    --------
+    logunif_kl.special.kl_gap_grad : the same as a ufunc, with the formula.
+
+    Examples
+    --------
+    >>> from logunif_kl.special import array_api
+    >>> array_api.kl_gap_grad([0.0, 0.5])
+    array([1.        , 0.72477846])
+    """
+    return evaluate(_KL_GAP_GRAD, u=u)
+
+
+def kl_gap_hess(u: Any) -> Any:
+    """Compute the second derivative of the gap, F''(u).
+
+    Parameters
+    ----------
+    u : array_like or array
+        As for `kl_gap`.
+
+    Returns
+    -------
+    array or scalar
+        F''(u), of the shape, type and library of `u`. F''(0) = -2/3, F''(inf) = 0, and NaN for
+        u < 0 and for NaN.
+
+    Raises
+    ------
+    TypeError
+        As for `kl_gap`.
+
+    See Also
+    --------
+    logunif_kl.special.kl_gap_hess : the same as a ufunc, with the formula.
+
+    Examples
+    --------
+    >>> from logunif_kl.special import array_api
+    >>> array_api.kl_gap_hess([0.0, 0.5])
+    array([-0.66666667, -0.44955692])
+    """
+    return evaluate(_KL_GAP_HESS, u=u)

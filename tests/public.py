@@ -1,0 +1,78 @@
+"""The public names and their signatures, as text.
+
+    python -m tests.public > tests/golden/public.txt
+
+A module's public names are those of its ``__all__``. Of a class, its public methods count too.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+# Modules, and what they need besides the core.
+MODULES = {
+    "logunif_kl": (),
+    "logunif_kl.special": (),
+    "logunif_kl.special.array_api": (),
+    "logunif_kl.log_alpha": (),
+    "logunif_kl.methods": (),
+    "logunif_kl.posteriors": (),
+    "logunif_kl.fitting": (),
+    "logunif_kl.reference": (),
+    "logunif_kl.accuracy": (),
+    "logunif_kl.torch": ("torch",),
+    "logunif_kl.torch.pyro": ("torch", "pyro"),
+    "logunif_kl.jax": ("jax",),
+    "logunif_kl.jax.numpyro": ("jax", "numpyro"),
+    "logunif_kl.jax.tfp": ("jax", "tensorflow_probability"),
+    "logunif_kl.tensorflow": ("tensorflow",),
+}
+
+
+def installed(module: str) -> bool:
+    """Whether what a module needs is there."""
+    return all(importlib.util.find_spec(name) for name in MODULES[module])
+
+
+def lines(module: str) -> list[str]:
+    """One line for each public name of a module."""
+    found = importlib.import_module(module)
+    names = getattr(found, "__all__", None) or [n for n in vars(found) if not n.startswith("_")]
+    return [
+        line for name in sorted(names) for line in _of(f"{module}.{name}", getattr(found, name))
+    ]
+
+
+def _of(name: str, value: Any) -> Iterator[str]:
+    if inspect.ismodule(value):
+        yield f"{name}: module"
+        return
+    yield f"{name}{_signature(value)}"
+    if inspect.isclass(value):
+        for attribute, member in sorted(vars(value).items()):
+            if not attribute.startswith("_"):
+                yield f"{name}.{attribute}{_signature(member)}"
+
+
+def _signature(value: Any) -> str:
+    value = getattr(value, "__func__", value)
+    if isinstance(value, property):
+        return ": property"
+    if not callable(value):
+        return f": {type(value).__name__}"
+    if not (inspect.isfunction(value) or inspect.isclass(value)):
+        return ": callable"
+    try:
+        return str(inspect.signature(value))
+    except ValueError:
+        return ": callable"
+
+
+if __name__ == "__main__":
+    for module in sys.argv[1:] or MODULES:
+        print("\n".join(lines(module)))

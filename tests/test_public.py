@@ -1,0 +1,51 @@
+"""The public names and signatures are those on file: a change of one shows in the history."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests import golden, public
+
+WRITTEN = (golden.HERE / "public.txt").read_text(encoding="utf-8").splitlines()
+
+
+def owner(line):
+    """The module that a line is of."""
+    name = line.removesuffix(": module")
+    if name != line:
+        return name.rpartition(".")[0]
+    return max((m for m in public.MODULES if line.startswith(f"{m}.")), key=len)
+
+
+def on_file(module):
+    return [line for line in WRITTEN if owner(line) == module]
+
+
+@pytest.mark.parametrize("module", public.MODULES)
+def test_names_and_signatures(module):
+    if not public.installed(module):
+        pytest.skip(f"{module} needs {' and '.join(public.MODULES[module])}")
+    # In a process of its own: what was imported before adds names, and two LLVMs abort.
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.public", module],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == on_file(module)
+
+
+def test_every_module_has_lines():
+    assert {owner(line) for line in WRITTEN} == set(public.MODULES)
+
+
+def test_a_change_is_seen():
+    def before(x, *, zero_at=1.0):
+        """Nothing."""
+
+    def after(x, *, zero_at=2.0):
+        """Nothing."""
+
+    assert list(public._of("f", before)) == ["f(x, *, zero_at=1.0)"]
+    assert list(public._of("f", after)) != list(public._of("f", before))
