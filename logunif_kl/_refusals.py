@@ -14,6 +14,9 @@ import numpy as np
 NO_ARRAY = (type(None), bool, complex, str, bytes)
 """Types that are neither arrays nor real numbers."""
 
+OF_COMPLEX = "pass its real part"
+"""What to do with a complex argument, in every room."""
+
 REDUCTIONS = ("none", "sum", "mean")
 
 # The top-level module of a tensor's type -> the name of the library.
@@ -124,7 +127,7 @@ def not_real(name: str, value: Any, dtype: Any) -> TypeError:
         text = repr(value)
         given = f"{type_name(value)} {text if len(text) < 40 else text[:36] + '...'}"
     if "complex" in str(dtype):
-        remedy = "pass its real part"
+        remedy = OF_COMPLEX
     elif typed or isinstance(value, (list, tuple)):
         remedy = "convert it to float64 if that is what is meant"
     else:

@@ -30,6 +30,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+__all__ = ["CLAIMS", "NUMPY_KERNELS", "Claim", "worst"]
+
 NUMPY_KERNELS = ("avx512", "avx2", "baseline", "python")
 
 

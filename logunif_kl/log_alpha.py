@@ -9,10 +9,10 @@ u                u = mu^2/(2 sigma^2) = 1/(2 alpha)      the argument of `loguni
 mu, log sigma^2  log alpha = log sigma^2 - 2 log|mu|     the additive parametrisation
 ===============  ======================================  =====================================
 
-Every function is elementwise and broadcasts. It takes what `logunif_kl.neg_kl` takes, except tensors
-of PyTorch, JAX and TensorFlow, and returns arrays of the same kind and type. float16 and float32 are
-computed in float64. At the ends of its range a function has its limits; outside it is NaN. No
-floating-point warning is raised. Arguments of a wrong type raise `TypeError`.
+Every function is elementwise and broadcasts. It takes what `logunif_kl.neg_kl` takes, except
+tensors of PyTorch, JAX and TensorFlow, and returns arrays of the same kind and type. NumPy computes
+float16 and float32 in float64. At the ends of its range a function has its limits; outside it is
+NaN. No floating-point warning is raised. Arguments of a wrong type raise `TypeError`.
 
 ``neg_kl_normal(mu, log_sigma2)`` is more accurate than ``neg_kl(from_normal(mu, log_sigma2))``,
 because it needs no logarithm of mu.

@@ -190,10 +190,10 @@ class TestNamespace:
 
     def test_mixed_types_are_promoted(self):
         xs = pytest.importorskip("array_api_strict")
-        single, double = xs.asarray([1.0], dtype=xs.float32), xs.asarray([1.0])
-        assert lk.neg_kl_normal(single, double).dtype == xs.float64
-        assert lk.neg_kl_normal(single, xs.asarray([1])).dtype == xs.float32
-        assert lk.neg_kl_normal(2, single).dtype == xs.float32
+        narrow, wide = xs.asarray([1.0], dtype=xs.float32), xs.asarray([1.0])
+        assert lk.neg_kl_normal(narrow, wide).dtype == xs.float64
+        assert lk.neg_kl_normal(narrow, xs.asarray([1])).dtype == xs.float32
+        assert lk.neg_kl_normal(2, narrow).dtype == xs.float32
         assert lk.neg_kl_normal(xs.asarray([1]), 0.5).dtype == xs.float64
 
     def test_python_scalars_may_be_special(self):

@@ -12,11 +12,11 @@ D = d/d log_alpha, and with mu d/dmu = -2 D, its derivatives are::
 
     d^(j+k)/(dmu^j dlog_sigma2^k) = mu^-j (-2D) (-2D - 1) ... (-2D - j + 1) D^k
 
-The operator multiplies a power u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. That number is
-0 wherever mu^(2n-j) is infinite at mu = 0. In the range next to u = 0 the result is therefore
+The operator multiplies a power u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. That number
+is 0 wherever mu^(2n-j) is infinite at mu = 0. In the range next to u = 0 the result is therefore
 (1/sigma^2)^p mu^(j mod 2) times a polynomial in u, with p = j/2 rounded up. In the other ranges the
-power D of the operator is applied by the function of the first derivative, and the powers from D^2
-on are applied to the table.
+term of the operator in D is computed as the first derivative, and the powers from D^2 on are
+applied to the table.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _TOKENS = re.compile(
 )
 # Names for the compilers; the guard of a header.
 _COMPILERS = re.compile(
-    r"#\s*define (\w+_H|LK_(X86|ALWAYS_INLINE|ALIGNED|INLINE|PASTE_?|NAME|TARGET\w+|ISA|KERNELS"
+    r"#\s*define (\w+_H|LK_(X86|ALWAYS_INLINE|ALIGNED|INLINE|PASTE_?|NAME|TARGET\w+|HAS|ISA|KERNELS"
     r"|BASELINE_ISA))\b"
 )
 _TARGET = re.compile(r"LK_TARGET_\w+")

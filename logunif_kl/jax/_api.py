@@ -1,4 +1,4 @@
-"""The documented functions of -KL over JAX arrays."""
+"""The public functions for JAX arrays: check, compute, apply the convention, reduce."""
 
 from __future__ import annotations
 

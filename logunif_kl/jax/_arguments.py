@@ -71,7 +71,7 @@ def _as_array(name: str, value: Any) -> Array:
 
 
 def _check_devices(arguments: dict[str, Array]) -> None:
-    """Raise where JAX would, but say what to do."""
+    """Raise where JAX would raise, with a message that says what to do."""
     committed = {
         name: value.devices()
         for name, value in arguments.items()
@@ -95,14 +95,14 @@ def _not_real(name: str, value: Any, dtype: Any) -> TypeError:
         given = f"{kind} of dtype {dtype}"
     remedy = "convert it to float32 if that is what is meant"
     if "complex" in str(dtype):
-        remedy = "pass its real part"
+        remedy = _refusals.OF_COMPLEX
     return TypeError(
         f"{name} must hold real numbers of at most 64 bits, but {given} was given: {remedy}"
     )
 
 
 def _promoted(values: list[Array]) -> tuple[Any, bool]:
-    """The dtype, and whether it is weak, that a function of `jax.numpy` would return."""
+    """Return the dtype that a function of `jax.numpy` would have, and whether it is weak."""
     first = values[0]
     if jnp.issubdtype(first.dtype, jnp.floating) and all(
         v.dtype == first.dtype and not v.weak_type for v in values
@@ -114,7 +114,7 @@ def _promoted(values: list[Array]) -> tuple[Any, bool]:
 
 def _converted(value: Array, dtype: Any, weak: bool) -> Array:
     if weak:
-        # Only arithmetic with a Python number leads from a weak integer to a weak real.
+        # Only arithmetic with a Python number makes a weak real of a weak integer.
         return value if jnp.issubdtype(value.dtype, jnp.floating) else value * 1.0
     return value.astype(dtype)
 

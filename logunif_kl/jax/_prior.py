@@ -1,15 +1,14 @@
-"""The improper prior C/|w|, as far as it is the same for every library of distributions.
+"""The improper prior C/|w|: what is the same for NumPyro and TensorFlow Probability.
 
-The constant of -KL fixes C: -KL of a Gaussian is ``constant - F(u)``, and in full, with the
-prior's own C, ``PROPER_CONSTANT + log C - F(u)`` (Hron et al. 2017, Eq. 1), so that
-log C = constant - PROPER_CONSTANT. The default, by which -KL of a Gaussian vanishes as
-alpha -> inf, is therefore log C = -2.054..., and one prior serves every posterior, the log-normal
-too:
+-KL of a Gaussian is ``constant - F(u)``, and also ``PROPER_CONSTANT + log C - F(u)`` (Hron et al.
+2017, Eq. 1), so that log C = constant - PROPER_CONSTANT. By default -KL of a Gaussian vanishes as
+alpha -> inf, and log C = -2.054... With C the prior is fixed for every posterior. For a log-normal
+posterior
 
     -KL(LogNormal(loc, scale) || C/|w|) = h(log w) + log C = 1/2 log(2 pi e) + log scale + log C
 
-since log w is N(loc, scale^2), and the entropy of w, that of log w plus E log w, meets
-E log p = log C - E log w.
+because log w is N(loc, scale^2), the entropy of w is that of log w plus E log w, and
+E log p(w) = log C - E log w.
 """
 
 from __future__ import annotations

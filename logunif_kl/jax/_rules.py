@@ -1,8 +1,9 @@
-"""-KL and its derivatives of every order, each with the next one as its rule.
+"""Rules of differentiation: the derivative of each function is the function of the next order.
 
-Arguments are float32 or float64 arrays of one shape. The arithmetic is never differentiated: a rule
-that was dropped would show in the accuracy of the tails. It is compiled as a whole where JAX runs
-operation by operation, and dissolves into the caller's program where JAX traces.
+Arguments are float32 or float64 arrays of one shape. The arithmetic itself is never differentiated;
+if a rule were dropped, the tails would lose accuracy, which the tests would show. Outside of a
+trace the arithmetic of each function is compiled as a whole. Inside a trace it is inlined into the
+caller's program.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def _neg_kl_normal_derivative_rule(
 
 
 def _next(primals: Any, tangents: Any, mu_order: int, log_sigma2_order: int) -> Array:
-    """The tangent of a derivative, from those of one order more that it needs."""
+    """Return the tangent of a derivative, from the derivatives of one order more."""
     orders = (mu_order + 1, log_sigma2_order), (mu_order, log_sigma2_order + 1)
     derivatives = [
         None if _is_zero(tangent) else neg_kl_normal_derivative(*primals, *order)

@@ -4,9 +4,9 @@ Importing this module registers KL(Normal || prior) and KL(LogNormal || prior) w
 `numpyro.distributions.kl_divergence`, which reduces Independent, expanded and masked distributions
 to them, so that `numpyro.infer.TraceMeanField_ELBO` uses the exact divergence.
 
-`numpyro.distributions.LogUniform` is another distribution: the proper one, on an interval [a, b]
-with 0 < a, which can be sampled. This prior is C/|w| over the whole line, has no integral, and like
-NumPyro's own `ImproperUniform` says so in its name.
+`numpyro.distributions.LogUniform` is another distribution: it is proper, on an interval [a, b] with
+0 < a, and can be sampled. This prior is C/|w| over the whole line, and its integral is not finite.
+Like NumPyro's own `ImproperUniform` it has this in its name.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
 
     Notes
     -----
-    One weight by itself; `expand` and `to_event` make it a prior of many. `log_prob` is
-    log C - log|w|. There are no samples: autoguides and MCMC start from the strategy
-    ``init_to_uniform``, which needs none, or from values given.
+    This is the prior of one weight; `expand` and `to_event` make it a prior of many. `log_prob` is
+    log C - log|w|. The prior cannot be sampled: autoguides and MCMC must start from the strategy
+    ``init_to_uniform``, which needs no sample, or from given values.
 
     The divergence from a log-normal posterior is -1/2 log(2 pi e) - log scale - log C.
 

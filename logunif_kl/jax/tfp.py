@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 try:
     with warnings.catch_warnings():
-        # TFP looks up names that JAX deprecates, which its importer cannot mend.
+        # TFP uses names that JAX deprecates.
         warnings.simplefilter("ignore", DeprecationWarning)
         from tensorflow_probability.substrates.jax import bijectors, distributions
 except ModuleNotFoundError as error:
@@ -37,8 +37,9 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
     Parameters
     ----------
     batch_shape : int or tuple of int, optional
-        How many weights, each with this prior: ``distributions.Independent`` compares event shapes,
-        and needs as many here as the posterior has. A divergence broadcasts.
+        The shape of the weights, each of which has this prior. It broadcasts against that of the
+        posterior, except in ``distributions.Independent``, which compares event shapes and needs
+        the shape of the posterior here.
     zero_at : float, optional
         Choose C so that -KL(Normal || prior) vanishes at this alpha = sigma^2/mu^2, a ratio of
         variances: ``inf`` by default, for which log C = -2.054119955935...
@@ -62,8 +63,8 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
 
     Notes
     -----
-    `log_prob` is log C - log|w|. There are no samples. The divergence from a log-normal posterior
-    is -1/2 log(2 pi e) - log scale - log C.
+    `log_prob` is log C - log|w|. The prior cannot be sampled. The divergence from a log-normal
+    posterior is -1/2 log(2 pi e) - log scale - log C.
 
     Examples
     --------

@@ -12,7 +12,7 @@ its derivatives in one pass::
     neg_kl_normal(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
 
 They take ``out=``, ``where=``, ``dtype=`` and all else that a ufunc takes; dask, xarray and
-pandas carry them through. A ufunc returns NumPy arrays, whatever it is given;
+pandas carry them through. A ufunc converts the arrays of other libraries to NumPy arrays;
 `logunif_kl.special.array_api` has the first three for the arrays of any array-API namespace, and
 returns arrays of that namespace.
 

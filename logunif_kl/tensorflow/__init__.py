@@ -1,9 +1,10 @@
 """The exact -KL for TensorFlow, differentiable any number of times.
 
-The functions of `logunif_kl` under the same names, for tensors and variables, eager, in a
-`tf.function` and compiled by XLA. Each has its own rule for differentiation, which calls the next
-derivative: the second and third lose no digit by it, and later ones up to three at places.
-`logunif_kl.neg_kl` and the others come here by themselves when they are given a tensor.
+The functions have the names of those of `logunif_kl` and take tensors and variables: in eager mode,
+in a `tf.function` and compiled by XLA. The differentiation rule of each calls the function of the
+next derivative. The second and third derivatives therefore lose no digits; higher ones can lose up
+to three where two ranges of the approximation meet. `logunif_kl.neg_kl` and the others call them
+when they are given a tensor.
 """
 
 try:

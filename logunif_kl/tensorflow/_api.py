@@ -1,4 +1,4 @@
-"""The documented functions of -KL over tensors of TensorFlow."""
+"""The public functions for TensorFlow tensors: check, compute, apply the convention, reduce."""
 
 from __future__ import annotations
 

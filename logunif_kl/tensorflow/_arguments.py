@@ -66,15 +66,15 @@ def _dense(name: str, value: Any) -> Tensor:
             f"{name} must be a dense tensor, but a {type(value).__name__} was given: what it "
             "leaves out would have a divergence of its own; convert it to a dense one"
         )
-    # A variable is read here, so that it is watched; and under tf.custom_gradient a tensor that a
-    # graph captures from outside must belong to the graph.
+    # tf.identity reads a variable, so that a tape watches it. It also makes a tensor that a graph
+    # captures from outside one of the graph, as tf.custom_gradient requires.
     tensor = tf.identity(value)
     _check(name, "a tensor", tensor.dtype)
     return tensor
 
 
 def _converted(name: str, value: Any, dtype: Any) -> Tensor:
-    """What is no tensor: in the type of the tensor beside it, if there is one."""
+    """Convert what is no tensor, to the type of the tensor beside it if there is one."""
     if type(value) is int:
         value = _refusals.as_float(name, value)
     own = None if _foreign(value) else _dtype_in_tensorflow(value)
@@ -92,7 +92,7 @@ def _converted(name: str, value: Any, dtype: Any) -> Tensor:
 
 
 def _foreign(value: Any) -> bool:
-    """Whether it is, or is a list that holds, a tensor of another framework."""
+    """Whether a value is a tensor of another framework, or a list that holds one."""
     if not isinstance(value, (list, tuple)):
         return _foreign_type(type(value))
     kinds = {type(each) for each in value}
@@ -105,7 +105,7 @@ def _foreign_type(kind: type) -> bool:
 
 
 def _dtype_in_tensorflow(value: Any) -> Any:
-    """None for what holds no numbers."""
+    """Return the type that TensorFlow would give; None for what holds no numbers."""
     try:
         dtype = tf.as_dtype(np.asarray(value).dtype)
     except (TypeError, ValueError):
@@ -120,7 +120,7 @@ def _check(name: str, given: str, dtype: Any) -> None:
     if dtype == tf.string:
         remedy = "convert it with tf.strings.to_number"
     elif dtype.is_complex:
-        remedy = "pass its real part"
+        remedy = _refusals.OF_COMPLEX
     raise TypeError(
         f"{name} must hold floating-point numbers of 16 to 64 bits, as for tf.exp, but {given} of "
         f"{dtype.name} was given: {remedy}"

@@ -1,7 +1,7 @@
-"""-KL and its derivatives of every order, each with the next one as its rule.
+"""Rules of differentiation: the derivative of each function is the function of the next order.
 
-Arguments are float32 or float64 tensors of one shape. The arithmetic is never differentiated: a
-rule that was dropped would leave no derivative at all.
+Arguments are float32 or float64 tensors of one shape. The arithmetic itself is never
+differentiated; if a rule were dropped, there would be no derivative at all.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ Tensor = Any
 
 
 class Namespace:
-    """The few names of an array namespace that the arithmetic asks for.
+    """The names of an array namespace that the arithmetic uses, over TensorFlow.
 
-    A constant has no dimensions: as large as its array it would cost an allocation and a pass.
+    `full_like` makes a scalar: a constant of the size of its array would take an allocation and a
+    pass over memory.
     """
 
     __name__ = "tensorflow"
@@ -32,7 +33,7 @@ class Namespace:
 
     @staticmethod
     def exp(x: Tensor) -> Tensor:
-        """Compute the exponential, in float64: that of float32 costs the results their 4 ulp."""
+        """Compute the exponential in float64: with that of float32 errors would exceed 4 ulp."""
         return tf.cast(tf.exp(tf.cast(x, tf.float64)), x.dtype)
 
     @staticmethod
@@ -54,7 +55,7 @@ def neg_kl_derivative(x: Tensor, order: int) -> Tensor:
 
     def rule(x: Tensor) -> tuple[Tensor, Callable[..., Any]]:
         def backward(upstream: Tensor) -> Tensor:
-            # The graph of a gradient is not always that of the value: x must belong to it.
+            # A gradient is not always in the graph of its value, and x must be in its graph.
             return upstream * neg_kl_derivative(tf.identity(x), order + 1)
 
         return _arithmetic(_cut(x), order), backward
@@ -63,8 +64,9 @@ def neg_kl_derivative(x: Tensor, order: int) -> Tensor:
 
 
 def _arithmetic(x: Tensor, order: int) -> Tensor:
-    # Of x - a - b, where b is what the float32 a lacks, a graph's optimiser makes x - b - a, and
-    # the relative accuracy near the zero of the second derivative is lost.
+    # Near the zero of the second derivative the arithmetic computes x - a - b, where b is the
+    # rounding error of the float32 a. The optimiser of a graph makes this x - b - a, which loses
+    # the relative accuracy.
     if order == 2 and x.dtype == tf.float32 and not tf.executing_eagerly():
         return tf.cast(derivatives.neg_kl_derivative(_xp, tf.cast(x, tf.float64), order), x.dtype)
     return derivatives.neg_kl_derivative(_xp, x, order)
@@ -94,10 +96,10 @@ def neg_kl_normal_derivative(
 
 
 def _cut(x: Tensor) -> Tensor:
-    """End differentiation, so that what does not follow the rule finds nothing else.
+    """End differentiation, so that no derivative comes from the arithmetic in place of the rule.
 
-    In a graph that is `tf.autodiff.ForwardAccumulator`: it passes over the rule there, and takes
-    the derivative of the arithmetic, which would be a zero that nobody notices.
+    In a graph `tf.autodiff.ForwardAccumulator` ignores the rule and differentiates the arithmetic.
+    With `tf.stop_gradient` it would find a derivative of zero; here it raises.
     """
     if tf.executing_eagerly():
         return tf.stop_gradient(x)

@@ -77,14 +77,13 @@ def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
     if mu_given or log_sigma2_given:
         name, other = ("log_sigma2", log_sigma2) if mu_given else ("mu", mu)
         if isinstance(other, _refusals.NO_ARRAY):
-            remedy = "a tensor or a float"
+            remedy = "pass a tensor or a float"
             if isinstance(other, bool):
-                remedy = f"{float(other)} if that is meant"
+                remedy = f"pass {float(other)} if that is meant"
             elif isinstance(other, complex):
-                remedy = "its real part"
+                remedy = _refusals.OF_COMPLEX
             raise TypeError(
-                f"{name} must be a torch.Tensor or a real number, but {other!r} was given: "
-                f"pass {remedy}"
+                f"{name} must be a torch.Tensor or a real number, but {other!r} was given: {remedy}"
             )
         raise _refusals.mixture({"mu": mu, "log_sigma2": log_sigma2})
     raise _no_tensor("mu", mu)
@@ -157,7 +156,7 @@ def _check(name: str, x: Tensor) -> None:
     dtype = x.dtype
     if dtype not in _FLOATING and dtype not in _INTEGERS:
         if dtype.is_complex:
-            remedy = "pass its real part"
+            remedy = _refusals.OF_COMPLEX
         elif dtype is torch.bool:
             remedy = "convert it with .float() if that is what is meant"
         else:

@@ -21,16 +21,16 @@ from torch.distributions import (
 
 from .._arithmetic.unit import unit
 from .._convention import HALF_LOG_2_PI_E, ZERO_AT_INFINITY, prior_constants
+from .._refusals import OF_COMPLEX
 from ._api import kl_normal
 
 
 class LogUniform(Distribution):
     """The improper prior p(w) = C/|w| over the whole real line, both signs.
 
-    It has no finite integral, so it can be a prior, of which `log_prob` and the divergences are
-    wanted, but cannot be sampled, and has no moments. What is registered with
-    `torch.distributions.kl_divergence`, from q to this prior, all differentiable any number of
-    times:
+    Its integral is not finite. It therefore has a `log_prob` and divergences, but cannot be sampled
+    and has no moments. The following divergences from q to this prior are registered with
+    `torch.distributions.kl_divergence`. They can be differentiated any number of times:
 
     - ``Normal(loc, scale)``: `logunif_kl.torch.kl_normal` of ``loc`` and ``2 log(scale)``, [1]_
       Eq. 1, exact at ``loc = 0``;
@@ -39,15 +39,15 @@ class LogUniform(Distribution):
     - ``Independent`` of these: summed over the event's dimensions, as torch sums them, against an
       ``Independent`` of this prior or against this prior itself, one for all weights.
 
-    The divergence is negative where the constant lets it be: it is known up to the constant only.
+    The divergence is defined up to the constant, and can be negative for some constants.
 
     Parameters
     ----------
     zero_at : float, optional
         The alpha = sigma^2/mu^2, a ratio of variances, at which the KL from a Gaussian vanishes:
-        infinity by default. This chooses C, by
+        infinity by default. This fixes C:
         log C = F(1/(2 zero_at)) - (1/2 log(pi e) - 1/2 psi(1/2)),
-        F being `logunif_kl.special.kl_gap`.
+        where F is `logunif_kl.special.kl_gap`.
     log_c : float, optional
         The logarithm of C itself instead.
     validate_args : bool, optional
@@ -58,7 +58,7 @@ class LogUniform(Distribution):
     log_c : float
         The logarithm of C, however it was chosen.
     batch_shape, event_shape : torch.Size
-        Both empty; ``expand`` gives a batch shape, and ``Independent`` turns it into an event's.
+        Both empty; ``expand`` gives a batch shape, which ``Independent`` makes an event shape.
 
     Raises
     ------
@@ -72,7 +72,7 @@ class LogUniform(Distribution):
 
     Notes
     -----
-    Pyro wants its own methods on a distribution; `logunif_kl.torch.pyro.LogUniform` has them.
+    Pyro needs methods of its own; `logunif_kl.torch.pyro.LogUniform` has them.
 
     References
     ----------
@@ -142,7 +142,7 @@ class LogUniform(Distribution):
         if value.is_complex():
             raise TypeError(
                 f"value must hold real numbers, but a tensor of dtype {value.dtype} was given: "
-                "pass its real part"
+                + OF_COMPLEX
             )
         result = self.log_c - value.abs().log()
         return result.expand(torch.broadcast_shapes(result.shape, self.batch_shape))
@@ -191,12 +191,12 @@ class LogUniform(Distribution):
 
 
 def _constants(zero_at: float, log_c: float | None) -> tuple[float, float]:
-    """Of -KL, and the logarithm of C."""
+    """Return the constant of -KL, and log C."""
     added, log_c = prior_constants(zero_at, log_c)
     return added, log_c
 
 
-# What torch.compiler.assume_constant_result does, once it has imported the compiler.
+# torch.compiler.assume_constant_result sets this mark, but imports the compiler first.
 _constants._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
@@ -227,7 +227,7 @@ def _kl_log_normal_log_uniform(p: LogNormal, q: LogUniform) -> Tensor:
 
 @register_kl(Independent, LogUniform)
 def _kl_independent_log_uniform(p: Independent, q: LogUniform) -> Tensor:
-    """One prior for every weight; an expanded one would leave open which dimensions it has."""
+    """Take one prior for every weight: of an expanded one the event's dimensions are not known."""
     if q.batch_shape:
         raise ValueError(
             f"an Independent posterior with {p.reinterpreted_batch_ndims} dimensions in its event "

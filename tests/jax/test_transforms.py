@@ -331,7 +331,7 @@ class TestDroppedRule:
         assert worst[3] > 0.1
 
 
-def test_the_kernel_is_what_is_evaluated():
+def test_the_arithmetic_is_what_is_evaluated():
     x = jnp.asarray(CASES[0].points[0], "float32")
     np.testing.assert_array_equal(
         CASES[0].function(x), jax.jit(lambda x: functions.neg_kl(jnp, x))(x)

@@ -1,6 +1,6 @@
 /* The seven functions over contiguous arrays. */
 
-/* A last, partial register goes through a buffer, so that every element sees the same code. */
+/* The last elements, too few for a register, go through a buffer: the code is the same for all. */
 #define ONE_ARGUMENT(function, type, load_v, store_v, kernel)                  \
     static void LK_NAME(function)(const type *in, type *out, npy_intp n)       \
     {                                                                          \

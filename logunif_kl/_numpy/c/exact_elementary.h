@@ -1,15 +1,15 @@
-/* What the exact functions are made of, on one register: numbers in two words, the choice of a
- * range, polynomials, exponentials and logarithms. It is written over `exact_simd.h`.
+/* The parts of the exact functions, on one register: numbers in two words, the choice of a range,
+ * polynomials, exponentials and logarithms. They are written over `exact_simd.h`.
  *
  * Each function has up to eight ranges of u. A range holds a polynomial
  * P(v) = base + v (k1 + v (k2 + ...)) in v = u - c or v = 1/u - c, and the result is P times a
  * factor, plus in two cases a logarithm (validation/coefficients/functions.py has the list). The
  * coefficients of an element's range are looked up by the range's index, so there are no branches.
- * In float64 the last two steps of the polynomial and every product after it are carried in two
- * words and rounded once; what is left is the rounding of the result and about a tenth of an ulp.
+ * In float64 the last two steps of the polynomial and every product after it are computed in two
+ * words and rounded once. The error is that of rounding the result, and about a tenth of an ulp.
  * float32 results are computed in float64 and rounded once. */
 
-#define MAGIC 0x1.8p52 /* adding it rounds to an integer that stands in the low bits */
+#define MAGIC 0x1.8p52 /* adding it rounds to an integer, which is then in the low bits */
 #define PINF INFINITY
 
 typedef struct {
@@ -31,7 +31,7 @@ LK_NAME(product_error)(V a, V b, V product)
 }
 #define product_error LK_NAME(product_error)
 
-/* z (hi + lo) for |z| < 2, rounded once; unfused, scaled so that what the product lost is exact. */
+/* z (hi + lo) for |z| < 2, rounded once. Without FMA it is scaled, to make product_error exact. */
 LK_INLINE V
 LK_NAME(times)(V z, V hi, V lo)
 {
@@ -44,7 +44,7 @@ LK_NAME(times)(V z, V hi, V lo)
 }
 #define times LK_NAME(times)
 
-/* The range of an argument: how many of seven bounds it has reached, from below or from above. */
+/* The range of an argument: how many of the seven bounds it has reached, going up or down. */
 #define REACHED(function, type, reached)                                         \
     LK_INLINE I function(const double (*table)[8], type x)                       \
     {                                                                            \
@@ -60,7 +60,8 @@ REACHED(LK_NAME(index_down), V, from_above)
 #define index_up LK_NAME(index_up)
 #define index_down LK_NAME(index_down)
 
-/* k_first + v (k_(first+1) + ...), in one chain: two in v^2 are 5 % faster, and an ulp/4 worse. */
+/* k_first + v (k_(first+1) + ...) in one chain of steps. Two chains in v^2 would be 5 % faster, and
+ * the error would be a quarter of an ulp larger. */
 LK_INLINE V
 LK_NAME(horner)(const double (*table)[8], int degree, int first, I i, V v)
 {
@@ -157,7 +158,7 @@ LK_NAME(exponential_f32)(V t)
 }
 #define exponential_f32 LK_NAME(exponential_f32)
 
-/* log(m 2^n)/2 of a normal m: `hi` is a multiple of 2^-42, so that sums with it lose nothing. */
+/* log(m 2^n)/2 of a normal m. `hi` is a multiple of 2^-42, so that the sum in it is exact. */
 LK_INLINE pair
 LK_NAME(half_log)(V m, V n)
 {

@@ -10,7 +10,7 @@ LK_NAME(in_domain)(V u, V result)
 }
 #define in_domain LK_NAME(in_domain)
 
-/* The argument of the polynomial: u or 1/u, and what 1/u lost in rounding (relative). */
+/* The argument of the polynomial: u or 1/u, and the relative rounding error of 1/u. */
 LK_INLINE V
 LK_NAME(argument)(V u, M recip, V *error)
 {
@@ -146,7 +146,8 @@ typedef struct {
 } LK_NAME(normal);
 #define normal LK_NAME(normal)
 
-/* mu = 0 and |mu| = inf, where u does not depend on a finite log sigma^2; 0 * inf and NaN: NaN. */
+/* The results for mu = 0 and |mu| = inf, where u does not depend on a finite log sigma^2. They are
+ * NaN for 0 * inf and for NaN. */
 LK_INLINE normal
 LK_NAME(limits)(V mu, V log_sigma2, normal r)
 {
@@ -195,7 +196,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2)
     V v = choose(recip, w, u) - lookup(KL_GAP_D[CENTRE], i);
     pair p = polynomial(KL_GAP_D, KL_GAP_D_DEGREE, i, v, choose(recip, set1(0.0), u_lo));
     pair l = half_log(q, n);
-    /* what the clamp of log sigma^2 cut off: there u is so large that F is log(u)/2 + const */
+    /* The part of log sigma^2 that the clamp cut off, where F is log(u)/2 + const: u is so large. */
     V cut = choose(recip, (-log_sigma2 - t) * set1(0.5), set1(0.0));
     V l_hi = choose(recip, l.hi, set1(0.0)), l_lo = choose(recip, l.lo, set1(0.0));
     V sum = l_hi + p.hi;

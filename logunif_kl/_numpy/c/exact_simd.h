@@ -2,9 +2,9 @@
  *
  * `exact.h` includes it for each instruction set, with LK_ISA set to 512 (AVX-512), 256 (AVX2 with
  * FMA) or 0 (plain C, one double). Arithmetic is written with the operators of C, which GCC and
- * Clang define on vectors; what has no operator is here. Nothing is contracted by the compiler
- * (-ffp-contract=off). Where a fused multiply-add is used it says MADD. Where its exactness matters
- * it says product_error, which is exact with and without FMA.
+ * Clang define on vectors. What has no operator is here. The compiler contracts no operations
+ * (-ffp-contract=off). MADD is a fused multiply-add where there is FMA. Where exactness matters
+ * product_error is used, which is exact with and without FMA.
  *
  *   V      doubles        M   one truth value per double
  *          vmax(a, b) and vmin(a, b) are b where either is NaN
@@ -74,7 +74,7 @@ typedef __m256i LK_NAME(I);
 #define index_of_bits(u) ((__m256i)(u))
 #define index_is(i, k) ((__m256d)_mm256_cmpeq_epi64(i, _mm256_set1_epi64x(k)))
 
-/* Eight doubles are two registers here: permute both by 32-bit halves and choose by bit 2. */
+/* A row of eight doubles takes two registers: permute both by 32-bit halves, and choose by bit 2. */
 LK_INLINE __m256d
 lookup_avx2(const double *row, __m256i i)
 {

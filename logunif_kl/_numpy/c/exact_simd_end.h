@@ -1,4 +1,4 @@
-/* Forget the names of `exact_simd.h` and of what is written over it, so that all can be included
+/* Undefine the names of `exact_simd.h` and of the headers that use it, so that they can be included
  * again. */
 
 #undef LK_SUFFIX

@@ -1,8 +1,9 @@
 /* The exact functions as NumPy ufuncs.
  *
- * The arithmetic is in `exact.h`, compiled here once for each instruction set. The best one that the
- * processor has is chosen when the module is loaded, or the one that LOGUNIF_KL_KERNEL names. This
- * file is what stands between those kernels and NumPy: types, strides, half precision. */
+ * The arithmetic is in `exact.h`, which is compiled here once for each instruction set. When the
+ * module is loaded, it chooses the fastest kernels that the processor can run, or those that
+ * LOGUNIF_KL_KERNEL names. This file connects the kernels to NumPy: types, strides, half
+ * precision. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -17,7 +18,7 @@
 
 #include "targets.h"
 
-#undef I /* complex.h took the name, by way of NumPy's headers */
+#undef I /* NumPy's headers include complex.h, which defines it */
 
 #include "exact_coefficients.h"
 
@@ -65,8 +66,8 @@ find_available(void)
 #ifdef LK_X86
     __builtin_cpu_init();
 #endif
-#define FIND(isa, feature)                                              \
-    if (__builtin_cpu_supports(feature) && __builtin_cpu_supports("fma")) \
+#define FIND(isa, present)                                              \
+    if (present)                                                        \
         available[number_available++] = (variant){#isa, &kernels_##isa};
     LK_TARGETS(FIND)
     available[number_available++] = (variant){"baseline", &kernels_baseline};
@@ -117,7 +118,7 @@ half_from_float(float value)
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint32_t sign = (bits >> 16) & 0x8000u, rest = bits & 0x7fffffffu;
-    if (rest > 0x7f800000u) /* NaN, with what fits of its payload */
+    if (rest > 0x7f800000u) /* NaN, with the upper bits of its payload */
         return (npy_half)(sign | 0x7e00u | ((rest >> 13) & 0x03ffu));
     if (rest >= 0x477ff000u) /* 65520 and above */
         return (npy_half)(sign | 0x7c00u);
@@ -136,7 +137,7 @@ half_from_float(float value)
 
 enum { BLOCK = 512 };
 
-/* Whatever a lane computed that no element asked for leaves no warning. */
+/* Clear the floating-point flags: lanes that belong to no element may have raised some. */
 static void
 forget_exceptions(void)
 {
@@ -260,7 +261,7 @@ static const char two_types[] = {
     NPY_DOUBLE, NPY_DOUBLE, NPY_DOUBLE, NPY_DOUBLE, NPY_DOUBLE,
 };
 
-/* What NumPy keeps pointers to for as long as the process lives. */
+/* NumPy keeps pointers to these until the process ends. */
 static kernels chosen;
 static void *loop_data[7][3];
 static PyObject *docs;

@@ -1,6 +1,6 @@
-/* Blocks of dense memory, for the instruction set of `float32_simd.h`, whose names end here. */
+/* The kernels over blocks of dense memory, for the instruction set of `float32_simd.h`. */
 
-/* Sums in float64, a few at a time. */
+/* Partial sums in float64. */
 #if LK_ISA == 512
 typedef struct {
     __m512d low, high;
@@ -33,7 +33,7 @@ LK_NAME(add)(LK_NAME(sums) * total, V x)
 #endif
 }
 
-/* Registers at a time, which the arithmetic takes in turns. */
+/* The elements of WAYS registers, which one call of the arithmetic takes. */
 enum { LK_NAME(STRIDE) = WAYS * LANES };
 #define STRIDE LK_NAME(STRIDE)
 
@@ -53,7 +53,7 @@ LK_NAME(store_ways)(float *to, const V *from)
 }
 #define store_ways LK_NAME(store_ways)
 
-/* What is left over goes through a buffer, so that every element sees the same code. */
+/* The last elements, fewer than STRIDE, go through a buffer: the code is the same for all. */
 #define REST(name, from)                                                   \
     float name[STRIDE] = {0};                                              \
     memcpy(name, (from) + k, (size_t)(n - k) * sizeof(float))
@@ -93,7 +93,7 @@ LK_NAME(sum)(const float *mu, const float *log_sigma2, npy_intp n)
         for (int i = 0; i < WAYS; i++)
             LK_NAME(add)(&total, r[i]);
     }
-    if (k < n) { /* what is missing is mu = 0, where the value is 0 */
+    if (k < n) { /* the rest of the buffer is mu = 0, where the value is 0 */
         REST(c, mu);
         REST(d, log_sigma2);
         load_ways(a, c);
@@ -109,7 +109,7 @@ LK_NAME(sum)(const float *mu, const float *log_sigma2, npy_intp n)
     return result;
 }
 
-/* Each derivative times `factor`, of which there is one in all or one for each element. */
+/* Each derivative times `factor`: one number for all elements, or one for each. */
 static void
 LK_NAME(gradient)(const float *factor, int each, const float *mu, const float *log_sigma2,
                   float *d_mu, float *d_log_sigma2, npy_intp n)

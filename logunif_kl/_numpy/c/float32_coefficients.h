@@ -2,8 +2,8 @@
  *
  * Written by `python -m validation.traced`: do not edit. */
 
-#ifndef LOGUNIF_KL_SINGLE_COEFFICIENTS_H
-#define LOGUNIF_KL_SINGLE_COEFFICIENTS_H
+#ifndef LOGUNIF_KL_FLOAT32_COEFFICIENTS_H
+#define LOGUNIF_KL_FLOAT32_COEFFICIENTS_H
 
 /* exp(v) = 1 + v + v^2 (k2 + k3 v + ...), |v| <= log(2)/2;
  * relative error 3.2e-09 with the rounded coefficients */

@@ -1,13 +1,13 @@
 /* A thin layer over one instruction set: as many floats as fit a register, and exp and log of them.
  *
  * `float32.h` includes it for each instruction set, with LK_ISA set to 512 (AVX-512), 256 (AVX2 with
- * FMA), 128 (the compiler's own vectors, of what this processor has at least) or 0 (one float).
- * Nothing is contracted by the compiler (-ffp-contract=off). Where a fused multiply-add may be used
- * it says MADD.
+ * FMA), 128 (the vectors of the compiler, which every processor of this architecture has) or 0 (one
+ * float). The compiler contracts no operations (-ffp-contract=off). MADD is a fused multiply-add
+ * where there is FMA.
  *
  *   V      floats         M   one truth value per float
  *   U      their bits
- *          maximum(a, b) and minimum(a, b) are NaN where a is; b is a number
+ *          maximum(a, b) and minimum(a, b) are NaN where a is NaN; b must not be NaN
  */
 
 #if LK_ISA == 512
@@ -150,10 +150,10 @@ LK_NAME(unbits)(uint32_t u)
 #define greater_equal(a, b) less_equal(b, a)
 #define magnitude(x) unbits(bits(x) & set1_bits(0x7fffffff))
 
-/* Adding it rounds to an integer, to be found in the lowest bits, if that is less than 2^22. */
+/* Adding it to a number below 2^22 rounds this to an integer, which is then in the lowest bits. */
 #define MAGIC 0x1.8p23f
 #define MAGIC_BITS 0x4b400000u
-/* The nearest integer for |x| < 2^22, of two the even one; beyond, one within 1 of it. */
+/* The nearest integer for |x| < 2^22, ties to even; for larger |x|, an integer within 1 of x. */
 #define nearest(x) ((x) + set1(MAGIC) - set1(MAGIC))
 
 /* exp(x), within 1 ulp. */
@@ -173,8 +173,8 @@ LK_NAME(exponential)(V x)
 #if LK_ISA == 512
     return _mm512_scalef_ps(s, k);
 #else
-    /* in two steps, neither of which leaves the normal numbers before the last product does; k is
-     * -152 to 130, and shifted as if it were positive */
+    /* Two factors 2^a and 2^b, so that only the last product can be subnormal or infinite. k is
+     * between -152 and 130; 256 is added to it, so that it can be shifted as an unsigned number. */
     U n = bits(k_magic) - set1_bits(MAGIC_BITS - 256);
     U first = n >> 1;
     V a = unbits((first + set1_bits(127 - 128)) << 23);
@@ -184,7 +184,7 @@ LK_NAME(exponential)(V x)
 }
 #define exponential LK_NAME(exponential)
 
-/* log(x), within 1 ulp: of subnormal and infinite x too, -inf of 0, NaN of x < 0. */
+/* log(x), within 1 ulp, also of subnormal and infinite x; -inf for 0, and NaN for x < 0. */
 LK_INLINE V
 LK_NAME(logarithm)(V x)
 {
@@ -196,7 +196,7 @@ LK_NAME(logarithm)(V x)
     M tiny = less(x, set1(0x1p-126f));
     U b = bits(choose(tiny, x * set1(0x1p23f), x)) - set1_bits(0x3f400000);
     V m = unbits((b & set1_bits(0x007fffff)) + set1_bits(0x3f400000));
-    /* the exponent and 256, as the last bits of a float */
+    /* the exponent plus 256, in the last bits of a float */
     V k = unbits(((b + set1_bits(0x80000000)) >> 23) + set1_bits(MAGIC_BITS)) -
           choose(tiny, set1(MAGIC + 256.0f + 23.0f), set1(MAGIC + 256.0f));
 #endif

@@ -1,5 +1,5 @@
-/* Forget the names of `float32_simd.h` and of what is written over it, so that all can be included
- * again. */
+/* Undefine the names of `float32_simd.h` and of the headers that use it, so that they can be
+ * included again. */
 
 #undef LK_ISA
 #undef LK_SUFFIX

@@ -1,11 +1,11 @@
-/* -KL of N(mu, sigma^2) in float32 throughout, as NumPy ufuncs: what training calls.
+/* -KL of N(mu, sigma^2) computed in float32, as NumPy ufuncs for PyTorch on the CPU.
  *
- * `exact_ufuncs.c` computes float32 by way of float64, to less than one unit in the last place. Here
- * value and derivatives are computed apart, in float32, within a few units and several times as
- * fast. The arithmetic is that of `_arithmetic/normal_float32.py`, which `python -m
- * validation.traced` writes into `float32_kernels.h`. It is compiled once for each instruction set,
- * and the one in use is that of `_exact`, which knows what the processor has and what
- * LOGUNIF_KL_KERNEL says. */
+ * `exact_ufuncs.c` computes float32 results in float64, to less than one unit in the last place.
+ * Here the value and the derivatives are computed by separate functions, in float32, to a few units
+ * in the last place and several times as fast. The arithmetic is that of
+ * `_arithmetic/normal_float32.py`, which `python -m validation.traced` writes into
+ * `float32_kernels.h`. It is compiled once for each instruction set. The instruction set in use is
+ * that of `_exact`, which asks the processor and reads LOGUNIF_KL_KERNEL. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -20,7 +20,7 @@
 
 #include "targets.h"
 
-/* Registers at a time: the arithmetic takes each of its steps for all of them before the next. */
+/* The registers of one call: the arithmetic does each of its steps for all of them in turn. */
 #define WAYS 4
 #define SET(name, expression)                                              \
     for (int i = 0; i < WAYS; i++)                                         \
@@ -49,7 +49,7 @@ typedef struct {
 
 enum { BLOCK = 512 };
 
-/* Whatever a lane computed that no element asked for leaves no warning. */
+/* Clear the floating-point flags: lanes that belong to no element may have raised some. */
 static void
 forget_exceptions(void)
 {
@@ -150,7 +150,7 @@ sum_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, void *d
 
 /* ---- the module ---------------------------------------------------------------------------- */
 
-/* What NumPy keeps pointers to for as long as the process lives. */
+/* NumPy keeps pointers to these until the process ends. */
 static kernels chosen;
 static void *loop_data[] = {&chosen};
 static PyUFuncGenericFunction value_loops[] = {value_loop};
@@ -171,7 +171,7 @@ choose_kernels(PyObject *module)
     int status = name ? PyModule_AddObjectRef(module, "isa", isa) : -1;
     if (status == 0) {
         chosen = kernels_baseline;
-#define CHOOSE(isa, feature)                                            \
+#define CHOOSE(isa, present)                                            \
     if (strcmp(name, #isa) == 0)                                        \
         chosen = kernels_##isa;
         LK_TARGETS(CHOOSE)

@@ -1,8 +1,8 @@
-/* What the compilers call things, and the instruction sets that the kernels are compiled for.
+/* Names that depend on the compiler, and the instruction sets that the kernels are compiled for.
  *
- * LK_TARGETS(X) calls X(name, feature) for each instruction set that the processor has to be asked
- * about, the best first; `baseline` is always there. `each_target.h` compiles kernels for each, in
- * functions whose names end in it. */
+ * LK_TARGETS(X) calls X(name, present) for each instruction set that a processor may lack, the
+ * fastest first; `baseline` is always there. `each_target.h` compiles the kernels for each of them.
+ * The names of their functions end in that of the instruction set. */
 
 #ifndef LOGUNIF_KL_TARGETS_H
 #define LOGUNIF_KL_TARGETS_H
@@ -30,7 +30,10 @@
 #define LK_NAME(name) LK_PASTE(name##_, LK_SUFFIX)
 
 #ifdef LK_X86
-#define LK_TARGETS(X) X(avx512, "avx512f") X(avx2, "avx2")
+#define LK_HAS(feature) __builtin_cpu_supports(feature)
+#define LK_TARGETS(X)                                 \
+    X(avx512, LK_HAS("avx512f") && LK_HAS("fma"))     \
+    X(avx2, LK_HAS("avx2") && LK_HAS("fma"))
 #else
 #define LK_TARGETS(X)
 #endif
