@@ -30,7 +30,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         ``"left out"`` under ``LOGUNIF_KL_KERNEL=python``, or what is wrong),
         ``python``, ``numpy``, ``machine`` and ``optional`` (library -> version or None). The
         extension ``_ufuncs`` computes for NumPy. ``_single_ufuncs`` computes for PyTorch on the
-        CPU, in float32 and the half types; without it, tensor operations compute the same.
+        CPU, in float32 and the half types; without it ``_ufuncs`` does, more slowly.
 
     Raises
     ------

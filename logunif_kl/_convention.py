@@ -22,10 +22,10 @@ from ._refusals import real_number
 
 
 class _Default(float, ReprEnum):
-    """Infinity as a default, told by ``is`` from an infinity that the caller passed.
+    """The default infinity. ``is`` tells it from an infinity that the caller passed.
 
-    An enum because the member stays one object where a float does not: after pickling, after
-    copying, and in graphs of torch's compiler. That compiler refuses an instance of a plain
+    It is an enum because a member of an enum stays the same object after pickling, after copying and
+    in graphs of torch's compiler, and a float does not. That compiler refuses an instance of a plain
     subclass of float as the default of a method which it traces, and compares floats by value.
     """
 

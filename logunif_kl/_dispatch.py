@@ -202,7 +202,7 @@ def _check_one_device(arrays: dict[str, Any]) -> None:
 
 
 def _has_float64(xp: Any, array: Any) -> bool:
-    """Whether the device of `array` has float64; if the namespace does not tell, it has.
+    """Whether the device of `array` has float64. A namespace that does not tell is taken to.
 
     Where there is float64, the narrower types are computed in it and rounded once. In float32 the
     error of an exponential, up to two units in the last place, would be an error of the result.

@@ -15,7 +15,7 @@ NO_ARRAY = (type(None), bool, complex, str, bytes)
 """Types that are neither arrays nor real numbers."""
 
 OF_COMPLEX = "pass its real part"
-"""What to do with a complex argument, in every room."""
+"""What every error about a complex argument tells the user to do."""
 
 REDUCTIONS = ("none", "sum", "mean")
 

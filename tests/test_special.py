@@ -65,3 +65,26 @@ def test_docstrings_are_run(name):
     assert len(found[f"logunif_kl.special.__test__.{name}"].examples) == 2
     for section in ("Parameters", "Returns", "Notes", "References", "Examples"):
         assert f"{section}\n---" in getattr(special, name).__doc__
+
+
+@pytest.mark.skipif(ufuncs.kernel_name() == "python", reason="the ufuncs in Python have none")
+class TestMethodsOfUfuncs:
+    """What NumPy adds to the ufuncs of the extension, which runs their loops."""
+
+    def test_at(self):
+        for name in NAMES:
+            f = getattr(special, name)
+            x = np.array([[1.0, 2.0], [3.0, 4.0]])
+            truth = x.copy()
+            truth[0, 1] = f(f(truth[0, 1]))
+            truth[1, 0] = f(truth[1, 0])
+            f.at(x, ([0, 1, 0], [1, 0, 1]))
+            assert np.array_equal(x, truth)
+
+    def test_sig_is_signature(self):
+        assert special.kl_gap(np.float32(1.0), sig="d->d").dtype == np.float64
+
+    @pytest.mark.parametrize("method", ["reduce", "accumulate", "outer"])
+    def test_methods_for_binary_functions(self, method):
+        with pytest.raises(ValueError, match="only supported for binary functions"):
+            getattr(special.kl_gap, method)(*[[1.0, 2.0]] * (2 if method == "outer" else 1))

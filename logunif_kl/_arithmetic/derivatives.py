@@ -15,8 +15,8 @@ D = d/d log_alpha, and with mu d/dmu = -2 D, its derivatives are::
 The operator multiplies a power u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. That number
 is 0 wherever mu^(2n-j) is infinite at mu = 0. In the range next to u = 0 the result is therefore
 (1/sigma^2)^p mu^(j mod 2) times a polynomial in u, with p = j/2 rounded up. In the other ranges the
-term of the operator in D is computed as the first derivative, and the powers from D^2 on are
-applied to the table.
+operator is expanded in powers of D. The first power gives the first derivative, which is computed
+as such. The powers from D^2 on are applied to the table of the second derivative.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ Namespace = Any
 
 
 def neg_kl(xp: Namespace, x: Array) -> Array:
-    """-KL at log_alpha = x, and -0.0 where u underflows to 0; KL, its negative, is 0.0 there.
+    """Compute -KL at log_alpha = x; it is -0.0 where u is 0 or underflows to 0.
 
-    `functions.neg_kl` has 0.0 there in float64, by the last step of the arithmetic in two words.
+    There `functions.neg_kl` gives 0.0 in float64: the last step of the arithmetic in two words adds
+    -0.0 and 0.0.
     """
     return -xp.abs(functions.neg_kl(xp, x))

@@ -17,8 +17,8 @@ def unit(xp: Namespace, rsqrt: Callable[[Array], Array], loc: Array, scale: Arra
     1/sqrt(``|loc|`` scale) elsewhere: log(sigma^2) is then small, and neither product leaves the
     range of the type.
 
-    Nothing depends on the factor, so that it is a constant to differentiation: the caller passes
-    arguments that are detached.
+    KL does not depend on the factor, so its derivative is not needed: the caller passes detached
+    arguments.
     """
     least = float(xp.finfo(loc.dtype).tiny)
     size, spread = (xp.clip(xp.abs(each), least, 1.0 / least) for each in (loc, scale))

@@ -1,10 +1,11 @@
 """A hash of what sources say that bears on results. It survives moving, splitting and layout.
 
 Of a Python file, the hash covers the statements at its top, each by its syntax tree. It leaves out
-docstrings, comments, annotations, imports, other hashes, the text of exceptions, the module that a
-name of the package is taken from, and the underscore that makes a name private. Of a C file, it
-covers the definitions without comments and layout, each under its instruction set. It leaves out
-what only compilers or Python's C API read. The order and the names of files do not count.
+docstrings, comments, annotations, imports, other hashes, the text of exceptions, and the underscore
+that makes a name private. A name of the package stands without its module, unless two of the files
+define it differently. Of a C file, it covers the definitions without comments and layout, each
+under the preprocessor's conditions. It leaves out what only compilers or Python's C API read. The
+order and the names of files do not count.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from pathlib import Path
 
 _TOKENS = re.compile(
@@ -23,6 +25,7 @@ _COMPILERS = re.compile(
     r"#\s*define (\w+_H|LK_(X86|ALWAYS_INLINE|ALIGNED|INLINE|PASTE_?|NAME|TARGET\w+|HAS|ISA|KERNELS"
     r"|BASELINE_ISA))\b"
 )
+_GUARD = re.compile(r"_H$")
 _TARGET = re.compile(r"LK_TARGET_\w+")
 _CALL = re.compile(r"[A-Z_]+\(.*\)")  # of a macro that makes a definition
 _PYTHON_API = re.compile(r"\bPy[A-Z]\w*|\bvariant\b|\bnumber_available\b")
@@ -30,18 +33,57 @@ _PYTHON_API = re.compile(r"\bPy[A-Z]\w*|\bvariant\b|\bnumber_available\b")
 
 def sha256(paths: Iterable[Path]) -> str:
     """Hash what some Python and C files say, taken together."""
-    said: set[str] = set()
-    for path in paths:
-        text = path.read_text(encoding="utf-8")
-        said |= python_said(text) if path.suffix == ".py" else c_said(text)
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    python = [(path.stem, text) for path, text in texts.items() if path.suffix == ".py"]
+    said = python_said(python)
+    for path, text in texts.items():
+        if path.suffix != ".py":
+            said |= c_said(text)
     return hashlib.sha256("\0".join(sorted(said)).encode()).hexdigest()
 
 
-def python_said(text: str) -> set[str]:
-    """Return the statements of a module."""
-    tree = ast.parse(text)
-    statements = map(_Bare(tree).visit, _less_docstring(tree).body)
-    return {_written(node) for node in statements if node is not None}
+def python_said(modules: Sequence[tuple[str, str]]) -> set[str]:
+    """Return the statements of some modules, given by name and text.
+
+    A name that two of them define differently keeps the name of its module.
+    """
+    trees = [(name, ast.parse(text)) for name, text in modules]
+    found = [
+        (module, _defined(node), _written(bare))
+        for module, tree in trees
+        for node, bare in _statements(tree, frozenset())
+    ]
+    texts: dict[str, set[str]] = {}
+    for _, names, text in found:
+        for name in names:
+            texts.setdefault(name, set()).add(text)
+    ambiguous = frozenset(name for name, several in texts.items() if len(several) > 1)
+    return {
+        f"{module}: {text}" if ambiguous.intersection(_defined(node)) else text
+        for module, tree in trees
+        for node, bare in _statements(tree, ambiguous)
+        for text in [_written(bare)]
+    }
+
+
+def _statements(tree: ast.Module, ambiguous: frozenset[str]) -> Iterator[tuple[ast.stmt, ast.AST]]:
+    """Yield each statement at the top, with its bare form."""
+    copy = _less_docstring(deepcopy(tree))
+    for node in copy.body:
+        original = deepcopy(node)
+        bare = _Bare(copy, ambiguous).visit(node)
+        if bare is not None:
+            yield original, bare
+
+
+def _defined(node: ast.AST) -> set[str]:
+    """The public forms of the names that a statement at the top defines."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return {_public(node.name)}
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    return {_public(target.id) for target in targets if isinstance(target, ast.Name)}
 
 
 def _less_docstring(node: ast.Module) -> ast.Module:
@@ -53,13 +95,19 @@ def _less_docstring(node: ast.Module) -> ast.Module:
 class _Bare(ast.NodeTransformer):
     """Takes from a statement what changes no result."""
 
-    def __init__(self, module: ast.Module) -> None:
+    def __init__(self, module: ast.Module, ambiguous: frozenset[str]) -> None:
+        self._ambiguous = ambiguous
+        # The name that this package's module or object has here -> its module, and its own name.
         self._own = {
-            alias.asname or alias.name
+            alias.asname or alias.name: ((node.module or "").rpartition(".")[2], alias.name)
             for node in ast.walk(module)
             if isinstance(node, ast.ImportFrom) and node.level
             for alias in node.names
         }
+
+    def _name(self, module: str, name: str, context: ast.expr_context) -> ast.Name:
+        public = _public(name)
+        return ast.Name(f"{module}.{public}" if public in self._ambiguous else public, context)
 
     def visit_Import(self, node: ast.Import) -> None:
         return None
@@ -77,10 +125,12 @@ class _Bare(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if isinstance(node.value, ast.Name) and node.value.id in self._own:
-            return ast.Name(_public(node.attr), node.ctx)
+            return self._name(self._own[node.value.id][1], node.attr, node.ctx)
         return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id in self._own:
+            return self._name(*self._own[node.id], node.ctx)
         return ast.Name(_public(node.id), node.ctx)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -159,4 +209,4 @@ def c_said(text: str) -> set[str]:
 
 def _under(conditions: list[str], definition: str) -> str:
     """Put the conditions on the instruction set before a definition."""
-    return "\n".join([*(c for c in conditions if "LK_ISA" in c), definition])
+    return "\n".join([*(c for c in conditions if not _GUARD.search(c)), definition])

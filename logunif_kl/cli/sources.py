@@ -23,8 +23,9 @@ EXACT_C = ("logunif_kl/_numpy/c/exact*.[ch]", "logunif_kl/_numpy/c/*target*.h")
 FLOAT32_C = ("logunif_kl/_numpy/c/float32*.[ch]", "logunif_kl/_numpy/c/*target*.h")
 ARITHMETIC = _files(
     "logunif_kl/_arithmetic",
-    *("coefficients*", "functions", "normal_float32", "tables", "compensated"),
+    *("coefficients*", "functions", "limits", "normal_float32", "tables", "compensated"),
 )
+_DERIVATIVES = "logunif_kl/_arithmetic/derivatives.py"
 
 # The functions of NumPy's arrays, by whichever kernel.
 _EXACT = (
@@ -33,7 +34,7 @@ _EXACT = (
     *_files("logunif_kl/_numpy", "blocked", "promotion"),
     "logunif_kl/_convention.py",
 )
-_METHODS = (*_EXACT, "logunif_kl/methods/*.py")
+_METHODS = (*_EXACT, "logunif_kl/methods/*.py", "logunif_kl/methods/digits/*.py")
 _FITTING = (*_METHODS, "logunif_kl/fitting/*.py")
 _ROOMS = ("torch", "torch/_triton", "jax", "tensorflow")
 
@@ -42,14 +43,16 @@ DEPENDS: dict[str, tuple[str, ...]] = {
     "fit": _FITTING,
     "compare": _METHODS,
     "validate": (*_METHODS, "logunif_kl/cli/_check.py"),
-    "bench": _EXACT,
+    "bench": (*_EXACT, *_files("logunif_kl", "_api", "_dispatch", "_numpy/ufuncs")),
     "bench_torch": (
         *ARITHMETIC,
+        _DERIVATIVES,
+        "logunif_kl/_numpy/ufuncs.py",
         *EXACT_C,
         *FLOAT32_C,
         *_files("logunif_kl/torch", "_*", "_triton/*"),
     ),
-    "bench_jax": (*ARITHMETIC, "logunif_kl/jax/_*.py"),
+    "bench_jax": (*ARITHMETIC, _DERIVATIVES, "logunif_kl/jax/_*.py"),
     "ladder": _FITTING,
     "monte_carlo": (
         *_EXACT,
@@ -63,8 +66,8 @@ DEPENDS: dict[str, tuple[str, ...]] = {
         "validation/papers/*/*.py",
     ),
     "capability": (
-        *ARITHMETIC,
-        *_files("logunif_kl", "_dispatch", "_conversions", "_adapters"),
+        "logunif_kl/_arithmetic/*.py",
+        *_files("logunif_kl", "_api", "_dispatch", "_conversions", "_adapters", "_refusals"),
         *(f"logunif_kl/{room}/*.py" for room in _ROOMS),
     ),
 }

@@ -99,11 +99,11 @@ def _neg_kl_normal_derivative_rule(
 def _next(primals: Any, tangents: Any, mu_order: int, log_sigma2_order: int) -> Array:
     """Return the tangent of a derivative, from the derivatives of one order more."""
     orders = (mu_order + 1, log_sigma2_order), (mu_order, log_sigma2_order + 1)
-    derivatives = [
+    found = [
         None if _is_zero(tangent) else neg_kl_normal_derivative(*primals, *order)
         for tangent, order in zip(tangents, orders, strict=True)
     ]
-    return _along(tangents, derivatives, primals[0])
+    return _along(tangents, found, primals[0])
 
 
 def _along(tangents: Any, derivatives: Any, like: Array) -> Array:

@@ -6,7 +6,7 @@ to them, so that `numpyro.infer.TraceMeanField_ELBO` uses the exact divergence.
 
 `numpyro.distributions.LogUniform` is another distribution: it is proper, on an interval [a, b] with
 0 < a, and can be sampled. This prior is C/|w| over the whole line, and its integral is not finite.
-Like NumPyro's own `ImproperUniform` it has this in its name.
+Its name says so, like that of NumPyro's `ImproperUniform`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ Error = Callable[[Array], Array]
 
 #: The log alpha, in magnitude, that stands for an infinite end.
 HORIZON = 40.0
-# Rounding of two values of magnitude HORIZON/2: less cannot tell a plateau from its limit.
+# The rounding error of two values of magnitude HORIZON/2: what is nearer to a limit is at it.
 _AT_ITS_LIMIT = 4.0 * HORIZON * np.finfo(np.float64).eps
 _INVERSE_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _SECTIONS = 42  # a bracket shrinks by 0.618^42 = 2e-9, which moves a flat top by 4e-18

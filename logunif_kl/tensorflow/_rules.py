@@ -55,7 +55,7 @@ def neg_kl_derivative(x: Tensor, order: int) -> Tensor:
 
     def rule(x: Tensor) -> tuple[Tensor, Callable[..., Any]]:
         def backward(upstream: Tensor) -> Tensor:
-            # A gradient is not always in the graph of its value, and x must be in its graph.
+            # The gradient may be computed in another graph than the value; x must be in that graph.
             return upstream * neg_kl_derivative(tf.identity(x), order + 1)
 
         return _arithmetic(_cut(x), order), backward

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from .._arithmetic import derivatives, functions
+from .._arithmetic import derivatives, functions, limits
 from ._namespace import working, xp
 
 Tensor = torch.Tensor
@@ -21,7 +21,7 @@ def of_log_alpha(x: Tensor, order: int) -> Tensor:
 
 def sum_of_log_alpha(x: Tensor) -> Tensor:
     """The sum of -KL at log_alpha = x; in float32 for the half types."""
-    return functions.neg_kl(xp, working(x)).sum()
+    return limits.neg_kl(xp, working(x)).sum()
 
 
 def value(mu: Tensor, log_sigma2: Tensor) -> Tensor:

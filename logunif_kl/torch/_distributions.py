@@ -23,6 +23,7 @@ from .._arithmetic.unit import unit
 from .._convention import HALF_LOG_2_PI_E, ZERO_AT_INFINITY, prior_constants
 from .._refusals import OF_COMPLEX
 from ._api import kl_normal
+from ._internals import called_by_compiler
 
 
 class LogUniform(Distribution):
@@ -190,14 +191,11 @@ class LogUniform(Distribution):
         return f"{type(self).__name__}({self._given}){expanded}"
 
 
+@called_by_compiler
 def _constants(zero_at: float, log_c: float | None) -> tuple[float, float]:
     """Return the constant of -KL, and log C."""
     added, log_c = prior_constants(zero_at, log_c)
     return added, log_c
-
-
-# torch.compiler.assume_constant_result sets this mark, but imports the compiler first.
-_constants._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _improper(consequence: str) -> NotImplementedError:
@@ -227,7 +225,7 @@ def _kl_log_normal_log_uniform(p: LogNormal, q: LogUniform) -> Tensor:
 
 @register_kl(Independent, LogUniform)
 def _kl_independent_log_uniform(p: Independent, q: LogUniform) -> Tensor:
-    """Take one prior for every weight: of an expanded one the event's dimensions are not known."""
+    """Take one prior for all weights: an expanded one leaves its event dimensions open."""
     if q.batch_shape:
         raise ValueError(
             f"an Independent posterior with {p.reinterpreted_batch_ndims} dimensions in its event "

@@ -91,7 +91,7 @@ def direct_apply(function: type[Function]) -> Callable[..., Any]:
     """Return the part of `Function.apply` that is needed where no transform is active.
 
     The rest binds the arguments to a signature, which takes longer than the kernel for few
-    elements. The tensors must be plain.
+    elements. The tensors must be plain, or DTensors.
     """
     apply: Callable[..., Any] = super(Function, function).apply  # type: ignore[misc]
     return apply
@@ -125,7 +125,7 @@ def _primal(x: Tensor) -> Tensor:
     if is_batchedtensor(x):
         inner = _primal(get_unwrapped(x))
         return _add_batch_dim(inner, maybe_get_bdim(x), maybe_get_level(x))
-    # Level 0 is the only one, and inside a compiler's graph nothing says that it was entered.
+    # Level 0, the only one, is named because a compiler's graph does not mark it as entered.
     return forward_ad.unpack_dual(x, level=0).primal
 
 

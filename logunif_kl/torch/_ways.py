@@ -28,10 +28,10 @@ def _gradient(grad_output: Tensor, mu: Tensor, log_sigma2: Tensor) -> tuple[Tens
 
 
 class Way:
-    """The operations of every way. Those that a way has no kernel for are the composite's."""
+    """The operations of every way. The composite computes those for which a way has no kernel."""
 
-    # Whether the tensors are plain: outside transforms they need no rule unless a gradient is
-    # required.
+    # Whether the tensors are plain. Outside transforms, plain tensors need a rule only if a
+    # gradient is required.
     plain = False
     # Whether a backward computes the derivatives again, instead of keeping them. A forward that
     # keeps them moves 40 bytes for each float32 weight, forward and backward, and one that computes
@@ -125,8 +125,8 @@ def of(*tensors: Tensor) -> Way:
 def before_rules(*tensors: Tensor) -> Way | None:
     """Choose the way before a rule is applied; None where the forward must choose.
 
-    A forward is given other tensors inside a transform of `torch.func`, and of tensors that have
-    escaped from one.
+    Under a transform of `torch.func`, and for a tensor that has escaped from one, the rule passes
+    other tensors to its forward than those given here.
     """
     if transformed():
         return None

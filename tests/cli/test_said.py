@@ -53,31 +53,62 @@ static int number(PyObject *names) { return 1; }
 """
 
 
+def python_said(text):
+    return said.python_said([("module", text)])
+
+
 class TestPython:
     def test_what_moves_no_result_does_not_count(self):
-        assert said.python_said(PYTHON) == said.python_said(MOVED)
+        assert python_said(PYTHON) == python_said(MOVED)
 
     def test_the_order_does_not_count(self):
-        assert said.python_said("x = 1\ny = 2") == said.python_said("y = 2\n\n\nx = 1")
+        assert python_said("x = 1\ny = 2") == python_said("y = 2\n\n\nx = 1")
 
     @pytest.mark.parametrize(
         "change",
         [("exp(x)", "exp(-x)"), ("._exp", "._log"), ("def f", "def g"), ("2.0", "3.0")],
     )
     def test_code_counts(self, change):
-        assert said.python_said(PYTHON.replace(*change)) != said.python_said(PYTHON)
+        assert python_said(PYTHON.replace(*change)) != python_said(PYTHON)
 
     def test_the_text_of_an_exception_does_not_count(self):
         before, after = "if x:\n raise E(f'{x}') from e", "if x:\n raise E('no x')"
-        assert said.python_said(before) == said.python_said(after)
-        assert said.python_said(before) != said.python_said(before.replace("E(", "F("))
+        assert python_said(before) == python_said(after)
+        assert python_said(before) != python_said(before.replace("E(", "F("))
 
     def test_the_module_of_another_library_counts(self):
         before, after = "import np\nnp.exp(1)", "import np\nmath.exp(1)"
-        assert said.python_said(before) != said.python_said(after)
+        assert python_said(before) != python_said(after)
 
     def test_a_string_that_is_no_docstring_counts(self):
-        assert said.python_said("x = 1\n'a'") != said.python_said("x = 1\n'b'")
+        assert python_said("x = 1\n'a'") != python_said("x = 1\n'b'")
+
+
+FILES = {
+    "first": "def f(x):\n    return x",
+    "second": "def f(x):\n    return -x",
+    "user": "from .first import f\ny = f(1)",
+}
+
+
+class TestNamesOfTwoModules:
+    def of(self, **changed):
+        return said.python_said([*(FILES | changed).items()])
+
+    def test_which_is_imported_counts(self):
+        other = "from .second import f\ny = f(1)"
+        assert self.of(user=other) != self.of()
+        assert self.of(user="from . import first\ny = first.f(1)") == self.of()
+        assert self.of(user="from . import second as first\ny = first.f(1)") == self.of(user=other)
+
+    def test_which_defines_what_counts(self):
+        assert self.of(first=FILES["second"], second=FILES["first"]) != self.of()
+
+    def test_a_name_that_both_define_alike_does_not_count(self):
+        alike = dict.fromkeys(("first", "second"), "Array = object")
+        assert self.of(**alike, user="from .first import Array\ny = Array") == self.of(
+            **alike, user="from .second import Array\ny = Array"
+        )
 
 
 class TestC:
@@ -108,6 +139,7 @@ static char *s =\t"/* no // comment */";
             ("== 512", "== 256"),
             ("ifdef LK_UNFUSED", "ifndef LK_UNFUSED"),
             ("one, two", "two, one"),
+            ("ifdef LK_UNFUSED", "ifdef LK_OTHER"),
         ],
     )
     def test_code_counts(self, change):
@@ -117,6 +149,12 @@ static char *s =\t"/* no // comment */";
         f, g = "int f(int a)\n{\n return 1;\n}\n", "int g(int a)\n{\n return 2;\n}\n"
         swapped = f.replace("1", "2") + g.replace("2", "1")
         assert said.c_said(f + g) != said.c_said(swapped)
+
+
+def test_top_level_conditions_count():
+    text = "#if defined(A)\n#define f 1\n#else\n#define f 2\n#endif\n"
+    assert said.c_said(text) != said.c_said(text.replace("1", "3").replace("2", "1"))
+    assert said.c_said(text) != said.c_said(text.replace("defined(A)", "defined(B)"))
 
 
 def test_a_hash_is_of_all_files_together(tmp_path):

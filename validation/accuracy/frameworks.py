@@ -2,7 +2,7 @@
 
 In float32 and float64 this is the composite: `_arithmetic` over the framework's namespace, which is
 what compilers see. In the half types, and for TensorFlow in every type, it is the public function.
-Where PyTorch in eager mode takes the float32 loops in C, it is those. All blocks have one length,
+Where PyTorch in eager mode takes the float32 kernels in C, it is those. All blocks have one length,
 so that nothing is compiled twice.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .functions import Evaluate, Function
+from .functions import Evaluate, Function, arithmetic_of
 
 BLOCK = 1 << 14
 HALVES = ("float16", "bfloat16")
@@ -50,9 +50,7 @@ def _each(convert: Call, result: Any) -> Any:
 
 
 def _composite(xp: Any, arithmetic: str) -> Call:
-    from logunif_kl._arithmetic import functions
-
-    function = getattr(functions, arithmetic)
+    function = arithmetic_of(arithmetic)
 
     def composite(*args: Any) -> Any:
         return function(xp, *args)

@@ -53,7 +53,7 @@ FRAMEWORKS = {
     "jax": ("jax",),
     "tensorflow": ("tensorflow",),
 }
-"""``torch`` is the composite in eager mode, but in float32 from mean and variance the loops in C.
+"""``torch`` is the composite in eager mode, but in float32 from mean and variance C kernels.
 ``inductor`` is the composite compiled, ``triton`` the program for CUDA in Triton's interpreter,
 ``jax`` the composite jitted, ``tensorflow`` the public functions in eager mode."""
 
@@ -62,6 +62,15 @@ ARRAYS = "arrays"
 """The name, among kernels, of the composite over arrays of array-api-strict."""
 
 Evaluate = Callable[..., Any]
+
+
+def arithmetic_of(name: str) -> Callable[..., Any]:
+    """Return the array arithmetic that the package computes a function by."""
+    from logunif_kl._arithmetic import functions, limits
+
+    found: Callable[..., Any] = getattr(limits if hasattr(limits, name) else functions, name)
+    return found
+
 
 _FIXED_EDGES = {
     "u": [0.0, 2.0**-1074, 2.0**-1022, 2.0**-149, 2.0**-126, 2.0**127, 2.0**1023, np.inf],

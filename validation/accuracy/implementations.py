@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .frameworks import framework
-from .functions import ARRAYS, FRAMEWORKS, Evaluate, Function
+from .functions import ARRAYS, FRAMEWORKS, Evaluate, Function, arithmetic_of
 
 
 def implementation(function: Function, kernel: str, dtype: str = "float64") -> Evaluate:
@@ -40,10 +40,9 @@ def implementation(function: Function, kernel: str, dtype: str = "float64") -> E
 def _over_arrays(function: Function) -> Evaluate:
     import array_api_strict
 
-    from logunif_kl._arithmetic import functions
     from logunif_kl._dispatch import Operation, evaluate
 
-    arithmetic = getattr(functions, function.arithmetic)
+    arithmetic = arithmetic_of(function.arithmetic)
 
     def picked(xp: Any, *args: Any) -> Any:
         result = arithmetic(xp, *args)

@@ -37,7 +37,7 @@ TESTS = {
     "torch": ("tests/torch", "logunif_kl/torch"),
     "jax": ("tests/jax", "logunif_kl/jax"),
     "tensorflow": ("tests/tensorflow", "logunif_kl/tensorflow"),
-    "arrays": ("tests/test_dispatch.py", "tests/scale"),
+    "arrays": ("tests/test_dispatch.py", "tests/test_public.py", "tests/scale"),
     "readme": tuple(
         f"tests/packaging/test_readme.py::{name}"
         for name in ("test_examples_of_a_framework", "test_the_command_for_torch")
