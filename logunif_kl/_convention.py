@@ -24,9 +24,10 @@ from ._refusals import real_number
 class _Default(float, ReprEnum):
     """The default infinity. ``is`` tells it from an infinity that the caller passed.
 
-    It is an enum because a member of an enum stays the same object after pickling, after copying and
-    in graphs of torch's compiler, and a float does not. That compiler refuses an instance of a plain
-    subclass of float as the default of a method which it traces, and compares floats by value.
+    It is an enum because a member of an enum stays the same object after pickling, after copying
+    and in graphs of torch's compiler, and a float does not. That compiler refuses an instance of a
+    plain subclass of float as the default of a method which it traces, and compares floats by
+    value.
     """
 
     ZERO_AT_INFINITY = math.inf
