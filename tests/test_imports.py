@@ -291,6 +291,14 @@ class TestDirections:
         names = {path.name.removesuffix(".py") for path in PACKAGE.iterdir()}
         assert set(FLOOR) <= names
 
+    def test_no_module_is_longer_than_a_sitting(self):
+        generated = {"_arithmetic/coefficients.py", "accuracy.py", "torch/_triton/arithmetic.py"}
+        lines = {
+            path.relative_to(PACKAGE).as_posix(): len(path.read_text().splitlines())
+            for path in PACKAGE.rglob("*.py")
+        }
+        assert {name for name, count in lines.items() if count > 350} <= generated
+
     def test_few_files_beside_the_rooms(self):
         assert sum(path.is_file() for path in PACKAGE.iterdir()) <= 14
 
