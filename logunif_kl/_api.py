@@ -43,7 +43,7 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     zero_at : float, optional
         The alpha at which -KL is to vanish: ``inf`` by default; ``1.0`` for [3]_, Figure 2.
     log_c : float, optional
-        The logarithm of the prior's C instead. The constant is then
+        The logarithm of the prior's C, in place of `zero_at`. The constant is then
         (1 + log(pi) - psi(1/2))/2 + log(C), as in [1]_, Eq. 1.
 
     Returns

@@ -35,7 +35,7 @@ def neg_kl(
     zero_at : float, optional
         The alpha at which -KL is to vanish: ``inf`` by default; ``1.0`` for [3]_, Figure 2.
     log_c : float, optional
-        The logarithm of the prior's C instead. The constant is then
+        The logarithm of the prior's C, in place of `zero_at`. The constant is then
         (1 + log(pi) - psi(1/2))/2 + log(C), as in [1]_, Eq. 1.
     reduction : {"none", "sum", "mean"}, optional
         What to return: the elements, their sum or their mean. The constant counts once for each

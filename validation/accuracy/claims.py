@@ -27,7 +27,7 @@ A kernel is what is measured under one name:
 - ``torch``: the arithmetic over PyTorch's namespace in eager mode; in float32 from mean and
   variance, the kernels in C.
 - ``inductor``: that arithmetic compiled by ``torch.compile``.
-- ``triton``: the program for CUDA, in Triton's interpreter.
+- ``triton``: the program for CUDA, in Triton's interpreter. No claim is made of it yet.
 - ``jax``: the arithmetic over JAX's namespace, jitted on the CPU.
 - ``tensorflow``: the public functions in eager mode.
 
