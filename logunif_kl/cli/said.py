@@ -13,8 +13,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from copy import deepcopy
+from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 _TOKENS = re.compile(
@@ -47,43 +47,41 @@ def python_said(modules: Sequence[tuple[str, str]]) -> set[str]:
 
     A name that two of them define differently keeps the name of its module.
     """
-    trees = [(name, ast.parse(text)) for name, text in modules]
-    found = [
-        (module, _defined(node), _written(bare))
-        for module, tree in trees
-        for node, bare in _statements(tree, frozenset())
-    ]
     texts: dict[str, set[str]] = {}
-    for _, names, text in found:
-        for name in names:
-            texts.setdefault(name, set()).add(text)
+    for _, source in modules:
+        for names, text in _statements(source, frozenset()):
+            for name in names:
+                texts.setdefault(name, set()).add(text)
     ambiguous = frozenset(name for name, several in texts.items() if len(several) > 1)
     return {
-        f"{module}: {text}" if ambiguous.intersection(_defined(node)) else text
-        for module, tree in trees
-        for node, bare in _statements(tree, ambiguous)
-        for text in [_written(bare)]
+        f"{module}: {text}" if ambiguous.intersection(names) else text
+        for module, source in modules
+        for names, text in _statements(source, ambiguous)
     }
 
 
-def _statements(tree: ast.Module, ambiguous: frozenset[str]) -> Iterator[tuple[ast.stmt, ast.AST]]:
-    """Yield each statement at the top, with its bare form."""
-    copy = _less_docstring(deepcopy(tree))
-    for node in copy.body:
-        original = deepcopy(node)
-        bare = _Bare(copy, ambiguous).visit(node)
-        if bare is not None:
-            yield original, bare
+@cache
+def _statements(source: str, ambiguous: frozenset[str]) -> tuple[tuple[frozenset[str], str], ...]:
+    """Return the names that each statement at the top defines, and its bare form."""
+    tree = ast.parse(source)
+    bare = _Bare(tree, ambiguous)
+    found = []
+    for node in _less_docstring(tree).body:
+        names = _defined(node)
+        changed = bare.visit(node)
+        if changed is not None:
+            found.append((names, _written(changed)))
+    return tuple(found)
 
 
-def _defined(node: ast.AST) -> set[str]:
+def _defined(node: ast.AST) -> frozenset[str]:
     """The public forms of the names that a statement at the top defines."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        return {_public(node.name)}
+        return frozenset({_public(node.name)})
     targets = node.targets if isinstance(node, ast.Assign) else []
     if isinstance(node, ast.AnnAssign):
         targets = [node.target]
-    return {_public(target.id) for target in targets if isinstance(target, ast.Name)}
+    return frozenset(_public(target.id) for target in targets if isinstance(target, ast.Name))
 
 
 def _less_docstring(node: ast.Module) -> ast.Module:
