@@ -1,5 +1,6 @@
 """The ufuncs of C that are in float32 throughout, by every kernel that runs here."""
 
+import ctypes
 import math
 import os
 import subprocess
@@ -230,3 +231,40 @@ class TestSum:
             mu[i] = INF
             assert c.value_sum(mu, log_sigma2) == -INF
             mu[i] = 0.0
+
+
+class TestCapsule:
+    """The kernels that other extensions take from the capsule, as `float32_capsule.h` declares."""
+
+    POINTER, FLOAT, SIZE = ctypes.c_void_p, ctypes.c_float, ctypes.c_ssize_t
+    TYPES = (
+        (None, FLOAT, POINTER, POINTER, POINTER, SIZE),
+        (None, POINTER, ctypes.c_int, POINTER, POINTER, POINTER, POINTER, SIZE),
+        (None, FLOAT, POINTER, POINTER, POINTER, POINTER, POINTER, SIZE),
+        (ctypes.c_double, POINTER, POINTER, SIZE),
+    )
+
+    def kernels(self):
+        get = ctypes.pythonapi.PyCapsule_GetPointer
+        get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        address = get(c.kernels, b"logunif_kl._numpy._float32.kernels")
+        table = (ctypes.c_void_p * 4).from_address(address)
+        return [ctypes.CFUNCTYPE(*t)(f) for t, f in zip(self.TYPES, table, strict=True)]
+
+    @pytest.mark.parametrize("n", [1, 63, 64, 200])
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_as_the_ufuncs(self, n, sign):
+        value, gradient, value_and_gradient, total = self.kernels()
+        mu, log_sigma2 = (np.ascontiguousarray(a) for a in _weights(n))
+        factor = np.float32(sign)
+        expected = (factor * c.value(mu, log_sigma2), *c.gradient(factor, mu, log_sigma2))
+        inputs = mu.ctypes.data, log_sigma2.ctypes.data
+        got = [np.empty_like(mu) for _ in range(6)]
+        places = [a.ctypes.data for a in got]
+        value(sign, *inputs, places[0], n)
+        gradient(factor.reshape(1).ctypes.data, 0, *inputs, *places[1:3], n)
+        value_and_gradient(sign, *inputs, *places[3:], n)
+        for one, other, wanted in zip(got[:3], got[3:], expected, strict=True):
+            assert same(one, wanted)
+            assert same(other, wanted)
+        assert total(*inputs, n) == c.value_sum(mu, log_sigma2)

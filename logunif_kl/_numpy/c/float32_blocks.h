@@ -53,20 +53,29 @@ LK_NAME(store_ways)(float *to, const V *from)
 }
 #define store_ways LK_NAME(store_ways)
 
+LK_INLINE void
+LK_NAME(times_number)(V *x, float factor)
+{
+    for (int i = 0; i < WAYS; i++)
+        x[i] = x[i] * set1(factor);
+}
+#define times_number LK_NAME(times_number)
+
 /* The last elements, fewer than STRIDE, go through a buffer: the code is the same for all. */
 #define REST(name, from)                                                   \
     float name[STRIDE] = {0};                                              \
     memcpy(name, (from) + k, (size_t)(n - k) * sizeof(float))
 
 static void
-LK_NAME(value)(const float *mu, const float *log_sigma2, float *value, npy_intp n)
+LK_NAME(value)(float sign, const float *mu, const float *log_sigma2, float *value, ptrdiff_t n)
 {
-    npy_intp k = 0;
+    ptrdiff_t k = 0;
     V a[WAYS], b[WAYS], r[WAYS];
     for (; k + STRIDE <= n; k += STRIDE) {
         load_ways(a, mu + k);
         load_ways(b, log_sigma2 + k);
         LK_NAME(normal_value)(a, b, r);
+        times_number(r, sign);
         store_ways(value + k, r);
     }
     if (k < n) {
@@ -75,16 +84,56 @@ LK_NAME(value)(const float *mu, const float *log_sigma2, float *value, npy_intp 
         load_ways(a, c);
         load_ways(b, d);
         LK_NAME(normal_value)(a, b, r);
+        times_number(r, sign);
         store_ways(c, r);
         memcpy(value + k, c, (size_t)(n - k) * sizeof(float));
     }
 }
 
+static void
+LK_NAME(value_and_gradient)(float sign, const float *mu, const float *log_sigma2, float *value,
+                            float *d_mu, float *d_log_sigma2, ptrdiff_t n)
+{
+    ptrdiff_t k = 0;
+    V a[WAYS], b[WAYS], r[WAYS], s[WAYS], t[WAYS];
+    for (; k + STRIDE <= n; k += STRIDE) {
+        load_ways(a, mu + k);
+        load_ways(b, log_sigma2 + k);
+        LK_NAME(normal_value)(a, b, r);
+        LK_NAME(normal_gradient)(a, b, s, t);
+        times_number(r, sign);
+        times_number(s, sign);
+        times_number(t, sign);
+        store_ways(value + k, r);
+        store_ways(d_mu + k, s);
+        store_ways(d_log_sigma2 + k, t);
+    }
+    if (k < n) {
+        size_t bytes = (size_t)(n - k) * sizeof(float);
+        float e[STRIDE];
+        REST(c, mu);
+        REST(d, log_sigma2);
+        load_ways(a, c);
+        load_ways(b, d);
+        LK_NAME(normal_value)(a, b, r);
+        LK_NAME(normal_gradient)(a, b, s, t);
+        times_number(r, sign);
+        times_number(s, sign);
+        times_number(t, sign);
+        store_ways(c, r);
+        store_ways(d, s);
+        store_ways(e, t);
+        memcpy(value + k, c, bytes);
+        memcpy(d_mu + k, d, bytes);
+        memcpy(d_log_sigma2 + k, e, bytes);
+    }
+}
+
 static double
-LK_NAME(sum)(const float *mu, const float *log_sigma2, npy_intp n)
+LK_NAME(sum)(const float *mu, const float *log_sigma2, ptrdiff_t n)
 {
     LK_NAME(sums) total = {0};
-    npy_intp k = 0;
+    ptrdiff_t k = 0;
     V a[WAYS], b[WAYS], r[WAYS];
     for (; k + STRIDE <= n; k += STRIDE) {
         load_ways(a, mu + k);
@@ -112,9 +161,9 @@ LK_NAME(sum)(const float *mu, const float *log_sigma2, npy_intp n)
 /* Each derivative times `factor`: one number for all elements, or one for each. */
 static void
 LK_NAME(gradient)(const float *factor, int each, const float *mu, const float *log_sigma2,
-                  float *d_mu, float *d_log_sigma2, npy_intp n)
+                  float *d_mu, float *d_log_sigma2, ptrdiff_t n)
 {
-    npy_intp k = 0;
+    ptrdiff_t k = 0;
     V a[WAYS], b[WAYS], f[WAYS], r[WAYS], s[WAYS];
     for (int i = 0; i < WAYS; i++)
         f[i] = set1(*factor);
@@ -153,4 +202,9 @@ LK_NAME(gradient)(const float *factor, int each, const float *mu, const float *l
     }
 }
 
-static const kernels LK_NAME(kernels) = {LK_NAME(value), LK_NAME(gradient), LK_NAME(sum)};
+static const lk_float32_kernels LK_NAME(kernels) = {
+    LK_NAME(value),
+    LK_NAME(gradient),
+    LK_NAME(value_and_gradient),
+    LK_NAME(sum),
+};

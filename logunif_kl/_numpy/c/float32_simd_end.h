@@ -35,4 +35,5 @@
 #undef STRIDE
 #undef load_ways
 #undef store_ways
+#undef times_number
 #undef REST

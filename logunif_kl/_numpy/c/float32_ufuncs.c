@@ -18,6 +18,7 @@
 #include <numpy/ndarrayobject.h>
 #include <numpy/ufuncobject.h>
 
+#include "float32_capsule.h"
 #include "targets.h"
 
 /* The registers of one call: the arithmetic does each of its steps for all of them in turn. */
@@ -30,12 +31,6 @@
     SET(name, expression)
 
 #include "float32_coefficients.h"
-
-typedef struct {
-    void (*value)(const float *, const float *, float *, npy_intp);
-    void (*gradient)(const float *, int, const float *, const float *, float *, float *, npy_intp);
-    double (*sum)(const float *, const float *, npy_intp);
-} kernels;
 
 #define LK_KERNELS "float32.h"
 #ifdef __GNUC__
@@ -82,17 +77,17 @@ dense(npy_intp const *steps, int count)
 static void
 value_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, void *data)
 {
-    const kernels *function = data;
+    const lk_float32_kernels *function = data;
     npy_intp n = dimensions[0];
     if (dense(steps, 3)) {
-        function->value((float *)args[0], (float *)args[1], (float *)args[2], n);
+        function->value(1.0f, (float *)args[0], (float *)args[1], (float *)args[2], n);
     } else {
         float mu[BLOCK], log_sigma2[BLOCK];
         for (npy_intp start = 0; start < n; start += BLOCK) {
             npy_intp m = n - start < BLOCK ? n - start : BLOCK;
             gather(mu, args[0] + start * steps[0], steps[0], m);
             gather(log_sigma2, args[1] + start * steps[1], steps[1], m);
-            function->value(mu, log_sigma2, mu, m);
+            function->value(1.0f, mu, log_sigma2, mu, m);
             scatter(args[2] + start * steps[2], steps[2], mu, m);
         }
     }
@@ -102,7 +97,7 @@ value_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, void 
 static void
 gradient_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, void *data)
 {
-    const kernels *function = data;
+    const lk_float32_kernels *function = data;
     npy_intp n = dimensions[0];
     int each = steps[0] != 0;
     if (dense(steps + 1, 4) && (!each || dense(steps, 1))) {
@@ -127,7 +122,7 @@ gradient_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, vo
 static void
 sum_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, void *data)
 {
-    const kernels *function = data;
+    const lk_float32_kernels *function = data;
     npy_intp n = dimensions[1];
     float mu[BLOCK], log_sigma2[BLOCK];
     for (npy_intp row = 0; row < dimensions[0]; row++) {
@@ -151,7 +146,7 @@ sum_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, void *d
 /* ---- the module ---------------------------------------------------------------------------- */
 
 /* NumPy keeps pointers to these until the process ends. */
-static kernels chosen;
+static lk_float32_kernels chosen;
 static void *loop_data[] = {&chosen};
 static PyUFuncGenericFunction value_loops[] = {value_loop};
 static PyUFuncGenericFunction gradient_loops[] = {gradient_loop};
@@ -206,7 +201,8 @@ fill(PyObject *module)
             PyUFunc_FromFuncAndDataAndSignature(sum_loops, loop_data, sum_types, 1, 2, 1,
                                                 PyUFunc_None, "value_sum",
                                                 "The sum of -KL over the last axis, in float64.",
-                                                0, "(n),(n)->()")) < 0)
+                                                0, "(n),(n)->()")) < 0 ||
+        add(module, "kernels", PyCapsule_New(&chosen, LK_FLOAT32_CAPSULE, NULL)) < 0)
         return -1;
     return 0;
 }
