@@ -9,6 +9,8 @@
  *   V      doubles        M   one truth value per double
  *          vmax(a, b) and vmin(a, b) are b where either is NaN
  *   U      their bits     I   an index 0..7 per double, into a row of a table
+ *          below(a, b) compares bits as signed integers, and raises no exception
+ *          load_bits_f32 and store_bits_f32 move the bits of as many floats, bits_f32 rounds to one
  */
 
 #if LK_ISA == 512
@@ -42,6 +44,12 @@ typedef __m512i LK_NAME(I);
 #define index_of_bits(u) ((__m512i)(u)) /* the permutation reads the low three bits */
 #define lookup(row, i) _mm512_permutexvar_pd(i, _mm512_loadu_pd(row))
 #define index_is(i, k) _mm512_cmpeq_epi64_mask(i, _mm512_set1_epi64(k))
+#define below(a, b) _mm512_cmplt_epi64_mask((__m512i)(a), (__m512i)(b))
+#define load_bits_f32(p) \
+    ((U)_mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)(p))))
+#define store_bits_f32(p, u) \
+    _mm256_storeu_si256((__m256i *)(void *)(p), _mm512_cvtepi64_epi32((__m512i)(u)))
+#define bits_f32(x) ((U)_mm512_cvtepu32_epi64(_mm256_castps_si256(_mm512_cvtpd_ps(x))))
 
 #elif LK_ISA == 256
 
@@ -73,6 +81,18 @@ typedef __m256i LK_NAME(I);
 #define index_count(i, m) _mm256_sub_epi64(i, (__m256i)(m))
 #define index_of_bits(u) ((__m256i)(u))
 #define index_is(i, k) ((__m256d)_mm256_cmpeq_epi64(i, _mm256_set1_epi64x(k)))
+#define below(a, b) ((__m256d)_mm256_cmpgt_epi64((__m256i)(b), (__m256i)(a)))
+#define load_bits_f32(p) \
+    ((U)_mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)(const void *)(p))))
+#define store_bits_f32(p, u) _mm_storeu_ps(p, lower_halves_avx2((__m256)(u)))
+#define bits_f32(x) ((U)_mm256_cvtepu32_epi64(_mm_castps_si128(_mm256_cvtpd_ps(x))))
+
+LK_INLINE __m128
+lower_halves_avx2(__m256 u)
+{
+    __m128 low = _mm256_castps256_ps128(u), high = _mm256_extractf128_ps(u, 1);
+    return _mm_shuffle_ps(low, high, _MM_SHUFFLE(2, 0, 2, 0));
+}
 
 /* A row of eight doubles takes two registers: permute both by 32-bit halves, and choose by bit 2. */
 LK_INLINE __m256d
@@ -121,6 +141,32 @@ typedef unsigned LK_NAME(I);
 #define index_of_bits(u) ((unsigned)((u) & 7))
 #define lookup(row, i) ((row)[i])
 #define index_is(i, k) ((i) == (k))
+#define below(a, b) ((int64_t)(a) < (int64_t)(b))
+#define load_bits_f32(p) load_bits_f32_baseline(p)
+#define store_bits_f32(p, u) store_bits_f32_baseline(p, u)
+#define bits_f32(x) bits_f32_baseline(x)
+
+LK_INLINE uint64_t
+load_bits_f32_baseline(const float *p)
+{
+    uint32_t u;
+    memcpy(&u, p, sizeof u);
+    return u;
+}
+
+LK_INLINE void
+store_bits_f32_baseline(float *p, uint64_t u)
+{
+    uint32_t low = (uint32_t)u;
+    memcpy(p, &low, sizeof low);
+}
+
+LK_INLINE uint64_t
+bits_f32_baseline(double x)
+{
+    float rounded = (float)x;
+    return load_bits_f32_baseline(&rounded);
+}
 
 LK_INLINE uint64_t
 bits(double x)
