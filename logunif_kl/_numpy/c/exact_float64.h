@@ -7,6 +7,8 @@
 LK_INLINE V
 LK_NAME(in_domain)(V u, V result)
 {
+    if (!any(beyond(u)))
+        return result;
     u = of_the_kind(u);
     return choose(less_equal(set1(0.0), u), result, choose(equal(u, u), set1(NAN), u + u));
 }
@@ -32,42 +34,54 @@ LK_NAME(kl_gap_d)(V u, int rare)
     return in_domain(u, choose(itself, u, result));
 }
 
-/* What the derivatives in u have in common: w 2^n = 1/u where u is large, w = 1 elsewhere. */
+/* What the derivatives in u have in common: w = 1/u where u is large, w = 1 elsewhere. If u > HIGH,
+ * it is the reciprocal of u 2^-SHIFT. */
 typedef struct {
-    V w, n;
+    V w;
     V error; /* of w, relative */
     V a;     /* u or 1/u */
 } LK_NAME(reciprocal);
 #define reciprocal LK_NAME(reciprocal)
 
+#define SHIFT 700
+#define shifted(x, n) unbits(bits(x) - set1_bits((uint64_t)(n) << 52))
+
 LK_INLINE reciprocal
-LK_NAME(reciprocal_of)(V u, M recip, int rare)
+LK_NAME(reciprocal_of)(V u, V x, M recip, int rare)
 {
+    M huge = below(bits(set1(HIGH)), bits(u));
+    V divisor = rare ? choose(huge, shifted(u, SHIFT), x) : x;
+    V w = set1(1.0) / divisor;
+    V lost = -(product_error(w, divisor, set1(1.0)));
     reciprocal r;
-    V m = rare ? mantissa(u) : u;
-    V w = set1(1.0) / m;
-    V lost = -(product_error(w, m, set1(1.0)));
     r.error = choose(recip, lost, set1(0.0));
     r.w = choose(recip, w, set1(1.0));
-    if (rare) {
-        V n = -exponent(u);
-        r.n = choose(recip, n, set1(0.0));
-        w = w * power_of_two(vmax(n, set1(-300.0)) + set1(MAGIC));
-        u = within(u);
-    }
-    r.a = choose(recip, w, u);
+    r.a = choose(recip, rare ? choose(huge, set1(LOW), w) : w, x);
     return r;
 }
 #define reciprocal_of LK_NAME(reciprocal_of)
 
-/* z (hi + lo) 2^n, where u is finite and in the domain. */
+/* z (hi + lo), and where u > HIGH the same times 2^-shift. `unit` is 2^(shift - 1022). */
 LK_INLINE V
-LK_NAME(finish_in_u)(V u, V z, V hi, V lo, V n)
+LK_NAME(finish_in_u)(V u, V z, V hi, V lo, int shift, double unit)
 {
     V product = z * hi;
-    V rest = product_error(z, hi, product) + z * lo;
-    V result = assemble(times(z, hi, lo), product, rest, n);
-    return in_domain(u, choose(below(bits(set1(DBL_MAX)), bits(u)), set1(0.0), result));
+    V error = product_error(z, hi, product);
+#ifdef LK_UNFUSED
+    V result = product + (error + z * lo); /* that of `times`, whose scaling would overflow */
+#else
+    V result = times(z, hi, lo);
+#endif
+    M huge = below(bits(set1(HIGH)), bits(u));
+    if (any(huge)) {
+        U sign = bits(result) & SIGN;
+        V size = unbits(bits(product) ^ sign), rest = error + z * lo;
+        M subnormal = both(huge, below(bits(size), bits(set1(unit))));
+        U low = subnormal_of(size, unbits(bits(rest) ^ sign), set1(unit)) | sign;
+        result = choose(huge, choose(subnormal, unbits(low), shifted(result, shift)), result);
+        result = choose(below(bits(set1(DBL_MAX)), bits(u)), set1(0.0), result);
+    }
+    return in_domain(u, result);
 }
 #define finish_in_u LK_NAME(finish_in_u)
 
@@ -77,11 +91,11 @@ LK_NAME(kl_gap_grad_d)(V u, int rare)
     V x = rare ? within(u) : u;
     M recip = less_equal(set1(KL_GAP_GRAD_D[BOUNDS][KL_GAP_GRAD_D_RECIP - 1]), x);
     I i = index_up(KL_GAP_GRAD_D, x);
-    reciprocal r = reciprocal_of(u, recip, rare);
+    reciprocal r = reciprocal_of(u, x, recip, rare);
     pair p = polynomial(KL_GAP_GRAD_D, KL_GAP_GRAD_D_DEGREE, i,
                         r.a - lookup(KL_GAP_GRAD_D[CENTRE], i), set1(0.0));
     V lo = MADD(p.hi, r.error, p.lo);
-    return rare ? finish_in_u(u, r.w, p.hi, lo, r.n) : times(r.w, p.hi, lo);
+    return rare ? finish_in_u(u, r.w, p.hi, lo, SHIFT, 0x1p-322) : times(r.w, p.hi, lo);
 }
 
 LK_INLINE V
@@ -90,12 +104,12 @@ LK_NAME(kl_gap_hess_d)(V u, int rare)
     V x = rare ? within(u) : u;
     M recip = less_equal(set1(KL_GAP_HESS_D[BOUNDS][KL_GAP_HESS_D_RECIP - 1]), x);
     I i = index_up(KL_GAP_HESS_D, x);
-    reciprocal r = reciprocal_of(u, recip, rare);
+    reciprocal r = reciprocal_of(u, x, recip, rare);
     pair p = polynomial(KL_GAP_HESS_D, KL_GAP_HESS_D_DEGREE, i,
                         r.a - lookup(KL_GAP_HESS_D[CENTRE], i), set1(0.0));
     V t = r.w * p.hi;
     V t_lo = product_error(r.w, p.hi, t) + r.w * MADD(p.hi, r.error + r.error, p.lo);
-    return rare ? finish_in_u(u, r.w, t, t_lo, r.n + r.n) : times(r.w, t, t_lo);
+    return rare ? finish_in_u(u, r.w, t, t_lo, 2 * SHIFT, 0x1p378) : times(r.w, t, t_lo);
 }
 
 /* ---- functions of x = log_alpha ------------------------------------------------------------ */
@@ -134,7 +148,11 @@ LK_NAME(finish)(log_alpha s, pair p, M scaled, int rare)
     V product = s.y.hi * p.hi;
     V rest = product_error(s.y.hi, p.hi, product) + MADD(s.y.hi, p.lo, s.y.lo * p.hi);
     V sum = product + rest;
-    V result = rare ? assemble(sum, product, rest, s.n) : scale(sum, s.n);
+    V result;
+    if (rare && any(less(s.n, set1(-900.0))))
+        result = assemble(sum, product, rest, s.n);
+    else
+        result = scale(sum, s.n);
     return choose(scaled, result, p.hi + p.lo);
 }
 #define finish LK_NAME(finish)
@@ -225,6 +243,10 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
         V fraction = unbits(size | bits(set1(1.0))) - set1(1.0);
         number = choose(subnormal, fraction, mu);
         shift = choose(subnormal, set1(-1022.0), set1(0.0));
+        /* `limits` has the results for 0 and infinity, and 1 needs no assembling. */
+        M other = either(below(size, set1_bits(1)), below(bits(set1(DBL_MAX)), size));
+        number = choose(other, set1(1.0), number);
+        shift = choose(other, set1(0.0), shift);
         log_sigma2 = zero_if_tiny(log_sigma2);
         t = vmin(vmax(-log_sigma2, set1(-4500.0)), set1(4500.0));
     }
@@ -232,6 +254,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
     V n;
     pair y = exponential(t, &n);
     n = n + (e + e) - set1(1.0);
+    int far = rare && any(either(less(set1(800.0), magnitude(n)), less(set1(200.0), magnitude(e))));
     V m2 = m * m;
     V m2_lo = product_error(m, m, m2);
     V q = m2 * y.hi;
@@ -254,7 +277,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
     V product = q * p.hi;
     V product_lo = product_error(q, p.hi, product) + MADD(q, p.lo, q_lo * p.hi);
     V low = product + product_lo;
-    low = rare ? assemble(low, product, product_lo, n) : scale(low, n);
+    low = far ? assemble(low, product, product_lo, n) : scale(low, n);
     normal r;
     r.value = -choose(index_is(i, 0), low, value);
 
@@ -265,7 +288,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
     product = q * p.hi;
     product_lo = product_error(q, p.hi, product) + MADD(q, p.lo, q_lo * p.hi);
     low = product + product_lo;
-    low = rare ? assemble(low, product, product_lo, n) : scale(low, n);
+    low = far ? assemble(low, product, product_lo, n) : scale(low, n);
     r.d_log_sigma2 = choose(recip, p.hi + p.lo, low);
 
     /* the size of the derivative in mu: F' m y 2^(n - e + 1), or u F' 2/m 2^-e */
@@ -278,7 +301,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
     V slope = choose(recip, falling, rising), slope_lo = choose(recip, falling_lo, rising_lo);
     V both_words = slope + slope_lo;
     n = choose(recip, set1(0.0), n) - e + set1(1.0);
-    slope = rare ? assemble(both_words, slope, slope_lo, n) : scale(both_words, n);
+    slope = far ? assemble(both_words, slope, slope_lo, n) : scale(both_words, n);
     r.d_mu = unbits(bits(slope) | (~bits(mu) & SIGN));
     return rare ? limits(mu, log_sigma2, r) : r;
 }

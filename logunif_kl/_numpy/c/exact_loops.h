@@ -18,8 +18,10 @@
     {                                                                                    \
         npy_intp k = 0;                                                                  \
         for (; k + LANES <= n; k += LANES) {                                             \
-            AHEAD(in + k);                                                               \
-            AHEAD(out + k);                                                              \
+            if (k % (64 / (npy_intp)sizeof(type)) == 0) {                                \
+                AHEAD(in + k);                                                           \
+                AHEAD(out + k);                                                          \
+            }                                                                            \
             store_v(out + k, LK_NAME(kernel)(load_v(in + k), rare));                     \
         }                                                                                \
         if (k < n) {                                                                     \

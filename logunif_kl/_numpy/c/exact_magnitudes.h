@@ -4,8 +4,9 @@
  * has two forms, by the constant `rare` of its kernel. The usual form is for arguments in a window
  * (`exact_loops.h`) where every intermediate is normal. The rare form is for all arguments, and is
  * a fifth slower: its arguments are classified by their bits, powers of two are kept apart, and a
- * result is assembled from its bits, with the rounding that it has in the format. Inside of the
- * window both give the same bits. */
+ * result is assembled from its bits, with the rounding that it has in the format. The steps that few
+ * arguments need are left out for a register that has none. Inside of the window both forms give the
+ * same bits. */
 
 #define SIGN set1_bits(1ull << 63)
 #define SMALLEST_NORMAL set1_bits(1ull << 52)
@@ -62,21 +63,37 @@ LK_NAME(within)(V u)
 }
 #define within LK_NAME(within)
 
+/* Whether a number is negative, -0, infinite or NaN. */
+LK_INLINE M
+LK_NAME(beyond)(V u)
+{
+    return either(below(bits(u), set1_bits(0)), below(bits(set1(DBL_MAX)), bits(u)));
+}
+#define beyond LK_NAME(beyond)
+
+/* The bits of the subnormal number or zero that stands for hi + lo if the last bit of `unit`, which
+ * is a power of two, stands for 2^-1074. It is rounded once: adding `unit` leaves it in the low bits.
+ * The sum of both words is positive. */
+LK_INLINE U
+LK_NAME(subnormal_of)(V hi, V lo, V unit)
+{
+    V first = unit + hi;
+    V rounded = first + ((hi - (first - unit)) + lo);
+    return bits(rounded) - bits(unit);
+}
+#define subnormal_of LK_NAME(subnormal_of)
+
 /* (hi + lo) 2^n for an integer |n| < 2^15, 2^-20 < |hi| < 2^20 and `sum`, which is hi + lo
- * rounded to 53 bits. Subnormal results are rounded once: adding `unit`, whose last bit stands for
- * 2^-1074, leaves them in the low bits. */
+ * rounded to 53 bits. */
 LK_INLINE V
 LK_NAME(assemble)(V sum, V hi, V lo, V n)
 {
-    const V unit = set1(0x1p-122);
     U sign = bits(sum) & SIGN;
     V binade = exponent(sum) + n;
     V scaled = unbits(bits(sum) + (bits(n + set1(MAGIC)) << 52));
     V power = power_of_two(vmin(vmax(n + set1(900.0), set1(-200.0)), set1(0.0)) + set1(MAGIC));
     V size = unbits(bits(hi) ^ sign) * power, rest = unbits(bits(lo) ^ sign) * power;
-    V first = unit + size;
-    V rounded = first + ((size - (first - unit)) + rest);
-    V subnormal = unbits((bits(rounded) - bits(unit)) | sign);
+    V subnormal = unbits(subnormal_of(size, rest, set1(0x1p-122)) | sign);
     V result = choose(less(binade, set1(-1022.0)), subnormal, scaled);
     result = choose(less(set1(1023.0), binade), unbits(bits(set1(PINF)) | sign), result);
     return choose(equal(sum, sum), result, sum);
@@ -88,6 +105,8 @@ LK_INLINE V
 LK_NAME(load_f32_rare)(const float *p)
 {
     U b = load_bits_f32(p), size = b & set1_bits(0x7fffffff);
+    if (!any(both(below(set1_bits(0), size), below(size, set1_bits(0x00800000)))))
+        return load_f32(p);
     U wide = (size << 29) + set1_bits(896ull << 52);
     V subnormal = unbits(wide + set1_bits(1ull << 52)) - set1(0x1p-126);
     V special = unbits(wide + set1_bits(896ull << 52)); /* infinite or NaN */
@@ -103,7 +122,11 @@ LK_NAME(store_f32_rare)(float *p, V x)
     const V unit = set1(0x1p-97); /* its last bit stands for 2^-149 */
     V size = magnitude(x);
     M subnormal = below(bits(size), bits(set1(0x1p-126)));
-    U low = bits(choose(subnormal, size, set1(0.0)) + unit) - bits(unit);
-    store_bits_f32(p, low | bits_f32(choose(subnormal, unbits(bits(x) & SIGN), x)));
+    if (any(both(subnormal, below(set1_bits(0), bits(size))))) {
+        U low = bits(choose(subnormal, size, set1(0.0)) + unit) - bits(unit);
+        store_bits_f32(p, low | bits_f32(choose(subnormal, unbits(bits(x) & SIGN), x)));
+    } else {
+        store_f32(p, x);
+    }
 }
 #define store_f32_rare LK_NAME(store_f32_rare)

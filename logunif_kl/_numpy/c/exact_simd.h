@@ -44,6 +44,7 @@ typedef __m512i LK_NAME(I);
 #define index_of_bits(u) ((__m512i)(u)) /* the permutation reads the low three bits */
 #define lookup(row, i) _mm512_permutexvar_pd(i, _mm512_loadu_pd(row))
 #define index_is(i, k) _mm512_cmpeq_epi64_mask(i, _mm512_set1_epi64(k))
+#define any(m) ((m) != 0)
 #define below(a, b) _mm512_cmplt_epi64_mask((__m512i)(a), (__m512i)(b))
 #define load_bits_f32(p) \
     ((U)_mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)(p))))
@@ -81,6 +82,7 @@ typedef __m256i LK_NAME(I);
 #define index_count(i, m) _mm256_sub_epi64(i, (__m256i)(m))
 #define index_of_bits(u) ((__m256i)(u))
 #define index_is(i, k) ((__m256d)_mm256_cmpeq_epi64(i, _mm256_set1_epi64x(k)))
+#define any(m) (_mm256_movemask_pd(m) != 0)
 #define below(a, b) ((__m256d)_mm256_cmpgt_epi64((__m256i)(b), (__m256i)(a)))
 #define load_bits_f32(p) \
     ((U)_mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)(const void *)(p))))
@@ -141,6 +143,7 @@ typedef unsigned LK_NAME(I);
 #define index_of_bits(u) ((unsigned)((u) & 7))
 #define lookup(row, i) ((row)[i])
 #define index_is(i, k) ((i) == (k))
+#define any(m) (m)
 #define below(a, b) ((int64_t)(a) < (int64_t)(b))
 #define load_bits_f32(p) load_bits_f32_baseline(p)
 #define store_bits_f32(p, u) store_bits_f32_baseline(p, u)

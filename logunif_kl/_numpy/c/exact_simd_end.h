@@ -26,6 +26,7 @@
 #undef index_of_bits
 #undef lookup
 #undef index_is
+#undef any
 #undef below
 #undef load_bits_f32
 #undef store_bits_f32
@@ -55,13 +56,17 @@
 #undef SMALLEST_NORMAL
 #undef LOW
 #undef HIGH
+#undef SHIFT
+#undef shifted
 #undef magnitude
 #undef mantissa
 #undef exponent
 #undef of_the_kind
+#undef beyond
 #undef zero_if_tiny
 #undef within
 #undef assemble
+#undef subnormal_of
 #undef load_f32_rare
 #undef store_f32_rare
 #undef in_domain
