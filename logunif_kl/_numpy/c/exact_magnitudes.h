@@ -99,34 +99,3 @@ LK_NAME(assemble)(V sum, V hi, V lo, V n)
     return choose(equal(sum, sum), result, sum);
 }
 #define assemble LK_NAME(assemble)
-
-/* Floats to doubles and back. The instructions that convert take and make subnormal floats. */
-LK_INLINE V
-LK_NAME(load_f32_rare)(const float *p)
-{
-    U b = load_bits_f32(p), size = b & set1_bits(0x7fffffff);
-    if (!any(both(below(set1_bits(0), size), below(size, set1_bits(0x00800000)))))
-        return load_f32(p);
-    U wide = (size << 29) + set1_bits(896ull << 52);
-    V subnormal = unbits(wide + set1_bits(1ull << 52)) - set1(0x1p-126);
-    V special = unbits(wide + set1_bits(896ull << 52)); /* infinite or NaN */
-    V x = choose(below(size, set1_bits(0x7f800000)), unbits(wide), special);
-    x = choose(below(size, set1_bits(0x00800000)), subnormal, x);
-    return unbits(bits(x) | ((b & set1_bits(0x80000000)) << 32));
-}
-#define load_f32_rare LK_NAME(load_f32_rare)
-
-LK_INLINE void
-LK_NAME(store_f32_rare)(float *p, V x)
-{
-    const V unit = set1(0x1p-97); /* its last bit stands for 2^-149 */
-    V size = magnitude(x);
-    M subnormal = below(bits(size), bits(set1(0x1p-126)));
-    if (any(both(subnormal, below(set1_bits(0), bits(size))))) {
-        U low = bits(choose(subnormal, size, set1(0.0)) + unit) - bits(unit);
-        store_bits_f32(p, low | bits_f32(choose(subnormal, unbits(bits(x) & SIGN), x)));
-    } else {
-        store_f32(p, x);
-    }
-}
-#define store_f32_rare LK_NAME(store_f32_rare)

@@ -28,9 +28,6 @@
 #undef index_is
 #undef any
 #undef below
-#undef load_bits_f32
-#undef store_bits_f32
-#undef bits_f32
 #undef V
 #undef U
 #undef M
