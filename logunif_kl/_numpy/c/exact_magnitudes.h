@@ -3,10 +3,10 @@
  * An instruction that takes or makes a subnormal number may cost a hundred others. So each function
  * has two forms, by the constant `rare` of its kernel. The usual form is for arguments in a window
  * (`exact_loops.h`) where every intermediate is normal. The rare form is for all arguments, and is
- * a fifth slower: its arguments are classified by their bits, powers of two are kept apart, and a
- * result is assembled from its bits, with the rounding that it has in the format. The steps that few
- * arguments need are left out for a register that has none. Inside of the window both forms give the
- * same bits. */
+ * a third slower: its arguments are classified by their bits, powers of two are kept apart, and a
+ * result is assembled from its bits, with the rounding that it has in the format. The steps that
+ * few arguments need are left out for a register that has none. Inside of the window both forms
+ * give the same bits. */
 
 #define SIGN set1_bits(1ull << 63)
 #define SMALLEST_NORMAL set1_bits(1ull << 52)
@@ -72,8 +72,8 @@ LK_NAME(beyond)(V u)
 #define beyond LK_NAME(beyond)
 
 /* The bits of the subnormal number or zero that stands for hi + lo if the last bit of `unit`, which
- * is a power of two, stands for 2^-1074. It is rounded once: adding `unit` leaves it in the low bits.
- * The sum of both words is positive. */
+ * is a power of two, stands for 2^-1074. It is rounded once: adding `unit` leaves it in the low
+ * bits. The sum of both words is positive. */
 LK_INLINE U
 LK_NAME(subnormal_of)(V hi, V lo, V unit)
 {

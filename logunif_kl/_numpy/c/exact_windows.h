@@ -32,14 +32,16 @@ ALL_INSIDE(inside_f32, float, uint32_t)
 #define ANY_SIGN_64 0x7fffffffffffffff
 #define ANY_SIGN_32 0x7fffffff
 
-/* u: cubes of it and their rounding errors are normal, in float32 the results. */
-WINDOW(u_f64, double, inside_f64, UINT64_MAX, 0x2d30000000000000, 0x52b0000000000000, 0) /* 2^+-300 */
-WINDOW(u_f32, float, inside_f32, UINT32_MAX, 0x0d800000, 0x5d800000, 0) /* 2^-100 to 2^60 */
-/* log_alpha: exp(log_alpha) likewise. */
-WINDOW(x_f64, double, inside_f64, ANY_SIGN_64, 0x2d30000000000000, 0x4069000000000000, 1) /* 200 */
-WINDOW(x_f32, float, inside_f32, ANY_SIGN_32, 0x03800000, 0x42a00000, 1)                  /* 80 */
-/* mu, and log_sigma2. */
-WINDOW(mu_f64, double, inside_f64, ANY_SIGN_64, 0x37d0000000000000, 0x4810000000000000, 0) /* 2^+-130 */
-WINDOW(ls_f64, double, inside_f64, ANY_SIGN_64, 0x2d30000000000000, 0x4056800000000000, 1) /* 90 */
-WINDOW(mu_f32, float, inside_f32, ANY_SIGN_32, 0x29800000, 0x71800000, 0) /* 2^-44 to 2^100 */
-WINDOW(ls_f32, float, inside_f32, ANY_SIGN_32, 0x03800000, 0x41c80000, 1) /* 25 */
+/* u, from 2^-300 to 2^300 and in float32 from 2^-125 to 2^60: its cube and the rounding errors of
+ * that are normal, in float32 the results. */
+WINDOW(u_f64, double, inside_f64, UINT64_MAX, 0x2d30000000000000, 0x52b0000000000000, 1)
+WINDOW(u_f32, float, inside_f32, UINT32_MAX, 0x01000000, 0x5d800000, 1)
+/* log_alpha, to 200 and in float32 80: exp(-log_alpha) likewise. */
+WINDOW(x_f64, double, inside_f64, ANY_SIGN_64, 0x2d30000000000000, 0x4069000000000000, 1)
+WINDOW(x_f32, float, inside_f32, ANY_SIGN_32, 0x03800000, 0x42a00000, 1)
+/* mu, from 2^-130 to 2^130 and in float32 from 2^-44 to 2^100. */
+WINDOW(mu_f64, double, inside_f64, ANY_SIGN_64, 0x37d0000000000000, 0x4810000000000000, 0)
+WINDOW(mu_f32, float, inside_f32, ANY_SIGN_32, 0x29800000, 0x71800000, 0)
+/* log_sigma2, to 90 and in float32 25. */
+WINDOW(ls_f64, double, inside_f64, ANY_SIGN_64, 0x2d30000000000000, 0x4056800000000000, 1)
+WINDOW(ls_f32, float, inside_f32, ANY_SIGN_32, 0x03800000, 0x41c80000, 1)
