@@ -15,10 +15,20 @@ def _normal_value(xp: Any, mu: Any, log_sigma2: Any) -> Any:
     return functions.neg_kl_normal(xp, mu, log_sigma2)[0]
 
 
+def _negated_value(xp: Any, mu: Any, log_sigma2: Any) -> Any:
+    return -_normal_value(xp, mu, log_sigma2)
+
+
+def _negated(xp: Any, log_alpha: Any) -> Any:
+    return -limits.neg_kl(xp, log_alpha)
+
+
 _NEG_KL = Operation(ufuncs.neg_kl, limits.neg_kl)
 _NEG_KL_GRAD = Operation(ufuncs.neg_kl_grad, functions.neg_kl_grad)
 _NEG_KL_HESS = Operation(ufuncs.neg_kl_hess, functions.neg_kl_hess)
 _NEG_KL_NORMAL = Operation(ufuncs.neg_kl_normal_value, _normal_value)
+_KL = Operation(ufuncs.kl, _negated)
+_KL_NORMAL = Operation(ufuncs.kl_normal, _negated_value)
 
 
 def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Any:
@@ -293,7 +303,7 @@ def kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None
     module = adapter(log_alpha=log_alpha)
     if module is not None:
         return module.kl(log_alpha, zero_at=zero_at, log_c=log_c)
-    return _negated(neg_kl(log_alpha, zero_at=zero_at, log_c=log_c))
+    return evaluate(_KL, -additive_constant(zero_at, log_c), log_alpha=log_alpha)
 
 
 def kl_normal(
@@ -332,12 +342,5 @@ def kl_normal(
     module = adapter(mu=mu, log_sigma2=log_sigma2)
     if module is not None:
         return module.kl_normal(mu, log_sigma2, zero_at=zero_at, log_c=log_c)
-    return _negated(neg_kl_normal(mu, log_sigma2, zero_at=zero_at, log_c=log_c))
-
-
-# The result is fresh, so this works in place where the array allows it.
-
-
-def _negated(result: Any) -> Any:
-    result *= -1.0
-    return result
+    constant = -additive_constant(zero_at, log_c)
+    return evaluate(_KL_NORMAL, constant, mu=mu, log_sigma2=log_sigma2)

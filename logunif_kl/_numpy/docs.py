@@ -158,6 +158,24 @@ The second derivative of -KL in x = log alpha: -(u/2)(1 + F'(u) - 2 u F'(u)) at 
 See `logunif_kl.neg_kl_hess`, which calls it.
 """
 
+KL = """
+KL(q || p) = F(exp(-x)/2) in x = log alpha, which vanishes at alpha = inf.
+
+See `logunif_kl.kl`, which calls it.
+"""
+
+NEG_KL_NORMAL_VALUE = """
+-KL(q || p) of q(w) = N(mu, sigma^2), the first result of `neg_kl_normal`, in less time.
+
+See `logunif_kl.neg_kl_normal`, which calls it.
+"""
+
+KL_NORMAL = """
+KL(q || p) of q(w) = N(mu, sigma^2) from mu and log sigma^2, which vanishes at alpha = inf.
+
+See `logunif_kl.kl_normal`, which calls it.
+"""
+
 NEG_KL_NORMAL = f"""
 -KL(q || p) of q(w) = N(mu, sigma^2) and both its derivatives, in one pass.
 
@@ -214,4 +232,7 @@ DOCS = {
     "neg_kl_grad": NEG_KL_GRAD.strip(),
     "neg_kl_hess": NEG_KL_HESS.strip(),
     "neg_kl_normal": NEG_KL_NORMAL.strip(),
+    "neg_kl_normal_value": NEG_KL_NORMAL_VALUE.strip(),
+    "kl": KL.strip(),
+    "kl_normal": KL_NORMAL.strip(),
 }

@@ -1,4 +1,4 @@
-"""The seven ufuncs of the C extension, or the same in Python where the extension is missing.
+"""The ufuncs of the C extension, or the same in Python where the extension is missing.
 
 ``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2`` or ``baseline`` for a variant of the
 C extension, ``python`` for no extension. Unset or empty, it chooses the fastest that this CPU runs.
@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._arithmetic import functions, limits
 from .blocked import BlockedUFunc, in_float64
@@ -47,27 +47,53 @@ def _choose() -> tuple[Any, str, str | None]:
     return extension, extension.isa, None
 
 
-_ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "kl_gap": functions.gap,
-    "kl_gap_grad": functions.gap_grad,
-    "kl_gap_hess": functions.gap_hess,
-    "neg_kl": limits.neg_kl,
-    "neg_kl_grad": functions.neg_kl_grad,
-    "neg_kl_hess": functions.neg_kl_hess,
-    "neg_kl_normal": functions.neg_kl_normal,
+def _kl(xp: Any, log_alpha: Any) -> Any:
+    return -limits.neg_kl(xp, log_alpha)
+
+
+def _neg_kl_normal_value(xp: Any, mu: Any, log_sigma2: Any) -> Any:
+    return functions.neg_kl_normal(xp, mu, log_sigma2)[0]
+
+
+def _kl_normal(xp: Any, mu: Any, log_sigma2: Any) -> Any:
+    return -functions.neg_kl_normal(xp, mu, log_sigma2)[0]
+
+
+class _Form(NamedTuple):
+    """The arithmetic of a ufunc, and the numbers of its inputs and outputs."""
+
+    arithmetic: Callable[..., Any]
+    nin: int = 1
+    nout: int = 1
+
+
+_FORMS = {
+    "kl_gap": _Form(functions.gap),
+    "kl_gap_grad": _Form(functions.gap_grad),
+    "kl_gap_hess": _Form(functions.gap_hess),
+    "neg_kl": _Form(limits.neg_kl),
+    "neg_kl_grad": _Form(functions.neg_kl_grad),
+    "neg_kl_hess": _Form(functions.neg_kl_hess),
+    "neg_kl_normal": _Form(functions.neg_kl_normal, 2, 3),
+    "kl": _Form(_kl),
+    "kl_normal": _Form(_kl_normal, 2),
+    "neg_kl_normal_value": _Form(_neg_kl_normal_value, 2),
 }
-# Elements in a block: the temporaries of a block then take less than 1 MiB.
-_BLOCK, _BLOCK_NORMAL = 4096, 2048
 
 
 def python_ufunc(name: str) -> BlockedUFunc:
-    """Make one of the seven in Python, whether or not there is an extension."""
-    inner, doc = in_float64(_ARITHMETIC[name]), DOCS[name]
-    if name == "neg_kl_normal":
-        return BlockedUFunc(
-            name, inner, module=__name__, nin=2, nout=3, doc=doc, block=_BLOCK_NORMAL
-        )
-    return BlockedUFunc(name, inner, module=__name__, doc=doc, block=_BLOCK)
+    """Make one of the ufuncs in Python, whether or not there is an extension."""
+    form = _FORMS[name]
+    return BlockedUFunc(
+        name,
+        in_float64(form.arithmetic),
+        module=__name__,
+        nin=form.nin,
+        nout=form.nout,
+        doc=DOCS[name],
+        # The temporaries of a block then take less than 1 MiB.
+        block=4096 if form.nin == 1 else 2048,
+    )
 
 
 def _ufunc(name: str) -> Any:
@@ -90,26 +116,9 @@ neg_kl = _ufunc("neg_kl")
 neg_kl_grad = _ufunc("neg_kl_grad")
 neg_kl_hess = _ufunc("neg_kl_hess")
 neg_kl_normal = _ufunc("neg_kl_normal")
-
-
-def _value_only() -> BlockedUFunc:
-    """Make `neg_kl_normal` without its derivatives, which are discarded block by block."""
-    if _extension is not None:
-
-        def inner(mu: Any, log_sigma2: Any) -> Any:
-            return neg_kl_normal(mu, log_sigma2)[0]
-
-        block = 16384
-    else:
-        inner = in_float64(
-            lambda xp, mu, log_sigma2: functions.neg_kl_normal(xp, mu, log_sigma2)[0]
-        )
-        block = _BLOCK_NORMAL
-    doc = "The first output of `neg_kl_normal`, without arrays of the size of the other two."
-    return BlockedUFunc("neg_kl_normal_value", inner, module=__name__, nin=2, doc=doc, block=block)
-
-
-neg_kl_normal_value = _value_only()
+neg_kl_normal_value = _ufunc("neg_kl_normal_value")
+kl = _ufunc("kl")
+kl_normal = _ufunc("kl_normal")
 
 
 def kernel_name() -> str:

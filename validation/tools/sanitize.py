@@ -19,6 +19,8 @@ from validation.tools.elsewhere import copy_source, copy_tests, pip_install, pyt
 EXTENSIONS = ("_exact", "_float32")
 TESTS = [
     "tests/numpy/test_float32_ufuncs.py",
+    "tests/numpy/test_kl.py",
+    "tests/numpy/test_magnitudes.py",
     "tests/numpy/test_threads.py",
     "tests/test_accuracy.py",
     "tests/test_api.py",

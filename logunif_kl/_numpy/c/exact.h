@@ -4,10 +4,12 @@
 
 #include "exact_elementary.h"
 
+#include "exact_magnitudes.h"
+
 #include "exact_float64.h"
 
 #include "exact_float32.h"
 
-#include "exact_blocks.h"
+#include "exact_loops.h"
 
 #include "exact_simd_end.h"

@@ -1,4 +1,5 @@
-/* The seven functions on one register, for float64 results. */
+/* The functions on one register, for float64 results. `rare` is a constant: see
+ * `exact_magnitudes.h`. */
 
 /* ---- functions of u ------------------------------------------------------------------------ */
 
@@ -6,63 +7,109 @@
 LK_INLINE V
 LK_NAME(in_domain)(V u, V result)
 {
-    return choose(less_equal(set1(0.0), u), result, u * set1(NAN));
+    if (!any(beyond(u)))
+        return result;
+    u = of_the_kind(u);
+    return choose(less_equal(set1(0.0), u), result, choose(equal(u, u), set1(NAN), u + u));
 }
 #define in_domain LK_NAME(in_domain)
 
-/* The argument of the polynomial: u or 1/u, and the relative rounding error of 1/u. */
 LK_INLINE V
-LK_NAME(argument)(V u, M recip, V *error)
+LK_NAME(kl_gap_d)(V u, int rare)
 {
-    V w = set1(1.0) / u;
-    V lost = -(product_error(w, u, set1(1.0)));
-    *error = choose(both(recip, less(u, set1(PINF))), lost, set1(0.0));
-    return choose(recip, w, u);
-}
-#define argument LK_NAME(argument)
-
-LK_INLINE V
-LK_NAME(kl_gap_d)(V u)
-{
-    M recip = less_equal(set1(KL_GAP_D[BOUNDS][KL_GAP_D_RECIP - 1]), u);
-    I i = index_up(KL_GAP_D, u);
-    V a = choose(recip, set1(1.0) / u, u);
+    V x = rare ? within(u) : u;
+    M recip = less_equal(set1(KL_GAP_D[BOUNDS][KL_GAP_D_RECIP - 1]), x);
+    I i = index_up(KL_GAP_D, x);
+    V a = choose(recip, set1(1.0) / x, x);
     pair p = polynomial(KL_GAP_D, KL_GAP_D_DEGREE, i, a - lookup(KL_GAP_D[CENTRE], i), set1(0.0));
-    V z = choose(index_is(i, 0), u, set1(1.0));
+    V z = choose(index_is(i, 0), x, set1(1.0));
     pair l = half_log(u, set1(0.0));
     V l_hi = choose(recip, l.hi, set1(0.0)), l_lo = choose(recip, l.lo, set1(0.0));
     V sum = l_hi + p.hi;
     V rest = ((l_hi - sum) + p.hi) + (p.lo + l_lo);
     V result = times(z, sum, rest);
-    return in_domain(u, choose(equal(u, set1(PINF)), u, result));
+    if (!rare)
+        return result;
+    M itself = either(below(bits(u), bits(set1(LOW))), below(bits(set1(DBL_MAX)), bits(u)));
+    return in_domain(u, choose(itself, u, result));
 }
 
-LK_INLINE V
-LK_NAME(kl_gap_grad_d)(V u)
+/* What the derivatives in u have in common: w = 1/u where u is large, w = 1 elsewhere. If u > HIGH,
+ * it is the reciprocal of u 2^-SHIFT. */
+typedef struct {
+    V w;
+    V error; /* of w, relative */
+    V a;     /* u or 1/u */
+} LK_NAME(reciprocal);
+#define reciprocal LK_NAME(reciprocal)
+
+#define SHIFT 700
+#define shifted(x, n) unbits(bits(x) - set1_bits((uint64_t)(n) << 52))
+
+LK_INLINE reciprocal
+LK_NAME(reciprocal_of)(V u, V x, M recip, int rare)
 {
-    M recip = less_equal(set1(KL_GAP_GRAD_D[BOUNDS][KL_GAP_GRAD_D_RECIP - 1]), u);
-    I i = index_up(KL_GAP_GRAD_D, u);
-    V error;
-    V a = argument(u, recip, &error);
+    M huge = below(bits(set1(HIGH)), bits(u));
+    V divisor = rare ? choose(huge, shifted(u, SHIFT), x) : x;
+    V w = set1(1.0) / divisor;
+    V lost = -(product_error(w, divisor, set1(1.0)));
+    reciprocal r;
+    r.error = choose(recip, lost, set1(0.0));
+    r.w = choose(recip, w, set1(1.0));
+    r.a = choose(recip, rare ? choose(huge, set1(LOW), w) : w, x);
+    return r;
+}
+#define reciprocal_of LK_NAME(reciprocal_of)
+
+/* z (hi + lo), and where u > HIGH the same times 2^-shift. `unit` is 2^(shift - 1022). */
+LK_INLINE V
+LK_NAME(finish_in_u)(V u, V z, V hi, V lo, int shift, double unit)
+{
+    V product = z * hi;
+    V error = product_error(z, hi, product);
+#ifdef LK_UNFUSED
+    V result = product + (error + z * lo); /* that of `times`, whose scaling would overflow */
+#else
+    V result = times(z, hi, lo);
+#endif
+    M huge = below(bits(set1(HIGH)), bits(u));
+    if (any(huge)) {
+        U sign = bits(result) & SIGN;
+        V size = unbits(bits(product) ^ sign), rest = error + z * lo;
+        M subnormal = both(huge, below(bits(size), bits(set1(unit))));
+        U low = subnormal_of(size, unbits(bits(rest) ^ sign), set1(unit)) | sign;
+        result = choose(huge, choose(subnormal, unbits(low), shifted(result, shift)), result);
+        result = choose(below(bits(set1(DBL_MAX)), bits(u)), set1(0.0), result);
+    }
+    return in_domain(u, result);
+}
+#define finish_in_u LK_NAME(finish_in_u)
+
+LK_INLINE V
+LK_NAME(kl_gap_grad_d)(V u, int rare)
+{
+    V x = rare ? within(u) : u;
+    M recip = less_equal(set1(KL_GAP_GRAD_D[BOUNDS][KL_GAP_GRAD_D_RECIP - 1]), x);
+    I i = index_up(KL_GAP_GRAD_D, x);
+    reciprocal r = reciprocal_of(u, x, recip, rare);
     pair p = polynomial(KL_GAP_GRAD_D, KL_GAP_GRAD_D_DEGREE, i,
-                        a - lookup(KL_GAP_GRAD_D[CENTRE], i), set1(0.0));
-    V z = choose(recip, a, set1(1.0));
-    return in_domain(u, times(z, p.hi, MADD(p.hi, error, p.lo)));
+                        r.a - lookup(KL_GAP_GRAD_D[CENTRE], i), set1(0.0));
+    V lo = MADD(p.hi, r.error, p.lo);
+    return rare ? finish_in_u(u, r.w, p.hi, lo, SHIFT, 0x1p-322) : times(r.w, p.hi, lo);
 }
 
 LK_INLINE V
-LK_NAME(kl_gap_hess_d)(V u)
+LK_NAME(kl_gap_hess_d)(V u, int rare)
 {
-    M recip = less_equal(set1(KL_GAP_HESS_D[BOUNDS][KL_GAP_HESS_D_RECIP - 1]), u);
-    I i = index_up(KL_GAP_HESS_D, u);
-    V error;
-    V a = argument(u, recip, &error);
+    V x = rare ? within(u) : u;
+    M recip = less_equal(set1(KL_GAP_HESS_D[BOUNDS][KL_GAP_HESS_D_RECIP - 1]), x);
+    I i = index_up(KL_GAP_HESS_D, x);
+    reciprocal r = reciprocal_of(u, x, recip, rare);
     pair p = polynomial(KL_GAP_HESS_D, KL_GAP_HESS_D_DEGREE, i,
-                        a - lookup(KL_GAP_HESS_D[CENTRE], i), set1(0.0));
-    V z = choose(recip, a, set1(1.0));
-    V t = z * p.hi;
-    V t_lo = product_error(z, p.hi, t) + z * MADD(p.hi, error + error, p.lo);
-    return in_domain(u, times(z, t, t_lo));
+                        r.a - lookup(KL_GAP_HESS_D[CENTRE], i), set1(0.0));
+    V t = r.w * p.hi;
+    V t_lo = product_error(r.w, p.hi, t) + r.w * MADD(p.hi, r.error + r.error, p.lo);
+    return rare ? finish_in_u(u, r.w, t, t_lo, 2 * SHIFT, 0x1p378) : times(r.w, t, t_lo);
 }
 
 /* ---- functions of x = log_alpha ------------------------------------------------------------ */
@@ -74,20 +121,20 @@ typedef struct {
     M recip; /* whether `a` is 1/u, not u */
     pair y;  /* exp(+-x) = y 2^n */
     V n;
-    V a, a_lo; /* u or 1/u in two words (0 where it would be subnormal) */
+    V a, a_lo; /* u or 1/u in two words, but at least 2^-300 */
 } LK_NAME(log_alpha);
 #define log_alpha LK_NAME(log_alpha)
 
 LK_INLINE log_alpha
-LK_NAME(from_log_alpha)(const double (*table)[8], int first_recip, V x)
+LK_NAME(from_log_alpha)(const double (*table)[8], int first_recip, V x, int rare)
 {
     log_alpha s;
     s.range = index_down(table, x);
     s.recip = less_equal(x, set1(table[BOUNDS][first_recip - 1]));
     V t = choose(s.recip, x, -x);
-    s.y = exponential(vmax(set1(-1500.0), t), &s.n);
+    s.y = exponential(rare ? vmax(set1(-1500.0), t) : t, &s.n);
     s.n = s.n + choose(s.recip, set1(1.0), set1(-1.0));
-    V power = power_of_two(vmax(s.n, set1(-1023.0)) + set1(MAGIC));
+    V power = power_of_two((rare ? vmax(s.n, set1(-300.0)) : s.n) + set1(MAGIC));
     s.a = s.y.hi * power;
     s.a_lo = s.y.lo * power;
     return s;
@@ -96,47 +143,65 @@ LK_NAME(from_log_alpha)(const double (*table)[8], int first_recip, V x)
 
 /* (exp(+-x) 2^n) p where `scaled`, else p. */
 LK_INLINE V
-LK_NAME(finish)(log_alpha s, pair p, M scaled)
+LK_NAME(finish)(log_alpha s, pair p, M scaled, int rare)
 {
     V product = s.y.hi * p.hi;
     V rest = product_error(s.y.hi, p.hi, product) + MADD(s.y.hi, p.lo, s.y.lo * p.hi);
-    return choose(scaled, scale(product + rest, s.n), p.hi + p.lo);
+    V sum = product + rest;
+    V result;
+    if (rare && any(less(s.n, set1(-900.0))))
+        result = assemble(sum, product, rest, s.n);
+    else
+        result = scale(sum, s.n);
+    return choose(scaled, result, p.hi + p.lo);
 }
 #define finish LK_NAME(finish)
 
 LK_INLINE V
-LK_NAME(neg_kl_d)(V x)
+LK_NAME(neg_kl_d)(V x, int rare)
 {
-    log_alpha s = from_log_alpha(NEG_KL_D, NEG_KL_D_RECIP, x);
+    if (rare)
+        x = zero_if_tiny(x);
+    log_alpha s = from_log_alpha(NEG_KL_D, NEG_KL_D_RECIP, x, rare);
     V v = s.a - lookup(NEG_KL_D[CENTRE], s.range);
     pair p = polynomial(NEG_KL_D, NEG_KL_D_DEGREE, s.range, v, s.a_lo);
-    V line = choose(s.recip, vmax(x, set1(-1e308)) * set1(0.5), set1(0.0));
+    V line = choose(s.recip, (rare ? vmax(x, set1(-1e308)) : x) * set1(0.5), set1(0.0));
     pair sum;
     sum.hi = line + p.hi;
     sum.lo = ((line - sum.hi) + p.hi) + p.lo;
-    V result = finish(s, sum, index_is(s.range, 0));
-    return choose(less(x, set1(-1e308)), x * set1(0.5), result);
+    V result = finish(s, sum, index_is(s.range, 0), rare);
+    return rare ? choose(less(x, set1(-1e308)), x * set1(0.5), result) : result;
 }
 
 LK_INLINE V
-LK_NAME(neg_kl_grad_d)(V x)
+LK_NAME(kl_d)(V x, int rare)
 {
-    log_alpha s = from_log_alpha(NEG_KL_GRAD_D, NEG_KL_GRAD_D_RECIP, x);
+    return -LK_NAME(neg_kl_d)(x, rare);
+}
+
+LK_INLINE V
+LK_NAME(neg_kl_grad_d)(V x, int rare)
+{
+    if (rare)
+        x = zero_if_tiny(x);
+    log_alpha s = from_log_alpha(NEG_KL_GRAD_D, NEG_KL_GRAD_D_RECIP, x, rare);
     V v = s.a - lookup(NEG_KL_GRAD_D[CENTRE], s.range);
     pair p = polynomial(NEG_KL_GRAD_D, NEG_KL_GRAD_D_DEGREE, s.range, v, s.a_lo);
-    return finish(s, p, index_is(s.range, 0));
+    return finish(s, p, index_is(s.range, 0), rare);
 }
 
 LK_INLINE V
-LK_NAME(neg_kl_hess_d)(V x)
+LK_NAME(neg_kl_hess_d)(V x, int rare)
 {
-    log_alpha s = from_log_alpha(NEG_KL_HESS_D, NEG_KL_HESS_D_RECIP, x);
+    if (rare)
+        x = zero_if_tiny(x);
+    log_alpha s = from_log_alpha(NEG_KL_HESS_D, NEG_KL_HESS_D_RECIP, x, rare);
     M root = index_is(s.range, NEG_KL_HESS_D_ROOT);
     V v = choose(root, x - set1(INFLECTION_HI), s.a - lookup(NEG_KL_HESS_D[CENTRE], s.range));
     V v_lo = choose(root, set1(-INFLECTION_LO), s.a_lo);
     pair p = polynomial(NEG_KL_HESS_D, NEG_KL_HESS_D_DEGREE, s.range, v, v_lo);
     M scaled = either(index_is(s.range, 0), s.recip);
-    return finish(s, p, scaled);
+    return finish(s, p, scaled, rare);
 }
 
 /* ---- -KL and both its derivatives from (mu, log sigma^2) ------------------------------------ */
@@ -151,12 +216,12 @@ typedef struct {
 LK_INLINE normal
 LK_NAME(limits)(V mu, V log_sigma2, normal r)
 {
-    V size = unbits(bits(mu) & set1_bits(~(1ull << 63)));
-    M zero = equal(mu, set1(0.0)), infinite = equal(size, set1(PINF));
+    mu = of_the_kind(mu);
+    M zero = equal(mu, set1(0.0)), infinite = equal(magnitude(mu), set1(PINF));
     M undefined = either(both(zero, equal(log_sigma2, set1(-PINF))),
                          both(infinite, equal(log_sigma2, set1(PINF))));
     r.value = choose(zero, set1(-0.0), choose(infinite, set1(-PINF), r.value));
-    r.d_mu = choose(either(zero, infinite), set1(0.0) * -choose(zero, mu, set1(1.0) / mu), r.d_mu);
+    r.d_mu = choose(either(zero, infinite), unbits(~bits(mu) & SIGN), r.d_mu);
     r.d_log_sigma2 = choose(zero, set1(0.0), choose(infinite, set1(0.5), r.d_log_sigma2));
     V nan = mu + log_sigma2; /* NaN where either is, and so where both infinities differ in sign */
     M defined = both(equal(mu, mu), equal(log_sigma2, log_sigma2));
@@ -169,26 +234,33 @@ LK_NAME(limits)(V mu, V log_sigma2, normal r)
 
 /* u = q 2^n with q in two words: no square or exponential leaves the range of a double. */
 LK_INLINE normal
-LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2)
+LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
 {
-    const U mantissa = set1_bits(0x000fffffffffffff), one = set1_bits(0x3ff0000000000000);
-    const U sign = set1_bits(1ull << 63);
-    V size = unbits(bits(mu) & ~sign);
-    M tiny = less(size, set1(0x1p-1022));
-    U b = bits(choose(tiny, size * set1(0x1p54), size));
-    V m = unbits((b & mantissa) | one);
-    V e = unbits((b >> 52) | set1_bits(0x4330000000000000)) - set1(0x1p52 + 1023.0);
-    e = e - choose(tiny, set1(54.0), set1(0.0));
-    V t = vmin(vmax(-log_sigma2, set1(-4500.0)), set1(4500.0));
+    V number = mu, t = -log_sigma2, shift = set1(0.0);
+    if (rare) {
+        U size = bits(magnitude(mu));
+        M subnormal = below(size, SMALLEST_NORMAL);
+        V fraction = unbits(size | bits(set1(1.0))) - set1(1.0);
+        number = choose(subnormal, fraction, mu);
+        shift = choose(subnormal, set1(-1022.0), set1(0.0));
+        /* `limits` has the results for 0 and infinity, and 1 needs no assembling. */
+        M other = either(below(size, set1_bits(1)), below(bits(set1(DBL_MAX)), size));
+        number = choose(other, set1(1.0), number);
+        shift = choose(other, set1(0.0), shift);
+        log_sigma2 = zero_if_tiny(log_sigma2);
+        t = vmin(vmax(-log_sigma2, set1(-4500.0)), set1(4500.0));
+    }
+    V m = mantissa(number), e = exponent(number) + shift;
     V n;
     pair y = exponential(t, &n);
     n = n + (e + e) - set1(1.0);
+    int far = rare && any(either(less(set1(800.0), magnitude(n)), less(set1(200.0), magnitude(e))));
     V m2 = m * m;
     V m2_lo = product_error(m, m, m2);
     V q = m2 * y.hi;
     V q_lo = product_error(m2, y.hi, q) + MADD(m2_lo, y.hi, m2 * y.lo);
-    V u = scale(q, n);
-    V u_lo = q_lo * power_of_two(vmin(vmax(n, set1(-1000.0)), set1(100.0)) + set1(MAGIC));
+    V power = power_of_two((rare ? vmin(vmax(n, set1(-300.0)), set1(300.0)) : n) + set1(MAGIC));
+    V u = q * power, u_lo = q_lo * power;
     V w = set1(1.0) / u;
 
     M recip = less_equal(set1(KL_GAP_D[BOUNDS][KL_GAP_D_RECIP - 1]), u);
@@ -196,15 +268,18 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2)
     V v = choose(recip, w, u) - lookup(KL_GAP_D[CENTRE], i);
     pair p = polynomial(KL_GAP_D, KL_GAP_D_DEGREE, i, v, choose(recip, set1(0.0), u_lo));
     pair l = half_log(q, n);
-    /* The part of log sigma^2 that the clamp cut off, where F is log(u)/2 + const: u is so large. */
-    V cut = choose(recip, (-log_sigma2 - t) * set1(0.5), set1(0.0));
     V l_hi = choose(recip, l.hi, set1(0.0)), l_lo = choose(recip, l.lo, set1(0.0));
     V sum = l_hi + p.hi;
     V rest = ((l_hi - sum) + p.hi) + (p.lo + l_lo);
+    V value = sum + rest;
+    if (rare) /* the part of log sigma^2 beyond t, where F is log(u)/2 + const: u is so large */
+        value = value + choose(recip, (-log_sigma2 - t) * set1(0.5), set1(0.0));
     V product = q * p.hi;
     V product_lo = product_error(q, p.hi, product) + MADD(q, p.lo, q_lo * p.hi);
+    V low = product + product_lo;
+    low = far ? assemble(low, product, product_lo, n) : scale(low, n);
     normal r;
-    r.value = -choose(index_is(i, 0), scale(product + product_lo, n), (sum + rest) + cut);
+    r.value = -choose(index_is(i, 0), low, value);
 
     recip = less_equal(set1(KL_GAP_GRAD_D[BOUNDS][KL_GAP_GRAD_D_RECIP - 1]), u);
     i = index_up(KL_GAP_GRAD_D, u);
@@ -212,7 +287,9 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2)
     p = polynomial(KL_GAP_GRAD_D, KL_GAP_GRAD_D_DEGREE, i, v, choose(recip, set1(0.0), u_lo));
     product = q * p.hi;
     product_lo = product_error(q, p.hi, product) + MADD(q, p.lo, q_lo * p.hi);
-    r.d_log_sigma2 = choose(recip, p.hi + p.lo, scale(product + product_lo, n));
+    low = product + product_lo;
+    low = far ? assemble(low, product, product_lo, n) : scale(low, n);
+    r.d_log_sigma2 = choose(recip, p.hi + p.lo, low);
 
     /* the size of the derivative in mu: F' m y 2^(n - e + 1), or u F' 2/m 2^-e */
     V f = m * y.hi, inverse = set1(1.0) / m;
@@ -221,8 +298,18 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2)
     V rising_lo = product_error(f, p.hi, rising) + MADD(f, p.lo, f_lo * p.hi);
     V falling = p.hi * inverse;
     V falling_lo = (p.lo - ((falling * m - p.hi) + product_error(falling, m, falling * m))) * inverse;
-    V slope = choose(recip, falling + falling_lo, rising + rising_lo);
-    slope = scale(slope + slope, choose(recip, set1(0.0), n) - e);
-    r.d_mu = unbits(bits(slope) | (~bits(mu) & sign));
-    return limits(mu, log_sigma2, r);
+    V slope = choose(recip, falling, rising), slope_lo = choose(recip, falling_lo, rising_lo);
+    V both_words = slope + slope_lo;
+    n = choose(recip, set1(0.0), n) - e + set1(1.0);
+    slope = far ? assemble(both_words, slope, slope_lo, n) : scale(both_words, n);
+    r.d_mu = unbits(bits(slope) | (~bits(mu) & SIGN));
+    return rare ? limits(mu, log_sigma2, r) : r;
+}
+
+LK_INLINE normal
+LK_NAME(kl_normal_d)(V mu, V log_sigma2, int rare)
+{
+    normal r = LK_NAME(neg_kl_normal_d)(mu, log_sigma2, rare);
+    r.value = -r.value;
+    return r;
 }

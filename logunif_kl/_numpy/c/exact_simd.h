@@ -9,6 +9,9 @@
  *   V      doubles        M   one truth value per double
  *          vmax(a, b) and vmin(a, b) are b where either is NaN
  *   U      their bits     I   an index 0..7 per double, into a row of a table
+ *          below(a, b) compares bits as signed integers, and raises no exception
+ *          load_f32_rare and store_f32_rare are for floats that may be subnormal, which the
+ *          instructions that convert would take or make: as integers, in units of 2^-149
  */
 
 #if LK_ISA == 512
@@ -42,6 +45,35 @@ typedef __m512i LK_NAME(I);
 #define index_of_bits(u) ((__m512i)(u)) /* the permutation reads the low three bits */
 #define lookup(row, i) _mm512_permutexvar_pd(i, _mm512_loadu_pd(row))
 #define index_is(i, k) _mm512_cmpeq_epi64_mask(i, _mm512_set1_epi64(k))
+#define any(m) ((m) != 0)
+#define below(a, b) _mm512_cmplt_epi64_mask((__m512i)(a), (__m512i)(b))
+#define load_f32_rare(p) load_f32_rare_avx512(p)
+#define store_f32_rare(p, x) store_f32_rare_avx512(p, x)
+
+LK_INLINE __m512d
+load_f32_rare_avx512(const float *p)
+{
+    __m256i b = _mm256_castps_si256(_mm256_loadu_ps(p));
+    __m256i size = _mm256_and_si256(b, _mm256_set1_epi32(0x7fffffff));
+    __m256i subnormal = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x00800000), size);
+    __m256i units = _mm256_and_si256(subnormal, size);
+    __m512d x = _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_xor_si256(b, units)));
+    if (_mm256_testz_si256(units, units))
+        return x;
+    __m512d low = _mm512_mul_pd(_mm512_cvtepi32_pd(units), _mm512_set1_pd(0x1p-149));
+    return (__m512d)_mm512_or_si512((__m512i)x, (__m512i)low);
+}
+
+LK_INLINE void
+store_f32_rare_avx512(float *p, __m512d x)
+{
+    __m512d size = _mm512_abs_pd(x), sign = (__m512d)_mm512_xor_si512((__m512i)x, (__m512i)size);
+    __mmask8 subnormal = _mm512_cmp_pd_mask(size, _mm512_set1_pd(0x1p-126), _CMP_LT_OQ);
+    __m512d low = _mm512_maskz_mul_pd(subnormal, size, _mm512_set1_pd(0x1p149));
+    __m256 normal = _mm512_cvtpd_ps(_mm512_mask_mov_pd(x, subnormal, sign));
+    __m256i units = _mm512_cvtpd_epi32(low);
+    _mm256_storeu_ps(p, _mm256_or_ps(normal, _mm256_castsi256_ps(units)));
+}
 
 #elif LK_ISA == 256
 
@@ -73,6 +105,33 @@ typedef __m256i LK_NAME(I);
 #define index_count(i, m) _mm256_sub_epi64(i, (__m256i)(m))
 #define index_of_bits(u) ((__m256i)(u))
 #define index_is(i, k) ((__m256d)_mm256_cmpeq_epi64(i, _mm256_set1_epi64x(k)))
+#define any(m) (_mm256_movemask_pd(m) != 0)
+#define below(a, b) ((__m256d)_mm256_cmpgt_epi64((__m256i)(b), (__m256i)(a)))
+#define load_f32_rare(p) load_f32_rare_avx2(p)
+#define store_f32_rare(p, x) store_f32_rare_avx2(p, x)
+
+LK_INLINE __m256d
+load_f32_rare_avx2(const float *p)
+{
+    __m128i b = _mm_castps_si128(_mm_loadu_ps(p));
+    __m128i size = _mm_and_si128(b, _mm_set1_epi32(0x7fffffff));
+    __m128i subnormal = _mm_cmpgt_epi32(_mm_set1_epi32(0x00800000), size);
+    __m128i units = _mm_and_si128(subnormal, size);
+    __m256d x = _mm256_cvtps_pd(_mm_castsi128_ps(_mm_xor_si128(b, units)));
+    if (_mm_testz_si128(units, units))
+        return x;
+    return _mm256_or_pd(x, _mm256_mul_pd(_mm256_cvtepi32_pd(units), _mm256_set1_pd(0x1p-149)));
+}
+
+LK_INLINE void
+store_f32_rare_avx2(float *p, __m256d x)
+{
+    __m256d sign = _mm256_and_pd(x, _mm256_set1_pd(-0.0)), size = _mm256_xor_pd(x, sign);
+    __m256d subnormal = _mm256_cmp_pd(size, _mm256_set1_pd(0x1p-126), _CMP_LT_OQ);
+    __m256d low = _mm256_mul_pd(_mm256_and_pd(subnormal, size), _mm256_set1_pd(0x1p149));
+    __m128 normal = _mm256_cvtpd_ps(_mm256_blendv_pd(x, sign, subnormal));
+    _mm_storeu_ps(p, _mm_or_ps(normal, _mm_castsi128_ps(_mm256_cvtpd_epi32(low))));
+}
 
 /* A row of eight doubles takes two registers: permute both by 32-bit halves, and choose by bit 2. */
 LK_INLINE __m256d
@@ -121,6 +180,35 @@ typedef unsigned LK_NAME(I);
 #define index_of_bits(u) ((unsigned)((u) & 7))
 #define lookup(row, i) ((row)[i])
 #define index_is(i, k) ((i) == (k))
+#define any(m) (m)
+#define below(a, b) ((int64_t)(a) < (int64_t)(b))
+#define load_f32_rare(p) load_f32_rare_baseline(p)
+#define store_f32_rare(p, x) store_f32_rare_baseline(p, x)
+
+LK_INLINE double
+load_f32_rare_baseline(const float *p)
+{
+    uint32_t b;
+    memcpy(&b, p, sizeof b);
+    uint32_t size = b & 0x7fffffffu;
+    if (size == 0 || size >= 0x00800000u)
+        return (double)*p;
+    double x = (double)size * 0x1p-149;
+    return b == size ? x : -x;
+}
+
+LK_INLINE void
+store_f32_rare_baseline(float *p, double x)
+{
+    double size = fabs(x);
+    if (size < 0x1p-126) {
+        uint32_t units = (uint32_t)(size * 0x1p149 + 0x1p52 - 0x1p52);
+        units |= signbit(x) ? 0x80000000u : 0;
+        memcpy(p, &units, sizeof units);
+    } else {
+        *p = (float)x;
+    }
+}
 
 LK_INLINE uint64_t
 bits(double x)
