@@ -29,12 +29,12 @@ class Compiled(NamedTuple):
     """How often a loop over blocks runs."""
 
 
-def _settings() -> dict[str, Any]:
-    """Give the constants of the kernels as `launch` has them, for a gradient of a sum."""
+def settings() -> dict[str, Any]:
+    """Return the constants and options as `launch` has them, for the gradient of a sum."""
     from logunif_kl.torch._triton import launch
 
     steps = {"MU": 1, "LOG_SIGMA2": 1, "UPSTREAM": 0}
-    return steps | {"BLOCK": launch._BLOCK, "BLOCKS": launch._BLOCKS}
+    return steps | {"BLOCK": launch._BLOCK, "BLOCKS": launch._BLOCKS, **launch._OPTIONS}
 
 
 @cache
@@ -54,19 +54,19 @@ def compiled(kernel: str, capability: int) -> Compiled:
 
     from logunif_kl.torch._triton import kernels, launch
 
-    function, settings = getattr(kernels, kernel), _settings()
+    function, constants = getattr(kernels, kernel), settings()
     types = dict.fromkeys(_POINTERS, "*fp32") | {"size": "i32"}
     names = function.arg_names
     source = ASTSource(
         function,
         {name: types.get(name, "constexpr") for name in names},
-        {name: settings[name] for name in names if name not in types},
+        {name: constants[name] for name in names if name not in types},
         {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if name in types},
     )
     target = GPUTarget("cuda", capability, 32)
     assembly = triton.compile(source, target=target, options=dict(launch._OPTIONS)).asm
-    trips = settings["BLOCKS"] if "BLOCKS" in names else 1
-    weights = settings["BLOCK"] * trips // (32 * launch._OPTIONS["num_warps"])
+    trips = constants["BLOCKS"] if "BLOCKS" in names else 1
+    weights = constants["BLOCK"] * trips // (32 * launch._OPTIONS["num_warps"])
     sass, usage = _disassembled(assembly["cubin"])
     return Compiled(
         sass,

@@ -1,9 +1,9 @@
 """Count the machine instructions that a warp executes for each weight of a thread.
 
-The usual path through a kernel is followed once, from its entry to its exit. Branches over
-the subroutine of a division are taken: a warp calls it only where a divisor is subnormal, beyond 2^126
-or no number. All other code is counted as if it were executed: what a branch might skip, and what a
-predicate switches off. The code of a loop is counted as often as it runs.
+The usual path through a kernel is followed once, from its entry to its exit. The subroutine of a
+division is left out: a warp calls it only where the numbers are extreme, as a subnormal divisor is.
+All other code is counted as if it were executed: what a branch might skip, and what a predicate
+switches off. The code of a loop is counted as often as it runs.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ class Instruction(NamedTuple):
         if found is None:
             raise ValueError(f"{self.opcode} {self.operands} names no address to jump to")
         return int(found[1], 16)
+
+    @property
+    def conditional(self) -> bool:
+        """Tell whether a predicate decides on it: ``@P0 BRA 0x80`` or ``BRA.U UP0, 0x80``."""
+        return self.predicate != "" or re.match(r"!?U?P\w+,", self.operands) is not None
 
     @property
     def kind(self) -> str:
@@ -102,7 +107,7 @@ def usual_path(code: list[Instruction], trips: int) -> Counter[Instruction]:
         here = code[i]
         path.append(i)
         name = here.opcode.partition(".")[0]
-        if name == "EXIT" and not here.predicate:
+        if name == "EXIT" and not here.conditional:
             break
         if name == "BRA":
             there = place[here.target]
@@ -110,10 +115,10 @@ def usual_path(code: list[Instruction], trips: int) -> Counter[Instruction]:
                 if loop is not None or trips < 2:
                     raise ValueError(f"an unexpected loop ends at {here.address:#x}")
                 loop = there, i
-                if not here.predicate:  # for sm_80, the loop is left by the "call" before
+                if not here.conditional:  # for sm_80, the loop is left by the "call" before
                     i = place[code[i - 1].target]
                     continue
-            elif not here.predicate or _calls(code[i + 1 : there]):
+            elif not here.conditional or _calls(code[i + 1 : there]):
                 i = there
                 continue
         elif name in ("CALL", "RET", "BRX", "JMP") and not _leaves_loop(code[i], code[i + 1]):
@@ -129,9 +134,9 @@ def _leaves_loop(here: Instruction, following: Instruction) -> bool:
     """Tell whether a conditional call stands for a jump out of a loop that ends after it."""
     return (
         here.opcode.startswith("CALL")
-        and here.predicate != ""
+        and here.conditional
         and following.opcode == "BRA"
-        and following.predicate == ""
+        and not following.conditional
         and following.target < here.address < here.target
     )
 
