@@ -59,7 +59,7 @@ class TestKernels:
 
 class TestReport:
     def test_is_what_is_counted_now(self):
-        old, new = committed(), report.measured([90])
+        old, new = committed(), report.counted([90])
         assert old["toolchain"] == new["toolchain"]
         for name in ("kernels", "roofline"):
             old[name] = [row for row in old[name] if row["capability"] == 90]

@@ -1,4 +1,4 @@
-"""Count what the CUDA kernels cost, without a GPU.
+"""Count what the CUDA kernels cost, and measure their accuracy, without a GPU.
 
     python -m validation.cuda [--check]
 
@@ -19,11 +19,11 @@ from typing import Any
 from logunif_kl.cli.provenance import provenance
 from validation.paths import RESULTS
 
-from . import compiled, count, roofline
+from . import compiled, count, emulate, roofline
 
 RESULT = RESULTS / "cuda" / "cuda.json"
 CAPABILITIES = (80, 90, 100)
-HOLDS = ("toolchain", "settings", "counted", "kernels", "roofline")
+HOLDS = ("toolchain", "settings", "counted", "kernels", "roofline", "accuracy")
 _COUNTED = (
     "instructions that a warp executes from entry to exit / weights of a thread; the subroutine of "
     "a division for subnormal and infinite divisors is left out, everything else is counted once "
@@ -36,20 +36,25 @@ def kernel_rows(capability: int) -> list[dict[str, Any]]:
     rows = []
     for kernel in compiled.KERNELS:
         code = compiled.compiled(kernel, capability)
-        counted = count.count(code)
+        found = count.count(code)
         rows.append(
             {
                 "capability": capability,
                 "kernel": kernel,
                 "weights_a_thread": code.weights,
-                **counted._asdict(),
+                **found._asdict(),
             }
         )
     return rows
 
 
-def measured(capabilities: Sequence[int] = CAPABILITIES) -> dict[str, Any]:
+def measured() -> dict[str, Any]:
     """Measure what the report holds, but for where it was made."""
+    return counted() | {"accuracy": list(emulate.rows())}
+
+
+def counted(capabilities: Sequence[int] = CAPABILITIES) -> dict[str, Any]:
+    """Count, without the accuracy."""
     gpus = []
     for gpu in roofline.GPUS:
         if gpu.capability in capabilities:
@@ -94,6 +99,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for row in new["roofline"]:
         step = row["forward_and_backward"]
         print(f"{row['gpu']}: {step['of_bandwidth']:.0%} of its bandwidth, forward and backward")
+    for row in new["accuracy"]:
+        print(
+            f"{row['function']}: {row['ulp']:.2f} ulp with {row['share_of_documented_error']:.0%} "
+            "of the errors that the PTX ISA allows the special functions"
+        )
     if options.check:
         old = json.loads(RESULT.read_text(encoding="utf-8"))
         found = list(differences({name: old.get(name) for name in new}, json.loads(_text(new))))
