@@ -5,15 +5,19 @@ import json
 import math
 import re
 
+import numpy as np
 import pytest
+
+from validation.accuracy import search
 
 pytest.importorskip("torch")
 if importlib.util.find_spec("triton") is None:
     pytest.skip("Triton is not installed", allow_module_level=True)
 
 from validation.cuda import __main__ as report
-from validation.cuda import compiled, count, roofline
+from validation.cuda import compiled, count, emulate, roofline
 from validation.cuda.count import Count, instructions, usual_path
+from validation.cuda.ptx import Approximation
 
 # Instructions a weight and registers on sm_90: lower them with the kernels.
 MOST = {"value": (129.5, 56), "value_sum": (132.625, 68), "gradient": (126.75, 55)}
@@ -197,3 +201,50 @@ class TestRoofline:
         assert math.isclose(rate, 2.9e13, rel_tol=0.03)
         for gpu, peak in zip(roofline.GPUS, (19.5e12, 67e12, 67e12, 75e12), strict=True):
             assert 2 * gpu.fp32 * gpu.processors * gpu.clock == pytest.approx(peak, rel=0.005)
+
+
+# The worst errors of the report in ulp, with the special functions correctly rounded. The errors
+# that the PTX ISA allows these add about as much again.
+WORST = {
+    "neg_kl_normal": 2.93,
+    "neg_kl_normal.dmu": 2.31,
+    "neg_kl_normal.dlog_sigma2": 2.55,
+}
+
+
+class TestAccuracy:
+    def test_of_the_report(self):
+        rows = committed()["accuracy"]
+        found = {(row["function"], row["share_of_documented_error"]): row for row in rows}
+        assert set(found) == {(f, share) for f in emulate.FUNCTIONS for share in emulate.SHARES}
+        for function, most in WORST.items():
+            assert found[function, 0.0]["ulp"] <= most
+            assert [found[function, s]["ulp"] for s in emulate.SHARES] == sorted(
+                found[function, s]["ulp"] for s in emulate.SHARES
+            )
+
+    @pytest.mark.parametrize("function", emulate.FUNCTIONS)
+    def test_at_the_worst_point(self, function):
+        for row in committed()["accuracy"]:
+            if row["function"] == function and row["share_of_documented_error"] == 0.0:
+                point = [np.array([float.fromhex(text)], np.float32) for text in row["at"]]
+                evaluate = emulate.evaluator(function, Approximation(0.0))
+                [error] = search.measure(function, evaluate, point)
+                assert round(float(error), 4) == row["ulp"]
+
+    @pytest.mark.parametrize("function", emulate.FUNCTIONS)
+    def test_of_a_sample(self, function):
+        points = emulate.points(function, 2000)
+        errors = search.measure(function, emulate.evaluator(function, Approximation(0.0)), points)
+        assert errors.max() <= WORST[function]
+
+    def test_a_wrong_exponential_is_seen(self):
+        class Wrong(Approximation):
+            def apply(self, name, exact, a):
+                return super().apply(name, exact * (1 + 1e-5 * (name == "ex2")), a)
+
+        points = emulate.points("neg_kl_normal", 100)
+        errors = search.measure(
+            "neg_kl_normal", emulate.evaluator("neg_kl_normal", Wrong(0.0)), points
+        )
+        assert errors.max() > 50

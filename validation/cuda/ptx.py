@@ -45,8 +45,9 @@ class Approximation:
         self.share, self.rng = share, rng
 
     def _shares(self, shape: tuple[int, ...]) -> Word:
-        drawn = np.ones(shape) if self.rng is None else self.rng.uniform(-1.0, 1.0, shape)
-        return drawn * self.share
+        drawn: Word = np.ones(shape) if self.rng is None else self.rng.uniform(-1.0, 1.0, shape)
+        drawn *= self.share
+        return drawn
 
     def apply(self, name: str, exact: Word, a: Word) -> Word:
         """Return float32 results near the ``exact`` ones, in float64, of arguments ``a``."""
@@ -264,8 +265,12 @@ def _names(text: str) -> list[str]:
 
 
 _DTYPES = {
-    **{"b32": np.uint32, "u32": np.uint32, "s32": np.int32},
-    **{"b64": np.int64, "u64": np.uint64, "s64": np.int64},
+    "b32": np.uint32,
+    "u32": np.uint32,
+    "s32": np.int32,
+    "b64": np.int64,
+    "u64": np.uint64,
+    "s64": np.int64,
 }
 _EXACT: Mapping[str, Callable[[Word], Word]] = {
     "ex2": np.exp2,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Word = NDArray[Any]
 
 
-def fma(a: Word, b: Word, c: Word, down: bool = False) -> Word:
+def fma(a: Word, b: Word, c: Word, *, down: bool = False) -> Word:
     """Return ``a*b + c`` in float32, rounded once: to the nearest, or downward.
 
     The product is exact in float64. The sum is rounded to odd there, after which the rounding to
