@@ -61,7 +61,8 @@ class Approximation:
 
 def _special(exact: Word, a: Word) -> Word:
     """Tell which results are documented as they are: those of zeros, infinities and NaN."""
-    return (exact == 0) | ~np.isfinite(exact) | (a == 0) | ~np.isfinite(a)
+    found: Word = (exact == 0) | ~np.isfinite(exact) | (a == 0) | ~np.isfinite(a)
+    return found
 
 
 class Statement(NamedTuple):
