@@ -88,6 +88,12 @@ class TestReport:
         assert "cuda.json: kernels[0].registers: " in capsys.readouterr().err
         assert path.read_bytes() == before
 
+    def test_without_triton(self, monkeypatch, capsys):
+        monkeypatch.setattr(report, "find_spec", lambda name: None if name == "triton" else name)
+        with pytest.raises(SystemExit):
+            report.main([])
+        assert "the kernels cannot be compiled without triton; install" in capsys.readouterr().err
+
     def test_holds_every_kernel_and_gpu(self):
         old = committed()
         rows = {(row["capability"], row["kernel"]) for row in old["kernels"]}

@@ -14,6 +14,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from logunif_kl.cli.provenance import provenance
@@ -89,6 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     options = parser.parse_args(arguments)
+    if missing := [name for name in ("torch", "triton") if find_spec(name) is None]:
+        parser.error(f"the kernels cannot be compiled without {' and '.join(missing)}; install what is missing")
     began = time.monotonic()
     new = measured()
     for row in new["kernels"]:
