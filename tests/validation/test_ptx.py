@@ -233,6 +233,17 @@ class TestMachine:
         got = run([0.0] * 4, *lines, "cvt.rn.f32.s32 %r9, %r7;")
         np.testing.assert_array_equal(got, [-5, -1, 3, 7])
 
+    @pytest.mark.parametrize(
+        ("how", "wanted"),
+        [
+            ("rni", [-(2**31), -2, 0, 0, 1, 2, 2**31 - 1, 0]),
+            ("rzi", [-(2**31), -2, 0, 0, 0, 2, 2**31 - 1, 0]),
+        ],
+    )
+    def test_conversion_to_integers(self, how, wanted):
+        got = run(self.VALUES, f"cvt.{how}.s32.f32 %r9, %r2;")
+        np.testing.assert_array_equal(got.view(np.int32), wanted)
+
     def test_vectors_and_blocks(self):
         values = np.arange(16, dtype=F32)
         out = np.zeros(16, F32)

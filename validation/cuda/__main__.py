@@ -91,7 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     options = parser.parse_args(arguments)
     if missing := [name for name in ("torch", "triton") if find_spec(name) is None]:
-        parser.error(f"the kernels cannot be compiled without {' and '.join(missing)}; install what is missing")
+        absent = " and ".join(missing)
+        parser.error(f"the kernels cannot be compiled without {absent}; install what is missing")
     began = time.monotonic()
     new = measured()
     for row in new["kernels"]:

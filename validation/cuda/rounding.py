@@ -55,11 +55,21 @@ def _saturated(a: Word) -> Word:
     return np.where(np.isnan(a), np.float32(0), np.clip(a, 0, 1)).astype(np.float32).view(np.uint32)
 
 
+def _integer(a: Word, how: Callable[[Word], Word]) -> Word:
+    """Return whole numbers in the range of int32, and 0 for NaN."""
+    whole = np.nan_to_num(
+        how(a.view(np.float32).astype(np.float64)), posinf=2.0**31, neginf=-(2.0**31)
+    )
+    return np.clip(whole, -(2.0**31), 2.0**31 - 1).astype(np.int32).view(np.uint32)
+
+
 CONVERSIONS: Mapping[str, Callable[[Word], Word]] = {
     "sat.f32.f32": _saturated,
     "rn.f32.s32": lambda a: a.view(np.int32).astype(np.float32).view(np.uint32),
     "rn.f32.u32": lambda a: a.view(np.uint32).astype(np.float32).view(np.uint32),
     "rni.f32.f32": lambda a: np.rint(a.view(np.float32)).view(np.uint32),
+    "rni.s32.f32": lambda a: _integer(a, np.rint),
+    "rzi.s32.f32": lambda a: _integer(a, np.trunc),
     "u32.u64": lambda a: a.astype(np.uint32),
     "u64.u32": lambda a: a.astype(np.uint64),
     "s64.s32": lambda a: a.view(np.int32).astype(np.int64),
