@@ -60,7 +60,8 @@ def _integer(a: Word, how: Callable[[Word], Word]) -> Word:
     whole = np.nan_to_num(
         how(a.view(np.float32).astype(np.float64)), posinf=2.0**31, neginf=-(2.0**31)
     )
-    return np.clip(whole, -(2.0**31), 2.0**31 - 1).astype(np.int32).view(np.uint32)
+    result: Word = np.clip(whole, -(2.0**31), 2.0**31 - 1).astype(np.int32).view(np.uint32)
+    return result
 
 
 CONVERSIONS: Mapping[str, Callable[[Word], Word]] = {
