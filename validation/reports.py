@@ -47,6 +47,7 @@ REPORTS = {
     "validation/results/capability/capability.json": Report(
         "python -m validation.tools.capability", ("capability",)
     ),
+    "validation/results/cuda/cuda.json": Report("python -m validation.cuda", ("cuda",)),
     "docs/_static/compare.png": _COMPARE,
     "validation/results/compare/compare.json": _COMPARE,
     "validation/results/ladder/ladder.json": Report("python -m validation.ladder", ("ladder",)),

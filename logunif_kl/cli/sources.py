@@ -53,6 +53,7 @@ DEPENDS: dict[str, tuple[str, ...]] = {
         *_files("logunif_kl/torch", "_*", "_triton/*"),
     ),
     "bench_jax": (*ARITHMETIC, _DERIVATIVES, "logunif_kl/jax/_*.py"),
+    "cuda": (*ARITHMETIC, "logunif_kl/torch/_triton/*.py", "validation/cuda/*.py"),
     "ladder": _FITTING,
     "monte_carlo": (
         *_EXACT,

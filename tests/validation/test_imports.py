@@ -12,7 +12,7 @@ from validation.paths import PACKAGE, ROOT
 FLOORS = (
     ("__init__", "paths", "reports"),
     ("coefficients", "golden", "papers", "accuracy", "monte_carlo", "ladder"),
-    ("traced", "tools"),
+    ("traced", "tools", "cuda"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # The lowest imports nothing of the package either.

@@ -52,13 +52,14 @@ class TestSources:
         ("file", "kinds"),
         [
             ("_arithmetic/tables.py", set(sources.DEPENDS)),
-            ("_numpy/c/exact_simd.h", set(sources.DEPENDS) - {"bench_jax", "capability"}),
+            ("_numpy/c/exact_simd.h", set(sources.DEPENDS) - {"bench_jax", "capability", "cuda"}),
             ("_numpy/c/float32_simd.h", {"bench_torch"}),
             ("methods/_kingma.py", {"fit", "compare", "validate", "ladder", "papers"}),
             (
                 "methods/_sampling.py",
                 {"fit", "compare", "validate", "ladder", "monte_carlo", "papers"},
             ),
+            ("torch/_triton/kernels.py", {"bench_torch", "capability", "cuda"}),
             ("fitting/_fit.py", {"fit", "ladder", "papers"}),
             ("posteriors/_posterior.py", {"papers"}),
             ("jax/_rules.py", {"bench_jax", "capability"}),

@@ -1,0 +1,272 @@
+"""The execution of PTX on the CPU: its roundings exactly, and the instructions one by one."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from validation.accuracy.search import from_ordinals, ordinals
+from validation.cuda.ptx import SPACE, ULP, Approximation, Machine, statements
+from validation.cuda.rounding import flushed, fma, shifted
+
+INF, NAN = math.inf, math.nan
+F32 = np.float32
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(9)
+
+
+def patterns(rng, count):
+    top = int(ordinals(np.array([np.inf], "float32"))[0])
+    return from_ordinals(rng.integers(-top + 1, top, count), "float32")
+
+
+def exact(a, b, c):
+    return Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+
+
+def cases(rng):
+    """Numbers of any size, sums that cancel, halves of a place, and subnormal results."""
+    a, b, c = (patterns(rng, 400) for _ in range(3))
+    near = [rng.uniform(-4, 4, 400).astype(F32) for _ in range(3)]
+    with np.errstate(all="ignore"):
+        cancelling = near[0], near[1], -(near[0] * near[1])
+        small = near[0] * F32(2.0**-70), near[1] * F32(2.0**-70), near[2] * F32(2.0**-140)
+    odd = (1 + 2.0**-23 * rng.integers(0, 2**23, 400)).astype(F32)
+    ties = odd, np.full(400, 1 + 2.0**-12, F32), np.full(400, 2.0**-60, F32)
+    return [
+        np.concatenate(columns)
+        for columns in zip((a, b, c), near, cancelling, small, ties, strict=True)
+    ]
+
+
+class TestRounding:
+    def test_fma_is_the_nearest(self, rng):
+        a, b, c = cases(rng)
+        with np.errstate(all="ignore"):
+            got = fma(a, b, c)
+        checked = 0
+        for x, y, z, r in zip(a, b, c, got, strict=True):
+            truth = exact(x, y, z)
+            if not np.isfinite(r):
+                assert abs(truth) > Fraction(float(np.finfo(F32).max))
+                continue
+            error = abs(Fraction(float(r)) - truth)
+            for way in (-INF, INF):
+                with np.errstate(over="ignore", under="ignore"):
+                    other = np.nextafter(r, F32(way))
+                if np.isfinite(other):
+                    distance = abs(Fraction(float(other)) - truth)
+                    assert error < distance or (
+                        error == distance and int(r.view(np.uint32)) % 2 == 0
+                    )
+            checked += 1
+        assert checked > 1500
+
+    def test_fma_downward(self, rng):
+        a, b, c = cases(rng)
+        with np.errstate(all="ignore"):
+            got = fma(a, b, c, down=True)
+        for x, y, z, r in zip(a, b, c, got, strict=True):
+            if np.isfinite(r):
+                truth = exact(x, y, z)
+                assert Fraction(float(r)) <= truth
+                with np.errstate(over="ignore"):
+                    above = np.nextafter(r, F32(INF))
+                assert not np.isfinite(above) or Fraction(float(above)) > truth
+
+    @pytest.mark.parametrize(
+        ("a", "b", "c", "wanted"),
+        [
+            (1 + 2.0**-23, 1 - 2.0**-23, 1 + 2.0**-23, 1 + 2.0**-23),
+            (1 + 2.0**-12, 1 - 2.0**-12 + 2.0**-24, 1.0, 1 + 2.0**-23),
+        ],
+    )
+    def test_once_and_not_twice(self, a, b, c, wanted):
+        a, b, c = (np.array([x], F32) for x in (2.0**-24 * a, b, c))
+        assert (a.astype(float) * b + c).astype(F32)[0] != F32(wanted)
+        assert fma(a, b, c)[0] == F32(wanted)
+
+    def test_what_is_not_finite(self):
+        a, b, c = (np.array(v, F32) for v in ((INF, 0, 1, NAN), (1, INF, 1, 1), (-1, 1, -INF, 1)))
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(fma(a, b, c), [INF, NAN, -INF, NAN])
+
+    def test_shifted(self):
+        a = np.array([1.0, -1.0, 0.0, 3.4028235e38, 1e-45, NAN], F32)
+        steps = np.array([1, 1, 0, 5, -3, 0])
+        got = shifted(a, steps)
+        wanted = [np.nextafter(F32(1), F32(2)), -np.nextafter(F32(1), F32(2)), 0.0, INF, 0.0, NAN]
+        np.testing.assert_array_equal(got, np.array(wanted, F32))
+
+    def test_flushed(self):
+        a = np.array([1e-40, -1e-40, 1.1754944e-38, INF, NAN], F32)
+        got = flushed(a)
+        np.testing.assert_array_equal(got, np.array([0, -0.0, 1.1754944e-38, INF, NAN], F32))
+        assert np.signbit(got[1])
+
+
+class TestApproximation:
+    A = np.array([0.3, 0.7, 1.5, 40.0], F32)
+
+    @pytest.mark.parametrize("name", ["ex2", "rcp", "div"])
+    @pytest.mark.parametrize("share", [-1.0, 0.0, 0.5, 1.0])
+    def test_places(self, name, share):
+        exact = np.exp(self.A.astype(float))
+        got = Approximation(share).apply(name, exact, self.A)
+        places = ordinals(got) - ordinals(exact.astype(F32))
+        assert set(places) == {round(share * ULP[name])}
+
+    def test_logarithm(self):
+        exact = np.log2(self.A.astype(float))
+        got = Approximation(1.0).apply("lg2", exact, self.A)
+        allowed = 2.0**-22 * np.where(self.A < 2, 1.0, np.abs(exact))
+        allowed[0] = 2.0**-22 * abs(exact[0])
+        np.testing.assert_allclose(got - exact, allowed, atol=2.0**-24, rtol=0.2)
+
+    def test_what_is_documented_is_exact(self):
+        a = np.array([0.0, -INF, INF, NAN], F32)
+        exact = np.exp2(a.astype(float))
+        for approximation in (Approximation(1.0), Approximation(1.0, np.random.default_rng(0))):
+            np.testing.assert_array_equal(approximation.apply("ex2", exact, a), exact)
+
+    def test_drawn(self):
+        a = np.ones(1000, F32)
+        exact = np.full(1000, 1.7)
+        drawn = Approximation(1.0, np.random.default_rng(0)).apply("ex2", exact, a)
+        places = ordinals(drawn) - ordinals(exact.astype(F32))
+        assert set(places) == {-2, -1, 0, 1, 2}
+
+
+def program(*lines):
+    return ".visible .entry k(\n .param .u64 p\n)\n{\n" + "\n".join(lines) + "\n}\n"
+
+
+# Each thread loads its element of parameter 0, and stores %r9 to parameter 1.
+LOAD = (
+    "ld.param.b64 %rd1, [k_param_0];",
+    "ld.param.b64 %rd2, [k_param_1];",
+    "mov.u32 %r1, %tid.x;",
+    "mul.wide.u32 %rd3, %r1, 4;",
+    "add.s64 %rd1, %rd1, %rd3;",
+    "add.s64 %rd2, %rd2, %rd3;",
+    "ld.global.b32 { %r2 }, [ %rd1 + 0 ];",
+)
+STORE = ("st.global.b32 [ %rd2 + 0 ], { %r9 };", "ret;")
+
+
+def run(values, *lines, share=0.0):
+    values = np.array(values, F32)
+    out = np.zeros_like(values)
+    machine = Machine(1, len(values), [values, out], Approximation(share))
+    machine.run(program(*LOAD, *lines, *STORE))
+    return out
+
+
+class TestMachine:
+    VALUES = (-INF, -2.5, -0.0, 1e-40, 0.75, 2.0, INF, NAN)
+
+    @pytest.mark.parametrize(
+        ("line", "wanted"),
+        [
+            ("fma.rn.f32 %r9, %r2, 0f40000000, 0f3F800000;", lambda x: x * 2 + 1),
+            ("mul.f32 %r9, %r2, %r2;", lambda x: x * x),
+            ("mul.ftz.f32 %r9, %r2, 0f3F800000;", flushed),
+            ("abs.f32 %r9, %r2;", np.abs),
+            ("neg.f32 %r9, %r2;", np.negative),
+            ("div.rn.f32 %r9, 0f3F800000, %r2;", lambda x: F32(1) / x),
+            ("rcp.approx.ftz.f32 %r9, %r2;", lambda x: F32(1) / flushed(x)),
+            ("max.NaN.f32 %r9, %r2, 0f00000000;", lambda x: np.maximum(x, F32(0))),
+            ("max.f32 %r9, %r2, 0f00000000;", lambda x: np.fmax(x, F32(0))),
+            ("cvt.sat.f32.f32 %r9, %r2;", lambda x: np.nan_to_num(np.clip(x, 0, 1), nan=0.0)),
+            ("and.b32 %r9, %r2, 2147483647;", np.abs),
+            ("ex2.approx.f32 %r9, %r2;", lambda x: np.exp2(x.astype(float)).astype(F32)),
+        ],
+    )
+    def test_instructions(self, line, wanted):
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(
+                run(self.VALUES, line), wanted(np.array(self.VALUES, F32))
+            )
+
+    @pytest.mark.parametrize(
+        ("how", "wanted"),
+        [
+            ("lt", [1, 1, 0, 0, 0, 0, 0, 0]),
+            ("ne", [1, 1, 0, 1, 1, 1, 1, 0]),
+            ("neu", [1, 1, 0, 1, 1, 1, 1, 1]),
+            ("geu", [0, 0, 1, 1, 1, 1, 1, 1]),
+        ],
+    )
+    def test_comparisons(self, how, wanted):
+        lines = (
+            f"setp.{how}.f32 %p1, %r2, 0f00000000;",
+            "selp.f32 %r9, 0f3F800000, 0f00000000, %p1;",
+        )
+        np.testing.assert_array_equal(run(self.VALUES, *lines), wanted)
+
+    def test_threads_part_at_a_branch(self):
+        lines = (
+            "mov.b32 %r9, 0f40400000;",
+            "setp.gt.f32 %p1, %r2, 0f00000000;",
+            "@%p1 bra $L_end;",
+            "mov.b32 %r9, 0f3F800000;",
+            "$L_end:",
+            "add.f32 %r9, %r9, 0f3F800000;",
+        )
+        np.testing.assert_array_equal(run([-1, 1, 0, 5], *lines), [2, 4, 2, 4])
+        back = "$L_a:", "mov.b32 %r9, 0f40400000;", "bra $L_a;"
+        with pytest.raises(ValueError, match="a branch backward is not executed here"):
+            run([1.0], *back)
+
+    def test_a_predicate_keeps_the_rest(self):
+        lines = "mov.b32 %r9, 0f40400000;", "setp.gt.f32 %p1, %r2, 0f00000000;"
+        got = run([-1, 1], *lines, "@!%p1 mov.b32 %r9, 0f3F800000;")
+        np.testing.assert_array_equal(got, [1, 3])
+
+    def test_integers(self):
+        lines = "mov.u32 %r5, %tid.x;", "shl.b32 %r6, %r5, 2;", "sub.s32 %r7, %r6, 5;"
+        got = run([0.0] * 4, *lines, "cvt.rn.f32.s32 %r9, %r7;")
+        np.testing.assert_array_equal(got, [-5, -1, 3, 7])
+
+    @pytest.mark.parametrize(
+        ("how", "wanted"),
+        [
+            ("rni", [-(2**31), -2, 0, 0, 1, 2, 2**31 - 1, 0]),
+            ("rzi", [-(2**31), -2, 0, 0, 0, 2, 2**31 - 1, 0]),
+        ],
+    )
+    def test_conversion_to_integers(self, how, wanted):
+        got = run(self.VALUES, f"cvt.{how}.s32.f32 %r9, %r2;")
+        np.testing.assert_array_equal(got.view(np.int32), wanted)
+
+    def test_vectors_and_blocks(self):
+        values = np.arange(16, dtype=F32)
+        out = np.zeros(16, F32)
+        lines = (
+            "ld.param.b64 %rd1, [k_param_0];",
+            "ld.param.b64 %rd2, [k_param_1];",
+            "mov.u32 %r1, %ctaid.x;",
+            "mov.u32 %r2, %tid.x;",
+            "shl.b32 %r3, %r1, 1;",
+            "add.s32 %r3, %r3, %r2;",
+            "mul.wide.u32 %rd3, %r3, 16;",
+            "add.s64 %rd1, %rd1, %rd3;",
+            "add.s64 %rd2, %rd2, %rd3;",
+            "ld.global.v4.b32 { %r4, %r5, %r6, %r7 }, [ %rd1 + 0 ];",
+            "st.global.v4.b32 [ %rd2 + 0 ], { %r7, %r6, %r5, %r4 };",
+        )
+        Machine(2, 2, [values, out], Approximation(0.0)).run(program(*lines))
+        wanted = list(itertools.chain(*(range(i + 3, i - 1, -1) for i in range(0, 16, 4))))
+        np.testing.assert_array_equal(out, wanted)
+
+    def test_what_is_unknown(self):
+        with pytest.raises(ValueError, match=r"the PTX instruction sin.approx.f32 is not known"):
+            run([1.0], "sin.approx.f32 %r9, %r2;")
+        with pytest.raises(ValueError, match=r"'\?\?' is no PTX statement"):
+            statements(program("??;"))
+        assert SPACE > 2**32

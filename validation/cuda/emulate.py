@@ -1,0 +1,100 @@
+"""The accuracy of the CUDA kernels without a GPU: their PTX, executed on the CPU.
+
+The assembler may still fuse a product with a sum, and the bits of the special functions are not
+documented, so that a GPU's results may differ from these. Each function is therefore measured with
+the special functions rounded correctly, with half of the errors that the PTX ISA allows them, and
+with all. Half is one place for ``ex2``; no more is left to it by the 1 ulp that the CUDA C++
+Programming Guide states for ``expf``, which is ``ex2`` times a power of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from validation.accuracy import search
+from validation.accuracy.functions import edges
+
+from . import compiled
+from .ptx import Approximation, Machine
+
+SEED = 20261122
+COUNT = 200_000
+FUNCTIONS = ("neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2")
+SHARES = (0.0, 0.5, 1.0)
+"""Of the errors that the PTX ISA allows: taken above, below, and drawn for each result."""
+
+Results = tuple[NDArray[np.float32], ...]
+
+
+def run(
+    kernel: str,
+    mu: NDArray[np.float32],
+    log_sigma2: NDArray[np.float32],
+    approximation: Approximation,
+    capability: int = 90,
+) -> Results:
+    """Execute ``value`` or ``gradient``, as `launch` starts them; return what they write."""
+    settings = compiled.settings()
+    block, size = settings["BLOCK"], len(mu)
+    threads = 32 * settings["num_warps"]
+    out = [np.full(size, np.nan, np.float32) for _ in range(2 if kernel == "gradient" else 1)]
+    upstream = [np.ones(1, np.float32)] if kernel == "gradient" else []
+    parameters: list[Any] = [*upstream, mu, log_sigma2, *out, size]
+    machine = Machine(-(-size // block), threads, parameters, approximation)
+    machine.run(compiled.compiled(kernel, capability).ptx)
+    return tuple(out)
+
+
+def evaluator(function: str, approximation: Approximation) -> Callable[..., NDArray[np.float32]]:
+    """Return the function of two arrays that a kernel computes."""
+    kernel = "value" if function == FUNCTIONS[0] else "gradient"
+    output = max(FUNCTIONS.index(function) - 1, 0)
+
+    def evaluate(mu: NDArray[Any], log_sigma2: NDArray[Any]) -> NDArray[np.float32]:
+        found = _whole(kernel, mu, log_sigma2, approximation)[output]
+        return found[: len(mu)]
+
+    return evaluate
+
+
+def _whole(
+    kernel: str, mu: NDArray[Any], log_sigma2: NDArray[Any], approximation: Approximation
+) -> Results:
+    """Run on a multiple of 16 elements, which the kernels are compiled for."""
+    more = -len(mu) % 16
+    return run(kernel, np.pad(mu, (0, more)), np.pad(log_sigma2, (0, more)), approximation)
+
+
+def points(function: str, count: int = COUNT) -> list[NDArray[Any]]:
+    """Sample bit patterns, and take the neighbours of every edge of a table."""
+    rng = np.random.default_rng(SEED)
+    sampled = search.sample(function, rng, count, "float32")
+    known = {domain: edges(domain) for domain in ("u", "x")}
+    beside = search.beside_edges(function, known, "float32")
+    return [np.concatenate(both) for both in zip(sampled, beside, strict=True)]
+
+
+def rows(count: int = COUNT) -> Iterator[dict[str, Any]]:
+    """Measure the worst errors."""
+    for function in FUNCTIONS:
+        tried = points(function, count)
+        for share in SHARES:
+            ways = [Approximation(share)]
+            if share:
+                rng = np.random.default_rng(SEED)
+                ways += [Approximation(-share), Approximation(share, rng)]
+            found = [search.measure(function, evaluator(function, way), tried) for way in ways]
+            errors = np.max(found, axis=0)
+            worst = int(np.argmax(errors))
+            yield {
+                "function": function,
+                "share_of_documented_error": share,
+                "tried": len(errors),
+                "seed": SEED,
+                "ulp": round(float(errors[worst]), 4),
+                "at": [float(p[worst]).hex() for p in tried],
+            }
