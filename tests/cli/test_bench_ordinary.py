@@ -256,4 +256,5 @@ class TestTraining:
         whole, alone = with_data.weights[0].grad, mu.grad
         assert torch.linalg.norm(whole - alone) < 0.05 * torch.linalg.norm(alone)
         ours, peers = (p(mu, log_sigma2).item() for p in (training._ours, training._peers))
-        assert ours == pytest.approx(peers, rel=0.02)
+        # The peers' clamp cuts the lower half of the first log alpha off.
+        assert peers < ours < 1.2 * peers

@@ -119,7 +119,8 @@ def ways() -> list[Way]:
     """List what ``bench --magnitudes`` times: both passes in one program, in float32."""
     program = jax.jit(jax.value_and_grad(_ours, argnums=(0, 1)))
     name = f"neg_kl_normal(...).sum(), {BACKWARD}, jitted"
-    return [Way(name, "jax", "float32", ("mu", "log_sigma2"), _ELEMENTS, partial(_way, program))]
+    arguments, job = ("mu", "log_sigma2"), partial(_way, program)
+    return [Way(name, "jax", "float32", arguments, _ELEMENTS, job, cpus_usable())]
 
 
 def _way(program: Callable[..., Any], *arrays: Any) -> Job:

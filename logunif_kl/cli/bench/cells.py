@@ -107,10 +107,11 @@ def _at_alpha_one(dtype: str) -> Iterator[Cell]:
 
 
 def mixed(cell: Cell, share: int, among: Arrays, rng: np.random.Generator, dtype: str) -> Arrays:
-    """Draw a cell's arguments: all elements, or one in ``share`` at random among usual ones."""
+    """Draw a cell's arguments: all elements, or one in every ``share`` among usual ones."""
     size = next(iter(among.values())).size
     drawn = {name: values.astype(dtype) for name, values in cell.draw(rng, size).items()}
-    chosen = rng.permutation(size) < max(1, size // share)
+    chosen = np.zeros(size, bool)
+    chosen[rng.integers(min(share, size)) :: share] = True
     return {
         name: np.where(chosen, drawn[name], values) if name in drawn else values
         for name, values in among.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from typing import Any
 
@@ -182,20 +183,22 @@ def _run_magnitudes(options: argparse.Namespace, command: str) -> None:
     ways = magnitudes.ufuncs()
     kinds = ["bench"]
     packages: list[str] = []
-    if options.torch:
-        from . import _torch
+    with contextlib.ExitStack() as stack:
+        if options.torch:
+            from . import _torch
 
-        ways += _torch.ways()
-        kinds.append("bench_torch")
-        packages += _torch.PACKAGES
-    if options.jax:
-        from . import _jax
+            stack.enter_context(_torch.threads(1))
+            ways += _torch.ways()
+            kinds.append("bench_torch")
+            packages += _torch.PACKAGES
+        if options.jax:
+            from . import _jax
 
-        ways += _jax.ways()
-        kinds.append("bench_jax")
-        packages += _jax.PACKAGES
-    number, seed = options.rounds or magnitudes.ROUNDS, options.seed or 0
-    document = magnitudes.document(ways, number, seed, command, kinds, packages)
+            ways += _jax.ways()
+            kinds.append("bench_jax")
+            packages += _jax.PACKAGES
+        number, seed = options.rounds or magnitudes.ROUNDS, options.seed or 0
+        document = magnitudes.document(ways, number, seed, command, kinds, packages)
     results(options.json, document, lambda: magnitudes.tables(document), [note(document)])
 
 

@@ -41,6 +41,7 @@ class Way:
     arguments: tuple[str, ...]
     elements: int
     job: Callable[..., Job]
+    threads: int = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -160,10 +161,9 @@ def document(
     found = measure(ways, number, seed)
     return {
         **provenance(command, *packages, of=kinds),
-        "threads": 1,
+        "threads": 1,  # where a function does not say otherwise
         "seed": seed,
         "rounds": number,
-        "elements": {way.framework: way.elements for way in ways},
         "by_function": [_function(each) for each in found],
     }
 
@@ -177,6 +177,8 @@ def _function(found: Found) -> dict[str, Any]:
         "function": way.function,
         "framework": way.framework,
         "dtype": way.dtype,
+        "elements": way.elements,
+        "threads": way.threads,
         "usual_nanoseconds": dataclasses.asdict(found.usual),
         "must": MUST,
         "aim": AIM,
@@ -214,7 +216,7 @@ def _named(timed: Timed) -> dict[str, str]:
 def tables(found: dict[str, Any]) -> list[Any]:
     """Make a table of the slowest magnitude of each function, and one by argument."""
     worst = new_table(
-        "The slowest magnitude of each function, against the usual, one thread",
+        "The slowest magnitude of each function, against the usual",
         [
             ("", False),
             ("type", False),
@@ -243,7 +245,8 @@ def tables(found: dict[str, Any]) -> list[Any]:
         ],
     )
     for row in found["by_function"]:
-        name = f"{row['framework']}: {row['function']}"
+        several = f", {row['threads']} threads" if row["threads"] > 1 else ""
+        name = f"{row['framework']}: {row['function']}{several}"
         slowest, spread = row["slowest"][0], row["slowest"][0]["against_usual"]
         worst.add_row(
             name,
