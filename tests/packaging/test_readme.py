@@ -218,7 +218,7 @@ RUN = {
             BY_MAGNITUDE,
             (
                 "torch: neg_kl_normal, 2 threads ",
-                "mu = 1e-25 ",
+                "mu: 1e-25 ",
                 "1 in 64",
                 "1.50 (1.25 to 1.75)",
                 "<= 2, and",

@@ -153,7 +153,7 @@ def magnitudes(results: Results) -> str:
                 f"{row['framework']}: {row['function']}{several}",
                 row["dtype"],
                 f"{row['usual_nanoseconds']['median']:.2f}",
-                f"{slowest['argument']} = {slowest['at']}",
+                f"{slowest['argument']}: {slowest['at']}",
                 slowest["elements"],
                 with_quartiles(slowest["against_usual"]),
             ]
