@@ -10,8 +10,8 @@ _NEEDED = {
     "logunif_kl/jax/numpyro.py": "numpyro",
     "logunif_kl/jax/tfp.py": "tensorflow_probability",
     "logunif_kl/tensorflow/*": "tensorflow",
-    "logunif_kl/cli/_bench_torch.py": "torch",
-    "logunif_kl/cli/_bench_jax.py": "jax",
+    "logunif_kl/cli/bench/_torch*.py": "torch",
+    "logunif_kl/cli/bench/_jax.py": "jax",
 }
 
 collect_ignore_glob = [

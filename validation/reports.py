@@ -44,6 +44,16 @@ REPORTS = {
     f"{_BENCH}/bench_jax.json": Report(
         f"logunif-kl bench --jax --json {_BENCH}/bench_jax.json", ("bench_jax",)
     ),
+    f"{_BENCH}/bench_sizes.json": Report(
+        f"logunif-kl bench --sizes --json {_BENCH}/bench_sizes.json", ("bench",)
+    ),
+    f"{_BENCH}/bench_magnitudes.json": Report(
+        f"logunif-kl bench --magnitudes --torch --jax --json {_BENCH}/bench_magnitudes.json",
+        ("bench", "bench_torch", "bench_jax"),
+    ),
+    f"{_BENCH}/bench_training.json": Report(
+        f"logunif-kl bench --training --json {_BENCH}/bench_training.json", ("bench_torch",)
+    ),
     "validation/results/capability/capability.json": Report(
         "python -m validation.tools.capability", ("capability",)
     ),

@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from logunif_kl.cli import bench, main, timing
+from logunif_kl.cli import main, timing
+from logunif_kl.cli.bench import functions
 
 
 @pytest.fixture
 def _few_imports(monkeypatch):
-    monkeypatch.setattr(bench, "IMPORT_ROUNDS", 2)
+    monkeypatch.setattr(functions, "IMPORT_ROUNDS", 2)
 
 
 @pytest.mark.usefixtures("_few_imports")
@@ -27,13 +28,14 @@ def test_it_writes_what_it_measured(threads, tmp_path, capsys):
     assert set(document["machine"]) == {"cpu", "architecture", "system", "cpus_usable"}
     by_name = {row["what"]: row for row in document["ratios"]}
     assert by_name["neg_kl / np.exp, float32"]["must"] == "<= 5"
+    assert by_name["kl_normal / neg_kl_normal, float32"]["aim"] == "<= 1"
     for row in document["ratios"]:
         assert 0.0 < row["lower_quartile"] <= row["median"] <= row["upper_quartile"]
     assert set(document["import_seconds"]) == {"numpy", "logunif_kl"}
 
 
 def test_no_function_takes_a_mebibyte_beyond_its_result():
-    for name, (result, beyond) in bench._memory(1_000_000).items():
+    for name, (result, beyond) in functions._memory(1_000_000).items():
         assert result == 8_000_000, name
         assert beyond < 2**20, f"{name} takes {beyond} bytes beyond its result"
 
@@ -45,7 +47,7 @@ def test_threads_share_the_whole_array():
 
     x, out = np.arange(1001.0), np.zeros(1001)
     with ThreadPoolExecutor(4) as pool:
-        bench._shared(pool, 4, np.negative, (x, out))()
+        functions._shared(pool, 4, np.negative, (x, out))()
     np.testing.assert_array_equal(out, -x)
 
 
@@ -76,6 +78,8 @@ def test_peak_bytes_counts_arrays_that_are_freed_again():
         (["--size", "0"], "--size must be at least 1, but 0 was given"),
         (["--rounds", "1"], "--rounds must be at least 2, but 1 was given"),
         (["--threads", "-2"], "--threads must be at least 1, but -2 was given"),
+        (["--training", "--steps", "29"], "--steps must be at least 30, but 29 was given"),
+        (["--sizes", "--seed", "-1"], "--seed must be at least 0, but -1 was given"),
     ],
 )
 def test_errors_are_one_sentence_and_status_2(arguments, words, capsys):

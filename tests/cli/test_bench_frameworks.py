@@ -7,12 +7,13 @@ import sys
 import numpy as np
 import pytest
 
-from logunif_kl.cli import _bench_frameworks as shared
-from logunif_kl.cli import main
-from logunif_kl.cli._bench_frameworks import BACKWARD, COPY, FORWARD, Comparison, Sized
-from logunif_kl.cli._bench_peers import molchanov_sum
+from logunif_kl.cli import main, provenance
+from logunif_kl.cli.bench import frameworks as shared
+from logunif_kl.cli.bench.frameworks import BACKWARD, COPY, FORWARD, Comparison, Sized
+from logunif_kl.cli.bench.peers import molchanov_sum
 
 TINY = ["--rounds", "2", "--size", "500", "900"]
+NUMBERS = ("ours, log_sigma2 an array", "ours, log_sigma2 one number")
 
 
 def run(arguments, tmp_path):
@@ -21,12 +22,12 @@ def run(arguments, tmp_path):
     return json.loads(path.read_text())
 
 
-def check(suite, ways):
+def check(suite, ways, more=()):
     """All that a report must hold."""
     assert [sized["size"] for sized in suite["sizes"]] == [500, 900]
     assert suite["rounds"] == 2
     assert suite["threads"] >= 1
-    names = {f"{way}: {part}" for way in ways for part in (FORWARD, BACKWARD)}
+    names = {f"{way}: {part}" for way in ways for part in (FORWARD, BACKWARD)} | set(more)
     copies = {f"{COPY}: {part}" for part in (FORWARD, BACKWARD)}
     for sized in suite["sizes"]:
         assert set(sized["nanoseconds_a_weight"]) == names | copies
@@ -42,7 +43,14 @@ def test_jax(tmp_path, capsys):
     pytest.importorskip("jax")
     document = run(["--jax", *TINY], tmp_path)
     [suite] = document["suites"]
-    check(suite, ["ours, jitted", "peers, jitted"])
+    ways = ["ours, jitted", "peers, jitted", *NUMBERS]
+    check(suite, ways, [f"{name}, not reduced: forward" for name in ("kl_normal", "neg_kl_normal")])
+    assert set(suite["small"]["microseconds"]) == {
+        "ours, jitted: forward+backward",
+        "peers, jitted: forward+backward",
+        "the ufunc, value and gradients",
+    }
+    assert suite["on_threads"] == []
     assert suite["framework"] == "jax"
     assert {"jax", "jaxlib", "numpy"} <= set(document["versions"])
     out = capsys.readouterr().out
@@ -55,6 +63,7 @@ def test_jax(tmp_path, capsys):
         assert counts["operations"] > 100.0
         assert counts["loops"] >= 1.0
     assert "What the compiler counts" in out
+    assert "Microseconds a call on 100 weights: jax" in out
     # The results alone are two gradients.
     assert all(
         s["peak_bytes_a_weight"]["ours, jitted: forward+backward"] >= 8.0 for s in suite["sizes"]
@@ -68,8 +77,16 @@ def test_torch(tmp_path, capsys):
     before = torch.get_num_threads()
     document = run(["--torch", "--threads", "1", *TINY], tmp_path)
     [suite] = document["suites"]
-    ways = ["ours, eager", 'ours, eager, reduction="sum"', "ours, compiled"]
+    ways = ["ours, eager", 'ours, eager, reduction="sum"', "ours, compiled", *NUMBERS]
+    ways += [f"{name}, not reduced" for name in ("kl_normal", "neg_kl_normal")]
     check(suite, [*ways, "peers, eager", "peers, compiled"])
+    assert suite["small"]["weights"] == 100
+    assert len(suite["small"]["microseconds"]) == 4
+    for sized in suite["on_threads"]:
+        assert (
+            sized["ratios"][0]["what"] == "ours, one thread / ours, two threads, forward+backward"
+        )
+    assert len(suite["on_threads"]) == (2 if provenance.cpus_usable() > 1 else 0)
     assert (suite["framework"], suite["device"], suite["threads"]) == ("torch", "cpu", 1)
     assert torch.get_num_threads() == before
     assert "peers, eager / ours, eager, forward+backward" in capsys.readouterr().out
@@ -91,9 +108,9 @@ class TestTorch:
     @pytest.fixture
     def bench(self):
         pytest.importorskip("torch")
-        from logunif_kl.cli import _bench_torch
+        from logunif_kl.cli.bench import _torch
 
-        return _bench_torch
+        return _torch
 
     def test_memory_counts_what_is_freed_again(self, bench):
         import torch
@@ -153,6 +170,13 @@ class TestArithmetic:
         samples = [{"a: forward": 2.0 * d, "copy: forward": d} for d in (1.0, 3.0)]
         comparison = Comparison("a", COPY, FORWARD, "<= 5", "<= 2")
         assert comparison.what == "a / copying 8 bytes a weight, forward"
+        by_size = Comparison("a", COPY, FORWARD, {100: "<= 3", 1000: "<= 2"})
+        assert [by_size.targets(size) for size in (99, 100, 999, 5000)] == [
+            ("", ""),
+            ("<= 3", ""),
+            ("<= 3", ""),
+            ("<= 2", ""),
+        ]
         for size, must in ((shared.LARGE, "<= 5"), (shared.LARGE - 1, "")):
             [(asked, spread)] = Sized(size, samples, {}, {}).ratios([comparison])
             assert (asked.must, spread.median) == (must, 2.0)
@@ -164,7 +188,19 @@ class TestArithmetic:
     [
         (["--cuda"], "--cuda says where --torch is to run: give --torch as well"),
         (["--jax", "--threads", "2"], "--threads cannot be chosen with --jax: leave it out, and"),
-        (["--size", "1", "2"], "several sizes are for --torch and --jax: give --size one number"),
+        (
+            ["--size", "1", "2"],
+            "several sizes are for --sizes, --torch and --jax: give --size one number",
+        ),
+        (
+            ["--sizes", "--training"],
+            "--sizes and --training are benches of their own: give one of them at a time",
+        ),
+        (["--seed", "1"], "--seed is for --sizes, --magnitudes and --training: leave it out"),
+        (["--sizes", "--steps", "99"], "--steps is for --training: give --training as well, or"),
+        (["--sizes", "--torch"], "--torch has no meaning with --sizes: leave it out"),
+        (["--magnitudes", "--size", "5"], "--size has no meaning with --magnitudes: leave it out"),
+        (["--training", "--rounds", "5"], "--rounds has no meaning with --training: leave it out"),
         (["--jax", "--size", "5", "0"], "--size must be at least 1, but 0 was given: ask for more"),
     ],
 )
@@ -182,6 +218,12 @@ def test_missing_framework(package, capsys, monkeypatch):
     assert capsys.readouterr().err.endswith(
         f': install it with pip install "logunif_kl[{package}]"\n'
     )
+
+
+def test_training_needs_torch(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert main(["bench", "--training"]) == 2
+    assert capsys.readouterr().err.startswith("logunif-kl: error: --training needs torch, which ")
 
 
 def test_missing_gpu(capsys):

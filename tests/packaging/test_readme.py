@@ -131,6 +131,129 @@ def test_sections_of_what_was_not_measured_are_empty(tmp_path, monkeypatch):
             assert cell in text
 
 
+SPREAD = {"median": 1.5, "lower_quartile": 1.25, "upper_quartile": 1.75}
+BY_SIZE = {
+    "middle": 100_000,
+    "sizes": [100, 100_000, 30_000_000],
+    "by_size": [
+        {
+            "function": "kl_gap",
+            "dtype": dtype,
+            "results": kind,
+            "size": size,
+            "nanoseconds_an_element": SPREAD | {"median": 2.5 if dtype == "float64" else 1.0},
+            "against_middle": SPREAD | {"median": against + (0.25 if dtype == "float64" else 0)},
+            "must": "<= 1.5" if size == 30_000_000 else "",
+            "aim": "<= 1.2" if size == 30_000_000 else "",
+        }
+        for dtype in ("float64", "float32")
+        for kind, against in (("new arrays", 3.0), ("out=", 1.0))
+        for size in (100, 100_000, 30_000_000)
+    ],
+    "cold": {
+        "size": 1_000_000,
+        "rows": [
+            {
+                "dtype": "float64",
+                "nanoseconds_an_element": {"scipy dawsn": SPREAD, "kl_gap_grad": SPREAD},
+                "ratio": SPREAD | {"median": 9.0},
+                "must": ">= 8",
+            }
+        ],
+    },
+}
+SLOWEST = {"argument": "mu", "at": "1e-25", "elements": "1 in 64", "against_usual": SPREAD}
+BY_MAGNITUDE = {
+    "by_function": [
+        {
+            "function": "neg_kl_normal",
+            "framework": "torch",
+            "dtype": "float32",
+            "threads": 2,
+            "usual_nanoseconds": SPREAD | {"median": 7.0},
+            "slowest": [SLOWEST, SLOWEST | {"at": "nan"}],
+            "must": "<= 2",
+            "aim": "<= 1.3",
+        }
+    ]
+}
+RUN = {
+    "optimizer": "Adam",
+    "weights": 100_000,
+    "dtype": "float32",
+    "runs": [
+        {
+            "penalty": name,
+            "nanoseconds_a_weight_at_step": {
+                "0": {"step": 20.0, "penalty": 5.75},
+                "3000": {"step": 21.0, "penalty": 5.5},
+            },
+            "worst_against_first": {"step": 1.125, "penalty": 1.375},
+            "must": must,
+        }
+        for name, must in (("ours", "<= 1.3"), ("peers", ""))
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "report", "shown"),
+    [
+        (
+            "sizes",
+            "bench/bench_sizes",
+            BY_SIZE,
+            (
+                "| c (avx2), one thread |",
+                "| kl_gap ",
+                "| 2.50 ",
+                "| 1.25, 3.25 ",
+                "At 30,000,000 elements the target is <= 1.5, and the aim <= 1.2.",
+                "9.00 (1.25 to 1.75)",
+            ),
+        ),
+        (
+            "magnitudes",
+            "bench/bench_magnitudes",
+            BY_MAGNITUDE,
+            (
+                "torch: neg_kl_normal, 2 threads ",
+                "mu: 1e-25 ",
+                "1 in 64",
+                "1.50 (1.25 to 1.75)",
+                "<= 2, and",
+            ),
+        ),
+        (
+            "run",
+            "bench/bench_training",
+            RUN,
+            (
+                "Adam, 100,000 weights, float32, c (avx2), one thread",
+                "ours: the penalty alone",
+                "ns a weight at step 3,000",
+                *("5.8", "1.12 ", "1.38 ", "<= 1.3"),
+            ),
+        ),
+    ],
+)
+def test_sections_of_speed(name, file, report, shown, tmp_path, monkeypatch):
+    monkeypatch.setattr(readme, "RESULTS", tmp_path)
+    path = tmp_path / f"{file}.json"
+    text = f"<!-- results: {name} -->\n<!-- end -->"
+    assert readme.section(name) == ""
+    [line] = readme.missing(text)
+    assert line.startswith(f"validation/results/{file}.json is not there, and logunif-kl bench --")
+    path.parent.mkdir()
+    about = {"versions": {}, "machine": {"cpu": "c", "architecture": "a"}, "kernel": "avx2"}
+    about |= {"command": "make it", "date": "2026-01-01T00:00", "threads": 1}
+    path.write_text(json.dumps(about | report))
+    assert readme.missing(text) == []
+    section = readme.section(name)
+    for cell in (*shown, "Made by `make it` (c, a, kernel avx2; ; 2026-01-01)."):
+        assert cell in section, cell
+
+
 def test_one_file_pins_the_frameworks(tree):
     pinned = (tree / "validation" / "frameworks.txt").read_text(encoding="utf-8")
     assert len(re.findall(r"^[\w-]+==[\w.]+$", pinned, re.MULTILINE)) >= 7

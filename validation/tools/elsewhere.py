@@ -37,7 +37,7 @@ TESTS = (
     ),
     *(f"--ignore=tests/{name}" for name in _FRAMEWORKS),
     *(f"--ignore-glob=/*/logunif_kl/{name}/*" for name in _FRAMEWORKS),
-    *(f"--ignore-glob=/*/logunif_kl/cli/_bench_{name}.py" for name in _FRAMEWORKS),
+    *(f"--ignore-glob=/*/logunif_kl/cli/bench/_{name}*.py" for name in _FRAMEWORKS),
     "--pyargs",
     "logunif_kl",
 )

@@ -13,24 +13,14 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from validation.paths import RESULTS, ROOT
 from validation.reports import REPORTS
+from validation.tools import speed
+from validation.tools.markdown import Results, table
 
 README = ROOT / "README.md"
 SECTION = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-
-Results = dict[str, Any]
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a Markdown table with padded columns."""
-    rows = [list(row) for row in rows]
-    widths = [max(len(row[i]) for row in [list(header), *rows]) for i in range(len(header))]
-    ruled = [list(header), ["-" * width for width in widths], *rows]
-    lines = (" | ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)) for row in ruled)
-    return "\n".join(f"| {line} |" for line in lines)
 
 
 def made_by(results: Results, file: str) -> str:
@@ -72,89 +62,6 @@ def compare(results: Results) -> str:
     ]
     header = ["method", "over", "worst error of −KL", "at log α", "with the best constant"]
     return table([*header, "worst relative error of the gradient", "at log α"], rows)
-
-
-def bench(results: Results) -> str:
-    """Tabulate the times, and the ratios that a target is set for."""
-    times = results["nanoseconds_an_element"]
-    shown = ["copy", "np.exp", "scipy dawsn", "kl_gap", "kl_gap_grad", "kl_gap_hess"]
-    shown += ["neg_kl", "neg_kl_grad", "neg_kl_hess"]
-    speeds = table(
-        [f"ns an element, {results['size']:,} elements, {threads(results)}", "float64", "float32"],
-        (
-            [name, *(f"{times[f'{name} {t}']['median']:.2f}" for t in ("f64", "f32"))]
-            for name in shown
-        ),
-    )
-    ratios = table(
-        ["ratio of times", "median", "quartiles", "target", "aim"],
-        (
-            [
-                row["what"],
-                f"{row['median']:.2f}",
-                f"{row['lower_quartile']:.2f} to {row['upper_quartile']:.2f}",
-                row["must"],
-                row["aim"],
-            ]
-            for row in results["ratios"]
-        ),
-    )
-    return f"{speeds}\n\n{ratios}"
-
-
-def training(*reports: Results) -> str:
-    """Tabulate the ratios, times and memory of training on each framework, by size."""
-    return "\n\n".join(_suite(suite) for report in reports for suite in report["suites"])
-
-
-def _suite(suite: Results) -> str:
-    sizes = suite["sizes"]
-    columns = [f"{sized['size']:,}" for sized in sizes]
-    where = f"{suite['framework']} on {suite['device']}, {threads(suite)}"
-    # The targets are for large sizes.
-    asked = [(row["must"], row["aim"]) for row in sizes[-1]["ratios"]]
-    ratios = table(
-        [f"ratio of times: {where}, by weights", *columns, "target", "aim"],
-        (
-            [
-                row["what"],
-                *(_with_quartiles(sized["ratios"][i]) for sized in sizes),
-                *asked[i],
-            ]
-            for i, row in enumerate(sizes[0]["ratios"])
-        ),
-    )
-    names = list(sizes[0]["nanoseconds_a_weight"])
-    times = table(
-        [f"ns a float32 weight: {where}, by weights", *columns, "bytes a weight, at most"],
-        (
-            [
-                name,
-                *(f"{sized['nanoseconds_a_weight'][name]['median']:.2f}" for sized in sizes),
-                f"{sizes[-1]['peak_bytes_a_weight'].get(name, math.nan):.0f}".replace("nan", ""),
-            ]
-            for name in names
-        ),
-    )
-    return "\n\n".join([ratios, times, *_counts(sizes[-1].get("counts", {}))])
-
-
-def _counts(counted: Results) -> list[str]:
-    """Tabulate the counts of the compiler, if there are any."""
-    if not counted:
-        return []
-    kinds = list(next(iter(counted.values())))
-    rows = ([name, *(f"{counts[kind]:.0f}" for kind in kinds)] for name, counts in counted.items())
-    return [table(["what the compiler counts, a weight but for loops", *kinds], rows)]
-
-
-def _with_quartiles(row: Results) -> str:
-    return f"{row['median']:.2f} ({row['lower_quartile']:.2f} to {row['upper_quartile']:.2f})"
-
-
-def threads(results: Results) -> str:
-    """Say on how many threads."""
-    return "one thread" if results["threads"] == 1 else f"{results['threads']} threads"
 
 
 COMPILED = ("avx512", "avx2", "baseline")
@@ -267,17 +174,20 @@ def first_author(citation: str) -> str:
 
 SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "accuracy": (accuracy, ("accuracy/search", "accuracy/exhaustive")),
-    "bench": (bench, ("bench/bench",)),
+    "bench": (speed.functions, ("bench/bench",)),
     "compare": (compare, ("compare/compare",)),
     "frameworks": (frameworks, ("accuracy/torch", "accuracy/jax", "accuracy/tensorflow")),
     "papers": (papers, ("papers/papers",)),
-    "training": (training, ("bench/bench_torch", "bench/bench_jax", "bench/bench_cuda")),
+    "magnitudes": (speed.magnitudes, ("bench/bench_magnitudes",)),
+    "run": (speed.run, ("bench/bench_training",)),
+    "sizes": (speed.sizes, ("bench/bench_sizes",)),
+    "training": (speed.training, ("bench/bench_torch", "bench/bench_jax", "bench/bench_cuda")),
     "validate": (validate, ("validate/validate",)),
 }
 
 
 # A section among these shows the files that exist, and is empty if none does.
-WHERE_MEASURED = ("frameworks", "training")
+WHERE_MEASURED = ("frameworks", "magnitudes", "run", "sizes", "training")
 
 
 def section(name: str) -> str:
@@ -292,6 +202,17 @@ def section(name: str) -> str:
     return "\n\n".join(["", show(*results), *made, ""]).removeprefix("\n")
 
 
+def missing(text: str) -> list[str]:
+    """Say of each file that a section shows, and that is not there, which command makes it."""
+    files = [
+        f"validation/results/{file}.json"
+        for found in SECTION.finditer(text)
+        for file in SECTIONS[found[2]][1]
+        if not (RESULTS / f"{file}.json").exists()
+    ]
+    return [f"{file} is not there, and {REPORTS[file].command} makes it" for file in files]
+
+
 def rewritten(text: str) -> str:
     """Return the README with every section made anew."""
     return SECTION.sub(lambda found: found[1] + section(found[2]) + found[3], text)
@@ -302,6 +223,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail on a difference")
     options = parser.parse_args(arguments)
     text = README.read_text(encoding="utf-8")
+    for line in missing(text):
+        print(line, file=sys.stderr)
     new = rewritten(text)
     if options.check:
         if new != text:

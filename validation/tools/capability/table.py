@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from validation.tools.readme import table as markdown
+from validation.tools.markdown import table as markdown
 
 
 class Capability(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..methods._molchanov import K1, K2, K3
+from ...methods._molchanov import K1, K2, K3
 
 EPSILON = 1e-8
 CLAMP = 8.0

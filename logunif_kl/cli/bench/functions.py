@@ -1,26 +1,23 @@
-"""``logunif-kl bench``: speed, as ratios of times taken in the same rounds."""
+"""The functions on NumPy's arrays against NumPy's, SciPy's and Molchanov's formula."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .. import _api, special
-from .._numpy import ufuncs
-from ..methods._molchanov import K1, K2, K3
-from ._output import CommandError, check_results, new_table, require, results, track
-from .provenance import provenance
-from .timing import Job, Spread, import_seconds, peak_bytes, ratio, repetitions, rounds
+from ... import _api, special
+from ..._numpy import ufuncs
+from ...methods._molchanov import K1, K2, K3
+from .._output import new_table, track
+from ..provenance import provenance
+from ..timing import Job, Spread, import_seconds, peak_bytes, ratio, repetitions, rounds
 
 IMPORT_ROUNDS = 15
-SIZES = (10_000, 1_000_000, 10_000_000)  # of a framework
-SIZE_OF_CUDA = 100_000_000  # in addition; in smaller arrays launches cost as much as memory
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Comparison:
     aim: str = ""
 
 
-COMPARISONS = (
+COMPARISONS: tuple[Comparison, ...] = (
     Comparison("scipy dawsn / kl_gap_grad", "scipy dawsn f64", "kl_gap_grad f64", ">= 5", ">= 10"),
     Comparison("scipy dawsn / kl_gap", "scipy dawsn f64", "kl_gap f64"),
     Comparison("neg_kl / np.exp, float32", "neg_kl f32", "np.exp f32", "<= 5", "<= 2.5"),
@@ -46,124 +43,35 @@ COMPARISONS = (
         "Molchanov in NumPy / neg_kl, float32", "new array: Molchanov f32", "new array: neg_kl f32"
     ),
 )
+ONE_LOG_SIGMA2, ONE_MU = "neg_kl_normal, one log_sigma2", "neg_kl_normal, one mu"
+# The other sign, or one number in the place of an array, is to cost no more.
+NO_MORE = (
+    ("kl", "neg_kl"),
+    ("kl_normal", "neg_kl_normal"),
+    (ONE_LOG_SIGMA2, "neg_kl_normal"),
+    (ONE_MU, "neg_kl_normal"),
+)
+COMPARISONS += tuple(
+    Comparison(
+        f"{over} / {under}, {dtype}",
+        f"new array: {over} {short}",
+        f"new array: {under} {short}",
+        aim="<= 1",
+    )
+    for over, under in NO_MORE
+    for dtype, short in (("float64", "f64"), ("float32", "f32"))
+)
 IMPORT = Comparison("import logunif_kl / import numpy", "logunif_kl", "numpy", "<= 1.2")
 
 
-def add_parser(subparsers: Any) -> None:
-    """Declare the command."""
-    parser = subparsers.add_parser(
-        "bench",
-        help="time the functions against NumPy's, SciPy's and Molchanov's formula",
-        description="Time the functions in interleaved rounds and print medians with quartiles. "
-        "Nothing is pinned: on a busy machine look at the quartiles.",
-    )
-    parser.add_argument(
-        "--torch", action="store_true", help="instead, time training in PyTorch against its peers'"
-    )
-    parser.add_argument("--jax", action="store_true", help="the same in JAX")
-    parser.add_argument("--cuda", action="store_true", help="with --torch: on the GPU")
-    parser.add_argument(
-        "--size",
-        type=int,
-        nargs="+",
-        metavar="N",
-        help="elements (default: 1000000); with a framework, one size or several "
-        f"(default: {' '.join(map(str, SIZES))}; with --cuda also {SIZE_OF_CUDA})",
-    )
-    parser.add_argument("--rounds", type=int, default=25, metavar="N", help="rounds (default: 25)")
-    parser.add_argument(
-        "--threads",
-        type=int,
-        metavar="N",
-        help="threads that share each array (default: 1; with --torch, PyTorch's own number)",
-    )
-    parser.add_argument(
-        "--json", metavar="FILE", help="also write the results as JSON; - prints that instead"
-    )
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace, command: str) -> None:
-    """Measure times, memory and imports, then print or write the results."""
-    for name, least in (("size", 1), ("rounds", 2), ("threads", 1)):
-        given = getattr(options, name)
-        for value in given if isinstance(given, list) else [least if given is None else given]:
-            if value < least:
-                raise CommandError(
-                    f"--{name} must be at least {least}, but {value} was given: ask for more"
-                )
-    _check_frameworks(options)
-    check_results(options.json)
-    if options.torch or options.jax:
-        _run_frameworks(options, command)
-        return
-    (size,), threads = options.size or [1_000_000], options.threads or 1
+def measure(size: int, threads: int, number: int) -> Results:
+    """Measure times, imports and memory."""
     with ThreadPoolExecutor(threads) as pool:
         jobs = {name: _shared(pool, threads, *job) for name, job in _jobs(size).items()}
         counts = repetitions(jobs)
-        samples = list(track(rounds(jobs, counts, options.rounds), "timing", options.rounds))
+        samples = list(track(rounds(jobs, counts, number), "timing", number))
     imports = list(track(_imports(IMPORT_ROUNDS), "importing", IMPORT_ROUNDS))
-    found = Results(size, threads, samples, imports, _memory(size))
-    document = _document(found, command)
-    machine, versions = document["machine"], document["versions"]
-    note = (
-        f"{machine['cpu']}, {machine['cpus_usable']} processors usable, "
-        f"kernel {document['kernel']}, NumPy {versions['numpy']}, SciPy {versions['scipy']}, "
-        f"{document['date']}"
-    )
-    results(options.json, document, lambda: _tables(found), [note])
-
-
-def _check_frameworks(options: argparse.Namespace) -> None:
-    if options.cuda and not options.torch:
-        raise CommandError("--cuda says where --torch is to run: give --torch as well")
-    if options.threads and (options.jax or options.cuda):
-        where = "--jax" if options.jax else "--cuda"
-        raise CommandError(
-            f"--threads cannot be chosen with {where}: leave it out, and restrict the processors "
-            "of the whole process if need be"
-        )
-    if len(options.size or []) > 1 and not (options.torch or options.jax):
-        raise CommandError("several sizes are for --torch and --jax: give --size one number")
-    if options.jax:
-        require("jax", "jax", "--jax")
-    if options.torch:
-        # Read when torch is imported. Without it the profiler logs every start and stop.
-        os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-        torch = require("torch", "torch", "--torch")
-        if options.cuda and not torch.cuda.is_available():
-            raise CommandError(
-                f"--cuda needs a GPU, but PyTorch {torch.__version__} finds none that it can use: "
-                "leave --cuda out, or install a PyTorch for your GPU"
-            )
-
-
-def _run_frameworks(options: argparse.Namespace, command: str) -> None:
-    from . import _bench_frameworks as shared
-
-    measured = []
-    sizes = options.size or [*SIZES, *([SIZE_OF_CUDA] if options.cuda else [])]
-    if options.torch:
-        from . import _bench_torch
-
-        with _bench_torch.threads(options.threads):
-            suite = _bench_torch.suite(options.cuda)
-            measured.append((suite, shared.measure(suite, sizes, options.rounds)))
-    if options.jax:
-        from . import _bench_jax
-
-        suite = _bench_jax.suite()
-        measured.append((suite, shared.measure(suite, sizes, options.rounds)))
-    document = shared.document(measured, command)
-    machine, versions = document["machine"], document["versions"]
-    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
-    note = f"{machine['cpu']}, {machine['cpus_usable']} processors usable, {packages}"
-    results(
-        options.json,
-        document,
-        lambda: [table for pair in measured for table in shared.tables(*pair)],
-        [f"{note}, {document['date']}"],
-    )
+    return Results(size, threads, samples, imports, _memory(size))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -212,7 +120,18 @@ def _jobs(size: int) -> dict[str, tuple[Callable[..., Any], Arrays]]:
         jobs[f"neg_kl_hess {short}"] = (ufuncs.neg_kl_hess, (xs, out))
         jobs[f"new array: neg_kl {short}"] = (_api.neg_kl, (xs,))
         jobs[f"new array: Molchanov {short}"] = (_molchanov_as_written, (xs,))
+        jobs[f"new array: kl {short}"] = (_api.kl, (xs,))
+        normal = _api.neg_kl_normal
+        jobs[f"new array: neg_kl_normal {short}"] = (normal, (roots, xs))
+        jobs[f"new array: kl_normal {short}"] = (_api.kl_normal, (roots, xs))
+        one = partial(_of_one_log_sigma2, dtype(-8.0))
+        jobs[f"new array: {ONE_LOG_SIGMA2} {short}"] = (one, (roots,))
+        jobs[f"new array: {ONE_MU} {short}"] = (partial(normal, dtype(0.5)), (xs,))
     return jobs
+
+
+def _of_one_log_sigma2(log_sigma2: Any, mu: np.ndarray) -> Any:
+    return _api.neg_kl_normal(mu, log_sigma2)
 
 
 def _molchanov_as_written(x: np.ndarray) -> Any:
@@ -262,7 +181,8 @@ def _memory(size: int) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _document(found: Results, command: str) -> dict[str, Any]:
+def document(found: Results, command: str) -> dict[str, Any]:
+    """Return the measurements as a document, with the machine and versions."""
     return {
         **provenance(command, of="bench"),
         "size": found.size,
@@ -281,14 +201,15 @@ def _document(found: Results, command: str) -> dict[str, Any]:
     }
 
 
-def _tables(found: Results) -> list[Any]:
+def tables(found: Results) -> list[Any]:
+    """Make tables of the ratios, the times and the memory."""
     quartiles = ("median", "quartiles")
     ratios = new_table(
         "Ratios of times within a round",
         [("ratio", False), *((q, True) for q in quartiles), ("must", True), ("aim", True)],
     )
     for comparison, spread in found.ratios():
-        ratios.add_row(comparison.what, *_cells(spread, ".2f"), comparison.must, comparison.aim)
+        ratios.add_row(comparison.what, *cells(spread, ".2f"), comparison.must, comparison.aim)
     times = new_table(
         f"Nanoseconds an element, {found.size} elements, threads: {found.threads}",
         [
@@ -299,7 +220,7 @@ def _tables(found: Results) -> list[Any]:
     spreads = found.times()
     for name in spreads:
         if name.endswith(" f64"):
-            both = (_cells(spreads[name], ".3f"), _cells(spreads[f"{name[:-4]} f32"], ".3f"))
+            both = (cells(spreads[name], ".3f"), cells(spreads[f"{name[:-4]} f32"], ".3f"))
             times.add_row(name[:-4], *(cells[i] for i in range(2) for cells in both))
     memory = new_table(
         "Memory beyond the result (arrays and Python objects, as tracemalloc counts)",
@@ -310,7 +231,8 @@ def _tables(found: Results) -> list[Any]:
     return [ratios, times, memory]
 
 
-def _cells(spread: Spread, form: str) -> tuple[str, str]:
+def cells(spread: Spread, form: str) -> tuple[str, str]:
+    """Write a median, and its quartiles."""
     return (
         f"{spread.median:{form}}",
         f"{spread.lower_quartile:{form}} to {spread.upper_quartile:{form}}",

@@ -1,0 +1,4 @@
+"""``logunif-kl bench``: speed, as ratios of times taken in the same rounds."""
+
+from .command import add_parser as add_parser
+from .command import run as run
