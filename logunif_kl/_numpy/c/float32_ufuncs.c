@@ -22,13 +22,26 @@
 #include "targets.h"
 
 /* The registers of one call: the arithmetic does each of its steps for all of them in turn. */
+#ifndef WAYS
 #define WAYS 4
+#endif
 #define SET(name, expression)                                              \
     for (int i = 0; i < WAYS; i++)                                         \
         (name)[i] = (expression)
 #define EACH(type, name, expression)                                       \
     type name[WAYS];                                                       \
     SET(name, expression)
+
+#if defined(__GNUC__)
+#define LK_NOINLINE __attribute__((noinline))
+#elif defined(_MSC_VER)
+#define LK_NOINLINE __declspec(noinline)
+#else
+#define LK_NOINLINE
+#endif
+
+/* Which results a loop makes: a constant in each function that the loop is compiled into. */
+enum { VALUE = 1, GRADIENT = 2, SUM = 4 };
 
 #include "float32_coefficients.h"
 
