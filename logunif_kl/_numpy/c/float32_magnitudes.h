@@ -137,7 +137,9 @@ LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
 #if LK_ISA >= 256
     (void)log_sigma2;
 #else
-    least = minimum(least, x->u - magnitude(log_sigma2) * set1(PER_LOG2));
+    /* Without FMA, u times a coefficient or times exp(-log_sigma2) is rounded. */
+    V other = maximum(magnitude(log_sigma2) * set1(PER_LOG2), set1(22.0f));
+    least = minimum(least, x->u - other);
 #endif
     return both(less(least, set1(LEAST_EXPONENT)), less(x->u, set1(LINEAR_EXPONENT)));
 }
