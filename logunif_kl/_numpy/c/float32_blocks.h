@@ -71,45 +71,55 @@ LK_INLINE void
 LK_NAME(value_of)(float sign, const V *mu, const V *log_sigma2, V *r)
 {
     V a[WAYS], b[WAYS];
-    M usual[WAYS], every, none;
+    M every, usual;
+    ways w;
     for (int i = 0; i < WAYS; i++) {
         a[i] = mu[i];
         b[i] = without_tiny(log_sigma2[i]);
-        usual[i] = LK_NAME(usual_value)(a[i], b[i]);
-        every = i ? both(every, usual[i]) : usual[i];
-        none = i ? either(none, usual[i]) : usual[i];
+        usual = LK_NAME(usual_value)(a[i], b[i]);
+        every = i ? both(every, usual) : usual;
     }
-    if (!all(every))
-        LK_NAME(replace_ways)(usual, a, b, 0);
-    LK_NAME(normal_value)(a, b, r);
+    int common = all(every);
+    if (!common)
+        LK_NAME(find_ways)(&w, NULL, a, b);
+    if (common || w.arithmetic)
+        LK_NAME(normal_value)(a, b, r);
+    else
+        SET(r, set1(1.0f));
     times_number(r, sign);
-    if (!all(every))
-        LK_NAME(finish_value)(usual, sign < 0.0f ? 0x80000000u : 0, mu, log_sigma2, r);
+    if (!common && w.others)
+        LK_NAME(finish_value)(&w, sign < 0.0f ? 0x80000000u : 0, mu, log_sigma2, r);
 }
 
-/* The derivatives, times `factor`. */
+/* The derivatives, times `factor`; `least` is from that. */
 LK_INLINE void
-LK_NAME(gradient_of)(const V *factor, const V *mu, const V *log_sigma2, V *r, V *s)
+LK_NAME(gradient_of)(const V *factor, const V *least, const V *mu, const V *log_sigma2, V *r, V *s)
 {
     V a[WAYS], b[WAYS];
-    M usual[WAYS], product, every, products;
+    M every, usual;
+    ways w;
     for (int i = 0; i < WAYS; i++) {
         a[i] = mu[i];
         b[i] = without_tiny(log_sigma2[i]);
-        usual[i] = LK_NAME(usual_gradient)(size_bits(factor[i]), a[i], b[i], &product);
-        every = i ? both(every, usual[i]) : usual[i];
-        products = i ? both(products, product) : product;
+        usual = LK_NAME(usual_gradient)(least[i], a[i], b[i]);
+        every = i ? both(every, usual) : usual;
     }
-    if (!all(every))
-        LK_NAME(replace_ways)(usual, a, b, 1);
-    LK_NAME(normal_gradient)(a, b, r, s);
-    if (all(both(every, products)))
+    int common = all(every);
+    if (!common)
+        LK_NAME(find_ways)(&w, factor, a, b);
+    if (common || w.arithmetic) {
+        LK_NAME(normal_gradient)(a, b, r, s);
+    } else {
+        SET(r, set1(1.0f));
+        SET(s, set1(1.0f));
+    }
+    if (common || !(w.others || w.products))
         for (int i = 0; i < WAYS; i++) {
             r[i] = factor[i] * r[i];
             s[i] = factor[i] * s[i];
         }
     else
-        LK_NAME(finish_gradient)(usual, factor, mu, log_sigma2, r, s);
+        LK_NAME(finish_gradient)(&w, factor, mu, log_sigma2, r, s);
 }
 
 /* ---- arrays -------------------------------------------------------------------------------- */
@@ -196,7 +206,12 @@ LK_NAME(usual)(int what, work *state, ptrdiff_t k, ptrdiff_t n)
 LK_INLINE ptrdiff_t
 LK_NAME(rare)(int what, work *w, ptrdiff_t k, ptrdiff_t n)
 {
-    V a[WAYS], b[WAYS], f[WAYS], r[WAYS], s[WAYS], t[WAYS];
+    V a[WAYS], b[WAYS], f[WAYS], least[WAYS], r[WAYS], s[WAYS], t[WAYS];
+    if (what & GRADIENT)
+        for (int i = 0; i < WAYS; i++) {
+            f[i] = set1(*w->factor);
+            least[i] = least_exponent(f[i]);
+        }
     do {
         ptrdiff_t end = END_OF_SPAN(k, n);
         for (; k < end; k += STRIDE) {
@@ -207,9 +222,12 @@ LK_NAME(rare)(int what, work *w, ptrdiff_t k, ptrdiff_t n)
             if (what & SUM && !w->value)
                 LK_NAME(add_any)(w, r);
             if (what & GRADIENT) {
-                for (int i = 0; i < WAYS; i++)
-                    f[i] = w->each ? load(w->factor + k + i * LANES) : set1(*w->factor);
-                LK_NAME(gradient_of)(f, a, b, s, t);
+                if (w->each)
+                    for (int i = 0; i < WAYS; i++) {
+                        f[i] = load(w->factor + k + i * LANES);
+                        least[i] = least_exponent(f[i]);
+                    }
+                LK_NAME(gradient_of)(f, least, a, b, s, t);
                 store_ways(w->d_mu + k, s);
                 store_ways(w->d_log_sigma2 + k, t);
             }

@@ -13,6 +13,7 @@
 #define below(a, b) _mm512_cmplt_epi32_mask((__m512i)(a), (__m512i)(b))
 #define same_bits(a, b) _mm512_cmpeq_epi32_mask((__m512i)(a), (__m512i)(b))
 #define to_float(u) _mm512_cvtepi32_ps((__m512i)(u))
+#define larger_int(a, b) ((U)_mm512_max_epi32((__m512i)(a), (__m512i)(b)))
 #define any(m) ((m) != 0)
 #define all(m) ((m) == 0xffff)
 #elif LK_ISA
@@ -20,6 +21,7 @@
 #define same_bits(a, b) ((M)((a) == (b)))
 #if LK_ISA == 256
 #define to_float(u) _mm256_cvtepi32_ps((__m256i)(u))
+#define larger_int(a, b) ((U)_mm256_max_epi32((__m256i)(a), (__m256i)(b)))
 #define any(m) (_mm256_movemask_ps((__m256)(m)) != 0)
 #else
 #define to_float(u) __builtin_convertvector((M)(u), V)
@@ -45,6 +47,9 @@ LK_NAME(any)(M m)
 #define all(m) ((m) != 0)
 #endif
 #define choose_bits(m, a, b) bits(choose(m, unbits(a), unbits(b)))
+#ifndef larger_int
+#define larger_int(a, b) choose_bits(below(a, b), b, a)
+#endif
 #define size_bits(x) (bits(x) & set1_bits(0x7fffffff))
 
 /* ---- a box for a span of elements ---------------------------------------------------------- */
@@ -145,34 +150,38 @@ LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
 }
 #define is_small LK_NAME(is_small)
 
-LK_INLINE M
-LK_NAME(is_regular)(U size)
-{
-    return both(below(set1_bits(0x007fffff), size), below(size, set1_bits(0x7f800000)));
-}
-#define is_regular LK_NAME(is_regular)
-
 /* Where the arithmetic of the value meets no subnormal number; `log_sigma2` is without tiny ones. */
 LK_INLINE M
 LK_NAME(usual_value)(V mu, V log_sigma2)
 {
     U size = size_bits(mu);
     LK_NAME(exponents) x = exponents_of(size, log_sigma2);
-    M known = both(less_equal(x.u, set1(MOST_EXPONENT)), is_regular(size));
+    /* from 2^-126 to the largest number, by one comparison of signed integers */
+    M regular = below(size + set1_bits(0x7f800000), set1_bits(0xff000000));
+    M known = both(less_equal(x.u, set1(MOST_EXPONENT)), regular);
     return both(known, negated(is_small(&x, log_sigma2, 0)));
 }
 
-/* Where that of the gradient meets none. `product` says where its products with a factor that has
- * the bits `factor` meet none either. */
+/* The least exponent that a derivative may have before it is multiplied by `factor`. */
+LK_INLINE V
+LK_NAME(least_exponent)(V factor)
+{
+    V f = MADD(to_float(size_bits(factor)), set1(0x1p-23f), set1(-127.0f));
+    return set1(LEAST_EXPONENT) - minimum(f, set1(0.0f));
+}
+#define least_exponent LK_NAME(least_exponent)
+
+/* Where that of the gradient meets none, nor the products with a factor; `least` is from that. */
 LK_INLINE M
-LK_NAME(usual_gradient)(U factor, V mu, V log_sigma2, M *product)
+LK_NAME(usual_gradient)(V least, V mu, V log_sigma2)
 {
     U size = size_bits(mu);
     LK_NAME(exponents) x = exponents_of(size, log_sigma2);
-    V least = minimum(minimum(minimum(x.u, x.small), x.large), set1(-1.0f));
-    V f = MADD(to_float(factor), set1(0x1p-23f), set1(-127.0f));
-    *product = less_equal(set1(LEAST_EXPONENT), least + minimum(f, set1(0.0f)));
-    M known = both(both(less_equal(x.u, set1(MOST_EXPONENT)), is_regular(size)),
-                   less_equal(set1(LEAST_EXPONENT), least));
-    return both(known, negated(is_small(&x, log_sigma2, 1)));
+    V found = minimum(minimum(minimum(x.u, x.small), x.large), set1(-1.0f));
+    M usual = both(both(less_equal(x.u, set1(MOST_EXPONENT)), less_equal(least, found)),
+                   below(set1_bits(0x007fffff), size));
+#if LK_ISA < 256
+    usual = both(usual, negated(is_small(&x, log_sigma2, 1)));
+#endif
+    return usual;
 }

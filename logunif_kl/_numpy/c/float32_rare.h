@@ -44,10 +44,10 @@ LK_NAME(join)(scaled s)
     U exponent = (size >> 23) + s.power;
     M low = below(exponent, set1_bits(1));
     /* A subnormal number is an integer times 2^-149, rounded by the addition of 2^23. */
-    U places = choose_bits(low, s.power + set1_bits(149), zero);
-    places = choose_bits(below(places, set1_bits(-64)), set1_bits(-64), places);
-    U b = bits(unbits(choose_bits(low, size + (places << 23), zero)) + set1(0x1p23f));
-    b = choose_bits(low, b - set1_bits(0x4b000000), size + (s.power << 23));
+    U places = larger_int(s.power + set1_bits(149), set1_bits(-64));
+    V shifted = unbits(choose_bits(low, size + (places << 23), zero));
+    U b = bits(shifted + set1(0x1p23f)) - set1_bits(0x4b000000);
+    b = choose_bits(low, b, size + (s.power << 23));
     b = choose_bits(below(set1_bits(254), exponent), set1_bits(0x7f800000), b);
     M plain = both(below(zero, size), below(size, set1_bits(0x7f800000)));
     return unbits(choose_bits(plain, b, size) | (bits(s.x) ^ size));
@@ -67,11 +67,14 @@ LK_NAME(exponential_of_minus)(V log_sigma2)
     V x = minimum(maximum(log_sigma2, set1(-300.0f)), set1(300.0f));
     V k_magic = MADD(x, set1(-PER_LOG2), set1(0x1.8p23f));
     V k = k_magic - set1(0x1.8p23f);
-    V r = MADD(k, set1(LOG2_FIRST), x);
-    r = -MADD(k, set1(LOG2_SECOND), r);
-    V e = choose(equal(log_sigma2, set1(INFINITY)), set1(0.0f), exponential(r));
-    scaled s = {e, bits(k_magic) - set1_bits(0x4b400000)};
-    return s;
+    V r = MADD(k, set1(-LOG2_SECOND), -MADD(k, set1(LOG2_FIRST), x));
+    V s = MADD(set1(0x1.6acae8p-10f), r, set1(0x1.123dep-7f));
+    s = MADD(s, r, set1(0x1.555856p-5f));
+    s = MADD(s, r, set1(0x1.55548cp-3f));
+    s = MADD(s, r, set1(0x1.fffffcp-2f));
+    s = set1(1.0f) + MADD(r * r, s, r);
+    scaled e = {s, bits(k_magic) - set1_bits(0x4b400000)};
+    return e;
 }
 
 /* log(2)/2 + gamma/2 */
@@ -81,126 +84,142 @@ LK_NAME(exponential_of_minus)(V log_sigma2)
 #define SHIFT_LOG 133.08425903320312f
 #define SHIFT_REST 1.8284681279594573e-07f
 
-/* Which way an unusual lane goes. `large` holds infinite u, `small` u = 0, `nan` no result. */
+/* Which way each lane goes: by the arithmetic with its own arguments, also if they are infinite or
+ * NaN, or with scaled ones (up or down), or past it. */
 typedef struct {
-    M small, large, nan, shifted, up;
-    U size;
-    V log_sigma2;
-} LK_NAME(way);
-#define way LK_NAME(way)
+    M own[WAYS], small[WAYS], large[WAYS], nan[WAYS], scaled_up[WAYS], scaled_down[WAYS];
+    int arithmetic, others, products;
+} LK_NAME(ways);
+#define ways LK_NAME(ways)
 
-LK_INLINE way
-LK_NAME(way_of)(M usual, V mu, V log_sigma2, int gradient)
-{
-    way w;
-    w.size = size_bits(mu);
-    w.log_sigma2 = without_tiny(log_sigma2);
-    LK_NAME(exponents) x = exponents_of(extended(w.size), w.log_sigma2);
-    M zero = same_bits(w.size, set1_bits(0));
-    M infinite = same_bits(w.size, set1_bits(0x7f800000));
-    U other = size_bits(log_sigma2), limit = set1_bits(0x7f800000);
-    M nan = either(below(limit, w.size), below(limit, other));
-    nan = either(nan, both(zero, same_bits(bits(log_sigma2), set1_bits(0xff800000))));
-    nan = either(nan, both(infinite, same_bits(bits(log_sigma2), limit)));
-    M rare = both(negated(usual), negated(nan));
-    w.nan = nan;
-    w.small = both(rare, either(zero, both(negated(infinite), is_small(&x, w.log_sigma2, gradient))));
-    M rest = both(rare, negated(w.small));
-    w.large = both(rest, either(infinite, less(set1(MOST_EXPONENT), x.u)));
-    w.shifted = both(rest, negated(w.large));
-    w.up = below(w.size, set1_bits(POWER_OF_2(0)));
-    return w;
-}
-#define way_of LK_NAME(way_of)
-
-/* Arguments for the arithmetic in place of the unusual ones. */
-LK_INLINE void
-LK_NAME(replace)(M usual, V *mu, V *log_sigma2, int gradient)
-{
-    way w = way_of(usual, *mu, *log_sigma2, gradient);
-    U b = extended(w.size);
-    b = choose_bits(w.up, b + set1_bits(SHIFT << 23), b - set1_bits(SHIFT << 23));
-    V size = unbits(choose_bits(w.shifted, b, set1_bits(POWER_OF_2(0))));
-    size = MADD(size, choose(w.up, set1(SHIFT_REST), set1(-SHIFT_REST)), size);
-    V x = w.log_sigma2 + choose(w.up, set1(SHIFT_LOG), set1(-SHIFT_LOG));
-    size = unbits(bits(size) | (bits(*mu) ^ w.size));
-    *mu = choose(usual, *mu, choose(w.shifted, size, set1(1.0f)));
-    *log_sigma2 = choose(usual, w.log_sigma2, choose(w.shifted, x, set1(1.0f)));
-}
-#define replace LK_NAME(replace)
-
+/* Find the ways, and replace the arguments of lanes that are not of their own. `factor` is NULL for
+ * the value. */
 static LK_NOINLINE void
-LK_NAME(replace_ways)(const M *usual, V *mu, V *log_sigma2, int gradient)
+LK_NAME(find_ways)(ways *w, const V *factor, V *mu, V *log_sigma2)
 {
-    for (int i = 0; i < WAYS; i++)
-        replace(usual[i], &mu[i], &log_sigma2[i], gradient);
-}
-
-/* The value of unusual lanes, with the bits `sign` added; the others stay. */
-static LK_NOINLINE void
-LK_NAME(finish_value)(const M *usual, unsigned sign, const V *mu, const V *log_sigma2, V *value)
-{
+    w->arithmetic = w->others = w->products = 0;
     for (int i = 0; i < WAYS; i++) {
-        if (all(usual[i]))
-            continue;
-        way w = way_of(usual[i], mu[i], log_sigma2[i], 0);
-        scaled m = split(unbits(w.size));
-        V result = unbits(set1_bits(0x7fc00000));
-        if (any(w.small)) {
-            scaled e =
-                LK_NAME(exponential_of_minus)(choose(w.small, w.log_sigma2, set1(0.0f)));
-            scaled u = {m.x * m.x * e.x, m.power + m.power + e.power - set1_bits(1)};
-            result = choose(w.small, join(u), result);
+        V ls = without_tiny(log_sigma2[i]), reach = magnitude(ls);
+        U size = size_bits(mu[i]), top = set1_bits(0x7f800000), b = extended(size);
+        LK_NAME(exponents) x = exponents_of(b, ls);
+        M usual = factor ? LK_NAME(usual_gradient)(set1(LEAST_EXPONENT), mu[i], ls)
+                         : LK_NAME(usual_value)(mu[i], ls);
+        M zero = same_bits(size, set1_bits(0));
+        M finite = below(size, top);
+        M special = either(either(zero, negated(finite)), not_equal(ls, ls));
+        M subnormal = both(below(size, set1_bits(0x00800000)), negated(zero));
+        M own = both(special, both(negated(subnormal), negated(less(set1(60.0f), reach))));
+        w->own[i] = own = either(usual, own);
+        M nan = either(below(top, size), not_equal(ls, ls));
+        nan = either(nan, both(zero, equal(ls, set1(-INFINITY))));
+        nan = either(nan, both(negated(finite), equal(ls, set1(INFINITY))));
+        w->nan[i] = nan = both(nan, negated(own));
+        M rest = negated(either(own, nan));
+        M small = both(finite, is_small(&x, ls, factor != NULL));
+        w->small[i] = small = both(rest, either(zero, small));
+        rest = both(rest, negated(small));
+        M large = either(negated(finite), less(set1(MOST_EXPONENT), x.u));
+        w->large[i] = large = both(rest, large);
+        rest = both(rest, negated(large));
+        M up = below(size, set1_bits(POWER_OF_2(0)));
+        w->scaled_up[i] = both(rest, up);
+        w->scaled_down[i] = both(rest, negated(up));
+        if (factor) {
+            /* Its products with 0, infinity and NaN are not subnormal, and nor is 0. */
+            V least = least_exponent(factor[i]);
+            M fine = both(special, less_equal(least, set1(-1.0f)));
+            fine = either(fine, LK_NAME(usual_gradient)(least, mu[i], ls));
+            fine = either(fine, same_bits(size_bits(factor[i]), set1_bits(0)));
+            w->products |= any(both(own, negated(fine)));
         }
-        if (any(w.large)) {
-            V k = to_float(m.power), infinite = set1(INFINITY);
-            M finite = both(w.large, less(m.x, infinite));
-            V l = MADD(k, set1(LOG2_FIRST), w.log_sigma2 * set1(-0.5f)) +
-                  (logarithm(choose(finite, m.x, set1(1.0f))) +
-                   MADD(k, set1(LOG2_SECOND), set1(LARGE_U_CONSTANT)));
-            l = choose(finite, l, infinite);
-            result = choose(w.large, l, result);
+        w->arithmetic |= any(either(own, rest));
+        w->others |= !all(own);
+        if (any(rest)) {
+            U y = choose_bits(up, b + set1_bits(SHIFT << 23), b - set1_bits(SHIFT << 23));
+            V part = choose(up, set1(SHIFT_REST), set1(-SHIFT_REST));
+            V m = unbits(choose_bits(rest, y, set1_bits(POWER_OF_2(0))));
+            m = unbits(bits(MADD(m, part, m)) | (bits(mu[i]) ^ size));
+            mu[i] = choose(rest, m, mu[i]);
+            ls = choose(rest, ls + choose(up, set1(SHIFT_LOG), set1(-SHIFT_LOG)), ls);
         }
-        result = unbits(bits(result) ^ set1_bits(sign ^ 0x80000000));
-        M kept = either(usual[i], w.shifted);
-        value[i] = choose(kept, value[i], result);
+        M kept = either(own, rest);
+        mu[i] = choose(kept, mu[i], set1(1.0f));
+        log_sigma2[i] = choose(kept, ls, set1(1.0f));
     }
 }
 
-/* The derivatives, times `factor`, of unusual lanes and of all others. */
+/* The value of the lanes that went past the arithmetic, with the bits `sign` added. */
 static LK_NOINLINE void
-LK_NAME(finish_gradient)(const M *usual, const V *factor, const V *mu, const V *log_sigma2,
+LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_sigma2, V *value)
+{
+    for (int i = 0; i < WAYS; i++) {
+        scaled m = split(unbits(size_bits(mu[i])));
+        V ls = without_tiny(log_sigma2[i]), result = value[i];
+        U flip = set1_bits(sign ^ 0x80000000);
+        if (any(w->small[i])) {
+            scaled e =
+                LK_NAME(exponential_of_minus)(choose(w->small[i], ls, set1(0.0f)));
+            scaled u = {m.x * m.x * e.x, m.power + m.power + e.power - set1_bits(1)};
+            result = choose(w->small[i], unbits(bits(join(u)) ^ flip), result);
+        }
+        if (any(w->large[i])) {
+            V k = to_float(m.power), infinite = set1(INFINITY);
+            M finite = both(w->large[i], less(m.x, infinite));
+            V l = MADD(k, set1(LOG2_FIRST), choose(finite, ls, set1(0.0f)) * set1(-0.5f)) +
+                  (logarithm(choose(finite, m.x, set1(1.0f))) +
+                   MADD(k, set1(LOG2_SECOND), set1(LARGE_U_CONSTANT)));
+            l = choose(finite, l, infinite);
+            result = choose(w->large[i], unbits(bits(l) ^ flip), result);
+        }
+        value[i] = choose(w->nan[i], set1(NAN), result);
+    }
+}
+
+/* The derivatives, times `factor`, of the lanes that went past the arithmetic and of all others. */
+static LK_NOINLINE void
+LK_NAME(finish_gradient)(const ways *w, const V *factor, const V *mu, const V *log_sigma2,
                          V *d_mu, V *d_log_sigma2)
 {
     for (int i = 0; i < WAYS; i++) {
-        scaled f = split(factor[i]), r = split(d_mu[i]), s = split(d_log_sigma2[i]);
-        if (!all(usual[i])) {
-            way w = way_of(usual[i], mu[i], log_sigma2[i], 1);
-            scaled m = split(mu[i]);
-            scaled e =
-                LK_NAME(exponential_of_minus)(choose(w.small, w.log_sigma2, set1(0.0f)));
-            V nan = unbits(set1_bits(0x7fc00000));
-            U shift = choose_bits(w.up, set1_bits(SHIFT), set1_bits(-SHIFT));
-            V rest = choose(w.up, set1(SHIFT_REST), set1(-SHIFT_REST));
-            r.x = choose(w.shifted, MADD(r.x, rest, r.x), r.x);
-            r.power = choose_bits(w.shifted, r.power + shift, r.power);
-            r.power = choose_bits(w.small, m.power + e.power, r.power);
-            r.power = choose_bits(w.large, set1_bits(0) - m.power, r.power);
-            r.x = choose(w.small, -(m.x * e.x), r.x);
-            r.x = choose(w.large, set1(-1.0f) / m.x, r.x);
-            r.x = choose(w.nan, nan, r.x);
-            U twice = m.power + m.power + e.power - set1_bits(1);
-            s.power = choose_bits(w.small, twice, s.power);
-            s.power = choose_bits(w.large, set1_bits(0), s.power);
-            s.x = choose(w.small, m.x * m.x * e.x, s.x);
-            s.x = choose(w.large, set1(0.5f), s.x);
-            s.x = choose(w.nan, nan, s.x);
+        scaled r = {d_mu[i], set1_bits(0)}, s = {d_log_sigma2[i], set1_bits(0)};
+        M small = w->small[i], large = w->large[i];
+        M up = w->scaled_up[i], down = w->scaled_down[i];
+        if (w->products || any(either(up, down))) {
+            U shift = choose_bits(down, set1_bits(-SHIFT), set1_bits(0));
+            V part = choose(down, set1(-SHIFT_REST), set1(0.0f));
+            r = split(d_mu[i]);
+            s = split(d_log_sigma2[i]);
+            r.power = r.power + choose_bits(up, set1_bits(SHIFT), shift);
+            r.x = MADD(r.x, choose(up, set1(SHIFT_REST), part), r.x);
         }
-        r.x = f.x * r.x;
+        scaled m = split(mu[i]), f = split(factor[i]);
+        if (any(small)) {
+            V ls = choose(small, without_tiny(log_sigma2[i]), set1(0.0f));
+            scaled e = LK_NAME(exponential_of_minus)(ls);
+            V slope = m.x * e.x;
+            U power = m.power + e.power;
+            r.x = choose(small, -slope, r.x);
+            r.power = choose_bits(small, power, r.power);
+            s.x = choose(small, m.x * m.x * e.x, s.x);
+            s.power = choose_bits(small, power + m.power - set1_bits(1), s.power);
+        }
+        if (any(large)) {
+            r.x = choose(large, set1(-1.0f) / m.x, r.x);
+            r.power = choose_bits(large, set1_bits(0) - m.power, r.power);
+            s.x = choose(large, set1(0.5f), s.x);
+            s.power = choose_bits(large, set1_bits(0), s.power);
+        }
+        r.x = f.x * choose(w->nan[i], set1(NAN), r.x);
         r.power = r.power + f.power;
-        s.x = f.x * s.x;
+        s.x = f.x * choose(w->nan[i], set1(NAN), s.x);
         s.power = s.power + f.power;
-        d_mu[i] = join(r);
-        d_log_sigma2[i] = join(s);
+        V x = join(r), y = join(s);
+        if (!w->products) {
+            V g = choose(w->own[i], factor[i], set1(1.0f));
+            x = choose(w->own[i], g * d_mu[i], x);
+            y = choose(w->own[i], g * d_log_sigma2[i], y);
+        }
+        d_mu[i] = x;
+        d_log_sigma2[i] = y;
     }
 }

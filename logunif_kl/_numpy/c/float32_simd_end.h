@@ -61,7 +61,6 @@
 #undef MOST_EXPONENT
 #undef LINEAR_EXPONENT
 #undef is_small
-#undef is_regular
 #undef scaled
 #undef extended
 #undef split
@@ -72,10 +71,10 @@
 #undef SHIFT
 #undef SHIFT_LOG
 #undef SHIFT_REST
-#undef way
-#undef way_of
-#undef replace
 #undef work
 #undef END_OF_SPAN
 #undef LOOPS
 #undef WINDOW_VALUE
+#undef larger_int
+#undef least_exponent
+#undef ways
