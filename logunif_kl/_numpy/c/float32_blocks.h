@@ -93,7 +93,8 @@ LK_NAME(value_of)(float sign, const V *mu, const V *log_sigma2, V *r)
 
 /* The derivatives, times `factor`; `least` is from that. */
 LK_INLINE void
-LK_NAME(gradient_of)(const V *factor, const V *least, const V *mu, const V *log_sigma2, V *r, V *s)
+LK_NAME(gradient_of)(int each, const V *factor, const V *least, const V *mu, const V *log_sigma2,
+                     V *r, V *s)
 {
     V a[WAYS], b[WAYS];
     M every, usual;
@@ -106,7 +107,7 @@ LK_NAME(gradient_of)(const V *factor, const V *least, const V *mu, const V *log_
     }
     int common = all(every);
     if (!common)
-        LK_NAME(find_ways)(&w, factor, a, b);
+        LK_NAME(find_ways)(&w, least, a, b);
     if (common || w.arithmetic) {
         LK_NAME(normal_gradient)(a, b, r, s);
     } else {
@@ -119,7 +120,7 @@ LK_NAME(gradient_of)(const V *factor, const V *least, const V *mu, const V *log_
             s[i] = factor[i] * s[i];
         }
     else
-        LK_NAME(finish_gradient)(&w, factor, mu, log_sigma2, r, s);
+        LK_NAME(finish_gradient)(&w, each, factor, mu, log_sigma2, r, s);
 }
 
 /* ---- arrays -------------------------------------------------------------------------------- */
@@ -227,7 +228,7 @@ LK_NAME(rare)(int what, work *w, ptrdiff_t k, ptrdiff_t n)
                         f[i] = load(w->factor + k + i * LANES);
                         least[i] = least_exponent(f[i]);
                     }
-                LK_NAME(gradient_of)(f, least, a, b, s, t);
+                LK_NAME(gradient_of)(w->each, f, least, a, b, s, t);
                 store_ways(w->d_mu + k, s);
                 store_ways(w->d_log_sigma2 + k, t);
             }

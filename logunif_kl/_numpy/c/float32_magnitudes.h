@@ -50,6 +50,7 @@ LK_NAME(any)(M m)
 #ifndef larger_int
 #define larger_int(a, b) choose_bits(below(a, b), b, a)
 #endif
+#define choose_mask(m, a, b) either(both(m, a), both(negated(m), b))
 #define size_bits(x) (bits(x) & set1_bits(0x7fffffff))
 
 /* ---- a box for a span of elements ---------------------------------------------------------- */
@@ -166,7 +167,9 @@ LK_NAME(usual_value)(V mu, V log_sigma2)
 LK_INLINE V
 LK_NAME(least_exponent)(V factor)
 {
-    V f = MADD(to_float(size_bits(factor)), set1(0x1p-23f), set1(-127.0f));
+    U size = size_bits(factor);
+    V f = MADD(to_float(size), set1(0x1p-23f), set1(-127.0f));
+    f = choose(same_bits(size, set1_bits(0)), set1(0.0f), f);
     return set1(LEAST_EXPONENT) - minimum(f, set1(0.0f));
 }
 #define least_exponent LK_NAME(least_exponent)

@@ -92,44 +92,43 @@ typedef struct {
 } LK_NAME(ways);
 #define ways LK_NAME(ways)
 
-/* Find the ways, and replace the arguments of lanes that are not of their own. `factor` is NULL for
- * the value. */
+/* Find the ways, and replace the arguments of lanes that do not keep their own. `least`, which is
+ * from the factor, is NULL for the value. */
 static LK_NOINLINE void
-LK_NAME(find_ways)(ways *w, const V *factor, V *mu, V *log_sigma2)
+LK_NAME(find_ways)(ways *w, const V *least, V *mu, V *log_sigma2)
 {
     w->arithmetic = w->others = w->products = 0;
     for (int i = 0; i < WAYS; i++) {
-        V ls = without_tiny(log_sigma2[i]), reach = magnitude(ls);
+        V ls = log_sigma2[i];
         U size = size_bits(mu[i]), top = set1_bits(0x7f800000), b = extended(size);
         LK_NAME(exponents) x = exponents_of(b, ls);
-        M usual = factor ? LK_NAME(usual_gradient)(set1(LEAST_EXPONENT), mu[i], ls)
-                         : LK_NAME(usual_value)(mu[i], ls);
-        M zero = same_bits(size, set1_bits(0));
-        M finite = below(size, top);
-        M special = either(either(zero, negated(finite)), not_equal(ls, ls));
-        M subnormal = both(below(size, set1_bits(0x00800000)), negated(zero));
-        M own = both(special, both(negated(subnormal), negated(less(set1(60.0f), reach))));
-        w->own[i] = own = either(usual, own);
-        M nan = either(below(top, size), not_equal(ls, ls));
-        nan = either(nan, both(zero, equal(ls, set1(-INFINITY))));
-        nan = either(nan, both(negated(finite), equal(ls, set1(INFINITY))));
-        w->nan[i] = nan = both(nan, negated(own));
+        V found = least ? minimum(minimum(x.u, x.small), minimum(x.large, set1(-1.0f))) : x.u;
+        M small = is_small(&x, ls, least != NULL), large = less(set1(MOST_EXPONENT), x.u);
+        M usual = both(below(set1_bits(0x007fffff), size), below(size, top));
+        usual = both(usual, both(less_equal(x.u, set1(MOST_EXPONENT)), negated(small)));
+        if (least)
+            usual = both(usual, less_equal(set1(LEAST_EXPONENT), found));
+        M zero = same_bits(size, set1_bits(0)), finite = below(size, top), no_ls = not_equal(ls, ls);
+        M special = both(either(zero, negated(finite)), negated(less(set1(60.0f), magnitude(ls))));
+        special = either(special, no_ls);
+        M own = either(usual, special);
+        M nan = either(below(top, size), both(zero, equal(ls, set1(-INFINITY))));
+        nan = both(either(nan, both(negated(finite), equal(ls, set1(INFINITY)))), negated(own));
         M rest = negated(either(own, nan));
-        M small = both(finite, is_small(&x, ls, factor != NULL));
-        w->small[i] = small = both(rest, either(zero, small));
+        small = both(rest, either(zero, both(finite, small)));
         rest = both(rest, negated(small));
-        M large = either(negated(finite), less(set1(MOST_EXPONENT), x.u));
-        w->large[i] = large = both(rest, large);
+        large = both(rest, either(negated(finite), large));
         rest = both(rest, negated(large));
         M up = below(size, set1_bits(POWER_OF_2(0)));
+        w->own[i] = own;
+        w->nan[i] = nan;
+        w->small[i] = small;
+        w->large[i] = large;
         w->scaled_up[i] = both(rest, up);
         w->scaled_down[i] = both(rest, negated(up));
-        if (factor) {
-            /* Its products with 0, infinity and NaN are not subnormal, and nor is 0. */
-            V least = least_exponent(factor[i]);
-            M fine = both(special, less_equal(least, set1(-1.0f)));
-            fine = either(fine, LK_NAME(usual_gradient)(least, mu[i], ls));
-            fine = either(fine, same_bits(size_bits(factor[i]), set1_bits(0)));
+        if (least) {
+            M fine = choose_mask(special, less_equal(least[i], set1(-1.0f)),
+                                 less_equal(least[i], found));
             w->products |= any(both(own, negated(fine)));
         }
         w->arithmetic |= any(either(own, rest));
@@ -143,7 +142,7 @@ LK_NAME(find_ways)(ways *w, const V *factor, V *mu, V *log_sigma2)
             ls = choose(rest, ls + choose(up, set1(SHIFT_LOG), set1(-SHIFT_LOG)), ls);
         }
         M kept = either(own, rest);
-        mu[i] = choose(kept, mu[i], set1(1.0f));
+        mu[i] = choose(both(kept, negated(no_ls)), mu[i], set1(1.0f));
         log_sigma2[i] = choose(kept, ls, set1(1.0f));
     }
 }
@@ -177,9 +176,10 @@ LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_si
 
 /* The derivatives, times `factor`, of the lanes that went past the arithmetic and of all others. */
 static LK_NOINLINE void
-LK_NAME(finish_gradient)(const ways *w, const V *factor, const V *mu, const V *log_sigma2,
-                         V *d_mu, V *d_log_sigma2)
+LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
+                         const V *log_sigma2, V *d_mu, V *d_log_sigma2)
 {
+    scaled f = {set1(1.0f), set1_bits(0)};
     for (int i = 0; i < WAYS; i++) {
         scaled r = {d_mu[i], set1_bits(0)}, s = {d_log_sigma2[i], set1_bits(0)};
         M small = w->small[i], large = w->large[i];
@@ -192,7 +192,9 @@ LK_NAME(finish_gradient)(const ways *w, const V *factor, const V *mu, const V *l
             r.power = r.power + choose_bits(up, set1_bits(SHIFT), shift);
             r.x = MADD(r.x, choose(up, set1(SHIFT_REST), part), r.x);
         }
-        scaled m = split(mu[i]), f = split(factor[i]);
+        scaled m = split(mu[i]);
+        if (i == 0 || each)
+            f = split(factor[i]);
         if (any(small)) {
             V ls = choose(small, without_tiny(log_sigma2[i]), set1(0.0f));
             scaled e = LK_NAME(exponential_of_minus)(ls);

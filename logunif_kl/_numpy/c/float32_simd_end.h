@@ -78,3 +78,4 @@
 #undef larger_int
 #undef least_exponent
 #undef ways
+#undef choose_mask
