@@ -312,7 +312,9 @@ LK_NAME(window_for)(const float *factor, int each)
     int exponent = (int)(b >> 23 & 0xff) - 127;
     if ((b & 0x7fffffff) == 0 || exponent > 0)
         exponent = 0;
-    return exponent < BOX_FACTOR_LEAST ? 0 : WINDOW_FROM(POWER_OF_2(BOX_MU(exponent)));
+    if (exponent < BOX_FACTOR_LEAST)
+        return 0;
+    return WINDOW_FROM(POWER_OF_2(BOX_MU(exponent)));
 }
 
 static void

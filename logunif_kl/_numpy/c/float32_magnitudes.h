@@ -62,19 +62,22 @@ LK_NAME(any)(M m)
 #define WINDOW_BELOW(end) (IN_WINDOW + 0x20000000u - (end))
 #define POWER_OF_2(e) ((unsigned)(127 + (e)) << 23)
 
-/* |log_sigma2| below 20, so that exp(-log_sigma2) is within 2^29 of 1, and not below 2^-60 */
-#define WINDOW_LOG_SIGMA2 WINDOW_BELOW(0x41a00000u)
-#define WINDOW_FACTOR WINDOW_FROM(POWER_OF_2(-32))
-
-/* The least exponent of mu in the box, if a factor may be as small as 2^factor: u times the factor is
- * no subnormal number. Without FMA, neither is exp(-log_sigma2) times u. */
+/* The box: |log_sigma2| not below 2^-61 and less than 20, so that its exponential is within 2^29 of 1;
+ * |mu| from 2^-45 on, or from a larger power of 2 if a factor may be as small as 2^f. Neither u nor
+ * its product with the factor is then subnormal. Without FMA, no product of u and the exponential
+ * may be, and so the box is smaller. */
 #if LK_ISA >= 256
+#define WINDOW_LOG_SIGMA2 WINDOW_BELOW(0x41a00000u) /* 20 */
 #define BOX_MU_LEAST -45
-#else
-#define BOX_MU_LEAST -31
-#endif
+#define BOX_MU(f) (-45 - (f) / 2)
 #define BOX_FACTOR_LEAST -40
-#define BOX_MU(factor) (-45 - (factor) / 2 > BOX_MU_LEAST ? -45 - (factor) / 2 : BOX_MU_LEAST)
+#else
+#define WINDOW_LOG_SIGMA2 WINDOW_BELOW(0x41600000u) /* 14 */
+#define BOX_MU_LEAST -34
+#define BOX_MU(f) BOX_MU_LEAST
+#define BOX_FACTOR_LEAST -32
+#endif
+#define WINDOW_FACTOR WINDOW_FROM(POWER_OF_2(-32))
 
 /* Tell whether all elements are in the box; n is a multiple of STRIDE. `factor` may be NULL. */
 LK_INLINE int
@@ -98,7 +101,7 @@ LK_NAME(in_box)(const float *factor, const float *mu, const float *log_sigma2, u
 /* ---- a register ---------------------------------------------------------------------------- */
 
 /* exp(-log_sigma2) is 1 below it. */
-#define TINY_LOG_SIGMA2 POWER_OF_2(-60)
+#define TINY_LOG_SIGMA2 POWER_OF_2(-61)
 #define PER_LOG2 0x1.715476p+0f
 
 LK_INLINE V
@@ -132,7 +135,11 @@ LK_NAME(exponents_of)(U size, V log_sigma2)
 /* Exponents between which nothing is subnormal in the arithmetic, and the exponent of u below which
  * F(u) is u. */
 #define LEAST_EXPONENT -123.5f
+#if LK_ISA >= 256
 #define MOST_EXPONENT 125.0f
+#else
+#define MOST_EXPONENT 80.0f
+#endif
 #define LINEAR_EXPONENT -27.0f
 
 /* Where u is small (F(u) = u) and would, or a product with it, be subnormal. */

@@ -84,8 +84,8 @@ LK_NAME(exponential_of_minus)(V log_sigma2)
 #define SHIFT_LOG 133.08425903320312f
 #define SHIFT_REST 1.8284681279594573e-07f
 
-/* Which way each lane goes: by the arithmetic with its own arguments, also if they are infinite or
- * NaN, or with scaled ones (up or down), or past it. */
+/* Which way each lane goes: by the arithmetic with its own arguments, also where mu is 0 or infinite,
+ * or with scaled ones (up or down), or past it. */
 typedef struct {
     M own[WAYS], small[WAYS], large[WAYS], nan[WAYS], scaled_up[WAYS], scaled_down[WAYS];
     int arithmetic, others, products;
@@ -108,12 +108,13 @@ LK_NAME(find_ways)(ways *w, const V *least, V *mu, V *log_sigma2)
         usual = both(usual, both(less_equal(x.u, set1(MOST_EXPONENT)), negated(small)));
         if (least)
             usual = both(usual, less_equal(set1(LEAST_EXPONENT), found));
-        M zero = same_bits(size, set1_bits(0)), finite = below(size, top), no_ls = not_equal(ls, ls);
-        M special = both(either(zero, negated(finite)), negated(less(set1(60.0f), magnitude(ls))));
-        special = either(special, no_ls);
+        M zero = same_bits(size, set1_bits(0)), infinite = same_bits(size, top);
+        M finite = below(size, top);
+        M special = both(either(zero, infinite), less_equal(magnitude(ls), set1(60.0f)));
         M own = either(usual, special);
-        M nan = either(below(top, size), both(zero, equal(ls, set1(-INFINITY))));
-        nan = both(either(nan, both(negated(finite), equal(ls, set1(INFINITY)))), negated(own));
+        M nan = either(either(below(top, size), not_equal(ls, ls)),
+                       either(both(zero, equal(ls, set1(-INFINITY))),
+                              both(infinite, equal(ls, set1(INFINITY)))));
         M rest = negated(either(own, nan));
         small = both(rest, either(zero, both(finite, small)));
         rest = both(rest, negated(small));
@@ -142,7 +143,7 @@ LK_NAME(find_ways)(ways *w, const V *least, V *mu, V *log_sigma2)
             ls = choose(rest, ls + choose(up, set1(SHIFT_LOG), set1(-SHIFT_LOG)), ls);
         }
         M kept = either(own, rest);
-        mu[i] = choose(both(kept, negated(no_ls)), mu[i], set1(1.0f));
+        mu[i] = choose(kept, mu[i], set1(1.0f));
         log_sigma2[i] = choose(kept, ls, set1(1.0f));
     }
 }
@@ -152,6 +153,8 @@ static LK_NOINLINE void
 LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_sigma2, V *value)
 {
     for (int i = 0; i < WAYS; i++) {
+        if (all(w->own[i]))
+            continue;
         scaled m = split(unbits(size_bits(mu[i])));
         V ls = without_tiny(log_sigma2[i]), result = value[i];
         U flip = set1_bits(sign ^ 0x80000000);
@@ -180,10 +183,17 @@ LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
                          const V *log_sigma2, V *d_mu, V *d_log_sigma2)
 {
     scaled f = {set1(1.0f), set1_bits(0)};
+    int split_factor = 0;
     for (int i = 0; i < WAYS; i++) {
         scaled r = {d_mu[i], set1_bits(0)}, s = {d_log_sigma2[i], set1_bits(0)};
-        M small = w->small[i], large = w->large[i];
+        M small = w->small[i], large = w->large[i], own = w->own[i], nan = w->nan[i];
         M up = w->scaled_up[i], down = w->scaled_down[i];
+        V g = choose(own, factor[i], set1(1.0f));
+        if (!w->products && all(either(own, nan))) {
+            d_mu[i] = choose(nan, set1(NAN), g * d_mu[i]);
+            d_log_sigma2[i] = choose(nan, set1(NAN), g * d_log_sigma2[i]);
+            continue;
+        }
         if (w->products || any(either(up, down))) {
             U shift = choose_bits(down, set1_bits(-SHIFT), set1_bits(0));
             V part = choose(down, set1(-SHIFT_REST), set1(0.0f));
@@ -193,7 +203,7 @@ LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
             r.x = MADD(r.x, choose(up, set1(SHIFT_REST), part), r.x);
         }
         scaled m = split(mu[i]);
-        if (i == 0 || each)
+        if (each || !split_factor++)
             f = split(factor[i]);
         if (any(small)) {
             V ls = choose(small, without_tiny(log_sigma2[i]), set1(0.0f));
@@ -211,15 +221,14 @@ LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
             s.x = choose(large, set1(0.5f), s.x);
             s.power = choose_bits(large, set1_bits(0), s.power);
         }
-        r.x = f.x * choose(w->nan[i], set1(NAN), r.x);
+        r.x = f.x * choose(nan, set1(NAN), r.x);
         r.power = r.power + f.power;
-        s.x = f.x * choose(w->nan[i], set1(NAN), s.x);
+        s.x = f.x * choose(nan, set1(NAN), s.x);
         s.power = s.power + f.power;
         V x = join(r), y = join(s);
         if (!w->products) {
-            V g = choose(w->own[i], factor[i], set1(1.0f));
-            x = choose(w->own[i], g * d_mu[i], x);
-            y = choose(w->own[i], g * d_log_sigma2[i], y);
+            x = choose(own, g * d_mu[i], x);
+            y = choose(own, g * d_log_sigma2[i], y);
         }
         d_mu[i] = x;
         d_log_sigma2[i] = y;
