@@ -149,11 +149,23 @@ LK_NAME(add_any)(work *w, const V *r)
     }
 }
 
-/* Every loop over arrays comes in two forms, for whole strides. `usual` takes spans of elements from
- * k on while they are in the box, by the arithmetic alone. `rare` takes them while they are not, and
- * looks for unusual registers. Both return where they stopped. */
+/* Every loop over arrays comes in two forms, for whole strides. `usual` takes spans of elements
+ * from k on while they are in the box, by the arithmetic alone. `rare` takes them while they are
+ * not, and looks for unusual registers. Both return where they stopped. */
 enum { LK_NAME(SPAN) = 512 };
 #define END_OF_SPAN(k, n) ((n) - (k) < LK_NAME(SPAN) ? (n) : (k) + LK_NAME(SPAN))
+
+/* Ask for the elements of the next span while those of this one are computed. */
+LK_INLINE void
+LK_NAME(fetch_ahead)(const work *w, ptrdiff_t k)
+{
+    for (int i = 0; i < STRIDE; i += 16) {
+        LK_PREFETCH(w->mu + k + LK_NAME(SPAN) + i);
+        LK_PREFETCH(w->log_sigma2 + k + LK_NAME(SPAN) + i);
+        if (w->each)
+            LK_PREFETCH(w->factor + k + LK_NAME(SPAN) + i);
+    }
+}
 
 LK_INLINE int
 LK_NAME(is_usual)(int what, const work *w, ptrdiff_t k, ptrdiff_t end)
@@ -175,6 +187,7 @@ LK_NAME(usual)(int what, work *state, ptrdiff_t k, ptrdiff_t n)
         if (!LK_NAME(is_usual)(what, &w, k, end))
             break;
         for (; k < end; k += STRIDE) {
+            LK_NAME(fetch_ahead)(&w, k);
             load_ways(a, w.mu + k);
             load_ways(b, w.log_sigma2 + k);
             if (what & (VALUE | SUM))
@@ -216,6 +229,7 @@ LK_NAME(rare)(int what, work *w, ptrdiff_t k, ptrdiff_t n)
     do {
         ptrdiff_t end = END_OF_SPAN(k, n);
         for (; k < end; k += STRIDE) {
+            LK_NAME(fetch_ahead)(w, k);
             load_ways(a, w->mu + k);
             load_ways(b, w->log_sigma2 + k);
             if (what & (VALUE | SUM))
@@ -257,7 +271,7 @@ LOOPS(sum, SUM)
 
 typedef ptrdiff_t (*LK_NAME(loop))(work *w, ptrdiff_t k, ptrdiff_t n);
 
-/* Take all elements. The last, fewer than STRIDE, go through buffers, which are filled up with 1. */
+/* Take all elements. The last, fewer than STRIDE, go through buffers filled up with 1. */
 static void
 LK_NAME(take)(LK_NAME(loop) usual, LK_NAME(loop) rare, work *w, ptrdiff_t n)
 {

@@ -62,8 +62,8 @@ LK_NAME(any)(M m)
 #define WINDOW_BELOW(end) (IN_WINDOW + 0x20000000u - (end))
 #define POWER_OF_2(e) ((unsigned)(127 + (e)) << 23)
 
-/* The box: |log_sigma2| not below 2^-61 and less than 20, so that its exponential is within 2^29 of 1;
- * |mu| from 2^-45 on, or from a larger power of 2 if a factor may be as small as 2^f. Neither u nor
+/* The box: |log_sigma2| not below 2^-60 and less than 20, so that its exponential is within 2^29 of
+ * 1; |mu| from 2^-45 on, or from a larger power of 2 if a factor may be as small as 2^f. Neither u nor
  * its product with the factor is then subnormal. Without FMA, no product of u and the exponential
  * may be, and so the box is smaller. */
 #if LK_ISA >= 256
@@ -158,7 +158,7 @@ LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
 }
 #define is_small LK_NAME(is_small)
 
-/* Where the arithmetic of the value meets no subnormal number; `log_sigma2` is without tiny ones. */
+/* Where the arithmetic of the value meets no subnormal number. `log_sigma2` has no tiny ones. */
 LK_INLINE M
 LK_NAME(usual_value)(V mu, V log_sigma2)
 {

@@ -84,8 +84,8 @@ LK_NAME(exponential_of_minus)(V log_sigma2)
 #define SHIFT_LOG 133.08425903320312f
 #define SHIFT_REST 1.8284681279594573e-07f
 
-/* Which way each lane goes: by the arithmetic with its own arguments, also where mu is 0 or infinite,
- * or with scaled ones (up or down), or past it. */
+/* Which way each lane goes: by the arithmetic with its own arguments, also where mu is 0 or
+ * infinite, or with scaled ones (up or down), or past it. */
 typedef struct {
     M own[WAYS], small[WAYS], large[WAYS], nan[WAYS], scaled_up[WAYS], scaled_down[WAYS];
     int arithmetic, others, products;
@@ -183,7 +183,7 @@ LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
                          const V *log_sigma2, V *d_mu, V *d_log_sigma2)
 {
     scaled f = {set1(1.0f), set1_bits(0)};
-    int split_factor = 0;
+    int factor_is_split = 0;
     for (int i = 0; i < WAYS; i++) {
         scaled r = {d_mu[i], set1_bits(0)}, s = {d_log_sigma2[i], set1_bits(0)};
         M small = w->small[i], large = w->large[i], own = w->own[i], nan = w->nan[i];
@@ -203,7 +203,7 @@ LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
             r.x = MADD(r.x, choose(up, set1(SHIFT_REST), part), r.x);
         }
         scaled m = split(mu[i]);
-        if (each || !split_factor++)
+        if (each || !factor_is_split++)
             f = split(factor[i]);
         if (any(small)) {
             V ls = choose(small, without_tiny(log_sigma2[i]), set1(0.0f));

@@ -34,10 +34,15 @@
 
 #if defined(__GNUC__)
 #define LK_NOINLINE __attribute__((noinline))
+#define LK_PREFETCH(address) __builtin_prefetch(address)
 #elif defined(_MSC_VER)
 #define LK_NOINLINE __declspec(noinline)
 #else
 #define LK_NOINLINE
+#endif
+
+#ifndef LK_PREFETCH
+#define LK_PREFETCH(address) ((void)0)
 #endif
 
 /* Which results a loop makes: a constant in each function that the loop is compiled into. */
