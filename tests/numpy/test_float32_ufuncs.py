@@ -166,6 +166,24 @@ class TestArrays:
         ):
             assert same(a, b)
 
+    @pytest.mark.parametrize("n", [1, 511, 513, 1500])
+    @pytest.mark.parametrize("step", [1, -2])
+    def test_numbers_and_arrays_in_turn(self, n, step, known):
+        """Each argument is one number, a dense array, or one that is copied by blocks."""
+        arrays = [known[0][:n][::step], known[1][:n][::step]]
+        numbers = [np.broadcast_to(np.float32(x), arrays[0].shape) for x in (0.5, -3.0)]
+        for mu, log_sigma2 in (numbers, (arrays[0], numbers[1]), (numbers[0], arrays[1])):
+            copies = mu.copy(), log_sigma2.copy()
+            wanted = [c.value(*copies), *c.gradient(ONE, *copies)]
+            for spread in (1, 2):
+                out = [np.zeros(spread * len(mu), "float32")[::spread] for _ in range(3)]
+                c.value(mu, log_sigma2, out=out[0])
+                c.gradient(ONE, mu, log_sigma2, out=(out[1], out[2]))
+                for a, b in zip(out, wanted, strict=True):
+                    assert same(a, b)
+            exact = math.fsum(wanted[0])
+            assert abs(c.value_sum(mu, log_sigma2) - exact) <= n * 2.0**-53 * abs(exact)
+
     def test_a_factor(self, known):
         """One for all or one for each, dense or not: a product, rounded once."""
         mu, log_sigma2, _, *slopes = known

@@ -22,13 +22,31 @@
 #include "targets.h"
 
 /* The registers of one call: the arithmetic does each of its steps for all of them in turn. */
+#ifndef WAYS
 #define WAYS 4
+#endif
 #define SET(name, expression)                                              \
     for (int i = 0; i < WAYS; i++)                                         \
         (name)[i] = (expression)
 #define EACH(type, name, expression)                                       \
     type name[WAYS];                                                       \
     SET(name, expression)
+
+#if defined(__GNUC__)
+#define LK_NOINLINE __attribute__((noinline))
+#define LK_PREFETCH(address) __builtin_prefetch(address)
+#elif defined(_MSC_VER)
+#define LK_NOINLINE __declspec(noinline)
+#else
+#define LK_NOINLINE
+#endif
+
+#ifndef LK_PREFETCH
+#define LK_PREFETCH(address) ((void)0)
+#endif
+
+/* Which results a loop makes: a constant in each function that the loop is compiled into. */
+enum { VALUE = 1, GRADIENT = 2, SUM = 4 };
 
 #include "float32_coefficients.h"
 
@@ -52,17 +70,45 @@ forget_exceptions(void)
 }
 
 static void
+scatter(char *to, npy_intp stride, const float *from, npy_intp n)
+{
+    for (npy_intp i = 0; i < n; i++)
+        memcpy(to + i * stride, &from[i], sizeof(float));
+}
+
+static void
 gather(float *to, const char *from, npy_intp stride, npy_intp n)
 {
     for (npy_intp i = 0; i < n; i++)
         memcpy(&to[i], from + i * stride, sizeof(float));
 }
 
+/* An argument as dense memory, a block at a time. One number fills its block once. */
+typedef struct {
+    const char *data;
+    npy_intp stride;
+    float block[BLOCK];
+} argument;
+
 static void
-scatter(char *to, npy_intp stride, const float *from, npy_intp n)
+begin(argument *a, const char *data, npy_intp stride, npy_intp n)
 {
-    for (npy_intp i = 0; i < n; i++)
-        memcpy(to + i * stride, &from[i], sizeof(float));
+    a->data = data;
+    a->stride = stride;
+    if (stride == 0)
+        gather(a->block, data, 0, n < BLOCK ? n : BLOCK);
+}
+
+/* n elements from `start` on */
+static const float *
+dense_part(argument *a, npy_intp start, npy_intp n)
+{
+    const char *from = a->data + start * a->stride;
+    if (a->stride == sizeof(float))
+        return (const float *)from;
+    if (a->stride != 0)
+        gather(a->block, from, a->stride, n);
+    return a->block;
 }
 
 static int
@@ -82,13 +128,20 @@ value_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, void 
     if (dense(steps, 3)) {
         function->value(1.0f, (float *)args[0], (float *)args[1], (float *)args[2], n);
     } else {
-        float mu[BLOCK], log_sigma2[BLOCK];
+        argument mu, log_sigma2;
+        float value[BLOCK];
+        begin(&mu, args[0], steps[0], n);
+        begin(&log_sigma2, args[1], steps[1], n);
         for (npy_intp start = 0; start < n; start += BLOCK) {
             npy_intp m = n - start < BLOCK ? n - start : BLOCK;
-            gather(mu, args[0] + start * steps[0], steps[0], m);
-            gather(log_sigma2, args[1] + start * steps[1], steps[1], m);
-            function->value(1.0f, mu, log_sigma2, mu, m);
-            scatter(args[2] + start * steps[2], steps[2], mu, m);
+            char *to = args[2] + start * steps[2];
+            const float *x = dense_part(&mu, start, m), *y = dense_part(&log_sigma2, start, m);
+            if (dense(steps + 2, 1)) {
+                function->value(1.0f, x, y, (float *)to, m);
+            } else {
+                function->value(1.0f, x, y, value, m);
+                scatter(to, steps[2], value, m);
+            }
         }
     }
     forget_exceptions();
@@ -104,15 +157,23 @@ gradient_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, vo
         function->gradient((float *)args[0], each, (float *)args[1], (float *)args[2],
                            (float *)args[3], (float *)args[4], n);
     } else {
-        float factor[BLOCK], mu[BLOCK], log_sigma2[BLOCK];
+        argument factor, mu, log_sigma2;
+        float d_mu[BLOCK], d_log_sigma2[BLOCK];
+        begin(&factor, args[0], steps[0], 1);
+        begin(&mu, args[1], steps[1], n);
+        begin(&log_sigma2, args[2], steps[2], n);
         for (npy_intp start = 0; start < n; start += BLOCK) {
             npy_intp m = n - start < BLOCK ? n - start : BLOCK;
-            gather(factor, args[0] + start * steps[0], steps[0], m);
-            gather(mu, args[1] + start * steps[1], steps[1], m);
-            gather(log_sigma2, args[2] + start * steps[2], steps[2], m);
-            function->gradient(factor, 1, mu, log_sigma2, mu, log_sigma2, m);
-            scatter(args[3] + start * steps[3], steps[3], mu, m);
-            scatter(args[4] + start * steps[4], steps[4], log_sigma2, m);
+            char *to = args[3] + start * steps[3], *to_2 = args[4] + start * steps[4];
+            const float *f = dense_part(&factor, start, m);
+            const float *x = dense_part(&mu, start, m), *y = dense_part(&log_sigma2, start, m);
+            if (dense(steps + 3, 2)) {
+                function->gradient(f, each, x, y, (float *)to, (float *)to_2, m);
+            } else {
+                function->gradient(f, each, x, y, d_mu, d_log_sigma2, m);
+                scatter(to, steps[3], d_mu, m);
+                scatter(to_2, steps[4], d_log_sigma2, m);
+            }
         }
     }
     forget_exceptions();
@@ -124,18 +185,19 @@ sum_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, void *d
 {
     const lk_float32_kernels *function = data;
     npy_intp n = dimensions[1];
-    float mu[BLOCK], log_sigma2[BLOCK];
+    argument mu, log_sigma2;
     for (npy_intp row = 0; row < dimensions[0]; row++) {
         char *a = args[0] + row * steps[0], *b = args[1] + row * steps[1];
         double total = 0.0;
         if (dense(steps + 3, 2)) {
             total = function->sum((float *)a, (float *)b, n);
         } else {
+            begin(&mu, a, steps[3], n);
+            begin(&log_sigma2, b, steps[4], n);
             for (npy_intp start = 0; start < n; start += BLOCK) {
                 npy_intp m = n - start < BLOCK ? n - start : BLOCK;
-                gather(mu, a + start * steps[3], steps[3], m);
-                gather(log_sigma2, b + start * steps[4], steps[4], m);
-                total += function->sum(mu, log_sigma2, m);
+                total += function->sum(dense_part(&mu, start, m),
+                                       dense_part(&log_sigma2, start, m), m);
             }
         }
         memcpy(args[2] + row * steps[2], &total, sizeof total);
@@ -207,11 +269,77 @@ fill(PyObject *module)
     return 0;
 }
 
+#ifdef LK_X86
+PyDoc_STRVAR(trial_doc, "trial(mode, factor, mu, log_sigma2)\n--\n\n"
+             "Run the kernels with bits set in the register MXCSR, for tests.\n\n"
+             "The arguments are 1-d arrays of one length; `factor` may have length 1. The results "
+             "are those of the kernels `value` with the sign 1, `gradient`, `value_and_gradient` "
+             "with the sign -1 and `sum`, and the flags that each of the four left.");
+
+static PyObject *
+trial(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned mode, flags[4], before = _mm_getcsr();
+    PyObject *given[3], *results = NULL;
+    PyArrayObject *in[3] = {NULL}, *out[6] = {NULL};
+    if (!PyArg_ParseTuple(args, "IOOO", &mode, &given[0], &given[1], &given[2]))
+        return NULL;
+    for (int i = 0; i < 3; i++) {
+        in[i] = (PyArrayObject *)PyArray_FROMANY(given[i], NPY_FLOAT, 1, 1, NPY_ARRAY_IN_ARRAY);
+        if (in[i] == NULL)
+            goto end;
+    }
+    npy_intp n = PyArray_DIM(in[1], 0), factors = PyArray_DIM(in[0], 0);
+    if (PyArray_DIM(in[2], 0) != n || (factors != n && factors != 1)) {
+        PyErr_SetString(PyExc_ValueError, "the arrays are of different lengths");
+        goto end;
+    }
+    for (int i = 0; i < 6; i++) {
+        out[i] = (PyArrayObject *)PyArray_SimpleNew(1, &n, NPY_FLOAT);
+        if (out[i] == NULL)
+            goto end;
+    }
+    const float *f = PyArray_DATA(in[0]), *mu = PyArray_DATA(in[1]), *ls = PyArray_DATA(in[2]);
+    float *to[6];
+    for (int i = 0; i < 6; i++)
+        to[i] = PyArray_DATA(out[i]);
+    _mm_setcsr((before & ~0x3fu) | mode);
+    chosen.value(1.0f, mu, ls, to[0], n);
+    flags[0] = _mm_getcsr() & 0x3f;
+    _mm_setcsr((before & ~0x3fu) | mode);
+    chosen.gradient(f, factors != 1 || n == 1, mu, ls, to[1], to[2], n);
+    flags[1] = _mm_getcsr() & 0x3f;
+    _mm_setcsr((before & ~0x3fu) | mode);
+    chosen.value_and_gradient(-1.0f, mu, ls, to[3], to[4], to[5], n);
+    flags[2] = _mm_getcsr() & 0x3f;
+    _mm_setcsr((before & ~0x3fu) | mode);
+    double sum = chosen.sum(mu, ls, n);
+    flags[3] = _mm_getcsr() & 0x3f;
+    _mm_setcsr(before);
+    results = Py_BuildValue("OOOOOOd(IIII)", out[0], out[1], out[2], out[3], out[4], out[5], sum,
+                            flags[0], flags[1], flags[2], flags[3]);
+end:
+    for (int i = 0; i < 3; i++)
+        Py_XDECREF(in[i]);
+    for (int i = 0; i < 6; i++)
+        Py_XDECREF(out[i]);
+    return results;
+}
+#endif
+
+static PyMethodDef methods[] = {
+#ifdef LK_X86
+    {"trial", trial, METH_VARARGS, trial_doc},
+#endif
+    {NULL, NULL, 0, NULL},
+};
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "_float32",
     .m_doc = "-KL of N(mu, sigma^2) in float32, for the instruction set that `isa` names.",
     .m_size = -1,
+    .m_methods = methods,
 };
 
 PyMODINIT_FUNC

@@ -1,0 +1,236 @@
+/* Results for the arguments that are not `usual` (`float32_magnitudes.h`), with no instruction that
+ * takes or makes a subnormal number, whatever the mode of the processor (FTZ, DAZ) is.
+ *
+ * The arithmetic runs on arguments put in their places. A number is then taken as `x` 2^`power`,
+ * with an integer `power`, until its bits are put together. For u = mu^2 exp(-log_sigma2) / 2:
+ *   small u    -KL = -u, d_mu = -mu exp(-log_sigma2), d_log_sigma2 = u
+ *   large u    -KL = -(log(u) + log(4) + gamma) / 2, d_mu = -1 / mu, d_log_sigma2 = 1/2
+ *   otherwise  mu is scaled by 2^96 or 2^-96, and log_sigma2 shifted, which leaves u as it is. */
+
+typedef struct {
+    V x;
+    U power;
+} LK_NAME(scaled);
+#define scaled LK_NAME(scaled)
+
+/* The bits of a number without its sign, with exponents below 1 where it is subnormal. */
+LK_INLINE U
+LK_NAME(extended)(U size)
+{
+    U b = bits(to_float(size)) - set1_bits(149u << 23);
+    return choose_bits(below(size, set1_bits(0x00800000)), b, size);
+}
+#define extended LK_NAME(extended)
+
+/* x as a number of [1, 2) and a power. 0, infinity and NaN are left as they are. */
+LK_INLINE scaled
+LK_NAME(split)(V x)
+{
+    U size = size_bits(x), b = extended(size);
+    U m = (b & set1_bits(0x007fffff)) | set1_bits(0x3f800000) | (bits(x) ^ size);
+    /* 32 keeps the number positive that is shifted as an unsigned one. */
+    U power = ((b + set1_bits(32u << 23)) >> 23) - set1_bits(32 + 127);
+    M plain = both(below(set1_bits(0), size), below(size, set1_bits(0x7f800000)));
+    scaled s = {unbits(choose_bits(plain, m, bits(x))), choose_bits(plain, power, set1_bits(0))};
+    return s;
+}
+#define split LK_NAME(split)
+
+/* x 2^power, rounded once, for x = 0, infinity, NaN, or 2^-8 < |x| < 2^8. */
+LK_INLINE V
+LK_NAME(join)(scaled s)
+{
+    U size = size_bits(s.x), zero = set1_bits(0);
+    U exponent = (size >> 23) + s.power;
+    M low = below(exponent, set1_bits(1));
+    /* A subnormal number is an integer times 2^-149, rounded by the addition of 2^23. */
+    U places = larger_int(s.power + set1_bits(149), set1_bits(-64));
+    V shifted = unbits(choose_bits(low, size + (places << 23), zero));
+    U b = bits(shifted + set1(0x1p23f)) - set1_bits(0x4b000000);
+    b = choose_bits(low, b, size + (s.power << 23));
+    b = choose_bits(below(set1_bits(254), exponent), set1_bits(0x7f800000), b);
+    M plain = both(below(zero, size), below(size, set1_bits(0x7f800000)));
+    return unbits(choose_bits(plain, b, size) | (bits(s.x) ^ size));
+}
+#define join LK_NAME(join)
+
+/* log(2) = LOG2_FIRST + LOG2_SECOND. The first has so few bits that its product with an exponent is
+ * exact without FMA. */
+#define LOG2_FIRST 0x1.62ep-1f
+#define LOG2_SECOND 0x1.0bfbe8p-15f
+
+/* exp(-log_sigma2) */
+LK_INLINE scaled
+LK_NAME(exponential_of_minus)(V log_sigma2)
+{
+    /* Beyond these limits, u is not small or every result is 0. */
+    V x = minimum(maximum(log_sigma2, set1(-300.0f)), set1(300.0f));
+    V k_magic = MADD(x, set1(-PER_LOG2), set1(0x1.8p23f));
+    V k = k_magic - set1(0x1.8p23f);
+    V r = MADD(k, set1(-LOG2_SECOND), -MADD(k, set1(LOG2_FIRST), x));
+    V s = MADD(set1(0x1.6acae8p-10f), r, set1(0x1.123dep-7f));
+    s = MADD(s, r, set1(0x1.555856p-5f));
+    s = MADD(s, r, set1(0x1.55548cp-3f));
+    s = MADD(s, r, set1(0x1.fffffcp-2f));
+    s = set1(1.0f) + MADD(r * r, s, r);
+    scaled e = {s, bits(k_magic) - set1_bits(0x4b400000)};
+    return e;
+}
+
+/* log(2)/2 + gamma/2 */
+#define LARGE_U_CONSTANT 0.6351814227307392f
+/* 192 log(2) and what it lacks of the exact number, halved */
+#define SHIFT 96u
+#define SHIFT_LOG 133.08425903320312f
+#define SHIFT_REST 1.8284681279594573e-07f
+
+/* Which way each lane goes: by the arithmetic with its own arguments, also where mu is 0 or
+ * infinite, or with scaled ones (up or down), or past it. */
+typedef struct {
+    M own[WAYS], small[WAYS], large[WAYS], nan[WAYS], scaled_up[WAYS], scaled_down[WAYS];
+    int arithmetic, others, products;
+} LK_NAME(ways);
+#define ways LK_NAME(ways)
+
+/* Find the ways, and replace the arguments of lanes that do not keep their own. `least`, which is
+ * from the factor, is NULL for the value. */
+static LK_NOINLINE void
+LK_NAME(find_ways)(ways *w, const V *least, V *mu, V *log_sigma2)
+{
+    w->arithmetic = w->others = w->products = 0;
+    for (int i = 0; i < WAYS; i++) {
+        V ls = log_sigma2[i];
+        U size = size_bits(mu[i]), top = set1_bits(0x7f800000), b = extended(size);
+        LK_NAME(exponents) x = exponents_of(b, ls);
+        V found = least ? minimum(minimum(x.u, x.small), minimum(x.large, set1(-1.0f))) : x.u;
+        M small = is_small(&x, ls, least != NULL), large = less(set1(MOST_EXPONENT), x.u);
+        M usual = both(below(set1_bits(0x007fffff), size), below(size, top));
+        usual = both(usual, both(less_equal(x.u, set1(MOST_EXPONENT)), negated(small)));
+        if (least)
+            usual = both(usual, less_equal(set1(LEAST_EXPONENT), found));
+        M zero = same_bits(size, set1_bits(0)), infinite = same_bits(size, top);
+        M finite = below(size, top);
+        M special = both(either(zero, infinite), less_equal(magnitude(ls), set1(60.0f)));
+        M own = either(usual, special);
+        M nan = either(either(below(top, size), not_equal(ls, ls)),
+                       either(both(zero, equal(ls, set1(-INFINITY))),
+                              both(infinite, equal(ls, set1(INFINITY)))));
+        M rest = negated(either(own, nan));
+        small = both(rest, either(zero, both(finite, small)));
+        rest = both(rest, negated(small));
+        large = both(rest, either(negated(finite), large));
+        rest = both(rest, negated(large));
+        M up = below(size, set1_bits(POWER_OF_2(0)));
+        w->own[i] = own;
+        w->nan[i] = nan;
+        w->small[i] = small;
+        w->large[i] = large;
+        w->scaled_up[i] = both(rest, up);
+        w->scaled_down[i] = both(rest, negated(up));
+        if (least) {
+            M fine = choose_mask(special, less_equal(least[i], set1(-1.0f)),
+                                 less_equal(least[i], found));
+            w->products |= any(both(own, negated(fine)));
+        }
+        w->arithmetic |= any(either(own, rest));
+        w->others |= !all(own);
+        if (any(rest)) {
+            U y = choose_bits(up, b + set1_bits(SHIFT << 23), b - set1_bits(SHIFT << 23));
+            V part = choose(up, set1(SHIFT_REST), set1(-SHIFT_REST));
+            V m = unbits(choose_bits(rest, y, set1_bits(POWER_OF_2(0))));
+            m = unbits(bits(MADD(m, part, m)) | (bits(mu[i]) ^ size));
+            mu[i] = choose(rest, m, mu[i]);
+            ls = choose(rest, ls + choose(up, set1(SHIFT_LOG), set1(-SHIFT_LOG)), ls);
+        }
+        M kept = either(own, rest);
+        mu[i] = choose(kept, mu[i], set1(1.0f));
+        log_sigma2[i] = choose(kept, ls, set1(1.0f));
+    }
+}
+
+/* The value of the lanes that went past the arithmetic, with the bits `sign` added. */
+static LK_NOINLINE void
+LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_sigma2, V *value)
+{
+    for (int i = 0; i < WAYS; i++) {
+        if (all(w->own[i]))
+            continue;
+        scaled m = split(unbits(size_bits(mu[i])));
+        V ls = without_tiny(log_sigma2[i]), result = value[i];
+        U flip = set1_bits(sign ^ 0x80000000);
+        if (any(w->small[i])) {
+            scaled e =
+                LK_NAME(exponential_of_minus)(choose(w->small[i], ls, set1(0.0f)));
+            scaled u = {m.x * m.x * e.x, m.power + m.power + e.power - set1_bits(1)};
+            result = choose(w->small[i], unbits(bits(join(u)) ^ flip), result);
+        }
+        if (any(w->large[i])) {
+            V k = to_float(m.power), infinite = set1(INFINITY);
+            M finite = both(w->large[i], less(m.x, infinite));
+            V l = MADD(k, set1(LOG2_FIRST), choose(finite, ls, set1(0.0f)) * set1(-0.5f)) +
+                  (logarithm(choose(finite, m.x, set1(1.0f))) +
+                   MADD(k, set1(LOG2_SECOND), set1(LARGE_U_CONSTANT)));
+            l = choose(finite, l, infinite);
+            result = choose(w->large[i], unbits(bits(l) ^ flip), result);
+        }
+        value[i] = choose(w->nan[i], set1(NAN), result);
+    }
+}
+
+/* The derivatives, times `factor`, of the lanes that went past the arithmetic and of all others. */
+static LK_NOINLINE void
+LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
+                         const V *log_sigma2, V *d_mu, V *d_log_sigma2)
+{
+    scaled f = {set1(1.0f), set1_bits(0)};
+    int factor_is_split = 0;
+    for (int i = 0; i < WAYS; i++) {
+        scaled r = {d_mu[i], set1_bits(0)}, s = {d_log_sigma2[i], set1_bits(0)};
+        M small = w->small[i], large = w->large[i], own = w->own[i], nan = w->nan[i];
+        M up = w->scaled_up[i], down = w->scaled_down[i];
+        V g = choose(own, factor[i], set1(1.0f));
+        if (!w->products && all(either(own, nan))) {
+            d_mu[i] = choose(nan, set1(NAN), g * d_mu[i]);
+            d_log_sigma2[i] = choose(nan, set1(NAN), g * d_log_sigma2[i]);
+            continue;
+        }
+        if (w->products || any(either(up, down))) {
+            U shift = choose_bits(down, set1_bits(-SHIFT), set1_bits(0));
+            V part = choose(down, set1(-SHIFT_REST), set1(0.0f));
+            r = split(d_mu[i]);
+            s = split(d_log_sigma2[i]);
+            r.power = r.power + choose_bits(up, set1_bits(SHIFT), shift);
+            r.x = MADD(r.x, choose(up, set1(SHIFT_REST), part), r.x);
+        }
+        scaled m = split(mu[i]);
+        if (each || !factor_is_split++)
+            f = split(factor[i]);
+        if (any(small)) {
+            V ls = choose(small, without_tiny(log_sigma2[i]), set1(0.0f));
+            scaled e = LK_NAME(exponential_of_minus)(ls);
+            V slope = m.x * e.x;
+            U power = m.power + e.power;
+            r.x = choose(small, -slope, r.x);
+            r.power = choose_bits(small, power, r.power);
+            s.x = choose(small, m.x * m.x * e.x, s.x);
+            s.power = choose_bits(small, power + m.power - set1_bits(1), s.power);
+        }
+        if (any(large)) {
+            r.x = choose(large, set1(-1.0f) / m.x, r.x);
+            r.power = choose_bits(large, set1_bits(0) - m.power, r.power);
+            s.x = choose(large, set1(0.5f), s.x);
+            s.power = choose_bits(large, set1_bits(0), s.power);
+        }
+        r.x = f.x * choose(nan, set1(NAN), r.x);
+        r.power = r.power + f.power;
+        s.x = f.x * choose(nan, set1(NAN), s.x);
+        s.power = s.power + f.power;
+        V x = join(r), y = join(s);
+        if (!w->products) {
+            x = choose(own, g * d_mu[i], x);
+            y = choose(own, g * d_log_sigma2[i], y);
+        }
+        d_mu[i] = x;
+        d_log_sigma2[i] = y;
+    }
+}
