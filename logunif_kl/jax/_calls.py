@@ -31,8 +31,8 @@ LEAST_ELEMENTS = 512
 # In the names of the handlers: another order of arguments would be another version.
 _VERSION = 1
 
-# The rules of differentiation, by the name of a function below; `_rules` puts them in. They are
-# around the primitives, and reach them only where JAX has taken that apart.
+# The rule of differentiation of `value_and_gradient`; `_rules` puts it in. It is around the
+# primitives, and they need it only where JAX has taken that apart.
 RULES: dict[str, Any] = {}
 
 _taken: Counter[str] = Counter()
@@ -89,8 +89,11 @@ def _extension() -> Any:
 
 
 def _plain_value(mu: Array, log_sigma2: Array, *, sign: float) -> Array:
-    found = functions.neg_kl_normal(jnp, mu, log_sigma2)[0]
-    return found if sign > 0 else -found
+    return _plain_value_and_gradient(mu, log_sigma2, sign=sign)[0]
+
+
+def _plain_gradient(mu: Array, log_sigma2: Array, *, sign: float) -> tuple[Array, Array]:
+    return _plain_value_and_gradient(mu, log_sigma2, sign=sign)[1:]
 
 
 def _plain_value_and_gradient(
@@ -113,7 +116,7 @@ def _register() -> bool:
     global _refusal, _registered
     if not _registered and _refusal is None:
         try:
-            for name in ("value", "gradient"):
+            for name in _primitives():
                 _internals.register(_target(name), getattr(_extension(), name))
             _registered = True
         # Whatever is raised, plain operations give the same.
@@ -124,39 +127,48 @@ def _register() -> bool:
 
 @cache
 def _primitives() -> dict[str, Any]:
-    def make(function: Any, plain: Any, parts: dict[str, tuple[int, ...]]) -> Any:
-        results = sum(map(len, parts.values()))
-
-        def jvp(primals: Any, tangents: Any, *, sign: float) -> Any:
-            return RULES[function.__name__](sign, primals, tangents)
-
-        def batch(arguments: Any, dims: Any, *, sign: float) -> Any:
-            arrays, dim = _batched(arguments, dims)
-            found = function(*arrays, sign)
-            return (found, dim) if results == 1 else (found, (dim,) * results)
-
-        def called(context: Any, *operands: Any, sign: float) -> Any:
-            if not _suits(context):
-                _taken["XLA"] += 1
-                return None
-            _taken["C"] += 1
-            attribute = {"sign": np.float32(sign)}
-            # XLA drops a call whose results are not used.
-            return [
-                result
-                for name, of in parts.items()
-                for result in _internals.call(context, _target(name), of, *operands, **attribute)
-            ]
-
-        name = f"logunif_kl_{function.__name__}"
-        return _internals.primitive(name, results, plain, jvp=jvp, batch=batch, called=called)
-
-    return {
-        "value": make(value, _plain_value, {"value": (0,)}),
-        "value_and_gradient": make(
-            value_and_gradient, _plain_value_and_gradient, {"value": (0,), "gradient": (1, 2)}
+    """Make a primitive for each function of the extension."""
+    rest = slice(1, 3)
+    made = {
+        "value": _primitive("value", slice(0, 1), _plain_value),
+        "gradient": _primitive("gradient", rest, _plain_gradient),
+        "value_and_gradient": _primitive(
+            "value_and_gradient", slice(0, 3), _plain_value_and_gradient
         ),
     }
+    parts = (made["value"], slice(0, 1)), (made["gradient"], rest)
+    _internals.drop_unused(made["value_and_gradient"], parts)
+    return made
+
+
+def _primitive(name: str, of: slice, plain: Any) -> Any:
+    """Make a primitive that computes some of the value and the two derivatives."""
+    results = of.stop - of.start
+
+    def jvp(primals: Any, tangents: Any, *, sign: float) -> Any:
+        primals_out, tangents_out = RULES["value_and_gradient"](sign, primals, tangents)
+        if results == 1:
+            return primals_out[0], tangents_out[0]
+        return primals_out[of], tangents_out[of]
+
+    def batch(arguments: Any, dims: Any, *, sign: float) -> Any:
+        arrays, dim = _batched(arguments, dims)
+        if _internals.alike(*arrays):
+            found = _primitives()[name].bind(*arrays, sign=sign)
+        else:
+            found = plain(*arrays, sign=sign)
+        return (found, dim) if results == 1 else (found, (dim,) * results)
+
+    def called(context: Any, *operands: Any, sign: float) -> Any:
+        if not _suits(context):
+            _taken["XLA"] += 1
+            return None
+        _taken["C"] += 1
+        return _internals.call(context, _target(name), *operands, sign=np.float32(sign))
+
+    return _internals.primitive(
+        f"logunif_kl_{name}", results, plain, jvp=jvp, batch=batch, called=called
+    )
 
 
 def _suits(context: Any) -> bool:

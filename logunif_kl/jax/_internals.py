@@ -21,17 +21,16 @@ try:
     from jax.interpreters.batching import primitive_batchers
     from jax.interpreters.mlir import (
         LoweringParameters,
-        LoweringRuleContext,
         ShardingContext,
         SPMDAxisContext,
         lower_fun,
         register_lowering,
     )
+    from jax.interpreters.partial_eval import dce_rules
 except ImportError as error:
     MISSING: str | None = error.msg
 else:
-    _READ = ((LoweringRuleContext, "replace"), (LoweringParameters, "for_export"))
-    MISSING = next((f"{of.__name__}.{name}" for of, name in _READ if not hasattr(of, name)), None)
+    MISSING = None if hasattr(LoweringParameters, "for_export") else "no for_export is known"
 
 Rule = Callable[..., Any]
 
@@ -89,6 +88,23 @@ def primitive(
     return made
 
 
+def drop_unused(whole: Any, parts: Iterable[tuple[Any, slice]]) -> None:
+    """Replace a primitive by another where no result is used but those of the other."""
+    parts = tuple(parts)
+
+    def rule(used: list[bool], equation: Any) -> Any:
+        arguments = len(equation.invars)
+        if not any(used):
+            return [False] * arguments, None
+        for part, of in parts:
+            if sum(used[of]) == sum(used):
+                left = equation.replace(primitive=part, outvars=equation.outvars[of])
+                return [True] * arguments, left
+        return [True] * arguments, equation
+
+    dce_rules[whole] = rule
+
+
 def size(context: Any) -> int:
     """Return how many elements the first operand has."""
     return int(context.avals_in[0].size)
@@ -120,7 +136,6 @@ def register(name: str, handler: Any) -> None:
     register_ffi_target(name, handler, platform="cpu", api_version=1)
 
 
-def call(context: Any, name: str, results: Iterable[int], *operands: Any, **attributes: Any) -> Any:
-    """Lower a call that computes some of the results."""
-    avals = [context.avals_out[i] for i in results]
-    return ffi_lowering(name)(context.replace(avals_out=avals), *operands, **attributes)
+def call(context: Any, name: str, *operands: Any, **attributes: Any) -> Any:
+    """Lower a call of a function that was registered under this name."""
+    return ffi_lowering(name)(context, *operands, **attributes)

@@ -86,7 +86,7 @@ def _with_gradient_rule(sign: float, primals: Any, tangents: Any) -> tuple[Any, 
     return results, (_along(tangents, gradient, value), *directions)
 
 
-_calls.RULES.update(value=_neg_kl_normal_rule, value_and_gradient=_with_gradient_rule)
+_calls.RULES["value_and_gradient"] = _with_gradient_rule
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2, 3))
