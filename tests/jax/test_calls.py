@@ -322,6 +322,14 @@ class TestWithoutCalls:
     def test_nothing_is_absent_here(self):
         assert _internals.MISSING is None
 
+    def test_show_config_says_which(self, monkeypatch):
+        said = lk.show_config("dict")["frameworks"]["jax"]
+        assert said.startswith("calls of C" if _calls.why_not() is None else "plain operations")
+        monkeypatch.setattr(_calls, "_refusal", "XLA refused the kernels: too new")
+        monkeypatch.setattr(_calls, "_extension", lambda: object())
+        said = lk.show_config("dict")["frameworks"]["jax"]
+        assert said == "plain operations of XLA (XLA refused the kernels: too new)"
+
 
 def run(code, **environment):
     done = subprocess.run(
