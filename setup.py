@@ -77,7 +77,14 @@ def extension(name):
     )
 
 
-EXTENSIONS = [extension("exact"), extension("float32")]
+JAX = Extension(
+    "logunif_kl.jax._ffi",
+    sources=["logunif_kl/jax/c/ffi.c"],
+    depends=[*glob("logunif_kl/jax/c/*.h"), "logunif_kl/_numpy/c/float32_capsule.h"],
+    optional=not switched_on("LOGUNIF_KL_SANITIZE"),
+)
+
+EXTENSIONS = [extension("exact"), extension("float32"), JAX]
 
 setup(
     ext_modules=[] if switched_on("LOGUNIF_KL_NO_EXTENSION") else EXTENSIONS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, Literal, overload
 
 
@@ -28,9 +29,12 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         With the keys ``version``, ``kernel``, ``why_python`` (None unless the kernel is
         ``"python"``), ``available_kernels``, ``extensions`` (name -> ``"built"``,
         ``"left out"`` under ``LOGUNIF_KL_KERNEL=python``, or what is wrong),
+        ``frameworks`` (framework in use -> what computes for it on the CPU in float32),
         ``python``, ``numpy``, ``machine`` and ``optional`` (library -> version or None). The
         extension ``_ufuncs`` computes for NumPy. ``_single_ufuncs`` computes for PyTorch on the
-        CPU, in float32 and the half types; without it ``_ufuncs`` does, more slowly.
+        CPU, in float32 and the half types; without it ``_ufuncs`` does, more slowly. By
+        ``_jax_calls`` programs of JAX call the kernels of ``_single_ufuncs``; without it XLA
+        compiles plain operations.
 
     Raises
     ------
@@ -60,6 +64,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         "why_python": ufuncs.why_python(),
         "available_kernels": ufuncs.available_kernels(),
         "extensions": {name: _state(name) for name in _EXTENSIONS},
+        "frameworks": _frameworks(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "machine": f"{platform.system()} {platform.machine()}",
@@ -80,6 +85,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
             ", ".join(config["available_kernels"]) + "   (LOGUNIF_KL_KERNEL=... chooses)",
         ),
         ("extensions", extensions),
+        *config["frameworks"].items(),
         ("Python", config["python"]),
         ("NumPy", config["numpy"]),
         ("machine", config["machine"]),
@@ -90,7 +96,11 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
 
 
 # The name of an extension in the report -> its module.
-_EXTENSIONS = {"_ufuncs": "_numpy._exact", "_single_ufuncs": "_numpy._float32"}
+_EXTENSIONS = {
+    "_ufuncs": "_numpy._exact",
+    "_single_ufuncs": "_numpy._float32",
+    "_jax_calls": "jax._ffi",
+}
 _FRAMEWORKS = ("torch", "triton", "jax", "tensorflow")
 _OPTIONAL = ("scipy", "mpmath", "python-flint", *_FRAMEWORKS, "rich", "matplotlib")
 # Another distribution of the same library.
@@ -99,20 +109,39 @@ _ALSO = {"tensorflow": "tensorflow-cpu"}
 
 def _state(extension: str) -> str:
     from importlib import import_module
-    from importlib.util import find_spec
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
 
-    name = f"{__package__}.{_EXTENSIONS[extension]}"
-    if os.environ.get("LOGUNIF_KL_KERNEL") == "python" and find_spec(name) is not None:
+    folder, _, name = _EXTENSIONS[extension].rpartition(".")
+    # The package of a framework cannot be imported without the framework.
+    spec = PathFinder.find_spec(name, [os.path.join(os.path.dirname(__file__), folder)])
+    if os.environ.get("LOGUNIF_KL_KERNEL") == "python" and spec is not None:
         return "left out"
+    full = f"{__package__}.{folder}.{name}"
     try:
-        import_module(name)
+        if folder == "_numpy":
+            import_module(full)
+        elif spec is None or spec.loader is None:
+            return "not built"
+        else:
+            spec.loader.exec_module(module_from_spec(spec))
     except ModuleNotFoundError as error:
-        if error.name != name:
+        if error.name != full:
             raise
         return "not built"
     except ImportError as error:
         return f"cannot be loaded: {error}"
     return "built"
+
+
+def _frameworks() -> dict[str, str]:
+    """Say which way is taken for a framework in use; nothing is imported for it."""
+    ways = {"jax": sys.modules.get(f"{__package__}.jax._calls")}
+    why_not = {name: module.why_not() for name, module in ways.items() if module is not None}
+    return {
+        name: "calls of C from XLA" if why is None else f"plain operations of XLA ({why})"
+        for name, why in why_not.items()
+    }
 
 
 def _installed(distribution: str) -> str | None:

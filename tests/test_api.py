@@ -5,6 +5,7 @@ import importlib.util
 import inspect
 import math
 import os
+import pathlib
 
 import numpy as np
 import pytest
@@ -336,12 +337,16 @@ class TestConfig:
 
     def test_missing_extensions_are_seen(self, capsys, monkeypatch):
         modules = {"_ufuncs": "_exact", "_single_ufuncs": "_float32"}
+        others = {"_jax_calls": "jax/_ffi"}
         by_request = os.environ.get("LOGUNIF_KL_KERNEL") == "python"
         there = "left out" if by_request else "built"
         states = {
             name: there if importlib.util.find_spec(f"logunif_kl._numpy.{module}") else "not built"
             for name, module in modules.items()
         }
+        package = pathlib.Path(lk.__file__).parent
+        for name, file in others.items():
+            states[name] = there if list(package.glob(f"{file}.*")) else "not built"
         assert lk.show_config("dict")["extensions"] == states
         monkeypatch.delenv("LOGUNIF_KL_KERNEL", raising=False)
 
@@ -358,8 +363,8 @@ class TestConfig:
             with monkeypatch.context() as patch:
                 patch.setattr(importlib, "import_module", importer)
                 lk.show_config()
-            line = f"extensions  _ufuncs {state}, _single_ufuncs {state}"
-            assert line in capsys.readouterr().out.splitlines()
+            line = f"extensions  _ufuncs {state}, _single_ufuncs {state}, "
+            assert line in capsys.readouterr().out
 
     def test_optional_libraries(self, monkeypatch):
         optional = lk.show_config("dict")["optional"]

@@ -25,6 +25,7 @@ ARITHMETIC = _files(
     "logunif_kl/_arithmetic",
     *("coefficients*", "functions", "limits", "normal_float32", "tables", "compensated"),
 )
+_JAX_C = ("logunif_kl/jax/c/*.[ch]",)
 _DERIVATIVES = "logunif_kl/_arithmetic/derivatives.py"
 
 # The functions of NumPy's arrays, by whichever kernel.
@@ -52,8 +53,8 @@ DEPENDS: dict[str, tuple[str, ...]] = {
         *FLOAT32_C,
         *_files("logunif_kl/torch", "_*", "_triton/*"),
     ),
-    "bench_jax": (*ARITHMETIC, _DERIVATIVES, "logunif_kl/jax/_*.py"),
     "cuda": (*ARITHMETIC, "logunif_kl/torch/_triton/*.py", "validation/cuda/*.py"),
+    "bench_jax": (*ARITHMETIC, _DERIVATIVES, *FLOAT32_C, *_JAX_C, "logunif_kl/jax/_*.py"),
     "ladder": _FITTING,
     "monte_carlo": (
         *_EXACT,
@@ -70,6 +71,7 @@ DEPENDS: dict[str, tuple[str, ...]] = {
         "logunif_kl/_arithmetic/*.py",
         *_files("logunif_kl", "_api", "_dispatch", "_conversions", "_adapters", "_refusals"),
         *(f"logunif_kl/{room}/*.py" for room in _ROOMS),
+        *_JAX_C,
     ),
 }
 """The patterns of the files behind each kind of result."""

@@ -22,6 +22,14 @@ On the CPU, XLA flushes subnormal numbers to zero: results below 1.2e-38 in floa
 float64 are 0, and smaller arguments count as 0. XLA also fuses some multiplications with additions,
 which makes the float64 arithmetic in two words slightly less accurate. Values and first derivatives
 stay within 4 units in the last place; the last bit can depend on the program around the function.
+
+In float32 on the CPU, jitted programs call kernels of C for `neg_kl_normal` and `kl_normal` of 512
+elements or more, and for their first derivatives. XLA compiles plain operations for other
+platforms, in exported programs, and where it divides arrays among devices, so results on one
+device and on several can differ by 3 units in the last place. `logunif_kl.show_config` says if
+there are no calls. A program that `jax.experimental.serialize_executable` has stored with calls
+can be loaded only after a function of this module has been compiled with calls in the same
+process.
 """
 
 try:

@@ -330,4 +330,7 @@ def kl_normal(
     >>> print(kl_normal(1.0, 0.0).round(4))
     0.4267
     """
-    return -neg_kl_normal(mu, log_sigma2, zero_at=zero_at, log_c=log_c, reduction=reduction)
+    constant = additive_constant(zero_at, log_c)
+    check_reduction(reduction)
+    (m, s), dtype = arguments(mu=mu, log_sigma2=log_sigma2)
+    return finished(_rules.neg_kl_normal(m, s, -1.0), -constant, reduction, dtype)

@@ -34,7 +34,7 @@ def kl_of_normal(constants: Constants, loc: Any, scale: Any) -> Any:
     (loc, scale), dtype = arguments(loc=loc, scale=scale)
     detached = jax.lax.stop_gradient((loc, scale))
     factor = unit(jnp, jax.lax.rsqrt, *detached)
-    result = -_rules.neg_kl_normal(loc * factor, 2.0 * jnp.log(scale * factor))
+    result = _rules.neg_kl_normal(loc * factor, 2.0 * jnp.log(scale * factor), -1.0)
     return finished(result, -constants.added, "none", dtype)
 
 

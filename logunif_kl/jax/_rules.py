@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from .._arithmetic import derivatives, functions
+from .._arithmetic import derivatives
+from . import _calls
 
 Array = Any
 
@@ -25,15 +26,16 @@ def _in_log_alpha(x: Array, order: int) -> Array:
     return derivatives.neg_kl_derivative(jnp, x, order)
 
 
-@partial(jax.jit, inline=True)
-def _value(mu: Array, log_sigma2: Array) -> Array:
-    return functions.neg_kl_normal(jnp, mu, log_sigma2)[0]
+@partial(jax.jit, static_argnums=2, inline=True)
+def _value(mu: Array, log_sigma2: Array, sign: float = 1.0) -> Array:
+    return _calls.value(mu, log_sigma2, sign)
 
 
-@partial(jax.jit, inline=True)
-def _value_and_gradient(mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
-    value, d_mu, d_log_sigma2 = functions.neg_kl_normal(jnp, mu, log_sigma2)
-    return value, d_mu, d_log_sigma2
+@partial(jax.jit, static_argnums=2, inline=True)
+def _value_and_gradient(
+    mu: Array, log_sigma2: Array, sign: float = 1.0
+) -> tuple[Array, Array, Array]:
+    return _calls.value_and_gradient(mu, log_sigma2, sign)
 
 
 @partial(jax.jit, static_argnums=(2, 3), inline=True)
@@ -53,31 +55,38 @@ def _neg_kl_derivative_rule(order: int, primals: Any, tangents: Any) -> tuple[Ar
     return neg_kl_derivative(x, order), tangent * neg_kl_derivative(x, order + 1)
 
 
-@jax.custom_jvp
-def neg_kl_normal(mu: Array, log_sigma2: Array) -> Array:
-    """Compute -KL of N(mu, sigma^2)."""
-    return _value(mu, log_sigma2)
+@partial(jax.custom_jvp, nondiff_argnums=(2,))
+def neg_kl_normal(mu: Array, log_sigma2: Array, sign: float = 1.0) -> Array:
+    """Compute -KL of N(mu, sigma^2), or KL where the sign is -1.0."""
+    return _value(mu, log_sigma2, sign)
 
 
 @partial(neg_kl_normal.defjvp, symbolic_zeros=True)
-def _neg_kl_normal_rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    value, *gradient = neg_kl_normal_with_gradient(*primals)
+def _neg_kl_normal_rule(sign: float, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    value, *gradient = neg_kl_normal_with_gradient(*primals, sign)
     return value, _along(tangents, gradient, value)
 
 
-@jax.custom_jvp
-def neg_kl_normal_with_gradient(mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
-    """Compute -KL and its two derivatives in one evaluation."""
-    value, d_mu, d_log_sigma2 = _value_and_gradient(mu, log_sigma2)
+@partial(jax.custom_jvp, nondiff_argnums=(2,))
+def neg_kl_normal_with_gradient(
+    mu: Array, log_sigma2: Array, sign: float
+) -> tuple[Array, Array, Array]:
+    """Compute -KL and its two derivatives in one evaluation, each times the sign."""
+    value, d_mu, d_log_sigma2 = _value_and_gradient(mu, log_sigma2, sign)
     return value, d_mu, d_log_sigma2
 
 
 @partial(neg_kl_normal_with_gradient.defjvp, symbolic_zeros=True)
-def _with_gradient_rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    results = neg_kl_normal_with_gradient(*primals)
+def _with_gradient_rule(sign: float, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    results = neg_kl_normal_with_gradient(*primals, sign)
     value, *gradient = results
     directions = [_next(primals, tangents, *orders) for orders in ((1, 0), (0, 1))]
+    if sign < 0:
+        directions = [-d for d in directions]
     return results, (_along(tangents, gradient, value), *directions)
+
+
+_calls.RULES["value_and_gradient"] = _with_gradient_rule
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2, 3))

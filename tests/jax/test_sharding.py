@@ -61,7 +61,8 @@ def test_sharding_is_kept(found, name, axes, record_property):
     """Of the values and of both gradients; in eager mode and compiled."""
     record_property("capability", f"{name}:jax:eight devices, {axes} axes")
     rows = {key: fine for key, fine in found.items() if key.startswith(f"{name}:") and axes in key}
-    assert len(rows) == 6
+    # Again with the arrays of one device given to C, where there is such a function.
+    assert len(rows) == 6 * (1 + (found["C"] and name.endswith("normal")))
     for key, fine in rows.items():
         assert fine, key
 
@@ -81,3 +82,22 @@ def test_sharding_is_kept(found, name, axes, record_property):
 def test_of_neg_kl_normal(found, row, record_property):
     record_property("capability", f"neg_kl_normal:jax:eight devices, {row}")
     assert found[f"neg_kl_normal:{row}"]
+
+
+@pytest.mark.parametrize(
+    ("program", "calls"),
+    [
+        ("divided by XLA", []),
+        ("shard_map", ["value"]),
+        ("grad(shard_map)", ["gradient"]),
+        ("both", ["value"]),
+    ],
+)
+def test_kernels_are_called_on_the_parts_of_one_device_alone(
+    found, program, calls, record_property
+):
+    """XLA would gather the parts to call a function that it does not know."""
+    way = "C" if calls and found["C"] else "XLA"
+    record_property("capability", f"neg_kl_normal:jax:eight devices, {program}, by {way}")
+    expected = [f"logunif_kl.{name}" for name in calls] if found["C"] else []
+    assert found["programs"][program] == expected

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from validation.tools.elsewhere import copy_source, copy_tests, pip_install, python
 
-EXTENSIONS = ("_exact", "_float32")
+EXTENSIONS = ("_numpy/_exact", "_numpy/_float32", "jax/_ffi")
 TESTS = [
+    "tests/jax/test_handlers.py",
     "tests/numpy/test_float32_ufuncs.py",
     "tests/numpy/test_kl.py",
     "tests/numpy/test_magnitudes.py",
@@ -52,7 +53,7 @@ def main(arguments: list[str]) -> int:
         target = here / "target"
         built = pip_install(copy_source(here / "source"), target, env={"LOGUNIF_KL_SANITIZE": "1"})
         for name in EXTENSIONS:
-            found = list(target.glob(f"logunif_kl/_numpy/{name}.*so"))
+            found = list(target.glob(f"logunif_kl/{name}.*so"))
             if built.returncode or not found or b"__asan_" not in found[0].read_bytes():
                 print(built.stdout, f"sanitize: {name} was not built with them", sep="\n")
                 return 1

@@ -1,0 +1,312 @@
+/* The float32 kernels of `_numpy/c` as functions that XLA's programs call on the CPU.
+ *
+ * `logunif_kl.jax._ffi` has a capsule for each, which `jax.ffi.register_ffi_target` takes. Arguments
+ * are (mu, log_sigma2) and the attribute `sign`, results are those that the name says; all are dense,
+ * of float32 and of as many elements. The work is shared with the threads of XLA's own pool. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../_numpy/c/float32_capsule.h"
+#include "xla.h"
+
+#ifdef __STDC_NO_ATOMICS__
+#define THREADED 0
+#else
+#define THREADED 1
+#include <stdatomic.h>
+#ifdef _WIN32
+#include <windows.h>
+#define give_way() SwitchToThread()
+#else
+#include <sched.h>
+#define give_way() sched_yield()
+#endif
+#endif
+
+/* Set when the module is imported, which is before any handler can be registered. */
+static const lk_float32_kernels *kernels;
+
+typedef enum { VALUE, GRADIENT, VALUE_AND_GRADIENT } kind;
+
+typedef struct {
+    kind kind;
+    float sign;
+    const float *arguments[2];
+    float *results[3];
+    ptrdiff_t size;
+} work;
+
+static void
+compute(const work *w, ptrdiff_t start, ptrdiff_t n)
+{
+    const float *mu = w->arguments[0] + start, *log_sigma2 = w->arguments[1] + start;
+    float *first = w->results[0] + start;
+    switch (w->kind) {
+    case VALUE:
+        kernels->value(w->sign, mu, log_sigma2, first, n);
+        break;
+    case GRADIENT:
+        kernels->gradient(&w->sign, 0, mu, log_sigma2, first, w->results[1] + start, n);
+        break;
+    case VALUE_AND_GRADIENT:
+        kernels->value_and_gradient(w->sign, mu, log_sigma2, first, w->results[1] + start,
+                                    w->results[2] + start, n);
+        break;
+    }
+}
+
+/* ---- threads ------------------------------------------------------------------------------- */
+
+/* Elements that a thread takes at a time: about 50 us, long against waking a thread. */
+enum { CHUNK = 16384 };
+
+static void
+forget_error(const lk_xla_frame *frame, lk_xla_error *error)
+{
+    if (error != NULL) {
+        lk_xla_error_destroy args = {sizeof args, NULL, error};
+        frame->api->error_destroy(&args);
+    }
+}
+
+#if THREADED
+
+/* It lives until every task that was scheduled has run, which may be after the call has ended. The
+ * arrays of `work` live until the call ends, and are touched only for chunks taken before. */
+typedef struct {
+    work work;
+    ptrdiff_t chunks;
+    atomic_ptrdiff_t next, done;
+    atomic_int holders;
+} shared;
+
+static void
+release(shared *s)
+{
+    if (atomic_fetch_sub(&s->holders, 1) == 1)
+        free(s);
+}
+
+/* Take chunks until none is left. */
+static void
+take_part(shared *s)
+{
+    for (;;) {
+        ptrdiff_t i = atomic_fetch_add(&s->next, 1), start = i * CHUNK;
+        if (i >= s->chunks)
+            return;
+        compute(&s->work, start, i + 1 < s->chunks ? CHUNK : s->work.size - start);
+        atomic_fetch_add(&s->done, 1);
+    }
+}
+
+static void
+help(void *data)
+{
+    take_part(data);
+    release(data);
+}
+
+static int64_t
+threads_of(const lk_xla_frame *frame)
+{
+    int64_t found = 1;
+    lk_xla_num_threads args = {sizeof args, NULL, frame->context, &found};
+    lk_xla_error *error = frame->api->num_threads(&args);
+    if (error == NULL)
+        return found;
+    forget_error(frame, error);
+    return 1;
+}
+
+/* The caller may itself be a thread of the pool, or its only one. So it never waits for a task to
+ * start: it takes chunks like the others, and then waits for those that another is computing. */
+static void
+run(const lk_xla_frame *frame, const work *w)
+{
+    ptrdiff_t chunks = (w->size + CHUNK - 1) / CHUNK;
+    int64_t helpers = chunks > 1 ? threads_of(frame) - 1 : 0;
+    shared *s = helpers > 0 ? malloc(sizeof *s) : NULL;
+    if (s == NULL) {
+        compute(w, 0, w->size);
+        return;
+    }
+    if (helpers > chunks - 1)
+        helpers = chunks - 1;
+    s->work = *w;
+    s->chunks = chunks;
+    atomic_init(&s->next, 0);
+    atomic_init(&s->done, 0);
+    atomic_init(&s->holders, 1);
+    for (int64_t i = 0; i < helpers; i++) {
+        lk_xla_schedule args = {sizeof args, NULL, frame->context, help, s};
+        atomic_fetch_add(&s->holders, 1);
+        lk_xla_error *error = frame->api->schedule(&args);
+        if (error != NULL) {
+            forget_error(frame, error);
+            release(s);
+            break;
+        }
+    }
+    take_part(s);
+    while (atomic_load(&s->done) < chunks)
+        give_way();
+    release(s);
+}
+
+#else
+
+static void
+run(const lk_xla_frame *frame, const work *w)
+{
+    (void)frame;
+    compute(w, 0, w->size);
+}
+
+#endif
+
+/* ---- the call ------------------------------------------------------------------------------ */
+
+/* Answer what XLA asks when a handler is registered; 0 if the call asks nothing. */
+static int
+answered(const lk_xla_frame *frame)
+{
+    for (lk_xla_extension *e = frame->extensions; e != NULL; e = e->next)
+        if (e->type == LK_XLA_METADATA) {
+            lk_xla_metadata *metadata = ((lk_xla_metadata_extension *)e)->metadata;
+            metadata->version.major = LK_XLA_MAJOR;
+            metadata->version.minor = LK_XLA_MINOR;
+            metadata->traits = 0;
+            return 1;
+        }
+    return 0;
+}
+
+static lk_xla_error *
+refuse(const lk_xla_frame *frame, const char *message)
+{
+    lk_xla_error_create args = {sizeof args, NULL, message, LK_XLA_INVALID_ARGUMENT};
+    return frame->api->error_create(&args);
+}
+
+/* Set `*size`, or compare with it unless it is negative; NULL if this is no such array. */
+static float *
+array(const lk_xla_buffers *of, int64_t i, ptrdiff_t *size)
+{
+    const lk_xla_buffer *buffer = of->values[i];
+    if (of->types[i] != LK_XLA_BUFFER || buffer->dtype != LK_XLA_F32)
+        return NULL;
+    ptrdiff_t n = 1;
+    for (int64_t d = 0; d < buffer->rank; d++)
+        n *= (ptrdiff_t)buffer->dims[d];
+    if (*size < 0)
+        *size = n;
+    /* An empty array may have no memory. */
+    static float none;
+    return n != *size ? NULL : n == 0 ? &none : buffer->data;
+}
+
+/* The sign; 0 if the attributes are others. */
+static float
+sign_of(const lk_xla_attributes *of)
+{
+    if (of->size != 1 || of->types[0] != LK_XLA_SCALAR || of->names[0]->length != 4 ||
+        memcmp(of->names[0]->text, "sign", 4) != 0)
+        return 0.0f;
+    const lk_xla_scalar *scalar = of->values[0];
+    float sign = 0.0f;
+    if (scalar->dtype == LK_XLA_F32)
+        memcpy(&sign, scalar->value, sizeof sign);
+    return sign;
+}
+
+static lk_xla_error *
+call(lk_xla_frame *frame, kind kind, int64_t results)
+{
+    if (answered(frame))
+        return NULL;
+    if (frame->stage != LK_XLA_EXECUTE)
+        return NULL;
+    if (frame->arguments.size != 2 || frame->results.size != results)
+        return refuse(frame, "logunif_kl: mu and log_sigma2 must be given, and room for what is "
+                             "computed, but other numbers of arrays were given");
+    work w = {kind, sign_of(&frame->attributes), {NULL}, {NULL}, -1};
+    if (w.sign == 0.0f)
+        return refuse(frame, "logunif_kl: one attribute must be given, sign, of float32 and not 0");
+    int fine = 1;
+    for (int64_t i = 0; i < 2; i++)
+        fine &= (w.arguments[i] = array(&frame->arguments, i, &w.size)) != NULL;
+    for (int64_t i = 0; i < results; i++)
+        fine &= (w.results[i] = array(&frame->results, i, &w.size)) != NULL;
+    if (!fine)
+        return refuse(frame, "logunif_kl: arguments and results must be arrays of float32 of one "
+                             "size, but others were given");
+    run(frame, &w);
+    return NULL;
+}
+
+static lk_xla_error *
+value(lk_xla_frame *frame)
+{
+    return call(frame, VALUE, 1);
+}
+
+static lk_xla_error *
+gradient(lk_xla_frame *frame)
+{
+    return call(frame, GRADIENT, 2);
+}
+
+static lk_xla_error *
+value_and_gradient(lk_xla_frame *frame)
+{
+    return call(frame, VALUE_AND_GRADIENT, 3);
+}
+
+/* ---- the module ---------------------------------------------------------------------------- */
+
+static int
+add(PyObject *module, const char *name, lk_xla_error *(*handler)(lk_xla_frame *))
+{
+    void *pointer;
+    memcpy(&pointer, &handler, sizeof pointer);
+    PyObject *capsule = PyCapsule_New(pointer, NULL, NULL);
+    int status = capsule ? PyModule_AddObjectRef(module, name, capsule) : -1;
+    Py_XDECREF(capsule);
+    return status;
+}
+
+static int
+fill(PyObject *module)
+{
+    PyObject *others = PyImport_ImportModule("logunif_kl._numpy._float32");
+    PyObject *capsule = others ? PyObject_GetAttrString(others, "kernels") : NULL;
+    Py_XDECREF(others);
+    kernels = capsule ? PyCapsule_GetPointer(capsule, LK_FLOAT32_CAPSULE) : NULL;
+    Py_XDECREF(capsule);
+    if (kernels == NULL || add(module, "value", value) < 0 ||
+        add(module, "gradient", gradient) < 0 ||
+        add(module, "value_and_gradient", value_and_gradient) < 0)
+        return -1;
+    return PyModule_AddIntConstant(module, "chunk", CHUNK);
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_ffi",
+    .m_doc = "Capsules of handlers of XLA's FFI: -KL of N(mu, sigma^2) and its derivatives.",
+    .m_size = 0,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC
+PyInit__ffi(void)
+{
+    return PyModuleDef_Init(&definition);
+}

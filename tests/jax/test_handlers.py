@@ -1,0 +1,362 @@
+"""The handlers of `logunif_kl.jax._ffi`, called as XLA calls them, without JAX.
+
+The structs are those of `xla/ffi/api/c_api.h`; the pool of threads is Python's. It runs tasks at
+once, in threads, late or never, as XLA's may.
+"""
+
+import ctypes
+import threading
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    Structure,
+    c_char_p,
+    c_float,
+    c_int,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_void_p,
+)
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+from logunif_kl._numpy import ufuncs
+
+SPEC = PathFinder.find_spec("_ffi", [str(Path(lk.__file__).parent / "jax")])
+pytestmark = pytest.mark.skipif(
+    SPEC is None or ufuncs.kernel_name() == "python", reason="the C extension is not in use"
+)
+
+
+class Start(Structure):
+    _fields_ = [("struct_size", c_size_t), ("extensions", c_void_p)]
+
+
+class Buffer(Start):
+    _fields_ = [
+        ("dtype", c_int),
+        ("data", c_void_p),
+        ("rank", c_int64),
+        ("dims", POINTER(c_int64)),
+    ]
+
+
+class Buffers(Start):
+    _fields_ = [("size", c_int64), ("types", POINTER(c_int)), ("values", POINTER(c_void_p))]
+
+
+class Span(Structure):
+    _fields_ = [("text", c_char_p), ("length", c_size_t)]
+
+
+class Scalar(Structure):
+    _fields_ = [("dtype", c_int), ("value", c_void_p)]
+
+
+class Attributes(Start):
+    _fields_ = [
+        ("size", c_int64),
+        ("types", POINTER(c_int)),
+        ("names", POINTER(POINTER(Span))),
+        ("values", POINTER(c_void_p)),
+    ]
+
+
+class Version(Start):
+    _fields_ = [("major", c_int), ("minor", c_int)]
+
+
+class Metadata(Structure):
+    _fields_ = [("struct_size", c_size_t), ("version", Version), ("traits", c_uint32)]
+
+
+class Extension(Start):
+    """Of metadata, where ``extensions`` above is its type."""
+
+    _fields_ = [("next", c_void_p), ("metadata", POINTER(Metadata))]
+
+
+class Create(Start):
+    _fields_ = [("message", c_char_p), ("code", c_int)]
+
+
+class Destroy(Start):
+    _fields_ = [("error", c_void_p)]
+
+
+class Schedule(Start):
+    _fields_ = [("context", c_void_p), ("task", c_void_p), ("data", c_void_p)]
+
+
+class Threads(Start):
+    _fields_ = [("context", c_void_p), ("found", POINTER(c_int64))]
+
+
+CREATE = CFUNCTYPE(c_void_p, POINTER(Create))
+DESTROY = CFUNCTYPE(None, POINTER(Destroy))
+SCHEDULE = CFUNCTYPE(c_void_p, POINTER(Schedule))
+THREADS = CFUNCTYPE(c_void_p, POINTER(Threads))
+TASK = CFUNCTYPE(None, c_void_p)
+
+
+class Api(Start):
+    _fields_ = [
+        ("version", Version),
+        ("internal", c_void_p),
+        ("create", CREATE),
+        ("message", c_void_p),
+        ("destroy", DESTROY),
+        ("others", c_void_p * 8),
+        ("schedule", SCHEDULE),
+        ("threads", THREADS),
+    ]
+
+
+class Frame(Start):
+    _fields_ = [
+        ("api", POINTER(Api)),
+        ("context", c_void_p),
+        ("stage", c_int),
+        ("arguments", Buffers),
+        ("results", Buffers),
+        ("attributes", Attributes),
+    ]
+
+
+F32, F64, EXECUTE, ERROR = 11, 12, 3, 0x5EED
+RESULTS = {"value": 1, "gradient": 2, "value_and_gradient": 3}
+
+
+@pytest.fixture(scope="module")
+def extension():
+    module = module_from_spec(SPEC)
+    SPEC.loader.exec_module(module)
+    return module
+
+
+class Xla:
+    """XLA's side: what it was told, and a pool in which a task runs as ``way`` says."""
+
+    def __init__(self, threads=4, way="threads"):
+        self.errors, self.destroyed, self.tasks, self.started = [], 0, [], []
+        self.threads, self.way = threads, way
+        # What C calls must live as long as it may be called.
+        self.kept = CREATE(self.create), DESTROY(self.destroy), SCHEDULE(self.schedule)
+        self.kept += (THREADS(self.count),)
+        create, destroy, schedule, count = self.kept
+        self.api = Api(create=create, destroy=destroy, schedule=schedule, threads=count)
+
+    def create(self, args):
+        self.errors.append(args.contents.message.decode())
+        return ERROR
+
+    def destroy(self, args):
+        assert args.contents.error == ERROR
+        self.destroyed += 1
+
+    def count(self, args):
+        if self.way == "no pool":
+            return ERROR
+        args.contents.found[0] = self.threads
+        return None
+
+    def schedule(self, args):
+        if self.way == "refuses":
+            return ERROR
+        task, data = TASK(args.contents.task), args.contents.data
+        if self.way == "at once":
+            task(data)
+        elif self.way == "late":
+            self.tasks.append(lambda: task(data))
+        else:
+            self.started.append(threading.Thread(target=task, args=(data,)))
+            self.started[-1].start()
+        return None
+
+    def settle(self):
+        for task in self.tasks:
+            task()
+        for thread in self.started:
+            thread.join()
+
+
+def handler(extension, name):
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = c_void_p, (ctypes.py_object, c_char_p)
+    return CFUNCTYPE(c_void_p, POINTER(Frame))(get(getattr(extension, name), None))
+
+
+def buffers(arrays, dtype=F32, kind=1):
+    kept = []
+    for a in arrays:
+        dims = (c_int64 * max(a.ndim, 1))(*a.shape)
+        kept.append(
+            (Buffer(48, None, dtype, a.ctypes.data if a.size else None, a.ndim, dims), dims)
+        )
+    values = (c_void_p * len(kept))(*(ctypes.addressof(b) for b, _ in kept))
+    made = Buffers(40, None, len(kept), (c_int * len(kept))(*[kind] * len(kept)), values)
+    made.kept = kept
+    return made
+
+
+def attributes(sign, dtype=F32, name=b"sign", kind=3):
+    value = (c_float if dtype == F32 else ctypes.c_double)(sign)
+    scalar, span = Scalar(dtype, ctypes.addressof(value)), Span(name, len(name))
+    values = (c_void_p * 1)(ctypes.addressof(scalar))
+    made = Attributes(48, None, 1, (c_int * 1)(kind), (POINTER(Span) * 1)(ctypes.pointer(span)))
+    made.values = values
+    made.kept = value, scalar, span, values
+    return made
+
+
+def call(xla, function, arguments, results, sign, stage=EXECUTE):
+    frame = Frame(api=ctypes.pointer(xla.api), stage=stage)
+    frame.struct_size = ctypes.sizeof(Frame)
+    frame.arguments, frame.results, frame.attributes = arguments, results, sign
+    return function(ctypes.byref(frame))
+
+
+def given(shape, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=shape).astype("f4"), rng.uniform(-9, 3, shape).astype("f4")]
+
+
+def computed(extension, name, arrays, sign=1.0, **pool):
+    xla = Xla(**pool)
+    results = [np.full(arrays[0].shape, np.nan, "f4") for _ in range(RESULTS[name])]
+    status = call(
+        xla, handler(extension, name), buffers(arrays), buffers(results), attributes(sign)
+    )
+    # The call has ended: what it wrote is there, whatever of its tasks has not run.
+    kept = [r.copy() for r in results]
+    for array in (*arrays, *results):
+        array[...] = 0
+    xla.settle()
+    assert status is None
+    assert not xla.errors
+    return kept, xla
+
+
+def expected(name, arrays):
+    from logunif_kl._numpy import _float32
+
+    parts = {
+        "value": lambda: [_float32.value(*arrays)],
+        "gradient": lambda: list(_float32.gradient(np.float32(1), *arrays)),
+    }
+    return [r for part in name.split("_and_") for r in parts[part]()]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0, 2), (7,), (16, 5, 3), (1003,)])
+@pytest.mark.parametrize("name", RESULTS)
+def test_results(extension, name, shape, sign):
+    arrays = given(shape)
+    truths = [np.float32(sign) * r for r in expected(name, arrays)]
+    got, _ = computed(extension, name, arrays, sign)
+    for g, t in zip(got, truths, strict=True):
+        np.testing.assert_array_equal(g, t)
+
+
+@pytest.mark.parametrize("way", ["threads", "at once", "late", "refuses", "no pool"])
+@pytest.mark.parametrize("threads", [1, 2, 64])
+@pytest.mark.parametrize("rest", [-1, 0, 1])
+def test_threads(extension, way, threads, rest):
+    """The results do not depend on which thread computes what, nor on when tasks run."""
+    arrays = given(5 * extension.chunk + rest)
+    truths = expected("gradient", arrays)
+    got, xla = computed(extension, "gradient", arrays, threads=threads, way=way)
+    for g, t in zip(got, truths, strict=True):
+        np.testing.assert_array_equal(g, t)
+    helpers = min(threads - 1, 5 if rest > 0 else 4)
+    assert len(xla.started) + len(xla.tasks) == (helpers if way in ("threads", "late") else 0)
+    assert xla.destroyed == (way == "no pool" or (way == "refuses" and threads > 1))
+
+
+def test_a_small_call_asks_for_no_thread(extension):
+    _, xla = computed(extension, "value", given(extension.chunk))
+    assert not xla.started
+
+
+def test_many_calls_at_once(extension):
+    arrays = given(3 * extension.chunk + 7)
+    (truth,) = expected("value", arrays)
+    found = []
+
+    def run():
+        got, _ = computed(extension, "value", [a.copy() for a in arrays], threads=3)
+        found.append(np.array_equal(got[0], truth))
+
+    callers = [threading.Thread(target=run) for _ in range(8)]
+    for each in callers:
+        each.start()
+    for each in callers:
+        each.join()
+    assert found == [True] * 8
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_metadata(extension, name):
+    """It is asked for without arrays, and without functions to call."""
+    metadata = Metadata(traits=7, version=Version(major=-1, minor=-1))
+    asked = Extension(next=None, metadata=ctypes.pointer(metadata))
+    asked.extensions = 1  # the type
+    other = Extension(next=ctypes.addressof(asked))
+    other.extensions = 99
+    frame = Frame(extensions=ctypes.addressof(other))
+    assert handler(extension, name)(ctypes.byref(frame)) is None
+    assert (metadata.version.major, metadata.version.minor, metadata.traits) == (0, 1, 0)
+
+
+def test_other_stages_do_nothing(extension):
+    result = np.full(3, 5.0, "f4")
+    function = handler(extension, "value")
+    for stage in (0, 1, 2):
+        none = buffers([])
+        assert call(Xla(), function, none, none, attributes(1.0), stage) is None
+    assert (result == 5).all()
+
+
+def wrong(kind):
+    two, one = given((2, 3)), [np.zeros((2, 3), "f4")]
+    plain = [buffers(two), buffers(one), attributes(1.0)]
+    arrays = "arguments and results must be arrays of float32 of one size"
+    numbers = "mu and log_sigma2 must be given"
+    sign = "one attribute must be given, sign, of float32 and not 0"
+    change, sentence = {
+        "one argument": ((0, buffers(two[:1])), numbers),
+        "no result": ((1, buffers([])), numbers),
+        "float64": ((0, buffers(two, dtype=F64)), arrays),
+        "no buffer": ((0, buffers(two, kind=2)), arrays),
+        "other size": ((1, buffers([np.zeros(5, "f4")])), arrays),
+        "sign 0": ((2, attributes(0.0)), sign),
+        "sign of float64": ((2, attributes(1.0, dtype=F64)), sign),
+        "other name": ((2, attributes(1.0, name=b"sigh")), sign),
+        "longer name": ((2, attributes(1.0, name=b"signs")), sign),
+        "no scalar": ((2, attributes(1.0, kind=4)), sign),
+        "no attribute": ((2, Attributes(size=0)), sign),
+    }[kind]
+    plain[change[0]] = change[1]
+    return plain, sentence, (two, one)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("one argument", "no result", "float64", "no buffer", "other size", "sign 0"),
+        *("sign of float64", "other name", "longer name", "no scalar", "no attribute"),
+    ],
+)
+def test_refusals(extension, kind):
+    given_to_it, sentence, kept = wrong(kind)
+    xla = Xla()
+    assert call(xla, handler(extension, "value"), *given_to_it) == ERROR
+    assert len(xla.errors) == 1
+    assert xla.errors[0].startswith(f"logunif_kl: {sentence}")
+    assert not kept[1][0].any()
