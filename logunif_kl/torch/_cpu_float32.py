@@ -9,9 +9,11 @@ The functions of `_kernels.library` compute float32, and its ufuncs the half typ
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
-from ._blocks import empty, in_blocks, laid_out, negated, run, sum_of
+from ._blocks import in_blocks, laid_out, negated, run, sum_of
 from ._kernels import library, ufuncs
 
 Tensor = torch.Tensor
@@ -26,23 +28,23 @@ def available(tensor: Tensor) -> bool:
 
 def value(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
     """-KL of N(mu, sigma^2), element by element."""
-    (mu, log_sigma2), back = laid_out(mu, log_sigma2)
-    out = empty(mu)
+    (mu, log_sigma2), back = _laid_out(mu, log_sigma2)
+    out = _empty(mu)
     if (direct := library()) is not None and mu.dtype is torch.float32:
-        direct.value(*_places(mu, log_sigma2), out.data_ptr(), out.numel(), sign)
+        direct.value(*_place(mu), *_place(log_sigma2), out.data_ptr(), out.numel(), sign)
     else:
         run(negated(ufuncs().value, sign), (mu, log_sigma2), (out,))
-    return back(out)
+    return out if back is None else back(out)
 
 
 def value_sum(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
     """The sum of `value`, 0-d and in float32."""
-    inputs, _ = laid_out(mu, log_sigma2)
+    inputs, _ = _laid_out(mu, log_sigma2)
     if mu.dtype is not torch.float32:
         return sum_of(negated(ufuncs().value, sign), inputs, (None,))
     if (direct := library()) is not None:
-        total = torch.empty((), dtype=torch.float32, device="cpu")
-        direct.value_sum(*_places(*inputs), total.data_ptr(), mu.numel(), sign)
+        total = mu.new_empty(())
+        direct.value_sum(*_place(inputs[0]), *_place(inputs[1]), total.data_ptr(), mu.numel(), sign)
         return total
     return in_blocks(negated(ufuncs().value_sum, sign), inputs)
 
@@ -54,26 +56,38 @@ def gradient(
 
     ``grad_output`` is 0-d, or of the arguments' shape.
     """
-    if any(grad_output.stride()):
-        inputs, back = laid_out(grad_output, mu, log_sigma2)
+    each = any(grad_output.stride())
+    if each:
+        (grad_output, mu, log_sigma2), back = _laid_out(grad_output, mu, log_sigma2)
     else:
-        inputs, back = laid_out(mu, log_sigma2)
-        shape = inputs[0].shape
-        number = grad_output.detach().as_strided(shape, (0,) * len(shape))
-        inputs = number, *inputs
-    d_mu, d_log_sigma2 = empty(inputs[1]), empty(inputs[1])
+        (mu, log_sigma2), back = _laid_out(mu, log_sigma2)
+    d_mu, d_log_sigma2 = _empty(mu), _empty(mu)
     if (direct := library()) is not None and mu.dtype is torch.float32:
         direct.gradient(
-            *_places(*inputs), d_mu.data_ptr(), d_log_sigma2.data_ptr(), d_mu.numel(), sign
+            *(grad_output.data_ptr(), not each),
+            *(*_place(mu), *_place(log_sigma2)),
+            *(d_mu.data_ptr(), d_log_sigma2.data_ptr(), d_mu.numel(), sign),
         )
     else:
-        run(negated(ufuncs().gradient, sign), inputs, (d_mu, d_log_sigma2))
-    return back(d_mu), back(d_log_sigma2)
+        if not each:
+            grad_output = grad_output.detach().as_strided(mu.shape, (0,) * mu.ndim)
+        run(negated(ufuncs().gradient, sign), (grad_output, mu, log_sigma2), (d_mu, d_log_sigma2))
+    return (d_mu, d_log_sigma2) if back is None else (back(d_mu), back(d_log_sigma2))
 
 
-def _places(*inputs: Tensor) -> list[int]:
-    """The address of each, and whether one number is there for all elements."""
-    found = []
-    for x in inputs:
-        found += [x.data_ptr(), not x.is_contiguous()]
-    return found
+def _laid_out(*tensors: Tensor) -> tuple[Any, Any]:
+    """Do the same as `laid_out`, without a call for each of a few contiguous tensors."""
+    for x in tensors:
+        if not x.is_contiguous() or x.dtype is not torch.float32:
+            return laid_out(*tensors)
+    return tensors, None
+
+
+def _empty(like: Tensor) -> Tensor:
+    """Allocate a contiguous tensor of this shape and type."""
+    return torch.empty_like(like, memory_format=torch.contiguous_format)
+
+
+def _place(x: Tensor) -> tuple[int, bool]:
+    """The address, and whether one number is there for all elements."""
+    return x.data_ptr(), not x.is_contiguous()

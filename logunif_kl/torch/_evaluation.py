@@ -78,4 +78,4 @@ def _finished(
         result = result / size
     if constant != 0.0:
         result = result + (constant * size if reduction == "sum" else constant)
-    return result.to(dtype)
+    return result if result.dtype == dtype else result.to(dtype)
