@@ -30,7 +30,8 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         ``"left out"`` under ``LOGUNIF_KL_KERNEL=python``, or what is wrong),
         ``python``, ``numpy``, ``machine`` and ``optional`` (library -> version or None). The
         extension ``_ufuncs`` computes for NumPy. ``_single_ufuncs`` computes for PyTorch on the
-        CPU, in float32 and the half types; without it ``_ufuncs`` does, more slowly.
+        CPU, in float32 and the half types; without it ``_ufuncs`` does, more slowly. ``_torch``
+        runs it on PyTorch's threads and in compiled graphs.
 
     Raises
     ------
@@ -90,7 +91,11 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
 
 
 # The name of an extension in the report -> its module.
-_EXTENSIONS = {"_ufuncs": "_numpy._exact", "_single_ufuncs": "_numpy._float32"}
+_EXTENSIONS = {
+    "_ufuncs": "_numpy._exact",
+    "_single_ufuncs": "_numpy._float32",
+    "_torch": "torch._library",
+}
 _FRAMEWORKS = ("torch", "triton", "jax", "tensorflow")
 _OPTIONAL = ("scipy", "mpmath", "python-flint", *_FRAMEWORKS, "rich", "matplotlib")
 # Another distribution of the same library.
@@ -102,6 +107,9 @@ def _state(extension: str) -> str:
     from importlib.util import find_spec
 
     name = f"{__package__}.{_EXTENSIONS[extension]}"
+    room = _EXTENSIONS[extension].partition(".")[0]
+    if room in _FRAMEWORKS:
+        return _state_in(room, name)
     if os.environ.get("LOGUNIF_KL_KERNEL") == "python" and find_spec(name) is not None:
         return "left out"
     try:
@@ -113,6 +121,19 @@ def _state(extension: str) -> str:
     except ImportError as error:
         return f"cannot be loaded: {error}"
     return "built"
+
+
+def _state_in(framework: str, name: str) -> str:
+    """Look for an extension without importing it, which would import its framework."""
+    import sys
+    from importlib.machinery import PathFinder
+    from pathlib import Path
+
+    if PathFinder.find_spec(name, [str(Path(__file__).parent / framework)]) is None:
+        return "not built"
+    kernels = sys.modules.get(f"{__package__}.{framework}._kernels")
+    why = kernels.why_not() if kernels is not None else None
+    return f"not in use: {why}" if why else "built"
 
 
 def _installed(distribution: str) -> str | None:

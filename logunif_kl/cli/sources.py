@@ -21,6 +21,7 @@ def _files(folder: str, *names: str) -> tuple[str, ...]:
 
 EXACT_C = ("logunif_kl/_numpy/c/exact*.[ch]", "logunif_kl/_numpy/c/*target*.h")
 FLOAT32_C = ("logunif_kl/_numpy/c/float32*.[ch]", "logunif_kl/_numpy/c/*target*.h")
+TORCH_C = ("logunif_kl/torch/c/*.[ch]",)
 ARITHMETIC = _files(
     "logunif_kl/_arithmetic",
     *("coefficients*", "functions", "limits", "normal_float32", "tables", "compensated"),
@@ -50,6 +51,7 @@ DEPENDS: dict[str, tuple[str, ...]] = {
         "logunif_kl/_numpy/ufuncs.py",
         *EXACT_C,
         *FLOAT32_C,
+        *TORCH_C,
         *_files("logunif_kl/torch", "_*", "_triton/*"),
     ),
     "bench_jax": (*ARITHMETIC, _DERIVATIVES, "logunif_kl/jax/_*.py"),
@@ -69,6 +71,7 @@ DEPENDS: dict[str, tuple[str, ...]] = {
         "logunif_kl/_arithmetic/*.py",
         *_files("logunif_kl", "_api", "_dispatch", "_conversions", "_adapters", "_refusals"),
         *(f"logunif_kl/{room}/*.py" for room in _ROOMS),
+        *TORCH_C,
     ),
 }
 """The patterns of the files behind each kind of result."""

@@ -54,6 +54,7 @@ class TestSources:
             ("_arithmetic/tables.py", set(sources.DEPENDS)),
             ("_numpy/c/exact_simd.h", set(sources.DEPENDS) - {"bench_jax", "capability"}),
             ("_numpy/c/float32_simd.h", {"bench_torch"}),
+            ("torch/c/library.c", {"bench_torch", "capability"}),
             ("methods/_kingma.py", {"fit", "compare", "validate", "ladder", "papers"}),
             (
                 "methods/_sampling.py",

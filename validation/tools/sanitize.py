@@ -16,13 +16,15 @@ from pathlib import Path
 
 from validation.tools.elsewhere import copy_source, copy_tests, pip_install, python
 
-EXTENSIONS = ("_exact", "_float32")
+EXTENSIONS = ("_numpy/_exact", "_numpy/_float32", "torch/_library")
 TESTS = [
     "tests/numpy/test_float32_ufuncs.py",
     "tests/numpy/test_threads.py",
     "tests/test_accuracy.py",
     "tests/test_api.py",
     "tests/test_special.py",
+    # With stubs in place of PyTorch.
+    "tests/torch/test_library.py",
 ]
 AVAILABLE = "from logunif_kl._numpy import _exact; print(*_exact.available)"
 
@@ -50,7 +52,7 @@ def main(arguments: list[str]) -> int:
         target = here / "target"
         built = pip_install(copy_source(here / "source"), target, env={"LOGUNIF_KL_SANITIZE": "1"})
         for name in EXTENSIONS:
-            found = list(target.glob(f"logunif_kl/_numpy/{name}.*so"))
+            found = list(target.glob(f"logunif_kl/{name}.*so"))
             if built.returncode or not found or b"__asan_" not in found[0].read_bytes():
                 print(built.stdout, f"sanitize: {name} was not built with them", sep="\n")
                 return 1
