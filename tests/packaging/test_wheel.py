@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import logunif_kl
-
 from validation.tools.elsewhere import TESTS, pip_install, python, run
 
 pytestmark = pytest.mark.slow

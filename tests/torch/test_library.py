@@ -322,5 +322,5 @@ def test_wrong_calls(extension, libtorch):
         extension.connect((), c.kernels)
     with pytest.raises(ValueError, match="was given 0 for aoti_torch_library_init_impl"):
         extension.connect((0,) * len(extension.shims), c.kernels)
-    with pytest.raises(ValueError, match="capsule"):
+    with pytest.raises(ValueError, match="PyCapsule"):
         extension.connect(libtorch.addresses(extension.shims), None)
