@@ -82,7 +82,8 @@ class TestGraphs:
         ("reduction", "forward"), [("sum", "value_sum"), ("none", "value"), ("mean", "value_sum")]
     )
     @pytest.mark.parametrize("name", ["kl_normal", "neg_kl_normal"])
-    def test_one_operator_each(self, name, reduction, forward):
+    def test_one_operator_each(self, name, reduction, forward, capability):
+        capability(name, f"compile, float32, by operators of C, reduction={reduction}")
         graphs = Graphs()
 
         def function(mu, log_sigma2):
@@ -93,14 +94,16 @@ class TestGraphs:
         assert graphs.operators() == [[forward], ["gradient"]]
         compare(found, both(function, arguments))
 
-    def test_fewer_elements_are_fused(self):
+    def test_fewer_elements_are_fused(self, capability):
+        capability("kl_normal", "compile, few elements, by the composite")
         graphs = Graphs()
         arguments = leaves(_traced._LEAST - 1)
         both(torch.compile(total, fullgraph=True, backend=graphs), arguments)
         assert graphs.operators() == [[], []]
 
     @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
-    def test_other_types_are_fused(self, dtype):
+    def test_other_types_are_fused(self, dtype, capability):
+        capability("kl_normal", f"compile, {str(dtype).removeprefix('torch.')}, by the composite")
         graphs = Graphs()
         arguments = [x.detach().to(dtype).requires_grad_() for x in leaves()]
         both(torch.compile(total, fullgraph=True, backend=graphs), arguments)
@@ -131,7 +134,8 @@ class TestGraphs:
             compare(got, [value, *torch.autograd.grad(value, wanted)])
             assert any(graphs.operators()) is taken, name
 
-    def test_dynamic_shapes(self):
+    def test_dynamic_shapes(self, capability):
+        capability("kl_normal", "compile(dynamic=True), float32, by operators of C")
         graphs = Graphs()
         compiled = torch.compile(total, fullgraph=True, dynamic=True, backend=graphs)
         for n in (N, N + 7, 3 * N, 100):
@@ -140,7 +144,8 @@ class TestGraphs:
         assert graphs.operators() == [["value_sum"], ["gradient"]]
 
     @pytest.mark.parametrize("transform", ["grad", "vmap", "jvp", "hessian"])
-    def test_transforms_inside(self, transform):
+    def test_transforms_inside(self, transform, capability):
+        capability("kl_normal", f"compile({transform}), float32, many elements")
         from torch import func
 
         mu, log_sigma2 = (x.detach() for x in leaves())
@@ -158,7 +163,8 @@ class TestGraphs:
         assert error <= 64 * 2.0**-23 * expected.abs().max()
         assert graphs.found
 
-    def test_checkpointing(self):
+    def test_checkpointing(self, capability):
+        capability("kl_normal", "compile(checkpoint), by operators of C")
         from torch.utils.checkpoint import checkpoint
 
         def function(mu, log_sigma2):
@@ -177,7 +183,8 @@ class Module(torch.nn.Module):
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_an_export_holds_plain_operations(strict):
+def test_an_export_holds_plain_operations(strict, capability):
+    capability("kl_normal", f"export(strict={strict}), float32, by the composite")
     arguments = tuple(x.detach() for x in leaves())
     program = torch.export.export(Module(), arguments, strict=strict)
     for each in (program, program.run_decompositions()):
@@ -190,7 +197,8 @@ def test_an_export_holds_plain_operations(strict):
 class TestInductor:
     @pytest.mark.parametrize("dynamic", [False, True])
     @pytest.mark.parametrize("wrapper", ["python", "cpp"])
-    def test_value_and_backward(self, wrapper, dynamic):
+    def test_value_and_backward(self, wrapper, dynamic, capability):
+        capability("kl_normal", f"compile, inductor, {wrapper} wrapper, by operators of C")
         from torch._inductor import config
 
         arguments = leaves()
@@ -198,7 +206,8 @@ class TestInductor:
             compiled = torch.compile(total, fullgraph=True, dynamic=dynamic)
             compare(both(compiled, arguments), both(total, arguments))
 
-    def test_ahead_of_time(self, tmp_path):
+    def test_ahead_of_time(self, tmp_path, capability):
+        capability("kl_normal", "export, AOTInductor, by the composite")
         arguments = tuple(x.detach() for x in leaves())
         program = torch.export.export(Module(), arguments)
         path = torch._inductor.aoti_compile_and_package(
@@ -207,7 +216,8 @@ class TestInductor:
         got = torch._inductor.aoti_load_package(path)(*arguments)
         torch.testing.assert_close(got, total(*arguments), rtol=1e-6, atol=0)
 
-    def test_the_cache_of_another_process(self, tmp_path):
+    def test_the_cache_of_another_process(self, tmp_path, capability):
+        capability("kl_normal", "compile, inductor, the cache of another process")
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
         found = [
             subprocess.run(
@@ -338,8 +348,9 @@ print(slope.double().sum().item(), _kernels.why_not(), sep="|")
 @pytest.mark.parametrize(
     ("missing", "said"), [("extension", "cannot be loaded"), ("name", "lacks torch_parallel_for")]
 )
-def test_without_them(missing, said):
+def test_without_them(missing, said, capability):
     """What is absent costs speed only."""
+    capability("kl_normal", f"compile and eager, float32, without the {missing} of the operators")
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, missing], capture_output=True, text=True, check=False
     )
