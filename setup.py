@@ -63,28 +63,32 @@ class BuildUfuncs(build_ext):
             print(NOTICE, flush=True)
 
 
-def extension(name):
+def extension(name, source, **options):
     return Extension(
-        f"logunif_kl._numpy._{name}",
-        sources=[f"logunif_kl/_numpy/c/{name}_ufuncs.c"],
-        depends=sorted(glob("logunif_kl/_numpy/c/*.h")),
+        f"logunif_kl.{name}",
+        sources=[f"logunif_kl/{source}"],
+        depends=sorted(glob("logunif_kl/_numpy/c/*.h") + glob("logunif_kl/*/c/*.h")),
         define_macros=[
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
             ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
         ],
         libraries=[] if sys.platform == "win32" else ["m"],
         optional=not switched_on("LOGUNIF_KL_SANITIZE"),
+        **options,
     )
 
 
-JAX = Extension(
-    "logunif_kl.jax._ffi",
-    sources=["logunif_kl/jax/c/ffi.c"],
-    depends=[*glob("logunif_kl/jax/c/*.h"), "logunif_kl/_numpy/c/float32_capsule.h"],
-    optional=not switched_on("LOGUNIF_KL_SANITIZE"),
-)
-
-EXTENSIONS = [extension("exact"), extension("float32"), JAX]
+EXTENSIONS = [
+    extension("_numpy._exact", "_numpy/c/exact_ufuncs.c"),
+    extension("_numpy._float32", "_numpy/c/float32_ufuncs.c"),
+    # PyTorch reports errors by exceptions of C++, which pass through the functions of this module.
+    extension(
+        "torch._library",
+        "torch/c/library.c",
+        extra_compile_args=[] if sys.platform == "win32" else ["-fexceptions"],
+    ),
+    extension("jax._ffi", "jax/c/ffi.c"),
+]
 
 setup(
     ext_modules=[] if switched_on("LOGUNIF_KL_NO_EXTENSION") else EXTENSIONS,

@@ -33,8 +33,9 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         ``python``, ``numpy``, ``machine`` and ``optional`` (library -> version or None). The
         extension ``_ufuncs`` computes for NumPy. ``_single_ufuncs`` computes for PyTorch on the
         CPU, in float32 and the half types; without it ``_ufuncs`` does, more slowly. By
-        ``_jax_calls`` programs of JAX call the kernels of ``_single_ufuncs``; without it XLA
-        compiles plain operations.
+        ``_torch_operators`` it does so on PyTorch's threads and in compiled graphs. By
+        ``_jax_calls`` programs of JAX call the same kernels; without it XLA compiles plain
+        operations.
 
     Raises
     ------
@@ -99,7 +100,13 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
 _EXTENSIONS = {
     "_ufuncs": "_numpy._exact",
     "_single_ufuncs": "_numpy._float32",
+    "_torch_operators": "torch._library",
     "_jax_calls": "jax._ffi",
+}
+# A framework -> the module that knows its way, and what is said of the two ways.
+_WAYS = {
+    "torch": ("torch._kernels", "operators of C", "ufuncs of C and plain operations"),
+    "jax": ("jax._calls", "calls of C from XLA", "plain operations of XLA"),
 }
 _FRAMEWORKS = ("torch", "triton", "jax", "tensorflow")
 _OPTIONAL = ("scipy", "mpmath", "python-flint", *_FRAMEWORKS, "rich", "matplotlib")
@@ -136,12 +143,13 @@ def _state(extension: str) -> str:
 
 def _frameworks() -> dict[str, str]:
     """Say which way is taken for a framework in use; nothing is imported for it."""
-    ways = {"jax": sys.modules.get(f"{__package__}.jax._calls")}
-    why_not = {name: module.why_not() for name, module in ways.items() if module is not None}
-    return {
-        name: "calls of C from XLA" if why is None else f"plain operations of XLA ({why})"
-        for name, why in why_not.items()
-    }
+    said = {}
+    for name, (module, by_c, otherwise) in _WAYS.items():
+        way = sys.modules.get(f"{__package__}.{module}")
+        if way is not None:
+            why = way.why_not()
+            said[name] = by_c if why is None else f"{otherwise} ({why})"
+    return said
 
 
 def _installed(distribution: str) -> str | None:

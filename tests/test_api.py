@@ -337,7 +337,7 @@ class TestConfig:
 
     def test_missing_extensions_are_seen(self, capsys, monkeypatch):
         modules = {"_ufuncs": "_exact", "_single_ufuncs": "_float32"}
-        others = {"_jax_calls": "jax/_ffi"}
+        others = {"_torch_operators": "torch/_library", "_jax_calls": "jax/_ffi"}
         by_request = os.environ.get("LOGUNIF_KL_KERNEL") == "python"
         there = "left out" if by_request else "built"
         states = {

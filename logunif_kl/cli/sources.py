@@ -21,11 +21,12 @@ def _files(folder: str, *names: str) -> tuple[str, ...]:
 
 EXACT_C = ("logunif_kl/_numpy/c/exact*.[ch]", "logunif_kl/_numpy/c/*target*.h")
 FLOAT32_C = ("logunif_kl/_numpy/c/float32*.[ch]", "logunif_kl/_numpy/c/*target*.h")
+TORCH_C = ("logunif_kl/torch/c/*.[ch]",)
 ARITHMETIC = _files(
     "logunif_kl/_arithmetic",
     *("coefficients*", "functions", "limits", "normal_float32", "tables", "compensated"),
 )
-_JAX_C = ("logunif_kl/jax/c/*.[ch]",)
+JAX_C = ("logunif_kl/jax/c/*.[ch]",)
 _DERIVATIVES = "logunif_kl/_arithmetic/derivatives.py"
 
 # The functions of NumPy's arrays, by whichever kernel.
@@ -51,10 +52,11 @@ DEPENDS: dict[str, tuple[str, ...]] = {
         "logunif_kl/_numpy/ufuncs.py",
         *EXACT_C,
         *FLOAT32_C,
+        *TORCH_C,
         *_files("logunif_kl/torch", "_*", "_triton/*"),
     ),
     "cuda": (*ARITHMETIC, "logunif_kl/torch/_triton/*.py", "validation/cuda/*.py"),
-    "bench_jax": (*ARITHMETIC, _DERIVATIVES, *FLOAT32_C, *_JAX_C, "logunif_kl/jax/_*.py"),
+    "bench_jax": (*ARITHMETIC, _DERIVATIVES, *FLOAT32_C, *JAX_C, "logunif_kl/jax/_*.py"),
     "ladder": _FITTING,
     "monte_carlo": (
         *_EXACT,
@@ -71,7 +73,8 @@ DEPENDS: dict[str, tuple[str, ...]] = {
         "logunif_kl/_arithmetic/*.py",
         *_files("logunif_kl", "_api", "_dispatch", "_conversions", "_adapters", "_refusals"),
         *(f"logunif_kl/{room}/*.py" for room in _ROOMS),
-        *_JAX_C,
+        *JAX_C,
+        *TORCH_C,
     ),
 }
 """The patterns of the files behind each kind of result."""

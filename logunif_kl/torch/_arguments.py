@@ -60,11 +60,13 @@ def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
             _check_distributed(mu=mu, log_sigma2=log_sigma2)
         if mu.device != log_sigma2.device:
             mu, log_sigma2 = _moved(mu, log_sigma2), _moved(log_sigma2, mu)
-        if mu.device != log_sigma2.device:
-            raise RuntimeError(
-                f"mu is on {mu.device} and log_sigma2 on {log_sigma2.device}: move one with "
-                ".to(), so that both are on the same device"
-            )
+            if mu.device != log_sigma2.device:
+                raise RuntimeError(
+                    f"mu is on {mu.device} and log_sigma2 on {log_sigma2.device}: move one with "
+                    ".to(), so that both are on the same device"
+                )
+        if mu.dtype is torch.float32 is log_sigma2.dtype:
+            return _broadcast(mu, log_sigma2)
         kind = _kind(_promoted(mu, log_sigma2), mu.device.type)
         mu, log_sigma2 = _cast(mu, kind), _cast(log_sigma2, kind)
         return _broadcast(mu, log_sigma2)

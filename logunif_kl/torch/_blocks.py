@@ -70,15 +70,33 @@ def _as_it_is(result: Tensor) -> Tensor:
     return result
 
 
+def negated(ufunc: Any, sign: float) -> Any:
+    """Return the ufunc, or for a sign of -1.0 one that negates its results, block by block."""
+    if sign > 0.0:
+        return ufunc
+
+    def changed(*arguments: Any, out: tuple[Any, ...] | None = None) -> Any:
+        if out is None:
+            return -ufunc(*arguments)
+        ufunc(*arguments, out=out)
+        for result in out:
+            np.negative(result, out=result)
+        return None
+
+    changed.in_blocks = True  # type: ignore[attr-defined]
+    return changed
+
+
 def run(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> None:
     """Fill the outputs; those that are None are computed into a temporary of one block."""
     wanted = [out for out in outs if out is not None]
     whole = len(wanted) == len(outs) and inputs[-1].dtype in _KINDS
-    if whole and _threads(inputs[-1].numel()) < 2:
+    n = inputs[-1].numel()
+    if whole and _threads(n) < 2 and (n <= _BLOCK or not hasattr(ufunc, "in_blocks")):
         # Without blocks, views and threads, which take longer than few elements.
         ufunc(*[x.numpy() for x in inputs], out=tuple([out.numpy() for out in wanted]))
         return
-    _threaded(_job(ufunc, inputs, outs, False), inputs[0].numel())
+    _threaded(_job(ufunc, inputs, outs, False), n)
 
 
 def sum_of(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> Tensor:
@@ -118,7 +136,7 @@ def _job(
     whole = not adding and not missing
 
     def work(start: int, stop: int) -> list[float]:
-        step = stop - start if whole else _BLOCK
+        step = stop - start if whole and not hasattr(ufunc, "in_blocks") else _BLOCK
         scratch = np.empty((missing, min(step, stop - start)), kind)
         sums = []
         for low in range(start, stop, step or 1):

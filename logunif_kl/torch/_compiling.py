@@ -12,11 +12,17 @@ import torch
 
 from . import _rules
 from ._internals import called_by_compiler
+from ._operators import registered
 
 
 @called_by_compiler
 def allow() -> bool:
-    """Have the functions with rules put into graphs as they are."""
+    """Have the functions with rules put into graphs as they are.
+
+    A compiler may take code from its cache that calls the operators, without tracing the rules.
+    They are therefore registered here.
+    """
+    registered()
     for function in (_rules.of_log_alpha, _rules.sum_of_log_alpha, _rules.of_normal):
         torch.compiler.allow_in_graph(function)
     return True

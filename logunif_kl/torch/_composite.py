@@ -1,7 +1,8 @@
 """The composite: `logunif_kl._arithmetic` over torch operations, for tensors of every kind.
 
 Compilers and transforms see these operations one by one. The derivative that autograd would find
-of them is used nowhere: the rules of differentiation give it.
+of them is used nowhere: the rules of differentiation give it. A `sign` of -1.0 gives KL and its
+derivatives in place of those of -KL.
 """
 
 from __future__ import annotations
@@ -14,38 +15,51 @@ from ._namespace import working, xp
 Tensor = torch.Tensor
 
 
-def of_log_alpha(x: Tensor, order: int) -> Tensor:
+def signed(x: Tensor, sign: float) -> Tensor:
+    """Negate the tensor if the sign is -1.0."""
+    return x if sign > 0.0 else -x
+
+
+def of_log_alpha(x: Tensor, order: int, sign: float = 1.0) -> Tensor:
     """-KL at log_alpha = x, or its derivative of any order, in the type of x."""
-    return derivatives.neg_kl_derivative(xp, working(x), order).to(x.dtype)
+    return signed(derivatives.neg_kl_derivative(xp, working(x), order), sign).to(x.dtype)
 
 
-def sum_of_log_alpha(x: Tensor) -> Tensor:
+def sum_of_log_alpha(x: Tensor, sign: float = 1.0) -> Tensor:
     """The sum of -KL at log_alpha = x; in float32 for the half types."""
-    return limits.neg_kl(xp, working(x)).sum()
+    return signed(limits.neg_kl(xp, working(x)).sum(), sign)
 
 
-def value(mu: Tensor, log_sigma2: Tensor) -> Tensor:
+def value(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
     """-KL from the mean and the variance, in their type."""
-    return functions.neg_kl_normal(xp, working(mu), working(log_sigma2))[0].to(mu.dtype)
+    found = functions.neg_kl_normal(xp, working(mu), working(log_sigma2))[0]
+    return signed(found, sign).to(mu.dtype)
 
 
-def value_sum(mu: Tensor, log_sigma2: Tensor) -> Tensor:
+def value_sum(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
     """The sum of `value`; in float32 for the half types."""
-    return functions.neg_kl_normal(xp, working(mu), working(log_sigma2))[0].sum()
+    return signed(functions.neg_kl_normal(xp, working(mu), working(log_sigma2))[0].sum(), sign)
 
 
-def with_gradients(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def with_gradients(
+    mu: Tensor, log_sigma2: Tensor, sign: float = 1.0
+) -> tuple[Tensor, Tensor, Tensor]:
     """-KL and its two derivatives, of float32 or float64."""
     found, d_mu, d_log_sigma2 = functions.neg_kl_normal(xp, mu, log_sigma2)
-    return found, d_mu, d_log_sigma2
+    return signed(found, sign), signed(d_mu, sign), signed(d_log_sigma2, sign)
 
 
-def sum_with_gradients(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def sum_with_gradients(
+    mu: Tensor, log_sigma2: Tensor, sign: float = 1.0
+) -> tuple[Tensor, Tensor, Tensor]:
     """The sum of -KL, and the two derivatives of each element, of float32 or float64."""
     found, d_mu, d_log_sigma2 = functions.neg_kl_normal(xp, mu, log_sigma2)
-    return found.sum(), d_mu, d_log_sigma2
+    return signed(found.sum(), sign), signed(d_mu, sign), signed(d_log_sigma2, sign)
 
 
-def higher(mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int) -> Tensor:
+def higher(
+    mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int, sign: float = 1.0
+) -> Tensor:
     """The derivative of these orders, two or more in all, of float32 or float64."""
-    return derivatives.neg_kl_normal_derivative(xp, mu, log_sigma2, mu_order, log_sigma2_order)
+    orders = mu_order, log_sigma2_order
+    return signed(derivatives.neg_kl_normal_derivative(xp, mu, log_sigma2, *orders), sign)

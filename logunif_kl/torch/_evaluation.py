@@ -20,12 +20,12 @@ def derivative(log_alpha: Any, order: int) -> Tensor:
     x = _arguments.one(log_alpha)
     if torch.compiler.is_compiling():
         _compiling.allow()
-    return _rules.of_log_alpha(x, order)
+    return _rules.of_log_alpha(x, order, 1.0)
 
 
-def of_log_alpha(log_alpha: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
-    """-KL from log_alpha, with the constant and the reduction."""
-    constant = _constant(zero_at, log_c)
+def of_log_alpha(log_alpha: Any, zero_at: Any, log_c: Any, reduction: str, sign: float) -> Tensor:
+    """-KL from log_alpha, or KL for a `sign` of -1.0, with the constant and the reduction."""
+    constant = sign * _constant(zero_at, log_c)
     added = _adds(reduction)
     x = _arguments.one(log_alpha)
     if torch.compiler.is_compiling():
@@ -33,13 +33,15 @@ def of_log_alpha(log_alpha: Any, zero_at: Any, log_c: Any, reduction: str) -> Te
     kind = x.dtype
     if constant != 0.0 and not added:
         x = working(x)
-    result = _rules.sum_of_log_alpha(x) if added else _rules.of_log_alpha(x, 0)
+    result = _rules.sum_of_log_alpha(x, sign) if added else _rules.of_log_alpha(x, 0, sign)
     return _finished(result, constant, reduction, x.numel(), kind)
 
 
-def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
-    """-KL from the mean and the variance, with the constant and the reduction."""
-    constant = _constant(zero_at, log_c)
+def of_normal(
+    mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str, sign: float
+) -> Tensor:
+    """-KL from the mean and the variance, or KL for a `sign` of -1.0, and the rest as above."""
+    constant = sign * _constant(zero_at, log_c)
     added = _adds(reduction)
     mu, log_sigma2 = _arguments.two(mu, log_sigma2)
     if torch.compiler.is_compiling():
@@ -47,7 +49,7 @@ def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str
     kind = mu.dtype
     if constant != 0.0 and not added:
         mu, log_sigma2 = working(mu), working(log_sigma2)
-    result = _rules.of_normal(mu, log_sigma2, added)
+    result = _rules.of_normal(mu, log_sigma2, added, sign)
     return _finished(result, constant, reduction, mu.numel(), kind)
 
 
@@ -76,4 +78,4 @@ def _finished(
         result = result / size
     if constant != 0.0:
         result = result + (constant * size if reduction == "sum" else constant)
-    return result.to(dtype)
+    return result if result.dtype == dtype else result.to(dtype)

@@ -45,6 +45,7 @@ else:
 Tensor = torch.Tensor
 
 PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+_OF_COMPILER = ("FakeTensor", "FunctionalTensor")
 
 
 def plain(*tensors: Tensor) -> bool:
@@ -74,6 +75,35 @@ def pushed_forward() -> bool:
         return True
     levels = get_interpreter_stack() or ()
     return any(level.key() == TransformType.Jvp for level in levels)
+
+
+def being_compiled(*tensors: Tensor) -> bool:
+    """Tell whether AOTAutograd traces these tensors for `torch.compile`, and not for an export."""
+    if not all(type(x).__name__ in _OF_COMPILER for x in tensors) or transformed():
+        return False
+    try:
+        # These are imported with the compiler, which made the tensors.
+        from torch._guards import TracingContext
+        from torch._subclasses.fake_tensor import FakeTensor
+        from torch._subclasses.functional_tensor import FunctionalTensor
+        from torch.compiler import is_exporting
+    except ImportError:
+        return False
+    if TracingContext.try_get() is None or is_exporting():
+        return False
+    return all(
+        type(x) in (FakeTensor, FunctionalTensor)
+        and not is_functorch_wrapped_tensor(x)
+        and not is_legacy_batchedtensor(x)
+        for x in tensors
+    )
+
+
+def hint(size: int | torch.SymInt) -> int:
+    """The size for which a compiler traces; 0 if it knows none. No guard is put on it."""
+    if isinstance(size, int):
+        return size
+    return int(size.node.hint) if size.node.has_hint() else 0
 
 
 def legacy_batched(x: Tensor) -> bool:

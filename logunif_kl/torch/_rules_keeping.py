@@ -1,6 +1,7 @@
 """Rules of differentiation in the mean and the variance that keep the first derivatives.
 
-The derivatives are computed with the value, in one pass, and kept for the backward.
+The derivatives are computed with the value, in one pass, and kept for the backward. A `sign` of
+-1.0 gives KL and its derivatives in place of those of -KL.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -18,24 +19,26 @@ from ._namespace import working
 Tensor = torch.Tensor
 
 
-def keeping(mu: Tensor, log_sigma2: Tensor, added: bool, way: _ways.Way | None) -> Tensor:
+def keeping(
+    mu: Tensor, log_sigma2: Tensor, added: bool, sign: float, way: _ways.Way | None
+) -> Tensor:
     """-KL from the mean and the variance, in their type; or the sum, in float32 for half types."""
     apply = _apply if way is not None and way.plain else Keeping.apply
-    result = apply(working(mu), working(log_sigma2), added, way)[0]
+    result = apply(working(mu), working(log_sigma2), added, sign, way)[0]
     return result if added else result.to(mu.dtype)
 
 
-def gradients(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def gradients(mu: Tensor, log_sigma2: Tensor, sign: float) -> tuple[Tensor, Tensor, Tensor]:
     """-KL and its two derivatives, each differentiable; of the half types in float32."""
     found: tuple[Tensor, Tensor, Tensor] = Keeping.apply(
-        working(mu), working(log_sigma2), False, None
+        working(mu), working(log_sigma2), False, sign, None
     )
     return found
 
 
-def higher(mu: Tensor, log_sigma2: Tensor, j: int, k: int) -> Tensor:
+def higher(mu: Tensor, log_sigma2: Tensor, j: int, k: int, sign: float) -> Tensor:
     """The derivative of these orders, two or more in all; of the half types in float32."""
-    return _Higher.apply(working(mu), working(log_sigma2), j, k)
+    return _Higher.apply(working(mu), working(log_sigma2), j, k, sign)
 
 
 def product_sum(*terms: Any) -> Tensor | None:
@@ -61,14 +64,14 @@ class Keeping(Function):
     @staticmethod
     @with_signature
     def forward(
-        mu: Tensor, log_sigma2: Tensor, added: bool, way: _ways.Way | None
+        mu: Tensor, log_sigma2: Tensor, added: bool, sign: float, way: _ways.Way | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         way = way or _ways.of(mu, log_sigma2)
-        return (way.sum_with_gradients if added else way.with_gradients)(mu, log_sigma2)
+        return (way.sum_with_gradients if added else way.with_gradients)(mu, log_sigma2, sign)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        mu, log_sigma2, ctx.added, _ = inputs
+        mu, log_sigma2, ctx.added, ctx.sign, _ = inputs
         saved = mu, log_sigma2, *output[1:]
         ctx.save_for_backward(*saved)
         ctx.save_for_forward(*saved)
@@ -77,17 +80,17 @@ class Keeping(Function):
     @staticmethod
     def backward(
         ctx: Any, grad: Tensor | None, grad_d_mu: Tensor | None, grad_d_log_sigma2: Tensor | None
-    ) -> tuple[Tensor | None, Tensor | None, None, None]:
+    ) -> tuple[Tensor | None, Tensor | None, None, None, None]:
         mu, log_sigma2, d_mu, d_log_sigma2 = ctx.saved_tensors
         found: list[Tensor | None] = [None, None]
         for i, d in enumerate((d_mu, d_log_sigma2)):
             if ctx.needs_input_grad[i]:
                 found[i] = product_sum(
                     (grad, lambda d=d: d),
-                    (grad_d_mu, lambda i=i: higher(mu, log_sigma2, 2 - i, i)),
-                    (grad_d_log_sigma2, lambda i=i: higher(mu, log_sigma2, 1 - i, 1 + i)),
+                    (grad_d_mu, lambda i=i: higher(mu, log_sigma2, 2 - i, i, ctx.sign)),
+                    (grad_d_log_sigma2, lambda i=i: higher(mu, log_sigma2, 1 - i, 1 + i, ctx.sign)),
                 )
-        return found[0], found[1], None, None
+        return found[0], found[1], None, None, None
 
     @staticmethod
     @with_primals
@@ -102,14 +105,16 @@ class Keeping(Function):
         *_: None,
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         value = product_sum((t_mu, lambda: d_mu), (t_log_sigma2, lambda: d_log_sigma2))
-        mixed = higher(mu, log_sigma2, 1, 1)
+        mixed = higher(mu, log_sigma2, 1, 1, ctx.sign)
         return (
             value.sum() if ctx.added and value is not None else value,
             product_sum(
-                (t_mu, lambda: higher(mu, log_sigma2, 2, 0)), (t_log_sigma2, lambda: mixed)
+                (t_mu, lambda: higher(mu, log_sigma2, 2, 0, ctx.sign)),
+                (t_log_sigma2, lambda: mixed),
             ),
             product_sum(
-                (t_mu, lambda: mixed), (t_log_sigma2, lambda: higher(mu, log_sigma2, 0, 2))
+                (t_mu, lambda: mixed),
+                (t_log_sigma2, lambda: higher(mu, log_sigma2, 0, 2, ctx.sign)),
             ),
         )
 
@@ -121,24 +126,33 @@ class _Higher(Function):
 
     @staticmethod
     @with_signature
-    def forward(mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int) -> Tensor:
-        return _ways.of(mu, log_sigma2).higher(mu, log_sigma2, mu_order, log_sigma2_order)
+    def forward(
+        mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int, sign: float
+    ) -> Tensor:
+        return _ways.of(mu, log_sigma2).higher(mu, log_sigma2, mu_order, log_sigma2_order, sign)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        mu, log_sigma2, *ctx.orders = inputs
+        mu, log_sigma2, *ctx.orders, ctx.sign = inputs
         ctx.save_for_backward(mu, log_sigma2)
         ctx.save_for_forward(mu, log_sigma2)
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, Tensor | None, None, None]:
+    def backward(
+        ctx: Any, grad: Tensor | None
+    ) -> tuple[Tensor | None, Tensor | None, None, None, None]:
         mu, log_sigma2 = ctx.saved_tensors
         j, k = ctx.orders
         needed = ctx.needs_input_grad
         return (
-            grad * higher(mu, log_sigma2, j + 1, k) if needed[0] and grad is not None else None,
-            grad * higher(mu, log_sigma2, j, k + 1) if needed[1] and grad is not None else None,
+            grad * higher(mu, log_sigma2, j + 1, k, ctx.sign)
+            if needed[0] and grad is not None
+            else None,
+            grad * higher(mu, log_sigma2, j, k + 1, ctx.sign)
+            if needed[1] and grad is not None
+            else None,
+            None,
             None,
             None,
         )
@@ -155,8 +169,8 @@ class _Higher(Function):
     ) -> Tensor | None:
         j, k = ctx.orders
         return product_sum(
-            (t_mu, lambda: higher(mu, log_sigma2, j + 1, k)),
-            (t_log_sigma2, lambda: higher(mu, log_sigma2, j, k + 1)),
+            (t_mu, lambda: higher(mu, log_sigma2, j + 1, k, ctx.sign)),
+            (t_log_sigma2, lambda: higher(mu, log_sigma2, j, k + 1, ctx.sign)),
         )
 
 

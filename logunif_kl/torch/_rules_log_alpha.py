@@ -2,7 +2,7 @@
 
 The functions that are not classes are put into a compiler's graph as they are
 (`logunif_kl.torch._compiling`). Dynamo would trace through them, and lose the rules inside a
-transform of `torch.func`.
+transform of `torch.func`. A `sign` of -1.0 gives KL and its derivatives in place of those of -KL.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -20,24 +20,24 @@ from ._namespace import working
 Tensor = torch.Tensor
 
 
-def of_log_alpha(x: Tensor, order: int) -> Tensor:
+def of_log_alpha(x: Tensor, order: int, sign: float) -> Tensor:
     """-KL at log_alpha = x, or its derivative of any order, in the type of x."""
     way = _ways.before_rules(x)
     if way is None or not way.plain:
-        return _OfLogAlpha.apply(x, order, way)
+        return _OfLogAlpha.apply(x, order, sign, way)
     if x.requires_grad and torch.is_grad_enabled():
-        return _apply(x, order, way)
-    return way.of_log_alpha(x, order)
+        return _apply(x, order, sign, way)
+    return way.of_log_alpha(x, order, sign)
 
 
-def sum_of_log_alpha(x: Tensor) -> Tensor:
+def sum_of_log_alpha(x: Tensor, sign: float) -> Tensor:
     """The sum of -KL at log_alpha = x; in float32 for the half types."""
     way = _ways.before_rules(x)
     if way is None or not way.plain:
-        return _SumOfLogAlpha.apply(x, way)
+        return _SumOfLogAlpha.apply(x, sign, way)
     if x.requires_grad and torch.is_grad_enabled():
-        return _apply_sum(x, way)
-    return way.sum_of_log_alpha(x)
+        return _apply_sum(x, sign, way)
+    return way.sum_of_log_alpha(x, sign)
 
 
 class _OfLogAlpha(Function):
@@ -47,24 +47,29 @@ class _OfLogAlpha(Function):
 
     @staticmethod
     @with_signature
-    def forward(x: Tensor, order: int, way: _ways.Way | None) -> Tensor:
-        return (way or _ways.of(x)).of_log_alpha(x, order)
+    def forward(x: Tensor, order: int, sign: float, way: _ways.Way | None) -> Tensor:
+        return (way or _ways.of(x)).of_log_alpha(x, order, sign)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        x, ctx.order, _ = inputs
+        x, ctx.order, ctx.sign, _ = inputs
         ctx.save_for_backward(x)
         ctx.save_for_forward(x)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         (x,) = ctx.saved_tensors
-        return (grad * of_log_alpha(working(x), ctx.order + 1)).to(x.dtype), None, None
+        return (
+            (grad * of_log_alpha(working(x), ctx.order + 1, ctx.sign)).to(x.dtype),
+            None,
+            None,
+            None,
+        )
 
     @staticmethod
     @with_primals
     def jvp(ctx: Any, x: Tensor, tangent: Tensor, *_: None) -> Tensor:
-        return (tangent * of_log_alpha(working(x), ctx.order + 1)).to(x.dtype)
+        return (tangent * of_log_alpha(working(x), ctx.order + 1, ctx.sign)).to(x.dtype)
 
 
 class _SumOfLogAlpha(Function):
@@ -74,23 +79,24 @@ class _SumOfLogAlpha(Function):
 
     @staticmethod
     @with_signature
-    def forward(x: Tensor, way: _ways.Way | None) -> Tensor:
-        return (way or _ways.of(x)).sum_of_log_alpha(x)
+    def forward(x: Tensor, sign: float, way: _ways.Way | None) -> Tensor:
+        return (way or _ways.of(x)).sum_of_log_alpha(x, sign)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        ctx.save_for_backward(inputs[0])
-        ctx.save_for_forward(inputs[0])
+        x, ctx.sign, _ = inputs
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (x,) = ctx.saved_tensors
-        return (grad * of_log_alpha(working(x), 1)).to(x.dtype), None
+        return (grad * of_log_alpha(working(x), 1, ctx.sign)).to(x.dtype), None, None
 
     @staticmethod
     @with_primals
-    def jvp(ctx: Any, x: Tensor, tangent: Tensor, _: None) -> Tensor:
-        return (tangent * of_log_alpha(working(x), 1)).sum()
+    def jvp(ctx: Any, x: Tensor, tangent: Tensor, *_: None) -> Tensor:
+        return (tangent * of_log_alpha(working(x), 1, ctx.sign)).sum()
 
 
 _apply = direct_apply(_OfLogAlpha)

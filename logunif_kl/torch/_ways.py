@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from . import _composite, _cpu, _cpu_float32
+from . import _composite, _cpu, _cpu_float32, _operators, _traced
+from ._composite import signed
 from ._internals import plain, transformed
 from ._namespace import working
 from ._sharded import on_shards, sharded_alike
@@ -19,16 +20,21 @@ from ._sharded import on_shards, sharded_alike
 Tensor = torch.Tensor
 
 
-def _gradient(grad_output: Tensor, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
+def _gradient(
+    grad_output: Tensor, mu: Tensor, log_sigma2: Tensor, sign: float = 1.0
+) -> tuple[Tensor, Tensor]:
     """The two derivatives times a factor, which is of their shape or of no dimensions."""
     # A kernel may serve mu and log_sigma2 although it does not serve the factor.
     with_gradients = of(mu, log_sigma2).with_gradients
-    _, d_mu, d_log_sigma2 = with_gradients(working(mu), working(log_sigma2))
+    _, d_mu, d_log_sigma2 = with_gradients(working(mu), working(log_sigma2), sign)
     return (grad_output * d_mu).to(mu.dtype), (grad_output * d_log_sigma2).to(mu.dtype)
 
 
 class Way:
-    """The operations of every way. The composite computes those for which a way has no kernel."""
+    """The operations of every way. The composite computes those for which a way has no kernel.
+
+    Each takes a `sign` last: -1.0 gives KL and its derivatives in place of those of -KL.
+    """
 
     # Whether the tensors are plain. Outside transforms, plain tensors need a rule only if a
     # gradient is required.
@@ -64,8 +70,8 @@ class _Cpu(_Plain):
     sum_of_log_alpha = staticmethod(_cpu.sum_of_log_alpha)
 
     @staticmethod
-    def of_log_alpha(x: Tensor, order: int) -> Tensor:
-        return _cpu.of_log_alpha(x, order) if order < 3 else _composite.of_log_alpha(x, order)
+    def of_log_alpha(x: Tensor, order: int, sign: float = 1.0) -> Tensor:
+        return (_cpu if order < 3 else _composite).of_log_alpha(x, order, sign)
 
 
 class _CpuFloat32(_Cpu):
@@ -77,22 +83,45 @@ class _CpuFloat32(_Cpu):
     gradient = staticmethod(_cpu_float32.gradient)
 
 
+class _Traced(Way):
+    """The operators, in the graphs of compilers. No rule is left out: the tensors are not plain."""
+
+    recomputes = True
+    value = staticmethod(_operators.value)
+    value_sum = staticmethod(_operators.value_sum)
+    gradient = staticmethod(_operators.gradient)
+
+
 class Triton(_Plain):
     """The kernels in Triton, of float32 and the half types on a GPU."""
 
     recomputes = True
 
     def __init__(self, launch: Any) -> None:
-        self._unary = launch.unary
-        self.value = launch.value
-        self.value_sum = launch.value_sum
-        self.gradient = launch.gradient
+        self._launch = launch
 
-    def of_log_alpha(self, x: Tensor, order: int) -> Tensor:  # type: ignore[override]
-        return self._unary(order, x) if order < 3 else _composite.of_log_alpha(x, order)
+    def value(self, mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:  # type: ignore[override]
+        return signed(self._launch.value(mu, log_sigma2), sign)
 
-    def sum_of_log_alpha(self, x: Tensor) -> Tensor:  # type: ignore[override]
-        return self._unary(0, working(x)).sum(dtype=torch.float64).to(torch.float32)
+    def value_sum(self, mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:  # type: ignore[override]
+        return signed(self._launch.value_sum(mu, log_sigma2), sign)
+
+    def gradient(  # type: ignore[override]
+        self, grad_output: Tensor, mu: Tensor, log_sigma2: Tensor, sign: float = 1.0
+    ) -> tuple[Tensor, Tensor]:
+        found: tuple[Tensor, Tensor] = self._launch.gradient(
+            signed(grad_output, sign), mu, log_sigma2
+        )
+        return found
+
+    def of_log_alpha(self, x: Tensor, order: int, sign: float = 1.0) -> Tensor:  # type: ignore[override]
+        if order < 3:
+            return signed(self._launch.unary(order, x), sign)
+        return _composite.of_log_alpha(x, order, sign)
+
+    def sum_of_log_alpha(self, x: Tensor, sign: float = 1.0) -> Tensor:  # type: ignore[override]
+        total = self._launch.unary(0, working(x)).sum(dtype=torch.float64)
+        return signed(total, sign).to(torch.float32)
 
 
 class _Sharded(Way):
@@ -108,6 +137,7 @@ class _Sharded(Way):
 
 
 _COMPOSITE, _PLAIN, _CPU, _CPU_FLOAT32 = Way(), _Plain(), _Cpu(), _CpuFloat32()
+_TRACED = _Traced()
 _on_shards_by = cache(_Sharded)
 
 
@@ -115,6 +145,8 @@ def of(*tensors: Tensor) -> Way:
     """Choose the way for these tensors, all of one shape, except for numbers of no dimensions."""
     if _cpu.takes(*tensors):
         return _CPU_FLOAT32 if _cpu_float32.available(tensors[-1]) else _CPU
+    if len(tensors) > 1 and _traced.takes(*tensors):
+        return _TRACED
     if (triton := _triton_for(*tensors)) is not None:
         return triton
     if sharded_alike(*tensors):

@@ -98,7 +98,7 @@ class TestGradcheck:
         for added in (False, True):
 
             def function(mu, log_sigma2, added=added):
-                return Recomputing.apply(mu, log_sigma2, added, None)
+                return Recomputing.apply(mu, log_sigma2, added, 1.0, None)
 
             assert torch.autograd.gradcheck(function, arguments, check_forward_ad=True)
             assert torch.autograd.gradgradcheck(

@@ -405,7 +405,7 @@ def sum_of_log_alpha(device, name):
         way = _ways.Triton(launch)
         patch.setattr(_cpu, "takes", lambda *tensors: False)
         patch.setattr(_ways, "_triton_for", lambda *tensors: way)
-        got = _rules.sum_of_log_alpha(x)
+        got = _rules.sum_of_log_alpha(x, 1.0)
         assert orders == [0]
         leaf = x.clone().requires_grad_()
         slope = torch.autograd.grad(lkt.neg_kl(leaf, reduction="sum"), leaf)[0]

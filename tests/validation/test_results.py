@@ -55,6 +55,7 @@ class TestSources:
             ("_arithmetic/tables.py", set(sources.DEPENDS)),
             ("_numpy/c/exact_simd.h", set(sources.DEPENDS) - {"bench_jax", "capability", "cuda"}),
             ("_numpy/c/float32_simd.h", {"bench_torch", "bench_jax"}),
+            ("torch/c/library.c", {"bench_torch", "capability"}),
             ("jax/c/ffi.c", {"bench_jax", "capability"}),
             ("methods/_kingma.py", {"fit", "compare", "validate", "ladder", "papers"}),
             (

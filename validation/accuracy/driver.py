@@ -16,7 +16,7 @@ from rich.progress import Progress, TimeElapsedColumn, TimeRemainingColumn
 
 from logunif_kl._numpy import ufuncs
 from logunif_kl.cli.provenance import provenance
-from logunif_kl.cli.sources import EXACT_C, FLOAT32_C
+from logunif_kl.cli.sources import EXACT_C, FLOAT32_C, TORCH_C
 from logunif_kl.cli.sources import paths as files
 from validation import paths
 from validation.paths import ROOT
@@ -128,11 +128,12 @@ def conditions(command: str, method: str, kernel: str, seed: int | None = None) 
         If the extension is measured, or used as the truth, and is older than its sources.
     """
     wanted = {
-        "_exact": EXACT_C if kernel in COMPILED or method == "exhaustive" else (),
-        "_float32": FLOAT32_C if kernel == "torch" else (),
+        "_numpy._exact": EXACT_C if kernel in COMPILED or method == "exhaustive" else (),
+        "_numpy._float32": FLOAT32_C if kernel == "torch" else (),
+        "torch._library": (*FLOAT32_C, *TORCH_C) if kernel == "torch" else (),
     }
     for name, patterns in wanted.items():
-        extension = find_spec(f"logunif_kl._numpy.{name}")
+        extension = find_spec(f"logunif_kl.{name}") if patterns else None
         if extension is not None and extension.origin is not None:
             built = Path(extension.origin).stat().st_mtime
             if any(path.stat().st_mtime > built for path in files(patterns)):

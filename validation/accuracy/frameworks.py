@@ -62,7 +62,7 @@ def c_kernel(kernel: str, name: str, dtype: str) -> str | None:
     """Name the C extension's kernel that is measured under the name of a framework, if any."""
     if (kernel, name, dtype) != ("torch", "neg_kl_normal", "float32"):
         return None
-    ufuncs = import_module("logunif_kl.torch._cpu_float32")._ufuncs()
+    ufuncs = import_module("logunif_kl.torch._kernels").ufuncs()
     return None if ufuncs is None else str(ufuncs.isa)
 
 

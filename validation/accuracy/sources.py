@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from logunif_kl.cli import said, sources
-from logunif_kl.cli.sources import ARITHMETIC, EXACT_C, FLOAT32_C
+from logunif_kl.cli.sources import ARITHMETIC, EXACT_C, FLOAT32_C, TORCH_C
 from validation.paths import ROOT
 
 from .functions import COMPILED
@@ -13,7 +13,7 @@ from .functions import COMPILED
 _FAMILIES = {
     "compiled": EXACT_C,
     "python": ARITHMETIC,
-    "torch": (*ARITHMETIC, *FLOAT32_C, "logunif_kl/torch/_namespace.py"),
+    "torch": (*ARITHMETIC, *FLOAT32_C, *TORCH_C, "logunif_kl/torch/_namespace.py"),
     "triton": (*ARITHMETIC, "logunif_kl/torch/_triton/*.py"),
     "jax": ARITHMETIC,
     "tensorflow": (*ARITHMETIC, "logunif_kl/tensorflow/_rules.py"),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from validation.tools.elsewhere import copy_source, copy_tests, pip_install, python
 
-EXTENSIONS = ("_numpy/_exact", "_numpy/_float32", "jax/_ffi")
+EXTENSIONS = ("_numpy/_exact", "_numpy/_float32", "torch/_library", "jax/_ffi")
 TESTS = [
     "tests/jax/test_handlers.py",
     "tests/numpy/test_float32_ufuncs.py",
@@ -26,6 +26,8 @@ TESTS = [
     "tests/test_accuracy.py",
     "tests/test_api.py",
     "tests/test_special.py",
+    # With stubs in place of PyTorch.
+    "tests/torch/test_library.py",
 ]
 AVAILABLE = "from logunif_kl._numpy import _exact; print(*_exact.available)"
 

@@ -1,0 +1,76 @@
+"""The float32 kernels of C: as ufuncs of NumPy, and as functions that run on PyTorch's threads.
+
+The second come from the extension `logunif_kl.torch._library`. It was built without PyTorch, and
+takes a few functions of the loaded libtorch by their names. Where the extension or a name is
+missing, the ufuncs compute over threads of our own, and compilers see the composite.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .._numpy import ufuncs as _ufuncs
+
+
+@cache
+def ufuncs() -> Any:
+    """The ufuncs; None if they were not built, or if LOGUNIF_KL_KERNEL=python was set."""
+    if _ufuncs.kernel_name() == "python":
+        return None
+    try:
+        return import_module("logunif_kl._numpy._float32")
+    except ImportError:
+        return None
+
+
+def library() -> Any:
+    """The functions on PyTorch's threads; None if they are not available (`why_not`)."""
+    return _connected()[0]
+
+
+def why_not() -> str | None:
+    """Say why `library` is None; None if it is not."""
+    return _connected()[1]
+
+
+@cache
+def _connected() -> tuple[Any, str | None]:
+    kernels = ufuncs()
+    if kernels is None:
+        return None, "the float32 kernels of C are not in use"
+    try:
+        extension: Any = import_module("logunif_kl.torch._library")
+    except ImportError as error:
+        return None, f"the extension cannot be loaded: {error}"
+    found, missing = _addresses(extension.shims)
+    if missing:
+        return None, f"PyTorch {torch.__version__} lacks {', '.join(missing)}"
+    extension.connect(found, kernels.kernels)
+    return extension, None
+
+
+def _addresses(names: tuple[str, ...]) -> tuple[tuple[int, ...], list[str]]:
+    """Find functions of the loaded libtorch; return their addresses, and the names not found."""
+    import ctypes
+
+    try:
+        loaded = ctypes.CDLL(_libtorch())
+    except OSError:
+        return (), list(names)
+    functions = [getattr(loaded, name, None) for name in names]
+    missing = [name for name, f in zip(names, functions, strict=True) if f is None]
+    found = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions if f is not None]
+    return tuple(found), missing
+
+
+def _libtorch() -> str:
+    """The library that defines them, or one that depends on it, through which they are found."""
+    if sys.platform == "win32":
+        return str(Path(torch.__file__).parent / "lib" / "torch_cpu.dll")
+    return str(torch._C.__file__)

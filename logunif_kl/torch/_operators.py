@@ -1,0 +1,92 @@
+"""The operators ``logunif_kl::value``, ``value_sum`` and ``gradient``, for what compilers trace.
+
+A graph of AOTAutograd holds a call of an operator where the float32 kernels of C are to compute.
+The operators have no rule of differentiation: they stand below autograd, in the forward and the
+backward of the rules of this package. Their kernels are in the extension of `_kernels.library`.
+Nothing is registered before PyTorch's compiler first traces a function of this package.
+"""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+
+from ._kernels import library
+
+Tensor = torch.Tensor
+
+_SCHEMAS = {
+    "value": "(Tensor mu, Tensor log_sigma2, float sign) -> Tensor",
+    "value_sum": "(Tensor mu, Tensor log_sigma2, float sign) -> Tensor",
+    "gradient": "(Tensor factor, Tensor mu, Tensor log_sigma2, float sign) -> (Tensor, Tensor)",
+}
+# A compiler that chooses layouts keeps those that it has traced.
+_TAGS = ("pt2_compliant_tag", "needs_exact_strides")
+
+
+@cache
+def registered() -> Any:
+    """Register the operators, and return their namespace; None if there are no kernels."""
+    extension = library()
+    if extension is None:
+        return None
+    tags = tuple([getattr(torch.Tag, name) for name in _TAGS if hasattr(torch.Tag, name)])
+    for name, schema in _SCHEMAS.items():
+        torch.library.define(f"logunif_kl::{name}", schema, tags=tags)
+    extension.register_operators()
+    for name, fake in (("value", _value), ("value_sum", _value_sum), ("gradient", _gradient)):
+        torch.library.register_fake(f"logunif_kl::{name}", fake)
+    return torch.ops.logunif_kl
+
+
+def value(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
+    """-KL of N(mu, sigma^2), or KL for a `sign` of -1.0."""
+    found: Tensor = registered().value(_argument(mu), _argument(log_sigma2), sign)
+    return found
+
+
+def value_sum(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
+    """The sum of `value`, 0-d."""
+    found: Tensor = registered().value_sum(_argument(mu), _argument(log_sigma2), sign)
+    return found
+
+
+def gradient(
+    grad_output: Tensor, mu: Tensor, log_sigma2: Tensor, sign: float = 1.0
+) -> tuple[Tensor, Tensor]:
+    """The derivatives of `value`, each times ``grad_output``, 0-d or of the arguments' shape."""
+    factor = _argument(grad_output)
+    if factor.ndim:
+        factor = factor.contiguous()
+    d_mu, d_log_sigma2 = registered().gradient(factor, _argument(mu), _argument(log_sigma2), sign)
+    return d_mu, d_log_sigma2
+
+
+def is_number(x: Tensor) -> bool:
+    """Tell whether one number stands for all elements, of which there may be one."""
+    return all(isinstance(step, int) and step == 0 for step in x.stride())
+
+
+def _argument(x: Tensor) -> Tensor:
+    """Make a tensor of no dimensions of one number that was expanded."""
+    return x.as_strided((), ()) if x.ndim and is_number(x) else x
+
+
+def _like(mu: Tensor, log_sigma2: Tensor) -> Tensor:
+    like = mu if mu.ndim else log_sigma2
+    return like.new_empty(like.shape)
+
+
+def _value(mu: Tensor, log_sigma2: Tensor, sign: float) -> Tensor:
+    return _like(mu, log_sigma2)
+
+
+def _value_sum(mu: Tensor, log_sigma2: Tensor, sign: float) -> Tensor:
+    return mu.new_empty(())
+
+
+def _gradient(factor: Tensor, mu: Tensor, log_sigma2: Tensor, sign: float) -> tuple[Tensor, Tensor]:
+    return _like(mu, log_sigma2), _like(mu, log_sigma2)

@@ -1,0 +1,201 @@
+/* The operators as PyTorch's dispatcher calls them.
+ *
+ * A function gets a stack of arguments and leaves the results in their place. It owns the tensors
+ * among the arguments. */
+
+#ifndef LOGUNIF_KL_BOXED_H
+#define LOGUNIF_KL_BOXED_H
+
+#include <string.h>
+
+#include "work.h"
+
+enum { DIMENSIONS = 64 };
+
+typedef struct {
+    Argument argument;
+    int64_t n, dim;
+    const int64_t *sizes;
+} Looked;
+
+#define BAD_TENSOR                                                                                 \
+    "logunif_kl: the operators take contiguous CPU tensors of float32, and another was given: "    \
+    "call the functions of logunif_kl.torch, which take every tensor"
+#define BAD_SHAPES                                                                                 \
+    "logunif_kl: the operators take tensors of one shape and tensors of no dimensions, and other " \
+    "shapes were given: call the functions of logunif_kl.torch, which broadcast"
+#define NO_MEMORY "logunif_kl: there is no memory for the results: pass fewer elements at once"
+
+static double
+number_of(Value value)
+{
+    double number;
+    memcpy(&number, &value, sizeof number);
+    return number;
+}
+
+static Tensor
+tensor_of(Value value)
+{
+    return (Tensor)(uintptr_t)value;
+}
+
+/* Read what a tensor is. Return what is wrong with it, or NULL. */
+static const char *
+look(Value value, Looked *to)
+{
+    Tensor tensor = tensor_of(value);
+    int32_t dtype, device;
+    int64_t *sizes;
+    bool contiguous;
+    void *data;
+    if (torch.aoti_torch_get_dtype(tensor, &dtype) ||
+        torch.aoti_torch_get_device_type(tensor, &device) ||
+        torch.aoti_torch_is_contiguous(tensor, &contiguous))
+        return BAD_TENSOR;
+    if (dtype != torch.aoti_torch_dtype_float32() ||
+        device != torch.aoti_torch_device_type_cpu() || !contiguous)
+        return BAD_TENSOR;
+    if (torch.aoti_torch_get_data_ptr(tensor, &data) ||
+        torch.aoti_torch_get_numel(tensor, &to->n) || torch.aoti_torch_get_dim(tensor, &to->dim) ||
+        torch.aoti_torch_get_sizes(tensor, &sizes))
+        return BAD_TENSOR;
+    to->argument = (Argument){data, to->dim == 0};
+    to->sizes = sizes;
+    return to->dim > DIMENSIONS ? BAD_SHAPES : NULL;
+}
+
+static int
+same_shape(const Looked *a, const Looked *b)
+{
+    return a->dim == b->dim &&
+           (a->dim == 0 || memcmp(a->sizes, b->sizes, (size_t)a->dim * sizeof(int64_t)) == 0);
+}
+
+/* Look at all tensors, and find one that has the shape of the results. */
+static const char *
+look_at_all(const Value *stack, int count, Looked *looked, const Looked **like)
+{
+    for (int i = 0; i < count; i++) {
+        const char *wrong = look(stack[i], &looked[i]);
+        if (wrong != NULL)
+            return wrong;
+    }
+    /* The last two are the mean and the variance. */
+    *like = looked[count - 2].dim > 0 ? &looked[count - 2] : &looked[count - 1];
+    for (int i = 0; i < count; i++)
+        if (looked[i].dim > 0 && !same_shape(&looked[i], *like))
+            return BAD_SHAPES;
+    return NULL;
+}
+
+/* Make a contiguous tensor of this shape, and find its memory. */
+static int
+make(int64_t dim, const int64_t *sizes, Tensor *made, float **data)
+{
+    int64_t strides[DIMENSIONS + 1], stride = 1;
+    void *found = NULL;
+    for (int64_t i = dim - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= sizes[i] > 1 ? sizes[i] : 1;
+    }
+    if (torch.aoti_torch_empty_strided(dim, sizes, strides, torch.aoti_torch_dtype_float32(),
+                                       torch.aoti_torch_device_type_cpu(), 0, made))
+        return -1;
+    if (torch.aoti_torch_get_data_ptr(*made, &found)) {
+        torch.aoti_torch_delete_tensor_object(*made);
+        return -1;
+    }
+    *data = found;
+    return 0;
+}
+
+/* Give up the arguments, and then leave the results or raise an exception of C++. */
+static void
+finish(Value *stack, int tensors, const Tensor *results, int count, const char *wrong)
+{
+    for (int i = 0; i < tensors; i++)
+        torch.aoti_torch_delete_tensor_object(tensor_of(stack[i]));
+    if (wrong != NULL) {
+        torch.aoti_torch_check(false, "logunif_kl", __FILE__, __LINE__, wrong);
+        return;
+    }
+    for (int i = 0; i < count; i++)
+        stack[i] = (Value)(uintptr_t)results[i];
+}
+
+/* value(Tensor mu, Tensor log_sigma2, float sign) -> Tensor */
+static void
+boxed_value(Value *stack, uint64_t arguments, uint64_t results)
+{
+    Looked looked[2];
+    const Looked *like;
+    Tensor result = NULL;
+    Work work = {0};
+    const char *wrong = look_at_all(stack, 2, looked, &like);
+    (void)arguments, (void)results;
+    if (wrong == NULL && make(like->dim, like->sizes, &result, &work.first) < 0)
+        wrong = NO_MEMORY;
+    if (wrong == NULL) {
+        work.mu = looked[0].argument;
+        work.log_sigma2 = looked[1].argument;
+        work.sign = (float)number_of(stack[2]);
+        work.n = like->n;
+        run_value(&work);
+    }
+    finish(stack, 2, &result, 1, wrong);
+}
+
+/* value_sum(Tensor mu, Tensor log_sigma2, float sign) -> Tensor */
+static void
+boxed_value_sum(Value *stack, uint64_t arguments, uint64_t results)
+{
+    Looked looked[2];
+    const Looked *like;
+    Tensor result = NULL;
+    Work work = {0};
+    const char *wrong = look_at_all(stack, 2, looked, &like);
+    (void)arguments, (void)results;
+    if (wrong == NULL && make(0, NULL, &result, &work.first) < 0)
+        wrong = NO_MEMORY;
+    if (wrong == NULL) {
+        work.mu = looked[0].argument;
+        work.log_sigma2 = looked[1].argument;
+        work.sign = (float)number_of(stack[2]);
+        work.n = like->n;
+        if (run_sum(&work) < 0) {
+            torch.aoti_torch_delete_tensor_object(result);
+            wrong = NO_MEMORY;
+        }
+    }
+    finish(stack, 2, &result, 1, wrong);
+}
+
+/* gradient(Tensor factor, Tensor mu, Tensor log_sigma2, float sign) -> (Tensor, Tensor) */
+static void
+boxed_gradient(Value *stack, uint64_t arguments, uint64_t results)
+{
+    Looked looked[3];
+    const Looked *like;
+    Tensor made[2] = {NULL, NULL};
+    Work work = {0};
+    const char *wrong = look_at_all(stack, 3, looked, &like);
+    (void)arguments, (void)results;
+    if (wrong == NULL && make(like->dim, like->sizes, &made[0], &work.first) < 0)
+        wrong = NO_MEMORY;
+    if (wrong == NULL && make(like->dim, like->sizes, &made[1], &work.second) < 0) {
+        torch.aoti_torch_delete_tensor_object(made[0]);
+        wrong = NO_MEMORY;
+    }
+    if (wrong == NULL) {
+        work.factor = looked[0].argument;
+        work.mu = looked[1].argument;
+        work.log_sigma2 = looked[2].argument;
+        work.sign = (float)number_of(stack[3]);
+        work.n = like->n;
+        run_gradient(&work);
+    }
+    finish(stack, 3, made, 2, wrong);
+}
+
+#endif
