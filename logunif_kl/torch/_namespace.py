@@ -25,6 +25,29 @@ class Namespace:
     abs = staticmethod(torch.abs)
     round = staticmethod(torch.round)
 
+    minimum = staticmethod(torch.minimum)
+    int32 = torch.int32
+
+    @staticmethod
+    def bits(x: Tensor) -> Tensor:
+        """Read the bits of float32 as int32."""
+        return x.view(torch.int32)
+
+    @staticmethod
+    def unbits(n: Tensor) -> Tensor:
+        """Read int32 as the bits of float32."""
+        return n.view(torch.float32)
+
+    @staticmethod
+    def from_integer(n: Tensor) -> Tensor:
+        """Convert int32 to float32."""
+        return n.to(torch.float32)
+
+    @staticmethod
+    def fma(a: Any, b: Any, c: Any) -> Any:
+        """Compute a b + c, rounded once by torch.compile."""
+        return a * b + c
+
     @staticmethod
     def full_like(like: Tensor, value: float) -> Tensor:
         """Make a constant of the type and on the device of `like`, for broadcasting."""

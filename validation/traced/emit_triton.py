@@ -29,7 +29,16 @@ CALLS = {
     "divide": "divide",
     "minimum": "minimum",
     "maximum": "maximum",
+    "reciprocal": "reciprocal",
+    "bits": "bits",
+    "unbits": "unbits",
+    "from_integer": "from_integer",
+    "left": "left",
+    "right": "right",
 }
+
+
+LETTERS = {"float32": "t", "bool": "m", "int32": "n"}
 
 
 def source(outputs: Sequence[Output], command: str) -> str:
@@ -68,8 +77,10 @@ def device_function(output: Output) -> str:
             names[id(node)] = node.operands[0]
         elif node.operation == "constant":
             names[id(node)] = literal(node.operands[0])
+        elif node.operation == "integer":
+            names[id(node)] = str(node.operands[0])
         else:
-            names[id(node)] = f"{'m' if node.dtype == 'bool' else 't'}{len(lines)}"
+            names[id(node)] = f"{LETTERS[node.dtype]}{len(lines)}"
             lines.append(f"    {names[id(node)]} = {expression(node, names)}")
     returned = ", ".join(names[id(o)] for o in outputs)
     if lines[-1].startswith(f"    {returned} = "):
