@@ -1,7 +1,7 @@
 """Operations on the bits of float32 arrays, and a fused multiply-add, over a namespace ``xp``.
 
-A namespace may define `bits`, `unbits`, `from_integer`, `left`, `right`, `fma` and `fused`; what it
-lacks is the method or operator of NumPy's arrays. The integers are int32. Every integer constant must be a
+A namespace may define functions of these names, for what is not a method or an operator of its
+arrays as it is of NumPy's, or for what it computes better. The integers are int32. Every integer constant must be a
 float32, because PyTorch's compiler rounds those of a graph under vmap to float32.
 """
 
@@ -29,6 +29,18 @@ def fused(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
     """a b + c in a step whose second rounding would be seen in the result."""
     found = getattr(xp, "fused", None)
     return fma(xp, a, b, c) if found is None else found(a, b, c)
+
+
+def inverse(xp: Namespace, x: Array) -> Array:
+    """1/x within 1 ulp, where neither is subnormal."""
+    found = getattr(xp, "inverse", None)
+    return 1.0 / x if found is None else found(x)
+
+
+def quotient(xp: Namespace, a: Array, b: Array) -> Array:
+    """a/b, where neither b nor the quotient is subnormal; a is finite."""
+    found = getattr(xp, "quotient", None)
+    return a / b if found is None else found(a, b)
 
 
 def bits(xp: Namespace, x: Array) -> Array:

@@ -1,9 +1,9 @@
 """-KL of N(mu, sigma^2) in float32 over a namespace ``xp``: few operations, few roundings.
 
 It is written for compilers that fuse operations (torch.compile, XLA, Triton). There are two ranges
-of u. Near u = 0 the value and the gradient have the relative error of u, and F(u) = u (1 + t) with
-a polynomial t. Beyond, they are polynomials in 1/(u + b), and for the value half of log(u + b) is
-added. Both are computed, and one is chosen at the end. What is not chosen may overflow.
+of u, three for the gradient. Near u = 0 the value and the gradient have the relative error of u, and F(u) = u (1 + t) with
+a polynomial t. Far from it they are polynomials in 1/(u + b), and for the value half of log(u + b)
+is added. All are computed, and one is chosen at the end. What is not chosen may overflow.
 
 exp(-log_sigma2) = e c^4, where c is a power of 2^32 and e is neither large nor small, so that
 
@@ -44,17 +44,19 @@ _TINY, _SMALL = 2.0**-126, 2.0**-115
 
 
 class _Range(NamedTuple):
+    bound: float
     centre: float
     base: float
+    base_low: float
     coefficients: tuple[float, ...]
 
 
 class _Table(NamedTuple):
-    """Two ranges: near u = 0, and from ``bound`` on, in 1/(u + shift)."""
+    """Ranges: near u = 0, between (if any), and far from it, in 1/(u + shift)."""
 
-    bound: float
     shift: float
     near: _Range
+    between: _Range | None
     far: _Range
 
 
@@ -62,12 +64,8 @@ class _Table(NamedTuple):
 def _table(function: str) -> _Table:
     from .coefficients import SHIFTS, TABLES
 
-    near, far = (_Range(r.centre, r.base_hi, r.coefficients) for r in _ranges(TABLES, function))
-    return _Table(_ranges(TABLES, function)[0].bound, SHIFTS[function], near, far)
-
-
-def _ranges(tables: Any, function: str) -> Any:
-    return tables[function, "float32_in_u"]
+    near, *between, far = (_Range(*r[1:]) for r in TABLES[function, "float32_in_u"])
+    return _Table(SHIFTS[function], near, between[0] if between else None, far)
 
 
 @cache
@@ -127,9 +125,14 @@ def _near(xp: Namespace, near: _Range, a: _Argument) -> Array:
 
 def _far(xp: Namespace, table: _Table, v: Array, base: Array) -> Array:
     """The sum of ``base`` and the polynomial in 1/v without its base."""
-    reciprocal = 1.0 / v
-    slope = binary32.horner(xp, table.far.coefficients, reciprocal - table.far.centre)
-    return fma(xp, slope, reciprocal, base)
+    w = binary32.inverse(xp, v)
+    slope = binary32.horner(xp, table.far.coefficients, w - table.far.centre)
+    return fma(xp, slope, w, base)
+
+
+def _between(xp: Namespace, p: _Range, u: Array) -> Array:
+    x = u - p.centre
+    return fma(xp, binary32.horner(xp, p.coefficients, x), x, p.base_low) + p.base
 
 
 def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
@@ -144,13 +147,16 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     # From the smallest term to the largest
     far = _far(xp, gap, v, fma(xp, v, _SMALL, fma(xp, a.excess, 0.5, gap.far.base)))
     far = fma(xp, binary32.horner(xp, _elementary()[1], m), m, far)
-    value = -xp.where(a.u >= gap.bound, fma(xp, k, 0.5 * _LOG2, far), low)
+    value = -xp.where(a.u >= gap.near.bound, fma(xp, k, 0.5 * _LOG2, far), low)
 
     grad = _table("neg_kl_grad")
     near = _near(xp, grad.near, a)
     far = _far(xp, grad, a.u + grad.shift, grad.far.base)
-    beyond = a.u >= grad.bound
+    if grad.between is not None:
+        far = xp.where(a.u >= grad.between.bound, far, _between(xp, grad.between, a.u))
+    beyond = a.u >= grad.near.bound
     d_log_sigma2 = xp.where(beyond, far, a.s * (a.s * near))
     # Beyond, mu/sigma^2 F'(u) = 2 u F'(u)/mu.
-    d_mu = xp.where(beyond, 1.0 / a.s, a.s) * (xp.where(beyond, far, near) * (-2.0 * a.c))
+    c = -2.0 * a.c
+    d_mu = xp.where(beyond, binary32.quotient(xp, far * c, a.s), a.s * (near * c))
     return value, d_mu * a.c, d_log_sigma2

@@ -13,7 +13,7 @@ from validation.coefficients.remez import PER_TERM, Function, Grid, errors, mini
 DIGITS_OF = {"float64": 53, "float32_in_float64": 53, "float32": 24, "float32_in_u": 24}
 CHECK_POINTS = 401
 REFITTED = 3  # after rounding so many powers, the higher ones are fitted again
-STEP_BITS, CENTRE = 12, mpf(13) / 20  # of the centre in the form "shifted"
+STEP_BITS, CENTRE = 12, mpf(3) / 5  # of the centre in the form "shifted"
 NEVER_REACHED = 10**7  # its range begins at 1/v of so many times the other end
 
 
@@ -58,13 +58,15 @@ class Table:
         return max(getattr(r, which) for r in self.ranges)
 
 
-def _centre(form: str, a: mpf, b: mpf, centre_bits: int) -> mpf:
+def _centre(form: str, a: mpf, b: mpf, centre_bits: int, wide: bool) -> mpf:
     if form == "root":
         return inflection()
     if form == "origin" or a == 0:
         return mpf(0)
     step = mpf(2) ** -(centre_bits if form == "centre" else centre_bits + 4)
-    return mp.nint((a + b) / 2 / step) * step
+    # In a wide range, nearer to the end where the function is small and rounding matters more.
+    middle = (5 * a + 3 * b) / 8 if wide else (a + b) / 2
+    return mp.nint(middle / step) * step
 
 
 def fit_shifted(function: str, shift: mpf, lo: mpf, hi: mpf, degree: int, bits: int) -> Range:
@@ -165,7 +167,7 @@ def fit_table(entry: dict[str, Any], centre_bits: int) -> Table:
             table.ranges.append(fit_shifted(table.function, shift, lo, hi, degree, bits))
         else:
             p = fitted(table.function, form)
-            centre = _centre(form, lo, hi, centre_bits)
+            centre = _centre(form, lo, hi, centre_bits, wide)
             table.ranges.append(fit_range(p, form, lo, hi, centre, degree, table.format))
         start = stop
     return table

@@ -37,9 +37,9 @@ CALLS = {
     "bits": "bits",
     "unbits": "unbits",
     "from_integer": "from_bits",
-    "reciprocal": "reciprocal",
+    "inverse": "inverse",
 }
-INFIX = {"add": "+", "sub": "-", "mul": "*", "divide": "/", "left": "<<", "right": ">>"}
+INFIX = {"add": "+", "sub": "-", "mul": "*", "divide": "/", "quotient": "/", "left": "<<", "right": ">>"}
 KINDS = {"float32": ("V", "t"), "bool": ("M", "m"), "int32": ("U", "n")}
 
 

@@ -87,8 +87,6 @@ class Node:
         return self._with("divide", other)
 
     def __rtruediv__(self, other: Any) -> Node:
-        if other == 1.0:
-            return self.tracer.make("reciprocal", self)
         return self._with("divide", other, swapped=True)
 
     def __neg__(self) -> Node:
@@ -198,6 +196,12 @@ class Tracer:
 
     def from_integer(self, n: Node) -> Node:
         return self.make("from_integer", n)
+
+    def inverse(self, x: Node) -> Node:
+        return self.make("inverse", x)
+
+    def quotient(self, a: Node, b: Node) -> Node:
+        return self.make("quotient", a, b)
 
     def left(self, n: Node, by: int) -> Node:
         return self.make("left", n, self.integer(by))

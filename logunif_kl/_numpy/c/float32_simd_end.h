@@ -28,7 +28,7 @@
 #undef choose
 #undef magnitude
 #undef from_bits
-#undef reciprocal
+#undef inverse
 #undef nearest
 #undef exponential
 #undef logarithm

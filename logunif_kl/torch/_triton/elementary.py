@@ -60,6 +60,15 @@ def right(n, by: tl.constexpr):
     return n >> by
 
 
+@triton.jit
+def quotient(a, b):
+    """``a/b`` within 1 ulp, for a finite a, where neither b nor the quotient is subnormal."""
+    r = inverse(b)
+    rough = a * r
+    better = rough + (a - b * rough) * r
+    return tl.where(better == better, better, rough)
+
+
 # Triton's exponential multiplies by log2(e) in one word, and loses 20 ulp at 80. That of the device
 # library is within 1 ulp. The interpreter runs NumPy, and has no device library.
 if isinstance(nearest, triton.JITFunction):
@@ -76,7 +85,7 @@ if isinstance(nearest, triton.JITFunction):
         return libdevice.log(x)
 
     @triton.jit
-    def reciprocal(x):
+    def inverse(x):
         """``1/x`` within 1 ulp, for x that is no subnormal number and has no subnormal inverse."""
         return tl.inline_asm_elementwise(
             "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
@@ -95,7 +104,7 @@ if isinstance(nearest, triton.JITFunction):
 else:
 
     @triton.jit
-    def reciprocal(x):
+    def inverse(x):
         """``1/x``, by NumPy."""
         return 1.0 / x
 
