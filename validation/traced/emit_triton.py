@@ -18,7 +18,7 @@ Written by ``COMMAND``, which runs ``_arithmetic`` on symbols: do not edit.
 import triton
 import triton.language as tl
 
-from .elementary import PLACE
+PLACE
 '''
 CALLS = {
     "where": "tl.where",
@@ -39,6 +39,7 @@ CALLS = {
 }
 
 
+LINE = 100
 LETTERS = {"float32": "t", "bool": "m", "int32": "n"}
 
 
@@ -46,8 +47,11 @@ def source(outputs: Sequence[Output], command: str) -> str:
     """Return the text of the generated module."""
     body = "\n\n".join(["", *map(device_function, outputs)])
     used = [name for name in sorted(set(CALLS.values())) if f" {name}(" in body]
-    names = ", ".join(name for name in used if "." not in name)
-    return HEADER.replace("COMMAND", command).replace("PLACE", names) + body
+    names = [name for name in used if "." not in name]
+    place = f"from .elementary import {', '.join(names)}"
+    if len(place) > LINE:
+        place = "from .elementary import (\n" + "".join(f"    {n},\n" for n in names) + ")"
+    return HEADER.replace("COMMAND", command).replace("PLACE", place) + body
 
 
 def literal(value: float) -> str:

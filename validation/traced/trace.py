@@ -214,6 +214,8 @@ class Tracer:
         a, b, c = map(self.node, (a, b, c))
         return a * b + c
 
+    fused = fma
+
     def minimum(self, a: Any, b: Any) -> Node:
         return self.make("minimum", self.node(a), self.node(b))
 
