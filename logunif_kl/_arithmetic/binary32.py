@@ -73,6 +73,21 @@ def right(xp: Namespace, n: Array, by: int) -> Array:
     return n >> by if found is None else found(n, by)
 
 
+def nearest(xp: Namespace, x: Array, factor: float) -> tuple[Array, Array]:
+    """Return the integer nearest to ``x factor``, as a float32 and as an int32 that is larger by 64.
+
+    Of the int32, the bits from the 12th up may be others, those of a positive number.
+    """
+    found = getattr(xp, "nearest", None)
+    if found is not None:
+        pair: tuple[Array, Array] = found(x, factor)
+        return pair
+    # XLA would cancel the addition and the subtraction of a large number.
+    n = xp.round(x * factor)
+    convert = getattr(xp, "to_integer", None)
+    return n, (n.astype(xp.int32) if convert is None else convert(n)) + 64
+
+
 def split(xp: Namespace, x: Array) -> tuple[Array, Array]:
     """Return m - 1 and k of x = m 2^k, with m between sqrt(1/2) and sqrt(2), for x >= 1.
 

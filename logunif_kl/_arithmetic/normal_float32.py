@@ -30,9 +30,6 @@ _LOG2 = math.log(2.0)
 # log 2 in two parts: the product of the first and an integer of 9 bits is exact.
 _LOG2_HIGH = math.floor(_LOG2 * 2.0**15) * 2.0**-15
 _LOG2_LOW = _LOG2 - _LOG2_HIGH
-# Adding this to x rounds x to an integer n. The last bits of the sum are those of n + 64, whose
-# last 7 are the exponent of e, plus 64, and the others that of c.
-_MAGIC = 1.5 * 2.0**23 + 64.0
 # u < 2^85: log_sigma2 is limited by log2|mu|, for which the bits of |mu| as an integer serve. They
 # are by up to 0.09 too small; of a subnormal mu they are larger, and u > 2^40.
 _LARGEST_U = 85.0
@@ -96,10 +93,9 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
     most = (_LARGEST_U + 2.0 * 127.0) * _LOG2 - log2_size * (2.0 * _LOG2 * _PER_BIT)
     limited = xp.minimum(x, most)
     excess = x - limited
-    shifted = fma(xp, limited, 1.0 / _LOG2, _MAGIC)
-    n = shifted - _MAGIC
+    n, exponents = binary32.nearest(xp, limited, 1.0 / _LOG2)
     r = fma(xp, n, -_LOG2_LOW, fma(xp, n, -_LOG2_HIGH, limited))
-    exponents = binary32.bits(xp, shifted)
+    # Of n + 64, the last 7 bits are the exponent of e, plus 64, and the others that of c.
     c = binary32.unbits(
         xp,
         binary32.left(xp, binary32.right(xp, exponents, 7), 5 + binary32.MANTISSA_BITS)

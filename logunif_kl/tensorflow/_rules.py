@@ -54,6 +54,11 @@ class Namespace:
         return tf.bitcast(n, tf.float32)
 
     @staticmethod
+    def to_integer(x: Tensor) -> Tensor:
+        """Convert whole numbers to int32."""
+        return tf.cast(x, tf.int32)
+
+    @staticmethod
     def from_integer(n: Tensor) -> Tensor:
         """Convert int32 to float32."""
         return tf.cast(n, tf.float32)

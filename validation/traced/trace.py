@@ -28,6 +28,7 @@ BOOLEAN = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"})
 ARITHMETIC = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 MIXED = frozenset({"add", "sub", "and"})
 COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
+MAGIC = 1.5 * 2.0**23 + 64.0
 SMALLEST, LARGEST = 2.0**-126, (2.0 - 2.0**-23) * 2.0**127
 FLOAT32, BOOL, INT32 = "float32", "bool", "int32"
 INTEGER = frozenset({"bits", "left", "right"})
@@ -196,6 +197,11 @@ class Tracer:
 
     def from_integer(self, n: Node) -> Node:
         return self.make("from_integer", n)
+
+    def nearest(self, x: Node, factor: float) -> tuple[Node, Node]:
+        """The sum with this number is rounded to an integer, and its last bits are that plus 64."""
+        shifted = self.fma(x, factor, MAGIC)
+        return shifted - MAGIC, self.bits(shifted)
 
     def inverse(self, x: Node) -> Node:
         return self.make("inverse", x)

@@ -60,15 +60,6 @@ def right(n, by: tl.constexpr):
     return n >> by
 
 
-@triton.jit
-def quotient(a, b):
-    """``a/b`` within 1 ulp, for a finite a, where neither b nor the quotient is subnormal."""
-    r = inverse(b)
-    rough = a * r
-    better = rough + (a - b * rough) * r
-    return tl.where(better == better, better, rough)
-
-
 # Triton's exponential multiplies by log2(e) in one word, and loses 20 ulp at 80. That of the device
 # library is within 1 ulp. The interpreter runs NumPy, and has no device library.
 if isinstance(nearest, triton.JITFunction):
@@ -92,6 +83,14 @@ if isinstance(nearest, triton.JITFunction):
         )
 
     @triton.jit
+    def quotient(a, b):
+        """``a/b`` within 1 ulp, for a finite a, where neither b nor the quotient is subnormal."""
+        r = inverse(b)
+        rough = a * r
+        better = rough + (a - b * rough) * r
+        return tl.where(better == better, better, rough)
+
+    @triton.jit
     def widened(x):
         """In float32."""
         return x.to(tl.float32)
@@ -107,6 +106,11 @@ else:
     def inverse(x):
         """``1/x``, by NumPy."""
         return 1.0 / x
+
+    @triton.jit
+    def quotient(a, b):
+        """``a/b``, by NumPy."""
+        return a / b
 
     @triton.jit
     def exp(x):
