@@ -25,14 +25,24 @@ def _in_log_alpha(x: Array, order: int) -> Array:
     return derivatives.neg_kl_derivative(jnp, x, order)
 
 
+def _as_weak(mu: Array, log_sigma2: Array, result: Array) -> Array:
+    """Make a result weakly typed if both arguments are: the operations on bits forget it."""
+    weak = jax.typeof(mu).weak_type and jax.typeof(log_sigma2).weak_type
+    if weak and result.dtype == jnp.result_type(float):
+        return jax.lax.convert_element_type(result, float)
+    return result
+
+
 @partial(jax.jit, inline=True)
 def _value(mu: Array, log_sigma2: Array) -> Array:
-    return functions.neg_kl_normal(jnp, mu, log_sigma2)[0]
+    return _as_weak(mu, log_sigma2, functions.neg_kl_normal(jnp, mu, log_sigma2)[0])
 
 
 @partial(jax.jit, inline=True)
 def _value_and_gradient(mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
-    value, d_mu, d_log_sigma2 = functions.neg_kl_normal(jnp, mu, log_sigma2)
+    value, d_mu, d_log_sigma2 = (
+        _as_weak(mu, log_sigma2, x) for x in functions.neg_kl_normal(jnp, mu, log_sigma2)
+    )
     return value, d_mu, d_log_sigma2
 
 
