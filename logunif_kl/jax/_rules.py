@@ -17,6 +17,11 @@ from jax.custom_derivatives import SymbolicZero
 
 from .._arithmetic import derivatives, functions
 
+try:  # a private name of JAX; without it the types are strong
+    from jax._src.lax.lax import _convert_element_type as _convert
+except ImportError:
+    _convert = None
+
 Array = Any
 
 
@@ -28,9 +33,9 @@ def _in_log_alpha(x: Array, order: int) -> Array:
 def _as_weak(mu: Array, log_sigma2: Array, result: Array) -> Array:
     """Make a result weakly typed if both arguments are: the operations on bits forget it."""
     weak = jax.typeof(mu).weak_type and jax.typeof(log_sigma2).weak_type
-    if weak and result.dtype == jnp.result_type(float):
-        return jax.lax.convert_element_type(result, float)
-    return result
+    if not weak or _convert is None:
+        return result
+    return _convert(result, result.dtype, weak_type=True)
 
 
 @partial(jax.jit, inline=True)
