@@ -146,6 +146,17 @@ LK_NAME(unbits)(uint32_t u)
 
 #endif
 
+/* The number of an integer, not negative, that is at hand as bits. */
+#if LK_ISA == 512
+#define from_bits(n) _mm512_cvtepi32_ps((__m512i)(n))
+#elif LK_ISA == 256
+#define from_bits(n) _mm256_cvtepi32_ps((__m256i)(n))
+#elif LK_ISA
+#define from_bits(n) __builtin_convertvector((M)(n), V)
+#else
+#define from_bits(n) ((float)(int32_t)(n))
+#endif
+#define inverse(x) (set1(1.0f) / (x))
 #define greater(a, b) less(b, a)
 #define greater_equal(a, b) less_equal(b, a)
 #define magnitude(x) unbits(bits(x) & set1_bits(0x7fffffff))

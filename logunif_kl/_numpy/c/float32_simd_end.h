@@ -27,6 +27,8 @@
 #undef negated
 #undef choose
 #undef magnitude
+#undef from_bits
+#undef inverse
 #undef nearest
 #undef exponential
 #undef logarithm
