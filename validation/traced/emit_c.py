@@ -29,9 +29,6 @@ CALLS = {
     "not": "negated",
     "where": "choose",
     "abs": "magnitude",
-    "exp": "exponential",
-    "log": "logarithm",
-    "round": "nearest",
     "minimum": "minimum",
     "maximum": "maximum",
     "bits": "bits",
@@ -89,6 +86,11 @@ def expression(node: Node, names: dict[int, str]) -> str:
         return f"{operands[0]} & {operands[1]}"
     if node.operation == "neg":
         return f"-{operands[0]}"
+    if node.operation not in CALLS:
+        raise NotImplementedError(
+            f"the arithmetic uses {node.operation}, for which C has no name: use `binary32`, or add "
+            "it here and in logunif_kl/_numpy/c/float32_simd.h"
+        )
     return f"{CALLS[node.operation]}({', '.join(operands)})"
 
 

@@ -29,11 +29,6 @@
 #undef magnitude
 #undef from_bits
 #undef inverse
-#undef nearest
-#undef exponential
-#undef logarithm
-#undef MAGIC
-#undef MAGIC_BITS
 #undef STRIDE
 #undef load_ways
 #undef store_ways
