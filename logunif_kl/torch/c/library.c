@@ -1,7 +1,7 @@
 /* The float32 kernels for PyTorch on the CPU: on its threads, and as operators for its compiler.
  *
- * PyTorch is not needed to build this module, and importing the module imports no PyTorch. `connect`
- * is given the addresses of the functions of `shims.h`, and `register_operators` then adds the CPU
+ * PyTorch is not needed to build this module, and importing it imports none. `connect` is
+ * given the addresses of the functions of `shims.h`. `register_operators` then adds the CPU
  * kernels of the operators, which `logunif_kl.torch._operators` defines. The other functions take
  * the addresses of memory, and serve eager mode. */
 

@@ -1,9 +1,9 @@
 /* The functions of libtorch that `library.c` calls: a few of its stable C shims.
  *
- * They are declared in torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h, whose
- * signatures may not change. Neither the headers nor the library is needed to build: Python finds the
- * functions in the loaded libtorch by their names (`logunif_kl.torch._operators`). Those that return
- * `Error` return 0 unless they fail. */
+ * They are declared in torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h, and
+ * their signatures may not change. Neither the headers nor the library is needed to build: Python
+ * finds the functions in the loaded libtorch by their names (`logunif_kl.torch._kernels`). Those
+ * that return `Error` return 0 unless they fail. */
 
 #ifndef LOGUNIF_KL_SHIMS_H
 #define LOGUNIF_KL_SHIMS_H

@@ -124,8 +124,8 @@ run(Range function, int64_t count, int64_t grain, Work *work)
 {
     if (count <= grain)
         function(0, count, work);
-    else
-        torch.torch_parallel_for(0, count, grain, function, work);
+    else if (torch.torch_parallel_for(0, count, grain, function, work))
+        function(0, count, work); /* it started no thread */
 }
 
 static void
