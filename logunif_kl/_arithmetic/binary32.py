@@ -1,8 +1,9 @@
 """Operations on the bits of float32 arrays, and a fused multiply-add, over a namespace ``xp``.
 
 A namespace may define functions of these names, for what is not a method or an operator of its
-arrays as it is of NumPy's, or for what it computes better. The integers are int32. Every integer constant must be a
-float32, because PyTorch's compiler rounds those of a graph under vmap to float32.
+arrays as it is of NumPy's, or for what it computes better. The integers are int32. Every integer
+constant must be a float32, because PyTorch's compiler rounds those of a graph under vmap to
+float32.
 """
 
 from __future__ import annotations
@@ -20,61 +21,61 @@ SPLIT_BITS = 0x3F350500
 
 
 def fma(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
-    """a b + c, rounded once where the namespace can."""
+    """Compute a b + c, rounded once where the namespace can."""
     found = getattr(xp, "fma", None)
     return a * b + c if found is None else found(a, b, c)
 
 
 def fused(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
-    """a b + c in a step whose second rounding would be seen in the result."""
+    """Compute a b + c in a step whose second rounding would be seen in the result."""
     found = getattr(xp, "fused", None)
     return fma(xp, a, b, c) if found is None else found(a, b, c)
 
 
 def inverse(xp: Namespace, x: Array) -> Array:
-    """1/x within 1 ulp, where neither is subnormal."""
+    """Compute 1/x within 1 ulp, where neither is subnormal."""
     found = getattr(xp, "inverse", None)
     return 1.0 / x if found is None else found(x)
 
 
 def quotient(xp: Namespace, a: Array, b: Array) -> Array:
-    """a/b, where neither b nor the quotient is subnormal; a is finite."""
+    """Compute a/b, where neither b nor the quotient is subnormal; a is finite."""
     found = getattr(xp, "quotient", None)
     return a / b if found is None else found(a, b)
 
 
 def bits(xp: Namespace, x: Array) -> Array:
-    """The bits of float32 as int32."""
+    """Read the bits of float32 as int32."""
     found = getattr(xp, "bits", None)
     return x.view(xp.int32) if found is None else found(x)
 
 
 def unbits(xp: Namespace, n: Array) -> Array:
-    """The float32 of these bits."""
+    """Read int32 as the bits of float32."""
     found = getattr(xp, "unbits", None)
     return n.view(xp.float32) if found is None else found(n)
 
 
 def from_integer(xp: Namespace, n: Array) -> Array:
-    """The float32 nearest to an int32 that is not negative."""
+    """Convert an int32 that is not negative to the nearest float32."""
     found = getattr(xp, "from_integer", None)
     return n.astype(xp.float32) if found is None else found(n)
 
 
 def left(xp: Namespace, n: Array, by: int) -> Array:
-    """The bits moved to the left, without those that leave the 32."""
+    """Move the bits to the left, without those that leave the 32."""
     found = getattr(xp, "left", None)
     return n << by if found is None else found(n, by)
 
 
 def right(xp: Namespace, n: Array, by: int) -> Array:
-    """The bits of an int32 that is not negative moved to the right."""
+    """Move the bits of an int32 that is not negative to the right."""
     found = getattr(xp, "right", None)
     return n >> by if found is None else found(n, by)
 
 
 def nearest(xp: Namespace, x: Array, factor: float) -> tuple[Array, Array]:
-    """Return the integer nearest to ``x factor``, as a float32 and as an int32 that is larger by 64.
+    """Return the integer nearest to ``x factor``, as a float32 and, larger by 64, as an int32.
 
     Of the int32, the bits from the 12th up may be others, those of a positive number.
     """

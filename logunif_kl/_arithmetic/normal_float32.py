@@ -1,9 +1,10 @@
 """-KL of N(mu, sigma^2) in float32 over a namespace ``xp``: few operations, few roundings.
 
 It is written for compilers that fuse operations (torch.compile, XLA, Triton). There are two ranges
-of u, three for the gradient. Near u = 0 the value and the gradient have the relative error of u, and F(u) = u (1 + t) with
-a polynomial t. Far from it they are polynomials in 1/(u + b), and for the value half of log(u + b)
-is added. All are computed, and one is chosen at the end. What is not chosen may overflow.
+of u, three for the gradient. Near u = 0 the value and the gradient have the relative error of u,
+and F(u) = u (1 + t) with a polynomial t. Far from it they are polynomials in 1/(u + b), and for the
+value half of log(u + b) is added. All are computed, and one is chosen at the end. What is not
+chosen may overflow.
 
 exp(-log_sigma2) = e c^4, where c is a power of 2^32 and e is neither large nor small, so that
 
@@ -113,14 +114,14 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
 
 
 def _near(xp: Namespace, near: _Range, a: _Argument) -> Array:
-    """e (1 + t)/2, or NaN after the product with mu = 0 where log_sigma2 is -inf."""
+    """Compute e (1 + t)/2, or NaN after the product with mu = 0 where log_sigma2 is -inf."""
     t = binary32.horner(xp, near.coefficients, a.u) * a.u
     half_e = fma(xp, a.excess, _TINY, a.half_e)
     return fused(xp, half_e, t, half_e)
 
 
 def _far(xp: Namespace, table: _Table, v: Array, base: Array) -> Array:
-    """The sum of ``base`` and the polynomial in 1/v without its base."""
+    """Add the polynomial in 1/v, without its base, to ``base``."""
     w = binary32.inverse(xp, v)
     slope = binary32.horner(xp, table.far.coefficients, w - table.far.centre)
     return fma(xp, slope, w, base)

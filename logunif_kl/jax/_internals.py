@@ -32,12 +32,13 @@ except ImportError as error:
 else:
     MISSING = None if hasattr(LoweringParameters, "for_export") else "no for_export is known"
 
+Rule = Callable[..., Any]
+
+_convert: Rule | None
 try:
     from jax._src.lax.lax import _convert_element_type as _convert
 except ImportError:
     _convert = None
-
-Rule = Callable[..., Any]
 
 
 def alike(*arrays: Any) -> bool:

@@ -20,7 +20,7 @@ from validation.cuda.count import Count, instructions, usual_path
 from validation.cuda.ptx import Approximation
 
 # Instructions a weight and registers on sm_90: lower them with the kernels.
-MOST = {"value": (129.5, 56), "value_sum": (132.625, 68), "gradient": (126.75, 55)}
+MOST = {"value": (85.75, 32), "value_sum": (87.875, 38), "gradient": (95.0, 32)}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -212,9 +212,9 @@ class TestRoofline:
 # The worst errors of the report in ulp, with the special functions correctly rounded. The errors
 # that the PTX ISA allows these add about as much again.
 WORST = {
-    "neg_kl_normal": 2.93,
-    "neg_kl_normal.dmu": 2.31,
-    "neg_kl_normal.dlog_sigma2": 2.55,
+    "neg_kl_normal": 2.65,
+    "neg_kl_normal.dmu": 2.32,
+    "neg_kl_normal.dlog_sigma2": 2.57,
 }
 
 

@@ -17,8 +17,8 @@ shifted  1/(u + b) - c    1                                             log(u + 
 =======  ===============  ============================================  =========================
 
 ``P(v) = (f - extra)/z`` is what is fitted, with the least error relative to P; or relative to f in
-the form "shifted", whose b is the ``shift`` of the table. Where ``v = 0`` lies at the end of the range (origin,
-and recip with c = 0) ``base = P(0)`` is kept, so that the limit is exact.
+the form "shifted", whose b is the ``shift`` of the table. Where ``v = 0`` lies at the end of the
+range (origin, and recip with c = 0) ``base = P(0)`` is kept, so that the limit is exact.
 """
 
 from __future__ import annotations

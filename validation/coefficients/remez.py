@@ -2,9 +2,10 @@
 
 The polynomial is ``known + sum_k c_k v^k`` over the free powers ``k``; ``known`` holds what is
 already decided (a base kept exact, or coefficients already rounded). The error that is levelled is
-``(p(v) - P(v))/W(v)``, where W is P, or the result of which P is one term. The exchange works on a fixed Chebyshev grid of `PER_TERM` points for each
-free power, which finds a level within about one per cent of the optimum. What is claimed of a table
-is not this level but the deviation that is found afterwards on a finer grid.
+``(p(v) - P(v))/W(v)``, where W is P, or the result of which P is one term. The exchange works on a
+fixed Chebyshev grid of `PER_TERM` points for each free power, which finds a level within about one
+per cent of the optimum. What is claimed of a table is not this level but the deviation that is
+found afterwards on a finer grid.
 """
 
 from __future__ import annotations

@@ -123,7 +123,11 @@ def python_source(tables: list[Table], elementary: list[Table], spec_hash: str) 
     for table in elementary:
         if table.format == "float32":
             lines += _python_elementary(table)
-    lines += ["# fmt: on", "", '# The b of each function in the form "shifted", where v = 1/(u + b).']
+    lines += [
+        "# fmt: on",
+        "",
+        '# The b of each function in the form "shifted", where v = 1/(u + b).',
+    ]
     shifts = {t.function: float(t.shift) for t in tables if t.shift is not None}
     lines += [f"SHIFTS = {shifts}".replace("'", '"'), ""]
     return "\n".join(lines)

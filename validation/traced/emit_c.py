@@ -36,7 +36,15 @@ CALLS = {
     "from_integer": "from_bits",
     "inverse": "inverse",
 }
-INFIX = {"add": "+", "sub": "-", "mul": "*", "divide": "/", "quotient": "/", "left": "<<", "right": ">>"}
+INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "divide": "/",
+    "quotient": "/",
+    "left": "<<",
+    "right": ">>",
+}
 KINDS = {"float32": ("V", "t"), "bool": ("M", "m"), "int32": ("U", "n")}
 
 
@@ -88,8 +96,8 @@ def expression(node: Node, names: dict[int, str]) -> str:
         return f"-{operands[0]}"
     if node.operation not in CALLS:
         raise NotImplementedError(
-            f"the arithmetic uses {node.operation}, for which C has no name: use `binary32`, or add "
-            "it here and in logunif_kl/_numpy/c/float32_simd.h"
+            f"the arithmetic uses {node.operation}, for which C has no name: use `binary32`, or "
+            "add it here and in logunif_kl/_numpy/c/float32_simd.h"
         )
     return f"{CALLS[node.operation]}({', '.join(operands)})"
 

@@ -217,8 +217,8 @@ class Tracer:
 
     def fma(self, a: Any, b: Any, c: Any) -> Node:
         """Two operations, which what is written makes one."""
-        a, b, c = map(self.node, (a, b, c))
-        return a * b + c
+        total: Node = self.node(a) * self.node(b) + self.node(c)
+        return total
 
     fused = fma
 
