@@ -151,6 +151,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Within the arithmetic: no library, and one way.
 ARITHMETIC = (
     "__init__",
+    "binary32",
     "coefficients",
     "tables",
     "compensated",

@@ -1,13 +1,18 @@
 """-KL of N(mu, sigma^2) in float32 over a namespace ``xp``: few operations, few roundings.
 
-It is written for compilers that fuse operations (torch.compile, XLA, Triton). There are three or
-four ranges of u. Every polynomial is evaluated, and one is chosen at the end, which takes fewer
-instructions than choosing each coefficient. A polynomial that is not chosen may overflow.
+It is written for compilers that fuse operations (torch.compile, XLA, Triton). There are two ranges
+of u, three for the gradient. Near u = 0 the value and the gradient have the relative error of u,
+and F(u) = u (1 + t) with a polynomial t. Far from it they are polynomials in 1/(u + b), and for the
+value half of log(u + b) is added. All are computed, and one is chosen at the end. What is not
+chosen may overflow.
 
-Near u = 0 the value and the gradient have the relative error of u, which must therefore be small.
-There F(u) = u (1 + t) with a small t. Both t and the correction for the reduced argument of
-exp(-log_sigma2) multiply the exponential, which is neither large nor small. The correction is
-therefore no subnormal number, which some compilers flush to zero.
+exp(-log_sigma2) = e c^4, where c is a power of 2^32 and e is neither large nor small, so that
+
+    u = s (s e)/2,    s = mu c^2,    mu/sigma^2 = s (e c) c
+
+and only the last product can be subnormal. If u is very large, log_sigma2 is replaced by a larger
+one, at which u is still large but finite. The polynomials in 1/(u + b) are constant there, and half
+of the difference is added to the value.
 """
 
 from __future__ import annotations
@@ -16,108 +21,139 @@ import math
 from functools import cache
 from typing import Any, NamedTuple
 
+from . import binary32
+from .binary32 import fma, fused
+
 Array = Any
 Namespace = Any
 
-# exp(-log_sigma2) = exp(r) 2^(4 b n) (1 + d), and mu is multiplied by 2^(2 b n). With these b and n
-# neither an exponential nor 2^-24 times one is subnormal, and |r| <= |log_sigma2|, so that r is
-# exact. log(2^(4 b)) is rounded up to 16 bits after the point; d corrects for this rounding.
-_BITS = 48
-_LOG_STEP = math.ceil(4 * _BITS * math.log(2.0) * 2.0**16) * 2.0**-16
-_REST = 4 * _BITS * math.log(2.0) - _LOG_STEP
-_HALF_LOG2 = 0.34657359027997265
+_LOG2 = math.log(2.0)
+# log 2 in two parts: the product of the first and an integer of 9 bits is exact.
+_LOG2_HIGH = math.floor(_LOG2 * 2.0**15) * 2.0**-15
+_LOG2_LOW = _LOG2 - _LOG2_HIGH
+# u < 2^85: log_sigma2 is limited by log2|mu|, for which the bits of |mu| as an integer serve. They
+# are by up to 0.09 too small; of a subnormal mu they are larger, and u > 2^40.
+_LARGEST_U = 85.0
+_PER_BIT = 2.0**-23
+# exp(-290) mu^2 < 2^-150 for every finite mu
+_SMALLEST_LOG = -290.0
+# Products with these are nothing beside the numbers that they are added to, or infinite, or NaN.
+_TINY, _SMALL = 2.0**-126, 2.0**-115
 
 
-class _Polynomial(NamedTuple):
+class _Range(NamedTuple):
+    bound: float
     centre: float
-    base_hi: float
-    base_lo: float
+    base: float
+    base_low: float
     coefficients: tuple[float, ...]
 
 
 class _Table(NamedTuple):
-    """Ranges from u = 0 on: near it, between, and in 1/u."""
+    """Ranges: near u = 0, between (if any), and far from it, in 1/(u + shift)."""
 
-    bounds: tuple[float, ...]
-    polynomials: tuple[_Polynomial, ...]
+    shift: float
+    near: _Range
+    between: _Range | None
+    far: _Range
 
 
 @cache
 def _table(function: str) -> _Table:
-    from .coefficients import TABLES
+    from .coefficients import SHIFTS, TABLES
 
-    ranges = TABLES[function, "float32_in_u"]
-    return _Table(tuple(r.bound for r in ranges[:-1]), tuple(_Polynomial(*r[2:]) for r in ranges))
-
-
-def _small_part(p: _Polynomial, v: Array) -> Array:
-    """Return P(v) without its base."""
-    s = p.coefficients[-1] * v + p.coefficients[-2]
-    for k in reversed(p.coefficients[:-2]):
-        s = s * v + k
-    return s * v
+    near, *between, far = (_Range(*r[1:]) for r in TABLES[function, "float32_in_u"])
+    return _Table(SHIFTS[function], near, between[0] if between else None, far)
 
 
-def _evaluate(p: _Polynomial, variable: Array) -> Array:
-    return p.base_hi + (_small_part(p, variable - p.centre) + p.base_lo)
+@cache
+def _elementary() -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The polynomials of the exponential, and of log(1 + x)/(2 x)."""
+    from .coefficients import EXP_FLOAT32, HALF_LOG1P_FLOAT32
+
+    return EXP_FLOAT32, HALF_LOG1P_FLOAT32
 
 
-def _beyond_near(xp: Namespace, table: _Table, u: Array, last: Array) -> Array:
-    """Evaluate the table at u beyond its first range; ``last`` is its value in its last range."""
-    found = last
-    between = zip(table.polynomials[1:-1], table.bounds[1:], strict=True)
-    for p, bound in reversed([*between]):
-        found = xp.where(u >= bound, found, _evaluate(p, u))
-    return found
+class _Argument(NamedTuple):
+    """u = s (s e)/2, and mu/sigma^2 = s (e c) c."""
+
+    s: Array
+    half_e: Array
+    c: Array
+    u: Array
+    excess: Array
+    """How much log_sigma2 was raised; infinite where it is -inf."""
+
+
+def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
+    size = xp.abs(mu)
+    # NaN if both are infinite
+    x = xp.minimum(size - log_sigma2, -log_sigma2)
+    x = xp.clip(x, _SMALLEST_LOG, None)
+    log2_size = binary32.from_integer(xp, binary32.bits(xp, size))
+    most = (_LARGEST_U + 2.0 * 127.0) * _LOG2 - log2_size * (2.0 * _LOG2 * _PER_BIT)
+    limited = xp.minimum(x, most)
+    excess = x - limited
+    n, exponents = binary32.nearest(xp, limited, 1.0 / _LOG2)
+    r = fma(xp, n, -_LOG2_LOW, fma(xp, n, -_LOG2_HIGH, limited))
+    # Of n + 64, the last 7 bits are the exponent of e, plus 64, and the others that of c.
+    c = binary32.unbits(
+        xp,
+        binary32.left(xp, binary32.right(xp, exponents, 7), 5 + binary32.MANTISSA_BITS)
+        + binary32.ONE_BITS,
+    )
+    power = binary32.unbits(
+        xp,
+        binary32.left(xp, exponents & 127, binary32.MANTISSA_BITS)
+        + (binary32.ONE_BITS - (65 << binary32.MANTISSA_BITS)),
+    )
+    one, *rest = _elementary()[0]
+    half_e = fused(xp, binary32.horner(xp, tuple(rest), r), r, one) * power
+    s = (mu * c) * c
+    return _Argument(s, half_e, c, s * (s * half_e), excess)
+
+
+def _near(xp: Namespace, near: _Range, a: _Argument) -> Array:
+    """Compute e (1 + t)/2, or NaN after the product with mu = 0 where log_sigma2 is -inf."""
+    t = binary32.horner(xp, near.coefficients, a.u) * a.u
+    half_e = fma(xp, a.excess, _TINY, a.half_e)
+    return fused(xp, half_e, t, half_e)
+
+
+def _far(xp: Namespace, table: _Table, v: Array, base: Array) -> Array:
+    """Add the polynomial in 1/v, without its base, to ``base``."""
+    w = binary32.inverse(xp, v)
+    slope = binary32.horner(xp, table.far.coefficients, w - table.far.centre)
+    return fma(xp, slope, w, base)
+
+
+def _between(xp: Namespace, p: _Range, u: Array) -> Array:
+    x = u - p.centre
+    return fma(xp, binary32.horner(xp, p.coefficients, x), x, p.base_low) + p.base
 
 
 def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
     """-KL and its derivatives in mu and log_sigma2, of float32 arrays of one shape."""
+    a = _argument(xp, mu, log_sigma2)
 
-    def constant(value: float) -> Array:
-        return xp.full_like(mu, value)
+    gap = _table("kl_gap")
+    low = a.s * (a.s * _near(xp, gap.near, a))
+    v = a.u + gap.shift
+    m, k = binary32.split(xp, v)
+    # v is not infinite unless mu is.
+    # From the smallest term to the largest
+    far = _far(xp, gap, v, fma(xp, v, _SMALL, fma(xp, a.excess, 0.5, gap.far.base)))
+    far = fma(xp, binary32.horner(xp, _elementary()[1], m), m, far)
+    value = -xp.where(a.u >= gap.near.bound, fma(xp, k, 0.5 * _LOG2, far), low)
 
-    inf = float("inf")
-    size = xp.abs(mu)
-    n = xp.clip(xp.round(log_sigma2 * (-1.0 / _LOG_STEP)), -2.0, 1.0)
-    r = -log_sigma2 - n * _LOG_STEP
-    d = n * -_REST
-    e = xp.exp(r)
-    step = xp.where(n < -0.5, constant(2.0**-_BITS), constant(1.0))
-    step = xp.where(n < -1.5, constant(2.0 ** (-2 * _BITS)), step)
-    step = xp.where(n > 0.5, constant(2.0**_BITS), step)
-    shifted = (mu * step) * step
-    half = 0.5 * shifted
-    # At these limits a factor overflows while mu = 0, or vanishes while mu is infinite.
-    nothing = (mu == 0.0) & (log_sigma2 > -inf)
-    everything = (size == inf) & (log_sigma2 < inf)
-    e = xp.where(nothing | everything, constant(1.0), e)
-    u = half * (shifted * (e + e * d))
-
-    gap, grad = _table("kl_gap"), _table("neg_kl_grad")
-    infinite = u == inf
-    w = 1.0 / u
-
-    # log(u)/2 from u; from the shifted |mu| if u overflows; from |mu| if that overflows too
-    length = xp.abs(shifted)
-    overflowed = length == inf
-    logarithm = xp.log(xp.where(infinite, xp.where(overflowed, size, length), u))
-    half_log = xp.where(
-        infinite,
-        (logarithm + 0.5 * xp.where(overflowed, -log_sigma2, r)) - _HALF_LOG2,
-        0.5 * logarithm,
-    )
-    t = _small_part(gap.polynomials[0], u)
-    low = half * (shifted * (e + e * (t + (d + d * t))))
-    high = _beyond_near(xp, gap, u, half_log + _evaluate(gap.polynomials[-1], w))
-    value = -xp.where(u >= gap.bounds[0], high, low)
-
-    t = _small_part(grad.polynomials[0], u)
-    e = e + e * (t + (d + d * t))
-    high = xp.where(infinite, constant(0.5), _evaluate(grad.polynomials[-1], w))
-    high = _beyond_near(xp, grad, u, high)
-    beyond_near = u >= grad.bounds[0]
-    d_log_sigma2 = xp.where(beyond_near, high, half * (shifted * e))
-    # The order of the factors is one in which only the last product can be subnormal.
-    d_mu = -xp.where(beyond_near, (2.0 * high) / mu, (shifted * (e * step)) * step)
-    return value, d_mu, d_log_sigma2
+    grad = _table("neg_kl_grad")
+    near = _near(xp, grad.near, a)
+    far = _far(xp, grad, a.u + grad.shift, grad.far.base)
+    if grad.between is not None:
+        far = xp.where(a.u >= grad.between.bound, far, _between(xp, grad.between, a.u))
+    beyond = a.u >= grad.near.bound
+    d_log_sigma2 = xp.where(beyond, far, a.s * (a.s * near))
+    # Beyond, mu/sigma^2 F'(u) = 2 u F'(u)/mu.
+    c = -2.0 * a.c
+    d_mu = xp.where(beyond, binary32.quotient(xp, far * c, a.s), a.s * (near * c))
+    return value, d_mu * a.c, d_log_sigma2

@@ -24,7 +24,15 @@ FLOAT32_C = ("logunif_kl/_numpy/c/float32*.[ch]", "logunif_kl/_numpy/c/*target*.
 TORCH_C = ("logunif_kl/torch/c/*.[ch]",)
 ARITHMETIC = _files(
     "logunif_kl/_arithmetic",
-    *("coefficients*", "functions", "limits", "normal_float32", "tables", "compensated"),
+    *(
+        "binary32",
+        "coefficients*",
+        "functions",
+        "limits",
+        "normal_float32",
+        "tables",
+        "compensated",
+    ),
 )
 JAX_C = ("logunif_kl/jax/c/*.[ch]",)
 _DERIVATIVES = "logunif_kl/_arithmetic/derivatives.py"

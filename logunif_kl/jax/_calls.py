@@ -100,7 +100,10 @@ def _plain_gradient(mu: Array, log_sigma2: Array, *, sign: float) -> tuple[Array
 def _plain_value_and_gradient(
     mu: Array, log_sigma2: Array, *, sign: float
 ) -> tuple[Array, Array, Array]:
-    found, d_mu, d_log_sigma2 = functions.neg_kl_normal(jnp, mu, log_sigma2)
+    found, d_mu, d_log_sigma2 = (
+        _internals.as_weak_as(mu, log_sigma2, result=x)
+        for x in functions.neg_kl_normal(jnp, mu, log_sigma2)
+    )
     return (found, d_mu, d_log_sigma2) if sign > 0 else (-found, -d_mu, -d_log_sigma2)
 
 

@@ -34,10 +34,26 @@ else:
 
 Rule = Callable[..., Any]
 
+_convert: Rule | None
+try:
+    from jax._src.lax.lax import _convert_element_type as _convert
+except ImportError:
+    _convert = None
+
 
 def alike(*arrays: Any) -> bool:
     """Tell whether arrays have one type: shape, dtype, sharding, and axes that they vary over."""
     return len({typeof(x) for x in arrays}) == 1
+
+
+def as_weak_as(*arrays: Any, result: Any) -> Any:
+    """Make a result weakly typed if all of these arrays are.
+
+    Operations on bits forget it. On a version of JAX without the conversion the type is strong.
+    """
+    if _convert is None or not all(getattr(x, "weak_type", False) for x in arrays):
+        return result
+    return _convert(result, result.dtype, weak_type=True)
 
 
 def primitive(

@@ -29,7 +29,49 @@ class Namespace:
     where = staticmethod(tf.where)
     abs = staticmethod(tf.abs)
     round = staticmethod(tf.round)
-    clip = staticmethod(tf.clip_by_value)
+    minimum = staticmethod(tf.minimum)
+
+    @staticmethod
+    def clip(x: Tensor, low: float, high: float | None) -> Tensor:
+        """Limit x to an interval, whose upper end may be None."""
+        x = tf.maximum(x, low)
+        return x if high is None else tf.minimum(x, high)
+
+    @staticmethod
+    def fused(a: Tensor, b: Tensor, c: Any) -> Tensor:
+        """Compute a b + c, rounded once."""
+        a, b, c = (tf.cast(x, tf.float64) for x in (a, b, c))
+        return tf.cast(a * b + c, tf.float32)
+
+    @staticmethod
+    def bits(x: Tensor) -> Tensor:
+        """Read the bits of float32 as int32."""
+        return tf.bitcast(x, tf.int32)
+
+    @staticmethod
+    def unbits(n: Tensor) -> Tensor:
+        """Read int32 as the bits of float32."""
+        return tf.bitcast(n, tf.float32)
+
+    @staticmethod
+    def to_integer(x: Tensor) -> Tensor:
+        """Convert whole numbers to int32."""
+        return tf.cast(x, tf.int32)
+
+    @staticmethod
+    def from_integer(n: Tensor) -> Tensor:
+        """Convert int32 to float32."""
+        return tf.cast(n, tf.float32)
+
+    @staticmethod
+    def left(n: Tensor, by: int) -> Tensor:
+        """Move the bits to the left."""
+        return tf.bitwise.left_shift(n, by)
+
+    @staticmethod
+    def right(n: Tensor, by: int) -> Tensor:
+        """Move the bits to the right, of numbers that are not negative."""
+        return tf.bitwise.right_shift(n, by)
 
     @staticmethod
     def exp(x: Tensor) -> Tensor:

@@ -6,11 +6,26 @@ pass over memory in eager mode, for each of about a hundred coefficients.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
 
+from ._internals import transformed
+
 Tensor = torch.Tensor
+
+
+@cache
+def _fused() -> Callable[..., Tensor] | None:
+    """Return the fused operation of the compiler, which is loaded when something is compiled."""
+    try:
+        from torch._inductor.inductor_prims import fma
+    except ImportError:
+        return None
+    found: Callable[..., Tensor] = fma
+    return found
 
 
 class Namespace:
@@ -24,6 +39,46 @@ class Namespace:
     log = staticmethod(torch.log)
     abs = staticmethod(torch.abs)
     round = staticmethod(torch.round)
+
+    minimum = staticmethod(torch.minimum)
+    int32 = torch.int32
+
+    @staticmethod
+    def bits(x: Tensor) -> Tensor:
+        """Read the bits of float32 as int32."""
+        return x.view(torch.int32)
+
+    @staticmethod
+    def unbits(n: Tensor) -> Tensor:
+        """Read int32 as the bits of float32."""
+        return n.view(torch.float32)
+
+    @staticmethod
+    def to_integer(x: Tensor) -> Tensor:
+        """Convert whole numbers to int32."""
+        return x.to(torch.int32)
+
+    @staticmethod
+    def from_integer(n: Tensor) -> Tensor:
+        """Convert int32 to float32."""
+        return n.to(torch.float32)
+
+    @staticmethod
+    def fma(a: Any, b: Any, c: Any) -> Any:
+        """Compute a b + c, rounded once where torch.compile can be asked for it.
+
+        It contracts no operations on a CPU. Its fused operation has no rule for transforms, and is
+        no operation of an exported program.
+        """
+        if (
+            not torch.compiler.is_compiling()
+            or torch.compiler.is_exporting()
+            or transformed()
+            or (fused := _fused()) is None
+        ):
+            return a * b + c
+        like = next(x for x in (a, b, c) if isinstance(x, Tensor))
+        return fused(*(x if isinstance(x, Tensor) else xp.full_like(like, x) for x in (a, b, c)))
 
     @staticmethod
     def full_like(like: Tensor, value: float) -> Tensor:

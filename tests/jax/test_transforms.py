@@ -245,14 +245,14 @@ class TestOneEvaluation:
     """The value and both gradients of neg_kl_normal cost one pass of the arithmetic."""
 
     @staticmethod
-    def transcendentals(function):
+    def divisions(function):
         zeros = jnp.zeros(64, "float32")
-        return jax.jit(function).lower(zeros, zeros).compile().cost_analysis()["transcendentals"]
+        return jax.jit(function).lower(zeros, zeros).compile().as_text().count(" divide(")
 
     def test_of_value_and_grad(self):
-        once = self.transcendentals(_rules._value_and_gradient)
+        once = self.divisions(_rules._value_and_gradient)
         both = jax.value_and_grad(lambda m, s: CASES[4].function(m, s).sum(), (0, 1))
-        assert self.transcendentals(both) == once > 0
+        assert self.divisions(both) == once > 0
 
     def test_this_test_can_fail(self):
         def twice(mu, log_sigma2):
@@ -261,8 +261,8 @@ class TestOneEvaluation:
                 _rules._value_and_gradient(log_sigma2, mu),
             ]
 
-        once = self.transcendentals(_rules._value_and_gradient)
-        assert self.transcendentals(twice) == 2 * once
+        once = self.divisions(_rules._value_and_gradient)
+        assert self.divisions(twice) == 2 * once
 
     def test_nothing_is_computed_for_an_argument_that_is_constant(self, monkeypatch):
         asked = []

@@ -3,11 +3,13 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
+import logunif_kl.torch as lt  # noqa: E402
 from tests.torch.cases import CASES, MAIN  # noqa: E402
 from tests.torch.rows import TRANSFORMS  # noqa: E402
 from tests.torch.test_transforms import compare  # noqa: E402
@@ -102,6 +104,15 @@ class TestInductor:
         zeros = (0,) * len(arguments)
         got = compiled(lambda *x: case.function(*x), "inductor")(*arguments)
         compare(case, {zeros: got}, torch.float64)
+
+    def test_integers_under_vmap(self):
+        """The compiler rounds them to float32 there, which the arithmetic must not notice."""
+        mu = torch.linspace(-3.0, 3.0, 1000)
+        log_sigma2 = torch.linspace(-25.0, 10.0, 1000).flip(0)
+        found = torch.compile(torch.func.vmap(lt.kl_normal), backend="inductor")(mu, log_sigma2)
+        expected = lt.kl_normal(mu, log_sigma2)
+        ulp = torch.from_numpy(np.spacing(expected.numpy()))
+        assert bool(((found - expected).abs() <= 4 * ulp).all())
 
 
 class TestGraphs:

@@ -20,7 +20,7 @@ from validation.cuda.count import Count, instructions, usual_path
 from validation.cuda.ptx import Approximation
 
 # Instructions a weight and registers on sm_90: lower them with the kernels.
-MOST = {"value": (129.5, 56), "value_sum": (132.625, 68), "gradient": (126.75, 55)}
+MOST = {"value": (85.75, 32), "value_sum": (87.875, 38), "gradient": (95.0, 32)}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -212,9 +212,9 @@ class TestRoofline:
 # The worst errors of the report in ulp, with the special functions correctly rounded. The errors
 # that the PTX ISA allows these add about as much again.
 WORST = {
-    "neg_kl_normal": 2.93,
-    "neg_kl_normal.dmu": 2.31,
-    "neg_kl_normal.dlog_sigma2": 2.55,
+    "neg_kl_normal": 2.65,
+    "neg_kl_normal.dmu": 2.32,
+    "neg_kl_normal.dlog_sigma2": 2.57,
 }
 
 
@@ -244,10 +244,10 @@ class TestAccuracy:
         errors = search.measure(function, emulate.evaluator(function, Approximation(0.0)), points)
         assert errors.max() <= WORST[function]
 
-    def test_a_wrong_exponential_is_seen(self):
+    def test_a_wrong_inverse_is_seen(self):
         class Wrong(Approximation):
             def apply(self, name, exact, a):
-                return super().apply(name, exact * (1 + 1e-5 * (name == "ex2")), a)
+                return super().apply(name, exact * (1 + 1e-4 * (name == "rcp")), a)
 
         points = emulate.points("neg_kl_normal", 100)
         errors = search.measure(

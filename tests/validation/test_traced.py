@@ -1,6 +1,8 @@
 """The arithmetic written in other languages: the files are those of today's `_arithmetic`."""
 
+import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -36,13 +38,13 @@ class TestFiles:
         for row in tables.table("neg_kl_grad", "float32").coefficients:
             for entry in row:
                 assert emit_triton.literal(float(np.float32(entry))) in sources["arithmetic.py"]
-        for part in normal_float32._table("kl_gap").polynomials:
-            for entry in part.coefficients:
-                assert emit_c.literal(float(np.float32(entry))) in sources["float32_kernels.h"]
+        gap, grad = map(normal_float32._table, ("kl_gap", "neg_kl_grad"))
+        ranges = [gap.near, gap.far, grad.near, grad.between, grad.far]
+        polynomials = [*(r.coefficients for r in ranges), *normal_float32._elementary()]
+        for entry in itertools.chain(*polynomials):
+            assert emit_c.literal(float(np.float32(entry))) in sources["float32_kernels.h"]
 
-    @pytest.mark.parametrize(
-        "name", ["arithmetic.py", "float32_kernels.h", "float32_coefficients.h"]
-    )
+    @pytest.mark.parametrize("name", ["arithmetic.py", "float32_kernels.h"])
     def test_a_stale_one_is_told(self, name, monkeypatch, tmp_path, capsys):
         (tmp_path / "torch" / "_triton").mkdir(parents=True)
         (tmp_path / "_numpy" / "c").mkdir(parents=True)
@@ -58,12 +60,20 @@ class TestFiles:
         assert run(monkeypatch, "--count") == 0
         counted = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
         assert list(counted) == ["value", "gradient", "neg_kl", "neg_kl_grad", "neg_kl_hess"]
-        assert "1 log" in counted["value"]
-        assert "log" not in counted["gradient"]
+        # Elementary functions cost much: these two take them from bits, and no division but one.
+        for name, divisions in ("value", ["1 inverse"]), ("gradient", ["1 inverse", "1 quotient"]):
+            parts = re.findall(r"\d+ \w+", counted[name])
+            dear = [p for p in parts if re.search("exp|log|round|divide|inverse|quotient", p)]
+            assert sorted(dear) == divisions
+        assert "1 exp" in counted["neg_kl"]
 
 
 def both(xp, a):
     return xp.exp(a), xp.log(a) * 2.0
+
+
+def of_bits(xp, a):
+    return xp.bits(a), xp.inverse(a) * 2.0
 
 
 class TestTracing:
@@ -91,6 +101,12 @@ class TestTracing:
         with pytest.raises(ValueError, match="1e-40 is no normal float32"):
             Tracer().argument("a") * 1e-40
 
+    @pytest.mark.parametrize("n", [2**24 + 1, 0x3F35050F, 0x7FFFFFFF, -(2**25) + 1])
+    def test_an_integer_that_float32_lacks(self, n):
+        bits = Tracer().bits(Tracer().argument("a"))
+        with pytest.raises(ValueError, match="is no float32: keep it out of the arithmetic"):
+            bits + n
+
     def test_an_unknown_operation(self):
         with pytest.raises(NotImplementedError, match=r"the arithmetic uses xp\.sinh"):
             Tracer().sinh(1.0)
@@ -108,17 +124,17 @@ def lines(function, arguments=("a", "b"), pick=(0,)):
 
 class TestC:
     def test_the_function(self):
-        text = emit_c.inline_function(Output("f", ["a"], both, [1, 0], "2 log a, and exp a."))
+        text = emit_c.inline_function(Output("f", ["a"], of_bits, [1, 0], "2/a, and bits."))
         assert text.splitlines() == [
-            "/* 2 log a, and exp a. */",
+            "/* 2/a, and bits. */",
             "LK_INLINE void",
             "LK_NAME(f)(const V *a, V *result0, V *result1)",
             "{",
-            "    EACH(V, t0, exponential(a[i]));",
-            "    EACH(V, t1, logarithm(a[i]));",
+            "    EACH(U, n0, bits(a[i]));",
+            "    EACH(V, t1, inverse(a[i]));",
             "    EACH(V, t2, t1[i] * set1(2.0f));",
             "    SET(result0, t2[i]);",
-            "    SET(result1, t0[i]);",
+            "    SET(result1, n0[i]);",
             "}",
         ]
 
@@ -156,6 +172,22 @@ class TestC:
             "SET(result0, t6[i]);",
         ]
 
-    def test_a_bound_that_is_no_number(self):
-        with pytest.raises(NotImplementedError, match="no constant: teach float32_simd"):
-            lines(lambda xp, a, b: xp.minimum(a, b))
+    def test_integers(self):
+        def function(xp, a, b):
+            n = xp.bits(a)
+            return xp.unbits(xp.left(xp.right(n - 64, 7), 28) + (n & 127))
+
+        assert lines(function) == [
+            "EACH(U, n0, bits(a[i]));",
+            "EACH(U, n1, n0[i] - set1_bits(0x40));",
+            "EACH(U, n2, n1[i] >> set1_bits(0x7));",
+            "EACH(U, n3, n2[i] << set1_bits(0x1c));",
+            "EACH(U, n4, n0[i] & set1_bits(0x7f));",
+            "EACH(U, n5, n3[i] + n4[i]);",
+            "EACH(V, t6, unbits(n5[i]));",
+            "SET(result0, t6[i]);",
+        ]
+
+    def test_what_c_has_no_name_for(self):
+        with pytest.raises(NotImplementedError, match="the arithmetic uses exp, for which C has"):
+            lines(lambda xp, a, b: xp.exp(a))

@@ -28,7 +28,7 @@ def load_spec() -> tuple[dict[str, Any], str]:
 def fit_entry(entry: dict[str, Any], digits: int, centre_bits: int) -> Table:
     """Fit one ``[[table]]`` or ``[[elementary]]`` of the spec."""
     with mp.workdps(digits):
-        if "half_width" in entry:
+        if "half_width" in entry or "range" in entry:
             return fit_elementary(entry)
         return fit_table(entry, centre_bits)
 
@@ -48,7 +48,7 @@ def sources(jobs: int) -> dict[Path, str]:
     tables, elementary = done[: len(spec["table"])], done[len(spec["table"]) :]
     with mp.workdps(spec["digits"]):
         return {
-            PACKAGE / "_arithmetic" / "coefficients.py": python_source(tables, digest),
+            PACKAGE / "_arithmetic" / "coefficients.py": python_source(tables, elementary, digest),
             PACKAGE / "_numpy" / "c" / "exact_coefficients.h": c_source(tables, elementary, digest),
         }
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from mpmath import mp, mpf
 
-from validation.coefficients.functions import fitted, inflection, variable
-from validation.coefficients.remez import PER_TERM, Grid, errors, minimax
+from validation.coefficients.functions import fitted, inflection, shifted, variable
+from validation.coefficients.remez import PER_TERM, Function, Grid, errors, minimax
 
 DIGITS_OF = {"float64": 53, "float32_in_float64": 53, "float32": 24, "float32_in_u": 24}
 CHECK_POINTS = 401
 REFITTED = 3  # after rounding so many powers, the higher ones are fitted again
+STEP_BITS, CENTRE = 12, mpf(3) / 5  # of the centre in the form "shifted"
+NEVER_REACHED = 10**7  # its range begins at 1/v of so many times the other end
 
 
 def rounded(x: mpf, bits: int) -> mpf:
@@ -45,6 +46,7 @@ class Table:
     format: str
     degrees: list[int]
     ranges: list[Range] = field(default_factory=list)
+    shift: mpf | None = None
 
     @property
     def degree(self) -> int:
@@ -59,13 +61,39 @@ class Table:
 def _centre(form: str, a: mpf, b: mpf, centre_bits: int, wide: bool) -> mpf:
     if form == "root":
         return inflection()
-    # In powers about the end of a wide range in 1/u, the terms would cancel.
-    if form == "origin" or (a == 0 and not wide):
+    if form == "origin" or a == 0:
         return mpf(0)
     step = mpf(2) ** -(centre_bits if form == "centre" else centre_bits + 4)
     # In a wide range, nearer to the end where the function is small and rounding matters more.
-    middle = (5 * a + 3 * b) / 8 if wide and form == "centre" else (a + b) / 2
+    middle = (5 * a + 3 * b) / 8 if wide else (a + b) / 2
     return mp.nint(middle / step) * step
+
+
+def fit_shifted(function: str, shift: mpf, lo: mpf, hi: mpf, degree: int, bits: int) -> Range:
+    """Fit the form "shifted": P(v) = base + v (k1 + k2 x + k3 x^2 + ...), where x = v - centre.
+
+    At v = 0, where u is infinite, P is its base. In powers of v the terms would cancel.
+    """
+    p, f = shifted(function, shift)
+    base = rounded(p(mpf(0)), bits)
+    step = mpf(2) ** -STEP_BITS
+    centre = mp.nint(hi * CENTRE / step) * step
+
+    def slope(x: mpf) -> mpf:
+        return (p(x + centre) - base) / (x + centre)
+
+    def weight(x: mpf) -> mpf:
+        return f(x + centre) / (x + centre)
+
+    a, b = lo + hi / NEVER_REACHED - centre, hi - centre
+    free = list(range(degree))
+    grid = Grid.chebyshev(slope, a, b, PER_TERM * (degree + 1), weight)
+    check = Grid.uniform(slope, a, b, CHECK_POINTS, weight)
+    exact, level = minimax(grid, free, {})
+    done = _round_one_by_one(grid, check, exact, free, {}, bits)
+    coefficients = [done[k] for k in free]
+    errors_found = (level, _worst(check, exact), _worst(check, done))
+    return Range("shifted", lo, hi, centre, (base, mpf(0)), coefficients, *errors_found)
 
 
 def _worst(grid: Grid, coefficients: dict[int, mpf]) -> mpf:
@@ -86,20 +114,26 @@ def _round_one_by_one(
 
 
 def fit_range(
-    p: Callable[[mpf], mpf], form: str, lo: mpf, hi: mpf, centre: mpf, degree: int, format: str
+    p: Function,
+    form: str,
+    lo: mpf,
+    hi: mpf,
+    centre: mpf,
+    degree: int,
+    format: str,
 ) -> Range:
     """Fit P on [lo, hi] (in the uncentred variable) and round to ``format``."""
     bits = DIGITS_OF[format]
 
-    def shifted(v: mpf) -> mpf:
+    def moved(v: mpf) -> mpf:
         return p(v + centre)
 
     a, b = lo - centre, hi - centre
     anchored = form == "root" or a == 0 or b == 0
     known: dict[int, mpf] = {0: mpf(0) if form == "root" else p(centre)} if anchored else {}
     free = list(range(1 if anchored else 0, degree + 1))
-    grid = Grid.chebyshev(shifted, a, b, PER_TERM * (len(free) + 1))
-    check = Grid.uniform(shifted, a, b, CHECK_POINTS)
+    grid = Grid.chebyshev(moved, a, b, PER_TERM * (len(free) + 1))
+    check = Grid.uniform(moved, a, b, CHECK_POINTS)
     exact, level = minimax(grid, free, known)
     base_hi = rounded(exact[0], bits)
     base_lo = mpf(0) if format == "float32_in_float64" else rounded(exact[0] - base_hi, bits)
@@ -122,20 +156,34 @@ def fit_range(
 def fit_table(entry: dict[str, Any], centre_bits: int) -> Table:
     wide = entry["format"] == "float32_in_u"
     degrees = entry["degree"] if wide else [entry["degree"]] * len(entry["ranges"])
-    table = Table(entry["function"], entry["format"], degrees)
+    shift = mpf(entry["shift"]) if "shift" in entry else None
+    table = Table(entry["function"], entry["format"], degrees, shift=shift)
     start = mpf(0)
     for (form, end), degree in zip(entry["ranges"], degrees, strict=True):
         stop = mpf(end)
-        lo, hi = sorted((variable(form, start), variable(form, stop)))
-        centre = _centre(form, lo, hi, centre_bits, wide)
-        p = fitted(table.function, form)
-        table.ranges.append(fit_range(p, form, lo, hi, centre, degree, table.format))
+        lo, hi = sorted((variable(form, start, shift), variable(form, stop, shift)))
+        if form == "shifted" and shift is not None:
+            bits = DIGITS_OF[table.format]
+            table.ranges.append(fit_shifted(table.function, shift, lo, hi, degree, bits))
+        else:
+            p = fitted(table.function, form)
+            centre = _centre(form, lo, hi, centre_bits, wide)
+            table.ranges.append(fit_range(p, form, lo, hi, centre, degree, table.format))
         start = stop
     return table
 
 
 def fit_elementary(entry: dict[str, Any]) -> Table:
-    """Fit exp or log1p about 0, whose base (1 or 0) and first coefficient (1) are kept."""
+    """Fit exp or log1p about 0, whose base (1 or 0) and first coefficient (1) are kept.
+
+    Of log(1 + v)/(2 v), on a range that is no half width, none is kept.
+    """
+    if "range" in entry:
+        lo, hi = map(mpf, entry["range"])
+        table = Table(entry["function"], entry["format"], [entry["degree"]])
+        p = fitted(table.function, "origin")
+        table.ranges.append(fit_range(p, "centre", lo, hi, mpf(0), table.degree, table.format))
+        return table
     table = Table(entry["function"], entry["format"], [entry["degree"]])
     width, bits = mpf(entry["half_width"]), DIGITS_OF[entry["format"]]
     f = fitted(table.function, "centre")

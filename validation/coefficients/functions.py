@@ -13,10 +13,12 @@ centre   u - c            1                                             0
 root     log_alpha - x0   1, and base = 0                               0
 recip    w - c            w for F' and the Hessian of -KL, w^2 for      log(u)/2 for F,
                           F'', else 1                                   log_alpha/2 for -KL
+shifted  1/(u + b) - c    1                                             log(u + b)/2 for F
 =======  ===============  ============================================  =========================
 
-``P(v) = (f - extra)/z`` is what is fitted. Where ``v = 0`` lies at the end of the range (origin,
-and recip with c = 0) ``base = P(0)`` is kept, so that the limit is exact.
+``P(v) = (f - extra)/z`` is what is fitted, with the least error relative to P; or relative to f in
+the form "shifted", whose b is the ``shift`` of the table. Where ``v = 0`` lies at the end of the
+range (origin, and recip with c = 0) ``base = P(0)`` is kept, so that the limit is exact.
 """
 
 from __future__ import annotations
@@ -162,14 +164,32 @@ def fitted(function: str, form: str) -> Callable[[mpf], mpf]:
         ("neg_kl_hess", "recip"): _recip(lambda u: u**2 * log_alpha_hess_over_u(u), half / 2),
         ("exp", "centre"): mp.exp,
         ("log1p", "centre"): mp.log1p,
+        ("half_log1p", "origin"): lambda v: mp.log1p(v) / (2 * v),
     }
     return table[function, form]
 
 
-def variable(form: str, u: mpf) -> mpf:
+def shifted(function: str, shift: mpf) -> tuple[Callable[[mpf], mpf], Callable[[mpf], mpf]]:
+    """Return P and f of the form "shifted" as functions of its uncentred variable."""
+
+    def f(v: mpf) -> mpf:
+        if not v:
+            return mp.inf if function == "kl_gap" else mpf(1) / 2
+        u = 1 / v - shift
+        return gap(u) if function == "kl_gap" else u * grad(u)
+
+    def p(v: mpf) -> mpf:
+        if function != "kl_gap":
+            return f(v)
+        return f(v) + mp.log(v) / 2 if v else mp.log(2) + mp.euler / 2
+
+    return p, f
+
+
+def variable(form: str, u: mpf, shift: mpf | None = None) -> mpf:
     """Return the uncentred fitted variable at u."""
-    if form == "recip":
-        return mpf(0) if mpmath.isinf(u) else 1 / u
+    if form in ("recip", "shifted"):
+        return mpf(0) if mpmath.isinf(u) else 1 / (u + (shift or 0))
     if form == "root":
         return -mp.log(2 * u)
     return mpf(u)

@@ -2,9 +2,10 @@
 
 The polynomial is ``known + sum_k c_k v^k`` over the free powers ``k``; ``known`` holds what is
 already decided (a base kept exact, or coefficients already rounded). The error that is levelled is
-``(p(v) - P(v))/P(v)``. The exchange works on a fixed Chebyshev grid of `PER_TERM` points for each
-free power, which finds a level within about one per cent of the optimum. What is claimed of a table
-is not this level but the deviation that is found afterwards on a finer grid.
+``(p(v) - P(v))/W(v)``, where W is P, or the result of which P is one term. The exchange works on a
+fixed Chebyshev grid of `PER_TERM` points for each free power, which finds a level within about one
+per cent of the optimum. What is claimed of a table is not this level but the deviation that is
+found afterwards on a finer grid.
 """
 
 from __future__ import annotations
@@ -16,26 +17,31 @@ from mpmath import mp, mpf
 
 PER_TERM = 14
 MAX_EXCHANGES = 40
+Function = Callable[[mpf], mpf]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """P sampled on [lo, hi] in the fitted (centred) variable."""
+    """P and W sampled on [lo, hi] in the fitted (centred) variable."""
 
     v: list[mpf]
     p: list[mpf]
+    w: list[mpf]
 
     @classmethod
-    def chebyshev(cls, f: Callable[[mpf], mpf], lo: mpf, hi: mpf, n: int) -> Grid:
+    def chebyshev(cls, f: Function, lo: mpf, hi: mpf, n: int, w: Function | None = None) -> Grid:
         v = [(lo + hi) / 2 - (hi - lo) / 2 * mp.cos(mp.pi * i / (n - 1)) for i in range(n)]
-        v = [x for x in v if x != 0]
-        return cls(v, [f(x) for x in v])
+        return cls._sampled(f, v, w)
 
     @classmethod
-    def uniform(cls, f: Callable[[mpf], mpf], lo: mpf, hi: mpf, n: int) -> Grid:
-        v = [lo + (hi - lo) * i / (n - 1) for i in range(n)]
+    def uniform(cls, f: Function, lo: mpf, hi: mpf, n: int, w: Function | None = None) -> Grid:
+        return cls._sampled(f, [lo + (hi - lo) * i / (n - 1) for i in range(n)], w)
+
+    @classmethod
+    def _sampled(cls, f: Function, v: list[mpf], w: Function | None) -> Grid:
         v = [x for x in v if x != 0]
-        return cls(v, [f(x) for x in v])
+        p = [f(x) for x in v]
+        return cls(v, p, p if w is None else [w(x) for x in v])
 
 
 def horner(coefficients: dict[int, mpf], v: mpf) -> mpf:
@@ -46,7 +52,8 @@ def horner(coefficients: dict[int, mpf], v: mpf) -> mpf:
 
 
 def errors(grid: Grid, coefficients: dict[int, mpf]) -> list[mpf]:
-    return [(horner(coefficients, v) - p) / p for v, p in zip(grid.v, grid.p, strict=True)]
+    samples = zip(grid.v, grid.p, grid.w, strict=True)
+    return [(horner(coefficients, v) - p) / w for v, p, w in samples]
 
 
 def _extrema(error: Sequence[mpf], wanted: int) -> list[int]:
@@ -79,14 +86,14 @@ def minimax(grid: Grid, powers: Sequence[int], known: dict[int, mpf]) -> tuple[d
     for _ in range(MAX_EXCHANGES):
         rows, right = mp.matrix(n + 1, n + 1), mp.matrix(n + 1, 1)
         for i, at in enumerate(points):
-            v, p = grid.v[at], grid.p[at]
+            v, p, w = grid.v[at], grid.p[at], grid.w[at]
             power_of_v = (v / scale) ** powers[0]
             for j, k in enumerate(powers):
                 if j:
                     power_of_v *= (v / scale) ** (k - powers[j - 1])
-                rows[i, j] = power_of_v / p
+                rows[i, j] = power_of_v / w
             rows[i, n] = mpf((-1) ** i)
-            right[i] = (p - base[at]) / p
+            right[i] = (p - base[at]) / w
         solution = mp.lu_solve(rows, right)
         level = abs(solution[n])
         fitted = dict(known)

@@ -34,6 +34,8 @@ def upper_end(r: Range) -> mpf:
         return 1 / r.lo if r.lo else mp.inf
     if r.form == "root":
         return mp.exp(-r.lo) / 2
+    if r.form == "shifted":
+        return mp.inf
     return r.hi
 
 
@@ -62,7 +64,7 @@ def _head(spec_hash: str, comment: str) -> list[str]:
     ]
 
 
-def python_source(tables: list[Table], spec_hash: str) -> str:
+def python_source(tables: list[Table], elementary: list[Table], spec_hash: str) -> str:
     lines = [
         '"""Coefficients of the exact functions, for `tables`."""',
         "",
@@ -117,8 +119,28 @@ def python_source(tables: list[Table], spec_hash: str) -> str:
                 lines.append("            " + ", ".join(texts[i : i + 3]) + ",")
             lines.append("        ),")
         lines.append("    ),")
-    lines += ["}", "# fmt: on", ""]
+    lines += ["}", ""]
+    for table in elementary:
+        if table.format == "float32":
+            lines += _python_elementary(table)
+    lines += [
+        "# fmt: on",
+        "",
+        '# The b of each function in the form "shifted", where v = 1/(u + b).',
+    ]
+    shifts = {t.function: float(t.shift) for t in tables if t.shift is not None}
+    lines += [f"SHIFTS = {shifts}".replace("'", '"'), ""]
     return "\n".join(lines)
+
+
+def _python_elementary(table: Table) -> list[str]:
+    """Write a polynomial, from its lowest power up."""
+    r = table.ranges[0]
+    numbers = [r.base[0], *r.coefficients]
+    lines = [f"# {text}" for text in report(table)]
+    lines.append(f"{table.function.upper()}_FLOAT32 = tuple(map(float.fromhex, (")
+    lines += [f'    "{hexadecimal(x)}",' for x in numbers]
+    return [*lines, ")))", ""]
 
 
 def _row(numbers: list[mpf]) -> str:
@@ -229,6 +251,7 @@ def c_source(tables: list[Table], elementary: list[Table], spec_hash: str) -> st
             lines += _c_table(table)
     lines += _c_elementary()
     for table in elementary:
-        lines += _c_polynomial(table)
+        if table.format in C_SUFFIX:
+            lines += _c_polynomial(table)
     lines += ["", "#endif", ""]
     return "\n".join(lines).replace("[] = {\n    {", "[][8] = {\n    {")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from logunif_kl._arithmetic import functions, normal_float32
 from validation.paths import PACKAGE
-from validation.traced import elementary, emit_c, emit_triton
+from validation.traced import emit_c, emit_triton
 from validation.traced.graph import Output, operations
 
 COMMAND = "python -m validation.traced"
@@ -33,7 +33,6 @@ def sources() -> dict[Path, str]:
     """The text of the generated files."""
     return {
         PACKAGE / "torch" / "_triton" / "arithmetic.py": emit_triton.source(TRITON, COMMAND),
-        PACKAGE / "_numpy" / "c" / "float32_coefficients.h": elementary.source(COMMAND),
         PACKAGE / "_numpy" / "c" / "float32_kernels.h": emit_c.source(C, COMMAND),
     }
 

@@ -29,13 +29,23 @@ CALLS = {
     "not": "negated",
     "where": "choose",
     "abs": "magnitude",
-    "exp": "exponential",
-    "log": "logarithm",
-    "round": "nearest",
     "minimum": "minimum",
     "maximum": "maximum",
+    "bits": "bits",
+    "unbits": "unbits",
+    "from_integer": "from_bits",
+    "inverse": "inverse",
 }
-INFIX = {"add": "+", "sub": "-", "mul": "*", "divide": "/"}
+INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "divide": "/",
+    "quotient": "/",
+    "left": "<<",
+    "right": ">>",
+}
+KINDS = {"float32": ("V", "t"), "bool": ("M", "m"), "int32": ("U", "n")}
 
 
 def source(outputs: Sequence[Output], command: str) -> str:
@@ -58,7 +68,7 @@ def fused(nodes: Iterable[Node], kept: Iterable[Node]) -> dict[int, int]:
     uses.update(map(id, kept))
     found = {}
     for node in nodes:
-        if node.operation in ("add", "sub"):
+        if node.operation in ("add", "sub") and node.dtype == "float32":
             for i, operand in enumerate(node.operands):
                 if operand.operation == "mul" and uses[id(operand)] == 1:
                     found[id(node)] = i
@@ -80,10 +90,15 @@ def expression(node: Node, names: dict[int, str]) -> str:
     operands = [names[id(o)] for o in node.operands]
     if node.operation in INFIX:
         return f"{operands[0]} {INFIX[node.operation]} {operands[1]}"
+    if node.operation == "and" and node.dtype == "int32":
+        return f"{operands[0]} & {operands[1]}"
     if node.operation == "neg":
         return f"-{operands[0]}"
-    if node.operation in ("minimum", "maximum") and node.operands[1].operation != "constant":
-        raise NotImplementedError("a bound that is no constant: teach float32_simd.h about NaN")
+    if node.operation not in CALLS:
+        raise NotImplementedError(
+            f"the arithmetic uses {node.operation}, for which C has no name: use `binary32`, or "
+            "add it here and in logunif_kl/_numpy/c/float32_simd.h"
+        )
     return f"{CALLS[node.operation]}({', '.join(operands)})"
 
 
@@ -105,8 +120,10 @@ def inline_function(output: Output) -> str:
             names[id(node)] = f"{node.operands[0]}[i]"
         elif node.operation == "constant":
             names[id(node)] = literal(node.operands[0])
+        elif node.operation == "integer":
+            names[id(node)] = f"set1_bits({node.operands[0]:#x})"
         else:
-            kind, letter = ("M", "m") if node.dtype == "bool" else ("V", "t")
+            kind, letter = KINDS[node.dtype]
             which = sums.get(id(node))
             text = expression(node, names) if which is None else multiply_add(node, which, names)
             names[id(node)] = f"{letter}{len(lines)}[i]"

@@ -18,7 +18,7 @@ Written by ``COMMAND``, which runs ``_arithmetic`` on symbols: do not edit.
 import triton
 import triton.language as tl
 
-from .elementary import PLACE
+PLACE
 '''
 CALLS = {
     "where": "tl.where",
@@ -29,15 +29,29 @@ CALLS = {
     "divide": "divide",
     "minimum": "minimum",
     "maximum": "maximum",
+    "inverse": "inverse",
+    "quotient": "quotient",
+    "bits": "bits",
+    "unbits": "unbits",
+    "from_integer": "from_integer",
+    "left": "left",
+    "right": "right",
 }
+
+
+LINE = 100
+LETTERS = {"float32": "t", "bool": "m", "int32": "n"}
 
 
 def source(outputs: Sequence[Output], command: str) -> str:
     """Return the text of the generated module."""
     body = "\n\n".join(["", *map(device_function, outputs)])
     used = [name for name in sorted(set(CALLS.values())) if f" {name}(" in body]
-    names = ", ".join(name for name in used if "." not in name)
-    return HEADER.replace("COMMAND", command).replace("PLACE", names) + body
+    names = [name for name in used if "." not in name]
+    place = f"from .elementary import {', '.join(names)}"
+    if len(place) > LINE:
+        place = "from .elementary import (\n" + "".join(f"    {n},\n" for n in names) + ")"
+    return HEADER.replace("COMMAND", command).replace("PLACE", place) + body
 
 
 def literal(value: float) -> str:
@@ -68,8 +82,10 @@ def device_function(output: Output) -> str:
             names[id(node)] = node.operands[0]
         elif node.operation == "constant":
             names[id(node)] = literal(node.operands[0])
+        elif node.operation == "integer":
+            names[id(node)] = str(node.operands[0])
         else:
-            names[id(node)] = f"{'m' if node.dtype == 'bool' else 't'}{len(lines)}"
+            names[id(node)] = f"{LETTERS[node.dtype]}{len(lines)}"
             lines.append(f"    {names[id(node)]} = {expression(node, names)}")
     returned = ", ".join(names[id(o)] for o in outputs)
     if lines[-1].startswith(f"    {returned} = "):

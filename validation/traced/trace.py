@@ -26,9 +26,12 @@ OPERATORS = {
 }
 BOOLEAN = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"})
 ARITHMETIC = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
+MIXED = frozenset({"add", "sub", "and"})
 COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
+MAGIC = 1.5 * 2.0**23 + 64.0
 SMALLEST, LARGEST = 2.0**-126, (2.0 - 2.0**-23) * 2.0**127
-FLOAT32, BOOL = "float32", "bool"
+FLOAT32, BOOL, INT32 = "float32", "bool", "int32"
+INTEGER = frozenset({"bits", "left", "right"})
 
 
 def rounded_to_float32(value: float) -> float:
@@ -48,6 +51,8 @@ class Node:
         self.tracer, self.operation, self.operands = tracer, operation, operands
         choice = operation == "where" and operands[1].dtype == BOOL
         self.dtype = BOOL if choice or operation in BOOLEAN else FLOAT32
+        if operation in INTEGER or (operation in MIXED and operands[0].dtype == INT32):
+            self.dtype = INT32
 
     def __bool__(self) -> bool:
         raise TypeError("the arithmetic branches on an element: use where")
@@ -56,6 +61,8 @@ class Node:
         return self.operation == "constant" and bool(self.operands[0] == value)
 
     def _with(self, operation: str, other: Any, swapped: bool = False) -> Node:
+        if self.dtype == INT32 and isinstance(other, int):
+            other = self.tracer.integer(other)
         pair = (self, self.tracer.node(other))
         return self.tracer.make(operation, *(pair[::-1] if swapped else pair))
 
@@ -131,6 +138,12 @@ class Tracer:
             return value
         return self._unique("constant", rounded_to_float32(float(value)))
 
+    def integer(self, value: int) -> Node:
+        """A constant among integers, which must be a float32: see `binary32`."""
+        if rounded_to_float32(float(value)) != value:
+            raise ValueError(f"{value:#x} is no float32: keep it out of the arithmetic")
+        return self._unique("integer", value)
+
     def make(self, operation: str, *operands: Node) -> Node:
         if operation == "where" and operands[1] is operands[2]:
             return operands[1]
@@ -176,6 +189,39 @@ class Tracer:
     def round(self, x: Node) -> Node:
         return self.make("round", x)
 
+    def bits(self, x: Node) -> Node:
+        return self.make("bits", x)
+
+    def unbits(self, n: Node) -> Node:
+        return self.make("unbits", n)
+
+    def from_integer(self, n: Node) -> Node:
+        return self.make("from_integer", n)
+
+    def nearest(self, x: Node, factor: float) -> tuple[Node, Node]:
+        """The sum with this number is rounded to an integer, and its last bits are that plus 64."""
+        shifted = self.fma(x, factor, MAGIC)
+        return shifted - MAGIC, self.bits(shifted)
+
+    def inverse(self, x: Node) -> Node:
+        return self.make("inverse", x)
+
+    def quotient(self, a: Node, b: Node) -> Node:
+        return self.make("quotient", a, b)
+
+    def left(self, n: Node, by: int) -> Node:
+        return self.make("left", n, self.integer(by))
+
+    def right(self, n: Node, by: int) -> Node:
+        return self.make("right", n, self.integer(by))
+
+    def fma(self, a: Any, b: Any, c: Any) -> Node:
+        """Two operations, which what is written makes one."""
+        total: Node = self.node(a) * self.node(b) + self.node(c)
+        return total
+
+    fused = fma
+
     def minimum(self, a: Any, b: Any) -> Node:
         return self.make("minimum", self.node(a), self.node(b))
 
@@ -183,4 +229,5 @@ class Tracer:
         return self.make("maximum", self.node(a), self.node(b))
 
     def clip(self, x: Node, low: Any, high: Any) -> Node:
-        return self.minimum(self.maximum(x, low), high)
+        x = self.maximum(x, low)
+        return x if high is None else self.minimum(x, high)

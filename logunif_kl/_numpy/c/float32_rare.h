@@ -77,6 +77,22 @@ LK_NAME(exponential_of_minus)(V log_sigma2)
     return e;
 }
 
+/* log(m) for 1 <= m < 2; the error is less than 2^-23. */
+LK_INLINE V
+LK_NAME(logarithm)(V m)
+{
+    M upper = less(set1(0x1.6a09e6p+0f), m);
+    V x = choose(upper, m * set1(0.5f), m) - set1(1.0f);
+    V s = MADD(set1(0x1.6547e2p-4f), x, set1(-0x1.263d6ep-3f));
+    s = MADD(s, x, set1(0x1.32393ap-3f));
+    s = MADD(s, x, set1(-0x1.533272p-3f));
+    s = MADD(s, x, set1(0x1.98b73ep-3f));
+    s = MADD(s, x, set1(-0x1.00057p-2f));
+    s = MADD(s, x, set1(0x1.555792p-2f));
+    s = MADD(s, x, set1(-0x1.fffff8p-2f));
+    return MADD(x * x, s, x) + choose(upper, set1(0x1.62e430p-1f), set1(0.0f));
+}
+
 /* log(2)/2 + gamma/2 */
 #define LARGE_U_CONSTANT 0.6351814227307392f
 /* 192 log(2) and what it lacks of the exact number, halved */
@@ -168,7 +184,7 @@ LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_si
             V k = to_float(m.power), infinite = set1(INFINITY);
             M finite = both(w->large[i], less(m.x, infinite));
             V l = MADD(k, set1(LOG2_FIRST), choose(finite, ls, set1(0.0f)) * set1(-0.5f)) +
-                  (logarithm(choose(finite, m.x, set1(1.0f))) +
+                  (LK_NAME(logarithm)(choose(finite, m.x, set1(1.0f))) +
                    MADD(k, set1(LOG2_SECOND), set1(LARGE_U_CONSTANT)));
             l = choose(finite, l, infinite);
             result = choose(w->large[i], unbits(bits(l) ^ flip), result);

@@ -27,11 +27,8 @@
 #undef negated
 #undef choose
 #undef magnitude
-#undef nearest
-#undef exponential
-#undef logarithm
-#undef MAGIC
-#undef MAGIC_BITS
+#undef from_bits
+#undef inverse
 #undef STRIDE
 #undef load_ways
 #undef store_ways

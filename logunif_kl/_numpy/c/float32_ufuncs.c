@@ -48,8 +48,6 @@
 /* Which results a loop makes: a constant in each function that the loop is compiled into. */
 enum { VALUE = 1, GRADIENT = 2, SUM = 4 };
 
-#include "float32_coefficients.h"
-
 #define LK_KERNELS "float32.h"
 #ifdef __GNUC__
 #define LK_BASELINE_ISA 128

@@ -30,6 +30,36 @@ def maximum(a, b):
     return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
+@triton.jit
+def bits(x):
+    """The bits of float32 as int32."""
+    return x.to(tl.int32, bitcast=True)
+
+
+@triton.jit
+def unbits(n):
+    """The float32 of these bits."""
+    return n.to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def from_integer(n):
+    """The nearest float32."""
+    return n.to(tl.float32)
+
+
+@triton.jit
+def left(n, by: tl.constexpr):
+    """The bits moved to the left, without those that leave the 32."""
+    return n << by
+
+
+@triton.jit
+def right(n, by: tl.constexpr):
+    """The bits moved to the right, of a number that is not negative."""
+    return n >> by
+
+
 # Triton's exponential multiplies by log2(e) in one word, and loses 20 ulp at 80. That of the device
 # library is within 1 ulp. The interpreter runs NumPy, and has no device library.
 if isinstance(nearest, triton.JITFunction):
@@ -46,6 +76,21 @@ if isinstance(nearest, triton.JITFunction):
         return libdevice.log(x)
 
     @triton.jit
+    def inverse(x):
+        """``1/x`` within 1 ulp, for x that is no subnormal number and has no subnormal inverse."""
+        return tl.inline_asm_elementwise(
+            "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+        )
+
+    @triton.jit
+    def quotient(a, b):
+        """``a/b`` within 1 ulp, for a finite a, where neither b nor the quotient is subnormal."""
+        r = inverse(b)
+        rough = a * r
+        better = rough + (a - b * rough) * r
+        return tl.where(better == better, better, rough)
+
+    @triton.jit
     def widened(x):
         """In float32."""
         return x.to(tl.float32)
@@ -56,6 +101,16 @@ if isinstance(nearest, triton.JITFunction):
         return x.to(dtype)
 
 else:
+
+    @triton.jit
+    def inverse(x):
+        """``1/x``, by NumPy."""
+        return 1.0 / x
+
+    @triton.jit
+    def quotient(a, b):
+        """``a/b``, by NumPy."""
+        return a / b
 
     @triton.jit
     def exp(x):

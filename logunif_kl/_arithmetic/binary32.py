@@ -1,0 +1,108 @@
+"""Operations on the bits of float32 arrays, and a fused multiply-add, over a namespace ``xp``.
+
+A namespace may define functions of these names, for what is not a method or an operator of its
+arrays as it is of NumPy's, or for what it computes better. The integers are int32. Every integer
+constant must be a float32, because PyTorch's compiler rounds those of a graph under vmap to
+float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Array = Any
+Namespace = Any
+
+ONE_BITS = 0x3F800000
+MANTISSA_BITS = 23
+# Below sqrt(1/2) by 2^-16, a float32 as an integer. The exponent of x/SPLIT, with x as bits less
+# these, is that of the power of 2 nearest to x.
+SPLIT_BITS = 0x3F350500
+
+
+def fma(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
+    """Compute a b + c, rounded once where the namespace can."""
+    found = getattr(xp, "fma", None)
+    return a * b + c if found is None else found(a, b, c)
+
+
+def fused(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
+    """Compute a b + c in a step whose second rounding would be seen in the result."""
+    found = getattr(xp, "fused", None)
+    return fma(xp, a, b, c) if found is None else found(a, b, c)
+
+
+def inverse(xp: Namespace, x: Array) -> Array:
+    """Compute 1/x within 1 ulp, where neither is subnormal."""
+    found = getattr(xp, "inverse", None)
+    return 1.0 / x if found is None else found(x)
+
+
+def quotient(xp: Namespace, a: Array, b: Array) -> Array:
+    """Compute a/b, where neither b nor the quotient is subnormal; a is finite."""
+    found = getattr(xp, "quotient", None)
+    return a / b if found is None else found(a, b)
+
+
+def bits(xp: Namespace, x: Array) -> Array:
+    """Read the bits of float32 as int32."""
+    found = getattr(xp, "bits", None)
+    return x.view(xp.int32) if found is None else found(x)
+
+
+def unbits(xp: Namespace, n: Array) -> Array:
+    """Read int32 as the bits of float32."""
+    found = getattr(xp, "unbits", None)
+    return n.view(xp.float32) if found is None else found(n)
+
+
+def from_integer(xp: Namespace, n: Array) -> Array:
+    """Convert an int32 that is not negative to the nearest float32."""
+    found = getattr(xp, "from_integer", None)
+    return n.astype(xp.float32) if found is None else found(n)
+
+
+def left(xp: Namespace, n: Array, by: int) -> Array:
+    """Move the bits to the left, without those that leave the 32."""
+    found = getattr(xp, "left", None)
+    return n << by if found is None else found(n, by)
+
+
+def right(xp: Namespace, n: Array, by: int) -> Array:
+    """Move the bits of an int32 that is not negative to the right."""
+    found = getattr(xp, "right", None)
+    return n >> by if found is None else found(n, by)
+
+
+def nearest(xp: Namespace, x: Array, factor: float) -> tuple[Array, Array]:
+    """Return the integer nearest to ``x factor``, as a float32 and, larger by 64, as an int32.
+
+    Of the int32, the bits from the 12th up may be others, those of a positive number.
+    """
+    found = getattr(xp, "nearest", None)
+    if found is not None:
+        pair: tuple[Array, Array] = found(x, factor)
+        return pair
+    # XLA would cancel the addition and the subtraction of a large number.
+    n = xp.round(x * factor)
+    convert = getattr(xp, "to_integer", None)
+    return n, (n.astype(xp.int32) if convert is None else convert(n)) + 64
+
+
+def split(xp: Namespace, x: Array) -> tuple[Array, Array]:
+    """Return m - 1 and k of x = m 2^k, with m between sqrt(1/2) and sqrt(2), for x >= 1.
+
+    Both are float32. Of infinity, m is 1 and k is 128.
+    """
+    pattern = bits(xp, x)
+    k = right(xp, pattern - SPLIT_BITS, MANTISSA_BITS)
+    m = unbits(xp, pattern - left(xp, k, MANTISSA_BITS))
+    return m - 1.0, from_integer(xp, k)
+
+
+def horner(xp: Namespace, coefficients: tuple[float, ...], x: Array) -> Array:
+    """Evaluate a polynomial from its lowest power up."""
+    s = fma(xp, x, coefficients[-1], coefficients[-2])
+    for k in reversed(coefficients[:-2]):
+        s = fma(xp, s, x, k)
+    return s
