@@ -152,9 +152,8 @@ LK_NAME(find_ways)(ways *w, const V *least, V *mu, V *log_sigma2)
         w->others |= !all(own);
         if (any(rest)) {
             U y = choose_bits(up, b + set1_bits(SHIFT << 23), b - set1_bits(SHIFT << 23));
-            V part = choose(up, set1(SHIFT_REST), set1(-SHIFT_REST));
             V m = unbits(choose_bits(rest, y, set1_bits(POWER_OF_2(0))));
-            m = unbits(bits(MADD(m, part, m)) | (bits(mu[i]) ^ size));
+            m = unbits(bits(m) | (bits(mu[i]) ^ size));
             mu[i] = choose(rest, m, mu[i]);
             ls = choose(rest, ls + choose(up, set1(SHIFT_LOG), set1(-SHIFT_LOG)), ls);
         }
@@ -162,6 +161,38 @@ LK_NAME(find_ways)(ways *w, const V *least, V *mu, V *log_sigma2)
         mu[i] = choose(kept, mu[i], set1(1.0f));
         log_sigma2[i] = choose(kept, ls, set1(1.0f));
     }
+}
+
+/* u of lanes that are scaled, limited from below and above, or 1. */
+LK_INLINE V
+LK_NAME(limited_u)(scaled m, V log_sigma2, M wanted)
+{
+    scaled e = LK_NAME(exponential_of_minus)(choose(wanted, log_sigma2, set1(0.0f)));
+    V x = choose(wanted, m.x, set1(1.0f));
+    U power = choose_bits(wanted, m.power + m.power + e.power - set1_bits(1), set1_bits(0));
+    U above = set1_bits(6), under = set1_bits(-14);
+    power = choose_bits(below(above, power), above, larger_int(power, under));
+    return choose(wanted, x * x * e.x * unbits((power + set1_bits(127)) << 23), set1(1.0f));
+}
+
+/* The result for scaled arguments is that of u / (1 + d), with a small d: its part `elasticity` d is
+ * added to it. A correction of mu would be rounded, and count twice. */
+LK_INLINE V
+LK_NAME(corrected)(V result, V elasticity, M up, M down)
+{
+    V d = choose(up, set1(2.0f * SHIFT_REST), set1(-2.0f * SHIFT_REST));
+    return choose(either(up, down), MADD(result, d * elasticity, result), result);
+}
+
+/* By how much of itself d_log_sigma2 = u F'(u) grows where u grows by a small part of itself:
+ * (u / (u F') + 1 - 2u) / 2, from 2 u F'' = 1 - (1 + 2u) F'. It is 1 at 0 and nearly 0 beyond 16.
+ * d_mu = -2 u F' / mu grows by as much. */
+LK_INLINE V
+LK_NAME(gradient_elasticity)(V u, V d_log_sigma2, M wanted)
+{
+    V found = (u / choose(wanted, d_log_sigma2, set1(0.5f)) + set1(1.0f)) * set1(0.5f) - u;
+    found = choose(less(u, set1(0x1p-11f)), set1(1.0f), found);
+    return choose(less(u, set1(16.0f)), found, set1(0.0f));
 }
 
 /* The value of the lanes that went past the arithmetic, with the bits `sign` added. */
@@ -174,6 +205,13 @@ LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_si
         scaled m = split(unbits(size_bits(mu[i])));
         V ls = without_tiny(log_sigma2[i]), result = value[i];
         U flip = set1_bits(sign ^ 0x80000000);
+        M up = w->scaled_up[i], down = w->scaled_down[i];
+        if (any(either(up, down))) {
+            /* u F' / F within 0.07 */
+            V u = LK_NAME(limited_u)(m, ls, either(up, down));
+            V part = set1(1.0f) / MADD(u, set1(0.36f), set1(1.0f));
+            result = LK_NAME(corrected)(result, part, up, down);
+        }
         if (any(w->small[i])) {
             scaled e =
                 LK_NAME(exponential_of_minus)(choose(w->small[i], ls, set1(0.0f)));
@@ -212,13 +250,18 @@ LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
         }
         if (w->products || any(either(up, down))) {
             U shift = choose_bits(down, set1_bits(-SHIFT), set1_bits(0));
-            V part = choose(down, set1(-SHIFT_REST), set1(0.0f));
             r = split(d_mu[i]);
             s = split(d_log_sigma2[i]);
             r.power = r.power + choose_bits(up, set1_bits(SHIFT), shift);
-            r.x = MADD(r.x, choose(up, set1(SHIFT_REST), part), r.x);
         }
         scaled m = split(mu[i]);
+        M shifted = either(up, down);
+        if (any(shifted)) {
+            V u = LK_NAME(limited_u)(m, log_sigma2[i], shifted);
+            V part = LK_NAME(gradient_elasticity)(u, d_log_sigma2[i], shifted);
+            r.x = LK_NAME(corrected)(r.x, part, up, down);
+            s.x = LK_NAME(corrected)(s.x, part, up, down);
+        }
         if (each || !factor_is_split++)
             f = split(factor[i]);
         if (any(small)) {
