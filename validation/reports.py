@@ -69,3 +69,13 @@ REPORTS = {
     "validation/results/validate/validate.json": _VALIDATE,
     "validation/results/validate/validate_errors.png": _VALIDATE,
 }
+
+# Reports, or kernels of an accuracy report, that measured earlier sources and are still to be made
+# again. The README says so below their tables, and a test fails for an entry that is not needed.
+PENDING: dict[str, tuple[str, ...]] = {
+    "validation/results/accuracy/exhaustive.json": ("python",),
+    "validation/results/accuracy/search.json": ("arrays", "python"),
+    "validation/results/accuracy/tensorflow.json": ("tensorflow",),
+    "validation/results/ladder/ladder.json": (),
+    "validation/results/monte_carlo/monte_carlo.json": (),
+}
