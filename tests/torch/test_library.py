@@ -6,6 +6,7 @@
 import ctypes
 import importlib.util
 import math
+import shutil
 from ctypes import CFUNCTYPE, POINTER, c_bool, c_char_p, c_int32, c_int64, c_uint32, c_uint64
 from importlib.machinery import EXTENSION_SUFFIXES
 from itertools import pairwise
@@ -171,8 +172,10 @@ class Libtorch:
 
 
 @pytest.fixture(scope="module")
-def extension():
-    spec = importlib.util.spec_from_file_location("logunif_kl.torch._library", BUILT[0])
+def extension(tmp_path_factory):
+    """A copy, for the extension itself keeps libtorch's functions as long as the process runs."""
+    copy = shutil.copy(BUILT[0], tmp_path_factory.mktemp("extension"))
+    spec = importlib.util.spec_from_file_location("logunif_kl.torch._library", copy)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
