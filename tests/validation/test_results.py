@@ -21,8 +21,8 @@ def test_measured_the_sources_that_are_here(file):
     assert stale.unexpected(file) == []
 
 
-def test_every_pending_file_is_here():
-    assert set(PENDING) <= set(FILES)
+def test_every_pending_file_is_a_report():
+    assert set(PENDING) <= set(REPORTS)
 
 
 class TestPending:
@@ -51,7 +51,8 @@ def test_all_files_are_looked_at():
     elsewhere = [path for path in inside if "." in path.stem]
     assert len(FILES) == len(inside) - len(elsewhere) + 1
     assert all(path.parent.name == "accuracy" for path in elsewhere)
-    assert set(FILES) >= set(REPORTS) - {"validation/results/bench/bench_cuda.json"}
+    not_made = {"validation/results/bench/bench_cuda.json", *PENDING}
+    assert set(FILES) >= set(REPORTS) - not_made
 
 
 class TestSources:

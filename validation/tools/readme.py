@@ -23,19 +23,24 @@ README = ROOT / "README.md"
 SECTION = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
+def path(file: str) -> str:
+    """Return the path of a result from the root."""
+    return f"validation/results/{file}.json"
+
+
 def made_by(results: Results, file: str) -> str:
     """Name the command, the versions, the machine and the days of a file behind a table."""
     versions = ", ".join(
         f"{name} {version}" for name, version in results["versions"].items() if name != "logunif_kl"
     )
     machine = results["machine"]
-    report = REPORTS[f"validation/results/{file}.json"]
+    report = REPORTS[path(file)]
     # The rows of an accuracy report may be made in parts; one command makes them all.
     command = results["command"] if report.of else report.command
     kernel = f", kernel {results['kernel']}" if "kernel" in results else ""
     days = [row["date"][:10] for row in results.get("rows", []) if "date" in row]
     days = sorted(set(days or [results["date"][:10]]))
-    pending = PENDING.get(f"validation/results/{file}.json")
+    pending = PENDING.get(path(file))
     of = "This" if not pending else f"What it has of {', '.join(pending)}"
     note = (
         "" if pending is None else f" {of} measured earlier sources, and is to be measured again."
@@ -201,7 +206,8 @@ def section(name: str) -> str:
     if name in WHERE_MEASURED:
         files = tuple(file for file in files if (RESULTS / f"{file}.json").exists())
         if not files:
-            return ""
+            commands = " and ".join(f"`{REPORTS[path(f)].command}`" for f in SECTIONS[name][1])
+            return f"Not measured yet; {commands} does so.\n"
     results = [json.loads((RESULTS / f"{f}.json").read_text(encoding="utf-8")) for f in files]
     made = map(made_by, results, files)
     return "\n\n".join(["", show(*results), *made, ""]).removeprefix("\n")
@@ -210,7 +216,7 @@ def section(name: str) -> str:
 def missing(text: str) -> list[str]:
     """Say of each file that a section shows, and that is not there, which command makes it."""
     files = [
-        f"validation/results/{file}.json"
+        path(file)
         for found in SECTION.finditer(text)
         for file in SECTIONS[found[2]][1]
         if not (RESULTS / f"{file}.json").exists()
