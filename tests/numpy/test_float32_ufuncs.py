@@ -286,3 +286,16 @@ class TestCapsule:
             assert same(one, wanted)
             assert same(other, wanted)
         assert total(*inputs, n) == c.value_sum(mu, log_sigma2)
+
+
+@pytest.mark.parametrize(
+    ("mu", "log_sigma2"),
+    [(-float.fromhex("0x1.a1ca34p+120"), 172.8987579345703), (2.0**-149, -208.16667175292969)],
+)
+def test_scaled_lanes_that_a_search_found(mu, log_sigma2):
+    point = np.float32([mu]), np.float32([log_sigma2])
+    got = (c.value(*point), *c.gradient(ONE, *point))
+    exact = ufuncs.neg_kl_normal(*(a.astype("float64") for a in point))
+    for one, wanted in zip(got, exact, strict=True):
+        if abs(wanted[0]) < np.finfo("float32").max:
+            assert abs(one[0] - wanted[0]) <= MOST_ULP / 2 * np.spacing(np.float32(abs(wanted[0])))
