@@ -6,6 +6,8 @@ gives KL and its derivatives in place of those of -KL.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from .._numpy import ufuncs
@@ -15,6 +17,14 @@ from ._internals import plain
 Tensor = torch.Tensor
 
 _BY_ORDER = (ufuncs.neg_kl, ufuncs.neg_kl_grad, ufuncs.neg_kl_hess)
+
+
+def _value_of_log_alpha(sign: float) -> Any:
+    return ufuncs.neg_kl if sign > 0.0 else ufuncs.kl
+
+
+def _value_of_normal(sign: float) -> Any:
+    return ufuncs.neg_kl_normal_value if sign > 0.0 else ufuncs.kl_normal
 
 
 def takes(*tensors: Tensor) -> bool:
@@ -29,28 +39,27 @@ def of_log_alpha(x: Tensor, order: int, sign: float = 1.0) -> Tensor:
     """-KL at log_alpha = x (order 0), or its first or second derivative."""
     inputs, back = laid_out(x)
     out = empty(inputs[0])
-    run(negated(_BY_ORDER[order], sign), inputs, (out,))
+    ufunc = negated(_BY_ORDER[order], sign) if order else _value_of_log_alpha(sign)
+    run(ufunc, inputs, (out,))
     return back(out)
 
 
 def sum_of_log_alpha(x: Tensor, sign: float = 1.0) -> Tensor:
     """The sum of -KL at log_alpha = x, without an array of the size of x."""
-    return sum_of(negated(ufuncs.neg_kl, sign), laid_out(x)[0], (None,))
+    return sum_of(_value_of_log_alpha(sign), laid_out(x)[0], (None,))
 
 
 def value(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
     """-KL from the mean and the variance."""
     inputs, back = laid_out(mu, log_sigma2)
     out = empty(inputs[0])
-    run(negated(ufuncs.neg_kl_normal, sign), inputs, (out, None, None))
+    run(_value_of_normal(sign), inputs, (out,))
     return back(out)
 
 
 def value_sum(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
     """The sum of -KL, without an array of the size of the arguments."""
-    return sum_of(
-        negated(ufuncs.neg_kl_normal, sign), laid_out(mu, log_sigma2)[0], (None, None, None)
-    )
+    return sum_of(_value_of_normal(sign), laid_out(mu, log_sigma2)[0], (None,))
 
 
 def with_gradients(

@@ -8,7 +8,7 @@ On a version of PyTorch that lacks one of them, every tensor is computed by the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from inspect import signature
 from typing import Any
 
@@ -75,6 +75,17 @@ def pushed_forward() -> bool:
         return True
     levels = get_interpreter_stack() or ()
     return any(level.key() == TransformType.Jvp for level in levels)
+
+
+@cache
+def fused_multiply_add() -> Callable[..., Tensor] | None:
+    """Return the operation of the compiler, which is loaded when something is compiled, or None."""
+    try:
+        from torch._inductor.inductor_prims import fma
+    except ImportError:
+        return None
+    found: Callable[..., Tensor] = fma
+    return found
 
 
 def being_compiled(*tensors: Tensor) -> bool:

@@ -6,26 +6,13 @@ pass over memory in eager mode, for each of about a hundred coefficients.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import torch
 
-from ._internals import transformed
+from ._internals import fused_multiply_add, transformed
 
 Tensor = torch.Tensor
-
-
-@cache
-def _fused() -> Callable[..., Tensor] | None:
-    """Return the fused operation of the compiler, which is loaded when something is compiled."""
-    try:
-        from torch._inductor.inductor_prims import fma
-    except ImportError:
-        return None
-    found: Callable[..., Tensor] = fma
-    return found
 
 
 class Namespace:
@@ -74,7 +61,7 @@ class Namespace:
             not torch.compiler.is_compiling()
             or torch.compiler.is_exporting()
             or transformed()
-            or (fused := _fused()) is None
+            or (fused := fused_multiply_add()) is None
         ):
             return a * b + c
         like = next(x for x in (a, b, c) if isinstance(x, Tensor))

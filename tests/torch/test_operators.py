@@ -197,7 +197,8 @@ def test_an_export_holds_plain_operations(strict, capability):
 class TestInductor:
     @pytest.mark.parametrize("dynamic", [False, True])
     @pytest.mark.parametrize("wrapper", ["python", "cpp"])
-    def test_value_and_backward(self, wrapper, dynamic):
+    def test_value_and_backward(self, wrapper, dynamic, capability):
+        capability("kl_normal", f"compile, inductor, {wrapper} wrapper, by operators of C")
         from torch._inductor import config
 
         arguments = leaves()
@@ -205,7 +206,8 @@ class TestInductor:
             compiled = torch.compile(total, fullgraph=True, dynamic=dynamic)
             compare(both(compiled, arguments), both(total, arguments))
 
-    def test_ahead_of_time(self, tmp_path):
+    def test_ahead_of_time(self, tmp_path, capability):
+        capability("kl_normal", "export, AOTInductor, by the composite")
         arguments = tuple(x.detach() for x in leaves())
         program = torch.export.export(Module(), arguments)
         path = torch._inductor.aoti_compile_and_package(
@@ -214,7 +216,8 @@ class TestInductor:
         got = torch._inductor.aoti_load_package(path)(*arguments)
         torch.testing.assert_close(got, total(*arguments), rtol=1e-6, atol=0)
 
-    def test_the_cache_of_another_process(self, tmp_path):
+    def test_the_cache_of_another_process(self, tmp_path, capability):
+        capability("kl_normal", "compile, inductor, the cache of another process")
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
         found = [
             subprocess.run(
