@@ -69,22 +69,3 @@ REPORTS = {
     "validation/results/validate/validate.json": _VALIDATE,
     "validation/results/validate/validate_errors.png": _VALIDATE,
 }
-
-# Reports that measured earlier sources, or were never made, and are to be made; of an accuracy
-# report, the kernels. The README says so where it has their tables, and a test fails for an entry
-# that is not needed.
-PENDING: dict[str, tuple[str, ...]] = {
-    "validation/results/accuracy/exhaustive.json": ("python",),
-    "validation/results/accuracy/search.json": ("arrays", "python"),
-    "validation/results/accuracy/tensorflow.json": ("tensorflow",),
-    "validation/results/accuracy/torch.json": ("inductor", "torch"),
-    f"{_BENCH}/bench.json": (),
-    f"{_BENCH}/bench_jax.json": (),
-    f"{_BENCH}/bench_magnitudes.json": (),
-    f"{_BENCH}/bench_sizes.json": (),
-    f"{_BENCH}/bench_torch.json": (),
-    f"{_BENCH}/bench_training.json": (),
-    "validation/results/capability/capability.json": (),  # its slow run alone
-    "validation/results/ladder/ladder.json": (),
-    "validation/results/monte_carlo/monte_carlo.json": (),
-}

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from validation.paths import RESULTS, ROOT
-from validation.reports import PENDING, REPORTS
+from validation.reports import REPORTS
 from validation.tools import speed
 from validation.tools.markdown import Results, table
 
@@ -40,14 +40,9 @@ def made_by(results: Results, file: str) -> str:
     kernel = f", kernel {results['kernel']}" if "kernel" in results else ""
     days = [row["date"][:10] for row in results.get("rows", []) if "date" in row]
     days = sorted(set(days or [results["date"][:10]]))
-    pending = PENDING.get(path(file))
-    of = "This" if not pending else f"What it has of {', '.join(pending)}"
-    note = (
-        "" if pending is None else f" {of} measured earlier sources, and is to be measured again."
-    )
     return (
         f"Made by `{command}` ({machine['cpu']}, {machine['architecture']}{kernel}; "
-        f"{versions}; {' to '.join(dict.fromkeys([days[0], days[-1]]))}).{note}"
+        f"{versions}; {' to '.join(dict.fromkeys([days[0], days[-1]]))})."
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from logunif_kl.cli import sources
 from validation.accuracy import sources as of_kernels
 from validation.paths import RESULTS, ROOT
-from validation.reports import PENDING, REPORTS, Report
+from validation.reports import REPORTS, Report
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -40,23 +40,6 @@ def png_text(data: bytes) -> dict[str, str]:
             found[name.decode("latin-1")] = text.decode("latin-1")
         place += length + 12
     return found
-
-
-def unexpected(file: str) -> list[str]:
-    """List the complaints about a committed file, without those that `PENDING` announces.
-
-    An entry of `PENDING` that is not needed is a complaint too.
-    """
-    found = list(complaints(file))
-    if file not in PENDING:
-        return found
-    kernels = PENDING[file]
-    if kernels:
-        announced = [line for line in found if line.startswith(f"{file}: {', '.join(kernels)} mea")]
-    else:
-        announced = [line for line in found if "it measured other sources" in line]
-    rest = [line for line in found if line not in announced]
-    return rest if announced else [*rest, f"{file}: it was made again; take it out of PENDING"]
 
 
 def complaints(file: str, root: Path = ROOT) -> Iterator[str]:

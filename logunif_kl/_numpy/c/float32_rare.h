@@ -104,9 +104,48 @@ LK_NAME(logarithm)(V m)
  * infinite, or with scaled ones (up or down), or past it. */
 typedef struct {
     M own[WAYS], small[WAYS], large[WAYS], nan[WAYS], scaled_up[WAYS], scaled_down[WAYS];
+    V u[WAYS]; /* its exponent */
     int arithmetic, others, products;
 } LK_NAME(ways);
 #define ways LK_NAME(ways)
+
+/* Find which lanes of a register keep their arguments, are small, are large, or are NaN. */
+LK_INLINE void
+LK_NAME(sort_lanes)(ways *w, int i, const V *least, const LK_NAME(exponents) *x, U size, V ls)
+{
+    U top = set1_bits(0x7f800000);
+    V found = least ? minimum(minimum(x->u, x->small), minimum(x->large, set1(-1.0f))) : x->u;
+    M small = is_small(x, ls, least != NULL), large = less(set1(MOST_EXPONENT), x->u);
+    M own = both(below(set1_bits(0x007fffff), size),
+                 both(less_equal(x->u, set1(MOST_EXPONENT)), negated(small)));
+    if (least)
+        own = both(own, less_equal(set1(LEAST_EXPONENT), found));
+    M fine = least ? less_equal(least[i], found) : own;
+    /* neither 0 nor infinite nor NaN, by one comparison of signed integers */
+    M plain = both(below(size + set1_bits(0x7fffffff), set1_bits(0xff7fffff)),
+                   less(magnitude(ls), set1(INFINITY)));
+    w->nan[i] = both(plain, negated(plain));
+    if (!all(plain)) {
+        M zero = same_bits(size, set1_bits(0)), infinite = same_bits(size, top);
+        M finite = below(size, top);
+        M special = both(either(zero, infinite), less_equal(magnitude(ls), set1(60.0f)));
+        own = either(both(own, finite), special);
+        if (least)
+            fine = choose_mask(special, less_equal(least[i], set1(-1.0f)), fine);
+        w->nan[i] = either(either(below(top, size), not_equal(ls, ls)),
+                           either(both(zero, equal(ls, set1(-INFINITY))),
+                                  both(infinite, equal(ls, set1(INFINITY)))));
+        small = either(zero, both(finite, small));
+        large = either(negated(finite), large);
+    }
+    M rest = negated(either(own, w->nan[i]));
+    w->own[i] = own;
+    w->small[i] = both(rest, small);
+    rest = both(rest, negated(small));
+    w->large[i] = both(rest, large);
+    if (least)
+        w->products |= any(both(own, negated(fine)));
+}
 
 /* Find the ways, and replace the arguments of lanes that do not keep their own. `least`, which is
  * from the factor, is NULL for the value. */
@@ -116,40 +155,17 @@ LK_NAME(find_ways)(ways *w, const V *least, V *mu, V *log_sigma2)
     w->arithmetic = w->others = w->products = 0;
     for (int i = 0; i < WAYS; i++) {
         V ls = log_sigma2[i];
-        U size = size_bits(mu[i]), top = set1_bits(0x7f800000), b = extended(size);
+        U size = size_bits(mu[i]), b = extended(size);
         LK_NAME(exponents) x = exponents_of(b, ls);
-        V found = least ? minimum(minimum(x.u, x.small), minimum(x.large, set1(-1.0f))) : x.u;
-        M small = is_small(&x, ls, least != NULL), large = less(set1(MOST_EXPONENT), x.u);
-        M usual = both(below(set1_bits(0x007fffff), size), below(size, top));
-        usual = both(usual, both(less_equal(x.u, set1(MOST_EXPONENT)), negated(small)));
-        if (least)
-            usual = both(usual, less_equal(set1(LEAST_EXPONENT), found));
-        M zero = same_bits(size, set1_bits(0)), infinite = same_bits(size, top);
-        M finite = below(size, top);
-        M special = both(either(zero, infinite), less_equal(magnitude(ls), set1(60.0f)));
-        M own = either(usual, special);
-        M nan = either(either(below(top, size), not_equal(ls, ls)),
-                       either(both(zero, equal(ls, set1(-INFINITY))),
-                              both(infinite, equal(ls, set1(INFINITY)))));
-        M rest = negated(either(own, nan));
-        small = both(rest, either(zero, both(finite, small)));
-        rest = both(rest, negated(small));
-        large = both(rest, either(negated(finite), large));
-        rest = both(rest, negated(large));
+        LK_NAME(sort_lanes)(w, i, least, &x, size, ls);
+        M past = either(either(w->small[i], w->large[i]), w->nan[i]);
+        M rest = negated(either(w->own[i], past));
         M up = below(size, set1_bits(POWER_OF_2(0)));
-        w->own[i] = own;
-        w->nan[i] = nan;
-        w->small[i] = small;
-        w->large[i] = large;
+        w->u[i] = x.u;
         w->scaled_up[i] = both(rest, up);
         w->scaled_down[i] = both(rest, negated(up));
-        if (least) {
-            M fine = choose_mask(special, less_equal(least[i], set1(-1.0f)),
-                                 less_equal(least[i], found));
-            w->products |= any(both(own, negated(fine)));
-        }
-        w->arithmetic |= any(either(own, rest));
-        w->others |= !all(own);
+        w->arithmetic |= !all(past);
+        w->others |= !all(w->own[i]);
         if (any(rest)) {
             U y = choose_bits(up, b + set1_bits(SHIFT << 23), b - set1_bits(SHIFT << 23));
             V m = unbits(choose_bits(rest, y, set1_bits(POWER_OF_2(0))));
@@ -157,22 +173,19 @@ LK_NAME(find_ways)(ways *w, const V *least, V *mu, V *log_sigma2)
             mu[i] = choose(rest, m, mu[i]);
             ls = choose(rest, ls + choose(up, set1(SHIFT_LOG), set1(-SHIFT_LOG)), ls);
         }
-        M kept = either(own, rest);
-        mu[i] = choose(kept, mu[i], set1(1.0f));
-        log_sigma2[i] = choose(kept, ls, set1(1.0f));
+        mu[i] = choose(past, set1(1.0f), mu[i]);
+        log_sigma2[i] = choose(past, set1(1.0f), ls);
     }
 }
 
-/* u of lanes that are scaled, limited from below and above, or 1. */
+/* u within 10 %, limited from below and above, from its exponent of `exponents_of`. */
 LK_INLINE V
-LK_NAME(limited_u)(scaled m, V log_sigma2, M wanted)
+LK_NAME(limited_u)(V exponent)
 {
-    scaled e = LK_NAME(exponential_of_minus)(choose(wanted, log_sigma2, set1(0.0f)));
-    V x = choose(wanted, m.x, set1(1.0f));
-    U power = choose_bits(wanted, m.power + m.power + e.power - set1_bits(1), set1_bits(0));
-    U above = set1_bits(6), under = set1_bits(-14);
-    power = choose_bits(below(above, power), above, larger_int(power, under));
-    return choose(wanted, x * x * e.x * unbits((power + set1_bits(127)) << 23), set1(1.0f));
+    V x = minimum(maximum(exponent, set1(-14.0f)), set1(6.0f));
+    /* The sum has its fraction in the 16 last places. */
+    U places = bits(x + set1(192.05f)) - set1_bits(0x43400000);
+    return unbits((places << 7) + set1_bits(POWER_OF_2(0)));
 }
 
 /* The result for scaled arguments is that of u / (1 + d), with a small d: its part `elasticity` d is
@@ -207,8 +220,8 @@ LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_si
         U flip = set1_bits(sign ^ 0x80000000);
         M up = w->scaled_up[i], down = w->scaled_down[i];
         if (any(either(up, down))) {
-            /* u F' / F within 0.07 */
-            V u = LK_NAME(limited_u)(m, ls, either(up, down));
+            /* u F' / F within 0.1 */
+            V u = LK_NAME(limited_u)(w->u[i]);
             V part = set1(1.0f) / MADD(u, set1(0.36f), set1(1.0f));
             result = LK_NAME(corrected)(result, part, up, down);
         }
@@ -257,7 +270,7 @@ LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
         scaled m = split(mu[i]);
         M shifted = either(up, down);
         if (any(shifted)) {
-            V u = LK_NAME(limited_u)(m, log_sigma2[i], shifted);
+            V u = LK_NAME(limited_u)(w->u[i]);
             V part = LK_NAME(gradient_elasticity)(u, d_log_sigma2[i], shifted);
             r.x = LK_NAME(corrected)(r.x, part, up, down);
             s.x = LK_NAME(corrected)(s.x, part, up, down);
@@ -271,7 +284,7 @@ LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
             U power = m.power + e.power;
             r.x = choose(small, -slope, r.x);
             r.power = choose_bits(small, power, r.power);
-            s.x = choose(small, m.x * m.x * e.x, s.x);
+            s.x = choose(small, m.x * slope, s.x);
             s.power = choose_bits(small, power + m.power - set1_bits(1), s.power);
         }
         if (any(large)) {
