@@ -27,8 +27,9 @@ SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 SANITIZE_FLAGS = [*SANITIZE, "-O1", "-g", "-fno-omit-frame-pointer"]
 
 NOTICE = """
-logunif_kl: the C extension was not built, because no C compiler worked (see the messages above).
-The package still works: the same functions run in NumPy, several times more slowly. To have the
+logunif_kl: C extensions were not built, because the C compiler failed or there is none (see the
+messages above): {names}.
+The package still works: the same functions run without them, several times more slowly. To have the
 fast ones, install a C compiler and reinstall; logunif_kl.show_config() says which are in use.
 """
 
@@ -58,9 +59,13 @@ class BuildUfuncs(build_ext):
 
     def run(self):
         super().run()
-        names = [self.get_ext_filename(ext.name) for ext in self.extensions]
-        if not all(Path(self.build_lib, name).exists() for name in names):
-            print(NOTICE, flush=True)
+        missing = [
+            ext.name
+            for ext in self.extensions
+            if not Path(self.build_lib, self.get_ext_filename(ext.name)).exists()
+        ]
+        if missing:
+            print(NOTICE.format(names=", ".join(missing)), flush=True)
 
 
 def extension(name, source, **options):

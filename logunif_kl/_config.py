@@ -142,7 +142,7 @@ def _state(extension: str) -> str:
 
 
 def _frameworks() -> dict[str, str]:
-    """Say which way is taken for a framework in use; nothing is imported for it."""
+    """Say which way is taken for a framework in use; no framework is imported for it."""
     said = {}
     for name, (module, by_c, otherwise) in _WAYS.items():
         way = sys.modules.get(f"{__package__}.{module}")

@@ -73,7 +73,7 @@ def why_not() -> str | None:
     return _refusal
 
 
-# What XLA said when it refused the handlers.
+# What XLA said when it refused the handlers, or JAX when it was asked for a call.
 _refusal: str | None = None
 _registered = False
 
@@ -117,7 +117,7 @@ def _target(name: str) -> str:
 
 def _register() -> bool:
     """Register the handlers with XLA, once; tell whether XLA has them."""
-    global _refusal, _registered
+    global _registered
     if not _registered and _refusal is None:
         try:
             for name in _primitives():
@@ -125,8 +125,14 @@ def _register() -> bool:
             _registered = True
         # Whatever is raised, plain operations give the same.
         except Exception as error:
-            _refusal = f"XLA refused the kernels: {error}"
+            _refuse(f"XLA refused the kernels: {error}")
     return _registered
+
+
+def _refuse(reason: str) -> None:
+    """Have no program call the kernels from now on."""
+    global _refusal
+    _refusal = reason
 
 
 @cache
@@ -164,11 +170,15 @@ def _primitive(name: str, of: slice, plain: Any) -> Any:
         return (found, dim) if results == 1 else (found, (dim,) * results)
 
     def called(context: Any, *operands: Any, sign: float) -> Any:
-        if not _suits(context):
-            _taken["XLA"] += 1
-            return None
-        _taken["C"] += 1
-        return _internals.call(context, _target(name), *operands, sign=np.float32(sign))
+        try:
+            found = None
+            if _suits(context):
+                found = _internals.call(context, _target(name), *operands, sign=np.float32(sign))
+        # Of a JAX whose contexts have other attributes; plain operations give the same.
+        except (AttributeError, TypeError) as error:
+            _refuse(f"JAX {jax.__version__} lacks what a call needs: {error}")
+        _taken["XLA" if found is None else "C"] += 1
+        return found
 
     return _internals.primitive(
         f"logunif_kl_{name}", results, plain, jvp=jvp, batch=batch, called=called
@@ -177,9 +187,9 @@ def _primitive(name: str, of: slice, plain: Any) -> Any:
 
 def _suits(context: Any) -> bool:
     return (
-        _internals.for_this_process(context)
+        _internals.size(context) >= LEAST_ELEMENTS
+        and _internals.for_this_process(context)
         and _internals.unpartitioned(context)
-        and _internals.size(context) >= LEAST_ELEMENTS
         and _register()
     )
 

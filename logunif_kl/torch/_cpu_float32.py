@@ -64,7 +64,7 @@ def gradient(
     d_mu, d_log_sigma2 = _empty(mu), _empty(mu)
     if (direct := library()) is not None and mu.dtype is torch.float32:
         direct.gradient(
-            *(grad_output.data_ptr(), not each),
+            *(_address(grad_output), not each),
             *(*_place(mu), *_place(log_sigma2)),
             *(d_mu.data_ptr(), d_log_sigma2.data_ptr(), d_mu.numel(), sign),
         )
@@ -90,4 +90,14 @@ def _empty(like: Tensor) -> Tensor:
 
 def _place(x: Tensor) -> tuple[int, bool]:
     """The address, and whether one number is there for all elements."""
-    return x.data_ptr(), not x.is_contiguous()
+    return _address(x), not x.is_contiguous()
+
+
+def _address(x: Tensor) -> int:
+    place = x.data_ptr()
+    if not place and x.numel():
+        raise RuntimeError(
+            f"a tensor of shape {tuple(x.shape)} was given whose memory was freed, as that of a "
+            "parameter that is sharded: pass it while it is gathered"
+        )
+    return place

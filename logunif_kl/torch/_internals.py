@@ -55,7 +55,7 @@ def plain(*tensors: Tensor) -> bool:
     for x in tensors:
         if type(x) not in PLAIN_TYPES or _is_functional_tensor(x):
             return False
-        if is_functorch_wrapped_tensor(x) or is_legacy_batchedtensor(x):
+        if is_functorch_wrapped_tensor(x) or is_legacy_batchedtensor(x) or x._is_zerotensor():
             return False
     return True
 
@@ -114,7 +114,14 @@ def hint(size: int | torch.SymInt) -> int:
     """The size for which a compiler traces; 0 if it knows none. No guard is put on it."""
     if isinstance(size, int):
         return size
-    return int(size.node.hint) if size.node.has_hint() else 0
+    node: Any = getattr(size, "node", None)
+    known = getattr(node, "has_hint", None)
+    return int(node.hint) if known is not None and known() else 0
+
+
+def extension_file() -> str:
+    """The file of PyTorch's own extension module; empty if it does not say."""
+    return str(getattr(torch._C, "__file__", ""))
 
 
 def legacy_batched(x: Tensor) -> bool:

@@ -7,6 +7,7 @@ missing, the ufuncs compute over threads of our own, and compilers see the compo
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 from importlib import import_module
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 
 from .._numpy import ufuncs as _ufuncs
+from ._internals import extension_file
 
 
 @cache
@@ -31,12 +33,22 @@ def ufuncs() -> Any:
 
 def library() -> Any:
     """The functions on PyTorch's threads; None if they are not available (`why_not`)."""
-    return _connected()[0]
+    return _connected()[0] if _refusal is None else None
 
 
 def why_not() -> str | None:
     """Say why `library` is None; None if it is not."""
-    return _connected()[1]
+    return _connected()[1] or _refusal
+
+
+def refuse(reason: str) -> None:
+    """Have `library` be None from now on."""
+    global _refusal
+    _refusal = reason
+
+
+# Why PyTorch does not take the operators.
+_refusal: str | None = None
 
 
 @cache
@@ -52,6 +64,8 @@ def _connected() -> tuple[Any, str | None]:
     if missing:
         return None, f"PyTorch {torch.__version__} lacks {', '.join(missing)}"
     extension.connect(found, kernels.kernels)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=extension.after_fork)
     return extension, None
 
 
@@ -60,7 +74,10 @@ def _addresses(names: tuple[str, ...]) -> tuple[tuple[int, ...], list[str]]:
     import ctypes
 
     try:
-        loaded = ctypes.CDLL(_libtorch())
+        # No name means the program itself, which is not the library.
+        if not (file := _libtorch()):
+            return (), list(names)
+        loaded = ctypes.CDLL(file)
     except OSError:
         return (), list(names)
     functions = [getattr(loaded, name, None) for name in names]
@@ -73,4 +90,4 @@ def _libtorch() -> str:
     """The library that defines them, or one that depends on it, through which they are found."""
     if sys.platform == "win32":
         return str(Path(torch.__file__).parent / "lib" / "torch_cpu.dll")
-    return str(torch._C.__file__)
+    return extension_file()

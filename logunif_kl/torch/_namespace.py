@@ -54,17 +54,17 @@ class Namespace:
     def fma(a: Any, b: Any, c: Any) -> Any:
         """Compute a b + c, rounded once where torch.compile can be asked for it.
 
-        It contracts no operations on a CPU. Its fused operation has no rule for transforms, and is
-        no operation of an exported program.
+        For a CPU it contracts no operations by itself, as it does for a GPU. Its fused operation
+        has no rule for transforms, and is no operation of an exported program.
         """
         if (
             not torch.compiler.is_compiling()
             or torch.compiler.is_exporting()
             or transformed()
             or (fused := fused_multiply_add()) is None
+            or (like := next(x for x in (a, b, c) if isinstance(x, Tensor))).device.type != "cpu"
         ):
             return a * b + c
-        like = next(x for x in (a, b, c) if isinstance(x, Tensor))
         return fused(*(x if isinstance(x, Tensor) else xp.full_like(like, x) for x in (a, b, c)))
 
     @staticmethod

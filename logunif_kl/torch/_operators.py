@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ._kernels import library
+from ._kernels import library, refuse
 
 Tensor = torch.Tensor
 
@@ -29,17 +29,30 @@ _TAGS = ("pt2_compliant_tag", "needs_exact_strides")
 
 @cache
 def registered() -> Any:
-    """Register the operators, and return their namespace; None if there are no kernels."""
+    """Register the operators, and return their namespace; None if there are no kernels.
+
+    It is None too where PyTorch refuses them, whatever it raises: the composite gives the same.
+    """
     extension = library()
     if extension is None:
         return None
     tags = tuple([getattr(torch.Tag, name) for name in _TAGS if hasattr(torch.Tag, name)])
-    for name, schema in _SCHEMAS.items():
-        torch.library.define(f"logunif_kl::{name}", schema, tags=tags)
-    extension.register_operators()
-    for name, fake in (("value", _value), ("value_sum", _value_sum), ("gradient", _gradient)):
-        torch.library.register_fake(f"logunif_kl::{name}", fake)
+    try:
+        # The operators are there as long as this object.
+        made = torch.library.Library("logunif_kl", "FRAGMENT")
+        for name, schema in _SCHEMAS.items():
+            made.define(name + schema, tags=tags)
+        extension.register_operators()
+        for name, fake in (("value", _value), ("value_sum", _value_sum), ("gradient", _gradient)):
+            torch.library.register_fake(f"logunif_kl::{name}", fake, lib=made)
+    except Exception as error:
+        refuse(f"PyTorch {torch.__version__} refused the operators: {error}")
+        return None
+    _kept.append(made)
     return torch.ops.logunif_kl
+
+
+_kept: list[Any] = []
 
 
 def value(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:

@@ -324,6 +324,21 @@ class TestWithoutCalls:
     def test_nothing_is_absent_here(self):
         assert _internals.MISSING is None
 
+    @pytest.mark.skipif(_calls.why_not() is not None, reason="there are no calls")
+    def test_a_context_has_other_attributes(self, monkeypatch):
+        class Context:
+            def __getattr__(self, name):
+                raise AttributeError(f"no {name} is here")
+
+        monkeypatch.setattr(_calls, "_refusal", None)
+        monkeypatch.setattr(_internals, "for_this_process", lambda context: Context().backend)
+        jax.clear_caches()
+        (value, gradient), ways = counted(lambda: both(*sample(778)))
+        assert ways["C"] == 0
+        assert value < 0
+        assert gradient[0].shape == (778,)
+        assert _calls.why_not().endswith("lacks what a call needs: no backend is here")
+
     def test_show_config_says_which(self, monkeypatch):
         said = lk.show_config("dict")["frameworks"]["jax"]
         assert said.startswith("calls of C" if _calls.why_not() is None else "plain operations")

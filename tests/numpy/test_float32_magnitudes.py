@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 
+import logunif_kl as lk
 from logunif_kl._numpy import ufuncs
 from validation.accuracy import ulp
 from validation.accuracy.truth import truth
@@ -190,6 +191,25 @@ class TestResults:
             subnormal = np.abs(rounded) <= LEAST_NORMAL
             assert _equal(got, rounded)[normal & ~subnormal].all(), key
             assert close[normal & subnormal].all(), key
+
+    @pytest.mark.parametrize("name", SETS)
+    def test_a_large_factor(self, name, results):
+        """A product is right where the derivative alone would be subnormal or 0."""
+        with np.errstate(all="ignore"):
+            mu, log_sigma2 = (x.astype("float64") for x in SETS[name])
+            _, *slopes = lk.special.neg_kl_normal(mu, log_sigma2)
+            for key, given in FACTORS[name].items():
+                factor = np.broadcast_to(given.astype("float64"), mu.shape)
+                for got, slope in zip(results[f"{name}/{key}/0"][1:3], slopes, strict=True):
+                    exact = slope * factor
+                    rounded = np.abs(exact.astype("float32"))
+                    unit = np.maximum(np.spacing(rounded).astype("float64"), 2.0**-149)
+                    error = np.abs(got - exact) / unit
+                    # float64 has such a slope with all its bits.
+                    kept = (np.abs(slope) > 1e-290) & np.isfinite(rounded) & np.isfinite(factor)
+                    assert (error[kept] <= MOST_ULP + 1.0).all(), key
+                    no_number = np.isinf(factor) & (slope == 0.0) & (log_sigma2 == INF)
+                    assert np.isnan(got[no_number]).all(), key
 
     @pytest.mark.parametrize("name", SETS)
     def test_flushing_threads(self, name, results):

@@ -174,6 +174,62 @@ def test_after_a_fork():
     assert done.stdout == "0\n"
 
 
+FORK_FLOAT32 = """
+import os, signal, torch
+import logunif_kl.torch as lt
+mu, log_sigma2 = torch.linspace(-3, 3, 300_000), torch.full((300_000,), -8.0)
+torch.set_num_threads(2)
+
+def both():
+    leaf = mu.clone().requires_grad_()
+    value = lt.kl_normal(leaf, log_sigma2, reduction="sum")
+    value.backward()
+    return value, leaf.grad
+
+expected = both()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    # A copy of so many elements would start PyTorch's threads, and wait.
+    leaf = mu.detach().requires_grad_()
+    value = lt.kl_normal(leaf, log_sigma2, reduction="sum")
+    gradient, = torch.autograd.grad(value, leaf)
+    same = torch.equal(value, expected[0])
+    same = same and (gradient.numpy() == expected[1].numpy()).all()
+    os._exit(0 if same else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_float32_after_a_fork():
+    """PyTorch's threads are not in the child, and nothing waits for them."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORK_FLOAT32], capture_output=True, text=True, check=True, timeout=90
+    )
+    assert done.stdout == "0\n"
+
+
+class TestNoMemory:
+    def test_tensors_of_zeros_that_have_none(self):
+        zeros = torch._efficientzerotensor(3)
+        log_sigma2 = torch.full((3,), -1.0)
+        assert lt.neg_kl_normal(zeros, log_sigma2).tolist() == [0.0, 0.0, 0.0]
+        leaf = torch.ones(3, requires_grad=True)
+        value = lt.neg_kl_normal(leaf, log_sigma2)
+        (gradient,) = torch.autograd.grad(value, leaf, zeros)
+        assert (gradient + 0.0 * leaf.detach()).tolist() == [0.0, 0.0, 0.0]
+
+    def test_freed(self):
+        mu = torch.ones(3)
+        mu.untyped_storage().resize_(0)
+        with pytest.raises(RuntimeError, match=r"shape \(3,\) was given whose memory was freed"):
+            lt.neg_kl_normal(mu, torch.zeros(3))
+
+    def test_empty(self):
+        assert lt.neg_kl_normal(torch.ones(0), torch.ones(0)).shape == (0,)
+
+
 AT_EXIT = """
 import atexit, sys, torch
 import logunif_kl.torch as lt

@@ -380,3 +380,50 @@ def test_results_do_not_depend_on_the_threads(number):
         torch.set_num_threads(before)
     for other in found[1:]:
         assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+REFUSED = """
+import torch
+import logunif_kl as lk
+import logunif_kl.torch as lt
+from logunif_kl.torch import _kernels
+
+class Extension:
+    def __init__(self, of):
+        self._of = of
+    def __getattr__(self, name):
+        return getattr(self._of, name)
+    def register_operators(self):
+        raise RuntimeError("another interface")
+
+extension, why = _kernels._connected()
+_kernels._connected = lambda: (Extension(extension), why)
+mu = torch.linspace(-3, 3, 40_000)
+for dtype in (torch.float32, torch.float64):
+    compiled = torch.compile(lambda x: lt.kl_normal(x, x, reduction="sum"), backend="aot_eager")
+    x = mu.to(dtype)
+    torch.testing.assert_close(compiled(x), lt.kl_normal(x, x, reduction="sum"), rtol=1e-6, atol=0)
+assert not hasattr(torch.ops.logunif_kl, "value")
+print(lk.show_config("dict")["frameworks"]["torch"])
+"""
+
+
+def test_refused_by_pytorch():
+    """Every function still compiles, and `show_config` says what was refused."""
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSED], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "plain operations (PyTorch " in done.stdout
+    assert "refused the operators: another interface)" in done.stdout
+
+
+def test_the_fused_operation_is_for_the_cpu():
+    """In the graphs of other devices there are plain operations alone."""
+    for device, fused in (("cpu", True), ("meta", False)):
+        torch.compiler.reset()
+        graphs = Graphs()
+        arguments = [torch.ones(100, device=device) for _ in range(2)]
+        torch.compile(lt.kl_normal, fullgraph=True, backend=graphs)(*arguments)
+        names = [str(node.target) for graph in graphs.found for node in graph.graph.nodes]
+        assert any("prims.fma" in name for name in names) is fused, device

@@ -59,12 +59,12 @@ LK_NAME(join)(scaled s)
 #define LOG2_FIRST 0x1.62ep-1f
 #define LOG2_SECOND 0x1.0bfbe8p-15f
 
-/* exp(-log_sigma2) */
+/* exp(-log_sigma2); 0 where log_sigma2 is infinite */
 LK_INLINE scaled
 LK_NAME(exponential_of_minus)(V log_sigma2)
 {
-    /* Beyond these limits, u is not small or every result is 0. */
-    V x = minimum(maximum(log_sigma2, set1(-300.0f)), set1(300.0f));
+    /* Below -450, u is not small. Above 450, every result is 0: f mu^2 is less than 2^384. */
+    V x = minimum(maximum(log_sigma2, set1(-450.0f)), set1(450.0f));
     V k_magic = MADD(x, set1(-PER_LOG2), set1(0x1.8p23f));
     V k = k_magic - set1(0x1.8p23f);
     V r = MADD(k, set1(-LOG2_SECOND), -MADD(k, set1(LOG2_FIRST), x));
@@ -73,6 +73,7 @@ LK_NAME(exponential_of_minus)(V log_sigma2)
     s = MADD(s, r, set1(0x1.55548cp-3f));
     s = MADD(s, r, set1(0x1.fffffcp-2f));
     s = set1(1.0f) + MADD(r * r, s, r);
+    s = choose(less(log_sigma2, set1(INFINITY)), s, set1(0.0f));
     scaled e = {s, bits(k_magic) - set1_bits(0x4b400000)};
     return e;
 }

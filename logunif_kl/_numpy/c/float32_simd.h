@@ -157,6 +157,5 @@ LK_NAME(unbits)(uint32_t u)
 #define from_bits(n) ((float)(int32_t)(n))
 #endif
 #define inverse(x) (set1(1.0f) / (x))
-#define greater(a, b) less(b, a)
 #define greater_equal(a, b) less_equal(b, a)
 #define magnitude(x) unbits(bits(x) & set1_bits(0x7fffffff))

@@ -18,7 +18,6 @@
 #undef minimum
 #undef less
 #undef less_equal
-#undef greater
 #undef greater_equal
 #undef equal
 #undef not_equal

@@ -67,6 +67,13 @@ register_operators(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     Py_RETURN_NONE;
 }
 
+static PyObject *
+after_fork(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    forked = 1;
+    Py_RETURN_NONE;
+}
+
 /* Read addresses, and for each whether it is that of a number. */
 static int
 read_arguments(PyObject *const *from, Argument *to, int count)
@@ -159,6 +166,8 @@ static PyMethodDef methods[] = {
      "Take the addresses of the functions that `shims` names, and the capsule of the kernels."},
     {"register_operators", register_operators, METH_NOARGS,
      "Add the CPU kernels of the operators to PyTorch."},
+    {"after_fork", after_fork, METH_NOARGS,
+     "Start no threads from now on: those of PyTorch do not survive a fork."},
     {"value", METHOD(value), METH_FASTCALL,
      "(mu, number, log_sigma2, number, result, n, sign): -KL times the sign."},
     {"value_sum", METHOD(value_sum), METH_FASTCALL,

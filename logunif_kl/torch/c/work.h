@@ -9,11 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../_numpy/c/float32_capsule.h"
 #include "shims.h"
 
 static Shims torch;
+/* This process was forked. PyTorch's threads are not in it, and it waits for them for ever. */
+static int forked;
 static const lk_float32_kernels *kernels;
 
 /* A thread takes so many elements or more. The sums of as many are added up in order, so that a
@@ -34,6 +37,17 @@ typedef struct {
     float *first, *second; /* the results */
     double *sums;
 } Work;
+
+/* x times a sign, of its bits: a product takes a subnormal number for 0 where a mode says so. */
+static float
+with_sign(float sign, float x)
+{
+    uint32_t b;
+    memcpy(&b, &x, sizeof b);
+    b ^= sign < 0.0f ? 0x80000000u : 0;
+    memcpy(&x, &b, sizeof b);
+    return x;
+}
 
 static void
 fill(float *to, Argument from, int64_t n)
@@ -80,7 +94,7 @@ gradient_range(int64_t begin, int64_t end, void *context)
     int changed = each && work->sign != 1.0f;
     int whole = !changed && !work->mu.number && !work->log_sigma2.number;
     int64_t step = whole ? end - begin : least(PIECE, end - begin);
-    float number = each ? 1.0f : work->sign * *work->factor.data;
+    float number = each ? 1.0f : with_sign(work->sign, *work->factor.data);
     fill(mu, work->mu, step);
     fill(log_sigma2, work->log_sigma2, step);
     for (int64_t start = begin; start < end; start += step) {
@@ -88,7 +102,7 @@ gradient_range(int64_t begin, int64_t end, void *context)
         const float *factors = each ? work->factor.data + start : &number;
         if (changed) {
             for (int64_t i = 0; i < m; i++)
-                factor[i] = work->sign * factors[i];
+                factor[i] = with_sign(work->sign, factors[i]);
             factors = factor;
         }
         kernels->gradient(factors, each, at(work->mu, mu, start),
@@ -122,7 +136,7 @@ sum_range(int64_t begin, int64_t end, void *context)
 static void
 run(Range function, int64_t count, int64_t grain, Work *work)
 {
-    if (count <= grain)
+    if (count <= grain || forked)
         function(0, count, work);
     else if (torch.torch_parallel_for(0, count, grain, function, work))
         function(0, count, work); /* it started no thread */
@@ -158,7 +172,7 @@ run_sum(Work *work)
         total += work->sums[i];
     if (work->sums != few)
         free(work->sums);
-    *work->first = work->sign * (float)total;
+    *work->first = with_sign(work->sign, (float)total);
     return 0;
 }
 
