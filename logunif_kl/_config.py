@@ -29,7 +29,8 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         With the keys ``version``, ``kernel``, ``why_python`` (None unless the kernel is
         ``"python"``), ``available_kernels``, ``extensions`` (name -> ``"built"``,
         ``"left out"`` under ``LOGUNIF_KL_KERNEL=python``, or what is wrong),
-        ``frameworks`` (framework in use -> what computes for it on the CPU in float32),
+        ``frameworks`` (framework for which this package is in use -> what computes -KL of a
+        Gaussian for it on the CPU in float32),
         ``python``, ``numpy``, ``machine`` and ``optional`` (library -> version or None). The
         extension ``_ufuncs`` computes for NumPy. ``_single_ufuncs`` computes for PyTorch on the
         CPU, in float32 and the half types; without it ``_ufuncs`` does, more slowly. By

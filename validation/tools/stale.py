@@ -55,7 +55,7 @@ def complaints(file: str, root: Path = ROOT) -> Iterator[str]:
     results = json.loads(path.read_text(encoding="utf-8"))
     if not report.of:
         yield from _judged_rows(file, report, results["rows"])
-    elif "runs" in results:  # of the capability table: each has a hash of its own
+    elif report.of == ("capability",):  # each run has a hash of its own
         for run, about in results["runs"].items():
             option = "" if run == "default" else f" --run {run}"
             yield from _judged(file, report._replace(command=report.command + option), about)

@@ -48,7 +48,8 @@ def add_parser(subparsers: Any) -> None:
         type=int,
         nargs="+",
         metavar="N",
-        help="elements (default: 1000000); with --sizes or a framework, one size or several "
+        help="elements (default: 1000000; not with --magnitudes); with --sizes or a framework, "
+        "one size or several "
         f"(of a framework: {' '.join(map(str, SIZES))}; with --cuda also {SIZE_OF_CUDA}); "
         "with --training, weights (default: 100000)",
     )
@@ -56,7 +57,8 @@ def add_parser(subparsers: Any) -> None:
         "--rounds",
         type=int,
         metavar="N",
-        help=f"rounds (default: {ROUNDS}; with --sizes 5, with --magnitudes 15)",
+        help=f"rounds, 2 or more (default: {ROUNDS}; with --sizes 5, with --magnitudes 15; not "
+        "with --training); few are enough to try a command, not to judge a target",
     )
     parser.add_argument(
         "--threads",
@@ -65,7 +67,7 @@ def add_parser(subparsers: Any) -> None:
         help="threads that share each array (default: 1; with --torch, PyTorch's own number)",
     )
     parser.add_argument(
-        "--steps", type=int, metavar="N", help="with --training: steps (default: 3000)"
+        "--steps", type=int, metavar="N", help="with --training: steps (30 or more; default: 3000)"
     )
     parser.add_argument(
         "--seed",
