@@ -10,6 +10,8 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -101,6 +103,8 @@ def _plain(value: Any) -> Any:
 
 def emit(text: str) -> None:
     """Write to standard output; a closed pipe ends the output, not the command."""
+    if sys.stdout is None:
+        raise CommandError("standard output is closed: leave it open, or send it to a file")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -118,17 +122,62 @@ def silence_stdout() -> None:
 
 
 def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:
-    """Print rich tables and notes; in a pipe or a file every column has its full width."""
+    """Print rich tables and notes; in a pipe or a file every column has its full width.
+
+    On a terminal that is narrower than a table, the table is printed in parts, each with some of
+    the columns of numbers. No number is broken.
+    """
     from rich.console import Console
 
-    console = Console()
-    if not console.is_terminal:
-        boundless = Console(width=UNLIMITED)
+    console, boundless = Console(), Console(width=UNLIMITED)
+    if console.is_terminal:
+        tables = [part for table in tables for part in _parts(table, console.width, boundless)]
+    else:
         console.width = max(boundless.measure(table).maximum for table in tables)
     with console.capture() as capture:
         for table in tables:
             console.print(table)
     emit(capture.get() + "".join(f"{note}\n" for note in notes))
+
+
+def _parts(table: Any, width: int, boundless: Any) -> list[Any]:
+    """Divide a table by its columns, as far as it is wider than `width`.
+
+    Every part begins with the columns of text that the table begins with, or with its first.
+    """
+    if boundless.measure(table).maximum <= width:
+        return [table]
+    columns = list(table.columns)
+    keys = max(1, next((i for i, c in enumerate(columns) if c.no_wrap), len(columns)))
+    parts = [columns[:keys]]
+    for column in columns[keys:]:
+        wider = [*parts[-1], column]
+        narrow = _with_columns(table, [_narrow(each) for each in wider])
+        if boundless.measure(narrow).maximum <= width or len(parts[-1]) == keys:
+            parts[-1] = wider
+        else:
+            parts.append([*columns[:keys], column])
+    found = []
+    for part in parts:
+        made = _with_columns(table, part)
+        if boundless.measure(made).maximum > width:
+            made = _with_columns(table, [_narrow(each) for each in part])
+        found.append(made)
+    return found
+
+
+def _narrow(column: Any) -> Any:
+    """Make a column of text as wide as its longest word; one of numbers keeps its width."""
+    if column.no_wrap:
+        return column
+    texts = [str(column.header), *map(str, column.cells)]
+    return replace(column, width=max(len(word) for text in texts for word in text.split()))
+
+
+def _with_columns(table: Any, columns: Sequence[Any]) -> Any:
+    part = copy(table)
+    part.columns = [replace(column, _index=i) for i, column in enumerate(columns)]
+    return part
 
 
 def new_table(title: str, columns: Sequence[tuple[str, bool]]) -> Any:
@@ -145,7 +194,9 @@ def new_table(title: str, columns: Sequence[tuple[str, bool]]) -> Any:
         collapse_padding=True,
     )
     for header, numeric in columns:
-        table.add_column(header, justify="right" if numeric else "left", overflow="fold")
+        table.add_column(
+            header, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold"
+        )
     return table
 
 
