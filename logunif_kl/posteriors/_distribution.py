@@ -63,10 +63,13 @@ class Standardised:
 
 
 def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
-    """Call without the warnings of SciPy's root finders; the mass found shows their errors."""
+    """Call without the warnings and errors of SciPy's root finders; the mass found shows them."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
-        return float(function(x, *shapes))
+        try:
+            return float(function(x, *shapes))
+        except (ArithmeticError, RuntimeError, ValueError):
+            return math.nan
 
 
 def standardised(dist: Any) -> Standardised:

@@ -85,8 +85,9 @@ def neg_kl_posterior(
         -KL.
     error : float
         With ``return_error=True`` only. An estimate that is meant to be at least the error. For a
-        closed form it bounds the rounding. For the quadrature it includes the effect of any
-        probability that was not found. Errors of SciPy's ``logpdf`` are not included.
+        closed form it bounds the rounding. For the quadrature it includes the effect of
+        probability that was not found, and is infinite from 1e-9 of that on: it may be in a spike
+        as narrow as any. Errors of SciPy's ``logpdf`` are not included.
 
     Raises
     ------
@@ -96,9 +97,9 @@ def neg_kl_posterior(
         If a parameter of `dist` is an array or one that SciPy does not accept, if `method` is
         unknown, if a closed form is asked for where none is known, and as for `logunif_kl.neg_kl`.
     ArithmeticError
-        If the error exceeds 1e-6 max(1, |value|) and `return_error` is false. Either log|w| is
-        spread beyond the range of float64 (-KL may be infinite), or part of the probability was
-        not found.
+        If the density integrates to more than 1. If the error exceeds 1e-6 max(1, |value|) and
+        `return_error` is false: either log|w| is spread beyond the range of float64 (-KL may be
+        infinite), or part of the probability was not found.
 
     Notes
     -----
@@ -133,6 +134,7 @@ def neg_kl_posterior(
     constant = additive_constant(zero_at, log_c)
     read = standardised(dist)
     value, error, mass = centred(read, method, checked_points(points))
+    refuse_mass(mass, read)
     value += constant
     error += 2.0**-52 * (abs(constant) + abs(value))
     if return_error:
@@ -165,6 +167,16 @@ def from_sides(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, flo
     """-KL as by `centred`, from the two sides that a quadrature found."""
     entropy, error, mass = total(dist, sides)
     return entropy - PROPER_CONSTANT, error, mass
+
+
+def refuse_mass(mass: float, dist: Standardised) -> None:
+    """Raise if a density integrates to more than 1."""
+    if mass > 1.0 + REFUSED_FROM:
+        raise ArithmeticError(
+            f"the density of {dist.text} integrates to {mass:.6g} or more, and that of a "
+            "distribution to 1: divide its pdf by that number, and pass a distribution whose pdf "
+            "and cdf agree"
+        )
 
 
 def refuse_above(error: float, value: float, mass: float, dist: Standardised) -> None:

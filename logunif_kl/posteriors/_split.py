@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant
 from ._closed_forms import closed_form
 from ._distribution import Standardised, standardised
-from ._posterior import checked_points, from_sides, refuse_above
+from ._posterior import checked_points, from_sides, refuse_above, refuse_mass
 from ._quadrature import signed_entropies
 
 
@@ -92,6 +92,7 @@ def neg_kl_split(
     read = standardised(dist)
     sides = signed_entropies(read, checked_points(points))
     value, error, mass = from_sides(read, sides)
+    refuse_mass(mass, read)
     known = closed_form(read)
     if known is not None:
         value = known[0]

@@ -250,7 +250,7 @@ class TestErrors:
 
     def test_a_density_that_does_not_end(self):
         """SciPy's von Mises distribution repeats itself along the whole line."""
-        with pytest.raises(ArithmeticError, match="was found only to within inf"):
+        with pytest.raises(ArithmeticError, match=r"vonmises\(.*\) integrates to .* or more"):
             neg_kl_posterior(stats.vonmises(0.0))
 
     def test_a_spike_that_was_missed_shows_and_a_point_finds_it(self):

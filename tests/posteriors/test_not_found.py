@@ -1,0 +1,123 @@
+"""Densities of which the quadrature misses a part, and what is said of them."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from logunif_kl._convention import PROPER_CONSTANT
+from logunif_kl.posteriors import neg_kl_posterior, neg_kl_split
+
+mixture = pytest.mark.skipif(not hasattr(stats, "Mixture"), reason="an older SciPy")
+
+
+def spike(sigma):
+    """A tenth of the probability in a spike at 0.37."""
+    parts = [stats.Normal(mu=0.37, sigma=sigma), stats.Normal(mu=0.0, sigma=1.0)]
+    return stats.Mixture(parts, weights=[0.1, 0.9])
+
+
+def exact(sigma):
+    """By mpmath, with panels that end at multiples of sigma."""
+    with mpmath.workdps(30):
+        center, width = mpmath.mpf(0.37), mpmath.mpf(sigma)
+
+        def entropy(w):
+            if w == 0:
+                return mpmath.mpf(0)
+            q = mpmath.npdf(w, center, width) / 10 + 9 * mpmath.npdf(w) / 10
+            return -q * mpmath.log(q * abs(w))
+
+        near = [sign * m * width for sign in (-1, 1) for m in (0.5, 1, 2, 4, 8, 14, 30, 100)]
+        ends = [-40, -8, -4, -2, -1, -0.1, 0, 0.1, 0.25, center, 0.5, 1, 2, 4, 8, 40]
+        found = mpmath.quad(entropy, sorted({*map(mpmath.mpf, ends), *(center + x for x in near)}))
+        # -KL of a zero-mean normal distribution is 0.
+        of_normal = (mpmath.log(4 * mpmath.pi) + 1 + mpmath.euler) / 2
+        return float(found - of_normal)
+
+
+@mixture
+@pytest.mark.parametrize("sigma", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_a_spike(sigma):
+    value, error = neg_kl_posterior(spike(sigma), return_error=True)
+    assert abs(value - exact(sigma)) <= error
+    if sigma >= 1e-6:
+        assert error < 1e-8
+    elif sigma == 1e-12:
+        assert error == math.inf
+        with pytest.raises(ArithmeticError, match=r"with 0\.9\d* of the probability: name the"):
+            neg_kl_posterior(spike(sigma))
+
+
+class Slow(stats.rv_continuous):
+    """log w has the density 1/t^2 from 1 on: its entropy is 2, and its mean is not finite."""
+
+    def _pdf(self, x):
+        return 1.0 / (x * np.log(x) ** 2)
+
+    def _cdf(self, x):
+        return 1.0 - 1.0 / np.log(x)
+
+
+class Slower(stats.rv_continuous):
+    """log w has the density 1/(t log(t)^2) from e on, of infinite entropy."""
+
+    def _pdf(self, x):
+        return 1.0 / (x * np.log(x) * np.log(np.log(x)) ** 2)
+
+    def _cdf(self, x):
+        return 1.0 - 1.0 / np.log(np.log(x))
+
+
+def test_probability_beyond_the_range():
+    value, error = neg_kl_posterior(Slow(a=math.e, name="slow")(), return_error=True)
+    assert abs(value - (2.0 - PROPER_CONSTANT)) <= error < 0.1
+    with pytest.raises(ArithmeticError, match="was found only to within"):
+        neg_kl_posterior(Slow(a=math.e, name="slow")())
+
+
+def test_an_infinite_divergence():
+    slower = Slower(a=math.exp(math.e), name="slower")()
+    assert neg_kl_posterior(slower, return_error=True)[1] == math.inf
+    with pytest.raises(ArithmeticError, match="was found only to within inf"):
+        neg_kl_posterior(slower)
+
+
+class Twice(stats.rv_continuous):
+    def _pdf(self, x):
+        return 2.0 * stats.norm.pdf(x)
+
+    def _cdf(self, x):
+        return stats.norm.cdf(x)
+
+
+@pytest.mark.parametrize("function", [neg_kl_posterior, neg_kl_split])
+def test_no_density(function):
+    with pytest.raises(ArithmeticError, match=r"twice\(loc=0.0, scale=1.0\) integrates to 2 or m"):
+        function(Twice(name="twice")())
+    with pytest.raises(ArithmeticError, match="and that of a distribution to 1: divide its pdf"):
+        neg_kl_posterior(Twice(name="twice")(), return_error=True)
+
+
+def test_scipy_has_a_density_over_several_periods():
+    with pytest.raises(ArithmeticError, match=r"vonmises\(.*\) integrates to"):
+        neg_kl_posterior(stats.vonmises(2.0))
+
+
+def test_quantiles_that_scipy_cannot_find():
+    value, error = neg_kl_posterior(stats.norminvgauss(1.25, 0.5), return_error=True)
+    assert error < 1e-11
+    # Simpson's rule over log|w| on each side, to 1e-9.
+    t = np.linspace(-60.0, 5.0, 400_001)
+    total = 0.0
+    for sign in (-1.0, 1.0):
+        log_q = stats.norminvgauss.logpdf(sign * np.exp(t), 1.25, 0.5)
+        entropy = -np.exp(log_q + t) * (log_q + t)
+        weights = np.full(t.size, 2.0)
+        weights[1::2] = 4.0
+        weights[0] = weights[-1] = 1.0
+        total += float(np.sum(weights * entropy) * (t[1] - t[0]) / 3.0)
+    of_normal = 0.5 * math.log(2.0 * math.pi * math.e) + (np.euler_gamma + math.log(2.0)) / 2.0
+    assert abs(value - (total - of_normal)) < 1e-8
