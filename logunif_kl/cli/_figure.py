@@ -12,7 +12,7 @@ import numpy as np
 from .. import _api
 from ..methods import Interval, Method
 from ..methods._measure import gradient_error, value_error
-from ._output import CommandError
+from ._output import CommandError, replacing
 from .provenance import stamp
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
@@ -117,10 +117,8 @@ def new_figure(width: float, height: float) -> Any:
 
 def save(figure: Any, path: str, of: str) -> None:
     """Write a figure into a file, stamped with the sources of the kind of result that it shows."""
-    try:
-        figure.savefig(path, dpi=160, metadata=stamp(path, of))
-    except OSError as error:
-        raise CommandError(f"cannot write {path}: {error.strerror}; name another file") from None
+    with replacing(path) as part:
+        figure.savefig(part, dpi=160, metadata=stamp(path, of))
 
 
 def tidy(axes: Any, title: str) -> None:

@@ -62,7 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         return _fail(f"not enough memory ({error}): ask for less, by --size for one")
     except OSError as error:
-        return _fail(f"{error.filename or 'a file'}: {error.strerror or error}")
+        reason = error.strerror or error
+        if error.filename is None:  # whatever opens a file gives its name
+            silence_stdout()
+            return _fail(f"cannot write to standard output: {reason}; send it elsewhere")
+        return _fail(f"{error.filename}: {reason}")
     except KeyboardInterrupt:
         _fail("interrupted")
         return 130

@@ -20,6 +20,7 @@ from ._output import (
     check_results,
     check_writable,
     emit,
+    replacing,
     require,
     results,
     track,
@@ -137,12 +138,8 @@ def run(options: argparse.Namespace, command: str) -> None:
             write_json(options.json, document(fit, command))
         emit(written.rstrip("\n") + "\n")
     if options.plot is not None:
-        try:
-            fit.plot(options.plot)
-        except OSError as error:
-            raise CommandError(
-                f"cannot write {options.plot}: {error.strerror}; name another file"
-            ) from None
+        with replacing(options.plot) as part:
+            fit.plot(str(part))
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -1,9 +1,13 @@
 """What is printed on terminals of every width, and where there is nothing to print on."""
 
+import errno
+import json
 import os
 import re
+import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +79,72 @@ def test_interrupted_while_it_starts():
         [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (130, "logunif-kl: error: interrupted\n")
+
+
+class TestFiles:
+    def test_a_file_is_replaced_when_the_new_one_is_complete(self, tmp_path, monkeypatch, capsys):
+        path = tmp_path / "table.json"
+        path.write_text("old")
+        path.chmod(0o640)
+        write = Path.write_text
+
+        def fill(self, text, **keywords):
+            write(self, text[:10], **keywords)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(Path, "write_text", fill)
+        assert main(["table", "1", "--json", str(path)]) == 2
+        assert capsys.readouterr().err == (
+            f"logunif-kl: error: cannot write {path}: No space left on device; name another file\n"
+        )
+        assert os.listdir(tmp_path) == ["table.json"]
+        assert path.read_text() == "old"
+        monkeypatch.undo()
+        assert main(["table", "1", "--json", str(path)]) == 0
+        assert json.loads(path.read_text())["command"].startswith("logunif-kl table")
+        assert os.listdir(tmp_path) == ["table.json"]
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+    def test_a_link_stays_one(self, tmp_path):
+        (tmp_path / "there").mkdir()
+        link = tmp_path / "link.json"
+        link.symlink_to(tmp_path / "there" / "table.json")
+        assert main(["table", "1", "--json", str(link)]) == 0
+        assert link.is_symlink()
+        assert (tmp_path / "there" / "table.json").is_file()
+
+    @pytest.mark.parametrize("command", [["compare"], ["fit", "polynomial"]], ids=" ".join)
+    def test_a_picture(self, command, tmp_path, monkeypatch, capsys):
+        figure = pytest.importorskip("matplotlib.figure")
+        path = tmp_path / "picture.png"
+        path.write_bytes(b"old")
+
+        def fill(self, file, **keywords):
+            Path(file).write_bytes(b"half")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(figure.Figure, "savefig", fill)
+            assert main([*command, "--plot", str(path)]) == 2
+        assert f"cannot write {path}: No space left on device" in capsys.readouterr().err
+        assert path.read_bytes() == b"old"
+        assert main([*command, "--plot", str(path)]) == 0
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert os.listdir(tmp_path) == ["picture.png"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+def test_full_output():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "logunif_kl", "table"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "logunif-kl: error: cannot write to standard output: No space left on device; "
+        "send it elsewhere\n"
+    )
