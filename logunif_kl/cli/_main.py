@@ -38,19 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments after the program's name; those of the process by default.
-
-    Returns
-    -------
-    int
-        0 on success; 2 after an error, 1 after a check that failed, each with one sentence on
-        standard error; 130 when interrupted.
-    """
+    """Run the command line; `logunif_kl.cli.main` says what it takes and returns."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         options = build_parser().parse_args([_shield(argument) for argument in arguments])
