@@ -212,27 +212,32 @@ class TestTraining:
         arguments = ["--training", "--size", "200", "--steps", "45", "--seed", "5"]
         document = run(arguments, tmp_path)
         assert (document["weights"], document["steps"], document["seed"]) == (200, 45, 5)
-        assert [each["penalty"] for each in document["runs"]] == ["ours", "peers"]
+        names = ["ours", "ours, flushed in Adam", "peers"]
+        assert [each["name"] for each in document["runs"]] == names
         for each in document["runs"]:
             windows = each["windows"]
             assert len(windows) == training.WINDOWS
             assert (windows[0]["begin"], windows[-1]["end"]) == (0, 45)
+            for window in windows:
+                whole, *parts = (window[part]["nanoseconds_a_weight"] for part in training.PARTS)
+                assert 0.0 < sum(parts) < 1.5 * whole
+                assert len({whole, *parts}) == 1 + len(parts)
             assert all(a["end"] == b["begin"] for a, b in pairwise(windows))
             for part in training.PARTS:
                 assert all(rises(window[part]["milliseconds"]) for window in windows)
                 worst = max(window[part]["against_first"] for window in windows)
                 assert each["worst_against_first"][part] == worst
             assert set(each["nanoseconds_a_weight_at_step"]) == {"0"}
-        assert document["runs"][0]["must"] == "<= 1.3"
+        assert [each["must"] for each in document["runs"]] == ["<= 1.3", "", ""]
         out = capsys.readouterr().out
-        assert "A step, 200 weights, float32, Adam, threads: 1" in out
+        assert "A step, ours, 200 weights, float32, Adam, threads: 1" in out
         assert "The slowest window against the first step" in out
 
     def test_steps_learn_and_the_first_repeats(self, training):
         import torch
 
         run = training.Run(300, 100, 0)
-        model, other = (training.Model(run, training._ours) for _ in range(2))
+        model, other = (training.Model(run, training.OURS) for _ in range(2))
         first = [weight.detach().clone() for weight in model.weights]
         model.step()
         after_one = [weight.detach().clone() for weight in model.weights]
@@ -250,7 +255,7 @@ class TestTraining:
         import torch
 
         run = training.Run(2000, 100, 0)
-        with_data = training.Model(run, training._ours)
+        with_data = training.Model(run, training.OURS)
         with_data.step()
         mu, log_sigma2 = (w.detach().clone().requires_grad_() for w in with_data._first)
         training._ours(mu, log_sigma2).backward()

@@ -167,13 +167,14 @@ def magnitudes(results: Results) -> str:
 def run(results: Results) -> str:
     """Tabulate the cost of a step over an ordinary run."""
     cells = []
+    parts = {"step": "the whole step", "penalty": "the penalty", "optimizer": "Adam"}
     for each in results["runs"]:
         at = each["nanoseconds_a_weight_at_step"]
-        for part, name in (("step", "the whole step"), ("penalty", "the penalty alone")):
-            times = (f"{parts[part]:.1f}" for parts in at.values())
+        for part, words in parts.items():
+            times = (f"{of_part[part]:.1f}" for of_part in at.values())
             worst = f"{each['worst_against_first'][part]:.2f}"
             asked = each["must"] if part == "step" else ""
-            cells.append([f"{each['penalty']}: {name}", *times, worst, asked])
+            cells.append([f"{each['name']}: {words}", *times, worst, asked])
     steps = results["runs"][0]["nanoseconds_a_weight_at_step"]
     header = [f"{results['optimizer']}, {results['weights']:,} weights, {results['dtype']}"]
     header[0] += f", {processor(results)}, {threads(results)}"

@@ -63,6 +63,7 @@ LK_NAME(times_number)(V *x, float factor)
 
 #include "float32_magnitudes.h"
 #include "float32_rare.h"
+#include "float32_tiny.h"
 
 /* ---- the arithmetic for any arguments ------------------------------------------------------ */
 
@@ -129,6 +130,7 @@ typedef struct {
     float sign;
     int each;
     unsigned window; /* of mu in the box; 0 if there is no box */
+    int tiny;        /* whether the factor allows small means */
     const float *factor, *mu, *log_sigma2;
     float *value, *d_mu, *d_log_sigma2;
     /* subnormal values are counted in units of 2^-149 */
@@ -149,9 +151,10 @@ LK_NAME(add_any)(work *w, const V *r)
     }
 }
 
-/* Every loop over arrays comes in two forms, for whole strides. `usual` takes spans of elements
- * from k on while they are in the box, by the arithmetic alone. `rare` takes them while they are
- * not, and looks for unusual registers. Both return where they stopped. */
+/* Every loop over arrays comes in three forms, for whole strides. `usual` takes spans of elements
+ * from k on while they are in the box, by the arithmetic alone. `tiny` takes them while they are in
+ * the box but for small means. `rare` takes all others, and looks for unusual registers. Each
+ * returns where it stopped. */
 enum { LK_NAME(SPAN) = 512 };
 #define END_OF_SPAN(k, n) ((n) - (k) < LK_NAME(SPAN) ? (n) : (k) + LK_NAME(SPAN))
 
@@ -172,6 +175,13 @@ LK_NAME(is_usual)(int what, const work *w, ptrdiff_t k, ptrdiff_t end)
 {
     const float *factor = what & GRADIENT && w->each ? w->factor + k : NULL;
     return w->window != 0 && in_box(factor, w->mu + k, w->log_sigma2 + k, w->window, end - k);
+}
+
+LK_INLINE int
+LK_NAME(is_tiny)(int what, const work *w, ptrdiff_t k, ptrdiff_t end)
+{
+    const float *factor = what & GRADIENT && w->each ? w->factor + k : NULL;
+    return w->tiny && LK_NAME(in_tiny_box)(factor, w->mu + k, w->log_sigma2 + k, end - k);
 }
 
 LK_INLINE ptrdiff_t
@@ -218,6 +228,54 @@ LK_NAME(usual)(int what, work *state, ptrdiff_t k, ptrdiff_t n)
 }
 
 LK_INLINE ptrdiff_t
+LK_NAME(tiny)(int what, work *w, ptrdiff_t k, ptrdiff_t n)
+{
+    V a[WAYS], b[WAYS], f[WAYS], r[WAYS], s[WAYS], t[WAYS];
+    U power[WAYS], twice[WAYS];
+    if (what & GRADIENT)
+        for (int i = 0; i < WAYS; i++)
+            f[i] = set1(*w->factor);
+    while (k < n) {
+        ptrdiff_t end = END_OF_SPAN(k, n);
+        if (LK_NAME(is_usual)(what, w, k, end) || !LK_NAME(is_tiny)(what, w, k, end))
+            break;
+        for (; k < end; k += STRIDE) {
+            LK_NAME(fetch_ahead)(w, k);
+            load_ways(a, w->mu + k);
+            load_ways(b, w->log_sigma2 + k);
+            LK_NAME(raise)(a, power);
+            for (int i = 0; i < WAYS; i++)
+                twice[i] = power[i] + power[i];
+            if (what & (VALUE | SUM)) {
+                LK_NAME(normal_value)(a, b, r);
+                LK_NAME(lower)(r, twice);
+            }
+            if (what & SUM)
+                LK_NAME(add_any)(w, r);
+            if (what & GRADIENT) {
+                if (w->each)
+                    load_ways(f, w->factor + k);
+                LK_NAME(normal_gradient)(a, b, s, t);
+                for (int i = 0; i < WAYS; i++) {
+                    s[i] = f[i] * s[i];
+                    t[i] = f[i] * t[i];
+                }
+                LK_NAME(lower)(s, power);
+                LK_NAME(lower)(t, twice);
+                store_ways(w->d_mu + k, s);
+                store_ways(w->d_log_sigma2 + k, t);
+            }
+            if (what & VALUE) {
+                for (int i = 0; i < WAYS; i++)
+                    r[i] = unbits(bits(r[i]) ^ set1_bits(w->sign < 0.0f ? 0x80000000u : 0));
+                store_ways(w->value + k, r);
+            }
+        }
+    }
+    return k;
+}
+
+LK_INLINE ptrdiff_t
 LK_NAME(rare)(int what, work *w, ptrdiff_t k, ptrdiff_t n)
 {
     V a[WAYS], b[WAYS], f[WAYS], least[WAYS], r[WAYS], s[WAYS], t[WAYS];
@@ -249,7 +307,8 @@ LK_NAME(rare)(int what, work *w, ptrdiff_t k, ptrdiff_t n)
             if (what & VALUE || (what & SUM && w->value)) /* the rest of a sum */
                 store_ways(w->value + k, r);
         }
-    } while (k < n && !LK_NAME(is_usual)(what, w, k, END_OF_SPAN(k, n)));
+    } while (k < n && !LK_NAME(is_usual)(what, w, k, END_OF_SPAN(k, n)) &&
+             !LK_NAME(is_tiny)(what, w, k, END_OF_SPAN(k, n)));
     return k;
 }
 
@@ -258,6 +317,11 @@ LK_NAME(rare)(int what, work *w, ptrdiff_t k, ptrdiff_t n)
     LK_NAME(name##_usual)(work *w, ptrdiff_t k, ptrdiff_t n)               \
     {                                                                      \
         return LK_NAME(usual)(what, w, k, n);                              \
+    }                                                                      \
+    static LK_NOINLINE ptrdiff_t                                           \
+    LK_NAME(name##_tiny)(work *w, ptrdiff_t k, ptrdiff_t n)                \
+    {                                                                      \
+        return LK_NAME(tiny)(what, w, k, n);                               \
     }                                                                      \
     static LK_NOINLINE ptrdiff_t                                           \
     LK_NAME(name##_rare)(work *w, ptrdiff_t k, ptrdiff_t n)                \
@@ -273,12 +337,13 @@ typedef ptrdiff_t (*LK_NAME(loop))(work *w, ptrdiff_t k, ptrdiff_t n);
 
 /* Take all elements. The last, fewer than STRIDE, go through buffers filled up with 1. */
 static void
-LK_NAME(take)(LK_NAME(loop) usual, LK_NAME(loop) rare, work *w, ptrdiff_t n)
+LK_NAME(take)(LK_NAME(loop) usual, LK_NAME(loop) tiny, LK_NAME(loop) rare, work *w, ptrdiff_t n)
 {
     ptrdiff_t k = 0, whole = n - n % STRIDE;
     while (k < whole) {
-        k = usual(w, k, whole);
-        if (k < whole)
+        ptrdiff_t before = usual(w, k, whole);
+        k = tiny(w, before, whole);
+        if (k == before && k < whole)
             k = rare(w, k, whole);
     }
     if (k == n)
@@ -331,12 +396,22 @@ LK_NAME(window_for)(const float *factor, int each)
     return WINDOW_FROM(POWER_OF_2(BOX_MU(exponent)));
 }
 
+static int
+LK_NAME(tiny_allowed)(float factor)
+{
+    uint32_t b;
+    memcpy(&b, &factor, sizeof b);
+    unsigned size = b & 0x7fffffff;
+    return POWER_OF_2(-32) <= size && size < POWER_OF_2(32);
+}
+
 static void
 LK_NAME(value)(float sign, const float *mu, const float *log_sigma2, float *value, ptrdiff_t n)
 {
     work w = {.sign = sign, .mu = mu, .log_sigma2 = log_sigma2, .value = value};
     w.window = WINDOW_VALUE;
-    LK_NAME(take)(LK_NAME(value_usual), LK_NAME(value_rare), &w, n);
+    w.tiny = 1;
+    LK_NAME(take)(LK_NAME(value_usual), LK_NAME(value_tiny), LK_NAME(value_rare), &w, n);
 }
 
 /* Each derivative times `factor`: one number for all elements, or one for each. */
@@ -348,7 +423,8 @@ LK_NAME(gradient)(const float *factor, int each, const float *mu, const float *l
     w.d_mu = d_mu;
     w.d_log_sigma2 = d_log_sigma2;
     w.window = n ? LK_NAME(window_for)(factor, each) : 0;
-    LK_NAME(take)(LK_NAME(gradient_usual), LK_NAME(gradient_rare), &w, n);
+    w.tiny = each || (n && LK_NAME(tiny_allowed)(*factor));
+    LK_NAME(take)(LK_NAME(gradient_usual), LK_NAME(gradient_tiny), LK_NAME(gradient_rare), &w, n);
 }
 
 static void
@@ -360,7 +436,9 @@ LK_NAME(value_and_gradient)(float sign, const float *mu, const float *log_sigma2
     w.d_mu = d_mu;
     w.d_log_sigma2 = d_log_sigma2;
     w.window = WINDOW_VALUE;
-    LK_NAME(take)(LK_NAME(value_and_gradient_usual), LK_NAME(value_and_gradient_rare), &w, n);
+    w.tiny = 1;
+    LK_NAME(take)(LK_NAME(value_and_gradient_usual), LK_NAME(value_and_gradient_tiny),
+                  LK_NAME(value_and_gradient_rare), &w, n);
 }
 
 static double
@@ -369,7 +447,8 @@ LK_NAME(sum)(const float *mu, const float *log_sigma2, ptrdiff_t n)
     work w = {.sign = 1.0f, .mu = mu, .log_sigma2 = log_sigma2};
     double lane[LANES], subnormal[LANES], result = 0.0;
     w.window = WINDOW_VALUE;
-    LK_NAME(take)(LK_NAME(sum_usual), LK_NAME(sum_rare), &w, n);
+    w.tiny = 1;
+    LK_NAME(take)(LK_NAME(sum_usual), LK_NAME(sum_tiny), LK_NAME(sum_rare), &w, n);
     memcpy(lane, &w.total, sizeof lane);
     memcpy(subnormal, &w.subnormal, sizeof subnormal);
     for (int i = 0; i < LANES; i++)

@@ -72,7 +72,9 @@ LK_NAME(exponential_of_minus)(V log_sigma2)
     s = MADD(s, r, set1(0x1.555856p-5f));
     s = MADD(s, r, set1(0x1.55548cp-3f));
     s = MADD(s, r, set1(0x1.fffffcp-2f));
-    s = set1(1.0f) + MADD(r * r, s, r);
+    /* the steps of the arithmetic, which gives the same elsewhere */
+    s = MADD(s, r, set1(1.0f));
+    s = MADD(s, r, set1(1.0f));
     s = choose(less(log_sigma2, set1(INFINITY)), s, set1(0.0f));
     scaled e = {s, bits(k_magic) - set1_bits(0x4b400000)};
     return e;
@@ -229,7 +231,7 @@ LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_si
         if (any(w->small[i])) {
             scaled e =
                 LK_NAME(exponential_of_minus)(choose(w->small[i], ls, set1(0.0f)));
-            scaled u = {m.x * m.x * e.x, m.power + m.power + e.power - set1_bits(1)};
+            scaled u = {m.x * (m.x * e.x), m.power + m.power + e.power - set1_bits(1)};
             result = choose(w->small[i], unbits(bits(join(u)) ^ flip), result);
         }
         if (any(w->large[i])) {

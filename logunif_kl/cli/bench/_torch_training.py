@@ -3,7 +3,8 @@
 The penalty drives means to 0 and variances up, so the magnitudes of a run change as it goes. The
 loss is the penalty over all weights and a small term that draws a tenth of them to a target, as the
 data would. A run of a copy that stays at the first step is timed beside, every few steps, so that
-the drift of the machine cancels.
+the drift of the machine cancels. Adam's averages become subnormal where gradients end; one run
+flushes them to 0, in Adam's step alone, which shows what they cost.
 """
 
 from __future__ import annotations
@@ -30,10 +31,9 @@ EVERY = 10  # steps between two of the copy
 LEARNING_RATE = 1e-2
 PRECISION = 1e-3  # of the data, for each weight
 WARM_UP = 30
-OURS, PEERS = "ours", "peers"
 MUST = "<= 1.3"
 AT = (0, 1_000, 3_000)
-PARTS = ("step", "penalty")
+PARTS = ("step", "penalty", "optimizer")
 
 Penalty = Callable[[Any, Any], Any]
 
@@ -49,10 +49,11 @@ class Run:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """The seconds of a step, and those of the penalty's forward and backward pass in it."""
+    """The seconds of a step; in it, those of the penalty's two passes and of the optimizer's."""
 
-    all: float
+    step: float
     penalty: float
+    optimizer: float
 
 
 def _ours(mu: Any, log_sigma2: Any) -> Any:
@@ -63,16 +64,31 @@ def _peers(mu: Any, log_sigma2: Any) -> Any:
     return -molchanov_sum(torch, torch.sigmoid, mu, log_sigma2)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Way:
+    """How a run is computed: by which penalty, and whether Adam's step flushes subnormals to 0."""
+
+    name: str
+    penalty: Penalty
+    flushes: bool = False
+    must: str = ""
+
+
+OURS = Way("ours", _ours, must=MUST)
+OURS_FLUSHED = Way("ours, flushed in Adam", _ours, flushes=True)
+PEERS = Way("peers", _peers)
+
+
 class Model:
     """The weights with their optimizer."""
 
-    def __init__(self, run: Run, penalty: Penalty) -> None:
+    def __init__(self, run: Run, way: Way) -> None:
         generator = torch.Generator().manual_seed(run.seed)
         draw = partial(torch.randn, run.weights, generator=generator)
         self._first = [draw(), -8.0 + 2.0 * draw()]
         chosen = torch.rand(run.weights, generator=generator) < 0.1
         self._target = torch.where(chosen, draw(), torch.zeros(()))
-        self._penalty = penalty
+        self._way = way
         self.weights = [first.clone().requires_grad_() for first in self._first]
         self._optimizer = torch.optim.Adam(self.weights, lr=LEARNING_RATE)
 
@@ -81,13 +97,17 @@ class Model:
         began = time.perf_counter()
         self._optimizer.zero_grad(set_to_none=True)
         mu, log_sigma2 = self.weights
-        self._penalty(mu, log_sigma2).backward()
+        self._way.penalty(mu, log_sigma2).backward()
         penalized = time.perf_counter()
         # E (w - target)^2, and so the variance besides.
         data: Any = (mu - self._target).square().sum() + log_sigma2.exp().sum()
         (0.5 * PRECISION * data).backward()
+        torch.set_flush_denormal(self._way.flushes)
+        prepared = time.perf_counter()
         self._optimizer.step()
-        return Step(time.perf_counter() - began, penalized - began)
+        ended = time.perf_counter()
+        torch.set_flush_denormal(False)
+        return Step(ended - began, penalized - began, ended - prepared)
 
     def first_step(self) -> Step:
         """Take the first step again, from the same weights, once without timing it."""
@@ -111,16 +131,19 @@ class Window:
     firsts: list[Step]
 
     def summary(self, weights: int) -> dict[str, Any]:
-        """Return the times of the whole steps and of the penalty in them."""
-        steps, firsts = self.steps, self.firsts
+        """Return the times of the whole steps and of their parts."""
+
+        def seconds(part: str, steps: list[Step]) -> list[float]:
+            return [getattr(step, part) for step in steps]
+
         parts = {
-            "step": ([s.all for s in steps], [s.all for s in firsts]),
-            "penalty": ([s.penalty for s in steps], [s.penalty for s in firsts]),
+            part: _part(seconds(part, self.steps), seconds(part, self.firsts), weights)
+            for part in PARTS
         }
         return {
             "begin": self.begin,
-            "end": self.begin + len(steps),
-            **{name: _part(*taken, weights) for name, taken in parts.items()},
+            "end": self.begin + len(self.steps),
+            **parts,
         }
 
 
@@ -135,8 +158,8 @@ def _part(taken: list[float], first: list[float], weights: int) -> dict[str, Any
     }
 
 
-def _windows(run: Run, penalty: Penalty) -> Iterator[Window]:
-    model, copy = Model(run, penalty), Model(run, penalty)
+def _windows(run: Run, way: Way) -> Iterator[Window]:
+    model, copy = Model(run, way), Model(run, way)
     for _ in range(WARM_UP):
         copy.first_step()
     edges = [run.steps * index // WINDOWS for index in range(WINDOWS + 1)]
@@ -150,14 +173,14 @@ def _windows(run: Run, penalty: Penalty) -> Iterator[Window]:
 
 
 def document(run: Run, command: str) -> dict[str, Any]:
-    """Run both, and return what was measured with the machine and versions."""
+    """Run each way, and return what was measured with the machine and versions."""
     runs = []
-    for name, penalty in ((OURS, _ours), (PEERS, _peers)):
+    for way in (OURS, OURS_FLUSHED, PEERS):
         windows = [
             window.summary(run.weights)
-            for window in track(_windows(run, penalty), f"training, {name}", WINDOWS)
+            for window in track(_windows(run, way), f"training, {way.name}", WINDOWS)
         ]
-        runs.append({"penalty": name, "windows": windows, **_worst(windows, name)})
+        runs.append({"name": way.name, "windows": windows, **_worst(windows), "must": way.must})
     return {
         **provenance(command, *PACKAGES, of="bench_torch"),
         "threads": torch.get_num_threads(),
@@ -172,7 +195,7 @@ def document(run: Run, command: str) -> dict[str, Any]:
     }
 
 
-def _worst(windows: list[dict[str, Any]], name: str) -> dict[str, Any]:
+def _worst(windows: list[dict[str, Any]]) -> dict[str, Any]:
     last = windows[-1]
     marked = [
         (at, window)
@@ -184,7 +207,6 @@ def _worst(windows: list[dict[str, Any]], name: str) -> dict[str, Any]:
         "worst_against_first": {
             part: max(window[part]["against_first"] for window in windows) for part in PARTS
         },
-        "must": MUST if name == OURS else "",
         "nanoseconds_a_weight_at_step": {
             str(at): {part: window[part]["nanoseconds_a_weight"] for part in PARTS}
             for at, window in marked
@@ -193,40 +215,27 @@ def _worst(windows: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 def tables(found: dict[str, Any]) -> list[Any]:
-    """Make a table of the windows, and one of the worst."""
-    windows = new_table(
-        f"A step, {found['weights']:,} weights, float32, Adam, threads: {found['threads']}",
-        [
-            ("steps", False),
-            *(
-                (f"{run['penalty']}: {words}", True)
-                for run in found["runs"]
-                for words in (
-                    "ms",
-                    "/ first",
-                    "penalty, ns a weight",
-                    "/ its first",
-                )
-            ),
-        ],
-    )
-    for several in zip(*(run["windows"] for run in found["runs"]), strict=True):
-        cells = (
-            cell
-            for window in several
-            for cell in (
-                f"{window['step']['milliseconds']['median']:.3f}",
-                f"{window['step']['against_first']:.2f}",
-                f"{window['penalty']['nanoseconds_a_weight']:.1f}",
-                f"{window['penalty']['against_first']:.2f}",
-            )
-        )
-        windows.add_row(f"{several[0]['begin']} to {several[0]['end']}", *cells)
+    """Make a table of each run's windows, and one of the worst."""
+    size = f"{found['weights']:,} weights, float32, Adam, threads: {found['threads']}"
+    of_windows = []
+    for run in found["runs"]:
+        columns = [("steps", False), ("ms", True), ("/ first", True)]
+        for part in PARTS[1:]:
+            columns += [(f"{part}, ns a weight", True), ("/ its first", True)]
+        windows = new_table(f"A step, {run['name']}, {size}", columns)
+        for window in run["windows"]:
+            step = window["step"]
+            cells = [f"{step['milliseconds']['median']:.3f}", f"{step['against_first']:.2f}"]
+            for part in PARTS[1:]:
+                cells.append(f"{window[part]['nanoseconds_a_weight']:.1f}")
+                cells.append(f"{window[part]['against_first']:.2f}")
+            windows.add_row(f"{window['begin']} to {window['end']}", *cells)
+        of_windows.append(windows)
     worst = new_table(
         "The slowest window against the first step",
-        [("", False), ("whole step", True), ("penalty alone", True), ("must", True)],
+        [("", False), ("whole step", True), *((part, True) for part in PARTS[1:]), ("must", True)],
     )
     for run in found["runs"]:
-        cells = (f"{run['worst_against_first'][part]:.2f}" for part in PARTS)
-        worst.add_row(run["penalty"], *cells, run["must"])
-    return [windows, worst]
+        cells = [f"{run['worst_against_first'][part]:.2f}" for part in PARTS]
+        worst.add_row(run["name"], *cells, run["must"])
+    return [*of_windows, worst]
