@@ -1,6 +1,8 @@
 """Conversions between parametrisations: as arithmetic over a namespace ``xp``, and as ufuncs.
 
 Each formula is accurate where the result is tiny or huge. Its limits are those of IEEE arithmetic.
+The frameworks differentiate the formulas. So none takes a branch whose derivative is infinite where
+another is chosen, which would make the derivative NaN.
 """
 
 from __future__ import annotations
@@ -15,15 +17,19 @@ _LOG2 = math.log(2.0)
 
 
 def _from_dropout_rate(xp: Any, p: Any) -> Any:
-    # Near p = 1/2 the quotient is near 1, and its logarithm loses digits. 2 p - 1 is exact there.
-    middle = xp.abs(p - 0.5) < 0.25
-    s = xp.where(middle, 2.0 * p - 1.0, xp.zeros_like(p))
-    return xp.where(middle, 2.0 * xp.atanh(s), xp.log(p / (1.0 - p)))
+    # Near p = 1/2 the logarithms cancel. There 2 p - 1 is exact, and over the smaller of p and
+    # 1 - p it is the odds less 1, or their inverse.
+    one, low, middle = xp.ones_like(p), p < 0.5, xp.abs(p - 0.5) < 0.25
+    s = xp.where(low, 1.0 - 2.0 * p, 2.0 * p - 1.0)
+    near = xp.log1p(xp.where(middle, s, one) / xp.where(middle, xp.where(low, p, 1.0 - p), one))
+    return xp.where(middle, xp.where(low, -near, near), xp.log(p) - xp.log1p(-p))
 
 
 def _to_dropout_rate(xp: Any, x: Any) -> Any:
-    z = xp.exp(-xp.abs(x))
-    return xp.where(x < 0.0, z, xp.ones_like(z)) / (1.0 + z)
+    zero, negative = xp.zeros_like(x), x < 0.0
+    down = xp.exp(xp.where(negative, x, zero))
+    up = xp.exp(-xp.where(negative, zero, x))
+    return xp.where(negative, down / (1.0 + down), 1.0 / (1.0 + up))
 
 
 def _from_alpha(xp: Any, alpha: Any) -> Any:
@@ -35,24 +41,32 @@ def _to_alpha(xp: Any, x: Any) -> Any:
 
 
 def _from_u(xp: Any, u: Any) -> Any:
-    doubled = 2.0 * u
+    zero, doubled = xp.zeros_like(u), 2.0 * u
+    large = xp.isinf(doubled)
     # 0 - log and not -log, which is -0 at u = 1/2.
-    return 0.0 - xp.where(xp.isinf(doubled), xp.log(u) + _LOG2, xp.log(doubled))
+    return (0.0 - xp.log(xp.where(large, u, doubled))) - xp.where(large, zero + _LOG2, zero)
 
 
 def _to_u(xp: Any, x: Any) -> Any:
-    # exp(-x) leaves the range of the type before exp(-x)/2 does.
-    whole = xp.exp(-x)
-    half = xp.exp(-0.5 * x)
-    return xp.where(xp.isinf(whole), (0.5 * half) * half, 0.5 * whole)
+    # exp(-x) leaves the range of the type before exp(-x)/2 does, and there it is taken in halves.
+    # Each half has its own product, or the sum of their derivatives would leave the range.
+    large = xp.isinf(xp.exp(-x))
+    first = xp.exp(xp.where(large, -0.5 * x, -x))
+    return (0.5 * first) * xp.exp(xp.where(large, -0.5 * x, xp.zeros_like(x)))
+
+
+def _log_size(xp: Any, mu: Any) -> Any:
+    # |mu| as a product, of which the derivative at 0 is not 0.
+    one = xp.ones_like(mu)
+    return xp.log(mu * xp.where(mu < 0.0, -one, one))
 
 
 def _from_normal(xp: Any, mu: Any, log_sigma2: Any) -> Any:
-    return log_sigma2 - 2.0 * xp.log(xp.abs(mu))
+    return log_sigma2 - 2.0 * _log_size(xp, mu)
 
 
 def _to_log_sigma2(xp: Any, x: Any, mu: Any) -> Any:
-    return x + 2.0 * xp.log(xp.abs(mu))
+    return x + 2.0 * _log_size(xp, mu)
 
 
 def _blocked(name: str, arithmetic: Any, nin: int = 1) -> BlockedUFunc:

@@ -9,10 +9,12 @@ u                u = mu^2/(2 sigma^2) = 1/(2 alpha)      the argument of `loguni
 mu, log sigma^2  log alpha = log sigma^2 - 2 log|mu|     the additive parametrisation
 ===============  ======================================  =====================================
 
-Every function is elementwise and broadcasts. It takes what `logunif_kl.neg_kl` takes, except
-tensors of PyTorch, JAX and TensorFlow, and returns arrays of the same kind and type. NumPy computes
-float16 and float32 in float64. At the ends of its range a function has its limits; outside it is
-NaN. No floating-point warning is raised. Arguments of a wrong type raise `TypeError`.
+Every function is elementwise and broadcasts. It takes what `logunif_kl.neg_kl` takes, tensors of
+PyTorch, JAX and TensorFlow included, and returns arrays of the same kind and type. A tensor keeps
+its device and its derivatives. NumPy computes float16 and float32 in float64; the frameworks
+compute the half types in float32. At the ends of its range a function has its limits; outside it is
+NaN. No floating-point warning is raised. Arguments of a wrong type raise `TypeError`, as for
+`logunif_kl.neg_kl`.
 
 ``neg_kl_normal(mu, log_sigma2)`` is more accurate than ``neg_kl(from_normal(mu, log_sigma2))``,
 because it needs no logarithm of mu.
@@ -23,7 +25,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import _conversions as _c
-from ._dispatch import evaluate
+from ._adapters import adapter
+from ._dispatch import Operation, evaluate
 
 __all__ = [
     "from_alpha",
@@ -35,6 +38,13 @@ __all__ = [
     "to_log_sigma2",
     "to_u",
 ]
+
+
+def _converted(operation: Operation, **arguments: Any) -> Any:
+    module = adapter(**arguments)
+    if module is None:
+        return evaluate(operation, **arguments)
+    return module._converted(operation.arithmetic, **arguments)
 
 
 def from_dropout_rate(p: Any) -> Any:
@@ -62,7 +72,7 @@ def from_dropout_rate(p: Any) -> Any:
     >>> float(lk.neg_kl(lk.log_alpha.from_dropout_rate(0.5)))
     -0.4266856042960448
     """
-    return evaluate(_c.FROM_DROPOUT_RATE, p=p)
+    return _converted(_c.FROM_DROPOUT_RATE, p=p)
 
 
 def to_dropout_rate(log_alpha: Any) -> Any:
@@ -84,7 +94,7 @@ def to_dropout_rate(log_alpha: Any) -> Any:
     >>> float(lk.log_alpha.to_dropout_rate(0.0))
     0.5
     """
-    return evaluate(_c.TO_DROPOUT_RATE, log_alpha=log_alpha)
+    return _converted(_c.TO_DROPOUT_RATE, log_alpha=log_alpha)
 
 
 def from_alpha(alpha: Any) -> Any:
@@ -106,7 +116,7 @@ def from_alpha(alpha: Any) -> Any:
     >>> float(lk.log_alpha.from_alpha(1.0))
     0.0
     """
-    return evaluate(_c.FROM_ALPHA, alpha=alpha)
+    return _converted(_c.FROM_ALPHA, alpha=alpha)
 
 
 def to_alpha(log_alpha: Any) -> Any:
@@ -128,7 +138,7 @@ def to_alpha(log_alpha: Any) -> Any:
     >>> float(lk.log_alpha.to_alpha(0.0))
     1.0
     """
-    return evaluate(_c.TO_ALPHA, log_alpha=log_alpha)
+    return _converted(_c.TO_ALPHA, log_alpha=log_alpha)
 
 
 def from_u(u: Any) -> Any:
@@ -152,7 +162,7 @@ def from_u(u: Any) -> Any:
     >>> lk.log_alpha.from_u([0.0, 0.5])
     array([inf,  0.])
     """
-    return evaluate(_c.FROM_U, u=u)
+    return _converted(_c.FROM_U, u=u)
 
 
 def to_u(log_alpha: Any) -> Any:
@@ -174,7 +184,7 @@ def to_u(log_alpha: Any) -> Any:
     >>> float(lk.log_alpha.to_u(0.0))
     0.5
     """
-    return evaluate(_c.TO_U, log_alpha=log_alpha)
+    return _converted(_c.TO_U, log_alpha=log_alpha)
 
 
 def from_normal(mu: Any, log_sigma2: Any) -> Any:
@@ -201,7 +211,7 @@ def from_normal(mu: Any, log_sigma2: Any) -> Any:
     >>> lk.log_alpha.from_normal([1.0, -1.0, 0.0], -3.0)
     array([-3., -3., inf])
     """
-    return evaluate(_c.FROM_NORMAL, mu=mu, log_sigma2=log_sigma2)
+    return _converted(_c.FROM_NORMAL, mu=mu, log_sigma2=log_sigma2)
 
 
 def to_log_sigma2(log_alpha: Any, mu: Any) -> Any:
@@ -226,4 +236,4 @@ def to_log_sigma2(log_alpha: Any, mu: Any) -> Any:
     >>> float(lk.log_alpha.to_log_sigma2(-3.0, 1.0))
     -3.0
     """
-    return evaluate(_c.TO_LOG_SIGMA2, log_alpha=log_alpha, mu=mu)
+    return _converted(_c.TO_LOG_SIGMA2, log_alpha=log_alpha, mu=mu)

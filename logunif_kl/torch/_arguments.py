@@ -26,7 +26,7 @@ _INTEGERS = (
 )
 
 
-def one(log_alpha: Any) -> Tensor:
+def one(value: Any, name: str = "log_alpha") -> Tensor:
     """Check the argument, and convert it to a floating type.
 
     Raises
@@ -34,13 +34,15 @@ def one(log_alpha: Any) -> Tensor:
     TypeError
         If it is no dense tensor of real numbers.
     """
-    if not isinstance(log_alpha, torch.Tensor):
-        raise _no_tensor("log_alpha", log_alpha)
-    _check("log_alpha", log_alpha)
-    return _cast(log_alpha, _kind(log_alpha.dtype, log_alpha.device.type))
+    if not isinstance(value, torch.Tensor):
+        raise _no_tensor(name, value)
+    _check(name, value)
+    return _cast(value, _kind(value.dtype, value.device.type))
 
 
-def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
+def two(
+    first: Any, second: Any, names: tuple[str, ...] = ("mu", "log_sigma2")
+) -> tuple[Tensor, Tensor]:
     """Check the arguments, promote them to one floating type and broadcast them.
 
     Raises
@@ -50,34 +52,34 @@ def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
     RuntimeError
         If they are on different devices, or their shapes do not broadcast.
     """
-    mu_given, log_sigma2_given = isinstance(mu, torch.Tensor), isinstance(log_sigma2, torch.Tensor)
-    if mu_given:
-        _check("mu", mu)
-    if log_sigma2_given:
-        _check("log_sigma2", log_sigma2)
-    if mu_given and log_sigma2_given:
-        if type(mu) is not type(log_sigma2):
-            _check_distributed(mu=mu, log_sigma2=log_sigma2)
-        if mu.device != log_sigma2.device:
-            mu, log_sigma2 = _moved(mu, log_sigma2), _moved(log_sigma2, mu)
-            if mu.device != log_sigma2.device:
+    first_given, second_given = isinstance(first, torch.Tensor), isinstance(second, torch.Tensor)
+    if first_given:
+        _check(names[0], first)
+    if second_given:
+        _check(names[1], second)
+    if first_given and second_given:
+        if type(first) is not type(second):
+            _check_distributed(dict(zip(names, (first, second), strict=True)))
+        if first.device != second.device:
+            first, second = _moved(first, second), _moved(second, first)
+            if first.device != second.device:
                 raise RuntimeError(
-                    f"mu is on {mu.device} and log_sigma2 on {log_sigma2.device}: move one with "
-                    ".to(), so that both are on the same device"
+                    f"{names[0]} is on {first.device} and {names[1]} on {second.device}: move one "
+                    "with .to(), so that both are on the same device"
                 )
-        if mu.dtype is torch.float32 is log_sigma2.dtype:
-            return _broadcast(mu, log_sigma2)
-        kind = _kind(_promoted(mu, log_sigma2), mu.device.type)
-        mu, log_sigma2 = _cast(mu, kind), _cast(log_sigma2, kind)
-        return _broadcast(mu, log_sigma2)
-    if mu_given and _number(log_sigma2):
-        mu = _cast(mu, _kind(mu.dtype, mu.device.type))
-        return mu, _constant("log_sigma2", log_sigma2, mu)
-    if log_sigma2_given and _number(mu):
-        log_sigma2 = _cast(log_sigma2, _kind(log_sigma2.dtype, log_sigma2.device.type))
-        return _constant("mu", mu, log_sigma2), log_sigma2
-    if mu_given or log_sigma2_given:
-        name, other = ("log_sigma2", log_sigma2) if mu_given else ("mu", mu)
+        if first.dtype is torch.float32 is second.dtype:
+            return _broadcast(first, second, names)
+        kind = _kind(_promoted(first, second), first.device.type)
+        first, second = _cast(first, kind), _cast(second, kind)
+        return _broadcast(first, second, names)
+    if first_given and _number(second):
+        first = _cast(first, _kind(first.dtype, first.device.type))
+        return first, _constant(names[1], second, first)
+    if second_given and _number(first):
+        second = _cast(second, _kind(second.dtype, second.device.type))
+        return _constant(names[0], first, second), second
+    if first_given or second_given:
+        name, other = (names[1], second) if first_given else (names[0], first)
         if isinstance(other, _refusals.NO_ARRAY):
             remedy = "pass a tensor or a float"
             if isinstance(other, bool):
@@ -87,33 +89,34 @@ def two(mu: Any, log_sigma2: Any) -> tuple[Tensor, Tensor]:
             raise TypeError(
                 f"{name} must be a torch.Tensor or a real number, but {other!r} was given: {remedy}"
             )
-        raise _refusals.mixture({"mu": mu, "log_sigma2": log_sigma2})
-    raise _no_tensor("mu", mu)
+        raise _refusals.mixture(dict(zip(names, (first, second), strict=True)))
+    raise _no_tensor(names[0], first)
 
 
-def _promoted(mu: Tensor, log_sigma2: Tensor) -> torch.dtype:
+def _promoted(first: Tensor, second: Tensor) -> torch.dtype:
     """The result of `torch.result_type`, which torch.compile cannot put into a graph."""
-    if mu.dtype == log_sigma2.dtype:
-        return mu.dtype
-    if (mu.ndim == 0) != (log_sigma2.ndim == 0):
-        number, array = (mu, log_sigma2) if mu.ndim == 0 else (log_sigma2, mu)
+    if first.dtype == second.dtype:
+        return first.dtype
+    if (first.ndim == 0) != (second.ndim == 0):
+        number, array = (first, second) if first.ndim == 0 else (second, first)
         if array.is_floating_point() or not number.is_floating_point():
             return array.dtype
-    return torch.promote_types(mu.dtype, log_sigma2.dtype)
+    return torch.promote_types(first.dtype, second.dtype)
 
 
-def _broadcast(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
-    if mu.shape == log_sigma2.shape:
-        return mu, log_sigma2
+def _broadcast(first: Tensor, second: Tensor, names: tuple[str, ...]) -> tuple[Tensor, Tensor]:
+    if first.shape == second.shape:
+        return first, second
     try:
-        torch.broadcast_shapes(mu.shape, log_sigma2.shape)
+        torch.broadcast_shapes(first.shape, second.shape)
     except RuntimeError:
         raise RuntimeError(
-            f"mu of shape {tuple(mu.shape)} and log_sigma2 of shape {tuple(log_sigma2.shape)} do "
-            "not broadcast: give them shapes of which each pair of lengths agrees or holds a 1"
+            f"{names[0]} of shape {tuple(first.shape)} and {names[1]} of shape "
+            f"{tuple(second.shape)} do not broadcast: give them shapes of which each pair of "
+            "lengths agrees or holds a 1"
         ) from None
-    mu, log_sigma2 = torch.broadcast_tensors(mu, log_sigma2)
-    return mu, log_sigma2
+    first, second = torch.broadcast_tensors(first, second)
+    return first, second
 
 
 def _kind(dtype: torch.dtype, device: str) -> torch.dtype:
@@ -144,7 +147,7 @@ def _moved(x: Tensor, other: Tensor) -> Tensor:
     return x.to(other.device) if x.is_cpu and x.ndim == 0 else x
 
 
-def _check_distributed(**tensors: Tensor) -> None:
+def _check_distributed(tensors: dict[str, Tensor]) -> None:
     """Raise if a DTensor was given together with a plain tensor."""
     if len({hasattr(x, "placements") for x in tensors.values()}) > 1:
         given = " and ".join(f"{name} of type {type(x).__name__}" for name, x in tensors.items())

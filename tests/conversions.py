@@ -1,0 +1,90 @@
+"""The conversions of `logunif_kl.log_alpha` for tensors: what the tests of the frameworks share."""
+
+import math
+from collections.abc import Callable
+
+import mpmath
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+from tests.ulp import error
+
+INF = math.inf
+# A function of one argument, with its derivative: in mpmath, and at which arguments.
+CASES = {
+    "from_dropout_rate": (
+        lambda p: mpmath.log(p / (1 - p)),
+        lambda p: 1 / (p * (1 - p)),
+        (1e-30, 0.1, 0.2499, 0.25, 0.3, 0.49, 0.501, 0.6, 0.75, 0.7501, 0.9, 0.999),
+    ),
+    "to_dropout_rate": (
+        lambda x: 1 / (1 + mpmath.exp(-x)),
+        lambda x: mpmath.exp(-x) / (1 + mpmath.exp(-x)) ** 2,
+        (-80.0, -10.0, -1.0, -1e-6, 0.0, 1e-6, 0.5, 3.0, 20.0, 80.0),
+    ),
+    "from_alpha": (mpmath.log, lambda a: 1 / a, (1e-30, 0.3, 0.999, 1.001, 3.0, 1e30)),
+    "to_alpha": (mpmath.exp, mpmath.exp, (-80.0, -1.0, 0.0, 1e-6, 1.0, 80.0)),
+    "from_u": (
+        lambda u: -mpmath.log(2 * u),
+        lambda u: -1 / u,
+        (1e-30, 0.3, 0.4999, 0.5001, 1.0, 1e30),
+    ),
+    "to_u": (
+        lambda x: mpmath.exp(-x) / 2,
+        lambda x: -mpmath.exp(-x) / 2,
+        (-88.9, -88.0, -10.0, -1e-6, 0.0, 1.0, 80.0),
+    ),
+    "from_normal": (lambda m: -3 - 2 * mpmath.log(abs(m)), lambda m: -2 / m, (-9.0, -1e-9, 7.0)),
+    "to_log_sigma2": (lambda m: 3 + 2 * mpmath.log(abs(m)), lambda m: 2 / m, (-9.0, -1e9, 7.0)),
+}
+# Where a limit is taken, with the derivative there.
+LIMITS = [
+    ("from_dropout_rate", 0.0, -INF, INF),
+    ("from_dropout_rate", 0.5, 0.0, 4.0),
+    ("from_dropout_rate", 1.0, INF, INF),
+    ("to_dropout_rate", -INF, 0.0, 0.0),
+    ("to_dropout_rate", INF, 1.0, 0.0),
+    ("from_alpha", 0.0, -INF, INF),
+    ("from_alpha", INF, INF, 0.0),
+    ("to_alpha", -INF, 0.0, 0.0),
+    ("from_u", 0.0, INF, -INF),
+    ("from_u", 0.5, 0.0, -2.0),
+    ("from_u", INF, -INF, 0.0),
+    ("to_u", -INF, INF, -INF),
+    ("to_u", INF, 0.0, 0.0),
+    ("from_normal", 0.0, INF, -INF),
+    ("to_log_sigma2", 0.0, -INF, INF),
+]
+# An array of a float type -> the values and the derivatives, as NumPy arrays of that type.
+Evaluate = Callable[[Callable, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def function(name: str) -> Callable:
+    """A conversion as a function of one argument."""
+    found = getattr(lk.log_alpha, name)
+    if name == "from_normal":
+        return lambda mu: found(mu, -3.0)
+    if name == "to_log_sigma2":
+        return lambda mu: found(3.0, mu)
+    return found
+
+
+def check_accuracy(evaluate: Evaluate, name: str, dtype: str) -> None:
+    *truths, points = CASES[name]
+    x = np.array(points, dtype)
+    for got, truth in zip(evaluate(function(name), x), truths, strict=True):
+        assert got.dtype == dtype
+        for g, argument in zip(got, x, strict=True):
+            with mpmath.workdps(60):
+                assert abs(error(float(g), truth(mpmath.mpf(float(argument))), dtype)) < 4
+
+
+def check_limit(evaluate: Evaluate, name: str, at: float, value: float, slope: float) -> None:
+    got, derivative = evaluate(function(name), np.array([at], "float32"))
+    np.testing.assert_array_equal(got, [value])
+    np.testing.assert_array_equal(derivative, [slope])
+
+
+every_conversion = pytest.mark.parametrize("name", CASES)
+every_limit = pytest.mark.parametrize(("name", "at", "value", "slope"), LIMITS)

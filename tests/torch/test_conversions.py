@@ -1,0 +1,72 @@
+"""`logunif_kl.log_alpha` on tensors of PyTorch."""
+
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+from tests import conversions
+
+torch = pytest.importorskip("torch")
+la = lk.log_alpha
+
+
+def evaluate(f, x):
+    t = torch.tensor(x, requires_grad=True)
+    y = f(t)
+    (slope,) = torch.autograd.grad(y.sum(), t)
+    return y.detach().numpy(), slope.numpy()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@conversions.every_conversion
+def test_value_and_derivative(name, dtype):
+    conversions.check_accuracy(evaluate, name, dtype)
+
+
+@conversions.every_limit
+def test_limits(name, at, value, slope):
+    conversions.check_limit(evaluate, name, at, value, slope)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@conversions.every_conversion
+def test_half_types_are_computed_in_float32(name, dtype):
+    x = torch.linspace(0.01, 0.99, 500).to(dtype)
+    f = conversions.function(name)
+    assert torch.equal(f(x), f(x.float()).to(dtype))
+
+
+@conversions.every_conversion
+def test_transforms(name):
+    f = conversions.function(name)
+    x = torch.tensor([0.1, 0.3, 0.7])
+    slope = torch.func.vmap(torch.func.grad(f))(x)
+    torch.testing.assert_close(slope, torch.tensor(evaluate(f, x.numpy())[1]), rtol=0, atol=0)
+    assert torch.autograd.gradcheck(f, x.double().requires_grad_())
+    assert torch.autograd.gradgradcheck(f, x.double().requires_grad_())
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
+def test_compiles_whole():
+    mu, log_sigma2 = torch.randn(100), torch.randn(100)
+    compiled = torch.compile(lambda m, s: la.to_dropout_rate(la.from_normal(m, s)), fullgraph=True)
+    torch.testing.assert_close(
+        compiled(mu, log_sigma2), la.to_dropout_rate(la.from_normal(mu, log_sigma2))
+    )
+
+
+def test_pruning():
+    """What training reads off: which weights have log alpha above 3."""
+    mu, log_sigma2 = torch.tensor([0.0, 1.0, 1e-3]), torch.tensor([-4.0, -4.0, -4.0])
+    assert (la.from_normal(mu, log_sigma2) > 3.0).tolist() == [True, False, True]
+
+
+def test_arguments_are_named():
+    with pytest.raises(TypeError, match=r"^p must hold real numbers of 16 to 64 bits, but a "):
+        la.from_dropout_rate(torch.tensor([True]))
+    with pytest.raises(TypeError, match=r"^log_alpha of type torch.Tensor and mu of type numpy"):
+        la.to_log_sigma2(torch.zeros(2), np.zeros(2))
+    with pytest.raises(RuntimeError, match=r"^log_alpha of shape \(2,\) and mu of shape \(3,\)"):
+        la.to_log_sigma2(torch.zeros(2), torch.zeros(3))
+    with pytest.raises(TypeError, match=r"^mu must be a torch.Tensor or a real number, but None"):
+        la.to_log_sigma2(torch.zeros(2), None)
