@@ -1,37 +1,20 @@
-"""The public functions of -KL: compute for the type of the argument, then apply the convention."""
+"""The public functions of -KL."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ._adapters import adapter
-from ._arithmetic import functions, limits
-from ._convention import ZERO_AT_INFINITY, additive_constant
-from ._dispatch import Operation, evaluate
-from ._numpy import ufuncs
+from . import _evaluation
+from ._convention import ZERO_AT_INFINITY
 
 
-def _normal_value(xp: Any, mu: Any, log_sigma2: Any) -> Any:
-    return functions.neg_kl_normal(xp, mu, log_sigma2)[0]
-
-
-def _negated_value(xp: Any, mu: Any, log_sigma2: Any) -> Any:
-    return -_normal_value(xp, mu, log_sigma2)
-
-
-def _negated(xp: Any, log_alpha: Any) -> Any:
-    return -limits.neg_kl(xp, log_alpha)
-
-
-_NEG_KL = Operation(ufuncs.neg_kl, limits.neg_kl)
-_NEG_KL_GRAD = Operation(ufuncs.neg_kl_grad, functions.neg_kl_grad)
-_NEG_KL_HESS = Operation(ufuncs.neg_kl_hess, functions.neg_kl_hess)
-_NEG_KL_NORMAL = Operation(ufuncs.neg_kl_normal_value, _normal_value)
-_KL = Operation(ufuncs.kl, _negated)
-_KL_NORMAL = Operation(ufuncs.kl_normal, _negated_value)
-
-
-def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Any:
+def neg_kl(
+    log_alpha: Any,
+    *,
+    zero_at: float = ZERO_AT_INFINITY,
+    log_c: float | None = None,
+    reduction: str = "none",
+) -> Any:
     """-KL(q || p) for q(w) = N(mu, sigma^2), p(w) = C/|w|: *maximise* it (ELBO sign).
 
     With alpha = sigma^2/mu^2 and u = 1/(2 alpha) = exp(-log_alpha)/2, in nats ([1]_, Eq. 1)::
@@ -55,6 +38,9 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     log_c : float, optional
         The logarithm of the prior's C, in place of `zero_at`. The constant is then
         (1 + log(pi) - psi(1/2))/2 + log(C), as in [1]_, Eq. 1.
+    reduction : {"none", "sum", "mean"}, optional
+        What to return: the elements, their sum or their mean. The constant counts once for each
+        element. A result of a half type is rounded after the reduction.
 
     Returns
     -------
@@ -69,8 +55,9 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
         ...), if it is a list of tensors, or a tensor of a framework without an adapter here, or if
         `zero_at` or `log_c` is not a real number.
     ValueError
-        If `zero_at` is not positive, if `log_c` is not finite, if both are given, if a list cannot
-        be read as one array, or if a number is too large for a float.
+        If `zero_at` is not positive, if `log_c` is not finite, if both are given, if `reduction` is
+        none of the three, if a list cannot be read as one array, or if a number is too large for a
+        float.
 
     See Also
     --------
@@ -88,8 +75,10 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
 
     Types below float64 are computed in float64 and rounded once, or in float32 if the array's
     namespace has no float64 on its device. A tensor is computed by the function of this name in
-    `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, which also takes
-    ``reduction="none" | "sum" | "mean"``.
+    `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`.
+
+    A sum or a mean of NumPy's arrays, or of those of dask and pandas, is taken in float64 and then
+    rounded. It leaves out what a masked array masks, and no NaN.
 
     References
     ----------
@@ -107,12 +96,10 @@ def neg_kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     array([       -inf, -4.63501361, -0.4266856 , -0.06616849])
     >>> lk.neg_kl([0.0, np.inf], zero_at=1.0)
     array([0.       , 0.4266856])
+    >>> round(float(lk.neg_kl([0.0, 2.0], reduction="sum")), 4)
+    -0.4929
     """
-    module = adapter(log_alpha=log_alpha)
-    if module is not None:
-        return module.neg_kl(log_alpha, zero_at=zero_at, log_c=log_c)
-    constant = additive_constant(zero_at, log_c)
-    return evaluate(_NEG_KL, constant, log_alpha=log_alpha)
+    return _evaluation.value("neg_kl", zero_at, log_c, reduction, log_alpha=log_alpha)
 
 
 def neg_kl_grad(log_alpha: Any) -> Any:
@@ -155,10 +142,7 @@ def neg_kl_grad(log_alpha: Any) -> Any:
     >>> float(lk.neg_kl_grad(float("-inf")))
     0.5
     """
-    module = adapter(log_alpha=log_alpha)
-    if module is not None:
-        return module.neg_kl_grad(log_alpha)
-    return evaluate(_NEG_KL_GRAD, log_alpha=log_alpha)
+    return _evaluation.derivative("neg_kl_grad", log_alpha)
 
 
 def neg_kl_hess(log_alpha: Any) -> Any:
@@ -199,14 +183,16 @@ def neg_kl_hess(log_alpha: Any) -> Any:
     >>> round(float(lk.neg_kl_hess(0.0)), 12)
     -0.25
     """
-    module = adapter(log_alpha=log_alpha)
-    if module is not None:
-        return module.neg_kl_hess(log_alpha)
-    return evaluate(_NEG_KL_HESS, log_alpha=log_alpha)
+    return _evaluation.derivative("neg_kl_hess", log_alpha)
 
 
 def neg_kl_normal(
-    mu: Any, log_sigma2: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None
+    mu: Any,
+    log_sigma2: Any,
+    *,
+    zero_at: float = ZERO_AT_INFINITY,
+    log_c: float | None = None,
+    reduction: str = "none",
 ) -> Any:
     """-KL(q || p) of N(mu, sigma^2), from mu and log sigma^2: *maximise* it (ELBO sign).
 
@@ -218,8 +204,7 @@ def neg_kl_normal(
     clipping that their Eq. 14 needs: u is formed without a logarithm. -KL depends on
     log_alpha = log_sigma2 - 2 log|mu| alone, so the sign of mu and the common scale of mu and sigma
     do not matter. Value and derivatives are exact at mu = 0, where both first derivatives are 0.
-    `kl_normal` has the other sign, to be added to a loss. The functions of this name in
-    `logunif_kl.torch`, `logunif_kl.jax` and `logunif_kl.tensorflow` also take ``reduction=``.
+    `kl_normal` has the other sign, to be added to a loss.
 
     `logunif_kl.accuracy` lists the worst error found for each type. Each type is computed and
     rounded as by `neg_kl`.
@@ -232,6 +217,8 @@ def neg_kl_normal(
         other. Both are of one library and on one device; either may be a number instead.
     zero_at, log_c : float, optional
         The constant, as for `neg_kl`.
+    reduction : {"none", "sum", "mean"}, optional
+        What to return, as for `neg_kl`.
 
     Returns
     -------
@@ -262,19 +249,21 @@ def neg_kl_normal(
     >>> lk.neg_kl_normal(0.0, -10.0) == 0.0
     np.True_
     """
-    module = adapter(mu=mu, log_sigma2=log_sigma2)
-    if module is not None:
-        return module.neg_kl_normal(mu, log_sigma2, zero_at=zero_at, log_c=log_c)
-    constant = additive_constant(zero_at, log_c)
-    return evaluate(_NEG_KL_NORMAL, constant, mu=mu, log_sigma2=log_sigma2)
+    arguments = {"mu": mu, "log_sigma2": log_sigma2}
+    return _evaluation.value("neg_kl_normal", zero_at, log_c, reduction, **arguments)
 
 
-def kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Any:
+def kl(
+    log_alpha: Any,
+    *,
+    zero_at: float = ZERO_AT_INFINITY,
+    log_c: float | None = None,
+    reduction: str = "none",
+) -> Any:
     """KL(q || p), to be *added to a loss*: ``-neg_kl(log_alpha, ...)``.
 
     KL = F(u) - constant, with F and u as for `neg_kl` (Hron et al. 2017, Eq. 1). All but the sign
-    is as documented for `neg_kl`, the accuracy included. The functions of this name in
-    `logunif_kl.torch`, `logunif_kl.jax` and `logunif_kl.tensorflow` also take ``reduction=``.
+    is as documented for `neg_kl`, the accuracy included.
 
     Parameters
     ----------
@@ -283,6 +272,8 @@ def kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None
         PyTorch, JAX and TensorFlow included.
     zero_at, log_c : float, optional
         The constant, as for `neg_kl`: KL vanishes at alpha = `zero_at`, by default as alpha -> inf.
+    reduction : {"none", "sum", "mean"}, optional
+        What to return, as for `neg_kl`.
 
     Returns
     -------
@@ -300,20 +291,21 @@ def kl(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None
     >>> round(float(lk.kl(0.0)), 13)
     0.426685604296
     """
-    module = adapter(log_alpha=log_alpha)
-    if module is not None:
-        return module.kl(log_alpha, zero_at=zero_at, log_c=log_c)
-    return evaluate(_KL, -additive_constant(zero_at, log_c), log_alpha=log_alpha)
+    return _evaluation.value("kl", zero_at, log_c, reduction, log_alpha=log_alpha)
 
 
 def kl_normal(
-    mu: Any, log_sigma2: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None
+    mu: Any,
+    log_sigma2: Any,
+    *,
+    zero_at: float = ZERO_AT_INFINITY,
+    log_c: float | None = None,
+    reduction: str = "none",
 ) -> Any:
     """KL(q || p) of N(mu, sigma^2), to be *added to a loss*: ``-neg_kl_normal(...)``.
 
     KL = F(u) - constant, with F and u as for `neg_kl_normal` (Hron et al. 2017, Eq. 1). All but the
-    sign is as documented for `neg_kl_normal`, the accuracy included. The functions of this name in
-    `logunif_kl.torch`, `logunif_kl.jax` and `logunif_kl.tensorflow` also take ``reduction=``.
+    sign is as documented for `neg_kl_normal`, the accuracy included.
 
     Parameters
     ----------
@@ -322,6 +314,8 @@ def kl_normal(
         tensors of PyTorch, JAX and TensorFlow included.
     zero_at, log_c : float, optional
         The constant, as for `neg_kl`: by default KL vanishes as alpha -> inf.
+    reduction : {"none", "sum", "mean"}, optional
+        What to return, as for `neg_kl`.
 
     Returns
     -------
@@ -339,8 +333,5 @@ def kl_normal(
     >>> round(float(lk.kl_normal(1.0, 0.0)), 13)
     0.426685604296
     """
-    module = adapter(mu=mu, log_sigma2=log_sigma2)
-    if module is not None:
-        return module.kl_normal(mu, log_sigma2, zero_at=zero_at, log_c=log_c)
-    constant = -additive_constant(zero_at, log_c)
-    return evaluate(_KL_NORMAL, constant, mu=mu, log_sigma2=log_sigma2)
+    arguments = {"mu": mu, "log_sigma2": log_sigma2}
+    return _evaluation.value("kl_normal", zero_at, log_c, reduction, **arguments)

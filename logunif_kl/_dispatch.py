@@ -23,6 +23,7 @@ import numpy as np
 
 from . import _refusals
 from ._convention import shifted
+from ._numpy.reduction import reduced, reduced_over
 
 
 class Operation(NamedTuple):
@@ -65,24 +66,29 @@ def _find_way(kind: type) -> int:
     return NUMPY
 
 
-def evaluate(operation: Operation, constant: float = 0.0, **arguments: Any) -> Any:
+def evaluate(
+    operation: Operation, constant: float = 0.0, reduction: str = "none", **arguments: Any
+) -> Any:
     """Compute `operation` of the arguments, whose names serve the error messages.
 
-    The constant is added before the result is rounded to float16, or to the type of an array-API
-    namespace. The result is fresh: the caller may change it in place.
+    The constant is added, and the elements reduced, before the result is rounded to float16, or to
+    the type of an array-API namespace. The result is fresh: the caller may change it in place.
 
     Raises
     ------
+    ValueError
+        If `reduction` is none of the three.
     TypeError
         If an argument does not hold real numbers of at most 64 bits, if it is a tensor, or if the
         arguments come from array libraries that do not work together.
     """
+    _refusals.check_reduction(reduction)
     ways = [way_of(type(value)) for value in arguments.values()]
     if TENSOR in ways:
         name, value = list(arguments.items())[ways.index(TENSOR)]
         raise _refusals.no_adapter(name, value)
     if NAMESPACE in ways:
-        return _over_namespace(operation, constant, arguments, ways)
+        return _over_namespace(operation, constant, reduction, arguments, ways)
     values = []
     for (name, value), way in zip(arguments.items(), ways, strict=True):
         if way == NUMPY:
@@ -93,12 +99,16 @@ def evaluate(operation: Operation, constant: float = 0.0, **arguments: Any) -> A
             if not _holds_real(dtype):
                 raise _refusals.not_real(name, arguments[name], dtype)
         values.append(value)
-    if constant != 0.0 and _half(values):
+    half = (constant != 0.0 or reduction != "none") and _half(values)
+    if half:
         values = [value.astype(np.float32) if _has_dtype(value) else value for value in values]
-        result = shifted(operation.ufunc(*values), constant)
+    result = shifted(operation.ufunc(*values), constant)
+    if reduction != "none":
+        result = reduced(result, reduction)
+    if half:
         with np.errstate(over="ignore", under="ignore"):
             return result.astype(np.float16)
-    return shifted(operation.ufunc(*values), constant)
+    return result
 
 
 def _dtypes(value: Any) -> list[Any]:
@@ -155,7 +165,11 @@ def _check_no_tensor(name: str, values: list[Any] | tuple[Any, ...]) -> None:
 
 
 def _over_namespace(
-    operation: Operation, constant: float, arguments: dict[str, Any], ways: list[int]
+    operation: Operation,
+    constant: float,
+    reduction: str,
+    arguments: dict[str, Any],
+    ways: list[int],
 ) -> Any:
     arrays = {n: a for (n, a), way in zip(arguments.items(), ways, strict=True) if way == NAMESPACE}
     for name, value in arguments.items():
@@ -187,6 +201,8 @@ def _over_namespace(
     # Some namespaces compute with NumPy.
     with np.errstate(all="ignore"):
         result = shifted(operation.arithmetic(xp, *values), constant)
+        if reduction != "none":
+            result = reduced_over(xp, result, reduction)
         return xp.astype(result, dtype, copy=False)
 
 

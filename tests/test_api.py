@@ -395,4 +395,4 @@ def test_documentation(function):
     for library in ("PyTorch", "JAX", "TensorFlow"):
         assert library in inspect.getdoc(function)
     of_a_value = function not in (lk.neg_kl_grad, lk.neg_kl_hess)
-    assert ("reduction=" in inspect.getdoc(function)) == of_a_value
+    assert ("\nreduction : {" in inspect.getdoc(function)) == of_a_value

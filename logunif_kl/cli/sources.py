@@ -53,7 +53,11 @@ DEPENDS: dict[str, tuple[str, ...]] = {
     "fit": _FITTING,
     "compare": _METHODS,
     "validate": (*_METHODS, "logunif_kl/cli/_check.py"),
-    "bench": (*_EXACT, *_files("logunif_kl", "_api", "_dispatch", "_numpy/ufuncs")),
+    "bench": (
+        *_EXACT,
+        *_files("logunif_kl", "_api", "_evaluation", "_dispatch"),
+        *_files("logunif_kl/_numpy", "ufuncs", "reduction"),
+    ),
     "bench_torch": (
         *ARITHMETIC,
         _DERIVATIVES,
@@ -79,7 +83,8 @@ DEPENDS: dict[str, tuple[str, ...]] = {
     ),
     "capability": (
         "logunif_kl/_arithmetic/*.py",
-        *_files("logunif_kl", "_api", "_dispatch", "_conversions", "_adapters", "_refusals"),
+        *_files("logunif_kl", "_api", "_evaluation", "_dispatch", "_conversions", "_adapters"),
+        *_files("logunif_kl", "_refusals", "_numpy/reduction"),
         *(f"logunif_kl/{room}/*.py" for room in _ROOMS),
         *JAX_C,
         *TORCH_C,
