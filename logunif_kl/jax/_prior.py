@@ -50,3 +50,20 @@ def no_sample() -> NotImplementedError:
         "the log-uniform prior C/|w| has no samples, because its density has no finite integral: "
         "take them from the posterior, or start from a value of your own"
     )
+
+
+_LACKS = {
+    "mean": "mean: use that of the posterior",
+    "variance": "variance: use that of the posterior",
+    "entropy": "entropy: use kl_divergence from the posterior",
+    "cdf": "cumulative distribution function: use log_prob",
+    "quantile": "quantiles: use those of the posterior",
+}
+
+
+def lacks(what: str) -> NotImplementedError:
+    """Make the error for what an improper distribution has not."""
+    return NotImplementedError(
+        "ImproperLogUniform is improper, its density C/|w| has no finite integral, so it has no "
+        + _LACKS[what]
+    )

@@ -11,7 +11,7 @@ Its name says so, like that of NumPyro's `ImproperUniform`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 try:
     from numpyro.distributions import Distribution, LogNormal, Normal, constraints, kl_divergence
@@ -100,6 +100,28 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
         """Raise: an improper prior has no samples."""
         raise _prior.no_sample()
+
+    @property
+    def mean(self) -> NoReturn:
+        """Raise: an improper distribution has no moments."""
+        raise _prior.lacks("mean")
+
+    @property
+    def variance(self) -> NoReturn:
+        """Raise: an improper distribution has no moments."""
+        raise _prior.lacks("variance")
+
+    def entropy(self) -> NoReturn:
+        """Raise: an improper distribution has no entropy."""
+        raise _prior.lacks("entropy")
+
+    def cdf(self, value: Any) -> NoReturn:
+        """Raise: an improper distribution has no cumulative distribution function."""
+        raise _prior.lacks("cdf")
+
+    def icdf(self, q: Any) -> NoReturn:
+        """Raise: an improper distribution has no quantiles."""
+        raise _prior.lacks("quantile")
 
 
 def _kl_normal(p: Any, q: Any) -> Any:

@@ -8,7 +8,7 @@ distributions of equal event shapes to them.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 import jax.numpy as jnp
 
@@ -124,6 +124,27 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
 
     def _sample_n(self, n: int, seed: Any = None) -> Any:
         raise _prior.no_sample()
+
+    def _mean(self) -> NoReturn:
+        raise _prior.lacks("mean")
+
+    def _variance(self) -> NoReturn:
+        raise _prior.lacks("variance")
+
+    def _stddev(self) -> NoReturn:
+        raise _prior.lacks("variance")
+
+    def _entropy(self) -> NoReturn:
+        raise _prior.lacks("entropy")
+
+    def _cdf(self, value: Any) -> NoReturn:
+        raise _prior.lacks("cdf")
+
+    def _log_cdf(self, value: Any) -> NoReturn:
+        raise _prior.lacks("cdf")
+
+    def _quantile(self, value: Any) -> NoReturn:
+        raise _prior.lacks("quantile")
 
     def _default_event_space_bijector(self) -> Any:
         return bijectors.Identity(validate_args=self.validate_args)

@@ -19,7 +19,7 @@ from ._api import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
 from ._conversions import converted as _converted  # noqa: F401
 
 __all__ = [
-    "LogUniform",
+    "ImproperLogUniform",
     "kl",
     "kl_normal",
     "neg_kl",
@@ -30,12 +30,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _Any:
-    if name != "LogUniform":
+    if name not in ("ImproperLogUniform", "LogUniform"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Importing torch.distributions takes a quarter of a second, so this is left to the first use.
-    from ._distributions import LogUniform
+    from . import _distributions
 
-    return LogUniform
+    return _distributions.by_name(name)
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NoReturn
 
 import torch
@@ -26,7 +27,7 @@ from ._api import kl_normal
 from ._internals import called_by_compiler
 
 
-class LogUniform(Distribution):
+class ImproperLogUniform(Distribution):
     """The improper prior p(w) = C/|w| over the whole real line, both signs.
 
     Its integral is not finite. It therefore has a `log_prob` and divergences, but cannot be sampled
@@ -73,7 +74,7 @@ class LogUniform(Distribution):
 
     Notes
     -----
-    Pyro needs methods of its own; `logunif_kl.torch.pyro.LogUniform` has them.
+    Pyro needs methods of its own; `logunif_kl.torch.pyro.ImproperLogUniform` has them.
 
     References
     ----------
@@ -84,11 +85,11 @@ class LogUniform(Distribution):
     --------
     >>> import torch
     >>> from torch.distributions import Normal, kl_divergence
-    >>> from logunif_kl.torch import LogUniform
+    >>> from logunif_kl.torch import ImproperLogUniform
     >>> posterior = Normal(torch.tensor([0.0, 1.0, -3.0]), torch.tensor([0.1, 1.0, 0.1]))
-    >>> kl_divergence(posterior, LogUniform())
+    >>> kl_divergence(posterior, ImproperLogUniform())
     tensor([0.0000, 0.4267, 4.0358])
-    >>> LogUniform(log_c=0.0).log_prob(torch.tensor([0.5, -2.0]))
+    >>> ImproperLogUniform(log_c=0.0).log_prob(torch.tensor([0.5, -2.0]))
     tensor([ 0.6931, -0.6931])
     """
 
@@ -109,11 +110,11 @@ class LogUniform(Distribution):
             self._given = f"log_c={log_c!r}"
         super().__init__(validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> LogUniform:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> ImproperLogUniform:
         """Return the same prior with another batch shape."""
-        new: LogUniform = self._get_checked_instance(LogUniform, _instance)
+        new: ImproperLogUniform = self._get_checked_instance(ImproperLogUniform, _instance)
         new.log_c, new._constant, new._given = self.log_c, self._constant, self._given
-        super(LogUniform, new).__init__(torch.Size(batch_shape), validate_args=False)
+        super(ImproperLogUniform, new).__init__(torch.Size(batch_shape), validate_args=False)
         new._validate_args = self._validate_args
         return new
 
@@ -177,8 +178,8 @@ class LogUniform(Distribution):
     def mode(self) -> NoReturn:
         """Raise: the density has a pole."""
         raise NotImplementedError(
-            "LogUniform has a density C/|w| with a pole at 0, so it has no mode: use that of the "
-            "posterior"
+            "ImproperLogUniform has a density C/|w| with a pole at 0, so it has no mode: use that "
+            "of the posterior"
         )
 
     @property
@@ -191,6 +192,18 @@ class LogUniform(Distribution):
         return f"{type(self).__name__}({self._given}){expanded}"
 
 
+def by_name(name: str, prior: Any = ImproperLogUniform) -> Any:
+    """Find the prior by its name, or, with a warning, by the name that it had."""
+    if name == "LogUniform":
+        warnings.warn(
+            "LogUniform is now ImproperLogUniform, as for NumPyro, whose own LogUniform is proper: "
+            "use that name",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+    return prior
+
+
 @called_by_compiler
 def _constants(zero_at: float, log_c: float | None) -> tuple[float, float]:
     """Return the constant of -KL, and log C."""
@@ -200,12 +213,13 @@ def _constants(zero_at: float, log_c: float | None) -> tuple[float, float]:
 
 def _improper(consequence: str) -> NotImplementedError:
     return NotImplementedError(
-        f"LogUniform is improper, its density C/|w| has no finite integral, so it {consequence}"
+        "ImproperLogUniform is improper, its density C/|w| has no finite integral, so it "
+        + consequence
     )
 
 
-@register_kl(Normal, LogUniform)
-def _kl_normal_log_uniform(p: Normal, q: LogUniform) -> Tensor:
+@register_kl(Normal, ImproperLogUniform)
+def _kl_normal_log_uniform(p: Normal, q: ImproperLogUniform) -> Tensor:
     dtype = p.loc.dtype
     loc, scale = p.loc, p.scale
     if dtype in (torch.float16, torch.bfloat16):
@@ -217,19 +231,19 @@ def _kl_normal_log_uniform(p: Normal, q: LogUniform) -> Tensor:
     return result.to(dtype).expand(torch.broadcast_shapes(result.shape, q.batch_shape))
 
 
-@register_kl(LogNormal, LogUniform)
-def _kl_log_normal_log_uniform(p: LogNormal, q: LogUniform) -> Tensor:
+@register_kl(LogNormal, ImproperLogUniform)
+def _kl_log_normal_log_uniform(p: LogNormal, q: ImproperLogUniform) -> Tensor:
     result = (-HALF_LOG_2_PI_E - q.log_c) - p.scale.log()
     return result.expand(torch.broadcast_shapes(result.shape, q.batch_shape))
 
 
-@register_kl(Independent, LogUniform)
-def _kl_independent_log_uniform(p: Independent, q: LogUniform) -> Tensor:
+@register_kl(Independent, ImproperLogUniform)
+def _kl_independent_log_uniform(p: Independent, q: ImproperLogUniform) -> Tensor:
     """Take one prior for all weights: an expanded one leaves its event dimensions open."""
     if q.batch_shape:
         raise ValueError(
             f"an Independent posterior with {p.reinterpreted_batch_ndims} dimensions in its event "
-            f"and a LogUniform of batch shape {tuple(q.batch_shape)} were given: pass LogUniform() "
+            f"and an ImproperLogUniform of batch shape {tuple(q.batch_shape)} were given: pass one "
             "without expanding it, or an Independent of it as well"
         )
     result: Tensor = kl_divergence(p.base_dist, q)

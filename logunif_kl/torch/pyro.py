@@ -1,6 +1,8 @@
-"""The log-uniform prior for Pyro: `LogUniform` with the methods that `pyro.sample` asks for."""
+"""The log-uniform prior for Pyro, with the methods that `pyro.sample` asks for."""
 
 from __future__ import annotations
+
+from typing import Any
 
 try:
     from pyro.distributions.torch_distribution import TorchDistributionMixin
@@ -13,28 +15,35 @@ except ModuleNotFoundError as error:
 
 from . import _distributions
 
-__all__ = ["LogUniform"]
+__all__ = ["ImproperLogUniform"]
 
 
-class LogUniform(_distributions.LogUniform, TorchDistributionMixin):  # type: ignore[misc]
-    """`logunif_kl.torch.LogUniform` in Pyro's models: ``pyro.sample("w", LogUniform())``.
+class ImproperLogUniform(_distributions.ImproperLogUniform, TorchDistributionMixin):  # type: ignore[misc]
+    """The improper prior in Pyro's models: ``pyro.sample("w", ImproperLogUniform())``.
 
-    Parameters, attributes and errors are those of `logunif_kl.torch.LogUniform`. With a Gaussian
-    (or log-normal) guide, `pyro.infer.TraceMeanField_ELBO` takes the exact divergence; other
-    estimators of the ELBO take samples of ``log_prob``. A prior that cannot be sampled cannot run
-    a model by itself: a model runs with its guide, and an autoguide wants
+    Parameters, attributes and errors are those of `logunif_kl.torch.ImproperLogUniform`. With a
+    Gaussian (or log-normal) guide, `pyro.infer.TraceMeanField_ELBO` takes the exact divergence;
+    other estimators of the ELBO take samples of ``log_prob``. A prior that cannot be sampled cannot
+    run a model by itself: a model runs with its guide, and an autoguide wants
     ``init_loc_fn=pyro.infer.autoguide.init_to_value(values={...})``. The automatic guides put a
     delta distribution in the place of each weight, of which no exact divergence exists: write the
-    guide with ``pyro.sample("w", dist.Normal(loc, scale))``.
+    guide with ``pyro.sample("w", dist.Normal(loc, scale))``. MCMC runs from values of your own:
+    ``pyro.infer.NUTS(model, max_plate_nesting=0, init_strategy=init_to_value(values={...}))``.
 
     Examples
     --------
     >>> import torch, pyro, pyro.distributions as dist
-    >>> from logunif_kl.torch.pyro import LogUniform
+    >>> from logunif_kl.torch.pyro import ImproperLogUniform
     >>> def model():
-    ...     pyro.sample("w", LogUniform().expand([3]).to_event(1))
+    ...     pyro.sample("w", ImproperLogUniform().expand([3]).to_event(1))
     >>> def guide():
     ...     pyro.sample("w", dist.Normal(torch.tensor([0.0, 1.0, -3.0]), 0.1).to_event(1))
     >>> round(pyro.infer.TraceMeanField_ELBO().loss(model, guide), 4)  # the sum of KL
     6.9685
     """
+
+
+def __getattr__(name: str) -> Any:
+    if name != "LogUniform":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _distributions.by_name(name, ImproperLogUniform)

@@ -1,6 +1,7 @@
 """The prior in NumPyro: densities, divergences against the integrals, and models."""
 
 import math
+import operator
 
 import numpy as np
 import pytest
@@ -96,6 +97,16 @@ class TestPrior:
         for prior in (ImproperLogUniform(), ImproperLogUniform().expand([3])):
             with pytest.raises(NotImplementedError, match=message):
                 prior.sample(jax.random.key(0), (2,))
+
+    @pytest.mark.parametrize("name", ["mean", "variance", "entropy", "cdf", "icdf"])
+    def test_what_an_improper_prior_does_not_have(self, name):
+        words = {"cdf": "cumulative distribution function", "icdf": "quantiles"}.get(name, name)
+        arguments = (0.5,) if name in ("cdf", "icdf") else ()
+        prior = ImproperLogUniform()
+        with pytest.raises(
+            NotImplementedError, match=f"^ImproperLogUniform .* it has no {words}: "
+        ):
+            operator.methodcaller(name, *arguments)(prior)
 
     def test_it_is_not_the_distribution_on_an_interval(self):
         assert not issubclass(ImproperLogUniform, dist.LogUniform)

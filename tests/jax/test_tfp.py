@@ -89,6 +89,23 @@ class TestPrior:
         assert tuple(prior.event_shape) == ()
         assert tfd.kl_divergence(tfd.Normal(0.5, 1.0), prior).shape == (2, 3)
 
+    @pytest.mark.parametrize(
+        ("name", "words"),
+        [
+            ("mean", "mean"),
+            ("variance", "variance"),
+            ("stddev", "variance"),
+            ("entropy", "entropy"),
+            ("cdf", "cumulative distribution function"),
+            ("log_cdf", "cumulative distribution function"),
+            ("quantile", "quantiles"),
+        ],
+    )
+    def test_what_an_improper_prior_does_not_have(self, name, words):
+        arguments = (0.5,) if name in ("cdf", "log_cdf", "quantile") else ()
+        with pytest.raises(NotImplementedError, match=f"^ImproperLogUniform .* it has no {words}"):
+            getattr(ImproperLogUniform(), name)(*arguments)
+
     def test_no_samples(self):
         with pytest.raises(NotImplementedError, match=r"prior C/\|w\| has no samples, because"):
             ImproperLogUniform().sample(3, seed=jax.random.key(0))

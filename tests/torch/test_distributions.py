@@ -1,4 +1,4 @@
-"""`LogUniform` among torch's distributions, and in a model of Pyro."""
+"""`ImproperLogUniform` among torch's distributions, and in a model of Pyro."""
 
 import importlib
 import math
@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 D = torch.distributions
 kl_divergence = D.kl_divergence
 lt = importlib.import_module("logunif_kl.torch")
-LogUniform = lt.LogUniform
+Prior = lt.ImproperLogUniform
 
 # Raised by torch's own rules for forward mode, once, when they are first used.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
@@ -37,7 +37,7 @@ class TestThePrior:
         with mpmath.workdps(30):
             mu, sigma = mpmath.mpf(0.7), mpmath.mpf(0.4)
             expected = -mpmath.log(2 * mpmath.pi * mpmath.e * sigma**2) / 2
-            prior = LogUniform(**convention)
+            prior = Prior(**convention)
             at_one = float(prior.log_prob(torch.tensor(1.0, dtype=torch.float64)))
 
             def integrand(w):
@@ -53,37 +53,37 @@ class TestThePrior:
 
     def test_log_prob(self):
         w = torch.tensor([[0.5], [-2.0], [1e-300]], dtype=torch.float64)
-        got = LogUniform(log_c=0.25).log_prob(w)
+        got = Prior(log_c=0.25).log_prob(w)
         assert got.dtype == torch.float64
         assert got.squeeze().tolist() == [0.25 - math.log(abs(float(v))) for v in w]
-        assert LogUniform().log_prob(torch.tensor([0.0, -0.0])).tolist() == [math.inf] * 2
-        assert LogUniform().log_prob(torch.tensor([math.inf])).tolist() == [-math.inf]
-        assert LogUniform(log_c=0.0).log_prob(torch.tensor(1)).dtype == torch.float32
-        assert float(LogUniform(log_c=0.25, validate_args=False).log_prob(-1.0)) == 0.25
+        assert Prior().log_prob(torch.tensor([0.0, -0.0])).tolist() == [math.inf] * 2
+        assert Prior().log_prob(torch.tensor([math.inf])).tolist() == [-math.inf]
+        assert Prior(log_c=0.0).log_prob(torch.tensor(1)).dtype == torch.float32
+        assert float(Prior(log_c=0.25, validate_args=False).log_prob(-1.0)) == 0.25
 
     def test_its_derivative(self):
         w = torch.tensor([0.5, -2.0], requires_grad=True)
-        LogUniform().log_prob(w).sum().backward()
+        Prior().log_prob(w).sum().backward()
         assert w.grad.tolist() == [-2.0, 0.5]
 
     @pytest.mark.parametrize("zero_at", [1e-6, 0.3, 1.0, 50.0])
     def test_zero_at_fixes_c(self, zero_at):
         """log C is such that the KL of a Gaussian with this alpha vanishes."""
         sigma = math.sqrt(zero_at)
-        prior = LogUniform(zero_at=zero_at)
+        prior = Prior(zero_at=zero_at)
         scale = lk.special.kl_gap(0.5 / zero_at)
         got = kl_divergence(D.Normal(*tensors("float64", 1.0, sigma)), prior)
         assert abs(float(got)) <= 4 * math.ulp(scale)
-        same = kl_divergence(D.Normal(*tensors("float64", 0.3, 2.0)), LogUniform(log_c=prior.log_c))
+        same = kl_divergence(D.Normal(*tensors("float64", 0.3, 2.0)), Prior(log_c=prior.log_c))
         other = kl_divergence(D.Normal(*tensors("float64", 0.3, 2.0)), prior)
         assert abs(float(same - other)) <= 4 * math.ulp(max(scale, 2.0))
 
     def test_log_c_of_the_default(self):
-        assert LogUniform().log_c == -_convention.PROPER_CONSTANT
-        assert LogUniform(log_c=0.1).log_c == 0.1
+        assert Prior().log_c == -_convention.PROPER_CONSTANT
+        assert Prior(log_c=0.1).log_c == 0.1
 
     def test_shapes(self):
-        prior = LogUniform()
+        prior = Prior()
         assert (prior.batch_shape, prior.event_shape) == ((), ())
         wide = prior.expand((4, 3))
         assert (wide.batch_shape, wide.event_shape) == ((4, 3), ())
@@ -96,26 +96,26 @@ class TestThePrior:
         assert vector.expand((7, 4)).log_prob(torch.ones(3)).shape == (7, 4)
 
     def test_what_torch_asks_of_a_distribution(self):
-        prior = LogUniform()
+        prior = Prior()
         assert prior.support is D.constraints.real
         assert prior.arg_constraints == {}
         assert not prior.has_rsample
         assert not prior.has_enumerate_support
-        again = pickle.loads(pickle.dumps(LogUniform(zero_at=2.0).expand((3,))))
-        assert repr(again) == "LogUniform(zero_at=2.0).expand((3,))"
-        assert again.log_c == LogUniform(zero_at=2.0).log_c
+        again = pickle.loads(pickle.dumps(Prior(zero_at=2.0).expand((3,))))
+        assert repr(again) == "ImproperLogUniform(zero_at=2.0).expand((3,))"
+        assert again.log_c == Prior(zero_at=2.0).log_c
 
     @pytest.mark.parametrize(
         "text",
         [
-            "LogUniform()",
-            "LogUniform(zero_at=1.0)",
-            "LogUniform(log_c=-0.5)",
-            "LogUniform(zero_at=inf).expand((2, 3))",
+            "ImproperLogUniform()",
+            "ImproperLogUniform(zero_at=1.0)",
+            "ImproperLogUniform(log_c=-0.5)",
+            "ImproperLogUniform(zero_at=inf).expand((2, 3))",
         ],
     )
     def test_repr(self, text):
-        assert repr(eval(text, {"LogUniform": LogUniform, "inf": math.inf})) == text
+        assert repr(eval(text, {"ImproperLogUniform": Prior, "inf": math.inf})) == text
 
 
 LACKS = {
@@ -132,15 +132,17 @@ LACKS = {
 class TestRefusals:
     @pytest.mark.parametrize("name", LACKS)
     def test_what_an_improper_prior_does_not_have(self, name):
-        for prior in (LogUniform(), D.Independent(LogUniform().expand((3,)), 1)):
-            sentence = f"^LogUniform is improper, its density C/.w. has .* so it {LACKS[name]}$"
+        for prior in (Prior(), D.Independent(Prior().expand((3,)), 1)):
+            sentence = (
+                f"^ImproperLogUniform is improper, its density C/.w. has .* so it {LACKS[name]}$"
+            )
             if not hasattr(type(prior), name):
                 continue
             with pytest.raises(NotImplementedError, match=sentence):
                 getattr(prior, name)()
 
     def test_sample_of_a_shape(self):
-        for sample in (LogUniform().sample, LogUniform().rsample):
+        for sample in (Prior().sample, Prior().rsample):
             with pytest.raises(NotImplementedError, match="cannot be sampled"):
                 sample((3,))
 
@@ -148,47 +150,49 @@ class TestRefusals:
         ("name", "has"), [("cdf", "no cumulative distribution function"), ("icdf", "no quantiles")]
     )
     def test_functions(self, name, has):
-        with pytest.raises(NotImplementedError, match=f"LogUniform is improper.* so it has {has}"):
-            getattr(LogUniform(), name)(torch.ones(1))
+        with pytest.raises(
+            NotImplementedError, match=f"ImproperLogUniform is improper.* so it has {has}"
+        ):
+            getattr(Prior(), name)(torch.ones(1))
 
     def test_mode(self):
         with pytest.raises(NotImplementedError, match="pole at 0, so it has no mode: use that of"):
-            _ = LogUniform().mode
+            _ = Prior().mode
 
     def test_convention(self):
         with pytest.raises(ValueError, match=r"zero_at=1.0 and log_c=0.0 were both given"):
-            LogUniform(zero_at=1.0, log_c=0.0)
+            Prior(zero_at=1.0, log_c=0.0)
         with pytest.raises(ValueError, match="zero_at must be a positive alpha"):
-            LogUniform(zero_at=-1.0)
+            Prior(zero_at=-1.0)
         with pytest.raises(TypeError, match="log_c must be one real number"):
-            LogUniform(log_c="1")
+            Prior(log_c="1")
         with pytest.raises(TypeError, match="positional"):
-            LogUniform(1.0)
+            Prior(1.0)
 
     def test_value(self):
         # As by default, unless torch's compiler has been at work: it switches validation off.
         with pytest.raises(ValueError, match="within the support"):
-            LogUniform(validate_args=True).log_prob(torch.tensor([math.nan]))
-        got = LogUniform(validate_args=False).expand((1,)).log_prob(torch.tensor([math.nan]))
+            Prior(validate_args=True).log_prob(torch.tensor([math.nan]))
+        got = Prior(validate_args=False).expand((1,)).log_prob(torch.tensor([math.nan]))
         assert got.isnan().all()
         with pytest.raises(ValueError, match="not broadcastable"):
-            LogUniform(validate_args=True).expand((3,)).log_prob(torch.ones(2))
+            Prior(validate_args=True).expand((3,)).log_prob(torch.ones(2))
         with pytest.raises(TypeError, match=r"dtype torch.complex64 was given: pass its real part"):
-            LogUniform().log_prob(torch.ones(1, dtype=torch.complex64))
+            Prior().log_prob(torch.ones(1, dtype=torch.complex64))
 
 
 class TestNormal:
     @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
     def test_is_kl_normal(self, convention):
         loc, scale = tensors()
-        got = kl_divergence(D.Normal(loc, scale), LogUniform(**convention))
+        got = kl_divergence(D.Normal(loc, scale), Prior(**convention))
         truth = lt.kl_normal(loc, 2 * scale.log(), **convention)
         np.testing.assert_allclose(got, truth, rtol=1e-14, atol=1e-15 if convention else 0)
         assert got[0] == truth[0]  # at loc = 0
 
     def test_no_wrapping_of_log_c(self):
         """The default convention adds nothing, which the sum of two constants would not be."""
-        got = kl_divergence(D.Normal(*tensors("float64", 1e-12, 1.0)), LogUniform())
+        got = kl_divergence(D.Normal(*tensors("float64", 1e-12, 1.0)), Prior())
         assert float(got) == lk.special.kl_gap(0.5e-24)
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -202,7 +206,7 @@ class TestNormal:
         loc, scale = tensors(dtype, mu.tolist(), sigma.tolist())
         loc.requires_grad_()
         scale.requires_grad_()
-        value = kl_divergence(D.Normal(loc, scale), LogUniform())
+        value = kl_divergence(D.Normal(loc, scale), Prior())
         d_loc, d_scale = torch.autograd.grad(value.sum(), [loc, scale])
         worst = 0.0
         for i in range(60):
@@ -221,7 +225,7 @@ class TestNormal:
         loc, scale = tensors(dtype, [0.0, -0.0], [10.0**exponent] * 2)
         loc.requires_grad_()
         scale.requires_grad_()
-        value = kl_divergence(D.Normal(loc, scale), LogUniform())
+        value = kl_divergence(D.Normal(loc, scale), Prior())
         assert value.tolist() == [0.0, 0.0]
         value.sum().backward()
         assert loc.grad.tolist() == [0.0, 0.0]
@@ -236,7 +240,7 @@ class TestNormal:
         loc, scale = tensors("float32", mu, sigma)
         loc.requires_grad_()
         scale.requires_grad_()
-        value = kl_divergence(D.Normal(loc, scale), LogUniform())
+        value = kl_divergence(D.Normal(loc, scale), Prior())
         value.backward()
         with mpmath.workdps(50):
             m, s = mpmath.mpf(float(loc.detach())), mpmath.mpf(float(scale.detach()))
@@ -249,41 +253,41 @@ class TestNormal:
     @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
     def test_half_types(self, dtype):
         loc, scale = tensors(dtype, [0.0, 0.3, -1.0], [1e-3, 1.0, 0.02])
-        got = kl_divergence(D.Normal(loc, scale), LogUniform(zero_at=1.0))
+        got = kl_divergence(D.Normal(loc, scale), Prior(zero_at=1.0))
         assert got.dtype == loc.dtype
-        truth = kl_divergence(D.Normal(loc.double(), scale.double()), LogUniform(zero_at=1.0))
+        truth = kl_divergence(D.Normal(loc.double(), scale.double()), Prior(zero_at=1.0))
         assert got.tolist() == truth.to(loc.dtype).tolist()
 
     def test_limits(self):
         loc, scale = tensors("float64", [1.0, math.inf, 1.0], [0.0, 1.0, math.inf])
-        got = kl_divergence(D.Normal(loc, scale, validate_args=False), LogUniform())
+        got = kl_divergence(D.Normal(loc, scale, validate_args=False), Prior())
         assert got.tolist() == [math.inf, math.inf, 0.0]
         undefined = tensors("float64", [0.0, math.inf, math.nan], [0.0, math.inf, 1.0])
-        got = kl_divergence(D.Normal(*undefined, validate_args=False), LogUniform())
+        got = kl_divergence(D.Normal(*undefined, validate_args=False), Prior())
         assert got.isnan().all()
 
     def test_shapes(self):
         posterior = D.Normal(torch.zeros(4, 1), torch.ones(3))
-        assert kl_divergence(posterior, LogUniform()).shape == (4, 3)
-        assert kl_divergence(posterior, LogUniform().expand((2, 1, 3))).shape == (2, 4, 3)
-        assert kl_divergence(D.Normal(0.0, 1.0), LogUniform()).shape == ()
-        assert kl_divergence(D.Normal(torch.ones(0), 1.0), LogUniform()).shape == (0,)
+        assert kl_divergence(posterior, Prior()).shape == (4, 3)
+        assert kl_divergence(posterior, Prior().expand((2, 1, 3))).shape == (2, 4, 3)
+        assert kl_divergence(D.Normal(0.0, 1.0), Prior()).shape == ()
+        assert kl_divergence(D.Normal(torch.ones(0), 1.0), Prior()).shape == (0,)
 
     def test_a_subclass_finds_the_rule(self):
         class Mine(D.Normal):
             pass
 
-        assert float(kl_divergence(Mine(0.0, 1.0), LogUniform())) == 0.0
+        assert float(kl_divergence(Mine(0.0, 1.0), Prior())) == 0.0
 
     def test_unregistered(self):
-        with pytest.raises(NotImplementedError, match=r"Laplace and .*LogUniform"):
-            kl_divergence(D.Laplace(0.0, 1.0), LogUniform())
+        with pytest.raises(NotImplementedError, match=r"Laplace and .*ImproperLogUniform"):
+            kl_divergence(D.Laplace(0.0, 1.0), Prior())
         with pytest.raises(NotImplementedError):
-            kl_divergence(LogUniform(), D.Normal(0.0, 1.0))
+            kl_divergence(Prior(), D.Normal(0.0, 1.0))
 
 
 def kl(loc, scale):
-    return kl_divergence(D.Normal(loc, scale, validate_args=False), LogUniform(zero_at=1.0))
+    return kl_divergence(D.Normal(loc, scale, validate_args=False), Prior(zero_at=1.0))
 
 
 class TestTransforms:
@@ -331,7 +335,10 @@ class TestTransforms:
     @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
     def test_prior_made_in_the_graph(self, convention):
         def made_there(loc, scale):
-            posterior, prior = D.Normal(loc, scale, validate_args=False), LogUniform(**convention)
+            posterior, prior = (
+                D.Normal(loc, scale, validate_args=False),
+                Prior(**convention),
+            )
             return kl_divergence(posterior, prior), prior.log_prob(loc)
 
         torch.compiler.reset()
@@ -343,7 +350,7 @@ class TestTransforms:
 class TestLogNormal:
     @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
     def test_against_its_definition(self, convention):
-        prior = LogUniform(**convention)
+        prior = Prior(**convention)
         loc, scale = tensors()
         got = kl_divergence(D.LogNormal(loc, scale), prior)
         # E log q = -entropy, E log p = log C - E log w = log C - loc.
@@ -357,14 +364,14 @@ class TestLogNormal:
 
     def test_derivative(self):
         loc, scale = (t.requires_grad_() for t in tensors())
-        kl_divergence(D.LogNormal(loc, scale), LogUniform()).sum().backward()
+        kl_divergence(D.LogNormal(loc, scale), Prior()).sum().backward()
         assert loc.grad is None
         np.testing.assert_allclose(scale.grad, -1.0 / scale.detach(), rtol=1e-15)
 
     def test_shapes(self):
         posterior = D.LogNormal(torch.zeros(4, 1), torch.ones(3))
-        assert kl_divergence(posterior, LogUniform()).shape == (4, 3)
-        assert kl_divergence(posterior, LogUniform().expand((2, 1, 3))).shape == (2, 4, 3)
+        assert kl_divergence(posterior, Prior()).shape == (4, 3)
+        assert kl_divergence(posterior, Prior().expand((2, 1, 3))).shape == (2, 4, 3)
 
 
 class TestIndependent:
@@ -373,12 +380,12 @@ class TestIndependent:
     def test_both_sides(self, family, dims):
         loc, scale = torch.linspace(-1, 1, 12).reshape(4, 3), torch.linspace(0.1, 1, 3)
         base = family(loc, scale)
-        each = kl_divergence(base, LogUniform(log_c=0.0))
+        each = kl_divergence(base, Prior(log_c=0.0))
         posterior = D.Independent(base, dims)
         truth = each.sum(tuple(range(2 - dims, 2))) if dims else each
         for prior in (
-            LogUniform(log_c=0.0),
-            D.Independent(LogUniform(log_c=0.0).expand((4, 3)), dims),
+            Prior(log_c=0.0),
+            D.Independent(Prior(log_c=0.0).expand((4, 3)), dims),
         ):
             got = kl_divergence(posterior, prior)
             assert got.shape == posterior.batch_shape
@@ -387,21 +394,21 @@ class TestIndependent:
     def test_nested(self):
         base = D.Normal(torch.ones(4, 3), 1.0)
         posterior = D.Independent(D.Independent(base, 1), 1)
-        got = kl_divergence(posterior, LogUniform())
-        torch.testing.assert_close(got, kl_divergence(base, LogUniform()).sum())
+        got = kl_divergence(posterior, Prior())
+        torch.testing.assert_close(got, kl_divergence(base, Prior()).sum())
 
     def test_an_expanded_prior_is_ambiguous(self):
         posterior = D.Independent(D.Normal(torch.zeros(3, 3), 1.0), 1)
         with pytest.raises(
             ValueError,
-            match=r"^an Independent posterior with 1 dimensions in its event and a LogUniform of "
-            r"batch shape \(3,\) were given: pass LogUniform\(\) without expanding it, or an",
+            match=r"^an Independent posterior with 1 dimensions in its event and an "
+            r"ImproperLogUniform of batch shape \(3,\) were given: pass one without expanding it, ",
         ):
-            kl_divergence(posterior, LogUniform().expand((3,)))
+            kl_divergence(posterior, Prior().expand((3,)))
 
     def test_of_what_has_no_rule(self):
-        with pytest.raises(NotImplementedError, match=r"Laplace and .*LogUniform"):
-            kl_divergence(D.Independent(D.Laplace(torch.zeros(3), 1.0), 1), LogUniform())
+        with pytest.raises(NotImplementedError, match=r"Laplace and .*ImproperLogUniform"):
+            kl_divergence(D.Independent(D.Laplace(torch.zeros(3), 1.0), 1), Prior())
 
 
 class TestPyro:
@@ -417,7 +424,7 @@ class TestPyro:
         return pyro
 
     def programs(self, pyro, loc, scale=1.0, **convention):
-        from logunif_kl.torch.pyro import LogUniform as Prior
+        from logunif_kl.torch.pyro import ImproperLogUniform as Prior
 
         def model():
             with pyro.plate("weights", len(loc)):
@@ -455,7 +462,7 @@ class TestPyro:
         assert abs(losses.mean() - truth) < 4 * losses.std() / math.sqrt(len(losses))
 
     def test_events(self, pyro):
-        from logunif_kl.torch.pyro import LogUniform as Prior
+        from logunif_kl.torch.pyro import ImproperLogUniform as Prior
 
         loc, scale = torch.linspace(-1, 1, 6).reshape(2, 3), torch.tensor(0.3)
 
@@ -470,7 +477,7 @@ class TestPyro:
         assert loss == pytest.approx(float(truth), rel=1e-6)
 
     def test_mask_and_scale(self, pyro):
-        from logunif_kl.torch.pyro import LogUniform as Prior
+        from logunif_kl.torch.pyro import ImproperLogUniform as Prior
 
         loc, mask = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([True, False, True])
 
@@ -514,3 +521,13 @@ class TestPyro:
         pyro.set_rng_seed(6)
         assert math.isfinite(pyro.infer.Trace_ELBO().loss(model, guide))
         assert guide.median()["w"].tolist() == [1.0, 2.0]
+
+
+def test_the_former_name_warns():
+    pyro = pytest.importorskip("logunif_kl.torch.pyro", exc_type=ImportError)
+    for module in (lt, pyro):
+        with pytest.warns(DeprecationWarning, match="^LogUniform is now ImproperLogUniform"):
+            assert module.LogUniform is module.ImproperLogUniform
+        assert "LogUniform" not in module.__all__
+        with pytest.raises(AttributeError, match="has no attribute 'Uniform'"):
+            _ = module.Uniform
