@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._refusals import real_number
+from ._refusals import real_number, shown
 
 
 class _Default(float, ReprEnum):
@@ -71,13 +71,13 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
         return _vanishing_at(real_number("zero_at", zero_at))
     if zero_at is not ZERO_AT_INFINITY:
         raise ValueError(
-            f"zero_at={zero_at!r} and log_c={log_c!r} were both given, and each fixes the constant "
-            "of -KL: pass only one of them"
+            f"zero_at={shown(zero_at)} and log_c={shown(log_c)} were both given, and each "
+            "fixes the constant of -KL: pass only one of them"
         )
     value = real_number("log_c", log_c)
     if not math.isfinite(value):
         raise ValueError(
-            f"log_c must be finite, the logarithm of the prior's C, but {log_c!r} was given: "
+            f"log_c must be finite, the logarithm of the prior's C, but {shown(log_c)} was given: "
             "pass math.log(C)"
         )
     return PROPER_CONSTANT + value

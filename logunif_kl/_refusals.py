@@ -6,6 +6,7 @@ imports no other module of the package.
 
 from __future__ import annotations
 
+import reprlib
 from numbers import Real
 from typing import Any
 
@@ -14,7 +15,10 @@ import numpy as np
 NO_ARRAY = (type(None), bool, complex, str, bytes)
 """Types that are neither arrays nor real numbers."""
 
-OF_COMPLEX = "pass its real part"
+OF_COMPLEX = (
+    "complex weights have no KL here yet, and that of the real part is another, so pass parameters "
+    "of real weights"
+)
 """What every error about a complex argument tells the user to do."""
 
 REDUCTIONS = ("none", "sum", "mean")
@@ -28,6 +32,24 @@ _FRAMEWORKS = {
     "mlx": "mlx",
     "paddle": "paddle",
 }
+
+
+LONGEST = 100
+"""The most characters of a value that a message shows."""
+
+_SHORT = reprlib.Repr()
+_SHORT.maxother = _SHORT.maxlong = LONGEST
+_SHORT.maxstring = LONGEST // 2
+_SHORT.maxlevel = 3
+
+
+def shown(value: Any) -> str:
+    """Write a value that was given in at most `LONGEST` characters of one line, for a message."""
+    if isinstance(value, int) and value.bit_length() > 3 * LONGEST:
+        # Python refuses to write an integer of thousands of digits.
+        return f"an integer of {value.bit_length()} bits"
+    text = " ".join(_SHORT.repr(value).split())
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 20]}...{text[-17:]}"
 
 
 def framework(kind: type) -> str | None:
@@ -87,7 +109,7 @@ def real_number(name: str, value: Any) -> float:
                 f"{name} is too large for a float: pass a smaller number, or math.inf"
             ) from None
     given = type(value).__name__
-    given += f" of shape {value.shape}" if isinstance(value, np.ndarray) else f" {value!r}"
+    given += f" of shape {value.shape}" if isinstance(value, np.ndarray) else f" {shown(value)}"
     raise TypeError(f"{name} must be one real number, but {given} was given: pass a float")
 
 
@@ -113,8 +135,8 @@ def check_reduction(reduction: Any) -> None:
     """
     if not (isinstance(reduction, str) and reduction in REDUCTIONS):
         raise ValueError(
-            f"reduction must be 'none', 'sum' or 'mean', but {reduction!r} was given: pass one of "
-            "the three"
+            f"reduction must be 'none', 'sum' or 'mean', but {shown(reduction)} was given: pass "
+            "one of the three"
         )
 
 
@@ -124,8 +146,7 @@ def not_real(name: str, value: Any, dtype: Any) -> TypeError:
     if typed:
         given = f"{type_name(value)} of dtype {dtype}"
     else:
-        text = repr(value)
-        given = f"{type_name(value)} {text if len(text) < 40 else text[:36] + '...'}"
+        given = f"{type_name(value)} {shown(value)}"
     if "complex" in str(dtype):
         remedy = OF_COMPLEX
     elif typed or isinstance(value, (list, tuple)):

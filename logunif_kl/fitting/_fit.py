@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
+from .._refusals import shown
 from ..methods import Extremum
 from . import _request as request
 from ._call import call
@@ -202,7 +203,7 @@ class Fit:
         """
         if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 17:
             raise ValueError(
-                f"digits must be a whole number from 1 to 17, but {digits!r} was given: "
+                f"digits must be a whole number from 1 to 17, but {shown(digits)} was given: "
                 "pass how many significant digits to keep"
             )
         formula = Formula(

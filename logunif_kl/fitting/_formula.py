@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .._refusals import shown
+
 POLYNOMIAL, SIGMOID = "polynomial", "sigmoid"
 NAME = "neg_kl"
 
@@ -67,7 +69,7 @@ def text(formula: Formula, language: str, constant: float, note: str) -> str:
     """Write a formula with ``constant`` added to its own, and ``note`` as a comment."""
     if language not in WRITERS:
         raise ValueError(
-            f"there is no language {language!r} to write a formula in: "
+            f"there is no language {shown(language)} to write a formula in: "
             f"choose from {', '.join(WRITERS)}"
         )
     shifted = Formula(formula.family, formula.constant + constant, formula.coefficients)

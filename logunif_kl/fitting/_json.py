@@ -10,6 +10,7 @@ import json
 import math
 from typing import Any
 
+from .._refusals import shown
 from ..methods import Extremum
 from ._errors import Errors
 from ._formula import POLYNOMIAL, SIGMOID
@@ -56,7 +57,7 @@ def _fields(found: dict[str, Any], names: set[str]) -> dict[str, Any]:
     if found.keys() != names:
         raise KeyError(", ".join(sorted(found.keys() ^ names)))
     if found["family"] not in (POLYNOMIAL, SIGMOID):
-        raise ValueError(f"family {found['family']!r}")
+        raise ValueError(f"family {shown(found['family'])}")
     coefficients = tuple(float(c) for c in found["coefficients"])
     if not coefficients or (found["family"] == SIGMOID and len(coefficients) % 3):
         raise ValueError(f"{len(coefficients)} coefficients")

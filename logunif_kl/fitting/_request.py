@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
+from .._refusals import shown
+
 NORMS = ("minimax", "least_squares")
 GRIDS = ("log", "linear", "dropout_rate")
 TARGETS = ("value", "gradient", "both")
@@ -16,7 +18,7 @@ WEIGHTS = ("absolute", "relative")
 def choice(name: str, given: Any, known: Sequence[str]) -> str:
     """Accept one of the known words."""
     if not isinstance(given, str) or given not in known:
-        raise ValueError(f"there is no {name} {given!r}: choose from {', '.join(known)}")
+        raise ValueError(f"there is no {name} {shown(given)}: choose from {', '.join(known)}")
     return given
 
 
@@ -24,11 +26,11 @@ def count(name: str, given: Any, most: int, remedy: str) -> int:
     """Accept a whole number from 1 to ``most``."""
     if isinstance(given, bool) or not isinstance(given, Integral):
         raise TypeError(
-            f"{name} must be a whole number, but {type(given).__name__} {given!r} was given: "
+            f"{name} must be a whole number, but {type(given).__name__} {shown(given)} was given: "
             "pass an int"
         )
     if not 1 <= int(given) <= most:
-        raise ValueError(f"{name} must be from 1 to {most}, but {given} was given: {remedy}")
+        raise ValueError(f"{name} must be from 1 to {most}, but {shown(given)} was given: {remedy}")
     return int(given)
 
 
@@ -39,8 +41,8 @@ def weighting(given: Any) -> Any:
     if isinstance(given, str) and given in WEIGHTS:
         return given
     raise ValueError(
-        f"there is no weight {given!r}: choose from {', '.join(WEIGHTS)}, or pass a function of "
-        "log_alpha that returns positive numbers"
+        f"there is no weight {shown(given)}: choose from {', '.join(WEIGHTS)}, or pass a function "
+        "of log_alpha that returns positive numbers"
     )
 
 
@@ -100,13 +102,15 @@ def _pair(name: str, given: Any) -> tuple[float, float]:
         low, high = given
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name} must be two numbers, but {given!r} was given: pass (low, high)"
+            f"{name} must be two numbers, but {shown(given)} was given: pass (low, high)"
         ) from None
     for end in (low, high):
         if isinstance(end, bool) or not isinstance(end, Real):
             raise TypeError(
-                f"{name} must be two real numbers, but {given!r} was given: pass two floats"
+                f"{name} must be two real numbers, but {shown(given)} was given: pass two floats"
             )
         if math.isnan(end):
-            raise ValueError(f"{name} must be two numbers, but {given!r} holds NaN: replace it")
+            raise ValueError(
+                f"{name} must be two numbers, but {shown(given)} holds NaN: replace it"
+            )
     return float(low), float(high)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .._refusals import shown
+
 Kind = Literal["closed form", "numerical", "statistical"]
 
 
@@ -29,8 +31,8 @@ class Interval:
     def __post_init__(self) -> None:
         if not self.low < self.high:
             raise ValueError(
-                f"an interval of log_alpha needs low < high, but low={self.low!r} and "
-                f"high={self.high!r} were given: exchange them or widen the interval"
+                f"an interval of log_alpha needs low < high, but low={shown(self.low)} and "
+                f"high={shown(self.high)} were given: exchange them or widen the interval"
             )
 
     def __contains__(self, log_alpha: float) -> bool:

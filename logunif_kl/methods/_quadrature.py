@@ -20,6 +20,7 @@ import numpy as np
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from .._dispatch import Operation, evaluate
 from .._numpy.blocked import BlockedUFunc, in_float64
+from .._refusals import shown
 from . import _rules
 from ._method import EVERYWHERE, Declared, Method
 from ._operation import value
@@ -60,18 +61,20 @@ def _rule(what: str, rule: str, n: int) -> _Rule:
 def _operation(what: str, rule: Any, n: Any) -> Operation:
     """Make an operation of a rule, after checking the caller's arguments."""
     if not isinstance(rule, str) or rule not in NODES:
-        raise ValueError(f"rule={rule!r} is not known: pass one of {', '.join(map(repr, NODES))}")
+        raise ValueError(
+            f"rule={shown(rule)} is not known: pass one of {', '.join(map(repr, NODES))}"
+        )
     if n is None:
         n = NODES[rule]
     elif isinstance(n, bool) or not isinstance(n, int | np.integer):
         raise TypeError(
-            f"n must be an integer, the number of nodes, but {type(n).__name__} {n!r} was given: "
-            f"pass n={NODES[rule]}, or leave it out"
+            f"n must be an integer, the number of nodes, but {type(n).__name__} {shown(n)} was "
+            f"given: pass n={NODES[rule]}, or leave it out"
         )
     elif not 2 <= n <= MOST:
         raise ValueError(
-            f"n must be between 2 and {MOST} nodes, but {n!r} was given: pass n={NODES[rule]}, or "
-            "leave it out"
+            f"n must be between 2 and {MOST} nodes, but {shown(n)} was given: pass "
+            f"n={NODES[rule]}, or leave it out"
         )
     ufunc = _rule(what, rule, int(n))
 
@@ -167,7 +170,7 @@ def quadrature(
         if any(given.values()):
             name = next(name for name, is_given in given.items() if is_given)
             raise ValueError(
-                f"{name} was given with dps={dps!r}, where the rule is tanh-sinh with as many "
+                f"{name} was given with dps={shown(dps)}, where the rule is tanh-sinh with as many "
                 f"nodes as the digits take: leave out {name} or dps"
             )
         from .digits import quadrature

@@ -22,6 +22,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 from scipy.stats.qmc import Sobol
 
+from .._refusals import shown
 from ._control import SPREAD, Integrand, controls
 from ._progress import progress_bar
 
@@ -35,18 +36,18 @@ def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
     """Return n_samples as an int, after checking it and the scheme."""
     if not isinstance(scheme, str) or scheme not in LEAST:
         raise ValueError(
-            f"scheme={scheme!r} is not known: pass one of {', '.join(map(repr, LEAST))}"
+            f"scheme={shown(scheme)} is not known: pass one of {', '.join(map(repr, LEAST))}"
         )
     if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)):
         raise TypeError(
-            f"n_samples must be an integer, but {type(n_samples).__name__} {n_samples!r} was "
+            f"n_samples must be an integer, but {type(n_samples).__name__} {shown(n_samples)} was "
             "given: pass int(n_samples)"
         )
     n = int(n_samples)
     if n < LEAST[scheme]:
         raise ValueError(
             f"n_samples must be at least {LEAST[scheme]} for scheme={scheme!r}, whose standard "
-            f"error comes from the spread of its parts, but {n} was given: take more samples"
+            f"error comes from the spread of its parts, but {shown(n)} was given: take more samples"
         )
     if scheme == "antithetic" and n % 2:
         raise ValueError(

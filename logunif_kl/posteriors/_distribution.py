@@ -15,6 +15,7 @@ import numpy as np
 from scipy import stats
 from scipy.stats.distributions import rv_frozen
 
+from .._refusals import shown
 from ._new_style import Family, as_frozen, is_new_style
 
 
@@ -105,7 +106,7 @@ def standardised(dist: Any) -> Standardised:
         )
     named = _bound(dist)
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in named.items()}
-    text = f"{family.name}({', '.join(f'{k}={v!r}' for k, v in plain.items())})"
+    text = f"{family.name}({', '.join(f'{k}={shown(v)}' for k, v in plain.items())})"
     parameters = []
     for name, value in named.items():
         if np.ndim(value) != 0:

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, Literal, overload
 
 from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant
+from .._refusals import shown
 from ._closed_forms import closed_form
 from ._distribution import Standardised, standardised
 from ._quadrature import Side, signed_entropies, total
@@ -149,8 +150,8 @@ def centred(
     """-KL with the constant of ``zero_at=inf``, its error, and the probability that was found."""
     if method not in METHODS:
         raise ValueError(
-            f"method must be one of {', '.join(METHODS)}, but {method!r} was given: pass one of "
-            "them, or leave it out"
+            f"method must be one of {', '.join(METHODS)}, but {shown(method)} was given: pass one "
+            "of them, or leave it out"
         )
     known = None if method == "quadrature" else closed_form(dist)
     if known is not None:
@@ -199,6 +200,6 @@ def checked_points(points: Any) -> tuple[float, ...]:
     if all(isinstance(w, Real) and math.isfinite(w) for w in given):
         return tuple(float(w) for w in given)
     raise TypeError(
-        f"points must be finite weights at which the density jumps or is singular, but {points!r} "
-        "was given: pass a list of numbers"
+        f"points must be finite weights at which the density jumps or is singular, but "
+        f"{shown(points)} was given: pass a list of numbers"
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from mpmath import libmp
 
+from .._refusals import shown
 from ._input import Raw, magnitude
 
 GUARD = 12
@@ -44,7 +45,8 @@ def agree(first: Definition, second: Definition, dps: int, what: str, *at: objec
             if missing <= 0:
                 return libmp.mpf_pos(b, prec, "n")
             wp += missing + 2 * GUARD
+    where = what.format(*map(shown, at))
     raise ArithmeticError(
-        f"{what.format(*at)}: two definitions still differ at {wp} bits, so {dps} digits cannot be "
+        f"{where}: two definitions still differ at {wp} bits, so {dps} digits cannot be "
         "vouched for: ask for fewer digits, or move the argument away from a zero of the result."
     )

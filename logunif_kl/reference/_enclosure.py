@@ -19,6 +19,7 @@ from typing import Any
 import mpmath
 from mpmath import libmp
 
+from .._refusals import shown
 from ._agree import LOCK
 from ._input import Number, read
 
@@ -174,7 +175,7 @@ def _tighten(value: Callable[[int], Ball], bits: int, where: str, at: object) ->
                 return ball
         prec *= 2
     raise ArithmeticError(
-        f"the ball at {where.format(at)} is wider than 2**-{bits} of its midpoint up to "
+        f"the ball at {where.format(shown(at))} is wider than 2**-{bits} of its midpoint up to "
         f"{prec // 2} bits of precision: ask for fewer bits, or move away from a zero."
     )
 
@@ -198,7 +199,9 @@ def _arb(bits: object) -> Any:
     if isinstance(bits, bool) or not isinstance(bits, numbers.Integral):
         raise TypeError(f"bits must be an int, got {type(bits).__name__}.")
     if bits < 1:
-        raise ValueError(f"bits must be at least 1, got {bits}: it bounds the ball's radius.")
+        raise ValueError(
+            f"bits must be at least 1, got {shown(bits)}: it bounds the ball's radius."
+        )
     try:
         from flint import arb
     except ImportError as error:

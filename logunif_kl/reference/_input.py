@@ -16,6 +16,8 @@ from typing import Any
 
 from mpmath import libmp
 
+from .._refusals import shown
+
 Raw = Any
 """mpmath's ``(sign, mantissa, exponent, bits)``."""
 
@@ -91,7 +93,7 @@ def _decimal(text: str, name: str) -> Number:
         raw = libmp.from_str(plain, 53, "n")
     except (ValueError, TypeError, ZeroDivisionError) as error:
         raise ValueError(
-            f"{name} must be a number, got {text!r}: write it like '0.1', '-1e-300' or 'inf'."
+            f"{name} must be a number, got {shown(text)}: write it like '0.1', '-1e-300' or 'inf'."
         ) from error
     if not raw[1]:
         return _exactly(raw)
@@ -106,7 +108,7 @@ def digits(dps: object) -> int:
         )
     n = dps.__index__()
     if not 1 <= n <= MAX_DPS:
-        raise ValueError(f"dps must be between 1 and {MAX_DPS} decimal digits, got {n}.")
+        raise ValueError(f"dps must be between 1 and {MAX_DPS} decimal digits, got {shown(n)}.")
     return int(n)
 
 

@@ -9,6 +9,7 @@ import mpmath
 from mpmath import libmp
 
 from .._convention import ZERO_AT_INFINITY
+from .._refusals import shown
 from ._agree import LOCK, agree
 from ._functions import DEFINITIONS, Of, raw_constant, times_u, u_of, u_of_normal
 from ._input import Raw, digits, read
@@ -296,21 +297,22 @@ def _constant(zero_at: object, log_c: object) -> Constant | None:
     if log_c is not None:
         if zero_at is not ZERO_AT_INFINITY:
             raise ValueError(
-                f"zero_at and log_c both fix the constant, got zero_at={zero_at} and "
-                f"log_c={log_c}: give one of them."
+                f"zero_at and log_c both fix the constant, got zero_at={shown(zero_at)} and "
+                f"log_c={shown(log_c)}: give one of them."
             )
         c = read(log_c, "log_c")
         if c(53) in (libmp.finf, libmp.fninf, libmp.fnan):
             raise ValueError(
-                f"log_c must be finite, got {log_c}: it is the log of the C in the prior C/|w|."
+                f"log_c must be finite, got {shown(log_c)}: it is the log of the C in the prior "
+                "C/|w|."
             )
         return lambda of, wp: raw_constant(c, wp)
     if rough == libmp.finf:
         return None
     if rough == libmp.fnan or libmp.mpf_sign(rough) <= 0:
         raise ValueError(
-            f"zero_at must be an alpha above 0 (inf is allowed), got {zero_at}: it is the alpha "
-            "at which -KL is zero, not its logarithm."
+            f"zero_at must be an alpha above 0 (inf is allowed), got {shown(zero_at)}: it is the "
+            "alpha at which -KL is zero, not its logarithm."
         )
 
     def at_zero(of: Of, wp: int) -> Raw:

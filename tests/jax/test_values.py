@@ -358,7 +358,7 @@ def test_documentation(name):
 
 REFUSED = [
     (True, "but bool True was given: convert it to float32 if that is what is meant"),
-    (1j, "but complex 1j was given: pass its real part"),
+    (1j, "but complex 1j was given: complex weights have"),
     (np.ones(2, bool), "but numpy.ndarray of dtype bool was given: convert it to float32 if"),
     (np.ones(2, "complex128"), "but numpy.ndarray of dtype complex128 was given: pass its real"),
     (np.array(["a"]), "but numpy.ndarray of dtype <U1 was given: convert it to float32 if"),

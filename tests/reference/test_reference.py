@@ -413,7 +413,7 @@ def test_bad_convention():
     for a in (0, -1, NAN, "-inf"):
         with pytest.raises(
             ValueError,
-            match=rf"^zero_at must be an alpha above 0 \(inf is allowed\), got {a}: it is the "
+            match=rf"^zero_at must be an alpha above 0 \(inf is allowed\), got {a!r}: it is the "
             r"alpha at which -KL is zero, not its logarithm\.$",
         ):
             reference.neg_kl(0, zero_at=a)
@@ -555,8 +555,8 @@ class TestEnclosure:
     def test_refusal(self):
         with pytest.raises(
             ArithmeticError,
-            match=r"^the ball at log_alpha = 1e400000 is wider than 2\*\*-8 of its midpoint up to "
-            r"40960 bits of precision: ask for fewer bits, or move away from a zero\.$",
+            match=r"^the ball at log_alpha = '1e400000' is wider than 2\*\*-8 of its midpoint up "
+            r"to 40960 bits of precision: ask for fewer bits, or move away from a zero\.$",
         ):
             reference.enclosure("1e400000", 8)
 

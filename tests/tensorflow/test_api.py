@@ -246,11 +246,14 @@ class TestTypes:
 REFUSED = [
     (lambda: tf.constant([1]), "a tensor of int32 was given: convert it with tf.cast"),
     (lambda: tf.constant([True]), "a tensor of bool was given: convert it with tf.cast"),
-    (lambda: tf.constant(1j), "a tensor of complex128 was given: pass its real part"),
+    (
+        lambda: tf.constant(1j),
+        "a tensor of complex128 was given: complex weights have",
+    ),
     (lambda: tf.constant("1"), "a tensor of string was given: convert it with tf.strings.to_num"),
     (lambda: np.ones(2, int), "numpy.ndarray of int64 was given: convert it with tf.cast"),
     (lambda: np.ones(2, bool), "numpy.ndarray of bool was given: convert it with tf.cast"),
-    (lambda: [1j], "list of complex128 was given: pass its real part"),
+    (lambda: [1j], "list of complex128 was given: complex weights have"),
 ]
 
 

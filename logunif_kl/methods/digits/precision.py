@@ -20,6 +20,7 @@ import numpy as np
 from mpmath import libmp
 
 from ..._convention import additive_constant
+from ..._refusals import shown
 
 Raw = Any
 """mpmath's ``(sign, mantissa, exponent, bits)``."""
@@ -114,8 +115,7 @@ def _read(value: Any, name: str) -> Raw:
         return libmp.from_float(float(value))
     if not isinstance(value, bool) and isinstance(value, Integral):
         return libmp.from_int(int(value))
-    text = repr(value)
-    given = f"{type(value).__name__} {text if len(text) < 40 else text[:36] + '...'}"
+    given = f"{type(value).__name__} {shown(value)}"
     raise TypeError(
         f"{name} must hold real numbers of at most 64 bits, or mpf, where dps is given, but "
         f"{given} was given: pass a float, an mpf or a NumPy array of them"
@@ -125,12 +125,12 @@ def _read(value: Any, name: str) -> Raw:
 def _digits(dps: Any) -> int:
     if isinstance(dps, bool) or not isinstance(dps, Integral):
         raise TypeError(
-            f"dps must be an int, the number of decimal digits, but {dps!r} was given: pass "
+            f"dps must be an int, the number of decimal digits, but {shown(dps)} was given: pass "
             "dps=50, or leave it out for double precision"
         )
     if not 1 <= int(dps) <= MAX_DPS:
         raise ValueError(
-            f"dps must be between 1 and {MAX_DPS} decimal digits, but {dps!r} was given: pass "
+            f"dps must be between 1 and {MAX_DPS} decimal digits, but {shown(dps)} was given: pass "
             "dps=50, or leave it out for double precision"
         )
     return int(dps)
