@@ -6,8 +6,13 @@ standard error of their average:
 - ``plain``: a unit is one sample.
 - ``antithetic``: a unit is the average over z and -z.
 - ``qmc``: a unit is the average over one scrambled Sobol sequence. There are only 16 to 31 of
-  these, so the standard error is multiplied by Student's factor for the 95 % interval, 1.09 to
-  1.04.
+  these.
+
+The spread of few units is itself uncertain, so the standard error is multiplied by Student's factor
+for the 95 % interval: 1.09 for 16 units, 1.02 for 64 and 1.0005 for 2,500. That makes the intervals
+of few normal values honest, and these are not normal: the logarithm is skewed, the more without
+control variates and in pairs. `LEAST` holds the numbers of samples below which more than 1 % of
+three standard errors miss the exact value, at some log alpha in [-8, 8].
 
 Every element of log alpha uses the same z (common random numbers), so differences between elements
 are far more precise than the elements.
@@ -28,7 +33,9 @@ from ._progress import progress_bar
 
 BLOCK = 16384  # values at once: 128 KiB an array, which the second-level cache holds
 REPLICATES = 16  # of Sobol sequences, at least; always fewer than twice as many
-LEAST = {"plain": 2, "antithetic": 4, "qmc": 16 * REPLICATES}
+#: The least numbers of samples, with control variates and without; measured in
+#: ``tests/methods/test_few_samples.py``.
+LEAST = {"plain": (128, 512), "antithetic": (256, 2048), "qmc": (16 * REPLICATES, None)}
 _BITS = 52  # of a Sobol point, so that half a step more is still below 1
 
 
@@ -44,22 +51,36 @@ def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
             "given: pass int(n_samples)"
         )
     n = int(n_samples)
-    if n < LEAST[scheme]:
+    if scheme == "qmc" and not controlled:
         raise ValueError(
-            f"n_samples must be at least {LEAST[scheme]} for scheme={scheme!r}, whose standard "
-            f"error comes from the spread of its parts, but {shown(n)} was given: take more samples"
+            "scheme='qmc' was given with variance_reduction=False, and has no honest standard "
+            "error while the singularity of the logarithm is there: leave variance_reduction=True"
+        )
+    least = LEAST[scheme][0 if controlled else 1] or 0
+    if n < least:
+        bare = "" if controlled else " without variance reduction"
+        raise ValueError(
+            f"n_samples must be at least {least} for scheme={scheme!r}{bare}, because the spread "
+            f"of fewer gives too small a standard error, but {shown(n)} was given: take {least}"
         )
     if scheme == "antithetic" and n % 2:
         raise ValueError(
             f"n_samples must be even for scheme='antithetic', which samples pairs, but {n} was "
             f"given: take {n + 1}"
         )
-    if scheme == "qmc" and not controlled:
-        raise ValueError(
-            "scheme='qmc' was given with variance_reduction=False, and has no honest standard "
-            "error while the singularity of the logarithm is there: leave variance_reduction=True"
-        )
     return n
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """Make the generator that `numpy.random.default_rng` makes of a caller's argument."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            "rng must be a numpy.random.Generator, a seed or None, but "
+            f"{type(rng).__name__} {shown(rng)} was given: pass an int of at least 0 for the same "
+            "numbers each time, or leave it out"
+        ) from None
 
 
 class Moments:
@@ -119,10 +140,7 @@ def average(
                 units.add(slice(None), replicate.mean[:, np.newaxis])
                 replicate = Moments(k)
             advance(z.size if scheme != "antithetic" else 2 * z.size)
-    error = units.standard_error()
-    if scheme == "qmc":
-        error *= students_factor(units.count)
-    return units.mean, error
+    return units.mean, units.standard_error() * students_factor(units.count)
 
 
 def students_factor(count: np.ndarray) -> np.ndarray:

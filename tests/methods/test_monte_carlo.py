@@ -338,21 +338,33 @@ class TestArguments:
     @FUNCTIONS
     def test_shapes(self, function, exact):
         for shape in ((), (3,), (2, 0), (2, 3)):
-            estimate, error = function(np.zeros(shape, dtype=np.float32), n_samples=10, rng=0)
+            estimate, error = function(np.zeros(shape, dtype=np.float32), n_samples=128, rng=0)
             assert np.shape(estimate) == np.shape(error) == shape
             assert estimate.dtype == error.dtype == np.float64
-        assert isinstance(function(0, n_samples=10, rng=0)[0], np.float64)
+        assert isinstance(function(0, n_samples=128, rng=0)[0], np.float64)
         np.testing.assert_array_equal(
-            function([0, 1], n_samples=10, rng=0), function([0.0, 1.0], n_samples=10, rng=0)
+            function([0, 1], n_samples=128, rng=0), function([0.0, 1.0], n_samples=128, rng=0)
         )
 
     @FUNCTIONS
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"n_samples": 1}, r"n_samples must be at least 2 for scheme='plain', .* but 1 was"),
-            ({"n_samples": 2, "scheme": "antithetic"}, "at least 4 for scheme='antithetic'"),
-            ({"n_samples": 5, "scheme": "antithetic"}, r"must be even .* but 5 was given: take 6"),
+            (
+                {"n_samples": 127},
+                r"n_samples must be at least 128 for scheme='plain', because the spread of fewer "
+                r"gives too small a standard error, but 127 was given: take 128$",
+            ),
+            ({"n_samples": 254, "scheme": "antithetic"}, "at least 256 for scheme='antithetic', "),
+            (
+                {"n_samples": 511, "variance_reduction": False},
+                "at least 512 for scheme='plain' without variance reduction, because",
+            ),
+            (
+                {"n_samples": 2046, "variance_reduction": False, "scheme": "antithetic"},
+                "at least 2048 for scheme='antithetic' without variance reduction, because",
+            ),
+            ({"n_samples": 257, "scheme": "antithetic"}, r"be even .* but 257 was given: take 258"),
             ({"n_samples": 255, "scheme": "qmc"}, r"at least 256 for scheme='qmc', .* 255 was"),
             (
                 {"scheme": "sobol"},
