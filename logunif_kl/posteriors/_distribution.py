@@ -1,4 +1,4 @@
-"""Reads a frozen scipy.stats distribution as w = loc + scale z.
+"""Reads a frozen scipy.stats distribution as w = loc + scale z; also an estimate or a `Density`.
 
 The rest of this package works with z. -KL does not depend on the scale of w, and a narrow posterior
 far from zero, such as N(1, 1e-20), is resolved in z but not in w, where rounding is too coarse.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from scipy import stats
 from scipy.stats.distributions import rv_frozen
 
 from .._refusals import shown
+from ._density import Density, OfFunction, OfKernels, checked_points
 from ._new_style import Family, as_frozen, is_new_style
 
 
@@ -35,6 +36,10 @@ class Standardised:
         Finite, and the scale positive.
     low, high : float
         The support of z.
+    points : tuple of float
+        The z at which its density is known to jump, to be singular or to have a peak.
+    marks : tuple of float
+        Other z at which panels of a quadrature are to end.
     """
 
     text: str
@@ -44,6 +49,13 @@ class Standardised:
     scale: float
     low: float
     high: float
+    points: tuple[float, ...] = ()
+    marks: tuple[float, ...] = ()
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a `Density`, whose quantiles and probabilities are estimates."""
+        return isinstance(self.family, OfFunction)
 
     @property
     def zero(self) -> float:
@@ -73,8 +85,10 @@ def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
             return math.nan
 
 
-def standardised(dist: Any) -> Standardised:
-    """Read a frozen continuous distribution of scipy.stats.
+def standardised(dist: Any, points: tuple[float, ...] = ()) -> Standardised:
+    """Read a frozen continuous distribution of scipy.stats, a `gaussian_kde` or a `Density`.
+
+    The points are those that a `Density` is to be scanned about, beside its own.
 
     Raises
     ------
@@ -83,6 +97,10 @@ def standardised(dist: Any) -> Standardised:
     ValueError
         If a parameter is an array, or one that SciPy does not accept.
     """
+    if isinstance(dist, Density):
+        return _of_function(replace(dist, points=(*dist.points, *points)))
+    if isinstance(dist, stats.gaussian_kde):
+        return _of_kernels(dist)
     if isinstance(dist, stats.rv_histogram):  # it has no parameters, and need not be frozen
         dist = dist()
     if isinstance(dist, stats.rv_continuous):
@@ -100,6 +118,12 @@ def standardised(dist: Any) -> Standardised:
             "log-uniform prior is -inf: pass a frozen continuous distribution of scipy.stats"
         )
     if not isinstance(family, stats.rv_continuous):
+        if callable(dist):
+            raise TypeError(
+                f"dist must be a distribution, but {type(dist).__name__} {shown(dist)} was given, "
+                "which can be called: if it is a density, pass logunif_kl.posteriors.Density(it, "
+                "support=(low, high))"
+            )
         raise TypeError(
             "dist must be a frozen continuous distribution of scipy.stats, but "
             f"{type(dist).__name__} was given: pass one, as scipy.stats.norm(loc=1.0, scale=0.5)"
@@ -122,7 +146,33 @@ def standardised(dist: Any) -> Standardised:
             f"{text} is not a continuous distribution: pass parameters that SciPy accepts, a "
             "finite loc and a positive scale (an atom, the limit of no scale, has -KL = -inf)"
         )
+    if isinstance(family, type(stats.vonmises)) and math.isinf(high - low):
+        raise ValueError(
+            f"{text} is a distribution on the circle, whose density repeats along the whole line: "
+            "pass scipy.stats.vonmises_line with the same parameters, for weights in "
+            "loc +- pi scale"
+        )
     return Standardised(text, family, tuple(shapes), loc, scale, low, high)
+
+
+def _of_function(dist: Density) -> Standardised:
+    low, high = dist.support
+    return Standardised(
+        str(dist), OfFunction(dist), (), 0.0, 1.0, low, high, checked_points(dist.points)
+    )
+
+
+def _of_kernels(kde: Any) -> Standardised:
+    if kde.d != 1:
+        raise ValueError(
+            f"dist must have one dimension, but a gaussian_kde of {kde.d} was given: pass the "
+            "estimate of one weight, as kde.marginal(0)"
+        )
+    text = f"gaussian_kde of {kde.n} points"
+    family = OfKernels(kde)
+    return Standardised(
+        text, family, (), family.loc, family.scale, -math.inf, math.inf, marks=family.marks
+    )
 
 
 def _of_new_style(dist: Any) -> Standardised:

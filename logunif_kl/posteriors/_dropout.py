@@ -8,6 +8,7 @@ from typing import Any
 from scipy import stats
 
 from .._refusals import real_number
+from ._density import Density, scaled
 from ._distribution import standardised
 from ._new_style import is_new_style
 
@@ -20,21 +21,21 @@ def dropout_posterior(noise: Any, theta: float) -> Any:
 
     Parameters
     ----------
-    noise : frozen distribution
-        Of `scipy.stats`, continuous: ``stats.norm(1.0, alpha**0.5)`` for Gaussian dropout. The
-        noise usually has mean 1, but it need not.
+    noise : frozen distribution, gaussian_kde or Density
+        As for `neg_kl_posterior`: ``stats.norm(1.0, alpha**0.5)`` for Gaussian dropout. The noise
+        usually has mean 1, but it need not.
     theta : float
         A finite number other than 0.
 
     Returns
     -------
-    frozen distribution
+    frozen distribution, gaussian_kde or Density
         Of the same family for theta > 0, of its mirror image for theta < 0.
 
     Raises
     ------
     TypeError
-        If `noise` is not a frozen continuous distribution, or `theta` not a real number.
+        If `noise` is none of these, or `theta` not a real number.
     ValueError
         If `theta` is 0 or not finite, or if SciPy does not accept the parameters of `noise`.
 
@@ -54,13 +55,18 @@ def dropout_posterior(noise: Any, theta: float) -> Any:
     >>> abs(neg_kl_posterior(posterior) - neg_kl_posterior(noise)) < 1e-11
     True
     """
-    read = standardised(noise)
+    if not isinstance(noise, Density):
+        read = standardised(noise)
     theta = real_number("theta", theta)
     if not 0.0 < abs(theta) < math.inf:
         raise ValueError(
             f"theta must be finite and not 0, which leaves an atom, but {theta!r} was given: pass "
             "another number"
         )
+    if isinstance(noise, Density):
+        return scaled(noise, theta)
+    if isinstance(noise, stats.gaussian_kde):
+        return stats.gaussian_kde(theta * noise.dataset, noise.factor, noise.weights)
     if is_new_style(noise):
         try:
             return theta * noise

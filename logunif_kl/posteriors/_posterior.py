@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from numbers import Real
 from typing import Any, Literal, overload
 
 from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant
 from .._refusals import shown
 from ._closed_forms import closed_form
+from ._density import checked_points
 from ._distribution import Standardised, standardised
 from ._quadrature import Side, signed_entropies, total
 
@@ -61,10 +61,12 @@ def neg_kl_posterior(
 
     Parameters
     ----------
-    dist : frozen distribution
+    dist : frozen distribution, gaussian_kde or Density
         Of `scipy.stats`, continuous, one distribution and not an array of them: ``stats.laplace(
         0.3, 0.1)``. Also of a class of one's own that inherits from `scipy.stats.rv_continuous`,
-        and SciPy's new ``stats.Normal(mu=0.3, sigma=0.1)`` and its like.
+        and SciPy's new ``stats.Normal(mu=0.3, sigma=0.1)`` and its like; a kernel density estimate
+        of samples of one weight, `scipy.stats.gaussian_kde`; or a density as a function,
+        `logunif_kl.posteriors.Density`.
     zero_at : float, optional
         The alpha at which -KL of the *Gaussian* vanishes, as in `logunif_kl.neg_kl`. The constant
         is the same for every posterior, so that they can be compared. It is infinity by default: a
@@ -75,8 +77,9 @@ def neg_kl_posterior(
         The closed form where there is one and quadrature elsewhere, or one of them only.
     points : iterable of float, optional
         Weights at which the density jumps or is singular, such as the edges of a histogram
-        (`scipy.stats.rv_histogram`). The ends of the support, 0, `loc` and the median need not be
-        given. The quadrature uses them, the closed forms do not.
+        (`scipy.stats.rv_histogram`), or where a narrow peak is. The ends of the
+        support, 0, `loc` and the median need not be given. The quadrature uses them, the closed
+        forms do not.
     return_error : bool, optional
         Return a bound on the absolute error beside the value.
 
@@ -93,9 +96,10 @@ def neg_kl_posterior(
     Raises
     ------
     TypeError
-        If `dist` is not a frozen continuous distribution, or an argument is of a wrong type.
+        If `dist` is none of these, or an argument is of a wrong type.
     ValueError
-        If a parameter of `dist` is an array or one that SciPy does not accept, if `method` is
+        If a parameter of `dist` is an array or one that SciPy does not accept, if it is von Mises'
+        distribution on the circle, or an estimate in several dimensions, if `method` is
         unknown, if a closed form is asked for where none is known, and as for `logunif_kl.neg_kl`.
     ArithmeticError
         If the density integrates to more than 1. If the error exceeds 1e-6 max(1, |value|) and
@@ -133,8 +137,9 @@ def neg_kl_posterior(
     (0.760462111, True)
     """
     constant = additive_constant(zero_at, log_c)
-    read = standardised(dist)
-    value, error, mass = centred(read, method, checked_points(points))
+    named = checked_points(points)
+    read = standardised(dist, named)
+    value, error, mass = centred(read, method, named)
     refuse_mass(mass, read)
     value += constant
     error += 2.0**-52 * (abs(constant) + abs(value))
@@ -173,10 +178,10 @@ def from_sides(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, flo
 def refuse_mass(mass: float, dist: Standardised) -> None:
     """Raise if a density integrates to more than 1."""
     if mass > 1.0 + REFUSED_FROM:
+        agree = "" if dist.is_function else ", and pass a distribution whose pdf and cdf agree"
         raise ArithmeticError(
             f"the density of {dist.text} integrates to {mass:.6g} or more, and that of a "
-            "distribution to 1: divide its pdf by that number, and pass a distribution whose pdf "
-            "and cdf agree"
+            f"distribution to 1: divide its pdf by that number{agree}"
         )
 
 
@@ -184,22 +189,9 @@ def refuse_above(error: float, value: float, mass: float, dist: Standardised) ->
     """Raise if the error is too large for a value that is given without it."""
     if error < math.inf and error <= REFUSED_FROM * max(1.0, abs(value)):
         return
+    divide = "divide it by its integral if that is not 1, " if dist.is_function else ""
     raise ArithmeticError(
         f"-KL of {dist.text} was found only to within {error:.1e}, with {mass:.9g} of the "
-        "probability: name the jumps and singularities of its density in points=, or take what "
-        "was found with neg_kl_posterior(..., return_error=True)"
-    )
-
-
-def checked_points(points: Any) -> tuple[float, ...]:
-    """Read `points=`."""
-    try:
-        given = tuple(points)
-    except TypeError:
-        given = (None,)
-    if all(isinstance(w, Real) and math.isfinite(w) for w in given):
-        return tuple(float(w) for w in given)
-    raise TypeError(
-        f"points must be finite weights at which the density jumps or is singular, but "
-        f"{shown(points)} was given: pass a list of numbers"
+        "probability: name the jumps, singularities and narrow peaks of its density in points=, "
+        f"{divide}or take what was found with neg_kl_posterior(..., return_error=True)"
     )

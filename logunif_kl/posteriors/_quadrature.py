@@ -96,7 +96,7 @@ def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[
     (negative, positive) : tuple of Side
         Their errors do not include the mass that was not found; see `total`.
     """
-    named = [(w - dist.loc) / dist.scale for w in points]
+    named = [*dist.points, *((w - dist.loc) / dist.scale for w in points)]
     found = _integrated(dist, named, [z for z in map(dist.ppf, _QUANTILES) if math.isfinite(z)])
     if _unexplained(found) > UNEXPLAINED:
         # A spike between the quantiles, if there is one, is where many of them are crowded.
@@ -144,7 +144,7 @@ def _integrated(
                 if point != end:
                     positive = point > dist.zero or (point == dist.zero and direction > 0.0)
                     near = _within(dist, point, point + direction * length)
-                    marks = [direction * (z - point) for z in (*quantiles, *near)]
+                    marks = [direction * (z - point) for z in (*quantiles, *near, *dist.marks)]
                     _half_line(dist, point, direction, length, marks, sides[positive])
     return sides
 

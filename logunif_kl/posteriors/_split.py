@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant
 from ._closed_forms import closed_form
+from ._density import checked_points
 from ._distribution import Standardised, standardised
-from ._posterior import checked_points, from_sides, refuse_above, refuse_mass
-from ._quadrature import signed_entropies
+from ._posterior import from_sides, refuse_above, refuse_mass
+from ._quadrature import Side, signed_entropies
 
 
 class Split(NamedTuple):
@@ -89,8 +90,9 @@ def neg_kl_split(
     True
     """
     constant = additive_constant(zero_at, log_c)
-    read = standardised(dist)
-    sides = signed_entropies(read, checked_points(points))
+    named = checked_points(points)
+    read = standardised(dist, named)
+    sides = signed_entropies(read, named)
     value, error, mass = from_sides(read, sides)
     refuse_mass(mass, read)
     known = closed_form(read)
@@ -99,8 +101,10 @@ def neg_kl_split(
         error += known[1]
     sign_bit = -math.log(2.0)
     magnitude = math.log(2.0) - PROPER_CONSTANT + constant  # log c
-    for side, probability in zip(sides, _signs(read), strict=True):
+    for side, probability in zip(sides, _signs(read, sides), strict=True):
         if probability > 0.0:
+            if read.is_function:
+                error += side.mass_error * (1.0 + abs(math.log(probability)))
             conditional = side.entropy / probability + math.log(probability)
             magnitude += probability * conditional
             sign_bit -= probability * math.log(probability)
@@ -110,6 +114,8 @@ def neg_kl_split(
     return Split(sign_bit, magnitude, value, error)
 
 
-def _signs(dist: Standardised) -> tuple[float, float]:
+def _signs(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float]:
     """Probabilities of a negative and of a positive weight, each without cancellation."""
+    if dist.is_function:
+        return sides[0].mass, sides[1].mass
     return dist.cdf(dist.zero), dist.sf(dist.zero)
