@@ -91,6 +91,8 @@ def evaluate(
         return _over_namespace(operation, constant, reduction, arguments, ways)
     values = []
     for (name, value), way in zip(arguments.items(), ways, strict=True):
+        if way in (NUMPY, PROTOCOL):
+            _refusals.refuse_quantity(name, value)
         if way == NUMPY:
             value = _as_numpy(name, value)
         elif type(value) is int and not -(2**63) <= value < 2**63:

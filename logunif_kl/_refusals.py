@@ -7,6 +7,7 @@ imports no other module of the package.
 from __future__ import annotations
 
 import reprlib
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -149,6 +150,9 @@ def not_real(name: str, value: Any, dtype: Any) -> TypeError:
         given = f"{type_name(value)} {shown(value)}"
     if "complex" in str(dtype):
         remedy = OF_COMPLEX
+    elif _is_sparse(value):
+        given = f"{type_name(value)}, a sparse array,"
+        remedy = "its zeros count, so pass its toarray()"
     elif typed or isinstance(value, (list, tuple)):
         remedy = "convert it to float64 if that is what is meant"
     else:
@@ -156,6 +160,38 @@ def not_real(name: str, value: Any, dtype: Any) -> TypeError:
     return TypeError(
         f"{name} must hold real numbers of at most 64 bits, but {given} was given: {remedy}"
     )
+
+
+def _is_sparse(value: Any) -> bool:
+    """Whether it is a sparse array of SciPy or like one; NumPy reads it as one object."""
+    return all(hasattr(type(value), name) for name in ("toarray", "nnz"))
+
+
+def refuse_quantity(name: str, value: Any) -> None:
+    """Raise if a value carries a unit, which the ufuncs would lose or refuse.
+
+    Raises
+    ------
+    TypeError
+        If it is a quantity of pint, astropy, unyt or a library like them.
+    """
+    kind: Any = type(value)
+    number = _number_of(kind)
+    if number is not None:
+        raise TypeError(
+            f"{name} is of type {type_name(value)}, which carries a unit, and is a pure number "
+            f"here: pass {name}.{number}"
+        )
+
+
+@lru_cache(maxsize=256)
+def _number_of(kind: Any) -> str | None:
+    """How to get the pure number of a type with a unit; None for another type."""
+    if hasattr(kind, "magnitude") and hasattr(kind, "units"):
+        return 'to("dimensionless").magnitude'
+    if hasattr(kind, "to_value") and (hasattr(kind, "unit") or hasattr(kind, "units")):
+        return 'to_value("")' if hasattr(kind, "unit") else 'to_value("dimensionless")'
+    return None
 
 
 def mixture(arguments: dict[str, Any]) -> TypeError:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
 from .. import _api
+from .._refusals import shown
 from ._extrema import Error, Extremum, finite, least_and_greatest
 from ._method import WIDE, Interval, Method
 
@@ -99,6 +102,14 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
     -------
     Measurement
 
+    Raises
+    ------
+    TypeError
+        If `method` is no `Method`, such as a name, `interval` no `Interval`, or `points` no
+        integer.
+    ValueError
+        If `points` is below 3, if an end is out of range, or if the method is statistical.
+
     Examples
     --------
     >>> from logunif_kl.methods import METHODS, measure
@@ -106,8 +117,7 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
     >>> print(f"{found.value.error:.2e} at {found.value.log_alpha:.2f}")
     -9.37e-03 at -3.51
     """
-    if points < 3:
-        raise ValueError(f"points must be at least 3, but {points!r} was given: pass a larger grid")
+    _check(method, interval, points)
     for end in (interval.low, interval.high):
         if math.isfinite(end) and abs(end) > FARTHEST:
             raise ValueError(
@@ -134,6 +144,30 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
         gradient=steepest,
         gradient_mean=None if gradient is None else _mean(gradient, interval, points),
     )
+
+
+def _check(method: Any, interval: Any, points: Any) -> None:
+    """Raise if an argument is of another type, or the grid too small."""
+    if not isinstance(method, Method):
+        raise TypeError(
+            "method must be an entry of logunif_kl.methods.METHODS, but "
+            f"{type(method).__name__} {shown(method)} was given: pass METHODS["
+            f"{shown(method) if isinstance(method, str) else repr('molchanov')}]"
+        )
+    if not isinstance(interval, Interval):
+        raise TypeError(
+            f"interval must be a logunif_kl.methods.Interval, but {type(interval).__name__} "
+            f"{shown(interval)} was given: pass Interval(name, low, high) in log_alpha"
+        )
+    if isinstance(points, bool) or not isinstance(points, Integral):
+        raise TypeError(
+            f"points must be an integer, but {type(points).__name__} {shown(points)} was given: "
+            "pass the size of the grid"
+        )
+    if points < 3:
+        raise ValueError(
+            f"points must be at least 3, but {shown(points)} was given: pass a larger grid"
+        )
 
 
 def _larger(one: Extremum, other: Extremum) -> Extremum:

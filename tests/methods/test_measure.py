@@ -155,3 +155,23 @@ def test_without_a_gradient_the_value_alone_is_measured():
 def test_an_estimate_is_not_measured():
     with pytest.raises(ValueError, match="monte_carlo gives an estimate with a standard error"):
         measure(METHODS["monte_carlo"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("kingma",), r"METHODS, but str 'kingma' was given: pass METHODS\['kingma'\]$"),
+        (
+            (lk.methods.kingma,),
+            r"METHODS, but function <function kingma .* METHODS\['molchanov'\]$",
+        ),
+        ((METHODS["kingma"], (-1.0, 1.0)), r"but tuple \(-1.0, 1.0\) was given: pass Interval\(na"),
+        (
+            (METHODS["kingma"], Interval("one", 0.0, 1.0), 9.5),
+            "points must be an integer, but float",
+        ),
+    ],
+)
+def test_other_types_are_refused(arguments, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        measure(*arguments)

@@ -1,0 +1,108 @@
+"""Quantities and sparse arrays are refused in one sentence.
+
+pint and astropy need not be installed: the classes here behave as theirs do towards NumPy.
+"""
+
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+
+FUNCTIONS = pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (lk.neg_kl, "log_alpha"),
+        (lk.neg_kl_grad, "log_alpha"),
+        (lk.kl, "log_alpha"),
+        (lambda x: lk.neg_kl_normal(x, 0.0), "mu"),
+        (lambda x: lk.kl_normal(0.5, x), "log_sigma2"),
+        (lk.log_alpha.from_alpha, "alpha"),
+        (lk.methods.molchanov, "log_alpha"),
+        (lk.methods.monte_carlo, "log_alpha"),
+    ],
+)
+
+
+class Pint:
+    """pint's: a wrapper with ``__array_ufunc__``, which refuses ufuncs that it does not know."""
+
+    def __init__(self, magnitude):
+        self._magnitude = np.asarray(magnitude)
+
+    @property
+    def magnitude(self):
+        return self._magnitude
+
+    @property
+    def units(self):
+        return "dimensionless"
+
+    def __getattr__(self, name):
+        return getattr(self._magnitude, name)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        return NotImplemented
+
+    def to(self, units):
+        return self
+
+
+class Astropy(np.ndarray):
+    """astropy's: a subclass of ndarray, which raises for ufuncs that it does not know."""
+
+    @property
+    def unit(self):
+        return ""
+
+    def to_value(self, unit):
+        return self.view(np.ndarray)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        raise TypeError(f"Unknown ufunc {ufunc.__name__}. Please raise an issue")
+
+
+def plain(name):
+    """The remedies of the messages, carried out."""
+    return {"Pint": lambda q: q.to("dimensionless").magnitude, "Astropy": lambda q: q.to_value("")}[
+        name
+    ]
+
+
+@FUNCTIONS
+@pytest.mark.parametrize(
+    ("make", "remedy"),
+    [
+        (lambda x: Pint(x), r'to\("dimensionless"\).magnitude'),
+        (lambda x: np.asarray(x).view(Astropy), r'to_value\(""\)'),
+    ],
+    ids=["pint", "astropy"],
+)
+def test_quantities(function, name, make, remedy):
+    for x in (0.25, [0.25, 0.5]):
+        quantity = make(x)
+        kind = type(quantity).__name__
+        with pytest.raises(
+            TypeError,
+            match=rf"^{name} is of type tests.{kind}, which carries a unit, and is a pure number "
+            rf"here: pass {name}.{remedy}$",
+        ):
+            function(quantity)
+        np.testing.assert_array_equal(plain(kind)(quantity), x)
+
+
+@FUNCTIONS
+@pytest.mark.parametrize("form", ["csr_array", "coo_array", "csc_matrix"])
+def test_sparse(function, name, form):
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(
+        TypeError,
+        match=rf"^{name} must hold real numbers of at most 64 bits, but scipy.{form}, a sparse "
+        r"array, was given: its zeros count, so pass its toarray\(\)$",
+    ):
+        function(getattr(sparse, form)(np.eye(2)))
+
+
+def test_columns_named_units_are_no_quantities():
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series([0.25], name="units")
+    assert lk.neg_kl(series).iloc[0] == lk.neg_kl(0.25)
