@@ -33,11 +33,13 @@ _ITERATOR = ["external_loop", "buffered", "delay_bufalloc", "zerosize_ok", "copy
 def in_float64(arithmetic: Callable[..., Any]) -> Inner:
     """Make array arithmetic ``f(xp, *arrays)`` the inner function of a `BlockedUFunc`.
 
-    float16 and float32 are computed in float64 and rounded once, when the block is stored.
+    float16 and float32 are computed in float64 and rounded once, when the block is stored. A
+    signalling NaN becomes a quiet one, as in C: the caller's next operation would warn of it.
     """
 
     def inner(*blocks: np.ndarray) -> Any:
-        return arithmetic(np, *(block.astype(np.float64, copy=False) for block in blocks))
+        # The product changes nothing but a signalling NaN; copying a float64 would keep that.
+        return arithmetic(np, *(np.multiply(block, 1.0, dtype=np.float64) for block in blocks))
 
     return inner
 

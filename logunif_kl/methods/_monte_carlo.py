@@ -208,7 +208,8 @@ def _sample(
     generate = generator(rng)
     given = evaluate(_READ, log_alpha=log_alpha)
     mask = np.ma.getmaskarray(given) if isinstance(given, np.ma.MaskedArray) else None
-    x = np.array(given, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        x = np.array(np.multiply(given, 1.0, dtype=np.float64))  # a signalling NaN becomes quiet
     if mask is not None:
         x[mask] = math.nan
     finite = np.isfinite(x)
