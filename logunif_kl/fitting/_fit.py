@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -219,9 +220,48 @@ class Fit:
             wide=measure(formula, *WIDE, self.grid),
         )
 
-    def errors(self, low: float, high: float) -> Errors:
-        """Measure the errors over any other range of log alpha, infinite ends included."""
-        return measure(self._formula, *request.log_alpha_range((low, high)), self.grid)
+    def errors(
+        self,
+        log_alpha_range: Any = None,
+        high: float | None = None,
+        *,
+        low: float | None = None,
+    ) -> Errors:
+        """Measure the errors over any other range of log alpha.
+
+        Parameters
+        ----------
+        log_alpha_range : (float, float)
+            The range; an end may be infinite.
+        high, low : float, optional
+            .. deprecated:: 0.2.0
+               ``errors(low, high)``; pass one pair.
+
+        Returns
+        -------
+        Errors
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is no pair of numbers that ascend, or does not meet [-20, 20].
+
+        Examples
+        --------
+        >>> from logunif_kl.fitting import fit_sigmoid
+        >>> print(f"{fit_sigmoid(1).errors((-2.0, 0.0)).max_error:.2e}")
+        4.97e-03
+        """
+        if high is not None:
+            first = log_alpha_range if low is None else low
+            log_alpha_range = (first, high)
+            warnings.warn(
+                "Fit.errors(low, high) is deprecated: pass a pair, Fit.errors((low, high))",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        low_end, high_end = request.log_alpha_range(log_alpha_range)
+        return measure(self._formula, low_end, high_end, self.grid)
 
     def to_json(self) -> str:
         """Write the fit as JSON, from which `from_json` makes an equal `Fit`, to the last bit.

@@ -170,7 +170,7 @@ def test_it_is_immutable_comparable_and_hashable():
 
 @fits
 def test_the_errors_are_measured(fit):
-    for errors in (fit.inside, fit.wide, fit.errors(-4.0, -1.0)):
+    for errors in (fit.inside, fit.wide, fit.errors((-4.0, -1.0))):
         low, high = errors.log_alpha_range
         x = np.linspace(max(low, -30.0), min(high, 30.0), 20001)
         exact = lk.neg_kl_grad(x)

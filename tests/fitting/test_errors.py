@@ -1,0 +1,60 @@
+"""`Fit.errors` takes a range as every other function does: a pair."""
+
+import math
+
+import pytest
+
+from logunif_kl.fitting import fit_polynomial, fit_sigmoid
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return fit_polynomial(3)
+
+
+@pytest.mark.parametrize("ends", [(-2.0, -0.5), [-4, -1], (-math.inf, 0.0)])
+def test_a_pair(fit, ends):
+    found = fit.errors(ends)
+    assert found.log_alpha_range == tuple(ends)
+    assert fit.errors(log_alpha_range=ends) == found
+
+
+def test_the_range_of_the_fit(fit):
+    assert fit.errors(fit.log_alpha_range) == fit.inside
+
+
+def test_two_numbers_are_deprecated():
+    fit = fit_sigmoid(1)
+    expected = fit.errors((-2.0, 1.0))
+    for call in (
+        lambda: fit.errors(-2.0, 1.0),
+        lambda: fit.errors(-2.0, high=1.0),
+        lambda: fit.errors(low=-2.0, high=1.0),
+    ):
+        with pytest.warns(
+            DeprecationWarning,
+            match=r"^Fit.errors\(low, high\) is deprecated: pass a pair, Fit.errors\(\(low, hi",
+        ) as caught:
+            assert call() == expected
+        assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "sentence"),
+    [
+        (
+            (),
+            TypeError,
+            r"log_alpha_range must be two numbers, but None was given: pass \(low, hig",
+        ),
+        (
+            (1.0,),
+            TypeError,
+            r"log_alpha_range must be two numbers, but 1.0 was given: pass \(low, ",
+        ),
+        (((1.0, 0.0),), ValueError, "log_alpha_range must ascend"),
+    ],
+)
+def test_no_pair(fit, arguments, kind, sentence):
+    with pytest.raises(kind, match=sentence):
+        fit.errors(*arguments)
