@@ -207,6 +207,15 @@ Notes
 No intermediate square or exponential leaves the range of the type before u does, and no epsilon is
 added. {_DTYPES}
 
+dask passes on ufuncs with one result only. Of its arrays the three results are, lazily and in one
+pass over the blocks::
+
+    dask.array.apply_gufunc(
+        neg_kl_normal, "(),()->(),(),()", mu, log_sigma2, output_dtypes=(float,) * 3
+    )
+
+`logunif_kl.neg_kl_normal`, which returns the value alone, takes dask arrays as they are.
+
 References
 ----------
 .. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not

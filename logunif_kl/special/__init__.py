@@ -11,8 +11,10 @@ its derivatives in one pass::
 
     neg_kl_normal(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
 
-They take ``out=``, ``where=``, ``dtype=`` and all else that a ufunc takes; dask, xarray and
-pandas carry them through. A ufunc converts the arrays of other libraries to NumPy arrays;
+They take ``out=``, ``where=``, ``dtype=`` and all else that a ufunc takes; xarray and pandas carry
+them through, and dask those with one result. Of dask arrays, `neg_kl_normal` is called by
+``dask.array.apply_gufunc``, as its docstring shows, or `logunif_kl.neg_kl_normal` gives the value
+alone. A ufunc converts the arrays of other libraries to NumPy arrays;
 `logunif_kl.special.array_api` has the first three for the arrays of any array-API namespace, and
 returns arrays of that namespace.
 
