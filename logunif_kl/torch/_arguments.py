@@ -87,7 +87,8 @@ def two(
             elif isinstance(other, complex):
                 remedy = _refusals.OF_COMPLEX
             raise TypeError(
-                f"{name} must be a torch.Tensor or a real number, but {other!r} was given: {remedy}"
+                f"{name} must be a torch.Tensor or a real number, but {_refusals.shown(other)} was "
+                f"given: {remedy}"
             )
         raise _refusals.mixture(dict(zip(names, (first, second), strict=True)))
     raise _no_tensor(names[0], first)
