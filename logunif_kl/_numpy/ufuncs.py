@@ -1,7 +1,8 @@
 """The ufuncs of the C extension, or the same in Python where the extension is missing.
 
-``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2`` or ``baseline`` for a variant of the
-C extension, ``python`` for no extension. Unset or empty, it chooses the fastest that this CPU runs.
+``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2``, ``neon`` or ``baseline`` for a
+variant of the C extension, ``python`` for no extension. Unset or empty, it chooses the fastest that
+this CPU runs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .._arithmetic import functions, limits
 from .blocked import BlockedUFunc, in_float64
 from .docs import DOCS
 
-_COMPILED = ("avx512", "avx2", "baseline")
+_COMPILED = ("avx512", "avx2", "neon", "baseline")
 
 
 def _choose() -> tuple[Any, str, str | None]:
@@ -26,8 +27,8 @@ def _choose() -> tuple[Any, str, str | None]:
         return None, "python", "LOGUNIF_KL_KERNEL=python asks for it"
     if wanted and wanted not in _COMPILED:
         raise ImportError(
-            f"LOGUNIF_KL_KERNEL={wanted!r} names no kernel: set it to avx512, avx2, baseline or "
-            "python, or unset it"
+            f"LOGUNIF_KL_KERNEL={wanted!r} names no kernel: set it to avx512, avx2, neon, baseline "
+            "or python, or unset it"
         )
     try:
         extension = import_module("._exact", __package__)
@@ -122,7 +123,7 @@ kl_normal = _ufunc("kl_normal")
 
 
 def kernel_name() -> str:
-    """Name the kernel in use: ``"avx512"``, ``"avx2"``, ``"baseline"`` or ``"python"``."""
+    """Name the kernel in use: ``"avx512"``, ``"avx2"``, ``"neon"``, ``"baseline"``, ``"python"``."""
     return _kernel_name
 
 

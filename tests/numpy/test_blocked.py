@@ -147,7 +147,7 @@ lk.show_config()
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1] == (
             "ImportError: LOGUNIF_KL_KERNEL='avx1024' names no kernel: "
-            "set it to avx512, avx2, baseline or python, or unset it"
+            "set it to avx512, avx2, neon, baseline or python, or unset it"
         )
 
     def test_compiled_where_nothing_is_compiled(self):

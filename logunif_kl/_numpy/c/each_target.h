@@ -16,5 +16,10 @@ LK_TARGET_END
 
 #endif
 
+#ifdef LK_ARM64
+#define LK_ISA LK_NEON
+#include LK_KERNELS
+#endif
+
 #define LK_ISA LK_BASELINE_ISA
 #include LK_KERNELS

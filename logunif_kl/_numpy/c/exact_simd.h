@@ -1,10 +1,11 @@
 /* A thin layer over one instruction set: as many doubles as fit a register.
  *
  * `exact.h` includes it for each instruction set, with LK_ISA set to 512 (AVX-512), 256 (AVX2 with
- * FMA) or 0 (plain C, one double). Arithmetic is written with the operators of C, which GCC and
- * Clang define on vectors. What has no operator is here. The compiler contracts no operations
- * (-ffp-contract=off). MADD is a fused multiply-add where there is FMA. Where exactness matters
- * product_error is used, which is exact with and without FMA.
+ * FMA), LK_NEON (Advanced SIMD of AArch64) or 0 (plain C, one double). Arithmetic is written with
+ * the operators of C, which GCC and Clang define on vectors. What has no operator is here. The
+ * compiler contracts no operations (-ffp-contract=off). MADD is a fused multiply-add but in plain C,
+ * which has the same arithmetic on every processor. Where exactness matters product_error is used,
+ * which is exact with and without FMA.
  *
  *   V      doubles        M   one truth value per double
  *          vmax(a, b) and vmin(a, b) are b where either is NaN
@@ -146,6 +147,84 @@ lookup_avx2(const double *row, __m256i i)
 }
 #define lookup(row, i) lookup_avx2(row, i)
 
+#elif LK_ISA == LK_NEON
+
+#define LK_SUFFIX neon
+#define LANES 2
+typedef float64x2_t LK_NAME(V);
+typedef uint64x2_t LK_NAME(U);
+typedef uint64x2_t LK_NAME(M);
+typedef uint64x2_t LK_NAME(I);
+
+#define set1(x) vdupq_n_f64(x)
+#define load(p) vld1q_f64(p)
+#define store(p, x) vst1q_f64(p, x)
+#define load_f32(p) vcvt_f64_f32(vld1_f32(p))
+#define store_f32(p, x) vst1_f32(p, vcvt_f32_f64(x))
+#define MADD(a, b, c) vfmaq_f64(c, a, b)
+#define vmax(a, b) vmax_neon(a, b)
+#define vmin(a, b) vmin_neon(a, b)
+#define bits(x) vreinterpretq_u64_f64(x)
+#define unbits(x) vreinterpretq_f64_u64(x)
+#define set1_bits(x) vdupq_n_u64(x)
+#define less(a, b) vcltq_f64(a, b)
+#define less_equal(a, b) vcleq_f64(a, b)
+#define equal(a, b) vceqq_f64(a, b)
+#define both(m, n) vandq_u64(m, n)
+#define either(m, n) vorrq_u64(m, n)
+#define choose(m, a, b) vbslq_f64(m, a, b)
+#define index_zero() vdupq_n_u64(0)
+#define index_count(i, m) vsubq_u64(i, m)
+#define index_of_bits(u) vandq_u64(u, vdupq_n_u64(7))
+#define lookup(row, i) lookup_neon(row, i)
+#define index_is(i, k) vceqq_u64(i, vdupq_n_u64(k))
+#define any(m) (vmaxvq_u32(vreinterpretq_u32_u64(m)) != 0)
+#define below(a, b) vcltq_s64(vreinterpretq_s64_u64(a), vreinterpretq_s64_u64(b))
+#define load_f32_rare(p) load_f32_rare_neon(p)
+#define store_f32_rare(p, x) store_f32_rare_neon(p, x)
+
+/* FMAX and FMIN are NaN where either is. */
+LK_INLINE float64x2_t
+vmax_neon(float64x2_t a, float64x2_t b)
+{
+    return vbslq_f64(vcgtq_f64(a, b), a, b);
+}
+
+LK_INLINE float64x2_t
+vmin_neon(float64x2_t a, float64x2_t b)
+{
+    return vbslq_f64(vcltq_f64(a, b), a, b);
+}
+
+/* Two loads at an index cost less than a permutation of the four registers of a row. */
+LK_INLINE float64x2_t
+lookup_neon(const double *row, uint64x2_t i)
+{
+    return vcombine_f64(vld1_f64(row + vgetq_lane_u64(i, 0)), vld1_f64(row + vgetq_lane_u64(i, 1)));
+}
+
+LK_INLINE float64x2_t
+load_f32_rare_neon(const float *p)
+{
+    uint32x2_t b = vreinterpret_u32_f32(vld1_f32(p));
+    uint32x2_t size = vand_u32(b, vdup_n_u32(0x7fffffff));
+    uint32x2_t units = vand_u32(size, vclt_u32(size, vdup_n_u32(0x00800000)));
+    float64x2_t x = vcvt_f64_f32(vreinterpret_f32_u32(veor_u32(b, units)));
+    float64x2_t low = vmulq_f64(vcvtq_f64_u64(vmovl_u32(units)), vdupq_n_f64(0x1p-149));
+    return unbits(vorrq_u64(bits(x), bits(low)));
+}
+
+LK_INLINE void
+store_f32_rare_neon(float *p, float64x2_t x)
+{
+    float64x2_t size = vabsq_f64(x), sign = unbits(veorq_u64(bits(x), bits(size)));
+    uint64x2_t subnormal = vcltq_f64(size, vdupq_n_f64(0x1p-126));
+    float64x2_t low = vmulq_f64(unbits(vandq_u64(subnormal, bits(size))), vdupq_n_f64(0x1p149));
+    uint32x2_t normal = vreinterpret_u32_f32(vcvt_f32_f64(vbslq_f64(subnormal, sign, x)));
+    uint32x2_t units = vmovn_u64(vcvtnq_u64_f64(low));
+    vst1_f32(p, vreinterpret_f32_u32(vorr_u32(normal, units)));
+}
+
 #else
 
 #define LK_SUFFIX baseline
@@ -160,12 +239,8 @@ typedef unsigned LK_NAME(I);
 #define store(p, x) (*(p) = (x))
 #define load_f32(p) ((double)*(p))
 #define store_f32(p, x) (*(p) = (float)(x))
-#ifdef __FP_FAST_FMA
-#define MADD(a, b, c) fma(a, b, c)
-#else
 #define MADD(a, b, c) ((a) * (b) + (c))
 #define LK_UNFUSED
-#endif
 #define vmax(a, b) ((a) > (b) ? (a) : (b))
 #define vmin(a, b) ((a) < (b) ? (a) : (b))
 #define set1_bits(x) ((uint64_t)(x))

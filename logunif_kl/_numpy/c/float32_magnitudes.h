@@ -27,6 +27,8 @@
 #define to_float(u) __builtin_convertvector((M)(u), V)
 #ifdef LK_X86
 #define any(m) (_mm_movemask_ps((__m128)(m)) != 0)
+#elif defined(LK_ARM64)
+#define any(m) (vmaxvq_u32((uint32x4_t)(m)) != 0)
 #else
 LK_INLINE int
 LK_NAME(any)(M m)
@@ -66,7 +68,7 @@ LK_NAME(any)(M m)
  * 1; |mu| from 2^-45 on, or from a larger power of 2 if a factor may be as small as 2^f. Neither u nor
  * its product with the factor is then subnormal. Without FMA, no product of u and the exponential
  * may be, and so the box is smaller. */
-#if LK_ISA >= 256
+#ifndef LK_UNFUSED
 #define WINDOW_LOG_SIGMA2 WINDOW_BELOW(0x41a00000u) /* 20 */
 #define BOX_MU_LEAST -45
 #define BOX_MU(f) (-45 - (f) / 2)
@@ -135,7 +137,7 @@ LK_NAME(exponents_of)(U size, V log_sigma2)
 /* Exponents between which nothing is subnormal in the arithmetic, and the exponent of u below which
  * F(u) is u. */
 #define LEAST_EXPONENT -123.5f
-#if LK_ISA >= 256
+#ifndef LK_UNFUSED
 #define MOST_EXPONENT 125.0f
 #else
 #define MOST_EXPONENT 80.0f
@@ -147,7 +149,7 @@ LK_INLINE M
 LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
 {
     V least = gradient ? minimum(x->u, x->small) : x->u;
-#if LK_ISA >= 256
+#ifndef LK_UNFUSED
     (void)log_sigma2;
 #else
     /* Without FMA, u times a coefficient or times exp(-log_sigma2) is rounded. */
@@ -190,7 +192,7 @@ LK_NAME(usual_gradient)(V least, V mu, V log_sigma2)
     V found = minimum(minimum(minimum(x.u, x.small), x.large), set1(-1.0f));
     M usual = both(both(less_equal(x.u, set1(MOST_EXPONENT)), less_equal(least, found)),
                    below(set1_bits(0x007fffff), size));
-#if LK_ISA < 256
+#ifdef LK_UNFUSED
     usual = both(usual, negated(is_small(&x, log_sigma2, 1)));
 #endif
     return usual;

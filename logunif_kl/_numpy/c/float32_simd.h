@@ -1,9 +1,9 @@
 /* A thin layer over one instruction set: as many floats as fit a register.
  *
  * `float32.h` includes it for each instruction set, with LK_ISA set to 512 (AVX-512), 256 (AVX2 with
- * FMA), 128 (the vectors of the compiler, which every processor of this architecture has) or 0 (one
- * float). The compiler contracts no operations (-ffp-contract=off). MADD is a fused multiply-add
- * where there is FMA.
+ * FMA), LK_NEON (Advanced SIMD of AArch64), 128 (the vectors of the compiler, which every processor
+ * of this architecture has) or 0 (one float). The compiler contracts no operations
+ * (-ffp-contract=off). MADD is a fused multiply-add but for 128 and 0, where LK_UNFUSED is defined.
  *
  *   V      floats         M   one truth value per float
  *   U      their bits
@@ -45,6 +45,10 @@ typedef __mmask16 LK_NAME(M);
 #define LK_SUFFIX avx2
 #define LANES 8
 typedef __m256 LK_NAME(V);
+#elif LK_ISA == LK_NEON
+#define LK_SUFFIX neon
+#define LANES 4
+typedef float32x4_t LK_NAME(V);
 #else
 #define LK_SUFFIX baseline
 #define LANES 4
@@ -75,7 +79,16 @@ typedef int LK_NAME(M) __attribute__((vector_size(4 * LANES)));
 #define maximum(a, b) _mm256_max_ps(b, a)
 #define minimum(a, b) _mm256_min_ps(b, a)
 #define choose(m, a, b) _mm256_blendv_ps(b, a, (V)(m))
+#elif LK_ISA == LK_NEON
+#define set1(x) vdupq_n_f32(x)
+#define load(p) vld1q_f32(p)
+#define store(p, x) vst1q_f32(p, x)
+#define MADD(a, b, c) vfmaq_f32(c, a, b)
+#define maximum(a, b) vmaxq_f32(a, b)
+#define minimum(a, b) vminq_f32(a, b)
+#define choose(m, a, b) vbslq_f32((uint32x4_t)(m), a, b)
 #else
+#define LK_UNFUSED
 #define set1(x) ((V){(x), (x), (x), (x)})
 #define MADD(a, b, c) ((a) * (b) + (c))
 #define maximum(a, b) choose(less(a, b), b, a)
@@ -114,6 +127,7 @@ typedef int LK_NAME(M);
 #define load(p) (*(p))
 #define store(p, x) (*(p) = (x))
 #define set1_bits(x) ((uint32_t)(x))
+#define LK_UNFUSED
 #define MADD(a, b, c) ((a) * (b) + (c))
 #define maximum(a, b) ((a) < (b) ? (b) : (a))
 #define minimum(a, b) ((b) < (a) ? (b) : (a))

@@ -14,6 +14,7 @@
 #undef unbits
 #undef set1_bits
 #undef MADD
+#undef LK_UNFUSED
 #undef maximum
 #undef minimum
 #undef less

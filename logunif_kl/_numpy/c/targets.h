@@ -12,6 +12,12 @@
 #include <immintrin.h>
 #endif
 
+#if defined(__GNUC__) && defined(__AARCH64EL__)
+#define LK_ARM64
+#include <arm_neon.h>
+#endif
+#define LK_NEON 1 /* LK_ISA for Advanced SIMD; for the others it is the width of a register, or 0 */
+
 #if defined(__GNUC__)
 #define LK_ALWAYS_INLINE __attribute__((always_inline))
 #define LK_ALIGNED _Alignas(64)
@@ -34,6 +40,8 @@
 #define LK_TARGETS(X)                                 \
     X(avx512, LK_HAS("avx512f") && LK_HAS("fma"))     \
     X(avx2, LK_HAS("avx2") && LK_HAS("fma"))
+#elif defined(LK_ARM64)
+#define LK_TARGETS(X) X(neon, 1) /* every such processor has it */
 #else
 #define LK_TARGETS(X)
 #endif
