@@ -14,11 +14,12 @@ from rich.console import Console
 from logunif_kl import accuracy
 from logunif_kl._numpy import ufuncs
 from tests import golden, ulp
-from validation.accuracy import driver
+from validation.accuracy import driver, plan
 from validation.accuracy.exhaustive import exhaustive
 from validation.accuracy.functions import (
     ARRAYS,
     COMPILED,
+    EMULATED,
     FRAMEWORKS,
     FUNCTIONS,
     OF_FRAMEWORKS,
@@ -128,19 +129,25 @@ def test_is_as_accurate_as_promised(claim):
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("kernel", [*COMPILED, "python"])
 def test_how_hard_was_looked(function, kernel):
-    """Every input of the narrow types was tried; in Python float32 would take most of an hour."""
+    """Every input of the narrow types was tried; float32 takes too long in Python and emulated."""
     methods = {
         c.dtype: c.method for c in accuracy.CLAIMS if (c.function, c.kernel) == (function, kernel)
     }
     if function in UNARY:
         assert methods == {
             "float64": "search",
-            "float32": "search" if kernel == "python" else "exhaustive",
+            "float32": "search" if kernel in ("python", *EMULATED) else "exhaustive",
             "float16": "exhaustive",
             "bfloat16": "exhaustive",
         }
     else:
         assert methods == dict.fromkeys(("float64", "float32", "float16"), "search")
+
+
+@pytest.mark.parametrize("kernel", EMULATED)
+def test_how_hard_was_looked_under_emulation(kernel):
+    tried = [c.tried for c in accuracy.CLAIMS if c.kernel == kernel and c.method == "search"]
+    assert min(tried) >= plan.FEWER[0]
 
 
 @pytest.mark.parametrize("function", OF_FRAMEWORKS)

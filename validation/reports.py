@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-ACCURACY = ("search", "exhaustive", "torch", "jax", "tensorflow")
+ACCURACY = ("search", "exhaustive", "neon", "torch", "jax", "tensorflow")
 
 
 class Report(NamedTuple):
@@ -33,6 +33,9 @@ REPORTS = {
         )
         for name in ACCURACY
     },
+    "validation/results/accuracy/neon.json": Report(
+        "python -m validation.tools.emulated --measure"
+    ),
     f"{_BENCH}/bench.json": Report(f"logunif-kl bench --json {_BENCH}/bench.json", ("bench",)),
     f"{_BENCH}/bench_torch.json": Report(
         f"logunif-kl bench --torch --threads 1 --rounds 15 --json {_BENCH}/bench_torch.json",

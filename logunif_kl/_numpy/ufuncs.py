@@ -123,7 +123,7 @@ kl_normal = _ufunc("kl_normal")
 
 
 def kernel_name() -> str:
-    """Name the kernel in use: ``"avx512"``, ``"avx2"``, ``"neon"``, ``"baseline"``, ``"python"``."""
+    """Name the kernel in use: ``avx512``, ``avx2``, ``neon``, ``baseline`` or ``python``."""
     return _kernel_name
 
 

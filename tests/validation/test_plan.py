@@ -6,6 +6,7 @@ import pytest
 
 from validation.accuracy import __main__ as commands
 from validation.accuracy import beside, driver, plan, sources
+from validation.accuracy.functions import EMULATED
 from validation.paths import RESULTS
 from validation.reports import ACCURACY, REPORTS
 
@@ -20,6 +21,8 @@ class TestPlan:
         assert tuple(plan.PARTS) == ACCURACY
         for report in plan.PARTS:
             command = f"python -m validation.accuracy measure {report}"
+            if report in EMULATED:
+                command = "python -m validation.tools.emulated --measure"
             assert REPORTS[f"validation/results/accuracy/{report}.json"].command == command
 
     @pytest.mark.parametrize("report", plan.PARTS)
@@ -166,7 +169,18 @@ class TestElsewhere:
 def test_a_report_of_which_nothing_can_be_measured_is_refused(monkeypatch, capsys):
     monkeypatch.setattr(driver, "kernels", lambda: ("python",))
     assert commands.main(["measure", "jax"]) == 1
-    assert "none of jax can be measured here" in capsys.readouterr().err
+    assert "none of jax can be measured here\n" in capsys.readouterr().err
+    assert commands.main(["measure", "neon"]) == 1
+    assert " ".join(capsys.readouterr().err.split()) == (
+        "none of neon can be measured here; python -m validation.tools.emulated --measure does it"
+    )
+
+
+def test_an_emulator_is_a_condition(monkeypatch):
+    monkeypatch.delenv(driver.EMULATOR, raising=False)
+    assert "emulator" not in driver.conditions("c", "search", "python")["machine"]
+    monkeypatch.setenv(driver.EMULATOR, "qemu 1")
+    assert driver.conditions("c", "search", "python")["machine"]["emulator"] == "qemu 1"
 
 
 def test_what_is_there_is_not_measured_again(monkeypatch, tmp_path):

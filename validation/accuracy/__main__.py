@@ -17,7 +17,7 @@ from rich.console import Console
 from . import beside, driver, plan
 from .driver import Job
 from .exhaustive import cpus
-from .functions import FUNCTIONS, UNARY
+from .functions import EMULATED, FUNCTIONS, UNARY
 
 CONSOLE = Console(stderr=True)
 
@@ -103,7 +103,11 @@ def _jobs(options: argparse.Namespace) -> list[Job]:
     missing = [k for k in plan.kernels(options.report) if k not in driver.kernels()]
     jobs = plan.jobs(options.report, driver.kernels(), options.jobs)
     if not jobs:
-        raise RuntimeError(f"none of {', '.join(missing)} can be measured here")
+        elsewhere = "; python -m validation.tools.emulated --measure does it"
+        raise RuntimeError(
+            f"none of {', '.join(missing)} can be measured here"
+            f"{elsewhere if set(missing) <= set(EMULATED) else ''}"
+        )
     if missing:
         CONSOLE.print(f"[yellow]not available here, and so left out: {', '.join(missing)}")
     return jobs

@@ -22,7 +22,8 @@ figures are rounded up. Where a framework replaces subnormal numbers by zeros, t
 
 A kernel is what is measured under one name:
 
-- ``avx512``, ``avx2``, ``baseline``, ``python``: the functions of NumPy's arrays.
+- ``avx512``, ``avx2``, ``neon``, ``baseline``, ``python``: the functions of NumPy's arrays.
+  ``neon``, of AArch64, is measured under emulation with fewer inputs.
 - ``arrays``: the functions of array-API arrays, measured on array-api-strict.
 - ``torch``: the arithmetic over PyTorch's namespace in eager mode; in float32 from mean and
   variance, the kernels in C.
@@ -45,7 +46,7 @@ from typing import NamedTuple
 
 __all__ = ["CLAIMS", "NUMPY_KERNELS", "Claim", "worst"]
 
-NUMPY_KERNELS = ("avx512", "avx2", "baseline", "python")
+NUMPY_KERNELS = ("avx512", "avx2", "neon", "baseline", "python")
 
 
 class Claim(NamedTuple):

@@ -22,10 +22,13 @@ from validation import paths
 from validation.paths import ROOT
 
 from . import sources
-from .functions import ARRAYS, COMPILED, FRAMEWORKS, FUNCTIONS
+from .functions import ARRAYS, COMPILED, EMULATED, FRAMEWORKS, FUNCTIONS
 
 RESULTS = paths.RESULTS / "accuracy"
 WORST_INPUTS = ROOT / "tests" / "golden" / "worst_inputs.json"
+
+EMULATOR = "LOGUNIF_KL_EMULATOR"
+"""The variable that names the emulator under which `validation.tools.emulated` runs Python."""
 
 Job = dict[str, Any]
 Row = dict[str, Any]
@@ -39,7 +42,12 @@ def kernels() -> tuple[str, ...]:
 
 
 def report(kernel: str, method: str) -> str:
-    """Name the file for the rows of a kernel. Each framework has its own, with its versions."""
+    """Name the file for the rows of a kernel.
+
+    Each framework has its own, with its versions, and so has each kernel of another architecture.
+    """
+    if kernel in EMULATED:
+        return f"{kernel}.json"
     return f"{FRAMEWORKS[kernel][0] if kernel in FRAMEWORKS else method}.json"
 
 
@@ -140,6 +148,8 @@ def conditions(command: str, method: str, kernel: str, seed: int | None = None) 
                 raise RuntimeError("the extension is older than its sources: build it again")
     about = provenance(command, "python-flint", *_packages(kernel))
     about.pop("kernel")
+    if emulator := os.environ.get(EMULATOR):
+        about["machine"]["emulator"] = emulator
     return about | {"seed": seed, "sources_sha256": sources.sha256(kernel)}
 
 

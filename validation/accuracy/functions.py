@@ -57,7 +57,9 @@ FRAMEWORKS = {
 ``inductor`` is the composite compiled, ``triton`` the program for CUDA in Triton's interpreter,
 ``jax`` the composite jitted, ``tensorflow`` the public functions in eager mode."""
 
-COMPILED = ("avx512", "avx2", "baseline")
+COMPILED = ("avx512", "avx2", "neon", "baseline")
+EMULATED = ("neon",)
+"""Those of another architecture. Each has a report of its own, made under emulation."""
 ARRAYS = "arrays"
 """The name, among kernels, of the composite over arrays of array-api-strict."""
 

@@ -7,22 +7,34 @@ from typing import NamedTuple
 
 from . import driver
 from .driver import Job
-from .functions import ARRAYS, COMPILED, FRAMEWORKS, FUNCTIONS, OF_FRAMEWORKS, UNARY
+from .functions import (
+    ARRAYS,
+    COMPILED,
+    EMULATED,
+    FRAMEWORKS,
+    FUNCTIONS,
+    OF_FRAMEWORKS,
+    UNARY,
+)
 
 COUNT, ROUNDS, SEED = 10_000_000, 200, 1
+# An emulator takes twenty times as long.
+FEWER = (1_000_000, 20)
 NARROW = ("float16", "bfloat16", "float32")
 HALVES = NARROW[:2]
 _ALL = tuple(FUNCTIONS)
+_HERE = tuple(kernel for kernel in COMPILED if kernel not in EMULATED)
 _OF_TWO = tuple(name for name in FUNCTIONS if name not in UNARY)
 
 
 class Part(NamedTuple):
-    """Kernels of which the same functions are measured in the same types."""
+    """Kernels of which the same functions are measured in the same types, with how many samples."""
 
     method: str
     kernels: tuple[str, ...]
     dtypes: tuple[str, ...]
     functions: tuple[str, ...]
+    samples: tuple[int, int] = (COUNT, ROUNDS)
 
 
 def _of_framework(*kernels: str) -> tuple[Part, ...]:
@@ -39,15 +51,20 @@ def _of_framework(*kernels: str) -> tuple[Part, ...]:
 # in Python there is not in float32. Triton's interpreter is for parts: search --kernels triton.
 PARTS: dict[str, tuple[Part, ...]] = {
     "search": (
-        Part("search", COMPILED, ("float64",), _ALL),
-        Part("search", COMPILED, ("float32", "float16"), _OF_TWO),
+        Part("search", _HERE, ("float64",), _ALL),
+        Part("search", _HERE, ("float32", "float16"), _OF_TWO),
         Part("search", ("python",), ("float64", "float32"), _ALL),
         Part("search", ("python",), ("float16",), _OF_TWO),
         Part("search", (ARRAYS,), ("float32",), _ALL),  # in float64 they are `python`
     ),
     "exhaustive": (
-        Part("exhaustive", COMPILED, NARROW, UNARY),
+        Part("exhaustive", _HERE, NARROW, UNARY),
         Part("exhaustive", ("python",), HALVES, UNARY),
+    ),
+    "neon": (
+        Part("search", ("neon",), ("float64", "float32"), _ALL, FEWER),
+        Part("search", ("neon",), ("float16",), _OF_TWO, FEWER),
+        Part("exhaustive", ("neon",), HALVES, UNARY),
     ),
     "torch": _of_framework("torch", "inductor"),
     "jax": _of_framework("jax"),
@@ -63,7 +80,7 @@ def kernels(report: str) -> tuple[str, ...]:
 def jobs(report: str, available: Sequence[str], processes: int) -> list[Job]:
     """List the jobs of a report, for the kernels that are available."""
     made = [
-        _search(name, dtype, kernel)
+        _search(name, dtype, kernel, *part.samples)
         if part.method == "search"
         else _exhaustive(name, dtype, kernel, processes)
         for part in PARTS[report]

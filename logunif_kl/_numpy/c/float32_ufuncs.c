@@ -42,7 +42,7 @@
 #endif
 
 #ifndef LK_PREFETCH
-#define LK_PREFETCH(address) ((void)0)
+#define LK_PREFETCH(address) ((void)(address))
 #endif
 
 /* Which results a loop makes: a constant in each function that the loop is compiled into. */

@@ -1,0 +1,216 @@
+"""Build the C extensions for AArch64 and run tests of them under emulation.
+
+    python -m validation.tools.emulated [--cache DIRECTORY] [--measure] [pytest arguments]
+
+It takes root, on Debian or a system like it, for debootstrap. This puts Python for arm64 into a
+directory, pip the wheels that the tests need, a cross compiler builds the extensions, and QEMU runs
+the tests with the kernel ``neon``, and those of the accuracy and of the public functions with
+``baseline``. Neither chroot nor binfmt_misc is needed: a script in the place of Python calls QEMU.
+With ``--measure`` the accuracy of ``neon`` is measured instead, which takes a quarter of an hour.
+The exit status is 1 if a test fails, and 77 where emulation cannot be had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from validation.accuracy.driver import EMULATOR, RESULTS, WORST_INPUTS
+from validation.paths import ROOT
+from validation.tools.elsewhere import copy_source, copy_tests, run
+
+UNAVAILABLE = 77
+EMULATORS = ("qemu-aarch64-static", "qemu-aarch64")
+COMPILER = "aarch64-linux-gnu-gcc"
+PACKAGES = ("qemu-user-static", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "debootstrap")
+EXTENSIONS = ("_numpy/_exact", "_numpy/_float32", "torch/_library", "jax/_ffi")
+GROUPS = ("cli", "exact")
+FURTHER = ("array-api-strict", "gmpy2", "hypothesis", "pytest", "setuptools")
+SHORT = ("tests/test_accuracy.py", "tests/test_api.py")
+TESTS = {
+    "neon": (
+        *SHORT,
+        "tests/test_special.py",
+        "tests/numpy/test_float32_magnitudes.py",
+        "tests/numpy/test_float32_ufuncs.py",
+        "tests/numpy/test_same_bits.py",
+        "tests/validation/test_golden.py",
+    ),
+    "baseline": SHORT,
+}
+
+
+def unavailable(why: str) -> NoReturn:
+    """End with one sentence, and the status that says that nothing was tested."""
+    print(f"emulated: {why}.", file=sys.stderr)
+    raise SystemExit(UNAVAILABLE)
+
+
+def emulator() -> str:
+    """Find QEMU, or end with a sentence that says what is missing."""
+    if platform.machine() in ("aarch64", "arm64"):
+        unavailable("this machine is AArch64 itself: run the tests by pytest")
+    found = next(filter(None, map(shutil.which, EMULATORS)), None)
+    missing = [name for name in (COMPILER, "debootstrap") if shutil.which(name) is None]
+    if found is None:
+        missing.insert(0, EMULATORS[0])
+    if missing or found is None:
+        unavailable(
+            f"AArch64 cannot be emulated here, because {', '.join(missing)} cannot be found: "
+            f"apt-get install {' '.join(PACKAGES)}"
+        )
+    if os.geteuid() != 0:
+        unavailable("debootstrap must be run by root: start this as root")
+    return found
+
+
+def checked(command: Sequence[str | Path], what: str, env: Mapping[str, str] | None = None) -> None:
+    """Run a command; where it fails, show what it said, and end."""
+    done = run([str(word) for word in command], cwd=ROOT, env=env)
+    if done.returncode:
+        print(done.stdout)
+        unavailable(f"{what} failed with the exit status {done.returncode}, as shown above")
+
+
+def suite() -> str:
+    """Name the release of Debian; its C library must not be older than that of the compiler."""
+    try:
+        about = platform.freedesktop_os_release()
+    except OSError:
+        about = {}
+    return about.get("VERSION_CODENAME", "bookworm") if about.get("ID") == "debian" else "bookworm"
+
+
+def make_root(root: Path) -> None:
+    """Unpack Python for arm64 and what it needs. Nothing of it is configured, nor need it be."""
+    packages = "--include=python3,libpython3-dev"
+    options = ["--foreign", "--arch=arm64", "--variant=minbase", packages]
+    checked(["debootstrap", *options, suite(), root], "debootstrap")
+    for package in sorted(root.glob("var/cache/apt/archives/*.deb")):
+        with subprocess.Popen(
+            ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE
+        ) as unpacked:
+            command = ["tar", "-x", "--keep-directory-symlink", "-C", str(root)]
+            subprocess.run(command, stdin=unpacked.stdout, check=True)
+        package.unlink()
+
+
+def interpreter(root: Path) -> Path:
+    """Return Python's executable file for arm64."""
+    return root / "usr" / "bin" / os.readlink(root / "usr" / "bin" / "python3")
+
+
+def make_site(root: Path, site: Path) -> None:
+    """Install the wheels for arm64, by the pip of this Python."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)["project"]
+    wanted = [*project["dependencies"], *FURTHER]
+    for group in GROUPS:
+        wanted += project["optional-dependencies"][group]
+    version = interpreter(root).name.removeprefix("python")
+    options = ["--target", str(site), "--only-binary", ":all:", "--python-version", version]
+    options += [f"--platform=manylinux{v}_aarch64" for v in ("_2_28", "_2_27", "_2_17", "2014")]
+    options += ["--implementation=cp", f"--abi=cp{version.replace('.', '')}"]
+    options += ["--abi=abi3", "--abi=none"]
+    checked([sys.executable, "-m", "pip", "install", "-q", *options, *wanted], "pip")
+
+
+class Machine(NamedTuple):
+    """An emulated Python, with a copy of the tree whose extensions are built for it."""
+
+    python: Path
+    tree: Path
+    env: dict[str, str]
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the command line that runs Python with some arguments."""
+        return [str(self.python), *arguments]
+
+    def test(self, kernel: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Run pytest with a kernel."""
+        command = self.command("-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
+        return run(command, cwd=self.tree, env={**self.env, "LOGUNIF_KL_KERNEL": kernel})
+
+
+def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
+    """Make the root and the wheels where the cache lacks them; build the extensions."""
+    root, site, done = cache / "root", cache / "site", cache / "done"
+    if not done.exists():
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(site, ignore_errors=True)
+        make_root(root)
+        make_site(root, site)
+        done.touch()
+
+    # Python finds its own directories from this name, and starts other Pythons by it.
+    python = root / "usr" / "bin" / "python-emulated"
+    python.write_text(f'#!/bin/sh\nexec "{qemu}" -L "{root}" -0 "$0" "{interpreter(root)}" "$@"\n')
+    python.chmod(0o755)
+    said = subprocess.run([qemu, "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.search(r"\d+(\.\d+)+", said)
+    copy_source(tree)
+    copy_tests(tree)
+    env = {
+        "PYTHONPATH": f"{tree}{os.pathsep}{site}",
+        EMULATOR: f"qemu-aarch64 {version[0] if version else 'of an unknown version'}",
+    }
+    machine = Machine(python, tree, env)
+
+    headers = {"CC": COMPILER, "LDSHARED": f"{COMPILER} -shared"}
+    headers["CFLAGS"] = f"-idirafter {root}/usr/include"
+    built = run(machine.command("setup.py", "build_ext", "--inplace"), tree, env | headers)
+    for name in EXTENSIONS:
+        if built.returncode or not list(tree.glob(f"logunif_kl/{name}.*aarch64*.so")):
+            print(built.stdout, f"emulated: {name} was not built", sep="\n")
+            raise SystemExit(1)
+    return machine
+
+
+def measure(machine: Machine) -> int:
+    """Measure the accuracy of the kernel, and take the report and the worst inputs from there."""
+    command = machine.command("-m", "validation.accuracy", "measure", "neon")
+    status = subprocess.run(command, cwd=machine.tree, env={**os.environ, **machine.env}).returncode
+    for path in (*(machine.tree / RESULTS.relative_to(ROOT)).glob("neon*.json"),):
+        shutil.copy(path, RESULTS / path.name)
+    shutil.copy(machine.tree / WORST_INPUTS.relative_to(ROOT), WORST_INPUTS)
+    return status
+
+
+def test(machine: Machine, arguments: Sequence[str]) -> int:
+    """Run the tests with each kernel, both at once; return 1 if one failed."""
+
+    def tested(kernel: str) -> int:
+        done = machine.test(kernel, arguments or TESTS[kernel])
+        print(f"emulated: {kernel}\n{done.stdout}", flush=True)
+        return done.returncode
+
+    with ThreadPoolExecutor() as pool:
+        return int(any(list(pool.map(tested, TESTS))))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Test the C extensions on an emulated AArch64.")
+    parser.add_argument("--cache", type=Path, help="a directory for what was downloaded")
+    parser.add_argument("--measure", action="store_true", help="measure the accuracy of neon")
+    options, rest = parser.parse_known_args(arguments)
+    qemu = emulator()
+    with tempfile.TemporaryDirectory() as temporary:
+        cache = options.cache.absolute() if options.cache else Path(temporary, "cache")
+        cache.mkdir(parents=True, exist_ok=True)
+        machine = make_machine(qemu, cache, Path(temporary, "tree"))
+        return measure(machine) if options.measure else test(machine, rest)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
