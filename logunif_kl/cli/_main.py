@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .. import __version__
 from . import bench, compare, fit, table, validate
-from ._output import CommandError, silence_stdout
+from ._layout import wrapped
+from ._output import CommandError, complain, emit, silence
 
 PROGRAM = "logunif-kl"
 COMMANDS = (compare, table, fit, validate, bench)
@@ -20,6 +22,25 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise CommandError(f"{message}; see {self.prog} --help")
 
+    def format_help(self) -> str:
+        """Wrap what argparse leaves wider than a narrow terminal: the line of usage."""
+        width = max(11, shutil.get_terminal_size().columns)
+        lines = super().format_help().split("\n")
+        return "\n".join(wrapped(x, width) if len(x) > width else x for x in lines)
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help; argparse itself is silent where it cannot be written."""
+        if file is None:
+            emit(self.format_help())
+        else:
+            super().print_help(file)
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        emit(f"{PROGRAM} {__version__}\n")
+        parser.exit()
+
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the whole command line; each command adds its own part."""
@@ -28,7 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="The exact KL divergence from a Gaussian to the log-uniform prior, "
         "and the published approximations measured against it.",
     )
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     subparsers = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command", required=True, parser_class=_Parser
     )
@@ -46,13 +67,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (CommandError, ValueError, TypeError) as error:
         return _fail(" ".join(str(error).split()), getattr(error, "status", 2))
     except BrokenPipeError:
-        silence_stdout()
+        silence(sys.stdout)
     except MemoryError as error:
         return _fail(f"not enough memory ({error}): ask for less, by --size for one")
     except OSError as error:
         reason = error.strerror or error
         if error.filename is None:  # whatever opens a file gives its name
-            silence_stdout()
+            silence(sys.stdout)
             return _fail(f"cannot write to standard output: {reason}; send it elsewhere")
         return _fail(f"{error.filename}: {reason}")
     except KeyboardInterrupt:
@@ -73,5 +94,5 @@ def _shield(argument: str) -> str:
 
 
 def _fail(sentence: str, status: int = 2) -> int:
-    sys.stderr.write(f"{PROGRAM}: error: {sentence}\n")
+    complain(f"{PROGRAM}: error: {sentence}\n")
     return status

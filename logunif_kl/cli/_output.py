@@ -11,16 +11,14 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
+
+from . import _layout
 
 STDOUT = "-"
 PATIENCE = 2.0  # seconds before a progress bar appears
-
-UNLIMITED = 1_000_000  # columns of the console in which the width of a table is measured
 
 T = TypeVar("T")
 
@@ -130,75 +128,34 @@ def emit(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        silence_stdout()
+        silence(sys.stdout)
 
 
-def silence_stdout() -> None:
-    """Redirect standard output to the null device, so that the last flush cannot fail."""
+def complain(text: str) -> None:
+    """Write to standard error, or nowhere if it is closed, full, or a pipe that nobody reads."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO | None) -> None:
+    """Redirect a standard stream to the null device, so that the last flush cannot fail."""
+    if stream is None:
+        return
     devnull = os.open(os.devnull, os.O_WRONLY)
     try:
-        os.dup2(devnull, sys.stdout.fileno())
+        os.dup2(devnull, stream.fileno())
     finally:
         os.close(devnull)
 
 
 def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:
-    """Print rich tables and notes; in a pipe or a file every column has its full width.
-
-    On a terminal that is narrower than a table, the table is printed in parts, each with some of
-    the columns of numbers. No number is broken.
-    """
-    from rich.console import Console
-
-    console, boundless = Console(), Console(width=UNLIMITED)
-    if console.is_terminal:
-        tables = [part for table in tables for part in _parts(table, console.width, boundless)]
-    else:
-        console.width = max(boundless.measure(table).maximum for table in tables)
-    with console.capture() as capture:
-        for table in tables:
-            console.print(table)
-    emit(capture.get() + "".join(f"{note}\n" for note in notes))
-
-
-def _parts(table: Any, width: int, boundless: Any) -> list[Any]:
-    """Divide a table by its columns, as far as it is wider than `width`.
-
-    Every part begins with the columns of text that the table begins with, or with its first.
-    """
-    if boundless.measure(table).maximum <= width:
-        return [table]
-    columns = list(table.columns)
-    keys = max(1, next((i for i, c in enumerate(columns) if c.no_wrap), len(columns)))
-    parts = [columns[:keys]]
-    for column in columns[keys:]:
-        wider = [*parts[-1], column]
-        narrow = _with_columns(table, [_narrow(each) for each in wider])
-        if boundless.measure(narrow).maximum <= width or len(parts[-1]) == keys:
-            parts[-1] = wider
-        else:
-            parts.append([*columns[:keys], column])
-    found = []
-    for part in parts:
-        made = _with_columns(table, part)
-        if boundless.measure(made).maximum > width:
-            made = _with_columns(table, [_narrow(each) for each in part])
-        found.append(made)
-    return found
-
-
-def _narrow(column: Any) -> Any:
-    """Make a column of text as wide as its longest word; one of numbers keeps its width."""
-    if column.no_wrap:
-        return column
-    texts = [str(column.header), *map(str, column.cells)]
-    return replace(column, width=max(len(word) for text in texts for word in text.split()))
-
-
-def _with_columns(table: Any, columns: Sequence[Any]) -> Any:
-    part = copy(table)
-    part.columns = [replace(column, _index=i) for i, column in enumerate(columns)]
-    return part
+    """Print rich tables and notes, as `_layout.show` lays them out."""
+    emit(_layout.show(tables, notes))
 
 
 def new_table(title: str, columns: Sequence[tuple[str, bool]]) -> Any:
@@ -234,7 +191,7 @@ def results(
         if command_json == STDOUT:
             return
         if not has_rich():
-            sys.stderr.write(
+            complain(
                 "logunif-kl: the table is left out, because rich is not installed: "
                 'pip install "logunif_kl[cli]"\n'
             )
