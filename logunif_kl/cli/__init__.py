@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
+
+from ._memory import lacks_memory, sentence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,6 +26,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from ._main import main as run
     except KeyboardInterrupt:
-        sys.stderr.write("logunif-kl: error: interrupted\n")
-        return 130
+        return _fail("interrupted", 130)
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+        return _fail(sentence(error), 2)
     return run(argv)
+
+
+def _fail(text: str, status: int) -> int:
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"logunif-kl: error: {text}\n")
+    return status

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from .. import __version__
 from . import bench, compare, fit, table, validate
 from ._layout import wrapped
+from ._memory import lacks_memory, sentence
 from ._output import CommandError, complain, emit, silence
 
 PROGRAM = "logunif-kl"
@@ -61,6 +62,19 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; `logunif_kl.cli.main` says what it takes and returns."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:
+        return _fail("standard output is closed: leave it open, or send it to a file")
+    try:
+        return _run(arguments)
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+        return _fail(sentence(error))
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         options = build_parser().parse_args([_shield(argument) for argument in arguments])
         options.run(options, shlex.join([PROGRAM, *arguments]))
@@ -68,17 +82,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(" ".join(str(error).split()), getattr(error, "status", 2))
     except BrokenPipeError:
         silence(sys.stdout)
-    except MemoryError as error:
-        return _fail(f"not enough memory ({error}): ask for less, by --size for one")
     except OSError as error:
+        if lacks_memory(error):
+            raise
         reason = error.strerror or error
         if error.filename is None:  # whatever opens a file gives its name
             silence(sys.stdout)
             return _fail(f"cannot write to standard output: {reason}; send it elsewhere")
         return _fail(f"{error.filename}: {reason}")
-    except KeyboardInterrupt:
-        _fail("interrupted")
-        return 130
     return 0
 
 
@@ -93,6 +104,6 @@ def _shield(argument: str) -> str:
     return f" {argument}"
 
 
-def _fail(sentence: str, status: int = 2) -> int:
-    complain(f"{PROGRAM}: error: {sentence}\n")
+def _fail(text: str, status: int = 2) -> int:
+    complain(f"{PROGRAM}: error: {text}\n")
     return status

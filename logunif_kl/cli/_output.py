@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, TextIO, TypeVar
 
 from . import _layout
+from ._memory import lacks_memory
 
 STDOUT = "-"
 PATIENCE = 2.0  # seconds before a progress bar appears
@@ -40,6 +41,8 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        if lacks_memory(error):
+            raise
         raise CommandError(
             f"{purpose} needs {module.partition('.')[0]}, which cannot be imported ({error}): "
             f'install it with pip install "logunif_kl[{extra}]"'
@@ -50,7 +53,9 @@ def has_rich() -> bool:
     """Whether tables and progress bars can be shown."""
     try:
         importlib.import_module("rich")
-    except ImportError:
+    except ImportError as error:
+        if lacks_memory(error):
+            raise
         return False
     return True
 
@@ -103,7 +108,10 @@ def replacing(path: str) -> Iterator[Path]:
                 shutil.copymode(target, part)
             os.replace(part, target)
     except OSError as error:
-        raise CommandError(f"cannot write {path}: {error.strerror}; name another file") from None
+        if lacks_memory(error):
+            raise
+        reason = error.strerror or error
+        raise CommandError(f"cannot write {path}: {reason}; name another file") from None
     finally:
         if regular:
             part.unlink(missing_ok=True)
@@ -122,8 +130,6 @@ def _plain(value: Any) -> Any:
 
 def emit(text: str) -> None:
     """Write to standard output; a closed pipe ends the output, not the command."""
-    if sys.stdout is None:
-        raise CommandError("standard output is closed: leave it open, or send it to a file")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

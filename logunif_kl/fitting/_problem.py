@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import _api
+from .._numpy.memory import check_for_linear_algebra
 from ..methods._extrema import HORIZON
 
 Array = np.ndarray
@@ -123,6 +124,7 @@ def quantities(
     family: Family, target: str, weight: str | Callable[[Array], Any] | None
 ) -> tuple[Quantity, ...]:
     """Make the quantities that a target names, each with its weight."""
+    check_for_linear_algebra()
     names: Sequence[str] = ("value", "gradient") if target == "both" else (target,)
     return tuple(Quantity(name, family, _weight(name, weight)) for name in names)
 

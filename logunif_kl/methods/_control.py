@@ -39,6 +39,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from .._convention import HALF_GAMMA_LOG_2
+from .._numpy.memory import check_for_linear_algebra
 
 #: E log|z| for z ~ N(0, 1): (log 2 + psi(1/2))/2 = -(gamma + log 2)/2.
 MEAN_LOG = -HALF_GAMMA_LOG_2
@@ -160,6 +161,7 @@ def _coefficients(r: np.ndarray, rows: np.ndarray, gradient: bool) -> np.ndarray
     z, (variates, weight) = _NODES, _AT_NODES
     if gradient:
         weight = weight * z
+    check_for_linear_algebra()
     solve = np.linalg.pinv((variates * weight).T)
     found = np.zeros((r.size, len(variates)))
     for start in range(0, rows.size, _CHUNK):
