@@ -134,7 +134,7 @@ def imported(names: set[str], module: str) -> bool:
 
 # The floors of the house, from the ground up. A room imports rooms of lower floors alone.
 FLOORS = (
-    ("_refusals", "_arithmetic", "_version"),
+    ("_refusals", "_arithmetic", "_version", "_mpmath"),
     ("_numpy",),
     ("_convention", "_config"),
     ("_dispatch",),

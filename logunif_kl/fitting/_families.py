@@ -18,7 +18,11 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from .._convention import HALF_GAMMA_LOG_2
+from .._mpmath import LOCK
 from ._problem import Array
+
+# A context of this module's own, used under the lock: another thread may compute in mpmath's.
+_MP = mpmath.MPContext()
 
 
 @dataclass(frozen=True)
@@ -68,20 +72,21 @@ class PolynomialFamily:
     def monomials(self, p: Array) -> tuple[float, tuple[float, ...]]:
         """Return the constant, and c_1 to c_degree, each rounded to a double once."""
         constant, rest = (float(p[0]), p[1:]) if self.free else (-HALF_GAMMA_LOG_2, p)
-        with mpmath.workdps(30 + 2 * self.degree):
-            low, high = mpmath.mpf(self.low), mpmath.mpf(self.high)
+        with LOCK:
+            _MP.dps = 30 + 2 * self.degree
+            low, high = _MP.mpf(self.low), _MP.mpf(self.high)
             t = [-(low + high) / (high - low), 2 / (high - low)]
-            before, now = [mpmath.mpf(1)], t
-            total = [mpmath.mpf(0)] * self.degree
+            before, now = [_MP.mpf(1)], t
+            total = [_MP.mpf(0)] * self.degree
             for weight in rest:
                 for power, entry in enumerate(before):
-                    total[power] += mpmath.mpf(float(weight)) * entry
+                    total[power] += _MP.mpf(float(weight)) * entry
                 before, now = now, _minus([2 * c for c in _times(t, now)], before)
             return constant, tuple(float(c) for c in total)
 
 
 def _times(one: list, other: list) -> list:
-    product = [mpmath.mpf(0)] * (len(one) + len(other) - 1)
+    product = [_MP.mpf(0)] * (len(one) + len(other) - 1)
     for i, a in enumerate(one):
         for j, b in enumerate(other):
             product[i + j] += a * b

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from mpmath import libmp
 
+from .._mpmath import LOCK as LOCK
 from .._refusals import shown
 from ._input import Raw, magnitude
 
@@ -15,9 +15,6 @@ GUARD = 12
 
 ROUNDS = 10
 """The most rounds; each adds at least the number of bits that were missing."""
-
-# mpmath keeps log 2, pi and gamma in caches that two threads can leave inconsistent.
-LOCK = threading.RLock()
 
 Definition = Callable[[int], Raw]
 

@@ -10,7 +10,6 @@ threads.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any
@@ -20,6 +19,7 @@ import numpy as np
 from mpmath import libmp
 
 from ..._convention import additive_constant
+from ..._mpmath import LOCK
 from ..._refusals import shown
 
 Raw = Any
@@ -31,14 +31,13 @@ OfU = Callable[[Raw, int], Raw]
 MAX_DPS = 10_000
 _GUARD = 24
 _MAX_LOG_BITS = 4096
-_LOCK = threading.Lock()
 
 
 def neg_kl(gap: OfU, log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
     """Compute constant - F(u) by a method's F, which also gives the constant."""
     wp = libmp.dps_to_prec(_digits(dps)) + _GUARD
     additive_constant(zero_at, log_c)  # checks the arguments
-    with _LOCK:
+    with LOCK:
         constant = _constant(gap, zero_at, log_c, wp)
 
         def of(u: Raw) -> Raw:
@@ -51,7 +50,7 @@ def neg_kl_grad(slope: OfU, log_alpha: Any, dps: Any) -> Any:
     """Compute u F'(u) by a method's uF'."""
     wp = libmp.dps_to_prec(_digits(dps)) + _GUARD
     half = libmp.from_man_exp(1, -1)
-    with _LOCK:
+    with LOCK:
         return _each(lambda u: slope(u, wp), log_alpha, wp, at_zero=libmp.fzero, at_infinity=half)
 
 

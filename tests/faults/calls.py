@@ -1,0 +1,113 @@
+"""Calls of the public functions of NumPy on shared inputs, by name; each gives what it found."""
+
+from functools import partial
+
+import numpy as np
+from scipy import stats
+
+import logunif_kl as lk
+from logunif_kl import fitting, log_alpha, methods, posteriors, reference, special
+
+RNG = np.random.default_rng(5)
+U = np.concatenate([np.logspace(-300, 300, 901), np.linspace(0.0, 12.0, 901), [np.inf, np.nan]])
+X = RNG.permutation(-np.log(2.0 * np.concatenate([U[:-2], [np.inf]]), where=U[:-1] > 0.0,
+                            out=np.full(U.size - 1, np.inf)))  # fmt: skip
+MU = RNG.permutation(np.concatenate([-U[:901], U[901:-2], [0.0, np.inf]]))
+LOG_SIGMA2 = np.resize(X[np.isfinite(X)], MU.size)
+POSITIVE = np.linspace(0.001, 0.999, 500)
+SOME = np.linspace(-9.0, 9.0, 40)
+MANY = (U, X, MU, LOG_SIGMA2, POSITIVE, SOME)
+for each in MANY:
+    each.flags.writeable = False
+
+
+def of_arrays():
+    """The calls that take microseconds to milliseconds."""
+    calls = {
+        f"{name}{options or ''} {dtype}": lambda f=function, o=options, d=dtype: f(X.astype(d), **o)
+        for dtype in ("float64", "float32", "float16")
+        for name, function, options in (
+            ("neg_kl", lk.neg_kl, {}),
+            ("neg_kl", lk.neg_kl, {"zero_at": 1.0}),
+            ("kl", lk.kl, {"log_c": 0.5}),
+            ("neg_kl_grad", lk.neg_kl_grad, {}),
+            ("neg_kl_hess", lk.neg_kl_hess, {}),
+        )
+    }
+    for dtype in ("float64", "float32"):
+        mu, log_sigma2 = MU.astype("float64"), LOG_SIGMA2.astype("float64")
+        if dtype == "float32":
+            mu, log_sigma2 = mu.clip(-1e30, 1e30).astype(dtype), log_sigma2.astype(dtype)
+        for name in ("neg_kl_normal", "kl_normal"):
+            function = getattr(lk, name)
+            calls[f"{name} {dtype}"] = lambda f=function, m=mu, s=log_sigma2: f(m, s, zero_at=2.0)
+        calls[f"special.neg_kl_normal {dtype}"] = lambda m=mu, s=log_sigma2: special.neg_kl_normal(
+            m, s
+        )
+    for name in ("kl_gap", "kl_gap_grad", "kl_gap_hess"):
+        calls[f"special.{name}"] = partial(getattr(special, name), U)
+        calls[f"array_api.{name}"] = partial(getattr(special.array_api, name), U)
+    for name in ("from_alpha", "from_u", "from_dropout_rate"):
+        calls[f"log_alpha.{name}"] = partial(getattr(log_alpha, name), POSITIVE)
+    for name in ("to_alpha", "to_u", "to_dropout_rate"):
+        calls[f"log_alpha.{name}"] = partial(getattr(log_alpha, name), SOME)
+    calls["log_alpha.from_normal"] = lambda: log_alpha.from_normal(SOME, SOME)
+    calls["log_alpha.to_log_sigma2"] = lambda: log_alpha.to_log_sigma2(SOME, SOME)
+    for name in ("kingma", "molchanov", "lower_bound", "series", "kummer", "quadrature"):
+        inside = SOME[SOME <= 0.0] if name == "kingma" else SOME
+        calls[f"methods.{name}"] = partial(getattr(methods, name), inside)
+        calls[f"methods.{name}_grad"] = partial(getattr(methods, f"{name}_grad"), inside)
+    calls["methods.dawson_grad"] = lambda: methods.dawson_grad(SOME)
+    for seed in (0, 1):
+        calls[f"monte_carlo {seed}"] = lambda s=seed: methods.monte_carlo(
+            SOME, n_samples=256, rng=s
+        )
+        calls[f"monte_carlo_grad {seed}"] = lambda s=seed: methods.monte_carlo_grad(
+            SOME, n_samples=256, rng=s
+        )
+    return calls
+
+
+def _two(function, dps):
+    return function(0.3, dps), function(-7.5, dps)
+
+
+def of_digits():
+    """Calls of mpmath, whose precision and caches are shared by the threads of a process."""
+    calls = {
+        f"reference.{name} {dps}": partial(_two, getattr(reference, name), dps)
+        for name in ("neg_kl", "neg_kl_grad", "neg_kl_hess")
+        for dps in (15, 40)
+    }
+    for dps in (20, 70):
+        for name in ("series", "kummer", "quadrature"):
+            calls[f"methods.{name} {dps}"] = partial(getattr(methods, name), 0.7, dps=dps)
+    for degree in (2, 4):
+        calls[f"polynomial {degree}"] = lambda d=degree: (
+            fitting.fit_polynomial(d, norm="least_squares").coefficients
+        )
+    return calls
+
+
+def of_fits():
+    """Fits, and the penalty of another posterior."""
+    return {
+        "polynomial": lambda: fitting.fit_polynomial(3).to_json(),
+        "polynomial, gradient": lambda: fitting.fit_polynomial(4, target="gradient").to_json(),
+        "sigmoid": lambda: fitting.fit_sigmoid(1).to_json(),
+        "sigmoid, squares": lambda: fitting.fit_sigmoid(1, norm="least_squares").to_json(),
+        "posterior": lambda: posteriors.neg_kl_posterior(stats.norm(0.7, 1.3)),
+        "posterior, split": lambda: posteriors.neg_kl_split(stats.laplace(0.7, 1.3)),
+        "measure": lambda: methods.measure(methods.METHODS["molchanov"]),
+    }
+
+
+def bits(value):
+    """Write a result so that equal texts are equal bits."""
+    if isinstance(value, tuple | list):
+        return tuple(map(bits, value))
+    if isinstance(value, np.ndarray | np.generic):
+        if value.dtype == object:
+            return tuple(map(repr, np.ravel(value)))
+        return (value.dtype.str, np.shape(value), np.asarray(value).tobytes())
+    return repr(value)

@@ -1,0 +1,127 @@
+"""Processes that are forked or spawned, also while threads compute, get the same bits."""
+
+import multiprocessing
+import os
+import threading
+import time
+import warnings
+
+import pytest
+
+from logunif_kl import reference
+from logunif_kl._mpmath import LOCK
+from tests.faults import calls
+from tests.faults.child import output
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="only POSIX has fork")
+METHODS = ("fork", "spawn", pytest.param("forkserver", marks=pytest.mark.slow))
+
+
+def some_bits(names):
+    """Compute the calls of these names, wherever this runs."""
+    made = calls.of_arrays() | calls.of_digits()
+    return {name: calls.bits(made[name]()) for name in names}
+
+
+NAMES = ["neg_kl float64", "kl_normal float32", "special.kl_gap_hess", "monte_carlo 1"]
+NAMES += ["reference.neg_kl 40", "methods.series 70", "polynomial 4"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_processes_agree(method):
+    alone = some_bits(NAMES)
+    with warnings.catch_warnings():
+        # Python warns of a fork while any library's threads run, as those of OpenBLAS.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            found = pool.map_async(some_bits, [NAMES] * 2).get(timeout=120)
+    assert found == [alone, alone]
+
+
+def in_a_fork(work, timeout=60.0):
+    """Fork, run in the child, and return its exit status; one that hangs is ended."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            status = 0 if work() else 3
+        finally:
+            os._exit(status)
+    ends = time.monotonic() + timeout
+    while time.monotonic() < ends:
+        found, status = os.waitpid(process, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(process, 9)
+    os.waitpid(process, 0)
+    return "hangs"
+
+
+def test_forks_while_threads_compute():
+    """The child has none of the threads, and must not wait for a lock that one of them held."""
+    alone = some_bits(NAMES)
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            some_bits(NAMES)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        found = [in_a_fork(lambda: some_bits(NAMES) == alone, 30.0) for _ in range(6)]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert found == [0] * 6
+
+
+def test_a_fork_while_mpmath_is_used():
+    """It waits until the call has ended, and mpmath's caches are whole."""
+    began, end = threading.Event(), threading.Event()
+
+    wanted = reference.neg_kl(0.5, 30)
+
+    def hold():
+        with LOCK:
+            began.set()
+            end.wait(1.0)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    began.wait()
+    found = in_a_fork(lambda: reference.neg_kl(0.5, 30) == wanted, 10.0)
+    end.set()
+    thread.join()
+    assert found == 0
+
+
+# PyTorch itself can neither take a gradient nor use its own threads after a fork.
+IN_TORCH = """
+import torch
+import logunif_kl.torch as lt
+from tests.faults.test_processes import in_a_fork
+
+torch.set_num_threads(3)
+x = torch.linspace(-9, 9, 200_000)
+wide = x.double()
+
+def found():
+    tensors = [lt.neg_kl(x), lt.neg_kl(wide), lt.kl_normal(x, x)]
+    return [t.numpy().tobytes() for t in tensors] + [lt.kl(x, reduction="sum").item()]
+
+before = found()
+print(in_a_fork(lambda: found() == before), found() == before)
+"""
+
+
+@pytest.mark.slow
+def test_a_fork_after_threads_of_torch():
+    """The child has none of the threads of the package's pool, and must not wait for them."""
+    pytest.importorskip("torch")
+    assert output(IN_TORCH).split() == ["0", "True"]

@@ -1,0 +1,103 @@
+"""Sixteen threads at once, on shared inputs, get what one thread gets, to the bit."""
+
+import sys
+import threading
+
+import mpmath
+import pytest
+
+from logunif_kl import fitting, methods, reference
+from logunif_kl._mpmath import LOCK
+from tests.faults import calls
+
+THREADS = 16
+
+
+@pytest.fixture(autouse=True)
+def _switch_often():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    yield
+    sys.setswitchinterval(before)
+
+
+def at_once(made, repeats):
+    """Call all functions in every thread, each beginning with another, and collect the bits."""
+    names = list(made)
+    start = threading.Barrier(THREADS)
+    found = {name: set() for name in names}
+    errors = []
+
+    def work(index):
+        start.wait()
+        turn = index * len(names) // THREADS
+        for name in (names[turn:] + names[:turn]) * repeats:
+            try:
+                found[name].add(calls.bits(made[name]()))
+            except Exception as error:
+                errors.append((name, repr(error)))
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    return found
+
+
+def compare(made, repeats):
+    alone = {name: {calls.bits(call())} for name, call in made.items()}
+    found = at_once(made, repeats)
+    assert [name for name in made if found[name] != alone[name]] == []
+
+
+def test_arrays():
+    compare(calls.of_arrays(), 3)
+
+
+def test_digits():
+    compare(calls.of_digits(), 1)
+
+
+@pytest.mark.slow
+def test_digits_for_longer():
+    compare(calls.of_digits(), 5)
+
+
+@pytest.mark.slow
+def test_fits():
+    compare(calls.of_fits(), 1)
+
+
+def test_mpmath_is_used_by_one_thread_at_a_time():
+    """Its caches of constants are not safe for threads, whoever fills them."""
+    done = threading.Semaphore(0)
+
+    def start(call):
+        thread = threading.Thread(target=lambda: (call(), done.release()))
+        thread.start()
+        return thread
+
+    with LOCK:
+        threads = [
+            start(lambda: reference.neg_kl(0.25, 33)),
+            start(lambda: reference.kl_gap(0.25, 33)),
+            start(lambda: methods.series(0.25, dps=33)),
+            start(lambda: methods.quadrature(0.25, dps=33)),
+            start(lambda: fitting.fit_polynomial(2, norm="least_squares")),
+        ]
+        assert not done.acquire(timeout=1.0)
+    for thread in threads:
+        thread.join()
+
+
+def test_a_fit_leaves_the_precision_of_mpmath(monkeypatch):
+    """For other threads that compute with mpmath meanwhile."""
+
+    def refuse(*arguments):
+        raise AssertionError("the precision of all threads is changed")
+
+    monkeypatch.setattr(mpmath, "workdps", refuse)
+    monkeypatch.setattr(mpmath, "workprec", refuse)
+    fitting.fit_polynomial(3)
