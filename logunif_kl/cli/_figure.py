@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -115,10 +116,17 @@ def new_figure(width: float, height: float) -> Any:
     return figure
 
 
-def save(figure: Any, path: str, of: str) -> None:
-    """Write a figure into a file, stamped with the sources of the kind of result that it shows."""
+def save(figure: Any, path: str, of: str | None = None) -> None:
+    """Write a figure into a file, stamped with the sources of the kind of result that it shows.
+
+    It is drawn in memory. On a full disk matplotlib would leave files open, which complain later.
+    """
+    drawn = io.BytesIO()
+    suffix = Path(path).suffix.removeprefix(".").lower()
+    metadata = None if of is None else stamp(path, of)
     with replacing(path) as part:
-        figure.savefig(part, dpi=160, metadata=stamp(path, of))
+        figure.savefig(drawn, format=suffix, dpi=160, metadata=metadata)
+        part.write_bytes(drawn.getbuffer())
 
 
 def tidy(axes: Any, title: str) -> None:

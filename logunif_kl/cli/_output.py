@@ -72,6 +72,8 @@ def check_writable(path: str | None) -> None:
             raise CommandError(f"cannot write {path}: permission denied; name another file")
         return
     parent = target.parent
+    if parent.exists() and not parent.is_dir():
+        raise CommandError(f"cannot write {path}: {parent} is no directory; name one")
     if not parent.is_dir():
         raise CommandError(
             f"cannot write {path}: the directory {parent} does not exist; create it first"

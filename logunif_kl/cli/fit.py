@@ -20,7 +20,6 @@ from ._output import (
     check_results,
     check_writable,
     emit,
-    replacing,
     require,
     results,
     track,
@@ -138,8 +137,9 @@ def run(options: argparse.Namespace, command: str) -> None:
             write_json(options.json, document(fit, command))
         emit(written.rstrip("\n") + "\n")
     if options.plot is not None:
-        with replacing(options.plot) as part:
-            fit.plot(str(part))
+        from ._figure import save
+
+        save(fit.plot(), options.plot)
 
 
 def _check(options: argparse.Namespace) -> None:

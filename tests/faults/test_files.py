@@ -1,0 +1,188 @@
+"""Full, read-only and vanishing places for every file that a command writes.
+
+The command ends with status 2 and one sentence that names the file. What was there is as it was,
+and nothing else is left.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+
+import pytest
+
+from logunif_kl.cli import main
+from logunif_kl.cli.bench import functions
+
+pytest.importorskip("rich")
+
+# The command, and the name of the file that it writes; None for a directory of several.
+WRITERS = {
+    "table": ("table 1 --json", "table.json"),
+    "compare": ("compare kingma --json", "compare.json"),
+    "compare, a picture": ("compare kingma --plot", "compare.png"),
+    "compare, a drawing": ("compare kingma --plot", "compare.svg"),
+    "fit": ("fit polynomial --json", "fit.json"),
+    "fit, a formula": ("fit polynomial --formula c --json", "fit.json"),
+    "fit, a picture": ("fit polynomial --plot", "fit.pdf"),
+    "fit, a ladder": ("fit polynomial --ladder 1 --json", "ladder.json"),
+    "validate": ("validate lower_bound --json", "validate.json"),
+    "validate, all": ("validate lower_bound --output", None),
+    "bench": ("bench --size 100 --rounds 2 --json", "bench.json"),
+}
+OLD = b"what was there\n" * 3000  # more than any limit below
+BY_VALIDATE = {"validate.json", "validate_errors.png", "kingma_figure_2.png"}
+
+
+@pytest.fixture(autouse=True)
+def _few_imports(monkeypatch):
+    monkeypatch.setattr(functions, "IMPORT_ROUNDS", 2)
+
+
+@contextlib.contextmanager
+def largest_file(size):
+    """Let no file of this process grow beyond a size, as on a disk that fills."""
+    resource = pytest.importorskip("resource", reason="only POSIX limits the size of files")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def files(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
+
+
+def refused(writer, place, capsys):
+    """Run a command whose file cannot be written, and return its sentence."""
+    command, name = WRITERS[writer]
+    if "--plot" in command or name is None:
+        pytest.importorskip("matplotlib")
+    path = place if name is None else place / name
+    capsys.readouterr()
+    assert main([*command.split(), str(path)]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("logunif-kl: error: ")
+    assert err.count("\n") == 1
+    assert str(path) in err
+    return err
+
+
+@pytest.mark.parametrize("size", [0, 100])
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_disk_that_fills(writer, size, tmp_path, capsys):
+    names = BY_VALIDATE if WRITERS[writer][1] is None else {WRITERS[writer][1]}
+    for name in names:
+        (tmp_path / name).write_bytes(OLD)
+    with largest_file(size):
+        err = refused(writer, tmp_path, capsys)
+    assert "File too large; name another file" in err
+    assert files(tmp_path) == dict.fromkeys(names, OLD)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_it_is_written_where_there_is_room(writer, tmp_path):
+    command, name = WRITERS[writer]
+    if "--plot" in command or name is None:
+        pytest.importorskip("matplotlib")
+    assert main([*command.split(), str(tmp_path / name if name else tmp_path)]) == 0
+    written = files(tmp_path)
+    assert set(written) == ({name} if name else BY_VALIDATE)
+    for each, content in written.items():
+        if each.endswith(".json"):
+            assert json.loads(content)["command"].startswith("logunif-kl")
+    assert all(written.values())
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+class TestPlaces:
+    def test_no_directory(self, writer, tmp_path, capsys):
+        err = refused(writer, tmp_path / "nowhere", capsys)
+        assert "create it first" in err
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_file_for_a_directory(self, writer, tmp_path, capsys):
+        (tmp_path / "file").write_bytes(OLD)
+        err = refused(writer, tmp_path / "file", capsys)
+        assert "is no directory" in err
+        assert files(tmp_path) == {"file": OLD}
+
+    def test_a_directory_for_a_file(self, writer, tmp_path, capsys):
+        name = WRITERS[writer][1]
+        (tmp_path / (name or "validate.json")).mkdir()
+        if name is None:
+            assert main([*WRITERS[writer][0].split(), str(tmp_path)]) == 2
+            assert "validate.json: it is a directory" in capsys.readouterr().err
+        else:
+            assert "it is a directory; name a file" in refused(writer, tmp_path, capsys)
+        assert files(tmp_path) == {}
+
+    @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has such a /proc")
+    def test_a_directory_where_nobody_may_write(self, writer, tmp_path, capsys):
+        """Even by root, whom permissions do not stop."""
+        import pathlib
+
+        err = refused(writer, pathlib.Path("/proc"), capsys)
+        assert "cannot write" in err
+
+    def test_a_directory_that_vanishes(self, writer, tmp_path, capsys, monkeypatch):
+        """While the command computes."""
+        from logunif_kl.cli import provenance
+
+        place = tmp_path / "there"
+        place.mkdir()
+        if WRITERS[writer][1] is None:
+            pytest.importorskip("matplotlib")
+        took = provenance.cpu_name
+
+        def vanish():
+            shutil.rmtree(place, ignore_errors=True)
+            return took()
+
+        if "--plot" in WRITERS[writer][0]:
+            pytest.importorskip("matplotlib")
+            from matplotlib.figure import Figure
+
+            save = Figure.savefig
+            monkeypatch.setattr(Figure, "savefig", lambda *a, **k: (vanish(), save(*a, **k))[1])
+        else:
+            monkeypatch.setattr(provenance, "cpu_name", vanish)
+        assert "No such file or directory" in refused(writer, place, capsys)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_while_a_file_is_written(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "table.json"
+    path.write_bytes(OLD)
+    write = type(path).write_text
+
+    def interrupted(self, text, **keywords):
+        write(self, text[:10], **keywords)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(path), "write_text", interrupted)
+    assert main(["table", "1", "--json", str(path)]) == 130
+    assert capsys.readouterr().err == "logunif-kl: error: interrupted\n"
+    assert files(tmp_path) == {"table.json": OLD}
+
+
+def test_a_table_that_cannot_be_printed_costs_no_file(tmp_path):
+    """The file was written before."""
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no full device")
+    from tests.faults.child import run
+
+    path = tmp_path / "table.json"
+    done = run(
+        "import sys; from logunif_kl.cli import main\n"
+        "sys.stdout = open('/dev/full', 'w')\n"
+        "status = main(['table', '1', '--json', sys.argv[1]])\n"
+        "sys.exit(status)",
+        str(path),
+    )
+    assert done.returncode == 2
+    assert "cannot write to standard output" in done.stderr
+    assert json.loads(path.read_text())["rows"]

@@ -1,0 +1,168 @@
+"""Where memory ends in the middle: MemoryError or the right result, and one sentence of a command.
+
+A child limits its address space to a little more than it has, again and again with more, until the
+call succeeds. What is called afterwards without a limit must be right.
+"""
+
+import sys
+
+import pytest
+
+from tests.faults.child import output
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux tells and limits the address space so"
+)
+
+LIMITED = """
+import contextlib, io, resource, sys
+import numpy as np
+import logunif_kl as lk
+from logunif_kl import fitting, methods, posteriors, reference, special
+from logunif_kl.cli import main
+from logunif_kl.cli.bench import functions
+from tests.faults.calls import bits
+
+KIB = 1024
+STEPS = [0, 64, 256, 512, *(KIB * 2**k for k in range(10)), *(3 * KIB * 2**k for k in range(9))]
+
+@contextlib.contextmanager
+def limited(kibibytes):
+    pages = int(open("/proc/self/statm").read().split()[0])
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    most = pages * resource.getpagesize() + kibibytes * KIB
+    resource.setrlimit(resource.RLIMIT_AS, (most, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+"""
+
+OF_A_CALL = (
+    LIMITED
+    + """
+x = np.linspace(-9.0, 9.0, 1_000_000)
+x32, matrix, backwards = x.astype("f4"), x.reshape(1000, 1000), x[::-1]
+call = lambda: {call}
+wanted = bits(call()) if {warm} else None
+refused = 0
+for kibibytes in sorted(STEPS):
+    found = None
+    try:
+        with limited(kibibytes):
+            found = call()
+    except MemoryError:
+        refused += 1
+        continue
+    if wanted is None:
+        wanted = bits(call())
+    assert bits(found) == wanted
+    found = None
+assert bits(call()) == wanted
+print(refused)
+"""
+)
+
+CALLS = {
+    "neg_kl": "lk.neg_kl(x)",
+    "a constant": "lk.kl(x, zero_at=1.0)",
+    "float32": "lk.neg_kl_hess(x32)",
+    "backwards": "lk.neg_kl_grad(backwards)",
+    "a cast": "lk.neg_kl(x32, zero_at=0.5)",
+    "a transpose": "lk.neg_kl(matrix.T)",
+    "three results": "special.neg_kl_normal(x, backwards)",
+    "two arguments": "lk.kl_normal(x32, backwards)",
+    "an outer product": "lk.neg_kl_normal(x[:1000, None], x[:1000])",
+    "a mask": "lk.neg_kl(np.ma.masked_array(x, x > 0)).filled(0)",
+    "where": "special.kl_gap(x, where=x > 0, out=np.zeros_like(x))",
+    "monte_carlo": "methods.monte_carlo(x[::1000], n_samples=2**14, rng=0)",
+    "quadrature": "methods.quadrature(x[::100])",
+    "series": "methods.series(x[::10])",
+    "kummer": "methods.kummer(x[::10])",
+    "the reference": "repr(reference.neg_kl(-9.5, 5000))",
+    "a polynomial": "fitting.fit_polynomial(3).to_json()",
+    "a sigmoid": "fitting.fit_sigmoid(1).to_json()",
+    "squares": "fitting.fit_sigmoid(1, norm='least_squares').to_json()",
+}
+QUICK = ("neg_kl", "three results", "monte_carlo", "a polynomial")
+
+
+def check(name, warm):
+    refused = output(OF_A_CALL.format(call=CALLS[name], warm=warm))
+    assert int(refused) > 0
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_calls(name):
+    check(name, warm=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("warm", [True, False], ids=["again", "at first"])
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call(name, warm):
+    check(name, warm)
+
+
+OF_A_COMMAND = (
+    LIMITED
+    + """
+import os
+functions.IMPORT_ROUNDS = 2
+os.environ.pop("FORCE_COLOR", None)
+refused = 0
+for kibibytes in sorted(STEPS):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with limited(kibibytes):
+            status = main(sys.argv[1:])
+    said = err.getvalue()
+    if status == 0:
+        assert said == "" and out.getvalue(), said
+        break
+    assert status == 2, status
+    assert said.startswith("logunif-kl: error: not enough memory"), said
+    assert said.count(chr(10)) == 1 and said.endswith("ask for less, or give the process more\\n")
+    refused += 1
+else:
+    raise AssertionError("no limit was wide enough")
+print(refused)
+"""
+)
+
+COMMANDS = (
+    "table 1 --digits 30",
+    "bench --size 300000 --rounds 2 --threads 3",
+    "fit polynomial",
+    "compare kummer",
+    "validate lower_bound monte_carlo",
+    "fit --norm least_squares",
+    "bench --sizes --size 300000 --rounds 2",
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS[:2])
+def test_commands(command):
+    assert int(output(OF_A_COMMAND, *command.split())) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS[2:])
+def test_every_command(command):
+    assert int(output(OF_A_COMMAND, *command.split())) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plot", ["compare kingma", "fit polynomial"])
+def test_pictures(plot, tmp_path):
+    """What was there before stays until a picture is complete."""
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"old")
+    code = OF_A_COMMAND.replace(
+        "    refused += 1\n",
+        "    refused += 1\n    assert open(sys.argv[-1], 'rb').read() == b'old'\n",
+    )
+    assert int(output(code, *plot.split(), "--plot", str(path))) > 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert [each.name for each in tmp_path.iterdir()] == ["picture.png"]

@@ -1,0 +1,113 @@
+"""Standard streams that are closed, full or read by nobody: no traceback, and a sensible status."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("rich")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the shell closes them as on POSIX")
+
+COMMANDS = {
+    "--help": 0,
+    "--version": 0,
+    "fit --help": 0,
+    "table": 0,
+    "table 1 --json -": 0,
+    "table 1 --digits 2000": 0,
+    "compare kingma": 0,
+    "compare kingma --json -": 0,
+    "fit polynomial": 0,
+    "fit polynomial --formula c": 0,
+    "fit polynomial --ladder 1": 0,
+    "validate lower_bound": 0,
+    "validate lower_bound --json -": 0,
+    "bench --size 100 --rounds 2": 0,
+    "table x": 2,
+    "nonsense": 2,
+}
+QUICK = ("--help", "table", "table x")
+FULL = "logunif-kl: error: cannot write to standard output: No space left on device; send it "
+FULL += "elsewhere\n"
+CLOSED = "logunif-kl: error: standard output is closed: leave it open, or send it to a file\n"
+# In the shell, and whether what is printed is then: kept, lost without an error, or an error.
+STREAMS = {
+    "nobody reads": ("| :", "lost"),
+    "one line is read": ("| head -n 1", "lost"),
+    "stdout is full": (">/dev/full", FULL),
+    "stdout is closed": (">&-", CLOSED),
+    "stdin is closed": ("<&-", "kept"),
+    "stderr is closed": ("2>&-", "kept"),
+    "stderr is full": ("2>/dev/full", "kept"),
+    "all are closed": ("<&- >&- 2>&-", CLOSED),
+    "both are full": (">/dev/full 2>/dev/full", FULL),
+    "stdout is full, stderr closed": (">/dev/full 2>&-", FULL),
+}
+
+PROGRAM = "import sys; from logunif_kl.cli import main; from logunif_kl.cli.bench import functions"
+PROGRAM += "; functions.IMPORT_ROUNDS = 2; sys.exit(main())"
+
+
+def run(command, stream, unbuffered=False):
+    """Return the status, and what is said on standard error."""
+    redirection, _ = STREAMS[stream]
+    if "/dev/full" in redirection and not os.path.exists("/dev/full"):
+        pytest.skip("there is no full device")
+    given = [sys.executable, *(["-u"] if unbuffered else []), "-c", PROGRAM, *command.split()]
+    if redirection.startswith("|"):
+        whole = f'{{ "$@"; echo $? >"$STATUS"; }} {redirection}'
+    else:
+        whole = f'"$@" {redirection}; echo $? >"$STATUS"'
+    read, write = os.pipe()
+    with os.fdopen(read) as status:
+        done = subprocess.run(
+            ["sh", "-c", whole, "sh", *given],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "STATUS": f"/dev/fd/{write}"},
+            pass_fds=(write,),
+            timeout=240,
+        )
+        os.close(write)
+        found = int(status.read())
+    return found, done.stdout, done.stderr
+
+
+def assert_sensible(command, stream, unbuffered=False):
+    redirection, then = STREAMS[stream]
+    status, out, err = run(command, stream, unbuffered)
+    of_stderr = "2>" in redirection
+    if then in ("kept", "lost"):
+        assert status == COMMANDS[command]
+        assert (out != "") == (status == 0 and (then == "kept" or "head" in redirection))
+        if not of_stderr:
+            assert err.count("\n") == (1 if status else 0)
+    else:
+        assert status == 2
+        # Closed output is found before anything else; a full one when it is written to.
+        if not of_stderr and (then == CLOSED or COMMANDS[command] == 0):
+            assert err == then
+    assert "Traceback" not in err
+    assert "Exception ignored" not in err
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("command", QUICK)
+def test_streams(command, stream):
+    assert_sensible(command, stream)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command not in QUICK])
+def test_streams_of_every_command(command, stream):
+    assert_sensible(command, stream)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stream", ["nobody reads", "stdout is full", "all are closed"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_buffers(command, stream):
+    assert_sensible(command, stream, unbuffered=True)
