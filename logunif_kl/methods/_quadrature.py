@@ -113,7 +113,7 @@ def quadrature(
     zero_at, log_c : float, optional
         The constant, as in `logunif_kl.neg_kl`.
     dps : int, optional
-        Decimal digits, 1 to 10,000, by tanh-sinh quadrature in mpmath with as many nodes as that
+        Decimal digits, 1 to 1,000, by tanh-sinh quadrature in mpmath with as many nodes as that
         takes; double precision without it.
     return_error : bool, optional
         Whether to return an error estimate too.

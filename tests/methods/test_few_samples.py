@@ -55,18 +55,17 @@ class TestFewest:
     @pytest.mark.slow
     @FUNCTIONS
     @WAYS
-    @pytest.mark.parametrize("times", [1, 2])
-    def test_4000_seeds(self, function, exact, scheme, controlled, least, times):
+    def test_2000_seeds(self, function, exact, scheme, controlled, least):
         found = missed(
             function,
             exact,
-            range(1000, 5000),
+            range(1000, 3000),
             scheme=scheme,
             variance_reduction=controlled,
-            n_samples=times * least,
+            n_samples=least,
         )
-        # The standard deviation of the share is 0.16 % at 1 %; the largest of 33 is taken.
-        assert found.max() <= 0.01 + 2.0 * 0.0016
+        # The standard deviation of the share is 0.22 % at 1 %; the largest of 33 is taken.
+        assert found.max() <= 0.01 + 2.0 * 0.0022
         assert found.mean() <= 0.0075
 
     def test_this_test_can_fail(self, monkeypatch):

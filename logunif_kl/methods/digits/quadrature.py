@@ -1,23 +1,30 @@
 """tanh-sinh quadrature of F(u) in any number of digits: the integrals of `_rules`, by mpmath.
 
 Each level halves the step in tau, which about squares the error. Levels are added until two agree
-to the last bit asked for, and the second of these is returned. The range of z ends where the
-density is below that bit, and the range of tau where t log(t) is.
+to more than half of the bits asked for, and the second of these is returned. The range of z ends
+where the density is below the last bit, and the range of tau where the terms are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from numbers import Integral
 from typing import Any
 
 import mpmath
 
+from ..._refusals import shown
 from . import precision
 from .precision import Raw
 
-_GUARD = 40  # bits: the sum has thousands of terms, and the bracket below cancels some
+# Bits: the sum has thousands of terms, powers of exp(step) as many factors, and the bracket below
+# cancels some.
+_GUARD = 56
 _COARSEST, _FINEST = 4, 14  # log2 of the number of steps that a unit of tau is divided into
+_IN_TURN = 3  # terms below the last bit, after which the others are too
+#: The most decimal digits. There are about 14 nodes a digit, of four exponentials each.
+MAX_DPS = 1000
 
 # A context of this module's own, so the caller's precision is not changed. It is used under the
 # lock of `precision` only.
@@ -29,6 +36,12 @@ Integrand = Callable[[Real], Real]
 
 def neg_kl(log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
     """-KL in dps digits, as `logunif_kl.methods.quadrature` documents it."""
+    if isinstance(dps, Integral) and dps > MAX_DPS:
+        raise ValueError(
+            f"dps must be at most {MAX_DPS} decimal digits for quadrature, whose time grows with "
+            f"the cube of their number, but {shown(dps)} was given: use "
+            "logunif_kl.methods.series, or logunif_kl.reference.neg_kl"
+        )
     return precision.neg_kl(gap, log_alpha, zero_at, log_c, dps)
 
 
@@ -58,8 +71,10 @@ def gap(u: Raw, wp: int) -> Raw:
     elif r < reach:
 
         def folded(q: Real) -> Real:
+            # The sum of the densities at t - r and at t + r, with one exponential less.
             t = (r + reach) * q
-            return mp.log(t) * (density(t - r) + density(t + r))
+            e = mp.exp(-r * t)
+            return mp.log(t) * density(t - r) * (1 + e * e)
 
         result = (r + reach) * _integral(folded, wp, 1 / (r + reach)) - mean_log
     else:
@@ -74,12 +89,20 @@ def gap(u: Raw, wp: int) -> Raw:
 
 
 def _integral(f: Integrand, wp: int, size: Real) -> Real:
-    """Integrate over [0, 1], singular ends or not, to 2**-(wp + 8) of itself or of `size`."""
-    total, before = _MP.zero, None
+    """Integrate over [0, 1], singular ends or not, to 2**-(wp + 8) of itself or of `size`.
+
+    Half the step about squares the error, at the least: the best bound exp(-2 pi d/h) M(d) over
+    the widths d of a strip, M >= 1, is smaller than its square where h is halved. So the last sum
+    is right where it and the sum before agree to a little more than half of the bits.
+    """
+    mp, full = _MP, _MP.prec
+    total, before = mp.zero, None
     for level in range(_COARSEST, _FINEST + 1):
-        total += _MP.fsum(weight * f(q) for q, weight in _nodes(_MP.prec, level))
-        now = _MP.ldexp(total, -level)
-        if before is not None and abs(now - before) <= _MP.ldexp(max(abs(now), size), -wp - 8):
+        for side in _sides(full, level):
+            total += _half(side, f, full, size)
+        now = mp.ldexp(total, -level)
+        enough = mp.ldexp(max(abs(now), size), -(wp + 8) // 2 - 24)
+        if before is not None and abs(now - before) <= enough:
             return now
         before = now
     raise ArithmeticError(
@@ -88,20 +111,69 @@ def _integral(f: Integrand, wp: int, size: Real) -> Real:
     )
 
 
-@lru_cache(maxsize=16)
-def _nodes(prec: int, level: int) -> list[tuple[Real, Real]]:
-    """Return the nodes of [0, 1] that this level adds to those before, with weights / step."""
-    mp = _MP
-    end = int(mp.ceil(mp.ldexp(mp.asinh(prec * mp.ln2 / mp.pi), level)))
-    first = level > _COARSEST
-    found = []
-    for k in range(-end, end + 1):
-        if first and k % 2 == 0:
-            continue
-        e = mp.exp(mp.ldexp(mp.mpf(k), -level))
-        sinh, cosh = (e - 1 / e) / 2, (e + 1 / e) / 2
-        small = mp.exp(-mp.pi * abs(sinh))
+def _half(side: _Side, f: Integrand, full: int, size: Real) -> Real:
+    """Sum one side of a level outwards, until the terms are below the last bit of the sum.
+
+    A node whose weight is 2**-m is evaluated with m bits less.
+    """
+    mp, total, small = _MP, _MP.zero, 0
+    try:
+        for q, weight in side:
+            mp.prec = max(64, full + weight._mpf_[2] + weight._mpf_[3])
+            term = weight * f(q)
+            mp.prec = full
+            total += term
+            small = small + 1 if abs(term) <= mp.ldexp(abs(total), -full) else 0
+            if small == _IN_TURN:
+                break
+    finally:
+        mp.prec = full
+    return total
+
+
+class _Side:
+    """The nodes on one side of tau = 0 that a level adds to those before, with weights / step.
+
+    They are computed when they are first asked for, outwards.
+    """
+
+    def __init__(self, prec: int, level: int, sign: int) -> None:
+        mp = _MP
+        self._sign = sign
+        self._prec = prec
+        stride = 1 if level == _COARSEST else 2
+        # At tau = 0 there is one node, on the right.
+        first = (sign < 0) if level == _COARSEST else 1
+        step = mp.ldexp(mp.one, -level)
+        self._ratio = mp.exp(stride * step)
+        self._grows, self._falls = mp.exp(first * step), mp.exp(-first * step)
+        self._end = mp.asinh(prec * mp.ln2 / mp.pi)
+        self._tau, self._stride = first * step, stride * step
+        self._found: list[tuple[Real, Real]] = []
+
+    def __iter__(self) -> Iterator[tuple[Real, Real]]:
+        at = 0
+        while at < len(self._found) or self._append():
+            yield self._found[at]
+            at += 1
+
+    def _append(self) -> bool:
+        mp = _MP
+        if self._tau > self._end:
+            return False
+        before, mp.prec = mp.prec, self._prec
+        e, over = self._grows, self._falls
+        small = mp.exp(-mp.pi * (e - over) / 2)
         share = 1 / (1 + small)
-        q = share if k >= 0 else small * share
-        found.append((q, mp.pi * cosh * small * share * share))
-    return found
+        q = share if self._sign > 0 else small * share
+        weight = mp.pi * (e + over) / 2 * small * share * share
+        self._grows, self._falls = e * self._ratio, over / self._ratio
+        self._tau += self._stride
+        mp.prec = before
+        self._found.append((q, weight))
+        return True
+
+
+@lru_cache(maxsize=16)
+def _sides(prec: int, level: int) -> tuple[_Side, _Side]:
+    return _Side(prec, level, -1), _Side(prec, level, 1)

@@ -1,0 +1,57 @@
+"""How many nodes the quadrature takes for its digits, and from how many digits it is refused."""
+
+import mpmath
+import pytest
+
+from logunif_kl import reference
+from logunif_kl.methods import quadrature
+from logunif_kl.methods.digits import quadrature as in_digits
+
+
+def evaluated(log_alpha, dps, monkeypatch):
+    """Evaluate with nodes counted; return the value and the number of nodes."""
+    in_digits._sides.cache_clear()
+    count = 0
+    half = in_digits._half
+
+    def counting(side, f, full, size):
+        def counted(q):
+            nonlocal count
+            count += 1
+            return f(q)
+
+        return half(side, counted, full, size)
+
+    monkeypatch.setattr(in_digits, "_half", counting)
+    return quadrature(log_alpha, dps=dps), count
+
+
+@pytest.mark.parametrize("log_alpha", [-12.0, 0.0, 4.0])
+@pytest.mark.parametrize("dps", [100, 200])
+def test_nodes(log_alpha, dps, monkeypatch):
+    """A sum with twice the nodes, to see that nothing changes, is not taken."""
+    found, count = evaluated(log_alpha, dps, monkeypatch)
+    with mpmath.workdps(dps + 10):
+        error = abs(found / reference.neg_kl(log_alpha, dps + 5) - 1)
+        assert error < mpmath.mpf(10) ** -dps
+    assert count < 24 * dps
+
+
+def test_more_than_it_can_in_a_minute():
+    with pytest.raises(
+        ValueError,
+        match=r"^dps must be at most 1000 decimal digits for quadrature, whose time grows with the "
+        r"cube of their number, but 1001 was given: use logunif_kl.methods.series, or "
+        r"logunif_kl.reference.neg_kl$",
+    ):
+        quadrature(0.0, dps=1001)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("log_alpha", [-3.0, 4.0])
+def test_as_many_as_it_can(log_alpha, monkeypatch):
+    found, count = evaluated(log_alpha, 1000, monkeypatch)
+    with mpmath.workdps(1010):
+        error = abs(found / reference.neg_kl(log_alpha, 1005) - 1)
+        assert error < mpmath.mpf(10) ** -1000
+    assert count < 14_000
