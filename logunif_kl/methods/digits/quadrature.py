@@ -36,7 +36,7 @@ Integrand = Callable[[Real], Real]
 
 def neg_kl(log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
     """-KL in dps digits, as `logunif_kl.methods.quadrature` documents it."""
-    if isinstance(dps, Integral) and dps > MAX_DPS:
+    if isinstance(dps, Integral) and int(dps) > MAX_DPS:
         raise ValueError(
             f"dps must be at most {MAX_DPS} decimal digits for quadrature, whose time grows with "
             f"the cube of their number, but {shown(dps)} was given: use "

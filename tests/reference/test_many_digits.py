@@ -1,0 +1,114 @@
+"""Thousands of digits: powers are shared, and the values are those of one power a term."""
+
+import mpmath
+import pytest
+from mpmath import libmp
+
+from logunif_kl import reference
+from logunif_kl.reference import _series
+
+KINDS = ("gap", "gap_grad", "gap_hess", "hess")
+SUMS = pytest.mark.parametrize("of", [_series.direct, _series.positive], ids=["direct", "positive"])
+
+
+def alone(monkeypatch):
+    """Let every term have a power of its own."""
+    monkeypatch.setattr(_series, "_block", lambda v, bits: (1, 0))
+
+
+@SUMS
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("u", [1e-300, 1e-3, 0.5, 1.0, 3.7, 60.0, 900.0])
+@pytest.mark.parametrize("wp", [53, 300, 4000])
+def test_shared_powers_change_nothing(of, kind, u, wp, monkeypatch):
+    raw = libmp.from_float(u)
+    shared = of(kind, raw, wp)
+    alone(monkeypatch)
+    apart = libmp.mpf_sub(shared, of(kind, raw, wp), wp)
+    # Both are right to wp bits but for the rounding of the last factors.
+    assert not apart[1] or apart[2] + apart[3] <= shared[2] + shared[3] - wp + 2
+
+
+class Long:
+    """An integer that counts products with others of its kind."""
+
+    count = 0
+
+    def __init__(self, value):
+        self.value = int(value)
+
+    def __mul__(self, other):
+        if isinstance(other, Long):
+            Long.count += 1
+            other = other.value
+        return Long(self.value * other)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other):
+        return Long(self.value // other)
+
+    def __rshift__(self, bits):
+        return Long(self.value >> bits)
+
+    def __lshift__(self, bits):
+        return Long(self.value << bits)
+
+    def __add__(self, other):
+        return Long(self.value + int(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other):
+        return Long(self.value - int(other))
+
+    def __neg__(self):
+        return Long(-self.value)
+
+    def __int__(self):
+        return self.value
+
+    def __bool__(self):
+        return bool(self.value)
+
+
+@SUMS
+@pytest.mark.parametrize("kind", ["gap", "gap_grad"])
+def test_long_products(of, kind, monkeypatch):
+    """At 5,000 digits and log alpha = -7: a tenth of what a power for each term takes."""
+    u, wp = libmp.from_float(548.3), libmp.dps_to_prec(5000)
+    made = libmp.from_man_exp
+
+    def counted():
+        Long.count = 0
+        of(kind, u, wp)
+        return Long.count
+
+    with monkeypatch.context() as patch:
+        patch.setattr(libmp, "MPZ", Long)
+        patch.setattr(libmp, "from_man_exp", lambda m, *rest: made(int(m), *rest))
+        shared = counted()
+        alone(patch)
+        assert counted() > 1000
+        assert 0 < shared < counted() / 10
+
+
+@pytest.mark.parametrize("log_alpha", [-7.0, 0.5])
+def test_against_arb(log_alpha):
+    flint = pytest.importorskip("flint")
+    dps = 3000
+    bits = libmp.dps_to_prec(dps) + 64
+    found = reference.neg_kl(log_alpha, dps)
+    ball = reference.enclosure(log_alpha, bits)
+    with flint.ctx.workprec(bits + 64), mpmath.workdps(dps + 20):
+        middle = mpmath.mpf(ball.mid().str(dps + 15, radius=False))
+        assert abs(found / middle - 1) < mpmath.mpf(10) ** -dps
+
+
+@pytest.mark.slow
+def test_twenty_thousand_digits():
+    """It took minutes; the agreement of the two definitions is the test."""
+    with mpmath.workdps(20):
+        assert mpmath.nstr(reference.neg_kl(-10, 20_000), 15) == mpmath.nstr(
+            reference.neg_kl(-10, 30), 15
+        )
