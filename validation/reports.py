@@ -61,6 +61,10 @@ REPORTS = {
         "python -m validation.tools.capability", ("capability",)
     ),
     "validation/results/cuda/cuda.json": Report("python -m validation.cuda", ("cuda",)),
+    "validation/results/fuzz/fuzz.json": Report(
+        "python -m validation.fuzz --minutes 30 --json validation/results/fuzz/fuzz.json",
+        ("fuzz",),
+    ),
     "docs/_static/compare.png": _COMPARE,
     "validation/results/compare/compare.json": _COMPARE,
     "validation/results/ladder/ladder.json": Report("python -m validation.ladder", ("ladder",)),

@@ -69,6 +69,7 @@ DEPENDS: dict[str, tuple[str, ...]] = {
     ),
     "cuda": (*ARITHMETIC, "logunif_kl/torch/_triton/*.py", "validation/cuda/*.py"),
     "bench_jax": (*ARITHMETIC, _DERIVATIVES, *FLOAT32_C, *JAX_C, "logunif_kl/jax/_*.py"),
+    "fuzz": (*EXACT_C, *FLOAT32_C, *TORCH_C, *JAX_C, "validation/fuzz/*.[ch]"),
     "ladder": _FITTING,
     "monte_carlo": (
         *_EXACT,

@@ -91,6 +91,11 @@ def _sets():
         "bits of mu, usual log_sigma2": (bits(), rng.uniform(-10.0, 10.0, COUNT)),
         "special": tuple(a.ravel() for a in np.meshgrid(both, both)),
     }
+    # Where means are scaled, a NaN beside them goes the same way, whatever its bits are.
+    nan = (rng.integers(0, 2**22, COUNT, dtype=np.uint32) | 0x7FC00000).view(np.float32)
+    scaled = rng.uniform(80.0, 115.0, COUNT)
+    odd = np.arange(COUNT) % 2 == 1
+    pairs["NaN beside large mu"] = powers(124, 127), np.where(odd, nan, scaled)
     with np.errstate(over="ignore", invalid="ignore"):
         return {k: tuple(np.asarray(a, "float32") for a in pair) for k, pair in pairs.items()}
 

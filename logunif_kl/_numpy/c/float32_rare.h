@@ -185,7 +185,7 @@ LK_NAME(find_ways)(ways *w, const V *least, V *mu, V *log_sigma2)
 LK_INLINE V
 LK_NAME(limited_u)(V exponent)
 {
-    V x = minimum(maximum(exponent, set1(-14.0f)), set1(6.0f));
+    V x = minimum(maximum(set1(-14.0f), exponent), set1(6.0f)); /* -14 where it is NaN */
     /* The sum has its fraction in the 16 last places. */
     U places = bits(x + set1(192.05f)) - set1_bits(0x43400000);
     return unbits((places << 7) + set1_bits(POWER_OF_2(0)));

@@ -1,0 +1,1 @@
+"""Fuzzing of every loop in C: `python -m validation.fuzz`."""

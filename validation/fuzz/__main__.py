@@ -1,0 +1,168 @@
+"""Fuzz every loop in C under the sanitizers, with libFuzzer.
+
+    python -m validation.fuzz [--minutes 30] [--targets exact ...] [--json FILE]
+
+The targets share the time evenly. An input chooses a function, type, instruction set, length,
+strides, alignment and overlap, and the bits of the arguments. Fails at the first finding of a
+target: it leaves the input in ``build/fuzz``, and prints the command that tries it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from logunif_kl.cli._output import track
+from logunif_kl.cli.provenance import provenance
+from validation.fuzz.build import (
+    SANITIZERS,
+    TARGETS,
+    BuildError,
+    build_fuzzer,
+    find_clang,
+    version,
+)
+from validation.paths import ROOT
+
+FOLDER = ROOT / "build" / "fuzz"
+SEED = 1
+SEEDS = 500
+MOST_BYTES = 512
+# The second is so by default in newer compilers.
+ENVIRONMENT = {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+
+def write_corpus(folder: Path) -> None:
+    """Write the inputs to start from: any bytes, of many lengths."""
+    rng = random.Random(SEED)
+    folder.mkdir(parents=True)
+    for i in range(SEEDS):
+        (folder / f"{i:04}").write_bytes(rng.randbytes(rng.randrange(4, 64 if i % 8 else MOST_BYTES)))
+
+
+def running(process: subprocess.Popen[str], seconds: int) -> Iterator[None]:
+    """Yield once a second until the process ends."""
+    for _ in range(seconds):
+        try:
+            process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            yield
+
+
+def fuzz(target: str, program: Path, seconds: int) -> dict[str, Any]:
+    """Run one target for some seconds, and read what it says of itself."""
+    corpus = FOLDER / f"{target}-corpus"
+    shutil.rmtree(corpus, ignore_errors=True)
+    write_corpus(corpus)
+    options = {
+        "seed": SEED,
+        "max_total_time": seconds,
+        "max_len": MOST_BYTES,
+        "timeout": 60,
+        "rss_limit_mb": 4096,
+        "print_final_stats": 1,
+        "artifact_prefix": f"{FOLDER}/{target}-",
+    }
+    command = [str(program), *(f"-{name}={value}" for name, value in options.items()), str(corpus)]
+    began = time.monotonic()
+    with open(FOLDER / f"{target}.log", "w+", encoding="utf-8", errors="replace") as log:
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, text=True, env={**os.environ, **ENVIRONMENT}
+        )
+        try:
+            for _ in track(running(process, seconds), f"fuzzing {target}", seconds):
+                pass
+            process.wait()
+        finally:
+            process.kill()
+        log.seek(0)
+        said = log.read()
+    return {**read_log(said), "seconds": round(time.monotonic() - began, 1), "ended": process.returncode}
+
+
+def read_log(said: str) -> dict[str, Any]:
+    """Read the number of inputs, what of the code they reached, and a finding."""
+    inputs = re.findall(r"number_of_executed_units: (\d+)", said)
+    status = re.findall(r"cov: (\d+) ft: (\d+) corp: (\d+)", said)
+    edges, features, corpus = map(int, status[-1]) if status else (0, 0, 0)
+    found: dict[str, Any] = {
+        "inputs": int(inputs[-1]) if inputs else 0,
+        "edges": edges,
+        "features": features,
+        "corpus": corpus,
+    }
+    written = re.findall(r"Test unit written to (\S+)", said)
+    if written:
+        lines = re.findall(r"^(?:fuzz: .*|.*runtime error: .*|==\d+==\s?ERROR: .*)$", said, re.MULTILINE)
+        found["finding"] = {"input": written[-1], "said": lines[0] if lines else ""}
+    return found
+
+
+def relative(path: str | Path) -> str:
+    return os.path.relpath(path, ROOT)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog="python -m validation.fuzz", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS))
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args(arguments)
+    share = round(options.minutes * 60.0 / len(options.targets))
+    if share < 1:
+        parser.error(f"--minutes must be 1 second or more for each target, got {options.minutes:g}")
+    # Compiled anew, as a source may have changed.
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    try:
+        clang = find_clang()
+        programs = {
+            target: build_fuzzer(target, FOLDER, clang)
+            for target in track(options.targets, "compiling", len(options.targets))
+        }
+    except BuildError as error:
+        print(error, file=sys.stderr)
+        return 1
+    # Before the runs, as a source may change while they last.
+    about = provenance(shlex.join(["python", "-m", "validation.fuzz", *arguments]), of="fuzz")
+    results = {}
+    findings = 0
+    for target, program in programs.items():
+        results[target] = result = fuzz(target, program, share)
+        print(f"{target}: {result['inputs']:,} inputs in {result['seconds']:g} s", flush=True)
+        finding = result.pop("finding", None)
+        ended = result.pop("ended")
+        if finding is not None:
+            print(f"  {finding['said']}\n  to try it again: {relative(program)} {relative(finding['input'])}")
+        elif ended != 0:
+            print(f"  it ended with status {ended}: see {relative(FOLDER / f'{target}.log')}")
+        findings += ended != 0
+    if options.json and not findings:
+        document = {
+            **about,
+            "compiler": version(clang),
+            "sanitizers": SANITIZERS.split(","),
+            "seed": SEED,
+            "inputs": sum(result["inputs"] for result in results.values()),
+            "findings": findings,
+            "targets": results,
+        }
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

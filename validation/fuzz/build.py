@@ -1,0 +1,123 @@
+"""Compile the fuzzing targets: for libFuzzer with the sanitizers, or plainly, with their own main."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+
+from validation.paths import ROOT
+
+HERE = Path(__file__).resolve().parent
+# The other files that a target is linked with, and whether they are fuzzed themselves.
+PARTS = {"kernels": True, "reference": False}
+TARGETS = {
+    "exact": (),
+    "float32": ("kernels", "reference"),
+    "torch": ("kernels",),
+    "jax": ("kernels",),
+}
+# Those of setup.py that change results, and no warnings: functions for Python are left unused.
+FLAGS = [
+    "-std=c11",
+    "-D_GNU_SOURCE",
+    "-O1",
+    "-g1",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=off",
+    "-fno-fast-math",
+    "-w",
+    "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
+    "-DNPY_TARGET_VERSION=NPY_2_0_API_VERSION",
+    # Nothing then refers to Python, and the compiler leaves out what does.
+    "-DPyMODINIT_FUNC=static PyObject *",
+]
+SANITIZERS = "address,undefined"
+SANITIZE = [f"-fsanitize={SANITIZERS}", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
+NO_CLANG = (
+    "fuzz: clang with libFuzzer is needed, and {problem}: install it "
+    "(on Debian: apt-get install clang llvm libclang-rt-dev)"
+)
+
+
+class BuildError(Exception):
+    """A compiler is missing or fails."""
+
+
+def find_clang() -> str:
+    """Find clang, or a clang of some version, the newest."""
+    found = shutil.which("clang")
+    if found is None:
+        for version in range(40, 10, -1):
+            found = shutil.which(f"clang-{version}")
+            if found:
+                break
+        else:
+            raise BuildError(NO_CLANG.format(problem="there is no clang"))
+    return found
+
+
+def find_cc() -> str | None:
+    """Find the compiler that Python was built with, or cc."""
+    named = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    return shutil.which(named) or shutil.which("cc")
+
+
+def has_headers() -> bool:
+    """Whether the headers of Python are here."""
+    return Path(sysconfig.get_paths()["include"], "Python.h").exists()
+
+
+def compile_file(compiler: str, output: Path, arguments: list[str], root: Path = ROOT) -> None:
+    """Run a compiler; `root` is what the C sources of the package are taken from."""
+    if not has_headers():
+        raise BuildError(
+            "fuzz: Python.h is needed, and it is not there: install Python's headers "
+            "(on Debian: apt-get install python3-dev)"
+        )
+    include = [root, HERE, sysconfig.get_paths()["include"], np.get_include()]
+    done = subprocess.run(
+        [compiler, *FLAGS, *(f"-I{path}" for path in include), *arguments, "-o", str(output)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stdout + done.stderr
+        if re.search(r"libclang_rt|fsanitize=fuzzer", said):
+            raise BuildError(NO_CLANG.format(problem=f"{compiler} has no runtime for it"))
+        raise BuildError(f"fuzz: {compiler} failed to make {output.name}:\n{said}")
+
+
+def build_plain(target: str, folder: Path, compiler: str, root: Path = ROOT) -> Path:
+    """Build a target that has a main of its own."""
+    sources = [str(HERE / f"{name}.c") for name in (target, *TARGETS[target])]
+    output = folder / target
+    compile_file(compiler, output, [*sources, "-lm"], root)
+    return output
+
+
+def build_fuzzer(target: str, folder: Path, clang: str) -> Path:
+    """Build a target of libFuzzer, with the sanitizers."""
+    objects = []
+    for name in TARGETS[target]:
+        made = folder / f"{name}.o"
+        fuzzed = [*SANITIZE, "-fsanitize=fuzzer-no-link"] if PARTS[name] else []
+        if not made.exists():
+            compile_file(clang, made, [*fuzzed, "-c", str(HERE / f"{name}.c")])
+        objects.append(str(made))
+    output = folder / target
+    options = ["-DFUZZ_LIBFUZZER", *SANITIZE, "-fsanitize=fuzzer"]
+    compile_file(clang, output, [*options, str(HERE / f"{target}.c"), *objects, "-lm"])
+    return output
+
+
+def version(compiler: str) -> str:
+    """Read the first line of what a compiler says of itself."""
+    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[0]
