@@ -128,10 +128,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     FOLDER.mkdir(parents=True)
     try:
         clang = find_clang()
-        programs = {
-            target: build_fuzzer(target, FOLDER, clang)
-            for target in track(options.targets, "compiling", len(options.targets))
-        }
+        programs = {}
+        for target in track(options.targets, "compiling", len(options.targets)):
+            programs[target] = build_fuzzer(target, FOLDER, clang)
     except BuildError as error:
         print(error, file=sys.stderr)
         return 1
@@ -153,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         document = {
             **about,
             "compiler": version(clang),
-            "sanitizers": SANITIZERS.split(","),
+            "sanitizers": list(SANITIZERS),
             "seed": SEED,
             "inputs": sum(result["inputs"] for result in results.values()),
             "findings": findings,
