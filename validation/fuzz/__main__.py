@@ -40,7 +40,10 @@ SEED = 1
 SEEDS = 500
 MOST_BYTES = 512
 # The second is so by default in newer compilers.
-ENVIRONMENT = {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+ENVIRONMENT = {
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
 
 
 def write_corpus(folder: Path) -> None:
@@ -48,7 +51,9 @@ def write_corpus(folder: Path) -> None:
     rng = random.Random(SEED)
     folder.mkdir(parents=True)
     for i in range(SEEDS):
-        (folder / f"{i:04}").write_bytes(rng.randbytes(rng.randrange(4, 64 if i % 8 else MOST_BYTES)))
+        (folder / f"{i:04}").write_bytes(
+            rng.randbytes(rng.randrange(4, 64 if i % 8 else MOST_BYTES))
+        )
 
 
 def running(process: subprocess.Popen[str], seconds: int) -> Iterator[None]:
@@ -88,7 +93,11 @@ def fuzz(target: str, program: Path, seconds: int) -> dict[str, Any]:
             process.kill()
         log.seek(0)
         said = log.read()
-    return {**read_log(said), "seconds": round(time.monotonic() - began, 1), "ended": process.returncode}
+    return {
+        **read_log(said),
+        "seconds": round(time.monotonic() - began, 1),
+        "ended": process.returncode,
+    }
 
 
 def read_log(said: str) -> dict[str, Any]:
@@ -104,7 +113,9 @@ def read_log(said: str) -> dict[str, Any]:
     }
     written = re.findall(r"Test unit written to (\S+)", said)
     if written:
-        lines = re.findall(r"^(?:fuzz: .*|.*runtime error: .*|==\d+==\s?ERROR: .*)$", said, re.MULTILINE)
+        lines = re.findall(
+            r"^(?:fuzz: .*|.*runtime error: .*|==\d+==\s?ERROR: .*)$", said, re.MULTILINE
+        )
         found["finding"] = {"input": written[-1], "said": lines[0] if lines else ""}
     return found
 
@@ -144,7 +155,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         finding = result.pop("finding", None)
         ended = result.pop("ended")
         if finding is not None:
-            print(f"  {finding['said']}\n  to try it again: {relative(program)} {relative(finding['input'])}")
+            again = f"{relative(program)} {relative(finding['input'])}"
+            print(f"  {finding['said']}\n  to try it again: {again}")
         elif ended != 0:
             print(f"  it ended with status {ended}: see {relative(FOLDER / f'{target}.log')}")
         findings += ended != 0

@@ -1,4 +1,4 @@
-"""Compile the fuzzing targets: for libFuzzer with the sanitizers, or plainly, with their own main."""
+"""Compile the fuzzing targets: for libFuzzer with the sanitizers, or with a main of their own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from validation.paths import ROOT
 
 HERE = Path(__file__).resolve().parent
 # The other files that a target is linked with.
-TARGETS = {
+TARGETS: dict[str, tuple[str, ...]] = {
     "exact": (),
     "float32": ("kernels", "reference"),
     "torch": ("kernels",),
@@ -83,7 +84,7 @@ def has_headers() -> bool:
     return Path(sysconfig.get_paths()["include"], "Python.h").exists()
 
 
-def compile_file(compiler: str, output: Path, arguments: list[str], root: Path = ROOT) -> None:
+def compile_file(compiler: str, output: Path, arguments: Sequence[str], root: Path = ROOT) -> None:
     """Run a compiler; `root` is what the C sources of the package are taken from."""
     if not has_headers():
         raise BuildError(
@@ -104,11 +105,19 @@ def compile_file(compiler: str, output: Path, arguments: list[str], root: Path =
         raise BuildError(f"fuzz: {compiler} failed to make {output.name}:\n{said}")
 
 
-def build_plain(target: str, folder: Path, compiler: str, root: Path = ROOT) -> Path:
-    """Build a target that has a main of its own."""
-    sources = [str(HERE / f"{name}.c") for name in (target, *TARGETS[target])]
+def build_plain(
+    target: str, folder: Path, compiler: str, options: Sequence[str] = (), root: Path = ROOT
+) -> Path:
+    """Build a target that has a main of its own. Other files already compiled are taken as is."""
+    objects = []
+    for name in TARGETS[target]:
+        made = folder / f"{name}.o"
+        if not made.exists():
+            compile_file(compiler, made, [*options, "-c", str(HERE / f"{name}.c")], root)
+        objects.append(str(made))
     output = folder / target
-    compile_file(compiler, output, [*sources, "-lm"], root)
+    source = str(HERE / f"{target}.c")
+    compile_file(compiler, output, [*options, source, *objects, "-lm"], root)
     return output
 
 
