@@ -11,7 +11,7 @@ from validation.paths import PACKAGE, ROOT
 # From the lowest floor up. A room imports rooms of lower floors alone.
 FLOORS = (
     ("__init__", "paths", "reports"),
-    ("coefficients", "golden", "papers", "accuracy", "monte_carlo", "ladder"),
+    ("coefficients", "golden", "papers", "accuracy", "monte_carlo", "ladder", "fuzz"),
     ("traced", "tools", "cuda"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -53,11 +53,11 @@ class TestSources:
     @pytest.mark.parametrize(
         ("file", "kinds"),
         [
-            ("_arithmetic/tables.py", set(sources.DEPENDS)),
+            ("_arithmetic/tables.py", set(sources.DEPENDS) - {"fuzz"}),
             ("_numpy/c/exact_simd.h", set(sources.DEPENDS) - {"bench_jax", "capability", "cuda"}),
-            ("_numpy/c/float32_simd.h", {"bench_torch", "bench_jax"}),
-            ("torch/c/library.c", {"bench_torch", "capability"}),
-            ("jax/c/ffi.c", {"bench_jax", "capability"}),
+            ("_numpy/c/float32_simd.h", {"bench_torch", "bench_jax", "fuzz"}),
+            ("torch/c/library.c", {"bench_torch", "capability", "fuzz"}),
+            ("jax/c/ffi.c", {"bench_jax", "capability", "fuzz"}),
             ("methods/_kingma.py", {"fit", "compare", "validate", "ladder", "papers"}),
             (
                 "methods/_sampling.py",
