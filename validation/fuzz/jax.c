@@ -67,7 +67,7 @@ stub_threads(lk_xla_num_threads *args)
     return NULL;
 }
 
-/* A buffer of n elements of some shape; return whether a handler must take it. */
+/* A buffer of n elements of some shape, or one more; return whether a handler takes such. */
 static int
 choose_buffer(fuzz_input *in, lk_xla_buffer *buffer, int64_t *dims, ptrdiff_t n, int *type)
 {
@@ -88,7 +88,7 @@ choose_buffer(fuzz_input *in, lk_xla_buffer *buffer, int64_t *dims, ptrdiff_t n,
     buffer->data = held > 0 || fuzz_below(in, 2)
                        ? fuzz_allocate((size_t)held * sizeof(float), 0)
                        : NULL;
-    return way > 2;
+    return way == 0 || way > 2;
 }
 
 static void
@@ -156,10 +156,12 @@ fuzz_one(fuzz_input *in)
         if (buffers[j].data != NULL)
             fuzz_fill(in, buffers[j].data, sizeof(float), FUZZ_F32, held);
         bytes[j] = (size_t)held * sizeof(float);
+        good &= bytes[j] == bytes[0];
         before[j] = malloc(bytes[j] + 1);
         if (buffers[j].data != NULL)
             memcpy(before[j], buffers[j].data, bytes[j]);
     }
+    n = (ptrdiff_t)(bytes[0] / sizeof(float));
     unsigned way = fuzz_below(in, 40);
     lk_xla_scalar scalar = {way == 0 ? 12 : LK_XLA_F32, &sign};
     lk_xla_span name = {way == 1 ? "sigh" : "sign", way == 2 ? 3 : 4};
