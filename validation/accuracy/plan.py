@@ -19,7 +19,7 @@ from .functions import (
 
 COUNT, ROUNDS, SEED = 10_000_000, 200, 1
 # An emulator takes twenty times as long.
-FEWER = (1_000_000, 20)
+FEWER = (100_000, 5)
 NARROW = ("float16", "bfloat16", "float32")
 HALVES = NARROW[:2]
 _ALL = tuple(FUNCTIONS)

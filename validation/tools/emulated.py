@@ -6,7 +6,7 @@ It takes root, on Debian or a system like it, for debootstrap. This puts Python 
 directory, pip the wheels that the tests need, a cross compiler builds the extensions, and QEMU runs
 the tests with the kernel ``neon``, and those of the accuracy and of the public functions with
 ``baseline``. Neither chroot nor binfmt_misc is needed: a script in the place of Python calls QEMU.
-With ``--measure`` the accuracy of ``neon`` is measured instead, which takes a quarter of an hour.
+With ``--measure`` the accuracy of ``neon`` is measured instead.
 The exit status is 1 if a test fails, and 77 where emulation cannot be had.
 """
 
@@ -49,6 +49,11 @@ TESTS = {
     ),
     "baseline": SHORT,
 }
+
+
+def say(what: str) -> None:
+    """Say what is done, or what was found."""
+    print(f"emulated: {what}", flush=True)
 
 
 def unavailable(why: str) -> NoReturn:
@@ -147,6 +152,7 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
     """Make the root and the wheels where the cache lacks them; build the extensions."""
     root, site, done = cache / "root", cache / "site", cache / "done"
     if not done.exists():
+        say("a root for arm64, and the wheels")
         shutil.rmtree(root, ignore_errors=True)
         shutil.rmtree(site, ignore_errors=True)
         make_root(root)
@@ -167,6 +173,7 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
     }
     machine = Machine(python, tree, env)
 
+    say("the extensions")
     headers = {"CC": COMPILER, "LDSHARED": f"{COMPILER} -shared"}
     headers["CFLAGS"] = f"-idirafter {root}/usr/include"
     built = run(machine.command("setup.py", "build_ext", "--inplace"), tree, env | headers)
@@ -181,7 +188,7 @@ def measure(machine: Machine) -> int:
     """Measure the accuracy of the kernel, and take the report and the worst inputs from there."""
     command = machine.command("-m", "validation.accuracy", "measure", "neon")
     status = subprocess.run(command, cwd=machine.tree, env={**os.environ, **machine.env}).returncode
-    for path in (*(machine.tree / RESULTS.relative_to(ROOT)).glob("neon*.json"),):
+    for path in (machine.tree / RESULTS.relative_to(ROOT)).glob("neon*.json"):
         shutil.copy(path, RESULTS / path.name)
     shutil.copy(machine.tree / WORST_INPUTS.relative_to(ROOT), WORST_INPUTS)
     return status
@@ -192,9 +199,10 @@ def test(machine: Machine, arguments: Sequence[str]) -> int:
 
     def tested(kernel: str) -> int:
         done = machine.test(kernel, arguments or TESTS[kernel])
-        print(f"emulated: {kernel}\n{done.stdout}", flush=True)
+        say(f"{kernel}\n{done.stdout}")
         return done.returncode
 
+    say("the tests")
     with ThreadPoolExecutor() as pool:
         return int(any(list(pool.map(tested, TESTS))))
 
