@@ -91,6 +91,10 @@ def _sets():
         "bits of mu, usual log_sigma2": (bits(), rng.uniform(-10.0, 10.0, COUNT)),
         "special": tuple(a.ravel() for a in np.meshgrid(both, both)),
     }
+    # Without FMA, u times exp(-log_sigma2) is rounded.
+    mean = powers(-10, 10)
+    log_product = 2.0 * np.log2(np.abs(mean)) - 1.0 + 123.5 + rng.uniform(-1.0, 1.0, COUNT)
+    pairs["product beside a limit"] = mean, log_product * math.log(2.0) / 2.0
     # Where means are scaled, a NaN beside them goes the same way, whatever its bits are.
     nan = (rng.integers(0, 2**22, COUNT, dtype=np.uint32) | 0x7FC00000).view(np.float32)
     scaled = rng.uniform(80.0, 115.0, COUNT)

@@ -152,9 +152,10 @@ LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
 #ifndef LK_UNFUSED
     (void)log_sigma2;
 #else
-    /* Without FMA, u times a coefficient or times exp(-log_sigma2) is rounded. */
+    /* Without FMA, u times a coefficient or times exp(-log_sigma2) is rounded: the product u / 3
+     * exp(-log_sigma2) / 2 is 2.6 binades below. */
     V other = maximum(magnitude(log_sigma2) * set1(PER_LOG2), set1(22.0f));
-    least = minimum(least, x->u - other);
+    least = minimum(least, x->u - other - set1(0.25f));
 #endif
     return both(less(least, set1(LEAST_EXPONENT)), less(x->u, set1(LINEAR_EXPONENT)));
 }
