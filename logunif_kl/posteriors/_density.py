@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import logsumexp, ndtr
+from scipy.special import ndtr
 
 from .._refusals import shown
 
 Points = tuple[float, ...]
 
+_HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 _FEW = 24  # anchors that are scanned finely
 _SCANNED = 6000  # evaluations at most, beside those of many anchors
 _RESOLVED = 2e-3  # of the mass in a cell of the scan
@@ -274,7 +275,10 @@ class OfKernels:
         first, last = np.searchsorted(self._at, [z - reach, z + reach])
         d = z - self._at[first:last]
         terms = self._log_weights[first:last] - 0.5 * d * d
-        return float(logsumexp(terms)) - 0.5 * math.log(2.0 * math.pi)
+        largest = float(terms.max())  # scipy.special.logsumexp takes a millisecond
+        if not largest > -math.inf:
+            return -math.inf
+        return largest + math.log(float(np.exp(terms - largest).sum())) - _HALF_LOG_2_PI
 
     def cdf(self, z: float) -> float:
         return float(self._weights @ ndtr(z - self._at))

@@ -65,6 +65,13 @@ class Standardised:
     def logpdf(self, z: float) -> float:
         return float(self.family.logpdf(z, *self.shapes))
 
+    def logpdfs(self, z: np.ndarray) -> np.ndarray:
+        """Evaluate logpdf for an array, at once if its functions take arrays."""
+        if isinstance(self.family, (OfFunction, OfKernels)):
+            values = [self.logpdf(one) for one in z.ravel().tolist()]
+            return np.array(values).reshape(z.shape)
+        return np.asarray(self.family.logpdf(z, *self.shapes), dtype=np.float64)
+
     def cdf(self, z: float) -> float:
         return _quietly(self.family.cdf, z, self.shapes)
 

@@ -33,6 +33,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.integrate import quad
 
+from . import _cells
 from ._distribution import Standardised
 
 _QUANTILES = (1e-9, 1e-5, 1e-2, 0.2, 0.5, 0.8, 0.99, 1.0 - 1e-5, 1.0 - 1e-9)
@@ -46,6 +47,7 @@ _RESOLVED, _SMOOTH = 2.0**20, 2.0**4
 _DENSE = tuple(k / 128 for k in range(1, 128))
 _STRIDE = math.log(2.0)
 _NEGLIGIBLE = 1e-18
+_EPSABS, _EPSREL = 1e-14, 1e-11  # of a panel
 _WITHIN = (1e-2, 0.5, 0.99)
 #: The mass, neither found nor explained by rounding or a tail, from which on the error is infinite.
 UNEXPLAINED = 1e-9
@@ -136,17 +138,39 @@ def _integrated(
     sides = Side(), Side()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
+        done = _short_cells(dist, special, sides)
         for at, point in enumerate(special):
             before = special[at - 1] if at else -math.inf
             after = special[at + 1] if at + 1 < len(special) else math.inf
             for direction, neighbour, end in ((-1.0, before, dist.low), (1.0, after, dist.high)):
                 length = abs(neighbour - point) / 2.0 if math.isfinite(neighbour) else math.inf
-                if point != end:
+                if point != end and (at if direction > 0.0 else at - 1) not in done:
                     positive = point > dist.zero or (point == dist.zero and direction > 0.0)
                     near = _within(dist, point, point + direction * length)
                     marks = [direction * (z - point) for z in (*quantiles, *near, *dist.marks)]
                     _half_line(dist, point, direction, length, marks, sides[positive])
     return sides
+
+
+def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Side]) -> set[int]:
+    """Integrate the cells between many points at once; return those for which that is enough.
+
+    Those beside the zero of w, where the logarithm is singular, are left.
+    """
+    if len(special) < _cells.MANY:
+        return set()
+    ends = np.array(special)
+    found = _cells.integrate(dist, ends, _EPSABS, _EPSREL)
+    beside = (ends[1:] == dist.zero) | (ends[:-1] == dist.zero)
+    accepted = found.accepted & ~beside
+    for side, chosen in zip(
+        sides, (accepted & ~found.positive, accepted & found.positive), strict=True
+    ):
+        side.entropy += float(found.entropy[chosen].sum())
+        side.mass += float(found.mass[chosen].sum())
+        side.error += float(found.entropy_error[chosen].sum())
+        side.mass_error += float(found.mass_error[chosen].sum())
+    return set(np.flatnonzero(accepted).tolist())
 
 
 def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
@@ -310,7 +334,7 @@ def _outwards(panel: Callable[[float, float], bool], start: float, stop: float) 
 
 
 def _integrate(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
-    value, error = quad(function, low, high, epsabs=1e-14, epsrel=1e-11, limit=100, full_output=1)[
-        :2
-    ]
+    value, error = quad(
+        function, low, high, epsabs=_EPSABS, epsrel=_EPSREL, limit=100, full_output=1
+    )[:2]
     return float(value), float(error)
