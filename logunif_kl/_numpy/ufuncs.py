@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from .._arithmetic import functions, limits
+from .._refusals import shown
 from .blocked import BlockedUFunc, in_float64
 from .docs import DOCS
 
@@ -27,8 +28,8 @@ def _choose() -> tuple[Any, str, str | None]:
         return None, "python", "LOGUNIF_KL_KERNEL=python asks for it"
     if wanted and wanted not in _COMPILED:
         raise ImportError(
-            f"LOGUNIF_KL_KERNEL={wanted!r} names no kernel: set it to avx512, avx2, neon, baseline "
-            "or python, or unset it"
+            f"LOGUNIF_KL_KERNEL={shown(wanted)} names no kernel: set it to avx512, avx2, neon, "
+            "baseline or python, or unset it"
         )
     try:
         extension = import_module("._exact", __package__)
@@ -37,7 +38,7 @@ def _choose() -> tuple[Any, str, str | None]:
             raise
         if wanted:
             raise ImportError(
-                f"LOGUNIF_KL_KERNEL={wanted!r} asks for the C extension, which was not built: "
+                f"LOGUNIF_KL_KERNEL={shown(wanted)} asks for the C extension, which was not built: "
                 "install a C compiler and reinstall logunif_kl, or unset the variable"
             ) from None
         return None, "python", "the C extension was not built"
