@@ -8,6 +8,7 @@ the terminal makes its line wider.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from copy import copy
@@ -32,7 +33,8 @@ def show(tables: Sequence[Any], notes: Sequence[str]) -> str:
             console.width = max(boundless.measure(table).maximum for table in tables)
             for table in tables:
                 console.print(table)
-    return capture.get() + "".join(f"{note}\n" for note in notes)
+    text = re.sub(" +\n", "\n", capture.get())  # a blank too many would fill another line
+    return text + "".join(f"{note}\n" for note in notes)
 
 
 def wrapped(text: str, width: int) -> str:
@@ -59,9 +61,9 @@ def _print_fitted(console: Any, boundless: Any, table: Any, width: int) -> None:
     """Print a table within a width, in parts or as a list if need be."""
     from rich.text import Text
 
-    def put(part: Any) -> None:
+    def put(part: Any, needed: int) -> None:
         part.title = None
-        console.width = max(width, boundless.measure(part).minimum)
+        console.width = max(width, needed)
         console.print(part)
 
     def head(text: Any) -> None:
@@ -73,13 +75,13 @@ def _print_fitted(console: Any, boundless: Any, table: Any, width: int) -> None:
     parts = _parts(copy(table), width, boundless)
     if len(parts) <= MOST_PARTS:
         for part in parts:
-            put(part)
+            put(part, boundless.measure(part).maximum)
         return
     for name, record in _records(table, width):
         console.print()
         if name:
             head(name)
-        put(record)
+        put(record, boundless.measure(record).minimum)
     console.print()
 
 

@@ -237,7 +237,8 @@ def track(items: Iterable[T], description: str, total: int) -> Iterator[T]:
     shown = False
     with contextlib.ExitStack() as stack:
         for item in items:
-            if not shown and time.monotonic() - began > PATIENCE:
+            # Before rich 14 a bar that is disabled ends in an empty line.
+            if not shown and console.is_terminal and time.monotonic() - began > PATIENCE:
                 stack.enter_context(progress)
                 shown = True
             yield item

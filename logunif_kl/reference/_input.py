@@ -117,6 +117,11 @@ def magnitude(raw: Raw) -> int:
     return int(raw[2] + raw[3])
 
 
+def floor(u: Raw) -> int:
+    """Return the integer part of a number u > 0; gmpy2 cannot shift by a tiny one's exponent."""
+    return int(libmp.to_int(u)) if magnitude(u) > 0 else 0
+
+
 def exp_neg(log_value: Raw, wp: int, name: str) -> Raw:
     """Return exp(-log_value) to a relative 2**-wp."""
     if log_value[1] and magnitude(log_value) > MAX_LOG_BITS:

@@ -29,7 +29,7 @@ from math import isqrt
 
 from mpmath import libmp
 
-from ._input import Raw, magnitude
+from ._input import Raw, floor, magnitude
 
 GUARD = 24
 
@@ -81,7 +81,7 @@ def _powers(v: int, m: int, w: int) -> int:
 
 def direct(kind: str, u: Raw, wp: int) -> Raw:
     """Sum the alternating series: 2F2 for "gap", Kummer's M for the others."""
-    bits = wp + _extra_bits(u) + 3 * int(libmp.to_int(u)) // 2
+    bits = wp + _extra_bits(u) + 3 * floor(u) // 2
     m, more = _block(libmp.mpf_shift(u, 1), bits)
     w = bits + more
     v = libmp.MPZ(fixed(u, w) << 1)

@@ -36,7 +36,7 @@ from functools import lru_cache
 
 from mpmath import libmp
 
-from ._input import Raw, magnitude
+from ._input import Raw, floor, magnitude
 from ._series import fixed
 
 GUARD = 24
@@ -47,7 +47,7 @@ def is_tail(u: Raw, wp: int) -> bool:
     m = magnitude(u)
     if m > wp.bit_length() + 40:
         return True
-    return int(libmp.to_int(u)) >= 7 * (wp + 3 * max(m, 0) + 2 * GUARD) // 5
+    return floor(u) >= 7 * (wp + 3 * max(m, 0) + 2 * GUARD) // 5
 
 
 def _finish(kind: str, total: int, w: int, u: Raw, wp: int) -> Raw:

@@ -72,7 +72,8 @@ def assert_readable(tables, notes, terminal, capsys):
         assert max(map(len, shown.split("\n"))) <= columns
         assert "…" not in shown
         # The columns of names are repeated with every part of a table.
-        assert not words_of(tables, notes) - Counter(shown.split())
+        missing = words_of(tables, notes) - Counter(shown.split())
+        assert not missing, shown
 
 
 @pytest.mark.parametrize("command", RUN)
