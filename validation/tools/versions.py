@@ -1,0 +1,223 @@
+"""Run the tests on the oldest versions that ``pyproject.toml`` admits, or on the newest.
+
+    python -m validation.tools.versions oldest|newest [core] [jax] [torch] [tensorflow] [options]
+
+For each name a virtual environment is made, the package is built and installed into it, and the
+tests of NumPy (``core``, the default) or of a framework run away from the source tree. What to
+install comes from ``pyproject.toml``:
+
+- ``oldest`` takes the lower bounds of the dependencies and of what the tests need, or that of the
+  framework, and the oldest Python that is admitted.
+- ``newest`` takes the newest releases, and the newest Python that is declared and can be found.
+
+PyTorch on the package index may come with gigabytes of CUDA. ``newest torch`` therefore takes the
+release that ``validation/frameworks.txt`` names, or, with ``--torch-index URL``, the newest of an
+index of builds for the CPU. Options:
+
+    --python PATH      the interpreter to make the environments with
+    --folder DIR       where to make them, and leave them; a temporary directory by default
+    --torch-index URL  where to look for PyTorch
+    --print            print what would be installed, and stop
+    -- ARGUMENTS       for pytest, in place of the tests
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from validation.paths import ROOT
+from validation.tools.elsewhere import TESTS, copy_source, copy_tests, run
+
+# Of a framework: what installs it, by `pyproject.toml` or in its place, and its tests.
+CORE = "core"
+FRAMEWORKS = {
+    "jax": ("jax", ("tests/jax",)),
+    "torch": ("torch", ("tests/torch",)),
+    # The same releases without what a GPU needs.
+    "tensorflow": ("tensorflow-cpu", ("tests/tensorflow",)),
+}
+_REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(\[(?P<extras>[^]]*)\])?>=(?P<bound>[\d.]+)")
+
+
+def project() -> dict[str, Any]:
+    """Read what `pyproject.toml` says of the package."""
+    read: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return dict(read["project"])
+
+
+def requirements(*extras: str, of: dict[str, Any]) -> dict[str, str]:
+    """Collect the lower bounds of the dependencies and of some extras, by name with its extras."""
+    found: dict[str, str] = {}
+    texts = list(of["dependencies"])
+    for extra in extras:
+        texts += of["optional-dependencies"][extra]
+    for text in texts:
+        own = re.fullmatch(rf"{of['name']}\[(.*)\]", text)
+        if own:
+            inner = requirements(*own[1].split(","), of=of)
+        else:
+            match = _REQUIREMENT.fullmatch(text)
+            if match is None:
+                raise SystemExit(f"versions: {text!r} has no lower bound, or has more than that")
+            name = match["name"] + (f"[{match['extras']}]" if match["extras"] else "")
+            inner = {name: match["bound"]}
+        for name, bound in inner.items():
+            found[name] = max(bound, found.get(name, bound), key=_parts)
+    return found
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def asked(which: str, kind: str, of: dict[str, Any], torch_index: str | None) -> list[str]:
+    """Write the requirements for pip, the framework's last."""
+    extras = ["test"] if kind == CORE else [kind, "test"]
+    bounds = requirements(*extras, of=of)
+    if kind != CORE:
+        bounds[FRAMEWORKS[kind][0]] = bounds.pop(kind)
+    if which == "oldest":
+        # A framework may need newer ones of the others, whose oldest are tried with the core.
+        old = bounds if kind == CORE else {FRAMEWORKS[kind][0]}
+        # The first release may be numbered x.y.0 or x.0.y.
+        return [
+            f"{name}>={bound}" + (f",<{bound}.1" if name in old else "")
+            for name, bound in bounds.items()
+        ]
+    texts = [f"{name}>={bound}" for name, bound in bounds.items()]
+    if kind == "torch" and torch_index is None:
+        return [text for text in texts if not text.startswith("torch>")] + [pinned("torch")]
+    return texts
+
+
+def pinned(framework: str) -> str:
+    """Return the line of `validation/frameworks.txt` for a framework."""
+    lines = (ROOT / "validation" / "frameworks.txt").read_text(encoding="utf-8").splitlines()
+    (line,) = (line for line in lines if re.match(rf"{framework}\b", line))
+    return line
+
+
+def interpreter(which: str, of: dict[str, Any]) -> str:
+    """Find the oldest Python that is admitted, or the newest that is declared."""
+    declared = [
+        text.rpartition(" ")[2]
+        for text in of["classifiers"]
+        if re.fullmatch(r"Programming Language :: Python :: 3\.\d+", text)
+    ]
+    for version in sorted(declared, key=_parts, reverse=which == "newest"):
+        path = shutil.which(f"python{version}")
+        # A name on the path may be a launcher for versions that are not there.
+        if (
+            path
+            and not subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode
+        ):
+            return path
+    raise SystemExit(
+        f"versions: none of Python {', '.join(declared)} is on the path: pass --python"
+    )
+
+
+def checked(command: Sequence[str], cwd: Path) -> str:
+    """Run a command, and end with its output if it fails."""
+    done = run(command, cwd=cwd)
+    if done.returncode:
+        raise SystemExit(f"{done.stdout}\nversions: {' '.join(command)} failed")
+    return done.stdout
+
+
+def wheel(python: str, folder: Path) -> Path:
+    """Build the package for an interpreter, against the NumPy that is new now, as wheels are."""
+    source = copy_source(folder / "source")
+    command = [python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder / "wheels")]
+    checked([*command, str(source)], folder)
+    (made,) = (folder / "wheels").glob("logunif_kl-*.whl")
+    return made
+
+
+def install(
+    python: str, texts: Sequence[str], made: Path, folder: Path, torch_index: str | None
+) -> str:
+    """Make an environment with the package in it, and return its interpreter."""
+    checked([python, "-m", "venv", str(folder)], folder.parent)
+    scripts = "Scripts" if sys.platform == "win32" else "bin"
+    own = str(folder / scripts / "python")
+    pip = [own, "-m", "pip", "install", "-q"]
+    index = ["--index-url", torch_index] if torch_index else []
+    for text in texts:
+        if text.startswith("torch") and index:
+            checked([*pip, *index, text], folder)
+    checked([*pip, *texts], folder)
+    checked([*pip, "--no-deps", str(made)], folder)
+    return own
+
+
+def tests_of(kind: str) -> list[str]:
+    """List what pytest is given."""
+    return list(TESTS) if kind == CORE else list(FRAMEWORKS[kind][1])
+
+
+def run_tests(own: str, kind: str, arguments: Sequence[str], folder: Path) -> int:
+    """Run the tests in an environment, and print their output as it comes."""
+    elsewhere = copy_tests(folder / "elsewhere")
+    print(checked([own, "-m", "pip", "list", "--format=freeze"], folder), flush=True)
+    command = [own, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5"]
+    chosen = arguments or tests_of(kind)
+    return subprocess.run([*command, *chosen], cwd=elsewhere, check=False).returncode
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="versions", usage=__doc__)
+    parser.add_argument("which", choices=("oldest", "newest"))
+    parser.add_argument("kinds", nargs="*", default=[CORE])
+    parser.add_argument("--python")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--torch-index")
+    parser.add_argument("--print", action="store_true", dest="only_print")
+    own, _, others = _split(arguments)
+    options = parser.parse_args(own)
+    unknown = set(options.kinds) - {CORE, *FRAMEWORKS}
+    if unknown:
+        parser.error(f"{' '.join(sorted(unknown))}: choose from {CORE} {' '.join(FRAMEWORKS)}")
+    of = project()
+    if options.only_print:
+        for kind in options.kinds:
+            print(kind, *asked(options.which, kind, of, options.torch_index), sep="\n  ")
+        return 0
+    python = options.python or interpreter(options.which, of)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (options.folder or Path(temporary)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        made = wheel(python, folder)
+        status = 0
+        for kind in options.kinds:
+            began = time.monotonic()
+            texts = asked(options.which, kind, of, options.torch_index)
+            place = folder / f"{options.which}-{kind}"
+            place.mkdir()
+            with_it = install(python, texts, made, place / "venv", options.torch_index)
+            outcome = run_tests(with_it, kind, others, place)
+            print(
+                f"versions: {options.which} {kind}: "
+                f"{'passed' if outcome == 0 else f'failed with status {outcome}'} "
+                f"[{time.monotonic() - began:.0f} s]",
+                flush=True,
+            )
+            status = status or outcome
+    return status
+
+
+def _split(arguments: list[str]) -> tuple[list[str], str, list[str]]:
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:at], "--", arguments[at + 1 :]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
