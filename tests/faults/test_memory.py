@@ -84,17 +84,19 @@ CALLS = {
     "a sigmoid": "fitting.fit_sigmoid(1).to_json()",
     "squares": "fitting.fit_sigmoid(1, norm='least_squares').to_json()",
 }
+LARGE = tuple(CALLS)[:11]
 QUICK = ("neg_kl", "three results", "monte_carlo", "a polynomial")
 
 
 def check(name, warm):
-    refused = output(OF_A_CALL.format(call=CALLS[name], warm=warm))
-    assert int(refused) > 0
+    refused = int(output(OF_A_CALL.format(call=CALLS[name], warm=warm)))
+    # What a first call allocated may be enough for another.
+    assert refused > 0 or (warm and name not in LARGE)
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_calls(name):
-    check(name, warm=True)
+    check(name, warm=name in LARGE)
 
 
 @pytest.mark.slow
