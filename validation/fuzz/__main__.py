@@ -39,7 +39,7 @@ FOLDER = ROOT / "build" / "fuzz"
 SEED = 1
 SEEDS = 500
 MOST_BYTES = 512
-# The second is so by default in newer compilers.
+# Newer compilers look for uses of returned stack memory by default.
 ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",

@@ -285,7 +285,8 @@ typedef struct {
 static ptrdiff_t
 fuzz_stride(fuzz_input *in, ptrdiff_t n, size_t item, int may_be_0)
 {
-    static const ptrdiff_t times[] = {1, 1, 1, 0, 2, -1, 3, -2, 5, 16, -17, 64, -3, 257, 1023, 4097};
+    static const ptrdiff_t times[] = {1, 1,  1,   0,  2,  -1,  3,    -2,
+                                      5, 16, -17, 64, -3, 257, 1023, 4097};
     ptrdiff_t found = times[fuzz_below(in, 16)] * (ptrdiff_t)item;
     size_t bytes = (size_t)(n > 0 ? n : 1) * (size_t)(found < 0 ? -found : found);
     if ((found == 0 && !may_be_0) || bytes > 1u << 16)

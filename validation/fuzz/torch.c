@@ -38,7 +38,8 @@ static stub *
 new_tensor(int64_t dim, const int64_t *sizes)
 {
     stub *made = &tensors[number_of_tensors++];
-    *made = (stub){.dim = dim, .n = 1, .dtype = FLOAT32, .device = CPU, .contiguous = 1, .alive = 1};
+    *made = (stub){.dim = dim, .n = 1, .dtype = FLOAT32, .device = CPU};
+    made->contiguous = made->alive = 1;
     for (int64_t i = 0; i < dim; i++) {
         made->sizes[i] = sizes[i];
         made->n *= sizes[i];
