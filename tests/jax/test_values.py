@@ -360,7 +360,10 @@ REFUSED = [
     (True, "but bool True was given: convert it to float32 if that is what is meant"),
     (1j, "but complex 1j was given: complex weights have"),
     (np.ones(2, bool), "but numpy.ndarray of dtype bool was given: convert it to float32 if"),
-    (np.ones(2, "complex128"), "but numpy.ndarray of dtype complex128 was given: pass its real"),
+    (
+        np.ones(2, "complex128"),
+        "but numpy.ndarray of dtype complex128 was given: complex",
+    ),
     (np.array(["a"]), "but numpy.ndarray of dtype <U1 was given: convert it to float32 if"),
 ]
 
