@@ -45,11 +45,16 @@ def largest_file(size):
     """Let no file of this process grow beyond a size, as on a disk that fills."""
     resource = pytest.importorskip("resource", reason="only POSIX limits the size of files")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with pytest.MonkeyPatch.context() as patch:
+        # Python would leave the first part of the bytecode of a module that is imported here, and
+        # of one that a process begun here imports.
+        patch.setattr(sys, "dont_write_bytecode", True)
+        patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def files(directory):
