@@ -32,7 +32,7 @@ def normal():
         lk.kl_normal(x, x)
 
 def small():
-    check = [lk.neg_kl(0.5), lk.neg_kl_grad(x[:1000]).sum(), monte_carlo(0.5, n_samples=64, rng=0),
+    check = [lk.neg_kl(0.5), lk.neg_kl_grad(x[:1000]).sum(), monte_carlo(0.5, n_samples=256, rng=0),
              quadrature(0.5), quadrature(0.5, dps=30), reference.neg_kl(0.5, 30),
              fitting.fit_polynomial(2).coefficients]
     return [repr(each) for each in check]

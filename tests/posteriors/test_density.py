@@ -201,7 +201,7 @@ class TestKernels:
         assert abs(value - exact(kde)) <= error < 1e-10
 
     def test_as_a_function(self):
-        kde = stats.gaussian_kde(np.random.default_rng(0).normal(0.4, 1.0, 300))
+        kde = stats.gaussian_kde(np.random.default_rng(0).normal(0.4, 1.0, 30))
         value, error = neg_kl_posterior(kde, return_error=True)
         other, other_error = neg_kl_posterior(
             Density(lambda w: kde.pdf(w)[0], points=[0.4]), return_error=True
