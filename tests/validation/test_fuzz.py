@@ -3,7 +3,6 @@
 `python -m validation.fuzz` tries many more under the sanitizers.
 """
 
-import json
 import re
 import shutil
 import subprocess
@@ -13,7 +12,7 @@ import pytest
 from validation.fuzz import __main__ as fuzz
 from validation.fuzz import build
 from validation.fuzz.build import TARGETS, BuildError
-from validation.paths import PACKAGE, ROOT
+from validation.paths import PACKAGE
 
 INPUTS = 400
 SANITIZE = ("-fsanitize=address",)
