@@ -30,19 +30,10 @@ _FRAMEWORKS = ("torch", "jax", "tensorflow")
 # All tests except four kinds: of files that no wheel holds, of the tools that measure the package,
 # of faults and widths, which take minutes, and of frameworks. TensorFlow and Triton bring an LLVM
 # each, and in one process the second aborts.
-_MEASURING = [
-    "accuracy",
-    "capability",
-    "coefficients",
-    "emulated",
-    "fuzz",
-    "imports",
-    "plan",
-    "results",
-]
+_MEASURING = ("accuracy", "capability", "coefficients", "emulated", "fuzz", "plan", "results")
 TESTS = (
     "tests",
-    *(f"--ignore=tests/validation/test_{name}.py" for name in _MEASURING),
+    *(f"--ignore=tests/validation/test_{name}.py" for name in (*_MEASURING, "imports")),
     "--ignore=tests/faults",
     "--ignore=tests/cli/test_widths.py",
     *(f"--ignore=tests/{name}" for name in _FRAMEWORKS),
