@@ -90,8 +90,8 @@ QUICK = ("neg_kl", "three results", "monte_carlo", "a polynomial")
 
 def check(name, warm):
     refused = int(output(OF_A_CALL.format(call=CALLS[name], warm=warm)))
-    # What a first call allocated may be enough for another.
-    assert refused > 0 or (warm and name not in LARGE)
+    # What was allocated before may be enough for a small call.
+    assert refused > 0 or name not in LARGE
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -152,19 +152,3 @@ def test_commands(command):
 @pytest.mark.parametrize("command", COMMANDS[2:])
 def test_every_command(command):
     assert int(output(OF_A_COMMAND, *command.split())) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("plot", ["compare kingma", "fit polynomial"])
-def test_pictures(plot, tmp_path):
-    """What was there before stays until a picture is complete."""
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "picture.png"
-    path.write_bytes(b"old")
-    code = OF_A_COMMAND.replace(
-        "    refused += 1\n",
-        "    refused += 1\n    assert open(sys.argv[-1], 'rb').read() == b'old'\n",
-    )
-    assert int(output(code, *plot.split(), "--plot", str(path))) > 0
-    assert path.read_bytes().startswith(b"\x89PNG")
-    assert [each.name for each in tmp_path.iterdir()] == ["picture.png"]

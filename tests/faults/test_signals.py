@@ -8,7 +8,10 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="the signal is sent as on POSIX")
+pytestmark = [
+    pytest.mark.skipif(os.name != "posix", reason="the signal is sent as on POSIX"),
+    pytest.mark.slow,
+]
 # The longest time from the signal to the exception. It is a block of work, or what is read from
 # disk, with much to spare for a busy machine.
 SOON = 5.0
@@ -108,14 +111,12 @@ def test_interrupted(call):
     check(call)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("after", [0.05, 0.5, 2.0])
 @pytest.mark.parametrize("call", CALLS)
 def test_each_is_interrupted(call, after):
     check(call, after=after)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("call", ["a ufunc", "a function of two", "one call on a large array"])
 def test_the_kernel_in_python_is_interrupted(call):
     check(call, environment={"LOGUNIF_KL_KERNEL": "python"})

@@ -55,3 +55,27 @@ def test_as_many_as_it_can(log_alpha, monkeypatch):
         error = abs(found / reference.neg_kl(log_alpha, 1005) - 1)
         assert error < mpmath.mpf(10) ** -1000
     assert count < 14_000
+
+
+class TestNodes:
+    """The nodes are kept for later calls, and an interrupt between two steps loses none."""
+
+    @pytest.mark.parametrize("sign", [-1, 1])
+    @pytest.mark.parametrize("at", [0, 3])
+    def test_an_interrupt_loses_none(self, sign, at, monkeypatch):
+        whole = list(in_digits._Side(90, 3, sign))
+        side = in_digits._Side(90, 3, sign)
+        nodes = iter(side)
+        found = [next(nodes) for _ in range(at)]
+
+        def interrupted(x):
+            raise KeyboardInterrupt
+
+        mp, before = in_digits._MP, in_digits._MP.prec
+        with monkeypatch.context() as patch:
+            patch.setattr(mp, "exp", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                next(nodes)
+        assert mp.prec == before
+        assert found == whole[:at]
+        assert list(side) == whole

@@ -146,31 +146,37 @@ class _Side:
         first = (sign < 0) if level == _COARSEST else 1
         step = mp.ldexp(mp.one, -level)
         self._ratio = mp.exp(stride * step)
-        self._grows, self._falls = mp.exp(first * step), mp.exp(-first * step)
         self._end = mp.asinh(prec * mp.ln2 / mp.pi)
-        self._tau, self._stride = first * step, stride * step
-        self._found: list[tuple[Real, Real]] = []
+        self._stride = stride * step
+        # tau and exp(tau), exp(-tau) of the first node, and of the node after each.
+        self._first = (first * step, mp.exp(first * step), mp.exp(-first * step))
+        self._found: list[tuple[Real, Real, tuple[Real, Real, Real]]] = []
 
     def __iter__(self) -> Iterator[tuple[Real, Real]]:
         at = 0
         while at < len(self._found) or self._append():
-            yield self._found[at]
+            q, weight, _ = self._found[at]
+            yield q, weight
             at += 1
 
     def _append(self) -> bool:
+        # The nodes are kept for later calls. Nothing but the list changes, and that at once, so
+        # that an interrupt loses no node.
         mp = _MP
-        if self._tau > self._end:
+        tau, e, over = self._found[-1][2] if self._found else self._first
+        if tau > self._end:
             return False
-        before, mp.prec = mp.prec, self._prec
-        e, over = self._grows, self._falls
-        small = mp.exp(-mp.pi * (e - over) / 2)
-        share = 1 / (1 + small)
-        q = share if self._sign > 0 else small * share
-        weight = mp.pi * (e + over) / 2 * small * share * share
-        self._grows, self._falls = e * self._ratio, over / self._ratio
-        self._tau += self._stride
-        mp.prec = before
-        self._found.append((q, weight))
+        before = mp.prec
+        try:
+            mp.prec = self._prec
+            small = mp.exp(-mp.pi * (e - over) / 2)
+            share = 1 / (1 + small)
+            q = share if self._sign > 0 else small * share
+            weight = mp.pi * (e + over) / 2 * small * share * share
+            following = (tau + self._stride, e * self._ratio, over / self._ratio)
+        finally:
+            mp.prec = before
+        self._found.append((q, weight, following))
         return True
 
 
