@@ -11,12 +11,12 @@ install comes from ``pyproject.toml``:
 - ``newest`` takes the newest releases, and the newest Python that is declared and can be found.
 
 PyTorch on the package index may come with gigabytes of CUDA. ``newest torch`` therefore takes the
-release that ``validation/frameworks.txt`` names, or, with ``--torch-index URL``, the newest of an
-index of builds for the CPU. Options:
+release that ``validation/frameworks.txt`` names. ``--torch newest`` is for a pip whose own settings
+name an index of builds for the CPU. Options:
 
     --python PATH      the interpreter to make the environments with
     --folder DIR       where to make them, and leave them; a temporary directory by default
-    --torch-index URL  where to look for PyTorch
+    --torch CHOICE     the release of PyTorch, ``pinned`` (by default) or ``newest``
     --print            print what would be installed, and stop
     -- ARGUMENTS       for pytest, in place of the tests
 """
@@ -78,7 +78,7 @@ def _parts(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def asked(which: str, kind: str, of: dict[str, Any], torch_index: str | None) -> list[str]:
+def asked(which: str, kind: str, of: dict[str, Any], torch: str) -> list[str]:
     """Write the requirements for pip, the framework's last."""
     extras = ["test"] if kind == CORE else [kind, "test"]
     bounds = requirements(*extras, of=of)
@@ -93,7 +93,7 @@ def asked(which: str, kind: str, of: dict[str, Any], torch_index: str | None) ->
             for name, bound in bounds.items()
         ]
     texts = [f"{name}>={bound}" for name, bound in bounds.items()]
-    if kind == "torch" and torch_index is None:
+    if kind == "torch" and torch == "pinned":
         return [text for text in texts if not text.startswith("torch>")] + [pinned("torch")]
     return texts
 
@@ -142,18 +142,12 @@ def wheel(python: str, folder: Path) -> Path:
     return made
 
 
-def install(
-    python: str, texts: Sequence[str], made: Path, folder: Path, torch_index: str | None
-) -> str:
+def install(python: str, texts: Sequence[str], made: Path, folder: Path) -> str:
     """Make an environment with the package in it, and return its interpreter."""
     checked([python, "-m", "venv", str(folder)], folder.parent)
     scripts = "Scripts" if sys.platform == "win32" else "bin"
     own = str(folder / scripts / "python")
     pip = [own, "-m", "pip", "install", "-q"]
-    index = ["--index-url", torch_index] if torch_index else []
-    for text in texts:
-        if text.startswith("torch") and index:
-            checked([*pip, *index, text], folder)
     checked([*pip, *texts], folder)
     checked([*pip, "--no-deps", str(made)], folder)
     return own
@@ -179,7 +173,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("kinds", nargs="*", default=[CORE])
     parser.add_argument("--python")
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--torch-index")
+    parser.add_argument("--torch", choices=["pinned", "newest"], default="pinned")
     parser.add_argument("--print", action="store_true", dest="only_print")
     own, _, others = _split(arguments)
     options = parser.parse_args(own)
@@ -189,7 +183,7 @@ def main(arguments: list[str]) -> int:
     of = project()
     if options.only_print:
         for kind in options.kinds:
-            print(kind, *asked(options.which, kind, of, options.torch_index), sep="\n  ")
+            print(kind, *asked(options.which, kind, of, options.torch), sep="\n  ")
         return 0
     python = options.python or interpreter(options.which, of)
     with tempfile.TemporaryDirectory() as temporary:
@@ -199,10 +193,10 @@ def main(arguments: list[str]) -> int:
         status = 0
         for kind in options.kinds:
             began = time.monotonic()
-            texts = asked(options.which, kind, of, options.torch_index)
+            texts = asked(options.which, kind, of, options.torch)
             place = folder / f"{options.which}-{kind}"
             place.mkdir()
-            with_it = install(python, texts, made, place / "venv", options.torch_index)
+            with_it = install(python, texts, made, place / "venv")
             outcome = run_tests(with_it, kind, others, place)
             print(
                 f"versions: {options.which} {kind}: "
