@@ -268,6 +268,20 @@ class TestResults:
             for array, a, b in zip(got, *alone, strict=True):
                 assert _equal(array, np.where(other, b[:n], a[:n])).all()
 
+    @pytest.mark.parametrize("neighbour", [(math.nan, 0.0), (1e-30, 0.0), (1.0, 90.0)])
+    def test_small_means_and_one_unusual_neighbour(self, neighbour):
+        """Small means go by a loop of their own, and beside unusual neighbours by another."""
+        rng = np.random.default_rng(20)
+        n = 1 << 18
+        one = np.ones(1, "float32")
+        mu = (rng.choice([-1, 1], n) * 2.0 ** rng.uniform(-70, -40, n)).astype("float32")
+        log_sigma2 = rng.uniform(-20, 20, n).astype("float32")
+        alone = c.trial(0, one, mu, log_sigma2)[:3]
+        rest = np.arange(n) % 64 != 17
+        mu[~rest], log_sigma2[~rest] = neighbour
+        for a, b in zip(c.trial(0, one, mu, log_sigma2)[:3], alone, strict=True):
+            assert _equal(a, b)[rest].all()
+
 
 class TestTrial:
     def test_lengths(self):

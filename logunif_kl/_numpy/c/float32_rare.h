@@ -54,12 +54,17 @@ LK_NAME(join)(scaled s)
 }
 #define join LK_NAME(join)
 
-/* log(2) = LOG2_FIRST + LOG2_SECOND. The first has so few bits that its product with an exponent is
- * exact without FMA. */
+/* log(2) = LOG2_FIRST + LOG2_SECOND. With FMA the arithmetic's own split, so that an exponential is
+ * the same here. Without, the first has so few bits that its product with an exponent is exact. */
+#ifdef LK_UNFUSED
 #define LOG2_FIRST 0x1.62ep-1f
 #define LOG2_SECOND 0x1.0bfbe8p-15f
+#else
+#define LOG2_FIRST 0x1.62e4p-1f
+#define LOG2_SECOND 0x1.7f7d1cp-20f
+#endif
 
-/* exp(-log_sigma2); 0 where log_sigma2 is infinite */
+/* exp(-log_sigma2), by the steps of the arithmetic; 0 where log_sigma2 is infinite */
 LK_INLINE scaled
 LK_NAME(exponential_of_minus)(V log_sigma2)
 {
@@ -68,11 +73,10 @@ LK_NAME(exponential_of_minus)(V log_sigma2)
     V k_magic = MADD(x, set1(-PER_LOG2), set1(0x1.8p23f));
     V k = k_magic - set1(0x1.8p23f);
     V r = MADD(k, set1(-LOG2_SECOND), -MADD(k, set1(LOG2_FIRST), x));
-    V s = MADD(set1(0x1.6acae8p-10f), r, set1(0x1.123dep-7f));
-    s = MADD(s, r, set1(0x1.555856p-5f));
+    V s = MADD(set1(0x1.6ac014p-10f), r, set1(0x1.123d9ep-7f));
+    s = MADD(s, r, set1(0x1.555858p-5f));
     s = MADD(s, r, set1(0x1.55548cp-3f));
     s = MADD(s, r, set1(0x1.fffffcp-2f));
-    /* the steps of the arithmetic, which gives the same elsewhere */
     s = MADD(s, r, set1(1.0f));
     s = MADD(s, r, set1(1.0f));
     s = choose(less(log_sigma2, set1(INFINITY)), s, set1(0.0f));
