@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 COUNT = 20_000
 UNARY = ("kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl", "neg_kl_grad", "neg_kl_hess", "kl")
-OF_TWO = ("neg_kl_normal", "neg_kl_normal_value", "kl_normal")
+OF_TWO = ("neg_kl_normal_and_grad", "neg_kl_normal_value", "kl_normal")
 INTEGERS = {"float64": np.uint64, "float32": np.uint32, "float16": np.uint16}
 
 

@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -88,3 +89,11 @@ class TestMethodsOfUfuncs:
     def test_methods_for_binary_functions(self, method):
         with pytest.raises(ValueError, match="only supported for binary functions"):
             getattr(special.kl_gap, method)(*[[1.0, 2.0]] * (2 if method == "outer" else 1))
+
+
+def test_the_old_name_of_the_value_and_both_gradients():
+    with pytest.warns(DeprecationWarning, match=r"^special\.neg_kl_normal is now special\.neg_kl_n"):
+        old = special.neg_kl_normal
+    assert old is special.neg_kl_normal_and_grad
+    assert "neg_kl_normal" not in dir(special)
+    assert pickle.loads(pickle.dumps(special.neg_kl_normal_and_grad)) is old

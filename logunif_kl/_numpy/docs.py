@@ -165,7 +165,7 @@ See `logunif_kl.kl`, which calls it.
 """
 
 NEG_KL_NORMAL_VALUE = """
--KL(q || p) of q(w) = N(mu, sigma^2), the first result of `neg_kl_normal`, in less time.
+-KL(q || p) of q(w) = N(mu, sigma^2), the first result of `neg_kl_normal_and_grad`, in less time.
 
 See `logunif_kl.neg_kl_normal`, which calls it.
 """
@@ -176,7 +176,7 @@ KL(q || p) of q(w) = N(mu, sigma^2) from mu and log sigma^2, which vanishes at a
 See `logunif_kl.kl_normal`, which calls it.
 """
 
-NEG_KL_NORMAL = f"""
+NEG_KL_NORMAL_AND_GRAD = f"""
 -KL(q || p) of q(w) = N(mu, sigma^2) and both its derivatives, in one pass.
 
 With u = mu^2 exp(-log_sigma2)/2 and F as in `kl_gap`::
@@ -211,7 +211,7 @@ dask passes on ufuncs with one result only. Of its arrays the three results are,
 pass over the blocks::
 
     dask.array.apply_gufunc(
-        neg_kl_normal, "(),()->(),(),()", mu, log_sigma2, output_dtypes=(float,) * 3
+        neg_kl_normal_and_grad, "(),()->(),(),()", mu, log_sigma2, output_dtypes=(float,) * 3
     )
 
 `logunif_kl.neg_kl_normal`, which returns the value alone, takes dask arrays as they are.
@@ -223,8 +223,8 @@ References
 
 Examples
 --------
->>> from logunif_kl.special import neg_kl_normal
->>> value, d_mu, d_log_sigma2 = neg_kl_normal([0.0, 0.5], -2.0)
+>>> from logunif_kl.special import neg_kl_normal_and_grad
+>>> value, d_mu, d_log_sigma2 = neg_kl_normal_and_grad([0.0, 0.5], -2.0)
 >>> value
 array([-0.        , -0.69743669])
 >>> d_mu
@@ -240,7 +240,7 @@ DOCS = {
     "neg_kl": NEG_KL.strip(),
     "neg_kl_grad": NEG_KL_GRAD.strip(),
     "neg_kl_hess": NEG_KL_HESS.strip(),
-    "neg_kl_normal": NEG_KL_NORMAL.strip(),
+    "neg_kl_normal_and_grad": NEG_KL_NORMAL_AND_GRAD.strip(),
     "neg_kl_normal_value": NEG_KL_NORMAL_VALUE.strip(),
     "kl": KL.strip(),
     "kl_normal": KL_NORMAL.strip(),

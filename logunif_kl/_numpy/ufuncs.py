@@ -76,7 +76,7 @@ _FORMS = {
     "neg_kl": _Form(limits.neg_kl),
     "neg_kl_grad": _Form(functions.neg_kl_grad),
     "neg_kl_hess": _Form(functions.neg_kl_hess),
-    "neg_kl_normal": _Form(functions.neg_kl_normal, 2, 3),
+    "neg_kl_normal_and_grad": _Form(functions.neg_kl_normal, 2, 3),
     "kl": _Form(_kl),
     "kl_normal": _Form(_kl_normal, 2),
     "neg_kl_normal_value": _Form(_neg_kl_normal_value, 2),
@@ -117,7 +117,7 @@ kl_gap_hess = _ufunc("kl_gap_hess")
 neg_kl = _ufunc("neg_kl")
 neg_kl_grad = _ufunc("neg_kl_grad")
 neg_kl_hess = _ufunc("neg_kl_hess")
-neg_kl_normal = _ufunc("neg_kl_normal")
+neg_kl_normal_and_grad = _ufunc("neg_kl_normal_and_grad")
 neg_kl_normal_value = _ufunc("neg_kl_normal_value")
 kl = _ufunc("kl")
 kl_normal = _ufunc("kl_normal")

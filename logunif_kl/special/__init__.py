@@ -9,12 +9,12 @@ With D Dawson's function, M Kummer's and 2F2 the hypergeometric one::
 and, for a gradient step written by hand, -KL from a mean and the logarithm of a variance with both
 its derivatives in one pass::
 
-    neg_kl_normal(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
+    neg_kl_normal_and_grad(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
 
 They take ``out=``, ``where=``, ``dtype=`` and all else that a ufunc takes; xarray and pandas carry
-them through, and dask those with one result. Of dask arrays, `neg_kl_normal` is called by
-``dask.array.apply_gufunc``, as its docstring shows, or `logunif_kl.neg_kl_normal` gives the value
-alone. A ufunc converts the arrays of other libraries to NumPy arrays;
+them through, and dask those with one result. Of dask arrays, `neg_kl_normal_and_grad` is
+called by ``dask.array.apply_gufunc``, as its docstring shows, or `logunif_kl.neg_kl_normal` gives
+the value alone. A ufunc converts the arrays of other libraries to NumPy arrays;
 `logunif_kl.special.array_api` has the first three for the arrays of any array-API namespace, and
 returns arrays of that namespace.
 
@@ -34,10 +34,27 @@ array([[ 0.       ,  0.4266856],
 
 from __future__ import annotations
 
-from .._numpy.ufuncs import kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal
+import warnings as _warnings
+from typing import Any as _Any
+
+from .._numpy.ufuncs import kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal_and_grad
 from . import array_api
 
-__all__ = ["array_api", "kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl_normal"]
+__all__ = ["array_api", "kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl_normal_and_grad"]
 
 # doctest does not look into ufuncs by itself.
-__test__ = {f.__name__: f.__doc__ for f in (kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal)}
+__test__ = {
+    f.__name__: f.__doc__ for f in (kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal_and_grad)
+}
+
+
+def __getattr__(name: str) -> _Any:
+    if name != "neg_kl_normal":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _warnings.warn(
+        "special.neg_kl_normal is now special.neg_kl_normal_and_grad, as logunif_kl.neg_kl_normal "
+        "has one result and this has three: use that name",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return neg_kl_normal_and_grad

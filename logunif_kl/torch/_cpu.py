@@ -68,7 +68,7 @@ def with_gradients(
     """-KL from the mean and the variance, and its two derivatives."""
     inputs, back = laid_out(mu, log_sigma2)
     outs = empty(inputs[0]), empty(inputs[0]), empty(inputs[0])
-    run(negated(ufuncs.neg_kl_normal, sign), inputs, outs)
+    run(negated(ufuncs.neg_kl_normal_and_grad, sign), inputs, outs)
     return back(outs[0]), back(outs[1]), back(outs[2])
 
 
@@ -78,5 +78,5 @@ def sum_with_gradients(
     """The sum of -KL, and the derivatives of each element."""
     inputs, back = laid_out(mu, log_sigma2)
     outs = empty(inputs[0]), empty(inputs[0])
-    total = sum_of(negated(ufuncs.neg_kl_normal, sign), inputs, (None, *outs))
+    total = sum_of(negated(ufuncs.neg_kl_normal_and_grad, sign), inputs, (None, *outs))
     return total, back(outs[0]), back(outs[1])

@@ -41,8 +41,8 @@ def of_arrays():
         for name in ("neg_kl_normal", "kl_normal"):
             function = getattr(lk, name)
             calls[f"{name} {dtype}"] = lambda f=function, m=mu, s=log_sigma2: f(m, s, zero_at=2.0)
-        calls[f"special.neg_kl_normal {dtype}"] = lambda m=mu, s=log_sigma2: special.neg_kl_normal(
-            m, s
+        calls[f"special.neg_kl_normal_and_grad {dtype}"] = lambda m=mu, s=log_sigma2: (
+            special.neg_kl_normal_and_grad(m, s)
         )
     for name in ("kl_gap", "kl_gap_grad", "kl_gap_hess"):
         calls[f"special.{name}"] = partial(getattr(special, name), U)

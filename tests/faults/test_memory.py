@@ -70,7 +70,7 @@ CALLS = {
     "backwards": "lk.neg_kl_grad(backwards)",
     "a cast": "lk.neg_kl(x32, zero_at=0.5)",
     "a transpose": "lk.neg_kl(matrix.T)",
-    "three results": "special.neg_kl_normal(x, backwards)",
+    "three results": "special.neg_kl_normal_and_grad(x, backwards)",
     "two arguments": "lk.kl_normal(x32, backwards)",
     "an outer product": "lk.neg_kl_normal(x[:1000, None], x[:1000])",
     "a mask": "lk.neg_kl(np.ma.masked_array(x, x > 0)).filled(0)",

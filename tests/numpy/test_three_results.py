@@ -1,4 +1,4 @@
-"""special.neg_kl_normal of the arrays of dask, xarray and pandas, as its docstring says."""
+"""special.neg_kl_normal_and_grad of dask, xarray and pandas, as its docstring says."""
 
 import re
 import textwrap
@@ -8,11 +8,13 @@ import pytest
 
 import logunif_kl as lk
 from logunif_kl._numpy.ufuncs import python_ufunc
-from logunif_kl.special import neg_kl_normal
+from logunif_kl.special import neg_kl_normal_and_grad
 
 MU, LOG_SIGMA2 = np.linspace(-1.0, 1.0, 10), np.linspace(-20.0, 5.0, 10)
 KERNELS = pytest.mark.parametrize(
-    "ufunc", [neg_kl_normal, python_ufunc("neg_kl_normal")], ids=["this", "python"]
+    "ufunc",
+    [neg_kl_normal_and_grad, python_ufunc("neg_kl_normal_and_grad")],
+    ids=["this", "python"],
 )
 
 
@@ -23,9 +25,9 @@ def test_dask_by_the_call_that_the_docstring_gives(ufunc):
 
     (call,) = re.findall(r"dask\.array\.apply_gufunc\(.*?\n    \)", ufunc.__doc__, re.DOTALL)
     mu, log_sigma2 = (da.from_array(x, chunks=4) for x in (MU, LOG_SIGMA2))
-    names = {"dask": dask, "neg_kl_normal": ufunc, "mu": mu, "log_sigma2": log_sigma2}
+    names = {"dask": dask, "neg_kl_normal_and_grad": ufunc, "mu": mu, "log_sigma2": log_sigma2}
     lazy = eval(textwrap.dedent(call), names)
-    for one, expected in zip(lazy, neg_kl_normal(MU, LOG_SIGMA2), strict=True):
+    for one, expected in zip(lazy, neg_kl_normal_and_grad(MU, LOG_SIGMA2), strict=True):
         assert isinstance(one, da.Array)
         assert one.numblocks == (3,)
         np.testing.assert_allclose(one.compute(), expected, rtol=1e-15)
@@ -42,7 +44,7 @@ def test_the_function_of_one_result_takes_them_as_they_are():
 def test_xarray(ufunc):
     xarray = pytest.importorskip("xarray")
     found = ufunc(xarray.DataArray(MU, dims="weight"), LOG_SIGMA2)
-    for one, expected in zip(found, neg_kl_normal(MU, LOG_SIGMA2), strict=True):
+    for one, expected in zip(found, neg_kl_normal_and_grad(MU, LOG_SIGMA2), strict=True):
         assert one.dims == ("weight",)
         np.testing.assert_allclose(one.values, expected, rtol=1e-15)
 
@@ -51,6 +53,6 @@ def test_xarray(ufunc):
 def test_pandas(ufunc):
     pandas = pytest.importorskip("pandas")
     found = ufunc(pandas.Series(MU, index=list("abcdefghij")), LOG_SIGMA2)
-    for one, expected in zip(found, neg_kl_normal(MU, LOG_SIGMA2), strict=True):
+    for one, expected in zip(found, neg_kl_normal_and_grad(MU, LOG_SIGMA2), strict=True):
         assert list(one.index) == list("abcdefghij")
         np.testing.assert_allclose(one.to_numpy(), expected, rtol=1e-15)

@@ -96,15 +96,24 @@ def test_of_mean_and_variance(lazily, name, record_property):
 
 
 def test_value_and_both_gradients_in_one_pass(lazily, record_property):
-    record_property("capability", "special.neg_kl_normal:dask:larger than a worker, apply_gufunc")
+    record_property(
+        "capability", "special.neg_kl_normal_and_grad:dask:larger than a worker, apply_gufunc"
+    )
     (mu, mu_block), (log_sigma2, log_sigma2_block) = ramp(-1.0, 1.0), ramp(-20.0, 5.0)
     lazy = da.apply_gufunc(
-        lk.special.neg_kl_normal, "(),()->(),(),()", mu, log_sigma2, output_dtypes=(float,) * 3
+        lk.special.neg_kl_normal_and_grad,
+        "(),()->(),(),()",
+        mu,
+        log_sigma2,
+        output_dtypes=(float,) * 3,
     )
     parts = [lazily(part) for part in lazy]
     alone = np.array(
         [
-            [part.sum() for part in lk.special.neg_kl_normal(mu_block(i), log_sigma2_block(i))]
+            [
+                part.sum()
+                for part in lk.special.neg_kl_normal_and_grad(mu_block(i), log_sigma2_block(i))
+            ]
             for i in range(BLOCKS)
         ]
     )

@@ -37,9 +37,9 @@ FUNCTIONS = {
         Function("neg_kl", "neg_kl", "neg_kl", *_X),
         Function("neg_kl_grad", "neg_kl_grad", "neg_kl_grad", *_X),
         Function("neg_kl_hess", "neg_kl_hess", "neg_kl_hess", *_X),
-        Function("neg_kl_normal", "neg_kl_normal", "neg_kl_normal", *_N, 0),
-        Function("neg_kl_normal.dmu", "neg_kl_normal", "neg_kl_normal", *_N, 1),
-        Function("neg_kl_normal.dlog_sigma2", "neg_kl_normal", "neg_kl_normal", *_N, 2),
+        Function("neg_kl_normal", "neg_kl_normal_and_grad", "neg_kl_normal", *_N, 0),
+        Function("neg_kl_normal.dmu", "neg_kl_normal_and_grad", "neg_kl_normal", *_N, 1),
+        Function("neg_kl_normal.dlog_sigma2", "neg_kl_normal_and_grad", "neg_kl_normal", *_N, 2),
     )
 }
 UNARY = tuple(f.name for f in FUNCTIONS.values() if f.nin == 1)

@@ -124,7 +124,7 @@ static const ufunc UFUNCS[] = {
     {"neg_kl_grad", offsetof(kernels, neg_kl_grad), 1, 1},
     {"neg_kl_hess", offsetof(kernels, neg_kl_hess), 1, 1},
     {"kl", offsetof(kernels, kl), 1, 1},
-    {"neg_kl_normal", offsetof(kernels, neg_kl_normal), 2, 3},
+    {"neg_kl_normal_and_grad", offsetof(kernels, neg_kl_normal), 2, 3},
     {"neg_kl_normal_value", offsetof(kernels, neg_kl_normal_value), 2, 1},
     {"kl_normal", offsetof(kernels, kl_normal), 2, 1},
 };

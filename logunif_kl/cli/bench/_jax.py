@@ -112,7 +112,7 @@ def _small(size: int) -> dict[str, Job]:
         f"{name}: {BACKWARD}": _Call(jax.value_and_grad(function, argnums=(0, 1)), *weights)
         for name, function in ((OURS, _ours), (PEERS, _peers))
     }
-    return {**jobs, KERNEL: partial(special.neg_kl_normal, *arrays, out=out)}
+    return {**jobs, KERNEL: partial(special.neg_kl_normal_and_grad, *arrays, out=out)}
 
 
 def ways() -> list[Way]:

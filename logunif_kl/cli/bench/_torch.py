@@ -161,7 +161,7 @@ def _small(size: int) -> dict[str, Job]:
         f"{name}: {BACKWARD}": partial(_backward, function, weights)
         for name, function in ((EAGER, _ours), (SUM, _reduced), (PEERS, _peers))
     }
-    return {**jobs, KERNEL: partial(special.neg_kl_normal, *arrays, out=out)}
+    return {**jobs, KERNEL: partial(special.neg_kl_normal_and_grad, *arrays, out=out)}
 
 
 def _on_threads(size: int) -> dict[str, Job]:

@@ -47,7 +47,7 @@ UFUNCS = (
     Ufunc("neg_kl_grad", ufuncs.neg_kl_grad, ("log_alpha",)),
     Ufunc("neg_kl_hess", ufuncs.neg_kl_hess, ("log_alpha",)),
     Ufunc("neg_kl_normal, value", ufuncs.neg_kl_normal_value, _NORMAL),
-    Ufunc("neg_kl_normal, with gradients", special.neg_kl_normal, _NORMAL, 3),
+    Ufunc("neg_kl_normal, with gradients", special.neg_kl_normal_and_grad, _NORMAL, 3),
     Ufunc("kl", ufuncs.kl, ("log_alpha",)),
     Ufunc("kl_normal", ufuncs.kl_normal, _NORMAL),
 )
