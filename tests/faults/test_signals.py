@@ -5,13 +5,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 
-pytestmark = [
-    pytest.mark.skipif(os.name != "posix", reason="the signal is sent as on POSIX"),
-    pytest.mark.slow,
-]
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the signal is sent as on POSIX")
 # The longest time from the signal to the exception. It is a block of work, or what is read from
 # disk, with much to spare for a busy machine.
 SOON = 5.0
@@ -76,25 +74,41 @@ CALLS = {
 QUICK = ("a ufunc", "monte_carlo", "quadrature in digits", "a sigmoid")
 
 
-def interrupt(call, environment=None, after=0.5):
-    """Send SIGINT a while after a call has begun; return the delay, and what the child says."""
+def heed_interrupts():
+    """Take SIGINT as a terminal's process does; the tests may run in one that ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@contextmanager
+def started(*arguments, environment=None):
+    """Run Python until the end of the block, which begins when the child is ready."""
     process = subprocess.Popen(
-        [sys.executable, "-c", CHILD.format(call=CALLS[call])],
+        [sys.executable, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, **(environment or {})},
+        preexec_fn=heed_interrupts,
     )
-    assert process.stdout.readline() == "ready\n", process.stderr.read()
-    time.sleep(after)
-    sent = time.time()
-    process.send_signal(signal.SIGINT)
-    try:
-        out, err = process.communicate(timeout=60)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        pytest.fail(f"{call} is not interrupted")
+    with process:
+        try:
+            assert process.stdout.readline() == "ready\n", process.stderr.read()
+            yield process
+        finally:
+            process.kill()
+
+
+def interrupt(call, environment=None, after=0.5):
+    """Send SIGINT a while after a call has begun; return the delay, and what the child says."""
+    child = CHILD.format(call=CALLS[call])
+    with started("-c", child, environment=environment) as process:
+        time.sleep(after)
+        sent = time.time()
+        process.send_signal(signal.SIGINT)
+        try:
+            out, err = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"{call} is not interrupted")
     assert (process.returncode, err) == (0, ""), err
     when, right = out.split()
     return float(when) - sent, right
@@ -111,29 +125,26 @@ def test_interrupted(call):
     check(call)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0.05, 0.5, 2.0])
 @pytest.mark.parametrize("call", CALLS)
 def test_each_is_interrupted(call, after):
     check(call, after=after)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["a ufunc", "a function of two", "one call on a large array"])
 def test_the_kernel_in_python_is_interrupted(call):
     check(call, environment={"LOGUNIF_KL_KERNEL": "python"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["validate", "bench --size 100000", "fit --ladder 4"])
 def test_a_command_is_interrupted(command):
-    process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *command.split()],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout.readline() == "ready\n", process.stderr.read()
-    time.sleep(1.0)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    with started("-c", COMMAND, *command.split()) as process:
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
     assert err == "logunif-kl: error: interrupted\n"
 

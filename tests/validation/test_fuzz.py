@@ -3,6 +3,7 @@
 `python -m validation.fuzz` tries many more under the sanitizers.
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from validation.fuzz import __main__ as fuzz
 from validation.fuzz import build
 from validation.fuzz.build import TARGETS, BuildError
-from validation.paths import PACKAGE
+from validation.paths import PACKAGE, ROOT
 
 INPUTS = 400
 SANITIZE = ("-fsanitize=address",)
@@ -209,3 +210,12 @@ class TestCommand:
         assert lines[2].startswith("  to try it again: ")
         assert lines[2].endswith("exact-crash-1")
         assert not report.exists()
+
+
+def test_the_report():
+    path = ROOT / "validation" / "results" / "fuzz" / "fuzz.json"
+    report = json.loads(path.read_text(encoding="utf-8"))
+    assert report["findings"] == 0
+    assert set(report["targets"]) == set(TARGETS)
+    assert all(target["inputs"] > 1_000 for target in report["targets"].values())
+    assert report["inputs"] == sum(target["inputs"] for target in report["targets"].values())
