@@ -20,7 +20,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,14 +28,13 @@ from typing import NamedTuple, NoReturn
 from validation.accuracy.driver import EMULATOR, RESULTS, WORST_INPUTS
 from validation.paths import ROOT
 from validation.tools.elsewhere import copy_source, copy_tests, run
+from validation.tools.versions import project, requirements
 
 UNAVAILABLE = 77
 EMULATORS = ("qemu-aarch64-static", "qemu-aarch64")
 COMPILER = "aarch64-linux-gnu-gcc"
 PACKAGES = ("qemu-user-static", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "debootstrap")
 EXTENSIONS = ("_numpy/_exact", "_numpy/_float32", "torch/_library", "jax/_ffi")
-GROUPS = ("cli", "exact")
-FURTHER = ("array-api-strict", "gmpy2", "hypothesis", "pytest", "setuptools")
 SHORT = ("tests/test_accuracy.py", "tests/test_api.py")
 TESTS = {
     "neon": (
@@ -118,11 +116,7 @@ def interpreter(root: Path) -> Path:
 
 def make_site(root: Path, site: Path) -> None:
     """Install the wheels for arm64, by the pip of this Python."""
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        project = tomllib.load(file)["project"]
-    wanted = [*project["dependencies"], *FURTHER]
-    for group in GROUPS:
-        wanted += project["optional-dependencies"][group]
+    wanted = [f"{name}>={bound}" for name, bound in requirements("test", of=project()).items()]
     version = interpreter(root).name.removeprefix("python")
     options = ["--target", str(site), "--only-binary", ":all:", "--python-version", version]
     options += [f"--platform=manylinux{v}_aarch64" for v in ("_2_28", "_2_27", "_2_17", "2014")]
