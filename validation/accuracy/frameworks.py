@@ -29,7 +29,7 @@ def framework(function: Function, kernel: str, dtype: str) -> Evaluate:
     """Return what a framework's kernel computes for a type; bfloat16 is passed as float32."""
     if dtype in HALVES and function.nin > 1 and kernel in ("inductor", "triton"):
         raise RuntimeError(f"{function.name} is not measured in {dtype} on {kernel}")
-    call = _MAKERS[kernel](function.ufunc, function.arithmetic, dtype)
+    call = _MAKERS[kernel](function.arithmetic, dtype)
 
     def evaluate(*args: Any) -> Any:
         parts = [
@@ -49,8 +49,8 @@ def _each(convert: Call, result: Any) -> Any:
     return tuple(map(convert, result)) if isinstance(result, tuple) else convert(result)
 
 
-def _composite(xp: Any, arithmetic: str) -> Call:
-    function = arithmetic_of(arithmetic)
+def _composite(xp: Any, name: str) -> Call:
+    function = arithmetic_of(name)
 
     def composite(*args: Any) -> Any:
         return function(xp, *args)
@@ -85,7 +85,7 @@ def _with_gradients(value_of: Call) -> Call:
 
 
 @cache
-def _torch(name: str, arithmetic: str, dtype: str, compiled: bool = False) -> Call:
+def _torch(name: str, dtype: str, compiled: bool = False) -> Call:
     import torch
 
     if dtype in HALVES:
@@ -95,7 +95,7 @@ def _torch(name: str, arithmetic: str, dtype: str, compiled: bool = False) -> Ca
         function = _in_c
     else:
         namespace = import_module("logunif_kl.torch._namespace").xp
-        function = _composite(namespace, arithmetic)
+        function = _composite(namespace, name)
     if compiled:
         function = torch.compile(function, fullgraph=True, dynamic=False)
     kind = getattr(torch, dtype)
@@ -110,12 +110,12 @@ def _torch(name: str, arithmetic: str, dtype: str, compiled: bool = False) -> Ca
     return call
 
 
-def _inductor(name: str, arithmetic: str, dtype: str) -> Call:
-    return _torch(name, arithmetic, dtype, compiled=True)
+def _inductor(name: str, dtype: str) -> Call:
+    return _torch(name, dtype, compiled=True)
 
 
 @cache
-def _triton(name: str, arithmetic: str, dtype: str) -> Call:
+def _triton(name: str, dtype: str) -> Call:
     # Triton reads it when it is imported, which torch may do.
     os.environ["TRITON_INTERPRET"] = "1"
     import torch
@@ -150,7 +150,7 @@ def _all_three(value_and_grad: Call) -> Call:
 
 
 @cache
-def _jax(name: str, arithmetic: str, dtype: str) -> Call:
+def _jax(name: str, dtype: str) -> Call:
     import jax
 
     if dtype in HALVES:
@@ -158,7 +158,7 @@ def _jax(name: str, arithmetic: str, dtype: str) -> Call:
         if name == "neg_kl_normal":
             function = _all_three(jax.vmap(jax.value_and_grad(function, argnums=(0, 1))))
     else:
-        function = _composite(jax.numpy, arithmetic)
+        function = _composite(jax.numpy, name)
     jitted = jax.jit(function)
     kind = getattr(jax.numpy, dtype)
 
@@ -173,7 +173,7 @@ def _jax(name: str, arithmetic: str, dtype: str) -> Call:
 
 
 @cache
-def _tensorflow(name: str, arithmetic: str, dtype: str) -> Call:
+def _tensorflow(name: str, dtype: str) -> Call:
     """Return a public function, with its derivatives by a gradient tape for two arguments."""
     import tensorflow as tf
 

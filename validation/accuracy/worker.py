@@ -78,7 +78,7 @@ def main() -> None:
         about = {key: job[key] for key in ("function", "dtype", "kernel", "method")}
         function = FUNCTIONS[job["function"]]
         about["range"] = flushing.range_of(job["kernel"], function.domain, function.range)
-        if used := c_kernel(job["kernel"], function.ufunc, job["dtype"]):
+        if used := c_kernel(job["kernel"], function.arithmetic, job["dtype"]):
             about["c_kernel"] = used
         _say("row", {**about, **row, "seconds": round(time.perf_counter() - began, 1)})
 
