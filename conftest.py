@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 _NEEDED = {
+    "logunif_kl/_pruning/*": "torch",
     "logunif_kl/torch/*": "torch",
     "logunif_kl/torch/_triton/[!l]*": "triton",
     "logunif_kl/torch/pyro.py": "pyro",
@@ -11,6 +12,7 @@ _NEEDED = {
     "logunif_kl/jax/tfp.py": "tensorflow_probability",
     "logunif_kl/tensorflow/*": "tensorflow",
     "logunif_kl/cli/bench/_torch*.py": "torch",
+    "logunif_kl/cli/bench/_layers*.py": "torch",
     "logunif_kl/cli/bench/_jax.py": "jax",
 }
 

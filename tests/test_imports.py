@@ -135,7 +135,7 @@ def imported(names: set[str], module: str) -> bool:
 # The floors of the house, from the ground up. A room imports rooms of lower floors alone.
 FLOORS = (
     ("_refusals", "_arithmetic", "_version", "_mpmath"),
-    ("_numpy",),
+    ("_numpy", "_pruning"),
     ("_convention", "_config"),
     ("_dispatch",),
     ("_conversions", "torch", "jax", "tensorflow"),
@@ -145,6 +145,7 @@ FLOORS = (
     ("accuracy", "reference"),
     ("methods", "posteriors"),
     ("fitting",),
+    ("torch.nn", "jax.nn"),
     ("cli",),
     ("__init__", "__main__"),
 )
@@ -161,17 +162,19 @@ ARITHMETIC = (
     "limits",
     "derivatives",
     "unit",
+    "posterior_tables",
+    "posteriors",
 )
 # Which rooms may import a library, at the top of a file or anywhere else in it.
 LIBRARIES = {
-    "scipy": {"methods", "cli", "fitting", "posteriors"},
+    "scipy": {"methods", "cli", "fitting", "posteriors", "torch.nn"},
     "mpmath": {"reference", "cli", "methods", "fitting"},
     "flint": {"reference"},
-    "torch": {"torch", "cli"},
+    "torch": {"torch", "torch.nn", "cli"},
     "triton": {"torch"},
-    "jax": {"jax", "cli"},
+    "jax": {"jax", "jax.nn", "cli"},
     "tensorflow": {"tensorflow"},
-    "matplotlib": {"cli", "fitting"},
+    "matplotlib": {"cli", "fitting", "_pruning"},
     "rich": {"cli", "methods"},
     "numpy": {room for room in FLOOR if room != "_arithmetic"},
 }
@@ -179,17 +182,23 @@ LIBRARIES = {
 # their modules.
 ONLY = {
     "_adapters": {"_evaluation", "log_alpha"},
-    "torch": {"_adapters", "cli"},
-    "jax": {"_adapters", "cli"},
+    "torch": {"_adapters", "torch.nn", "cli"},
+    "jax": {"_adapters", "jax.nn", "cli"},
     "tensorflow": {"_adapters", "cli"},
     "reference": {"cli", "__init__"},
 }
+# The rooms of layers see these rooms alone, and of their framework's room the public names.
+LAYERS = {"jax.nn": "jax"}
+SEEN_BY_LAYERS = {"_refusals", "_pruning", "methods", "fitting"}
 
 
 def room_of(name: str) -> str | None:
     """The room of this package that an imported name is in."""
-    parts = name.split(".")
-    return parts[1] if parts[0] == "logunif_kl" and len(parts) > 1 and parts[1] in FLOOR else None
+    top, *parts = name.split(".")
+    if top != "logunif_kl":
+        return None
+    # The layers are a room of their own inside their framework's.
+    return next((room for room in (".".join(parts[:2]), *parts[:1]) if room in FLOOR), None)
 
 
 def breaches(files: dict[str, set[str]]) -> list[str]:
@@ -197,6 +206,8 @@ def breaches(files: dict[str, set[str]]) -> list[str]:
     found = []
     for file, names in files.items():
         room, *inner = file.removesuffix(".py").split("/")
+        if inner and f"{room}.{inner[0]}" in FLOOR:
+            room = f"{room}.{inner[0]}"
         for library, rooms in LIBRARIES.items():
             if imported(names, library) and room not in rooms:
                 found.append(f"{file} imports {library}")
@@ -206,8 +217,16 @@ def breaches(files: dict[str, set[str]]) -> list[str]:
         for other in {room_of(name) for name in names} - {None, room}:
             if FLOOR[other] >= FLOOR[room]:
                 found.append(f"{file} imports {other}, which is no lower floor")
-            if other in ONLY and room not in ONLY[other]:
+            if (other in ONLY and room not in ONLY[other]) or (
+                room in LAYERS and other not in {LAYERS[room], *SEEN_BY_LAYERS}
+            ):
                 found.append(f"{file} imports {other}")
+        if room in LAYERS:
+            found += [
+                f"{file} imports {name}, which is not public"
+                for name in names
+                if re.match(rf"logunif_kl\.{LAYERS[room]}\._", name)
+            ]
         if room == "_arithmetic":
             found += [
                 f"{file} imports {name}, which comes after it"
@@ -258,11 +277,23 @@ BREACHES = [
     ("special.py", "import scipy.special"),
     ("torch/_rules.py", "from ..jax import _rules"),
     ("torch/_rules.py", "from .. import neg_kl, _api"),
+    ("torch/_rules.py", "from . import nn"),
+    ("torch/_rules.py", "from ..methods import METHODS"),
+    ("torch/nn/_layer.py", "from ...cli import main"),
+    ("torch/nn/_layer.py", "from ...jax import neg_kl"),
+    ("posteriors/_split.py", "from ..torch.nn import kl"),
     ("methods/_series.py", "from logunif_kl.reference import kl_gap"),
     ("methods/_series.py", "from ..fitting import fit_sigmoid"),
     ("posteriors/_split.py", "from ..cli.provenance import provenance"),
     ("fitting/_fit.py", "from ..cli import main"),
     ("cli/bench/sizes.py", "import tensorflow"),
+    ("jax/_api.py", "from .nn import dense"),
+    ("jax/_rules.py", "from . import nn"),
+    ("jax/nn/_trees.py", "from .._rules import neg_kl_normal"),
+    ("jax/nn/_trees.py", "from ..._api import neg_kl"),
+    ("jax/nn/_trees.py", "from ...torch import neg_kl"),
+    ("jax/nn/_trees.py", "import torch"),
+    ("fitting/_fit.py", "from ..jax.nn import Normal"),
     ("_elsewhere.py", ""),
 ]
 
@@ -291,8 +322,9 @@ class TestDirections:
         assert len(circle(modules())) == 3
 
     def test_every_floor_is_there(self):
-        names = {path.name.removesuffix(".py") for path in PACKAGE.iterdir()}
-        assert set(FLOOR) <= names
+        for room in FLOOR:
+            path = PACKAGE / room.replace(".", "/")
+            assert path.is_dir() or path.with_suffix(".py").exists()
 
     def test_no_module_is_longer_than_a_sitting(self):
         generated = {"_arithmetic/coefficients.py", "accuracy.py", "torch/_triton/arithmetic.py"}

@@ -25,6 +25,18 @@ _COMPARE = Report(
 _VALIDATE = Report("logunif-kl validate --output validation/results/validate", ("validate",))
 _BENCH = "validation/results/bench"
 
+
+def _experiment(
+    name: str, *, plot: bool = False, paper: str = "kingma2015", data: bool = True
+) -> dict[str, Report]:
+    """Return the reports of an experiment of a paper: its record, and its figure."""
+    command = f"python -m validation.papers.{paper}.{name}{' --data FILE' * data}"
+    figure = f"validation/results/{paper}/{name}.png"
+    report = Report(f"{command} --plot {figure}" if plot else command, (f"{paper}_{name}",))
+    record = f"validation/results/{paper}/{name}.json"
+    return {record: report, **({figure: report} if plot else {})}
+
+
 # By the path from the root of the repository.
 REPORTS = {
     **{
@@ -57,6 +69,9 @@ REPORTS = {
     f"{_BENCH}/bench_training.json": Report(
         f"logunif-kl bench --training --json {_BENCH}/bench_training.json", ("bench_torch",)
     ),
+    f"{_BENCH}/bench_layers.json": Report(
+        f"logunif-kl bench --layers --json {_BENCH}/bench_layers.json", ("bench_layers",)
+    ),
     "validation/results/capability/capability.json": Report(
         "python -m validation.tools.capability", ("capability",)
     ),
@@ -67,6 +82,28 @@ REPORTS = {
     ),
     "docs/_static/compare.png": _COMPARE,
     "validation/results/compare/compare.json": _COMPARE,
+    **_experiment("gradient_variance", plot=True),
+    **_experiment("variance_assumptions"),
+    **_experiment("speed"),
+    **_experiment("test_error", plot=True),
+    **_experiment("constraint", plot=True),
+    **_experiment("extra_variance", plot=True),
+    **_experiment("lenet_300_100", plot=True, paper="molchanov2017"),
+    **_experiment("lenet_5_caffe", plot=True, paper="molchanov2017"),
+    **_experiment("threshold", plot=True, paper="molchanov2017"),
+    **_experiment("inference", paper="molchanov2017"),
+    **_experiment("normaliser", plot=True, paper="hron2017", data=False),
+    **_experiment("chains", plot=True, paper="hron2017", data=False),
+    **_experiment("correlated", plot=True, paper="hron2017", data=False),
+    **_experiment("parametrisations", plot=True, paper="hron2017", data=False),
+    **_experiment("remarks", paper="hron2017", data=False),
+    **_experiment("slides", paper="hron2017", data=False),
+    **_experiment("moments", plot=True, paper="haussmann2018"),
+    **_experiment("learning_curves", plot=True, paper="haussmann2018"),
+    **_experiment("regression", paper="gal2016", plot=True, data=False),
+    **_experiment("rotated", paper="gal2016", plot=True),
+    **_experiment("out_of_distribution", paper="gal2016", plot=True),
+    **_experiment("calibration", paper="gal2016", plot=True),
     "validation/results/ladder/ladder.json": Report("python -m validation.ladder", ("ladder",)),
     "validation/results/monte_carlo/monte_carlo.json": Report(
         "python -m validation.monte_carlo", ("monte_carlo",)

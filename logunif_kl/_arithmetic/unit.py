@@ -23,3 +23,15 @@ def unit(xp: Namespace, rsqrt: Callable[[Array], Array], loc: Array, scale: Arra
     least = float(xp.finfo(loc.dtype).tiny)
     size, spread = (xp.clip(xp.abs(each), least, 1.0 / least) for each in (loc, scale))
     return rsqrt(spread) * rsqrt(xp.maximum(size, spread))
+
+
+def power_of_two(xp: Namespace, size: Array) -> Array:
+    """Return a factor for numbers of which ``size`` is the largest: a product by it is exact.
+
+    It is 1 unless the size is beyond 2^60 or below 2^-60 in float32, or 2^400 and 2^-400 in
+    float64, where sums, widths or their quotients could leave the range of the type.
+    """
+    bound, far = (60, 64) if xp.finfo(size.dtype).bits == 32 else (400, 600)
+    one = xp.ones_like(size)
+    large = xp.where(size > 2.0**bound, one * 2.0**-far, one)
+    return xp.where(size < 2.0**-bound, one * 2.0**far, large)

@@ -48,6 +48,32 @@ _METHODS = (*_EXACT, "logunif_kl/methods/*.py", "logunif_kl/methods/digits/*.py"
 _FITTING = (*_METHODS, "logunif_kl/fitting/*.py")
 _ROOMS = ("torch", "torch/_triton", "jax", "tensorflow")
 
+_EXPERIMENTS = (
+    "gradient_variance",
+    "variance_assumptions",
+    "speed",
+    "test_error",
+    "constraint",
+    "extra_variance",
+)
+_OF_DIGITS = ("rotated", "out_of_distribution", "calibration")
+
+# And the modules beside each that it shares with the others.
+_OF_MOLCHANOV: dict[str, tuple[str, ...]] = {
+    "lenet_300_100": ("comparison", "masks", "models"),
+    "lenet_5_caffe": ("comparison", "masks", "models"),
+    "threshold": ("comparison", "models"),
+}
+
+# And the modules beside each that it takes its models from.
+_OF_HRON: dict[str, tuple[str, ...]] = {
+    "normaliser": ("models",),
+    "chains": ("models",),
+    "correlated": (),
+    "parametrisations": ("flows",),
+    "slides": (),
+}
+
 DEPENDS: dict[str, tuple[str, ...]] = {
     "table": _EXACT,
     "fit": _FITTING,
@@ -67,6 +93,14 @@ DEPENDS: dict[str, tuple[str, ...]] = {
         *TORCH_C,
         *_files("logunif_kl/torch", "_*", "_triton/*"),
     ),
+    "bench_layers": (
+        *ARITHMETIC,
+        "logunif_kl/_numpy/ufuncs.py",
+        *EXACT_C,
+        *FLOAT32_C,
+        *TORCH_C,
+        *_files("logunif_kl/torch", "_*", "nn/*"),
+    ),
     "cuda": (*ARITHMETIC, "logunif_kl/torch/_triton/*.py", "validation/cuda/*.py"),
     "bench_jax": (*ARITHMETIC, _DERIVATIVES, *FLOAT32_C, *JAX_C, "logunif_kl/jax/_*.py"),
     "fuzz": (*EXACT_C, *FLOAT32_C, *TORCH_C, *JAX_C, "validation/fuzz/*.[ch]"),
@@ -80,8 +114,51 @@ DEPENDS: dict[str, tuple[str, ...]] = {
         *_FITTING,
         "logunif_kl/posteriors/*.py",
         "validation/papers/definition.py",
-        "validation/papers/*/*.py",
+        "validation/papers/[!k]*/claims.py",
+        *_files("validation/papers/kingma2015", "any_posterior", "claims", "floats", "gradient"),
     ),
+    # Not the layers: a change that alters no distribution would ask for days of training again.
+    # Their moments, and the gradients of the divergence, are tested.
+    **{
+        f"kingma2015_{name}": (
+            *_files("validation/training", "average", "data", "gradient_pairs", "loop", "networks"),
+            f"validation/papers/kingma2015/{name}.py",
+        )
+        for name in _EXPERIMENTS
+    },
+    **{
+        f"molchanov2017_{name}": (
+            *_files("validation/training", "data", "loop", "scheduled"),
+            *_files("validation/papers/molchanov2017", name, *others),
+        )
+        for name, others in _OF_MOLCHANOV.items()
+    },
+    "molchanov2017_inference": (
+        *_files("logunif_kl/torch/nn", "_chain", "_sparse*", "_to_sparse"),
+        *_files("validation/papers/molchanov2017", "inference", "models"),
+    ),
+    # Nor here the last bits of the functions: their accuracy is tested. One measures the methods.
+    **{
+        f"hron2017_{name}": _files("validation/papers/hron2017", name, *others)
+        for name, others in _OF_HRON.items()
+    },
+    "hron2017_remarks": (*_METHODS, "validation/papers/hron2017/remarks.py"),
+    "haussmann2018_moments": (
+        *_files("logunif_kl/torch/nn", "_moments", "_moments_rules"),
+        *_files("validation/papers/haussmann2018", "moments"),
+    ),
+    "haussmann2018_learning_curves": (
+        *_files("validation/training", "data", "loop"),
+        *_files("validation/papers/haussmann2018", "learning_curves", "networks", "thresholds"),
+    ),
+    "gal2016_regression": ("validation/papers/gal2016/regression.py",),
+    **{
+        f"gal2016_{name}": (
+            *_files("validation/training", "average", "data", "loop", "networks"),
+            *_files("validation/papers/gal2016", "digit_networks", "images", name),
+        )
+        for name in _OF_DIGITS
+    },
     "capability": (
         "logunif_kl/_arithmetic/*.py",
         *_files("logunif_kl", "_api", "_evaluation", "_dispatch", "_conversions", "_adapters"),

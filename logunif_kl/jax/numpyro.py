@@ -1,6 +1,6 @@
 """The log-uniform prior for NumPyro, and its divergences.
 
-Importing this module registers KL(Normal || prior) and KL(LogNormal || prior) with
+Importing this module registers KL from nine posteriors to the prior (see `ImproperLogUniform`) with
 `numpyro.distributions.kl_divergence`, which reduces Independent, expanded and masked distributions
 to them, so that `numpyro.infer.TraceMeanField_ELBO` uses the exact divergence.
 
@@ -11,10 +11,12 @@ Its name says so, like that of NumPyro's `ImproperUniform`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 try:
-    from numpyro.distributions import Distribution, LogNormal, Normal, constraints, kl_divergence
+    from numpyro import distributions
+    from numpyro.distributions import Distribution, constraints, kl_divergence
     from numpyro.distributions.util import validate_sample
 except ModuleNotFoundError as error:
     if error.name != "numpyro":
@@ -24,7 +26,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from .._convention import ZERO_AT_INFINITY, prior_constants
-from . import _prior
+from . import _divergences, _prior
 
 __all__ = ["ImproperLogUniform"]
 
@@ -61,7 +63,21 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
     log C - log|w|. The prior cannot be sampled: autoguides and MCMC must start from the strategy
     ``init_to_uniform``, which needs no sample, or from given values.
 
-    The divergence from a log-normal posterior is -1/2 log(2 pi e) - log scale - log C.
+    With gamma = 0.5772... and J(a) = a + log Gamma(a) - a psi(a), KL is
+
+    - for ``LogNormal(loc, scale)`` -1/2 log(2 pi e) - log scale - log C;
+    - for ``Laplace(loc, scale)`` L(r) - 1 - log 2 - log C, where r = ``|loc|/scale`` and
+      L(r) = log r + (e^r E1(r) - e^-r Ei(r))/2, which is -gamma at r = 0. The second derivative in
+      ``loc`` is infinite at ``loc = 0``;
+    - for ``Cauchy(loc, scale)`` 1/2 log(1 + loc^2/scale^2) - log(4 pi) - log C;
+    - for ``Uniform(low, high)`` (high log|high| - low log|low|)/(high - low) - 1
+      - log(high - low) - log C. The derivative in an edge is infinite where that edge is 0;
+    - for ``StudentT(df, 0, scale)`` J((df + 1)/2) - J(df/2) - J(1/2) - log C. Derivatives in
+      ``loc`` are exact up to the third. Another ``loc`` than 0 raises NotImplementedError, or, if
+      it is traced, gives NaN: there is no closed form;
+    - for ``Gamma(concentration, rate)`` -J(concentration) - log C;
+    - for ``HalfNormal(scale)`` that of ``Normal(0, scale)`` plus log 2;
+    - for ``Exponential(rate)`` -1 - gamma - log C.
 
     Examples
     --------
@@ -124,13 +140,19 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
         raise _prior.lacks("quantile")
 
 
-def _kl_normal(p: Any, q: Any) -> Any:
-    return _prior.kl_of_normal(q._constants, p.loc, p.scale)
+def _register(family: type, divergence: Callable[..., Any], *parameters: str) -> None:
+    def of(p: Any, q: Any) -> Any:
+        return divergence(q._constants, *(getattr(p, name) for name in parameters))
+
+    kl_divergence.add((family, ImproperLogUniform), of)
 
 
-def _kl_log_normal(p: Any, q: Any) -> Any:
-    return _prior.kl_of_log_normal(q._constants, p.loc, p.scale)
-
-
-kl_divergence.add((Normal, ImproperLogUniform), _kl_normal)
-kl_divergence.add((LogNormal, ImproperLogUniform), _kl_log_normal)
+_register(distributions.Normal, _divergences.kl_of_normal, "loc", "scale")
+_register(distributions.LogNormal, _divergences.kl_of_log_normal, "loc", "scale")
+_register(distributions.Laplace, _divergences.kl_of_laplace, "loc", "scale")
+_register(distributions.Cauchy, _divergences.kl_of_cauchy, "loc", "scale")
+_register(distributions.Uniform, _divergences.kl_of_uniform, "low", "high")
+_register(distributions.StudentT, _divergences.kl_of_student, "df", "loc", "scale")
+_register(distributions.Gamma, _divergences.kl_of_gamma, "concentration", "rate")
+_register(distributions.HalfNormal, _divergences.kl_of_half_normal, "scale")
+_register(distributions.Exponential, _divergences.kl_of_exponential, "rate")

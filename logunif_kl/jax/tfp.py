@@ -1,6 +1,6 @@
 """The log-uniform prior for TensorFlow Probability on JAX, and its divergences.
 
-Importing this module registers KL(Normal || prior) and KL(LogNormal || prior) with
+Importing this module registers KL from nine posteriors (see `ImproperLogUniform`) with
 `tensorflow_probability.substrates.jax.distributions.kl_divergence`, which reduces Independent
 distributions of equal event shapes to them.
 """
@@ -8,6 +8,7 @@ distributions of equal event shapes to them.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import jax.numpy as jnp
@@ -25,8 +26,8 @@ except ModuleNotFoundError as error:
         "pip install tfp-nightly"
     ) from None
 
-from .._convention import ZERO_AT_INFINITY, prior_constants
-from . import _prior
+from .._convention import ZERO_AT_INFINITY, Constants, prior_constants
+from . import _divergences, _prior
 
 __all__ = ["ImproperLogUniform"]
 
@@ -63,8 +64,23 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
 
     Notes
     -----
-    `log_prob` is log C - log|w|. The prior cannot be sampled. The divergence from a log-normal
-    posterior is -1/2 log(2 pi e) - log scale - log C.
+    `log_prob` is log C - log|w|. The prior cannot be sampled.
+
+    With gamma = 0.5772... and J(a) = a + log Gamma(a) - a psi(a), KL is
+
+    - for ``LogNormal(loc, scale)`` -1/2 log(2 pi e) - log scale - log C;
+    - for ``Laplace(loc, scale)`` L(r) - 1 - log 2 - log C, where r = ``|loc|/scale`` and
+      L(r) = log r + (e^r E1(r) - e^-r Ei(r))/2, which is -gamma at r = 0. The second derivative in
+      ``loc`` is infinite at ``loc = 0``;
+    - for ``Cauchy(loc, scale)`` 1/2 log(1 + loc^2/scale^2) - log(4 pi) - log C;
+    - for ``Uniform(low, high)`` (high log|high| - low log|low|)/(high - low) - 1
+      - log(high - low) - log C. The derivative in an edge is infinite where that edge is 0;
+    - for ``StudentT(df, 0, scale)`` J((df + 1)/2) - J(df/2) - J(1/2) - log C. Derivatives in
+      ``loc`` are exact up to the third. Another ``loc`` than 0 raises NotImplementedError, or, if
+      it is traced, gives NaN: there is no closed form;
+    - for ``Gamma(concentration, rate)`` -J(concentration) - log C;
+    - for ``HalfNormal(scale)`` that of ``Normal(0, scale)`` plus log 2;
+    - for ``Exponential(rate)`` -1 - gamma - log C.
 
     Examples
     --------
@@ -150,17 +166,26 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
         return bijectors.Identity(validate_args=self.validate_args)
 
 
-def _kl_normal(p: Any, q: Any, name: str | None = None) -> Any:
-    return _broadcast(_prior.kl_of_normal(q._constants, p.loc, p.scale), q)
+def _register(family: type, divergence: Callable[..., Any], *parameters: str) -> None:
+    def of(p: Any, q: Any, name: str | None = None) -> Any:
+        result = divergence(q._constants, *(getattr(p, parameter) for parameter in parameters))
+        return jnp.broadcast_to(result, jnp.broadcast_shapes(result.shape, q._shape))
+
+    distributions.RegisterKL(family, ImproperLogUniform)(of)
 
 
-def _kl_log_normal(p: Any, q: Any, name: str | None = None) -> Any:
-    return _broadcast(_prior.kl_of_log_normal(q._constants, p.loc, p.scale), q)
+def _kl_of_gamma(constants: Constants, concentration: Any, rate: Any, log_rate: Any) -> Any:
+    return _divergences.kl_of_gamma(
+        constants, concentration, jnp.exp(log_rate) if rate is None else rate
+    )
 
 
-def _broadcast(divergence: Any, q: ImproperLogUniform) -> Any:
-    return jnp.broadcast_to(divergence, jnp.broadcast_shapes(divergence.shape, q._shape))
-
-
-distributions.RegisterKL(distributions.Normal, ImproperLogUniform)(_kl_normal)
-distributions.RegisterKL(distributions.LogNormal, ImproperLogUniform)(_kl_log_normal)
+_register(distributions.Normal, _divergences.kl_of_normal, "loc", "scale")
+_register(distributions.LogNormal, _divergences.kl_of_log_normal, "loc", "scale")
+_register(distributions.Laplace, _divergences.kl_of_laplace, "loc", "scale")
+_register(distributions.Cauchy, _divergences.kl_of_cauchy, "loc", "scale")
+_register(distributions.Uniform, _divergences.kl_of_uniform, "low", "high")
+_register(distributions.StudentT, _divergences.kl_of_student, "df", "loc", "scale")
+_register(distributions.Gamma, _kl_of_gamma, "concentration", "rate", "log_rate")
+_register(distributions.HalfNormal, _divergences.kl_of_half_normal, "scale")
+_register(distributions.Exponential, _divergences.kl_of_exponential, "rate")

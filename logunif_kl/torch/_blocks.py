@@ -94,7 +94,7 @@ def run(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...])
     n = inputs[-1].numel()
     if whole and _threads(n) < 2 and (n <= _BLOCK or not hasattr(ufunc, "in_blocks")):
         # Without blocks, views and threads, which take longer than few elements.
-        ufunc(*[x.numpy() for x in inputs], out=tuple([out.numpy() for out in wanted]))
+        ufunc(*map(_array, inputs), out=tuple([out.numpy() for out in wanted]))
         return
     _threaded(_job(ufunc, inputs, outs, False), n)
 
@@ -106,7 +106,7 @@ def sum_of(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ..
 
 def in_blocks(ufunc: Any, inputs: tuple[Tensor, ...]) -> Tensor:
     """Add the sums of the blocks, each computed by a generalized ufunc over its last axis."""
-    views = [x.numpy().reshape(-1) for x in inputs]
+    views = [_array(x).reshape(-1) for x in inputs]
 
     def work(start: int, stop: int) -> list[float]:
         whole = stop - (stop - start) % _BLOCK
@@ -130,7 +130,7 @@ def _job(
     kind = _KINDS.get(inputs[-1].dtype)
     if kind is None:
         return _half_job(ufunc, inputs, outs, adding)
-    views = [x.numpy().reshape(-1) for x in inputs]
+    views = [_array(x).reshape(-1) for x in inputs]
     targets = [None if out is None else out.numpy().reshape(-1) for out in outs]
     missing = sum(out is None for out in outs)
     whole = not adding and not missing
@@ -178,6 +178,14 @@ def _half_job(
         return sums
 
     return work
+
+
+def _array(x: Tensor) -> np.ndarray:
+    """The memory of an argument as an array.
+
+    `Tensor.numpy` would keep the storage from being resized, as FSDP does with parameters.
+    """
+    return np.from_dlpack(x.detach())
 
 
 def _block_sum(block: np.ndarray) -> float:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import torch
@@ -23,6 +24,7 @@ from torch.distributions import (
 from .._arithmetic.unit import unit
 from .._convention import HALF_LOG_2_PI_E, ZERO_AT_INFINITY, prior_constants
 from .._refusals import OF_COMPLEX
+from . import _divergences
 from ._api import kl_normal
 from ._internals import called_by_compiler
 
@@ -38,8 +40,23 @@ class ImproperLogUniform(Distribution):
       Eq. 1, exact at ``loc = 0``;
     - ``LogNormal(loc, scale)``: log w is Gaussian, so that -KL = 1/2 log(2 pi e scale^2) + log C,
       whatever ``loc``;
+    - ``Laplace(loc, scale)``: KL = L(r) - 1 - log 2 - log C with r = ``|loc|/scale`` and
+      L(r) = log r + (e^r E1(r) - e^-r Ei(r))/2, which is -gamma at r = 0. Its second derivative in
+      ``loc`` is infinite at ``loc = 0``;
+    - ``Cauchy(loc, scale)``: KL = 1/2 log(1 + loc^2/scale^2) - log(4 pi) - log C;
+    - ``Uniform(low, high)``: KL = (high log|high| - low log|low|)/(high - low) - 1
+      - log(high - low) - log C. Its derivative in an edge is infinite where that edge is 0;
+    - ``StudentT(df, 0, scale)``: KL = J((df + 1)/2) - J(df/2) - J(1/2) - log C, with J(a) = a +
+      log Gamma(a) - a psi(a). Derivatives in ``loc`` are exact up to the third;
+    - ``Gamma(concentration, rate)``: KL = -J(concentration) - log C;
+    - ``HalfNormal(scale)``: that of ``Normal(0, scale)`` plus log 2;
+    - ``Exponential(rate)``: KL = -1 - gamma - log C;
     - ``Independent`` of these: summed over the event's dimensions, as torch sums them, against an
       ``Independent`` of this prior or against this prior itself, one for all weights.
+
+    In the worst case found, those from ``Laplace`` on have an error of 2.0 units of the type's eps
+    in the value, relative to the larger of it and 1 (of StudentT less the Gaussian's, to it alone),
+    and of 3.7 in each first derivative, relative to it.
 
     The divergence is defined up to the constant, and can be negative for some constants.
 
@@ -69,6 +86,8 @@ class ImproperLogUniform(Distribution):
     ValueError
         If both are given, if `zero_at` is not positive, or if `log_c` is not finite.
     NotImplementedError
+        From the divergence of ``StudentT`` with another ``loc`` than 0, which has no closed form;
+        where elements cannot be looked at (`torch.compile`, `torch.func`) it is NaN.
         From ``sample``, ``rsample``, ``cdf``, ``icdf``, ``entropy``, ``mean``, ``mode``,
         ``variance`` and ``stddev``: an improper distribution has none.
 
@@ -229,6 +248,18 @@ def _kl_normal_log_uniform(p: Normal, q: ImproperLogUniform) -> Tensor:
     if q._constant != 0.0:
         result = result - q._constant
     return result.to(dtype).expand(torch.broadcast_shapes(result.shape, q.batch_shape))
+
+
+def _register(family: type, divergence: Callable[[Any], _divergences.Found]) -> None:
+    @register_kl(family, ImproperLogUniform)
+    def _kl(p: Distribution, q: ImproperLogUniform) -> Tensor:
+        result, constant, kind = divergence(p)
+        result = (result + (constant - q.log_c)).to(kind)
+        return result.expand(torch.broadcast_shapes(result.shape, q.batch_shape))
+
+
+for _family, _divergence in _divergences.DIVERGENCES.items():
+    _register(_family, _divergence)
 
 
 @register_kl(LogNormal, ImproperLogUniform)

@@ -24,6 +24,7 @@ class Namespace:
     where = staticmethod(torch.where)
     exp = staticmethod(torch.exp)
     log = staticmethod(torch.log)
+    log1p = staticmethod(torch.log1p)
     abs = staticmethod(torch.abs)
     round = staticmethod(torch.round)
 

@@ -22,7 +22,7 @@ class ImproperLogUniform(_distributions.ImproperLogUniform, TorchDistributionMix
     """The improper prior in Pyro's models: ``pyro.sample("w", ImproperLogUniform())``.
 
     Parameters, attributes and errors are those of `logunif_kl.torch.ImproperLogUniform`. With a
-    Gaussian (or log-normal) guide, `pyro.infer.TraceMeanField_ELBO` takes the exact divergence;
+    guide of a family named there, `pyro.infer.TraceMeanField_ELBO` takes the exact divergence;
     other estimators of the ELBO take samples of ``log_prob``. A prior that cannot be sampled cannot
     run a model by itself: a model runs with its guide, and an autoguide wants
     ``init_loc_fn=pyro.infer.autoguide.init_to_value(values={...})``. The automatic guides put a

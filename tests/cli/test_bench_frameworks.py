@@ -58,9 +58,11 @@ def test_jax(tmp_path, capsys):
     assert "copying 24 bytes a weight" in out
     for sized in suite["sizes"]:
         counts = sized["counts"]["ours, jitted: forward+backward"]
-        # It reads two arguments and writes two gradients at least, and does something in between.
-        assert counts["bytes"] >= 16.0
-        assert counts["operations"] > 100.0
+        # From 512 weights on a program calls C, of which the compiler counts nothing. Before, it
+        # reads two arguments and writes two gradients at least, and does something in between.
+        counted = sized["size"] < 512
+        assert (counts["bytes"] >= 16.0) is counted
+        assert (counts["operations"] > 100.0) is counted
         assert counts["loops"] >= 1.0
     assert "What the compiler counts" in out
     assert "Microseconds a call on 100 weights: jax" in out
@@ -196,7 +198,7 @@ class TestArithmetic:
             ["--sizes", "--training"],
             "--sizes and --training are benches of their own: give one of them at a time",
         ),
-        (["--seed", "1"], "--seed is for --sizes, --magnitudes and --training: leave it out"),
+        (["--seed", "1"], "--seed is for --sizes, --magnitudes, --training and --layers: leave it"),
         (["--sizes", "--steps", "99"], "--steps is for --training: give --training as well, or"),
         (["--sizes", "--torch"], "--torch has no meaning with --sizes: leave it out"),
         (["--magnitudes", "--size", "5"], "--size has no meaning with --magnitudes: leave it out"),

@@ -95,17 +95,23 @@ def test_tables_of_a_framework(framework, terminal, monkeypatch, capsys):
     assert_readable(*shown_by(command, monkeypatch), terminal, capsys)
 
 
-@pytest.mark.parametrize("kind", ["sizes", "magnitudes", "training"])
+@pytest.mark.parametrize("kind", ["sizes", "magnitudes", "training", "layers"])
 def test_tables_of_what_takes_minutes(kind, terminal, capsys):
     """As they are made from the results on file."""
     path = RESULTS / "bench" / f"bench_{kind}.json"
+    if not path.exists():
+        pytest.skip("nothing was measured yet")
     document = json.loads(path.read_text(encoding="utf-8"))
-    if kind == "training":
+    notes = []
+    if kind in ("training", "layers"):
         pytest.importorskip("torch")
-        from logunif_kl.cli.bench import _torch_training as module
+        from logunif_kl.cli.bench import _layers, _torch_training
+
+        module = {"training": _torch_training, "layers": _layers}[kind]
+        notes = _layers.notes(document) if kind == "layers" else []
     else:
         module = {"sizes": sizes, "magnitudes": magnitudes}[kind]
-    assert_readable(module.tables(document), [], terminal, capsys)
+    assert_readable(module.tables(document), notes, terminal, capsys)
 
 
 def test_the_notes_of_the_bench(terminal, capsys):

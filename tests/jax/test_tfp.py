@@ -17,7 +17,6 @@ from scipy import stats
 
 import logunif_kl as lk
 from logunif_kl._convention import additive_constant
-from logunif_kl.jax import tfp as adapter
 from logunif_kl.jax.tfp import ImproperLogUniform
 from tests.jax.cases import SCALES_ULP, error_over_scales
 
@@ -122,7 +121,7 @@ class TestPrior:
 def test_a_second_registration_is_none():
     """TFP refuses to register a pair twice; reloading makes a pair of its own."""
     with pytest.raises(ValueError, match="has already been registered"):
-        tfd.RegisterKL(tfd.Normal, ImproperLogUniform)(adapter._kl_normal)
+        tfd.RegisterKL(tfd.Normal, ImproperLogUniform)(lambda p, q: 0.0)
     code = """
 import importlib, warnings
 from logunif_kl.jax import tfp
@@ -136,4 +135,4 @@ print(round(float(tfd.kl_divergence(tfd.Normal(1.0, 1.0), tfp.ImproperLogUniform
 
 def test_posteriors_of_other_families_are_not_registered():
     with pytest.raises(NotImplementedError):
-        tfd.kl_divergence(tfd.Laplace(jnp.float32(0.0), 1.0), ImproperLogUniform())
+        tfd.kl_divergence(tfd.Logistic(jnp.float32(0.0), 1.0), ImproperLogUniform())

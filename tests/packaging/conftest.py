@@ -8,7 +8,7 @@ from validation.paths import ROOT
 from validation.tools.elsewhere import copy_source, copy_tests
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tree() -> Path:
     """The source tree, where the tests are in it."""
     if not (ROOT / "setup.py").exists():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import logunif_kl
-from validation.tools.elsewhere import TESTS, pip_install, python, run
+from validation.tools.elsewhere import TESTS, copy_source, pip_install, python, run
 
 pytestmark = pytest.mark.slow
 
@@ -28,9 +28,11 @@ def last_line(text: str) -> str:
     return text.rstrip().splitlines()[-1]
 
 
-@pytest.fixture
-def wheel(source: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def wheel(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel built from the unpacked source archive."""
+    tmp_path = tmp_path_factory.mktemp("wheel")
+    source = copy_source(tmp_path / "source")
     built = run([sys.executable, "-c", SDIST, str(tmp_path)], cwd=source)
     assert built.returncode == 0, built.stdout
     archive = tmp_path / last_line(built.stdout)

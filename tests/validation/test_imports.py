@@ -11,6 +11,7 @@ from validation.paths import PACKAGE, ROOT
 # From the lowest floor up. A room imports rooms of lower floors alone.
 FLOORS = (
     ("__init__", "paths", "reports"),
+    ("training",),
     ("coefficients", "golden", "papers", "accuracy", "monte_carlo", "ladder", "fuzz"),
     ("traced", "tools", "cuda"),
 )

@@ -183,6 +183,7 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "compare": (compare, ("compare/compare",)),
     "frameworks": (frameworks, ("accuracy/torch", "accuracy/jax", "accuracy/tensorflow")),
     "papers": (papers, ("papers/papers",)),
+    "layers": (speed.layers, ("bench/bench_layers",)),
     "magnitudes": (speed.magnitudes, ("bench/bench_magnitudes",)),
     "run": (speed.run, ("bench/bench_training",)),
     "sizes": (speed.sizes, ("bench/bench_sizes",)),
@@ -192,7 +193,7 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
 
 
 # A section among these shows the files that exist, and is empty if none does.
-WHERE_MEASURED = ("frameworks", "magnitudes", "run", "sizes", "training")
+WHERE_MEASURED = ("frameworks", "layers", "magnitudes", "run", "sizes", "training")
 
 
 def section(name: str) -> str:

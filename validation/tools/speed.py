@@ -180,3 +180,18 @@ def run(results: Results) -> str:
     header[0] += f", {processor(results)}, {threads(results)}"
     header += [f"ns a weight at step {int(step):,}" for step in steps]
     return table([*header, "slowest window against the first step", "target"], cells)
+
+
+def layers(results: Results) -> str:
+    """Tabulate the ratios of training steps of whole layers."""
+    where = f"ratio of whole steps, {threads(results)}, {processor(results)}"
+    return "\n\n".join(
+        table(
+            [f"{network['network']}: {where}", "median (quartiles)", "target", "aim"],
+            (
+                [row["what"], with_quartiles(row), row["must"], row["aim"]]
+                for row in network["ratios"]
+            ),
+        )
+        for network in results["networks"]
+    )

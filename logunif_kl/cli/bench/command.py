@@ -10,7 +10,7 @@ from typing import Any
 from .._output import CommandError, check_results, require, results
 
 # Each is a bench of its own; without any, the functions or a framework's training are timed.
-KINDS = ("sizes", "magnitudes", "training")
+KINDS = ("sizes", "magnitudes", "training", "layers")
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)  # of a framework
 SIZE_OF_CUDA = 100_000_000  # in addition; in smaller arrays launches cost as much as memory
 ROUNDS = 25
@@ -39,10 +39,15 @@ def add_parser(subparsers: Any) -> None:
         help="instead, time the steps of an ordinary run in PyTorch",
     )
     parser.add_argument(
+        "--layers",
+        action="store_true",
+        help="instead, time training steps of whole layers in PyTorch against other packages'",
+    )
+    parser.add_argument(
         "--torch", action="store_true", help="instead, time training in PyTorch against its peers'"
     )
     parser.add_argument("--jax", action="store_true", help="the same in JAX")
-    parser.add_argument("--cuda", action="store_true", help="with --torch: on the GPU")
+    parser.add_argument("--cuda", action="store_true", help="with --torch or --layers: on the GPU")
     parser.add_argument(
         "--size",
         type=int,
@@ -57,8 +62,8 @@ def add_parser(subparsers: Any) -> None:
         "--rounds",
         type=int,
         metavar="N",
-        help=f"rounds, 2 or more (default: {ROUNDS}; with --sizes 5, with --magnitudes 15; not "
-        "with --training); few are enough to try a command, not to judge a target",
+        help=f"rounds, 2 or more (default: {ROUNDS}; with --sizes 5, with --magnitudes 15, with "
+        "--layers 9; not with --training); few are enough to try a command, not to judge a target",
     )
     parser.add_argument(
         "--threads",
@@ -73,7 +78,8 @@ def add_parser(subparsers: Any) -> None:
         "--seed",
         type=int,
         metavar="N",
-        help="with --sizes, --magnitudes and --training: of the random numbers (default: 0)",
+        help="with --sizes, --magnitudes, --training and --layers: of the random numbers "
+        "(default: 0)",
     )
     parser.add_argument(
         "--json", metavar="FILE", help="also write the results as JSON; - prints that instead"
@@ -100,6 +106,8 @@ def run(options: argparse.Namespace, command: str) -> None:
         _run_magnitudes(options, command)
     elif kinds == ["training"]:
         _run_training(options, command)
+    elif kinds == ["layers"]:
+        _run_layers(options, command)
     elif options.torch or options.jax:
         _run_frameworks(options, command)
     else:
@@ -112,7 +120,9 @@ def _check_kinds(options: argparse.Namespace, kinds: list[str]) -> None:
         raise CommandError(f"{names} are benches of their own: give one of them at a time")
     kind = kinds[0] if kinds else ""
     if options.seed is not None and not kind:
-        raise CommandError("--seed is for --sizes, --magnitudes and --training: leave it out")
+        raise CommandError(
+            "--seed is for --sizes, --magnitudes, --training and --layers: leave it out"
+        )
     if options.steps is not None and kind != "training":
         raise CommandError("--steps is for --training: give --training as well, or leave it out")
     # Of each kind, the options that mean nothing there.
@@ -120,13 +130,14 @@ def _check_kinds(options: argparse.Namespace, kinds: list[str]) -> None:
         "sizes": ("torch", "jax", "cuda", "threads"),
         "magnitudes": ("cuda", "threads", "size"),
         "training": ("torch", "jax", "cuda", "rounds"),
+        "layers": ("torch", "jax", "size"),
     }.get(kind, ()):
         if getattr(options, name):
             raise CommandError(f"--{name} has no meaning with --{kind}: leave it out")
 
 
 def _check_frameworks(options: argparse.Namespace, kinds: list[str]) -> None:
-    if options.cuda and not options.torch:
+    if options.cuda and not options.torch and kinds != ["layers"]:
         raise CommandError("--cuda says where --torch is to run: give --torch as well")
     if options.threads and (options.jax or options.cuda):
         where = "--jax" if options.jax else "--cuda"
@@ -140,10 +151,10 @@ def _check_frameworks(options: argparse.Namespace, kinds: list[str]) -> None:
         )
     if options.jax:
         require("jax", "jax", "--jax")
-    if options.torch or kinds == ["training"]:
+    if options.torch or kinds in (["training"], ["layers"]):
         # Read when torch is imported. Without it the profiler logs every start and stop.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-        torch = require("torch", "torch", "--torch" if options.torch else "--training")
+        torch = require("torch", "torch", "--torch" if options.torch else f"--{kinds[0]}")
         if options.cuda and not torch.cuda.is_available():
             raise CommandError(
                 f"--cuda needs a GPU, but PyTorch {torch.__version__} finds none that it can use: "
@@ -213,6 +224,21 @@ def _run_training(options: argparse.Namespace, command: str) -> None:
     with _torch.threads(options.threads or 1):
         document = training.document(run, command)
     results(options.json, document, lambda: training.tables(document), [note(document)])
+
+
+def _run_layers(options: argparse.Namespace, command: str) -> None:
+    from . import _layers, _torch
+    from ._layers_steps import ROUNDS_OF_LAYERS, Plan
+
+    plan = Plan(
+        rounds=options.rounds or ROUNDS_OF_LAYERS,
+        seed=options.seed or 0,
+        device="cuda" if options.cuda else "cpu",
+    )
+    with _torch.threads(options.threads):
+        document = _layers.document(plan, command)
+    notes = [*_layers.notes(document), note(document)]
+    results(options.json, document, lambda: _layers.tables(document), notes)
 
 
 def _run_frameworks(options: argparse.Namespace, command: str) -> None:

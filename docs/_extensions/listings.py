@@ -1,0 +1,101 @@
+"""Directives that list what the project knows of itself.
+
+``claims`` lists the papers' statements, ``capabilities`` what works under which transform, and
+``commands`` the help of the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from logunif_kl.cli._main import build_parser
+from validation.paths import RESULTS, ROOT
+from validation.tools.capability import table as capability
+from validation.tools.markdown import table
+
+
+class Listing(SphinxDirective):
+    """A directive whose text is Markdown that a method writes."""
+
+    file: str | None = None
+
+    def text(self) -> str:
+        raise NotImplementedError
+
+    def run(self) -> list[nodes.Node]:
+        if self.file is not None:
+            self.env.note_dependency(str(ROOT / self.file))
+        container = nodes.container(classes=["results"])
+        lines = StringList(self.text().splitlines(), source=self.name)
+        self.state.nested_parse(lines, self.content_offset, container)
+        return [container]
+
+
+class Claims(Listing):
+    """The statements of the papers, with the verdict on each."""
+
+    file = "validation/results/papers/papers.json"
+
+    def text(self) -> str:
+        claims = json.loads((ROOT / self.file).read_text(encoding="utf-8"))["claims"]
+        papers = dict.fromkeys(claim["paper"] for claim in claims)
+        parts = []
+        for paper in papers:
+            rows = [
+                [c["where"], _cell(c["claim"]), c["verdict"], _cell(c["note"])]
+                for c in claims
+                if c["paper"] == paper
+            ]
+            parts += [f"**{paper}**", table(["where", "statement", "verdict", "found"], rows)]
+        return "\n\n".join(parts)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*").replace("<", "\\<")
+
+
+class Capabilities(Listing):
+    """The table of capabilities, a part for each framework."""
+
+    file = "validation/results/capability/capability.json"
+
+    def text(self) -> str:
+        document = json.loads((RESULTS / "capability/capability.json").read_text(encoding="utf-8"))
+        rows = capability.from_json(document["rows"])
+        parts = []
+        for framework in dict.fromkeys(row.framework for row in rows):
+            functions: dict[str, list[str]] = {}
+            for row in rows:
+                if row.framework == framework:
+                    functions.setdefault(row.function, []).append(row.transform)
+            cells = [[f"`{name}`", ", ".join(found)] for name, found in sorted(functions.items())]
+            parts += [f"**{framework}**", table(["function", "under"], cells)]
+        return "\n\n".join(parts)
+
+
+class Commands(Listing):
+    """The help of each command."""
+
+    def text(self) -> str:
+        parser = build_parser()
+        (commands,) = (
+            action.choices
+            for action in parser._actions
+            if isinstance(action, argparse._SubParsersAction)
+        )
+        texts = [parser.format_help(), *(each.format_help() for each in commands.values())]
+        return "\n\n".join(f"```text\n{text.strip()}\n```" for text in texts)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Enter the directives."""
+    app.add_directive("claims", Claims)
+    app.add_directive("capabilities", Capabilities)
+    app.add_directive("commands", Commands)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,45 @@
+"""The directive ``results``: a table of committed results, made as the page is built.
+
+The tables are those of `validation.tools.readme`. A file that measured other sources than are here
+is a warning, and so is a file that is not there.
+"""
+
+from __future__ import annotations
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from validation.tools import readme, stale
+
+logger = logging.getLogger(__name__)
+
+
+class Results(SphinxDirective):
+    """``{results} NAME``: one of `validation.tools.readme.SECTIONS`."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        (name,) = self.arguments
+        if name not in readme.SECTIONS:
+            raise self.error(f"{name} is none of {', '.join(readme.SECTIONS)}")
+        _, files = readme.SECTIONS[name]
+        for file in map(readme.path, files):
+            self.env.note_dependency(str(readme.ROOT / file))
+            if not (readme.ROOT / file).exists():
+                continue  # the section says so
+            for complaint in stale.complaints(file):
+                logger.warning("%s", complaint, location=self.get_location())
+        container = nodes.container(classes=["results"])
+        text = StringList(readme.section(name).splitlines(), source=f"results: {name}")
+        self.state.nested_parse(text, self.content_offset, container)
+        return [container]
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Enter the directive."""
+    app.add_directive("results", Results)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,175 @@
+"""The figures of the pages, each drawn when the page is built.
+
+They are vector graphics within the page. Lines and letters take the colour of the page's text, so
+that they are right in light and in dark; curves take the colours of Okabe and Ito, which
+colour-blind readers can tell apart.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from IPython.display import HTML
+from matplotlib.figure import Figure
+
+import logunif_kl as lk
+from logunif_kl.methods import METHODS
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+INK = "#010203"  # replaced by the colour of the text
+STYLE = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "mathtext.fontset": "dejavusans",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.titlesize": "medium",
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.color": INK,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+    "axes.prop_cycle": mpl.cycler(color=COLOURS),
+    "lines.linewidth": 1.8,
+}
+
+
+def drawn(text: str) -> Callable[[Callable[[Figure], None]], Callable[[], HTML]]:
+    """Make a function that draws into a figure return the figure for a page, with a description."""
+
+    def decorate(draw: Callable[[Figure], None]) -> Callable[[], HTML]:
+        def show() -> HTML:
+            with mpl.rc_context({**STYLE, "svg.hashsalt": draw.__name__}):
+                figure = Figure(figsize=(7.2, 3.6), layout="constrained")
+                draw(figure)
+                out = io.StringIO()
+                figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
+            svg = out.getvalue().replace(INK, "currentColor")
+            svg = svg[svg.index("<svg") :]
+            svg = re.sub(r'(<svg[^>]*?) height="[\d.]+pt"', r"\1", svg, count=1)
+            svg = re.sub(r'width="[\d.]+pt"', f'role="img" aria-label="{text}"', svg, count=1)
+            return HTML(f'<figure class="drawn">{svg}</figure>')
+
+        show.__name__ = draw.__name__
+        show.__doc__ = draw.__doc__
+        return show
+
+    return decorate
+
+
+@drawn("-KL and its gradient against log alpha")
+def value_and_gradient(figure: Figure) -> None:
+    """Draw -KL, and its gradient, against log alpha."""
+    x = np.linspace(-8.0, 8.0, 801)
+    left, right = figure.subplots(1, 2)
+    left.plot(x, lk.neg_kl(x))
+    left.set(xlabel="log α", title="−KL, zero at α = ∞")
+    right.plot(x, lk.neg_kl_grad(x), color=COLOURS[1])
+    right.set(xlabel="log α", title="its gradient in log α", ylim=(0.0, None))
+
+
+@drawn("-KL with the constants of three papers: three parallel curves")
+def constants(figure: Figure) -> None:
+    """Draw -KL under three constants."""
+    x = np.linspace(-6.0, 6.0, 601)
+    axes = figure.subplots()
+    for label, constant in (
+        ("zero_at=inf (Molchanov et al.)", {}),
+        ("zero_at=1.0 (Kingma et al.)", {"zero_at": 1.0}),
+        ("log_c=0.0 (Hron et al.)", {"log_c": 0.0}),
+    ):
+        axes.plot(x, lk.neg_kl(x, **constant), label=label)
+    axes.axhline(0.0, color=INK, linewidth=0.6)
+    axes.set(xlabel="log α", title="−KL: the constant shifts the curve, and changes no gradient")
+    axes.legend()
+
+
+@drawn("The remainder of the gap and the sigmoid that approximates it")
+def remainder(figure: Figure) -> None:
+    """Draw what Molchanov's sigmoid approximates."""
+    x = np.linspace(-8.0, 8.0, 801)
+    exact = -lk.neg_kl(x) - 0.5 * np.logaddexp(0.0, -x)
+    sigmoid = -lk.methods.molchanov(x) - 0.5 * np.logaddexp(0.0, -x)
+    left, right = figure.subplots(1, 2)
+    left.plot(x, exact, label="R, exact")
+    left.plot(x, sigmoid, "--", label="Molchanov's sigmoid")
+    left.set(xlabel="log α", title="the remainder")
+    left.legend()
+    right.plot(x, sigmoid - exact, color=COLOURS[1])
+    right.axhline(0.0, color=INK, linewidth=0.6)
+    right.set(xlabel="log α", title="sigmoid − exact")
+
+
+@drawn("Errors of value and gradient of the published approximations against log alpha")
+def errors_of_methods(figure: Figure) -> None:
+    """Draw the errors of value and gradient of the closed forms."""
+    x = np.linspace(-10.0, 10.0, 2001)
+    exact, slope = lk.neg_kl(x), lk.neg_kl_grad(x)
+    left, right = figure.subplots(1, 2)
+    for method in METHODS.values():
+        if method.kind != "closed form":
+            continue
+        inside = (x >= method.domain.low) & (x <= method.domain.high)
+        left.plot(x[inside], np.abs(method.function(x[inside]) - exact[inside]), label=method.name)
+        assert method.gradient is not None
+        right.plot(x[inside], np.abs(method.gradient(x[inside]) / slope[inside] - 1.0))
+    left.set(xlabel="log α", yscale="log", ylim=(1e-6, 10), title="error of −KL")
+    right.set(xlabel="log α", yscale="log", ylim=(1e-6, 10), title="relative error of the gradient")
+    left.legend()
+
+
+@drawn("Figure 2 of Kingma et al.: -KL, the cubic and the lower bound against log alpha")
+def kingma_figure_2(figure: Figure) -> None:
+    """Draw Figure 2 of Kingma et al. (2015) again, with the constant that its caption describes."""
+    x = np.linspace(np.log(0.05), 0.0, 401)
+    axes = figure.subplots()
+    axes.plot(x, lk.neg_kl(x, zero_at=1.0), color=INK, linewidth=4, alpha=0.35, label="exact")
+    axes.plot(x, lk.methods.kingma(x, zero_at=1.0), "--", label="cubic")
+    axes.plot(x, lk.methods.lower_bound(x, zero_at=1.0), ":", label="lower bound")
+    axes.set(xlabel="log α", title="−KL, pinned to zero at α = 1")
+    axes.legend()
+
+
+def _ulp(values: Any, truth: list[Any]) -> Any:
+    exact = np.array([float(t) for t in truth])
+    away = [float(mine - t) for mine, t in zip(map(_exactly, values), truth, strict=True)]
+    return np.array(away) / np.spacing(np.abs(exact))
+
+
+def _exactly(value: float) -> Any:
+    import mpmath
+
+    return mpmath.mpf(float(value))
+
+
+@drawn("Signed error in ulp of the gradient by this library and by SciPy's Dawson function")
+def signed_errors(figure: Figure) -> None:
+    """Draw the signed error of the gradient, under the envelope of its conditioning."""
+    import mpmath
+
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(-12.0, 12.0, 700))
+    with mpmath.workdps(40):
+        truth = [lk.reference.neg_kl_grad(float(v), dps=30) for v in x]
+        ours = _ulp(lk.neg_kl_grad(x), truth)
+        theirs = _ulp(lk.methods.dawson_grad(x), truth)
+    slope = lk.neg_kl_grad(x)
+    envelope = np.abs(lk.neg_kl_hess(x)) * np.spacing(np.abs(x)) / 2 / np.spacing(slope)
+    axes = figure.subplots()
+    wide = np.maximum(0.5, envelope)
+    axes.fill_between(x, -wide, wide, color="0.5", alpha=0.3, linewidth=0)
+    axes.plot(x, theirs, ".", markersize=3, color=COLOURS[1], label="by SciPy's dawsn")
+    axes.plot(x, ours, ".", markersize=3, color=COLOURS[0], label="neg_kl_grad")
+    axes.set(xlabel="log α", ylabel="error (ulp)", yscale="symlog")
+    axes.legend()

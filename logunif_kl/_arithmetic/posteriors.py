@@ -1,0 +1,322 @@
+"""E log|w| - log(scale) of other posteriors over a namespace ``xp``, with exact derivatives.
+
+`laplace` and `uniform`, `scaled_log` and `log_ratio`, on which it stands, are differentiated by
+rules: `SLOPES` gives the partial derivatives of each in terms of the others, through a ``call`` of
+the framework that puts the rule around them. `gamma_entropy`, `student` and `cauchy` are analytic
+on each range, and the framework differentiates their arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from math import comb, factorial
+from typing import Any
+
+from .tables import Array, Namespace, constant, dtype_name, lookup
+
+Call = Callable[..., Array]
+Polynomial = tuple[Fraction, ...]
+
+_EULER = Fraction("0.57721566490153286060651209008240243104215933593992")
+_SMALL = 1.5  # |loc|/scale up to which the series about 0 is taken
+
+
+def _horner(row: tuple[float, ...], v: Array) -> Array:
+    p = row[-1] + 0.0 * v
+    for entry in reversed(row[:-1]):
+        p = p * v + entry
+    return p
+
+
+def _tabulated(xp: Namespace, name: str, t: Array, rows: Any = None) -> Array:
+    """Evaluate the table at t, or its polynomials with other rows of coefficients."""
+    from .posterior_tables import TABLES
+
+    bounds, centres, _ = TABLES[name, dtype_name(xp, t)]
+    at = lookup(xp, t, [t > bound for bound in bounds])
+    v = t - at(centres)
+    rows = _rows(name, dtype_name(xp, t)) if rows is None else rows
+    p = at(rows[-1])
+    for row in reversed(rows[:-1]):
+        p = p * v + at(row)
+    return p
+
+
+@cache
+def _rows(name: str, dtype: str) -> tuple[tuple[float, ...], ...]:
+    from .posterior_tables import TABLES
+
+    return _by_powers([tuple(map(Fraction, p)) for p in TABLES[name, dtype][2]])
+
+
+def _by_powers(polynomials: list[Polynomial]) -> tuple[tuple[float, ...], ...]:
+    length = max(map(len, polynomials))
+    filled = [(*p, *([Fraction(0)] * (length - len(p)))) for p in polynomials]
+    return tuple(tuple(map(float, row)) for row in zip(*filled, strict=True))
+
+
+# Laplace. With L(x) = E log|x + X|, X ~ Laplace(0, 1), x = loc/scale and s = scale,
+#     d^(i+j) L/(dloc^i ds^j) = (-1)^j s^(-i-j) sum_l c_l x^l L^(i+l)(x),
+#     c_l = binom(j, l) (i + l) (i + l + 1) ... (i + j - 1).
+# About 0, with psi(m + 1) = H_m - gamma,
+#     L = -(cosh x - 1) log|x| + sum over even m of psi(m + 1) x^m/m!
+# and L' = -sinh(x) log|x| + the same over odd m; L'' = L - log|x|. Elsewhere L = log|x| + M with
+# M = -t^2 T(t), t = 1/|x|. The operator takes log|x| to the derivatives of log|loc| and of -log s.
+
+
+def laplace(xp: Namespace, loc: Array, scale: Array, i: int = 0, j: int = 0) -> Array:
+    """Return E log|w| - log(scale) of Laplace(loc, scale), or a derivative of it.
+
+    ``i`` and ``j`` are the orders in loc and in scale.
+    """
+    size = xp.abs(loc)
+    small = size <= _SMALL * scale
+    one = constant(xp, loc, 1.0)
+    near = _laplace_near(xp, xp.where(small, loc, one), xp.where(small, scale, one), i, j)
+    away, spread = xp.where(small, 2.0 * one, loc), xp.where(small, one, scale)
+    far = _laplace_far(xp, away, spread, i, j)
+    result = xp.where(small, near, far)
+    return xp.where((scale > 0.0) & (loc == loc), result, constant(xp, loc, float("nan")))
+
+
+def _laplace_near(xp: Namespace, loc: Array, scale: Array, i: int, j: int) -> Array:
+    zero, one = constant(xp, loc, 0.0), constant(xp, loc, 1.0)
+    x = loc / scale
+    origin = x == 0.0
+    logarithm = xp.log(xp.abs(xp.where(origin, one, x)))
+    total: Any = None
+    for power in range(j + 1):
+        factor = float(_factor(i, j, power))
+        if not factor:
+            continue
+        term = factor * _near_term(xp, x, xp.where(origin, one, x), logarithm, i + power, power)
+        if power:
+            term = xp.where(origin, zero, term)
+        elif i >= 2:
+            # The second derivative has a logarithmic pole; higher ones have no limit.
+            limit = float("inf") if i == 2 else float("nan")
+            term = xp.where(origin, constant(xp, loc, limit), term)
+        total = term if total is None else total + term
+    for _ in range(i + j):
+        total = total / scale
+    return -total if j % 2 else total
+
+
+def _near_term(
+    xp: Namespace, x: Array, divisor: Array, logarithm: Array, order: int, power: int
+) -> Array:
+    """Return x^power times the derivative of L of this order, |x| <= 3/2."""
+    y = x * x
+    odd = order % 2
+    series = _horner(_PSI[odd], y)
+    if order == 0:
+        return series - (y * _horner(_COSH_1, y)) * logarithm
+    growing = _horner(_SINH, y) if odd else 1.0 + y * _horner(_COSH_1, y)
+    result = series - growing * logarithm
+    for _ in range(odd + power):
+        result = result * x
+    # The derivatives of -log|x| of the orders order - 2, order - 4, ...
+    for q in range(order - 2, 0, -2):
+        pole: Any = float((-1) ** q * factorial(q - 1))
+        for _ in range(abs(power - q)):
+            pole = pole * divisor if power > q else pole / divisor
+        result = result + pole
+    return result
+
+
+def _laplace_far(xp: Namespace, loc: Array, scale: Array, i: int, j: int) -> Array:
+    t = scale / xp.abs(loc)
+    sign = xp.where(loc < 0.0, constant(xp, loc, -1.0), constant(xp, loc, 1.0))
+    result = _tabulated(xp, "laplace", t, _laplace_rows(dtype_name(xp, t), i, j)) * t * t
+    # s^(-i-j) t^i = loc^-i s^-j up to the sign
+    for _ in range(i):
+        result = result / loc
+    for _ in range(j):
+        result = result / scale
+    if i == 0 and j == 0:
+        return result - (xp.log(scale) - xp.log(xp.abs(loc)))
+    if j == 0:
+        plain: Any = float((-1) ** (i - 1) * factorial(i - 1)) * (sign * sign)
+        for _ in range(i):
+            plain = plain / loc
+        return result + plain
+    if i == 0:
+        plain = float((-1) ** j * factorial(j - 1)) * (sign * sign)
+        for _ in range(j):
+            plain = plain / scale
+        return result + plain
+    return result
+
+
+def _factor(i: int, j: int, power: int) -> int:
+    """Return c_l of the operator, l = power."""
+    product = comb(j, power)
+    for m in range(power, j):
+        product *= i + m
+    return product
+
+
+@cache
+def _laplace_rows(dtype: str, i: int, j: int) -> tuple[tuple[float, ...], ...]:
+    """Apply the operator to M exactly, and divide by t^2 loc^-i s^-j.
+
+    M^(n) = (-1)^(n+1) t^(2+n) T_n for loc > 0, with T_(n+1) = (2 + n) T_n + t T_n'.
+    """
+    from .posterior_tables import TABLES
+
+    _, centres, polynomials = TABLES["laplace", dtype]
+    if i + j >= 2 and dtype == "float32":
+        # The error of the fit in float32 is of its size, and differentiation enlarges it.
+        _, centres, polynomials = TABLES["laplace", "float64"]
+    found = []
+    for centre, coefficients in zip(centres, polynomials, strict=True):
+        p: Polynomial = tuple(map(Fraction, coefficients))
+        total = [Fraction(0)] * len(p)
+        for n in range(i + j + 1):
+            if n >= i:
+                factor = -((-1) ** (n + j)) * _factor(i, j, n - i)
+                total = [a + factor * b for a, b in zip(total, p, strict=True)]
+            slope = [*(k * c for k, c in enumerate(p[1:], start=1)), Fraction(0)]
+            shifted = [Fraction(0), *slope[:-1]]
+            p = tuple(
+                (2 + n) * a + b + Fraction(centre) * c
+                for a, b, c in zip(p, shifted, slope, strict=True)
+            )
+        found.append(tuple(total))
+    return _by_powers(found)
+
+
+def _psi_series(odd: int) -> tuple[float, ...]:
+    found = []
+    for m in range(odd, 24, 2):
+        harmonic = sum((Fraction(1, k) for k in range(1, m + 1)), Fraction(0))
+        found.append(float((harmonic - _EULER) / factorial(m)))
+    return tuple(found)
+
+
+_PSI = (_psi_series(0), _psi_series(1))
+_SINH = tuple(1.0 / factorial(2 * k + 1) for k in range(11))  # sinh(x)/x in x^2
+_COSH_1 = tuple(1.0 / factorial(2 * k + 2) for k in range(11))  # (cosh(x) - 1)/x^2
+
+
+# Uniform. With w = high - low and k = (low + high)/w, E log|w| - log(w) is
+#     -1 - log 2 + sum_n k^(2n)/(2n (2n - 1)) for small k, and
+#     log|k/2| - sum_n k^(-2n)/(2n (2n + 1)) for large k.
+
+_CENTRAL = tuple(1.0 / (2 * n * (2 * n - 1)) for n in range(1, 17))
+_DISTANT = tuple(1.0 / (2 * n * (2 * n + 1)) for n in range(1, 17))
+_ARTANH = tuple(1.0 / (2 * n + 3) for n in range(17))  # (artanh(z) - z)/z^3 in z^2
+_LOG_2 = 0.6931471805599453
+
+
+def uniform(xp: Namespace, low: Array, high: Array) -> Array:
+    """Return E log|w| - log(high - low) of the uniform distribution on [low, high]."""
+    one = constant(xp, low, 1.0)
+    width, total = high - low, low + high
+    size = xp.abs(total)
+    central, distant = 3.0 * size <= width, size >= 3.0 * width
+    k = total / xp.where(central, width, one)
+    k = xp.where(central, k, 0.0 * one)
+    square = k * k
+    middle = square * _horner(_CENTRAL, square) - (1.0 + _LOG_2)
+    z = width / xp.where(distant, size, one)
+    z = xp.where(distant, z, 0.25 * one)
+    far = -xp.log(2.0 * z) - z * z * _horner(_DISTANT, z * z)
+    x, y = high / width, low / width
+    # 2x and 2y are k + 1 and k - 1, and x - y = 1
+    between = _times_log(xp, x, x) - _times_log(xp, y, y) - 1.0
+    result = xp.where(central, middle, xp.where(distant, far, between))
+    return xp.where(width > 0.0, result, constant(xp, low, float("nan")))
+
+
+def _times_log(xp: Namespace, a: Array, b: Array) -> Array:
+    one = constant(xp, a, 1.0)
+    return xp.where(a == 0.0, 0.0 * one, a * xp.log(xp.abs(xp.where(b == 0.0, one, b))))
+
+
+def log_ratio(xp: Namespace, a: Array, b: Array) -> Array:
+    """Return log|b/a|, without cancellation where they are nearly as large."""
+    one = constant(xp, a, 1.0)
+    p, q = xp.abs(a), xp.abs(b)
+    close = (xp.abs(q - p) <= 0.5 * p) & (p > 0.0)
+    # 2 artanh(z), |z| <= 1/3; the logarithm of 1 + x is not exact enough in every framework.
+    z = xp.where(close, (q - p) / xp.where(close, q + p, one), 0.0 * one)
+    near = 2.0 * z + 2.0 * z * (z * z) * _horner(_ARTANH, z * z)
+    high, low = xp.where(p > q, p, q), xp.where(p > q, q, p)
+    ratio = low / high
+    far = xp.where(ratio > 2.0**-100, xp.log(ratio), xp.log(low) - xp.log(high))
+    return xp.where(close, near, xp.where(p > q, far, -far))
+
+
+def scaled_log(xp: Namespace, a: Array, b: Array) -> Array:
+    """Return a log|b/a|, which is 0 at a = 0."""
+    one = constant(xp, a, 1.0)
+    result = a * log_ratio(xp, xp.where(a == 0.0, one, a), b)
+    return xp.where(a == 0.0, 0.0 * one, result)
+
+
+FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "laplace": laplace,
+    "uniform": uniform,
+    "scaled_log": scaled_log,
+    "log_ratio": log_ratio,
+}
+
+
+def slopes(call: Call, name: str, a: Array, b: Array, i: int, j: int) -> tuple[Array, Array]:
+    """Return the partial derivatives of a function in its two arguments.
+
+    ``call`` takes the name of a function, its arguments and its orders, and gives the function with
+    its rule of differentiation.
+    """
+    if name == "laplace":
+        return call("laplace", a, b, i + 1, j), call("laplace", a, b, i, j + 1)
+    if name == "uniform":
+        # Compilers make (x/w)/w a division by w^2, which may underflow.
+        inverse = 1.0 / (b - a)
+        return (
+            -call("scaled_log", b, a) * inverse * inverse,
+            -call("scaled_log", a, b) * inverse * inverse,
+        )
+    if name == "scaled_log":
+        return call("log_ratio", a, b) - 1.0, a / b
+    return -1.0 / a, 1.0 / b
+
+
+def cauchy(xp: Namespace, loc: Array, scale: Array) -> Array:
+    """Return 1/2 log(1 + loc^2/scale^2), which is E log|w| - log(scale) of Cauchy(loc, scale)."""
+    one = constant(xp, loc, 1.0)
+    near = xp.abs(loc) <= scale
+    t = xp.where(near, loc, scale) / xp.where(near, scale, loc)
+    away = xp.log(xp.abs(xp.where(near, one, loc))) - xp.log(xp.where(near, one, scale))
+    return 0.5 * xp.log1p(t * t) + away
+
+
+def gamma_entropy(xp: Namespace, a: Array) -> Array:
+    """Return the entropy of log w for w ~ Gamma(a), a + log Gamma(a) - a psi(a)."""
+    table = _tabulated(xp, "gamma", 1.0 / (1.0 + a))
+    return table + (0.5 * xp.log1p(a) - xp.log(a))
+
+
+def student(xp: Namespace, df: Array) -> Array:
+    """Return H(w) - E log|w| of StudentT(df) less that of a Gaussian, which is 0 as df -> inf.
+
+    It is J(df/2) - J((df + 1)/2) with J = `gamma_entropy`.
+    """
+    one = constant(xp, df, 1.0)
+    t = 1.0 / (1.0 + df)
+    small = df < 1.0
+    inner = xp.where(small, df, one)
+    logarithm = xp.where(
+        small, xp.log1p(inner) - xp.log(inner), xp.log1p(1.0 / xp.where(small, one, df))
+    )
+    return logarithm - t * _tabulated(xp, "student", t)
+
+
+ANALYTIC: dict[str, Callable[..., Array]] = {
+    "cauchy": cauchy,
+    "gamma_entropy": gamma_entropy,
+    "student": student,
+}

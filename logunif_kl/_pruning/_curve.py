@@ -1,0 +1,161 @@
+"""A loss of the pruned model against the threshold, by which one is chosen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .._refusals import real_number, shown
+from ._sparsity import Sparsity, check_threshold
+
+
+@dataclass(frozen=True)
+class ThresholdCurve:
+    """A loss of the pruned model, and the weights that are left, for thresholds on log alpha.
+
+    `threshold_curve` makes it.
+
+    Attributes
+    ----------
+    thresholds : tuple of float
+        In ascending order.
+    losses : tuple of float
+        What was measured of the model that is pruned at each threshold.
+    sparsities : tuple of Sparsity
+        The counts of its weights.
+
+    Examples
+    --------
+    >>> from logunif_kl.torch import nn
+    >>> counts = [nn.Sparsity(kept, 100) for kept in (2, 5, 20)]
+    >>> curve = nn.ThresholdCurve((0.0, 3.0, 6.0), (9.0, 1.5, 1.4), tuple(counts))
+    >>> curve.choose(), curve.choose(tolerance=0.2)
+    (6.0, 3.0)
+    """
+
+    thresholds: tuple[float, ...]
+    losses: tuple[float, ...]
+    sparsities: tuple[Sparsity, ...]
+
+    def choose(self, tolerance: float = 0.0) -> float:
+        """Choose the threshold with the fewest weights whose loss is near the least one.
+
+        Parameters
+        ----------
+        tolerance : float
+            How much more than the least loss is allowed, in the units of the loss. One standard
+            error of the loss is usual.
+
+        Returns
+        -------
+        float
+            Of thresholds that keep as many weights, the one with the least loss; then the greatest.
+
+        Raises
+        ------
+        TypeError
+            If `tolerance` is no real number.
+        ValueError
+            If it is negative or NaN, or if every loss is NaN.
+        """
+        allowed = real_number("tolerance", tolerance)
+        if not allowed >= 0.0:
+            raise ValueError(
+                f"tolerance must not be negative, but {allowed} was given: pass 0.0 for none"
+            )
+        finite = [loss for loss in self.losses if not math.isnan(loss)]
+        if not finite:
+            raise ValueError("every loss of the curve is NaN: measure another loss")
+        most = min(finite) + allowed
+        candidates = zip(self.thresholds, self.losses, self.sparsities, strict=True)
+        _, _, best = min(
+            (counts.kept, loss, -threshold)
+            for threshold, loss, counts in candidates
+            if loss <= most
+        )
+        return -best
+
+    def plot(self, path: Any = None, *, loss: str = "loss", chosen: float | None = None) -> Any:
+        """Draw the loss and the number of weights against the threshold.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            The file to save to. Its suffix gives the format.
+        loss : str
+            What the loss is, for its axis.
+        chosen : float, optional
+            A threshold to mark.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        try:
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise ImportError(
+                f"ThresholdCurve.plot needs matplotlib, which cannot be imported ({error}): "
+                'install it with pip install "logunif_kl[plot]"'
+            ) from None
+        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots()
+        axes.plot(self.thresholds, self.losses, "o-", color="#0072B2", markersize=3)
+        axes.set_xlabel("threshold on log α")
+        axes.set_ylabel(loss, color="#0072B2")
+        counts = axes.twinx()
+        kept = [100.0 * (1.0 - each.pruned) for each in self.sparsities]
+        counts.plot(self.thresholds, kept, "s--", color="#D55E00", markersize=3)
+        counts.set_yscale("log")
+        counts.set_ylabel("weights that are kept in %", color="#D55E00")
+        if chosen is not None:
+            axes.axvline(chosen, color="0.6", lw=0.8)
+        if path is not None:
+            figure.savefig(path, dpi=150)
+        return figure
+
+
+def check_thresholds(thresholds: Any) -> tuple[float, ...]:
+    """Return thresholds in ascending order, each once.
+
+    Raises
+    ------
+    TypeError
+        If they are no sequence of real numbers.
+    ValueError
+        If there are none, or one is NaN.
+    """
+    if isinstance(thresholds, str) or not isinstance(thresholds, Iterable):
+        raise TypeError(
+            f"thresholds must be a sequence of numbers, but {shown(thresholds)} was given: pass a "
+            "list"
+        )
+    found = tuple(sorted({check_threshold(each) for each in thresholds}))
+    if not found:
+        raise ValueError("thresholds is empty: pass one threshold at least")
+    return found
+
+
+def check_measured(value: Any) -> float:
+    """Return what a measure returned, as a number.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"measure must return one number, but it returned {shown(value)}: return a loss"
+        ) from None

@@ -1,0 +1,95 @@
+"""How many weights a threshold on log alpha keeps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._refusals import real_number
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """How many weights of a model are kept, in all and by layer.
+
+    Attributes
+    ----------
+    kept, weights : int
+        The weights that are kept, and all weights. Biases do not count.
+    layers : dict of str to Sparsity
+        The same of each layer, by its name; empty in a layer's own.
+
+    Examples
+    --------
+    >>> from logunif_kl.torch import nn
+    >>> found = nn.Sparsity(kept=30, weights=1000, layers={"0": nn.Sparsity(30, 1000)})
+    >>> found.compression, found.pruned
+    (33.333333333333336, 0.97)
+    >>> print(found)
+    layer  weights  kept  pruned
+    0      1000     30    97.00 %
+    all    1000     30    97.00 %, 33.3 times fewer
+    """
+
+    kept: int
+    weights: int
+    layers: dict[str, Sparsity] = field(default_factory=dict)
+
+    @property
+    def pruned(self) -> float:
+        """The share of the weights that are pruned; 0 where there are none."""
+        return 1.0 - self.kept / self.weights if self.weights else 0.0
+
+    @property
+    def compression(self) -> float:
+        """How many times fewer weights are kept: ``weights / kept``, inf where none are."""
+        if not self.kept:
+            return math.inf if self.weights else 1.0
+        return self.weights / self.kept
+
+    @classmethod
+    def of(cls, layers: dict[str, Sparsity]) -> Sparsity:
+        """Add up the counts of layers.
+
+        Parameters
+        ----------
+        layers : dict of str to Sparsity
+            Of each layer, by its name.
+
+        Returns
+        -------
+        Sparsity
+        """
+        return cls(
+            sum(layer.kept for layer in layers.values()),
+            sum(layer.weights for layer in layers.values()),
+            layers,
+        )
+
+    def __str__(self) -> str:
+        rows = [("layer", "weights", "kept", "pruned")]
+        for name, each in (*self.layers.items(), ("all", self)):
+            rows.append((name, str(each.weights), str(each.kept), f"{100.0 * each.pruned:.2f} %"))
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        lines = [
+            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]])
+            for row in rows
+        ]
+        return "\n".join(lines) + f", {self.compression:.1f} times fewer"
+
+
+def check_threshold(threshold: Any) -> float:
+    """Return a threshold on log alpha.
+
+    Raises
+    ------
+    TypeError
+        If it is no real number.
+    ValueError
+        If it is NaN.
+    """
+    number = real_number("threshold", threshold)
+    if math.isnan(number):
+        raise ValueError("threshold must be no NaN: pass 3.0, or inf to keep every weight but 0")
+    return number

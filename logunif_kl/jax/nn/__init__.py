@@ -1,0 +1,89 @@
+"""Layers that draw from Gaussian posteriors over weights, as pure functions, and their KL.
+
+`Normal` and `Dropout` are nodes of a pytree that hold the parameters of the posterior of some
+weights. `dense`, `conv` and `embedding` take such a node in place of weights, and a key for the
+noise; without a key they compute the mean. `neg_kl` and `kl` find the nodes in a tree of
+parameters. The functions work under ``jit``, ``grad``, ``vmap``, ``jax.checkpoint``, ``scan`` and
+sharding, in float16, bfloat16, float32 and float64, with any library that keeps parameters in
+pytrees.
+
+Notes
+-----
+In Flax NNX the leaves of a posterior must be parameters, since `flax.nnx.grad` and
+`flax.nnx.Optimizer` with ``wrt=nnx.Param`` leave bare arrays as they are::
+
+    class Layer(nnx.Module):
+        def __init__(self, rngs):
+            kernel = nnx.initializers.he_normal()(rngs.params(), (4, 3))
+            self.weight = nnx.data(jax.tree.map(nnx.Param, nn.Normal.from_mean(kernel)))
+            self.bias = nnx.Param(jnp.zeros(3))
+
+        def __call__(self, x, key=None):
+            return nn.dense(x, self.weight, self.bias, key=key)
+
+`flax.serialization` writes the posteriors in a tree once it knows their types. Register them where
+the program begins, before it writes or reads::
+
+    for kind in (nn.Normal, nn.Dropout):
+        serialization.register_serialization_state(
+            kind,
+            lambda node: serialization.to_state_dict(jax.tree.leaves(node)),
+            lambda node, state: jax.tree.unflatten(
+                jax.tree.structure(node),
+                serialization.from_state_dict(jax.tree.leaves(node), state),
+            ),
+        )
+
+Examples
+--------
+>>> import jax
+>>> import jax.numpy as jnp
+>>> from logunif_kl.jax import nn
+>>> params = {"weight": nn.Normal.from_mean(0.1 * jnp.ones((4, 3))), "bias": jnp.zeros(3)}
+>>> x, labels = jnp.ones((8, 4)), jnp.zeros(8, int)
+>>> @jax.jit
+... def loss(params, key):
+...     logits = nn.dense(x, params["weight"], params["bias"], key=key)
+...     likelihood = nn.categorical_log_likelihood(logits, labels)
+...     return nn.elbo(likelihood, nn.neg_kl(params), dataset_size=1000).loss
+>>> gradient = jax.grad(loss)(params, jax.random.key(0))
+>>> gradient["weight"].log_sigma2.shape
+(4, 3)
+"""
+
+from ..._pruning import Sparsity, ThresholdCurve
+from ._conv import conv
+from ._dense import dense
+from ._elbo import Bound, elbo, linear_warm_up
+from ._embedding import embedding
+from ._likelihoods import (
+    bernoulli_log_likelihood,
+    categorical_log_likelihood,
+    normal_log_likelihood,
+)
+from ._posterior import Dropout, Normal
+from ._sparsity import log_alpha, prune, sparsity, threshold_curve
+from ._trees import kl, named_kl, neg_kl
+
+__all__ = [
+    "Bound",
+    "Dropout",
+    "Normal",
+    "Sparsity",
+    "ThresholdCurve",
+    "bernoulli_log_likelihood",
+    "categorical_log_likelihood",
+    "conv",
+    "dense",
+    "elbo",
+    "embedding",
+    "kl",
+    "linear_warm_up",
+    "log_alpha",
+    "named_kl",
+    "neg_kl",
+    "normal_log_likelihood",
+    "prune",
+    "sparsity",
+    "threshold_curve",
+]

@@ -1,0 +1,170 @@
+"""The convolution."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ..._refusals import shown
+from ._arguments import count, real_array
+from ._layer import Product, add_bias, draw
+from ._posterior import Dropout, Normal, check_posterior, check_scales
+
+Array = Any
+
+
+def conv(
+    x: Any,
+    weight: Normal | Dropout,
+    bias: Any = None,
+    *,
+    window_strides: int | Sequence[int] = 1,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    lhs_dilation: int | Sequence[int] = 1,
+    rhs_dilation: int | Sequence[int] = 1,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    key: Any = None,
+    estimator: str = "local",
+    dtype: Any = None,
+    precision: Any = None,
+) -> Any:
+    """Draw a convolution with random weights plus a bias, or return its mean.
+
+    By local reparameterisation (Kingma et al. 2015, section 2.3) each output is drawn from its own
+    distribution, given the input::
+
+        y ~ N(conv(x, E w), conv(x^2, Var w))
+
+    as the dense layer of the unfolded input does. The outputs at different positions then have
+    independent noise, where one draw of the weights would correlate them.
+
+    Parameters
+    ----------
+    x : array
+        The input, in the layout of `dimension_numbers`.
+    weight : Normal or Dropout
+        The posterior of the kernel, in the layout of `dimension_numbers`. Under correlated noise
+        its ``input_axis`` and ``groups`` must be those of the convolution.
+    bias : array, optional
+        Of shape (output channels,); it has no part in the variance.
+    window_strides, lhs_dilation, rhs_dilation : int or sequence of int, optional
+        For all spatial dimensions, or one for each, as for `jax.lax.conv_general_dilated`.
+    padding : str or sequence of pairs, optional
+        ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or the zeros to put before and after each spatial
+        dimension.
+    dimension_numbers : optional
+        As for `jax.lax.conv_general_dilated`: three strings such as ``("NHWC", "HWIO", "NHWC")``,
+        or None for ``("NCHW", "OIHW", "NCHW")``.
+    feature_group_count : int, optional
+        The number of groups of channels.
+    key, estimator, dtype, precision
+        As for `dense`. Under correlated noise ``"local"`` and ``"per_example"`` both draw one scale
+        for each channel of each example.
+
+    Returns
+    -------
+    jax.Array
+        As of `jax.lax.conv_general_dilated`, of type `dtype`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `dense`; also if a convolution of these shapes is not possible.
+
+    References
+    ----------
+    Kingma, Salimans, Welling, "Variational Dropout and the Local Reparameterization Trick" (2015).
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> weight = nn.Normal.from_mean(jnp.ones((3, 3, 1, 8)))
+    >>> images = jnp.ones((2, 28, 28, 1))
+    >>> layout = ("NHWC", "HWIO", "NHWC")
+    >>> key = jax.random.key(0)
+    >>> nn.conv(images, weight, padding="SAME", dimension_numbers=layout, key=key).shape
+    (2, 28, 28, 8)
+    """
+    check_posterior(weight)
+    x, kernel = real_array("x", x), weight._mean()
+    spatial = kernel.ndim - 2
+    if x.ndim != kernel.ndim or spatial < 1:
+        raise ValueError(
+            f"x of shape {x.shape} and a kernel of shape {kernel.shape} must have the same three "
+            "or more axes: pass x[None] for one example"
+        )
+    numbers = lax.conv_dimension_numbers(x.shape, kernel.shape, dimension_numbers)
+    batch, channels = numbers.lhs_spec[:2]
+    groups = count("feature_group_count", feature_group_count)
+    inputs, outputs = kernel.shape[numbers.rhs_spec[1]], kernel.shape[numbers.rhs_spec[0]]
+    if x.shape[channels] != inputs * groups or outputs % groups:
+        raise ValueError(
+            f"x with {x.shape[channels]} channels does not fit a kernel of {inputs} in each of "
+            f"{groups} groups and {outputs} out: change one"
+        )
+    check_scales(weight, numbers.rhs_spec[1], groups)
+    options: dict[str, Any] = {
+        "window_strides": _each("window_strides", window_strides, spatial),
+        "padding": padding,
+        "lhs_dilation": _each("lhs_dilation", lhs_dilation, spatial),
+        "rhs_dilation": _each("rhs_dilation", rhs_dilation, spatial),
+        "dimension_numbers": numbers,
+        "feature_group_count": groups,
+        "precision": precision,
+    }
+
+    def once(x: Array, kernel: Array) -> Array:
+        return lax.conv_general_dilated(x, kernel, **options)
+
+    def each(x: Array, kernels: Array) -> Array:
+        def one(x: Array, kernel: Array) -> Array:
+            return jnp.squeeze(once(jnp.expand_dims(x, batch), kernel), numbers.out_spec[0])
+
+        return jax.vmap(one, (batch, 0), numbers.out_spec[0])(x, kernels)
+
+    def scales(estimator: str, deviations: Array) -> tuple[tuple[int, ...], Array]:
+        kept = (channels,) if estimator == "per_batch" else (batch, channels)
+        shape = tuple(n if axis in kept else 1 for axis, n in enumerate(x.shape))
+        along = [-1 if axis == channels else 1 for axis in range(x.ndim)]
+        return shape, deviations.reshape(along)
+
+    product = Product(once, each, x.shape[batch], scales)
+    y = draw(product, x, weight, key=key, estimator=estimator, dtype=dtype)
+    return add_bias(y, bias, numbers.out_spec[1])
+
+
+def _each(name: str, value: Any, spatial: int) -> tuple[int, ...]:
+    """Return a positive integer for each spatial dimension.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are not that.
+    """
+    try:
+        each = value if hasattr(value, "__len__") else (value,) * spatial
+        given = tuple(index(number) for number in each)
+    except TypeError:
+        raise TypeError(
+            f"{name} must hold integers, but {shown(value)} was given: pass {spatial} integers, or "
+            "one"
+        ) from None
+    if len(given) != spatial:
+        raise ValueError(
+            f"{name}={shown(value)} was given for {spatial} spatial dimensions: pass {spatial} "
+            "integers, or one"
+        )
+    if min(given) < 1:
+        raise ValueError(
+            f"{name} must be positive, but {shown(value)} was given: pass 1 for the usual case"
+        )
+    return given

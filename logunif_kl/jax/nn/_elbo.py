@@ -1,0 +1,160 @@
+"""The bound that is maximised: the expected log-likelihood, scaled to all the data, and the KL."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from ..._refusals import real_number, shown
+from ._arguments import real_array, real_numbers
+from ._noise import widened
+
+Array = Any
+
+
+class Bound(NamedTuple):
+    """What `elbo` returns: numbers of type float32 at least, a pytree.
+
+    Attributes
+    ----------
+    loss : jax.Array
+        ``-value / dataset_size``: minimise it.
+    value : jax.Array
+        The bound: ``expected_log_likelihood + kl_weight * neg_kl``.
+    expected_log_likelihood : jax.Array
+        Its estimate for all the data.
+    neg_kl : jax.Array
+        -KL, without its weight.
+    kl_weight : jax.Array
+        The weight.
+    """
+
+    loss: Any
+    value: Any
+    expected_log_likelihood: Any
+    neg_kl: Any
+    kl_weight: Any
+
+
+def elbo(log_likelihood: Any, neg_kl: Any, dataset_size: float, *, kl_weight: Any = 1.0) -> Bound:
+    """Compute the variational lower bound from a minibatch (Kingma et al. 2015, Eqs. 1 and 3).
+
+    With N examples in the data and M in the minibatch::
+
+        value = N/M sum_i log p(y_i | x_i, w) + kl_weight * neg_kl
+
+    Parameters
+    ----------
+    log_likelihood : array
+        Log-likelihoods; the first axis is the minibatch, and the others are summed. A sum or a mean
+        is refused, because they cannot be told apart.
+    neg_kl : array
+        -KL of all weights, as `neg_kl` returns it: one number.
+    dataset_size : float
+        N, the number of examples in the data, not in the minibatch.
+    kl_weight : float or array, optional
+        What multiplies the KL, for warm-up (see `linear_warm_up`) or for Kingma's downscaling by 3
+        (section 5). 1 gives the bound.
+
+    Returns
+    -------
+    Bound
+        The loss to minimise, the value, and both terms apart.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of a wrong type.
+    ValueError
+        If `log_likelihood` has no axis, if `neg_kl` has one, if `dataset_size` is not positive or
+        less than the minibatch, or if `kl_weight` is negative. The value of an array `kl_weight` is
+        not checked.
+
+    References
+    ----------
+    Kingma, Salimans, Welling, "Variational Dropout and the Local Reparameterization Trick" (2015).
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> bound = nn.elbo(jnp.array([-1.0, -3.0]), jnp.array(-50.0), dataset_size=100)
+    >>> print(bound.expected_log_likelihood, bound.neg_kl, bound.value, bound.loss)
+    -200.0 -50.0 -250.0 2.5
+    """
+    likelihoods = widened(real_array("log_likelihood", log_likelihood))
+    if not likelihoods.ndim or not likelihoods.size:
+        raise ValueError(
+            f"log_likelihood has shape {likelihoods.shape}, but its first axis must be the "
+            "minibatch: do not sum or average it"
+        )
+    divergence = widened(real_array("neg_kl", neg_kl))
+    if divergence.ndim:
+        raise ValueError(
+            f"neg_kl has shape {divergence.shape}, but one number is needed: pass "
+            "logunif_kl.jax.nn.neg_kl(tree)"
+        )
+    size = real_number("dataset_size", dataset_size)
+    if not 0.0 < size < float("inf"):
+        raise ValueError(
+            f"dataset_size must be positive, but {shown(dataset_size)} was given: pass the number "
+            "of examples"
+        )
+    if likelihoods.shape[0] > size:
+        raise ValueError(
+            f"the minibatch has {likelihoods.shape[0]} examples, more than "
+            f"dataset_size={shown(dataset_size)}: pass the size of the whole data set"
+        )
+    number = 1.0 if hasattr(kl_weight, "dtype") else real_number("kl_weight", kl_weight)
+    if not 0.0 <= number < float("inf"):
+        raise ValueError(
+            f"kl_weight must be finite and not negative, but {shown(kl_weight)} was given: pass "
+            "1.0 for the bound"
+        )
+    weight = real_numbers("kl_weight", kl_weight).astype(divergence.dtype)
+    if weight.ndim:
+        raise ValueError(
+            f"kl_weight has shape {weight.shape}, but one number is needed: pass 1.0 for the bound"
+        )
+    expected = likelihoods.sum() * (size / likelihoods.shape[0])
+    value = expected + weight * divergence
+    return Bound(-value / size, value, expected, divergence, weight)
+
+
+def linear_warm_up(step: Any, begin: float, end: float) -> Any:
+    """Compute a weight that rises from 0 at one step to 1 at another.
+
+    Parameters
+    ----------
+    step : int or array
+        The step, or the epoch.
+    begin, end : float
+        Until when the weight is 0, and from when it is 1.
+
+    Returns
+    -------
+    jax.Array
+        ``clip((step - begin) / (end - begin), 0, 1)``.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of a wrong type.
+    ValueError
+        If `end` is not above `begin`.
+
+    Examples
+    --------
+    >>> from logunif_kl.jax import nn
+    >>> print(*(nn.linear_warm_up(epoch, 5, 20).round(1) for epoch in (0, 5, 11, 20, 60)))
+    0.0 0.0 0.4 1.0 1.0
+    """
+    low, high = real_number("begin", begin), real_number("end", end)
+    if not low < high:
+        raise ValueError(
+            f"end must be above begin, but begin={shown(begin)} and end={shown(end)} were given: "
+            "exchange them"
+        )
+    return jnp.clip((real_numbers("step", step) - low) / (high - low), 0.0, 1.0)

@@ -1,0 +1,125 @@
+"""The table of embeddings."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..._refusals import type_name
+from ._arguments import one_of, real_numbers, working
+from ._layer import ESTIMATORS
+from ._noise import check_key, normals, widened
+from ._posterior import Dropout, Normal, check_posterior, check_scales, correlated
+
+Array = Any
+
+
+def embedding(
+    ids: Any,
+    weight: Normal | Dropout,
+    *,
+    key: Any = None,
+    estimator: str = "local",
+    dtype: Any = None,
+) -> Any:
+    """Draw the rows of a random table, or return their means.
+
+    It is `dense` of one-hot inputs. By local reparameterisation each place where an id stands has
+    noise of its own (Kingma et al. 2015, section 2.3).
+
+    Parameters
+    ----------
+    ids : array of int
+        The rows to look up, of any shape. As for `jax.numpy.take`, ids that are not in the table
+        give NaN.
+    weight : Normal or Dropout
+        The posterior of a table of shape (rows, columns). The rows are its input units, the columns
+        its output units.
+    key : array, optional
+        A key of `jax.random` for the noise. Without one the result is the mean, for evaluation.
+    estimator : {"local", "per_example", "per_batch"}, optional
+        Which ids that are equal have the same noise: none, those of one ``ids[i]``, or all. Noise
+        is drawn for the rows that are looked up, not for the table.
+    dtype : dtype, optional
+        The type of the result; by default that of the means.
+
+    Returns
+    -------
+    jax.Array
+        Of shape ``ids.shape + (columns,)``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `dense`; also if `ids` does not hold integers.
+
+    References
+    ----------
+    Kingma, Salimans, Welling, "Variational Dropout and the Local Reparameterization Trick" (2015).
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> weight = nn.Dropout.from_mean(jnp.arange(6.0).reshape(3, 2), sharing="input")
+    >>> print(nn.embedding(jnp.array([2, 0]), weight))
+    [[4. 5.]
+     [0. 1.]]
+    >>> nn.embedding(jnp.array([[2, 0, 2]]), weight, key=jax.random.key(0)).shape
+    (1, 3, 2)
+    """
+    check_posterior(weight)
+    one_of("estimator", estimator, ESTIMATORS)
+    table = weight._mean()
+    if table.ndim != 2:
+        raise ValueError(
+            f"weight of shape {table.shape} is no table of embeddings: pass shape (rows, columns)"
+        )
+    if not hasattr(ids, "dtype") and not isinstance(ids, (int, list, tuple)):
+        raise TypeError(f"ids must hold integers, but {type_name(ids)} was given: pass an array")
+    ids = real_numbers("ids", ids)
+    if not jnp.issubdtype(ids.dtype, jnp.integer):
+        raise TypeError(f"ids must hold integers, but {ids.dtype} was given: pass int32")
+    dtype = working(table, table, dtype)
+    mean = jnp.take(table, ids, axis=0)
+    if key is None:
+        return mean.astype(dtype)
+    check_key(key)
+    check_scales(weight, 0, 1)
+    ids = jnp.where(ids < 0, ids + table.shape[0], ids)
+    columns = 1 if correlated(weight) else table.shape[1]
+    deviations = _deviations(weight, ids, widened(mean))
+    noise = _noise(key, ids, columns, estimator, deviations.dtype)
+    return (widened(mean) + deviations * noise).astype(dtype)
+
+
+def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
+    """Return the standard deviations of the rows of these means, without those of the others."""
+    _, spread = weight._checked()
+    spread = spread.reshape((1,) * (2 - spread.ndim) + spread.shape)
+    rows = jnp.take(spread, ids, axis=0) if spread.shape[0] > 1 else spread[0]
+    deviations = jnp.exp(0.5 * widened(rows))
+    return deviations if isinstance(weight, Normal) else mean * deviations
+
+
+def _noise(key: Array, ids: Array, columns: int, estimator: str, dtype: Any) -> Array:
+    """Draw normals for each id, the same where equal ids are to have the same."""
+    if estimator == "local":
+        return normals(key, (*ids.shape, columns), dtype)
+    if estimator == "per_example" and ids.ndim:
+        keys = jax.random.split(key, ids.shape[0])
+        return jax.vmap(lambda key, ids: _of_ids(key, ids, columns, dtype))(keys, ids)
+    return _of_ids(key, ids, columns, dtype)
+
+
+def _of_ids(key: Array, ids: Array, columns: int, dtype: Any) -> Array:
+    """Draw normals that are a function of the key and the id."""
+
+    def one(each: Array) -> Array:
+        return normals(jax.random.fold_in(key, each), (columns,), dtype)
+
+    return jax.vmap(one)(ids.reshape(-1)).reshape(*ids.shape, columns)

@@ -1,0 +1,107 @@
+"""What the layers share: a draw of a linear function of weights, by each of the estimators."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ._arguments import in_type_of_variance, one_of, real_numbers, working
+from ._noise import check_key, normals, widened, with_noise
+from ._posterior import Dropout, Normal, correlated
+
+Array = Any
+
+ESTIMATORS = ("local", "per_example", "per_batch")
+
+
+class Product(NamedTuple):
+    """A function of an input and weights, linear in each."""
+
+    once: Callable[[Array, Array], Array]
+    """Called with the input and the weights."""
+
+    each: Callable[[Array, Array], Array] | None
+    """Called with the input and weights for each example; None where there is one example."""
+
+    examples: int
+
+    scales: Callable[[str, Array], tuple[tuple[int, ...], Array]]
+    """Called with the estimator and sqrt(alpha) of the input units: the shape of the noise of
+    their scales, and sqrt(alpha) in a shape that broadcasts to the input."""
+
+
+def draw(
+    product: Product,
+    x: Array,
+    weight: Normal | Dropout,
+    *,
+    key: Any,
+    estimator: str,
+    dtype: Any,
+) -> Array:
+    """Draw an output, or return its mean if there is no key."""
+    one_of("estimator", estimator, ESTIMATORS)
+    mean = weight._mean()
+    dtype = working(x, mean, dtype)
+    x, theta = x.astype(dtype), mean.astype(dtype)
+    if key is None:
+        return product.once(x, theta)
+    check_key(key)
+    if correlated(weight):
+        assert isinstance(weight, Dropout)
+        return product.once(_scaled(product, x, weight, key, estimator), theta)
+    if estimator == "local":
+        low = in_type_of_variance(dtype)
+        squares = widened(x)
+        squares = (squares * squares).astype(low)
+        variance = product.once(squares, weight._variances().astype(low))
+        return with_noise(product.once(x, theta), variance, key)
+    if estimator == "per_batch" or product.each is None:
+        return product.once(x, _sample(weight, key, ()).astype(dtype))
+    return product.each(x, _sample(weight, key, (product.examples,)).astype(dtype))
+
+
+def _sample(weight: Normal | Dropout, key: Array, before: tuple[int, ...]) -> Array:
+    """Draw weights, with these axes before those of the weights."""
+    mean, deviations = widened(weight._mean()), weight._deviations()
+    return mean + deviations * normals(key, (*before, *mean.shape), mean.dtype)
+
+
+def _scaled(product: Product, x: Array, weight: Dropout, key: Array, estimator: str) -> Array:
+    """Multiply the input by scales s ~ N(1, alpha), which are those of the input units."""
+    shape, deviations = product.scales(estimator, weight._scale_deviations())
+    scales = 1.0 + deviations * normals(key, shape, deviations.dtype)
+    return (widened(x) * scales).astype(x.dtype)
+
+
+def add_bias(y: Array, bias: Array | None, axis: int = -1) -> Array:
+    """Add a bias along an axis, in the type of `y`.
+
+    Raises
+    ------
+    TypeError
+        If it does not hold real numbers, or is a key.
+    ValueError
+        If its shape is not that of the axis.
+    """
+    if bias is None:
+        return y
+    # No bias is unsigned, and the older keys of `jax.random` are.
+    kind = getattr(bias, "dtype", None)
+    if kind == jnp.uint32 or (kind and jnp.issubdtype(kind, jax.dtypes.prng_key)):
+        raise TypeError(
+            f"bias must hold real numbers, but {kind} was given: pass float32, and a key as key=key"
+        )
+    bias = real_numbers("bias", bias)
+    if bias.shape != (y.shape[axis],):
+        raise ValueError(
+            f"bias of shape {bias.shape} does not fit {y.shape[axis]} output units: "
+            f"pass shape ({y.shape[axis]},)"
+        )
+    shape = [1] * y.ndim
+    shape[axis] = -1
+    return y + bias.astype(y.dtype).reshape(shape)

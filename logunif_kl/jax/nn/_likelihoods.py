@@ -1,0 +1,158 @@
+"""Log-likelihoods of the examples of a minibatch, as `elbo` takes them."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._arguments import broadcasts, real_array, real_numbers
+from ._noise import widened
+
+Array = Any
+
+
+def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
+    """Compute log p(label) for a softmax over classes.
+
+    Parameters
+    ----------
+    logits : array
+        Of shape (minibatch, ..., classes).
+    labels : array of int
+        Of shape (minibatch, ...), from 0 to ``classes - 1``.
+
+    Returns
+    -------
+    jax.Array
+        Of shape (minibatch,), of type float32 at least: summed over the axes between. Where a label
+        that is traced, as under `jax.jit`, is no class, -1 among them, it is NaN.
+
+    Raises
+    ------
+    TypeError
+        If `labels` does not hold integers.
+    ValueError
+        If the shapes do not agree, or if a label that is not traced is no class.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> print(nn.categorical_log_likelihood(jnp.zeros((2, 10)), jnp.array([3, 4])).round(4))
+    [-2.3026 -2.3026]
+    """
+    given, logits, labels = (
+        labels,
+        widened(real_array("logits", logits)),
+        real_numbers("labels", labels),
+    )
+    if not jnp.issubdtype(labels.dtype, jnp.integer):
+        raise TypeError(f"labels must hold integers, but {labels.dtype} was given: pass int32")
+    _check_shapes("labels", labels.shape, logits.shape[:-1])
+    # Under `jax.jit` an array of NumPy becomes a tracer too.
+    _check_classes(given if isinstance(given, np.ndarray) else labels, logits.shape[-1])
+    found = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
+    # Indices below 0 count from the end, and those beyond it give NaN.
+    return _by_example(jnp.where(labels[..., None] < 0, jnp.nan, found))
+
+
+def bernoulli_log_likelihood(logits: Any, targets: Any) -> Any:
+    """Compute log p(target) for a sigmoid of each logit.
+
+    Parameters
+    ----------
+    logits, targets : array
+        Of the same shape (minibatch, ...); targets are in [0, 1].
+
+    Returns
+    -------
+    jax.Array
+        Of shape (minibatch,), of type float32 at least: summed over the other axes.
+
+    Raises
+    ------
+    TypeError
+        If an argument does not hold real numbers.
+    ValueError
+        If the shapes do not agree.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> print(nn.bernoulli_log_likelihood(jnp.zeros((2, 1)), jnp.ones((2, 1))).round(4))
+    [-0.6931 -0.6931]
+    """
+    logits, targets = widened(real_array("logits", logits)), real_numbers("targets", targets)
+    _check_shapes("targets", targets.shape, logits.shape)
+    return _by_example(targets * logits - jax.nn.softplus(logits))
+
+
+def normal_log_likelihood(mean: Any, targets: Any, log_sigma2: Any = 0.0) -> Any:
+    """Compute log p(target) for a Gaussian around each mean.
+
+    Parameters
+    ----------
+    mean, targets : array
+        Of the same shape (minibatch, ...).
+    log_sigma2 : float or array, optional
+        The logarithm of the variance of the noise, of a shape that broadcasts to that of `mean`.
+
+    Returns
+    -------
+    jax.Array
+        Of shape (minibatch,), of type float32 at least: summed over the other axes.
+
+    Raises
+    ------
+    TypeError
+        If an argument does not hold real numbers.
+    ValueError
+        If the shapes do not agree.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> print(nn.normal_log_likelihood(jnp.zeros((2, 3)), jnp.zeros((2, 3))).round(4))
+    [-2.7568 -2.7568]
+    """
+    mean, targets = widened(real_array("mean", mean)), real_numbers("targets", targets)
+    _check_shapes("targets", targets.shape, mean.shape)
+    log_sigma2 = real_numbers("log_sigma2", log_sigma2).astype(mean.dtype)
+    if not broadcasts(log_sigma2.shape, mean.shape):
+        raise ValueError(
+            f"log_sigma2 of shape {log_sigma2.shape} does not broadcast to mean's {mean.shape}: "
+            "pass one number, or the shape of mean"
+        )
+    squares = (targets - mean) ** 2 * jnp.exp(-log_sigma2)
+    return _by_example(-0.5 * (squares + log_sigma2 + math.log(2.0 * math.pi)))
+
+
+def _by_example(values: Array) -> Array:
+    return values.reshape(values.shape[0], -1).sum(axis=1)
+
+
+def _check_classes(labels: Array, classes: int) -> None:
+    """Raise if a label that this process can read is no class."""
+    if isinstance(labels, jax.core.Tracer) or not getattr(labels, "is_fully_addressable", True):
+        return
+    values = np.asarray(labels)
+    wrong = values[(values < 0) | (values >= classes)]
+    if wrong.size:
+        raise ValueError(
+            f"labels must be from 0 to {classes - 1}, but {wrong[0]} was given: pass the numbers "
+            "of classes"
+        )
+
+
+def _check_shapes(name: str, shape: Any, expected: Any) -> None:
+    if shape != expected or not shape:
+        raise ValueError(
+            f"{name} has shape {shape}, but {expected or '(minibatch,)'} is needed: reshape it"
+        )

@@ -1,0 +1,72 @@
+"""Normal noise, the types in which it is computed, and the square root of a variance."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..._refusals import shown, type_name
+
+Array = Any
+
+HALF = (jnp.dtype(jnp.float16), jnp.dtype(jnp.bfloat16))
+
+
+def wide(dtype: Any) -> Any:
+    """Return float32 instead of a half type."""
+    return jnp.dtype(jnp.float32) if dtype in HALF else dtype
+
+
+def widened(x: Array) -> Array:
+    """Convert an array of a half type to float32."""
+    return x.astype(wide(x.dtype))
+
+
+def check_key(key: Any) -> None:
+    """Raise if it is not one key of `jax.random`.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    ValueError
+        If it holds several keys.
+    """
+    typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    raw = not typed and getattr(key, "dtype", None) == jnp.uint32 and getattr(key, "ndim", 0) >= 1
+    if not (typed or raw):
+        given = f"{type_name(key)} {shown(key)}" if not isinstance(key, jax.Array) else key.dtype
+        raise TypeError(
+            f"key must be a key of jax.random or None, but {given} was given: "
+            "pass jax.random.key(0)"
+        )
+    shape = key.shape if typed else key.shape[:-1]
+    if shape:
+        raise ValueError(
+            f"key holds keys of shape {shape}, but a layer takes one: pass key[0], or use jax.vmap"
+        )
+
+
+def normals(key: Array, shape: Sequence[int], dtype: Any) -> Array:
+    """Draw standard normals, in float32 for half types.
+
+    Of the few numbers between 0 and 1 in a half type, normals would be made whose variance is not 1
+    and which end at 3 standard deviations.
+    """
+    return jax.random.normal(key, tuple(shape), wide(dtype))
+
+
+def with_noise(mean: Array, variance: Array, key: Array) -> Array:
+    """Draw from N(mean, variance), in the type of the mean.
+
+    Where the variance is 0 the result is the mean, and the derivative in the variance is 0.
+    """
+    variance = widened(variance)
+    noisy = variance > 0.0
+    deviation = jnp.sqrt(jnp.where(noisy, variance, 1.0))
+    noise = normals(key, mean.shape, variance.dtype)
+    return mean + jnp.where(noisy, deviation * noise, 0.0).astype(mean.dtype)

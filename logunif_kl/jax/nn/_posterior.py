@@ -1,0 +1,329 @@
+"""The posteriors of an array of weights: nodes of a pytree that hold the parameters.
+
+A node says how its weights are distributed, so that the layers and the KL cannot disagree about it.
+Its fields may be arrays, tracers, or what `jax.numpy.asarray` takes, such as a ``flax.nnx.Param``
+of one array.
+"""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..._refusals import type_name
+from ._arguments import axis_of, broadcasts, count, finite, one_of, real_array
+from ._bound import bounded
+from ._noise import widened
+
+Array = Any
+
+SHARINGS = ("weight", "output", "input", "layer")
+NOISES = ("independent", "correlated")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Normal:
+    """Independent weights w ~ N(mu, sigma^2), the additive posterior of Molchanov et al. (2017).
+
+    A node of a pytree with two leaves. `dense`, `conv` and `embedding` take it as their weights,
+    and `kl` finds it in a tree of parameters.
+
+    Parameters
+    ----------
+    mu : array
+        The means, of the shape of the weights.
+    log_sigma2 : array
+        The logarithms of the variances, of the same shape. For fewer parameters see `Dropout`.
+
+    See Also
+    --------
+    Dropout : the multiplicative posterior, whose variance is alpha theta^2.
+
+    Notes
+    -----
+    Nothing is checked when a node is made, since JAX also makes nodes that hold no arrays. The
+    functions that take it check it.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> weight = nn.Normal.from_mean(jnp.ones((3, 2)))
+    >>> print(weight.log_sigma2.shape, weight.log_sigma2[0, 0])
+    (3, 2) -10.0
+    """
+
+    mu: Any
+    log_sigma2: Any
+
+    @classmethod
+    def from_mean(cls, mu: Any, log_sigma2: float = -10.0) -> Normal:
+        """Make a posterior whose variances are all the same.
+
+        Parameters
+        ----------
+        mu : array
+            The means: initial or trained weights.
+        log_sigma2 : float, optional
+            The logarithm of the variance, by default -10, as in Molchanov et al. (2017).
+
+        Returns
+        -------
+        Normal
+            Its leaves have the shape and dtype of `mu`.
+        """
+        mu = real_array("mu", mu)
+        return cls(mu, jnp.full_like(mu, finite("log_sigma2", log_sigma2)))
+
+    def log_alpha_of_weights(self) -> Array:
+        """Compute log alpha = log_sigma2 - 2 log|mu|; inf where mu = 0."""
+        mu, log_sigma2 = self._checked()
+        return log_sigma2 - 2.0 * jnp.log(jnp.abs(mu))
+
+    def _checked(self) -> tuple[Array, Array]:
+        mu, log_sigma2 = real_array("mu", self.mu), real_array("log_sigma2", self.log_sigma2)
+        if mu.shape != log_sigma2.shape:
+            raise ValueError(
+                f"log_sigma2 of shape {log_sigma2.shape} must have the shape {mu.shape} of mu: "
+                "use Dropout to share alpha"
+            )
+        return mu, log_sigma2
+
+    def _mean(self) -> Array:
+        return self._checked()[0]
+
+    def _deviations(self) -> Array:
+        return jnp.exp(0.5 * widened(self._checked()[1]))
+
+    def _variances(self) -> Array:
+        return jnp.exp(widened(self._checked()[1]))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Dropout:
+    """Weights w with mean theta and variance alpha theta^2, the posterior of Kingma et al. (2015).
+
+    With independent noise (section 3.1) w ~ N(theta, alpha theta^2). With correlated noise (section
+    3.2, Eq. 11) all weights of an input unit i have one scale: w_i = s_i theta_i, where
+    s_i ~ N(1, alpha). A node of a pytree with two leaves; the other fields are static.
+
+    Parameters
+    ----------
+    theta : array
+        The means, of the shape of the weights.
+    log_alpha : array
+        The logarithm of alpha, a ratio of *variances*, of a shape that broadcasts to that of
+        `theta`. Each element counts in the KL as often as it is used. `from_mean` makes the usual
+        shapes.
+    noise : {"independent", "correlated"}, optional
+        With correlated noise alpha may depend on the input unit alone.
+    max_log_alpha : float, optional
+        An upper bound: the functions use ``min(log_alpha, max_log_alpha)``. 0.0 is Kingma's
+        alpha <= 1 (section 3.4). At the bound and above, `jax.grad` passes a gradient only if a
+        step of descent decreases log alpha. It does so for each use of the parameter by itself, so
+        that where the likelihood and the KL disagree it stays within two steps of the bound.
+    input_axis : int, optional
+        The axis of `theta` that belongs to the input units, for correlated noise: -2 in a dense
+        kernel, a table of embeddings and a convolution of type HWIO, 1 in OIHW.
+    groups : int, optional
+        The ``feature_group_count`` of a convolution with correlated noise, which has a scale for
+        each of the ``groups * theta.shape[input_axis]`` channels.
+
+    See Also
+    --------
+    Normal : the additive posterior.
+
+    Notes
+    -----
+    To keep alpha fixed, as in Gaussian dropout, leave `log_alpha` out of the parameters that are
+    differentiated, or pass ``jax.lax.stop_gradient(log_alpha)``.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> theta = jnp.ones((300, 100))
+    >>> for sharing in "weight", "output", "input", "layer":
+    ...     weight = nn.Dropout.from_mean(theta, log_alpha=0.0, sharing=sharing)
+    ...     print(weight.log_alpha.shape, nn.kl(weight).round())
+    (300, 100) 12801.0
+    (1, 100) 12801.0
+    (300, 1) 12801.0
+    (1, 1) 12801.0
+    >>> scales = nn.Dropout.from_mean(theta, 0.0, sharing="input", noise="correlated")
+    >>> print(nn.kl(scales).round())
+    128.0
+    """
+
+    theta: Any
+    log_alpha: Any
+    noise: str = field(default="independent", metadata={"static": True})
+    max_log_alpha: float | None = field(default=None, metadata={"static": True})
+    input_axis: int = field(default=-2, metadata={"static": True})
+    groups: int = field(default=1, metadata={"static": True})
+
+    @classmethod
+    def from_mean(
+        cls,
+        theta: Any,
+        log_alpha: float = -3.0,
+        *,
+        sharing: str = "weight",
+        noise: str = "independent",
+        max_log_alpha: float | None = None,
+        input_axis: int = -2,
+        output_axis: int = -1,
+        groups: int = 1,
+    ) -> Dropout:
+        """Make a posterior whose alphas are all the same.
+
+        Parameters
+        ----------
+        theta : array
+            The means: initial or trained weights.
+        log_alpha : float, optional
+            By default -3, a dropout rate alpha/(1 + alpha) of 5 %.
+        sharing : {"weight", "output", "input", "layer"}, optional
+            Whether each weight has an alpha of its own, or each output unit, input unit or layer.
+        noise, max_log_alpha, groups
+            As for `Dropout`.
+        input_axis, output_axis : int, optional
+            The axes of `theta` that belong to the units: -2 and -1 in a dense kernel, a table of
+            embeddings and a convolution of type HWIO; 1 and 0 in OIHW.
+
+        Returns
+        -------
+        Dropout
+            Its `log_alpha` has as many axes as `theta`, and the dtype of `theta`.
+
+        Raises
+        ------
+        ValueError
+            If an option is none of those named, if an axis is not there, if `log_alpha` is not
+            finite, or if the noise is correlated and alpha not that of input units.
+        """
+        theta = real_array("theta", theta)
+        one_of("sharing", sharing, SHARINGS)
+        if one_of("noise", noise, NOISES) == "correlated" and sharing not in ("input", "layer"):
+            raise ValueError(
+                f"noise='correlated' scales the inputs, but sharing={sharing!r} was given: pass "
+                "sharing='input' or sharing='layer'"
+            )
+        kept = None
+        if sharing in ("input", "output"):
+            axis = input_axis if sharing == "input" else output_axis
+            kept = axis_of(f"{sharing}_axis", axis, theta)
+        shape = [
+            length if sharing == "weight" or axis == kept else 1
+            for axis, length in enumerate(theta.shape)
+        ]
+        filled = jnp.full(shape, finite("log_alpha", log_alpha), theta.dtype)
+        if max_log_alpha is not None:
+            max_log_alpha = finite("max_log_alpha", max_log_alpha)
+        return cls(theta, filled, noise, max_log_alpha, input_axis, count("groups", groups))
+
+    def log_alpha_of_weights(self) -> Array:
+        """Return log alpha of each weight, not above the bound, in the shape of `theta`."""
+        theta, log_alpha = self._checked()
+        return jnp.broadcast_to(log_alpha, theta.shape)
+
+    def _checked(self) -> tuple[Array, Array]:
+        """Return theta, and log alpha below its bound."""
+        theta, log_alpha = real_array("theta", self.theta), real_array("log_alpha", self.log_alpha)
+        if not broadcasts(log_alpha.shape, theta.shape):
+            raise ValueError(
+                f"log_alpha of shape {log_alpha.shape} does not broadcast to theta's "
+                f"{theta.shape}: use Dropout.from_mean"
+            )
+        if one_of("noise", self.noise, NOISES) == "correlated":
+            axis = axis_of("input_axis", self.input_axis, theta)
+            shape = (1,) * (theta.ndim - log_alpha.ndim) + log_alpha.shape
+            if math.prod(shape) != shape[axis]:
+                raise ValueError(
+                    f"noise='correlated' scales the inputs, but log_alpha has shape {shape}: pass "
+                    "sharing='input' or sharing='layer'"
+                )
+        if self.max_log_alpha is not None:
+            log_alpha = bounded(log_alpha, float(self.max_log_alpha))
+        return theta, log_alpha
+
+    def _mean(self) -> Array:
+        return self._checked()[0]
+
+    def _deviations(self) -> Array:
+        theta, log_alpha = self._checked()
+        return widened(theta) * jnp.exp(0.5 * widened(log_alpha))
+
+    def _variances(self) -> Array:
+        # alpha alone overflows where alpha theta^2 does not.
+        deviations = self._deviations()
+        return deviations * deviations
+
+    def _scale_deviations(self) -> Array:
+        """Return sqrt(alpha) of each input unit, of shape (units,) or (1,)."""
+        log_alpha = self._checked()[1].reshape(-1)
+        deviations = jnp.exp(0.5 * widened(log_alpha))
+        return jnp.tile(deviations, self.groups) if log_alpha.size > 1 else deviations
+
+
+def check_posterior(weight: Any) -> Normal | Dropout:
+    """Return it, if it is a posterior.
+
+    Raises
+    ------
+    TypeError
+        If it is not.
+    """
+    if isinstance(weight, (Normal, Dropout)):
+        return weight
+    # nnx.Optimizer fails in its second step for a parameter that holds several arrays.
+    held = weight.get_value() if hasattr(weight, "get_value") else None
+    if isinstance(held, (Normal, Dropout)):
+        raise TypeError(
+            f"weight must be a posterior of parameters, but {type_name(weight)} of a "
+            f"{type(held).__name__} was given: pass jax.tree.map(nnx.Param, posterior)"
+        )
+    raise TypeError(
+        f"weight must be a Normal or a Dropout, but {type_name(weight)} was given: "
+        "pass Normal.from_mean(weight)"
+    )
+
+
+def correlated(weight: Normal | Dropout) -> bool:
+    """Whether the weights of an input unit have one scale in common."""
+    return isinstance(weight, Dropout) and weight.noise == "correlated"
+
+
+def check_scales(weight: Normal | Dropout, axis: int, groups: int) -> None:
+    """Raise if correlated noise does not scale the inputs of a layer.
+
+    Raises
+    ------
+    ValueError
+        With the field of `Dropout` that is another.
+    """
+    if not isinstance(weight, Dropout) or weight.noise != "correlated":
+        return
+    if weight.input_axis % weight._mean().ndim != axis:
+        raise ValueError(
+            f"the input units are axis {axis} of the weights, but input_axis={weight.input_axis} "
+            f"was given: pass input_axis={axis} to Dropout"
+        )
+    if weight.groups != groups:
+        raise ValueError(
+            f"the layer has {groups} groups of channels, but the weights have "
+            f"groups={weight.groups}: pass groups={groups} to Dropout"
+        )
+
+
+def input_units(weight: Dropout) -> int:
+    """Count the input units, each of which has a scale under correlated noise."""
+    theta = real_array("theta", weight.theta)
+    return int(theta.shape[weight.input_axis]) * weight.groups

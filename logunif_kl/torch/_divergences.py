@@ -1,0 +1,117 @@
+"""KL from torch's distributions to the prior C/|w|: what `_distributions` registers.
+
+Each function takes a distribution, and returns a tensor and a number whose sum is KL + log C. It is
+NaN where a parameter is outside of its domain, if torch was told not to check that.
+"""
+
+# torch.distributions has few annotations.
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import (
+    Cauchy,
+    Exponential,
+    Gamma,
+    HalfNormal,
+    Laplace,
+    StudentT,
+    Uniform,
+)
+
+from .._arithmetic.unit import power_of_two, unit
+from .._convention import PROPER_CONSTANT
+from ._internals import plain
+from ._namespace import working, xp
+from ._rules_posteriors import analytic, of_posterior
+
+# KL + log C is the sum of the first two, to be rounded to the type.
+Found = tuple[Tensor, float, torch.dtype]
+_EULER = 0.5772156649015329
+_LOG_2 = math.log(2.0)
+
+
+def laplace(p: Any) -> Found:
+    loc, scale = _scaled(p.loc, p.scale)
+    return of_posterior("laplace", loc, scale), -1.0 - _LOG_2, p.scale.dtype
+
+
+def cauchy(p: Any) -> Found:
+    return analytic("cauchy", *_scaled(p.loc, p.scale)), -math.log(4.0 * math.pi), p.scale.dtype
+
+
+def uniform(p: Any) -> Found:
+    low, high = working(p.low), working(p.high)
+    factor = power_of_two(torch, torch.maximum(low.detach().abs(), high.detach().abs()))
+    return of_posterior("uniform", low * factor, high * factor), 0.0, p.low.dtype
+
+
+def student(p: Any) -> Found:
+    df = working(p.df)
+    loc, scale = _scaled(p.loc, p.scale)
+    given = p.loc.detach()
+    centred = given == 0.0
+    if not _traced(given) and not bool((centred | given.isnan()).all()):
+        raise NotImplementedError(
+            "KL of StudentT has no closed form where loc is not 0: use "
+            "logunif_kl.neg_kl_posterior of scipy.stats.t, or samples of log_prob"
+        )
+    # For every df the second derivative of E log|w| in loc is 1/scale^2 at 0.
+    x = loc / scale
+    result = 0.5 * (x * x) - analytic("student", df)
+    return (
+        _where(centred & (scale.detach() > 0.0) & (df.detach() > 0.0), result),
+        -PROPER_CONSTANT,
+        p.df.dtype,
+    )
+
+
+def gamma(p: Any) -> Found:
+    a, rate = working(p.concentration), working(p.rate)
+    result = _nothing(rate) - analytic("gamma_entropy", a)
+    return _where(a.detach() > 0.0, result), 0.0, p.concentration.dtype
+
+
+def half_normal(p: Any) -> Found:
+    return _nothing(working(p.scale)), _LOG_2 - PROPER_CONSTANT, p.scale.dtype
+
+
+def exponential(p: Any) -> Found:
+    return _nothing(working(p.rate)), -1.0 - _EULER, p.rate.dtype
+
+
+DIVERGENCES: dict[type, Callable[[Any], Found]] = {
+    Cauchy: cauchy,
+    Exponential: exponential,
+    Gamma: gamma,
+    HalfNormal: half_normal,
+    Laplace: laplace,
+    StudentT: student,
+    Uniform: uniform,
+}
+
+
+def _scaled(loc: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Convert to the type that is computed in, in a unit in which no quotient overflows."""
+    loc, scale = working(loc), working(scale)
+    factor = unit(torch, torch.rsqrt, loc.detach(), scale.detach())
+    return loc * factor, scale * factor
+
+
+def _nothing(scale: Tensor) -> Tensor:
+    """Return 0 as a function of a scale or rate, on which KL does not depend."""
+    return _where(scale.detach() > 0.0, torch.clamp(scale, 0.0, 0.0))
+
+
+def _where(valid: Tensor, result: Tensor) -> Tensor:
+    return torch.where(valid, result, xp.full_like(result, math.nan))
+
+
+def _traced(x: Tensor) -> bool:
+    """Tell whether the elements cannot be looked at."""
+    return torch.compiler.is_compiling() or not plain(x.detach())

@@ -1,0 +1,129 @@
+"""The sum of -KL over the tensors of a whole model: one step of autograd for all of them.
+
+A call for each tensor takes about as long as the kernel of a thousand weights, and again in the
+backward. Joining the tensors into one would copy them, and their gradients. Here one rule runs the
+kernels over the tensors where they are, and keeps nothing but the tensors for the backward.
+"""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.autograd import Function
+
+from . import _rules, _ways
+from ._api import neg_kl, neg_kl_normal
+from ._internals import direct_apply, legacy_batched, plain, transformed
+from ._rules_keeping import gradients
+from ._rules_recomputing import Gradient
+
+Tensor = torch.Tensor
+
+# (log_alpha,) or (mu, log_sigma2), and how often its sum counts.
+Term = tuple[tuple[Tensor, ...], int]
+
+
+def total(terms: Sequence[Term]) -> Tensor:
+    """The sum of -KL over all elements of all terms, each times its count.
+
+    Parameters
+    ----------
+    terms : sequence of ((Tensor,) or (Tensor, Tensor), int)
+        log_alpha, or mu and log_sigma2 of one shape. All are of one floating type, float32 or
+        float64, and on one device.
+
+    Returns
+    -------
+    Tensor
+        Of no dimensions, in the type of the terms. It is a DTensor where the terms are.
+    """
+    tensors = [x for arguments, _ in terms for x in arguments]
+    if torch.compiler.is_compiling() or transformed() or not plain(*tensors):
+        return _added([_one(arguments, count) for arguments, count in terms])
+    shapes = tuple((len(arguments), count) for arguments, count in terms)
+    return _apply(shapes, *tensors)
+
+
+def _one(arguments: tuple[Tensor, ...], count: int) -> Tensor:
+    function = neg_kl_normal if len(arguments) == 2 else neg_kl
+    value = function(*arguments, reduction="sum")
+    return value if count == 1 else count * value
+
+
+def _added(values: list[Tensor]) -> Tensor:
+    found = values[0]
+    for value in values[1:]:
+        found = found + value
+    return found
+
+
+def _split(shapes: Any, tensors: Sequence[Any]) -> list[tuple[tuple[Any, ...], int]]:
+    """Group the tensors, or what belongs to each of them, by terms again."""
+    remaining = iter(tensors)
+    return [(tuple(next(remaining) for _ in range(number)), count) for number, count in shapes]
+
+
+class _Several(Function):
+    """The sum over plain tensors, outside transforms."""
+
+    @staticmethod
+    def forward(ctx: Any, shapes: Any, *tensors: Tensor) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(*tensors)
+        ctx.set_materialize_grads(False)
+        ctx.shapes = shapes
+        # Plain tensors of one type on one device go one way, whatever their shapes.
+        way = _ways.of(*tensors)
+        sums = []
+        for arguments, count in _split(shapes, tensors):
+            value = (
+                way.value_sum(*arguments, 1.0)
+                if len(arguments) == 2
+                else way.sum_of_log_alpha(arguments[0], 1.0)
+            )
+            sums.append(value if count == 1 else count * value)
+        if len(sums) == 1:
+            return sums[0]
+        wide = torch.float64 if sums[0].device.type in ("cpu", "cuda") else None
+        return torch.stack(sums).sum(dtype=wide).to(sums[0].dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, ...]:
+        saved = ctx.saved_tensors
+        if grad is None:
+            return None, *(None for _ in saved)
+        gradient = _gradient_of(grad, saved)
+        found: list[Tensor | None] = [None]
+        needed = _split(ctx.shapes, ctx.needs_input_grad[1:])
+        for (arguments, count), (wanted, _) in zip(_split(ctx.shapes, saved), needed, strict=True):
+            if not any(wanted):
+                found += [None for _ in arguments]
+                continue
+            factor = grad if count == 1 else count * grad
+            if len(arguments) == 2:
+                found += gradient(factor, *arguments, 1.0)
+            else:
+                found.append(factor * _rules.of_log_alpha(arguments[0], 1, 1.0))
+        return tuple(found)
+
+
+def _gradient_of(grad: Tensor, saved: Sequence[Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Choose what computes the derivatives in mu and log_sigma2 times a factor."""
+    if legacy_batched(grad):
+        # Legacy batched gradients bypass the rule of `Gradient`, so plain operations are used.
+        return _by_products
+    if torch.is_grad_enabled() or transformed():
+        return Gradient.apply
+    return _ways.of(grad, *saved).gradient
+
+
+def _by_products(
+    factor: Tensor, mu: Tensor, log_sigma2: Tensor, sign: float
+) -> tuple[Tensor, Tensor]:
+    _, d_mu, d_log_sigma2 = gradients(mu, log_sigma2, sign)
+    return factor * d_mu, factor * d_log_sigma2
+
+
+_apply = direct_apply(_Several)

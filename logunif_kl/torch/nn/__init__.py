@@ -1,0 +1,111 @@
+"""Layers with a Gaussian posterior over their weights, trained by the exact KL.
+
+`VariationalLinear`, `VariationalConv2d` and the others take the place of those of `torch.nn`;
+`to_variational` converts a network. `ELBO` adds up the log-likelihood and the KL. Optimizers with
+weight decay need `log_sigma2` and `log_alpha` in a group without it. Weights of large alpha are
+counted by `sparsity`, masked by `prune`, and left out by `to_sparse` and `to_deterministic`.
+
+Examples
+--------
+>>> import torch
+>>> from logunif_kl.torch import nn
+>>> model = nn.to_variational(torch.nn.Sequential(torch.nn.Linear(4, 3)))
+>>> elbo = nn.ELBO(model, nn.categorical_log_likelihood, dataset_size=1000)
+>>> optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+>>> x, target = torch.randn(10, 4), torch.arange(10) % 3
+>>> elbo(x, target).loss.backward()
+>>> optimizer.step()
+>>> model.eval()(x).shape  # the mean; noise under nn.sampling(model)
+torch.Size([10, 3])
+>>> nn.to_deterministic(model, threshold=3.0)  # without the weights of large alpha
+Sequential(
+  (0): Linear(in_features=4, out_features=3, bias=True)
+)
+"""
+
+from ..._pruning import Sparsity, ThresholdCurve
+from ._checkpoint import checkpoint_contexts
+from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
+from ._convert import to_deterministic, to_variational
+from ._dropout import GaussianDropoutA, GaussianDropoutLinear
+from ._elbo import ELBO, Bound
+from ._embedding import VariationalEmbedding
+from ._expected import (
+    expected_bernoulli_log_likelihood,
+    expected_categorical_log_likelihood,
+    expected_normal_log_likelihood,
+)
+from ._layer import VariationalLayer
+from ._lazy import (
+    LazyVariationalConv1d,
+    LazyVariationalConv2d,
+    LazyVariationalConv3d,
+    LazyVariationalLinear,
+)
+from ._likelihoods import (
+    bernoulli_log_likelihood,
+    categorical_log_likelihood,
+    normal_log_likelihood,
+)
+from ._linear import VariationalLinear
+from ._models import kl, named_kl, neg_kl, sampling
+from ._moments import VBP, Moments, moments
+from ._predict import predict
+from ._prediction import Prediction
+from ._prior import NormalPrior
+from ._prune import prune
+from ._schedules import cosine_warm_up, cyclical_warm_up, linear_warm_up
+from ._sparse import SparseEmbedding, SparseLayer, SparseLinear
+from ._sparse_conv import SparseConv
+from ._sparsity import log_alpha, sparsity, threshold_curve
+from ._to_sparse import to_sparse
+
+__all__ = [
+    "ELBO",
+    "VBP",
+    "Bound",
+    "GaussianDropoutA",
+    "GaussianDropoutLinear",
+    "LazyVariationalConv1d",
+    "LazyVariationalConv2d",
+    "LazyVariationalConv3d",
+    "LazyVariationalLinear",
+    "Moments",
+    "NormalPrior",
+    "Prediction",
+    "SparseConv",
+    "SparseEmbedding",
+    "SparseLayer",
+    "SparseLinear",
+    "Sparsity",
+    "ThresholdCurve",
+    "VariationalConv1d",
+    "VariationalConv2d",
+    "VariationalConv3d",
+    "VariationalEmbedding",
+    "VariationalLayer",
+    "VariationalLinear",
+    "bernoulli_log_likelihood",
+    "categorical_log_likelihood",
+    "checkpoint_contexts",
+    "cosine_warm_up",
+    "cyclical_warm_up",
+    "expected_bernoulli_log_likelihood",
+    "expected_categorical_log_likelihood",
+    "expected_normal_log_likelihood",
+    "kl",
+    "linear_warm_up",
+    "log_alpha",
+    "moments",
+    "named_kl",
+    "neg_kl",
+    "normal_log_likelihood",
+    "predict",
+    "prune",
+    "sampling",
+    "sparsity",
+    "threshold_curve",
+    "to_deterministic",
+    "to_sparse",
+    "to_variational",
+]

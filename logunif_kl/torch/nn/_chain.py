@@ -1,0 +1,196 @@
+"""Units that do nothing, found in chains of layers: unread ones, and constant ones."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from ._dropout import GaussianDropoutA
+
+Tensor = torch.Tensor
+Weights = dict[nn.Module, tuple[Tensor, Tensor | None]]
+
+# Modules that compute each element by itself; in evaluation mode, in which dropout does nothing.
+_ELEMENTWISE = (
+    *(nn.CELU, nn.ELU, nn.GELU, nn.Hardshrink, nn.Hardsigmoid, nn.Hardswish, nn.Hardtanh),
+    *(nn.Identity, nn.LeakyReLU, nn.LogSigmoid, nn.Mish, nn.ReLU, nn.ReLU6, nn.SELU, nn.SiLU),
+    *(nn.Sigmoid, nn.Softplus, nn.Softshrink, nn.Softsign, nn.Tanh, nn.Tanhshrink, nn.Threshold),
+    *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout),
+    *(nn.FeatureAlphaDropout, GaussianDropoutA),
+)
+# What treats each channel by itself. A constant channel is the same constant after the first ones.
+_POOLING = (
+    *(nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d),
+    *(nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d),
+    *(nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d),
+)
+_AVERAGES = (nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)
+
+
+class Link(NamedTuple):
+    """Two layers of a chain, and what is between them."""
+
+    first: Any
+    between: list[nn.Module]
+    second: Any
+
+
+def drop_units(model: nn.Module, weights: Weights) -> None:
+    """Take units that do nothing out of the weights of layers that follow each other.
+
+    A unit is not read if all weights from it are 0, and is constant if all weights to it are. One
+    unit of a layer remains in any case.
+    """
+    links = list(_links(model, weights))
+    # From the end: a unit that is not read reads nothing itself.
+    for link in reversed(links):
+        _drop_unread(link, weights)
+    # From the beginning: a unit that reads constants alone is constant.
+    for link in links:
+        _drop_constant(link, weights)
+
+
+def _drop_unread(link: Link, weights: Weights) -> None:
+    by_unit = _by_unit(link, weights)
+    _keep(link, weights, (by_unit != 0).flatten(2).any(2).any(0))
+
+
+def _drop_constant(link: Link, weights: Weights) -> None:
+    weight, bias = weights[link.first]
+    constant = ~(weight != 0).flatten(1).any(1)
+    values = weight.new_zeros(len(weight)) if bias is None else bias
+    values = torch.where(constant, values, 0.0)
+    for module in link.between:
+        if type(module) in _ELEMENTWISE and not _is_dropout(module):
+            values = module(values)
+    constant &= torch.isfinite(values)
+    if not _keeps_constants(link):
+        # The zeros of a padding are not the constant.
+        constant &= values == 0
+    if not constant.any():
+        return
+    by_unit = _by_unit(link, weights)
+    if bool(constant.all()):
+        constant[0] = False
+    added = torch.where(constant, values, 0.0).double()
+    total = (by_unit.flatten(2).sum(2, dtype=torch.float64) * added).sum(1)
+    second, its_bias = weights[link.second]
+    if bool((total != 0).any()):
+        before = 0.0 if its_bias is None else its_bias.double()
+        its_bias = (before + total).to(second.dtype)
+    weights[link.second] = second, its_bias
+    _keep(link, weights, ~constant)
+
+
+def _is_dropout(module: nn.Module) -> bool:
+    return isinstance(module, (nn.modules.dropout._DropoutNd, GaussianDropoutA))
+
+
+def _by_unit(link: Link, weights: Weights) -> Tensor:
+    """The weights of the second layer, of shape (outputs, units of the first, ...)."""
+    second, _ = weights[link.second]
+    units = len(weights[link.first][0])
+    return second.reshape(len(second), units, second[0].numel() // units)
+
+
+def _keep(link: Link, weights: Weights, kept: Tensor) -> None:
+    """Keep these units of the first layer, and what the second reads of them."""
+    if not kept.any():
+        kept = kept.clone()
+        kept[0] = True
+    if kept.all():
+        return
+    first, bias = weights[link.first]
+    second, its_bias = weights[link.second]
+    by_unit = _by_unit(link, weights)[:, kept]
+    after = by_unit.reshape(len(second), -1, *second.shape[2:])
+    weights[link.first] = first[kept], None if bias is None else bias[kept]
+    weights[link.second] = after, its_bias
+
+
+def _keeps_constants(link: Link) -> bool:
+    """Whether a constant channel of the first layer adds the same to every output."""
+    if any(
+        type(module) in _AVERAGES and (_any(module.padding) or module.ceil_mode)
+        for module in link.between
+    ):
+        return False
+    if not isinstance(link.second, nn.modules.conv._ConvNd):
+        return True
+    return link.second.padding_mode != "zeros" or not any(
+        link.second._reversed_padding_repeated_twice
+    )
+
+
+def _any(padding: Any) -> bool:
+    return any(padding) if isinstance(padding, tuple) else bool(padding)
+
+
+def _links(model: nn.Module, weights: Weights) -> Iterator[Link]:
+    """The pairs of layers, in order, whose units may be taken out."""
+    times = Counter(id(m) for _, m in model.named_modules(remove_duplicate=False))
+    inside = {
+        id(child)
+        for module in model.modules()
+        if type(module) is nn.Sequential
+        for child in module
+        if type(child) is nn.Sequential
+    }
+    for module in model.modules():
+        if type(module) is nn.Sequential and id(module) not in inside and times[id(module)] == 1:
+            chain = list(_flat(module))
+            places = [i for i, each in enumerate(chain) if each in weights]
+            for a, b in pairwise(places):
+                link = Link(chain[a], chain[a + 1 : b], chain[b])
+                parts = chain[a : b + 1]
+                alone = all(times[id(part)] == 1 and not _observed(part) for part in parts)
+                if alone and _fits(link, weights):
+                    yield link
+
+
+def _flat(module: nn.Sequential) -> Iterator[nn.Module]:
+    for child in module:
+        if type(child) is nn.Sequential and not _observed(child):
+            yield from _flat(child)
+        else:
+            yield child
+
+
+def _observed(module: Any) -> bool:
+    """Whether a hook sees what goes through, other than one that masks weights."""
+    pruning = nn.utils.prune.BasePruningMethod
+    before = [h for h in module._forward_pre_hooks.values() if not isinstance(h, pruning)]
+    return bool(before or module._forward_hooks)
+
+
+def _fits(link: Link, weights: Weights) -> bool:
+    first, second = weights[link.first][0], weights[link.second][0]
+    if any(isinstance(layer, nn.Embedding) for layer in (link.first, link.second)):
+        return False
+    if any(getattr(layer, "groups", 1) > 1 for layer in (link.first, link.second)):
+        return False
+    from_conv, to_conv = first.ndim > 2, second.ndim > 2
+    flattened = False
+    for module in link.between:
+        if type(module) is nn.Flatten:
+            if flattened or (module.start_dim, module.end_dim) != (1, -1):
+                return False
+            flattened = True
+        elif type(module) in (*_POOLING, *_AVERAGES):
+            if flattened or not from_conv:
+                return False
+        elif type(module) not in _ELEMENTWISE:
+            return False
+    if from_conv != to_conv and not (from_conv and flattened):
+        return False
+    if flattened and (to_conv or not from_conv):
+        return False
+    if not flattened and len(first) != second.shape[1]:
+        return False
+    return second.shape[1] % len(first) == 0

@@ -1,0 +1,96 @@
+"""Activation checkpointing of layers that draw their noise from generators."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from ..._refusals import type_name
+
+States = dict[torch.Generator, torch.Tensor]
+Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
+
+
+def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
+    """Make the ``context_fn`` with which a checkpoint draws the same noise twice.
+
+    `torch.utils.checkpoint.checkpoint` computes a part of a network again in the backward. It
+    restores the state of torch's global generators before, but not that of a generator that was
+    given to a layer. These contexts do. Compilers do not call them: within `torch.compile`, give no
+    generator to layers under a checkpoint.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        The module that is checkpointed, or one that holds it.
+
+    Returns
+    -------
+    callable
+        For the argument ``context_fn``, which needs ``use_reentrant=False``. Layers without a
+        generator need none of this.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no module.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch.utils.checkpoint import checkpoint
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(3, 2, generator=torch.Generator().manual_seed(0))
+    >>> x = torch.ones(1, 3)
+    >>> contexts = nn.checkpoint_contexts(layer)
+    >>> checkpoint(layer, x, use_reentrant=False, context_fn=contexts).sum().backward()
+    """
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(
+            f"model must be a torch.nn.Module, but {type_name(model)} was given: pass the module"
+        )
+
+    def contexts() -> Contexts:
+        states: States = {}
+        return _Recording(model, states), _Replaying(states)
+
+    return contexts
+
+
+class _Recording(AbstractContextManager[None]):
+    """Keep the states of the generators of a model as they are before the first computation."""
+
+    def __init__(self, model: torch.nn.Module, states: States) -> None:
+        self.model, self.states = model, states
+
+    def __enter__(self) -> None:
+        for module in self.model.modules():
+            generator = getattr(module, "generator", None)
+            if isinstance(generator, torch.Generator):
+                self.states[generator] = generator.get_state()
+
+    def __exit__(self, *_: Any) -> None:
+        return None
+
+
+class _Replaying(AbstractContextManager[None]):
+    """Have the generators begin where they did, and put them back.
+
+    A checkpoint enters this once for each backward through its graph (``retain_graph=True``).
+    """
+
+    def __init__(self, states: States) -> None:
+        self.states = states
+
+    def __enter__(self) -> None:
+        self.before = {generator: generator.get_state() for generator in self.states}
+        for generator, state in self.states.items():
+            generator.set_state(state)
+
+    def __exit__(self, *_: Any) -> None:
+        for generator, state in self.before.items():
+            generator.set_state(state)

@@ -1,0 +1,269 @@
+"""The convolutions."""
+
+# mypy: allow-untyped-calls, no-warn-return-any, disable-error-code="misc"
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from ._layer import VariationalLayer
+from ._posterior import check_dtype, check_flag
+
+Tensor = torch.Tensor
+
+_CONVOLVE: dict[int, Any] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+
+
+class _VariationalConv(VariationalLayer):
+    in_channels: int
+    out_channels: int
+    groups: int
+    padding: Any
+    padding_mode: str
+    _reversed_padding_repeated_twice: list[int]
+    kernel_size: tuple[int, ...]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        posterior: str = "additive",
+        sharing: str = "weight",
+        noise: str = "independent",
+        estimator: str = "local",
+        initial: float | None = None,
+        max_log_alpha: float | None = None,
+        penalty: Any = "exact",
+        generator: torch.Generator | None = None,
+    ) -> None:
+        check_dtype(dtype)
+        check_flag("bias", bias)
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+        self._become_variational(
+            posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+        )
+
+    def _check_shape(self, input: Any) -> None:
+        places = len(self.kernel_size)
+        channels = self.weight.shape[1] * self.groups
+        if input.ndim - places not in (1, 2) or input.shape[-places - 1] != channels:
+            raise ValueError(
+                f"input of shape {tuple(input.shape)} was given to a layer of {channels} channels: "
+                f"pass one of {places + 2} dimensions, the second of length {channels}"
+            )
+
+    def _padded(self, input: Tensor) -> Tensor:
+        if self.padding_mode == "zeros" and self.padding != "same":
+            return input
+        mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
+        return F.pad(input, self._reversed_padding_repeated_twice, mode=mode)
+
+    def _options(self, groups: int) -> tuple[Any, ...]:
+        """What follows the bias in a convolution of a padded input."""
+        padded = self.padding_mode != "zeros" or isinstance(self.padding, str)
+        padding = [0 for _ in self.kernel_size] if padded else self.padding
+        return self.stride, padding, self.dilation, groups
+
+    def _product(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return _CONVOLVE[len(self.kernel_size)](input, weight, bias, *self._options(self.groups))
+
+    def _product_backward(
+        self,
+        grad: Tensor,
+        input: Tensor,
+        weight: Tensor,
+        wanted: tuple[bool, bool, bool],
+        factor: float = 1.0,
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        stride, padding, dilation, groups = self._options(self.groups)
+        batched = self._batched(input)
+        if not batched:
+            grad, input = grad.unsqueeze(0), input.unsqueeze(0)
+        none = [0 for _ in self.kernel_size]
+        d_input, d_weight, d_bias = torch.ops.aten.convolution_backward(
+            *(grad, input, weight, [self.out_channels]),
+            *(stride, padding, dilation, False, none, groups, wanted),
+        )
+        if wanted[1] and factor != 1.0:
+            d_weight = d_weight * factor
+        return d_input if batched or not wanted[0] else d_input.squeeze(0), d_weight, d_bias
+
+    def _product_each(self, input: Tensor, weights: Tensor) -> Tensor:
+        # The examples are put side by side, as groups of channels of one example.
+        examples = input.shape[0]
+        outputs = _CONVOLVE[len(self.kernel_size)](
+            input.reshape(1, -1, *input.shape[2:]),
+            weights.flatten(0, 1),
+            None if self.bias is None else self.bias.repeat(examples),
+            *self._options(examples * self.groups),
+        )
+        return outputs.reshape(examples, -1, *outputs.shape[2:])
+
+    def _batched(self, input: Tensor) -> bool:
+        return input.ndim > len(self.kernel_size) + 1
+
+    def _scaled(self, input: Tensor) -> Tensor:
+        ones = [1 for _ in self.kernel_size]
+        shape = (self.in_channels, *ones)
+        if self._batched(input) and self.estimator != "per_batch":
+            shape = (input.shape[0], *shape)
+        deviation = (0.5 * self._bounded()[0]).exp().to(input.dtype)
+        if self.sharing == "input":
+            deviation = deviation.repeat(self.groups, *ones)
+        return input * (1.0 + deviation * self._normals(shape, input))
+
+    def _scales(self) -> int:
+        return self.in_channels
+
+
+class VariationalConv1d(_VariationalConv, torch.nn.Conv1d):
+    """`torch.nn.Conv1d` with a Gaussian posterior over its weights.
+
+    By the ``"local"`` estimator (Kingma et al. 2015, Eq. 6) each output is drawn from its own
+    Gaussian, with * the convolution::
+
+        b = a * mu + bias + sqrt(a^2 * sigma^2) zeta,    zeta ~ N(0, 1)
+
+    Each output has the distribution that samples of the weights give it. The noise at different
+    places of an output is independent, although the places share their weights; the other
+    estimators keep this dependence. All else is as documented for `VariationalLinear`.
+
+    Parameters
+    ----------
+    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
+        As for `torch.nn.Conv1d`, as are `device` and `dtype`.
+    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+        As for `VariationalLinear`. The units of `sharing` are the channels: `log_alpha` has the
+        shape of `weight`, and 1 for each dimension along which it is shared. With groups, channels
+        at the same place of different groups share the alpha of an ``"input"``. Correlated noise
+        has one scale for each input channel of an example.
+
+    Raises
+    ------
+    ValueError, TypeError, RuntimeError
+        As for `VariationalLinear`, and as `torch.nn.Conv1d` raises.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalConv1d(
+    ...     2, 4, 3, padding=1, posterior="multiplicative", sharing="output"
+    ... )
+    >>> layer.log_alpha.shape
+    torch.Size([4, 1, 1])
+    >>> layer(torch.ones(5, 2, 6)).shape
+    torch.Size([5, 4, 6])
+    >>> bool(layer.kl() > 0)
+    True
+    """
+
+
+class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
+    """`torch.nn.Conv2d` with a Gaussian posterior over its weights.
+
+    By the ``"local"`` estimator (Kingma et al. 2015, Eq. 6) each output is drawn from its own
+    Gaussian, with * the convolution::
+
+        b = a * mu + bias + sqrt(a^2 * sigma^2) zeta,    zeta ~ N(0, 1)
+
+    Each output has the distribution that samples of the weights give it. The noise at different
+    places of an output is independent, although the places share their weights; the other
+    estimators keep this dependence. All else is as documented for `VariationalLinear`.
+
+    Parameters
+    ----------
+    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
+        As for `torch.nn.Conv2d`, as are `device` and `dtype`.
+    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+        As for `VariationalLinear`. The units of `sharing` are the channels: `log_alpha` has the
+        shape of `weight`, and 1 for each dimension along which it is shared. With groups, channels
+        at the same place of different groups share the alpha of an ``"input"``. Correlated noise
+        has one scale for each input channel of an example.
+
+    Raises
+    ------
+    ValueError, TypeError, RuntimeError
+        As for `VariationalLinear`, and as `torch.nn.Conv2d` raises.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalConv2d(
+    ...     2, 4, 3, padding=1, posterior="multiplicative", sharing="output"
+    ... )
+    >>> layer.log_alpha.shape
+    torch.Size([4, 1, 1, 1])
+    >>> layer(torch.ones(5, 2, 6, 6)).shape
+    torch.Size([5, 4, 6, 6])
+    >>> bool(layer.kl() > 0)
+    True
+    """
+
+
+class VariationalConv3d(_VariationalConv, torch.nn.Conv3d):
+    """`torch.nn.Conv3d` with a Gaussian posterior over its weights.
+
+    By the ``"local"`` estimator (Kingma et al. 2015, Eq. 6) each output is drawn from its own
+    Gaussian, with * the convolution::
+
+        b = a * mu + bias + sqrt(a^2 * sigma^2) zeta,    zeta ~ N(0, 1)
+
+    Each output has the distribution that samples of the weights give it. The noise at different
+    places of an output is independent, although the places share their weights; the other
+    estimators keep this dependence. All else is as documented for `VariationalLinear`.
+
+    Parameters
+    ----------
+    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
+        As for `torch.nn.Conv3d`, as are `device` and `dtype`.
+    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+        As for `VariationalLinear`. The units of `sharing` are the channels: `log_alpha` has the
+        shape of `weight`, and 1 for each dimension along which it is shared. With groups, channels
+        at the same place of different groups share the alpha of an ``"input"``. Correlated noise
+        has one scale for each input channel of an example.
+
+    Raises
+    ------
+    ValueError, TypeError, RuntimeError
+        As for `VariationalLinear`, and as `torch.nn.Conv3d` raises.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalConv3d(
+    ...     2, 4, 3, padding=1, posterior="multiplicative", sharing="output"
+    ... )
+    >>> layer.log_alpha.shape
+    torch.Size([4, 1, 1, 1, 1])
+    >>> layer(torch.ones(5, 2, 6, 6, 6)).shape
+    torch.Size([5, 4, 6, 6, 6])
+    >>> bool(layer.kl() > 0)
+    True
+    """

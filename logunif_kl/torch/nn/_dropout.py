@@ -1,0 +1,174 @@
+"""Gaussian dropout with a fixed rate: what variational dropout is compared with.
+
+Binary dropout is `torch.nn.Dropout`.
+"""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from ..._refusals import real_number, shown, type_name
+from ._linear import VariationalLinear
+from ._local import drawn
+from ._noise import Drawing, normals
+from ._posterior import check_dtype, check_flag, check_input, wide
+
+Tensor = torch.Tensor
+
+
+class GaussianDropoutA(Drawing):
+    """Gaussian dropout of type A: the inputs times N(1, p/(1-p)), before a linear layer.
+
+    Srivastava et al. (2014), section 10; Kingma et al. (2015), Eq. 9 and section 5. The noise is
+    independent for each element. In evaluation mode the input is returned.
+
+    Parameters
+    ----------
+    p : float
+        The dropout rate, at least 0 and below 1. The variance of the noise is alpha = p/(1-p), that
+        of binary dropout with this rate.
+    generator : torch.Generator, optional
+        Of the noise; the global one of the device by default.
+
+    Raises
+    ------
+    TypeError
+        If `p` is no real number, `generator` no generator, or an input not of real numbers.
+    ValueError
+        If `p` is not in [0, 1).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> drop = nn.GaussianDropoutA(0.5, generator=torch.Generator().manual_seed(0))
+    >>> print(f"{drop(torch.ones(100_000)).var():.2f}")
+    1.00
+    >>> drop.eval()(torch.ones(2))
+    tensor([1., 1.])
+    """
+
+    def __init__(self, p: float = 0.5, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.p = _rate(p)
+        self.generator = _generator(generator)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Multiply by noise in training mode and under `sampling`."""
+        check_input(input)
+        if not self._draws or not self.p:
+            return input
+        deviation = math.sqrt(_alpha(self.p))
+        return input * (1.0 + deviation * normals(input.shape, input, self.generator))
+
+    def extra_repr(self) -> str:
+        """Show the rate."""
+        return f"p={self.p}"
+
+
+class GaussianDropoutLinear(Drawing, torch.nn.Linear):
+    """Gaussian dropout of type B: a linear layer whose output has the noise of its inputs.
+
+    Wang and Manning (2013); Kingma et al. (2015), Eq. 10. With A the inputs, alpha = p/(1-p)::
+
+        b_mj ~ N(sum_i a_mi theta_ij + bias_j,  alpha sum_i a_mi^2 theta_ij^2)
+
+    The noise is independent for each element of the output. In evaluation mode the mean is
+    returned. The bias has no noise.
+
+    Parameters
+    ----------
+    in_features, out_features : int
+        As for `torch.nn.Linear`.
+    p : float
+        The dropout rate of the inputs, at least 0 and below 1.
+    bias : bool
+        As for `torch.nn.Linear`, but after `p`: pass it by its name.
+    device, dtype
+        As for `torch.nn.Linear`.
+    generator : torch.Generator, optional
+        Of the noise; the global one of the device by default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `GaussianDropoutA`, and as `VariationalLinear` raises for `bias`, `dtype` and inputs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.GaussianDropoutLinear(3, 1, p=0.2, generator=torch.Generator().manual_seed(0))
+    >>> torch.nn.init.constant_(layer.weight, 2.0)
+    Parameter containing:
+    tensor([[2., 2., 2.]], requires_grad=True)
+    >>> print(f"{layer(torch.ones(100_000, 3)).var():.1f}")  # 0.25 * 3 * 2^2
+    3.0
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        p: float = 0.5,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        if isinstance(p, bool):
+            raise TypeError(
+                f"p must be a dropout rate, but {p} was given: p stands before bias, so pass "
+                f"bias={p} by its name"
+            )
+        check_dtype(dtype)
+        check_flag("bias", bias)
+        super().__init__(in_features, out_features, bias, device, dtype)
+        self.p = _rate(p)
+        self.generator = _generator(generator)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Draw the output in training mode and under `sampling`; return the mean otherwise."""
+        check_input(input)
+        self._check_shape(input)
+        if not self._draws or not self.p:
+            return super().forward(input)
+        weight = wide(self.weight)
+        variances = _alpha(self.p) * (weight * weight)
+        return drawn(self, input, self.weight, self.bias, variances, False, self._draw)
+
+    _check_shape: Any = VariationalLinear._check_shape
+    _product = VariationalLinear._product
+    _product_backward = VariationalLinear._product_backward
+
+    def _draw(self, mean: Tensor) -> Tensor:
+        return normals(mean.shape, mean, self.generator)
+
+    def extra_repr(self) -> str:
+        """Show what torch's layer shows, and the rate."""
+        return f"{super().extra_repr()}, p={self.p}"
+
+
+def _alpha(p: float) -> float:
+    return p / (1.0 - p)
+
+
+def _rate(p: Any) -> float:
+    rate = real_number("p", p)
+    if not 0.0 <= rate < 1.0:
+        raise ValueError(f"p must be at least 0 and below 1, but {shown(p)} was given: pass a rate")
+    return rate
+
+
+def _generator(generator: Any) -> torch.Generator | None:
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise TypeError(
+            f"generator must be a torch.Generator or None, but {type_name(generator)} was given: "
+            "pass torch.Generator().manual_seed(...)"
+        )
+    return generator

@@ -1,0 +1,269 @@
+"""The variational lower bound of a minibatch: the expected log-likelihood and the KL apart."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from functools import partial
+from operator import index
+from typing import Any, NamedTuple
+
+import torch
+
+from ..._refusals import real_number, shown, type_name
+from ._layer import VariationalLayer
+from ._models import layers, neg_kl
+from ._moments import VBP
+
+Tensor = torch.Tensor
+LogLikelihood = Callable[[Any, Any], Tensor]
+
+
+class Bound(NamedTuple):
+    """The lower bound estimated on a minibatch, by `ELBO`.
+
+    Attributes
+    ----------
+    value : Tensor
+        expected_log_likelihood + kl_weight * neg_kl, of no dimensions, to be *maximised*.
+    expected_log_likelihood : Tensor
+        (N/M) times the sum over the minibatch (Kingma et al. 2015, Eq. 3).
+    neg_kl : Tensor
+        -KL(q || p) of the model, without the weight.
+    kl_weight : float or Tensor
+        The weight.
+    dataset_size : int
+        N.
+    """
+
+    value: Tensor
+    expected_log_likelihood: Tensor
+    neg_kl: Tensor
+    kl_weight: float | Tensor
+    dataset_size: int
+
+    @property
+    def loss(self) -> Tensor:
+        """``-value/dataset_size``, to be minimised: of the size of a mean over examples."""
+        return -self.value / self.dataset_size
+
+
+class ELBO(torch.nn.Module):
+    """The variational lower bound of a model, from minibatches.
+
+    Kingma et al. (2015), Eqs. 1 and 3, with N examples in the data set and M in the minibatch::
+
+        bound = (N/M) sum_m log p(y_m | x_m, w) + kl_weight (-KL(q || p))
+
+    The model draws its noise, so the bound is an estimate, whose mean is the bound for
+    ``kl_weight=1``. In evaluation mode layers return their means, and the value is no bound: one on
+    test data needs ``with nn.sampling(model):``, and a `dataset_size` of the test data.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A module with variational layers, ``model(x)``.
+    log_likelihood : callable
+        ``log_likelihood(output, target)``, log p of each example: a tensor whose first dimension is
+        the minibatch. Further dimensions are summed. It is a log-likelihood, so a loss needs a
+        minus.
+    dataset_size : int
+        N, the number of examples that the bound is of, such as ``len(train_set)``.
+    kl_weight : float
+        The weight of -KL, not negative: 1 for the bound of the paper. It may be assigned anew. It
+        may be a tensor of no dimensions, whose value is not checked.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of another type, or `log_likelihood` is a loss of `torch.nn`.
+    ValueError
+        If the model holds no variational layer, `dataset_size` is not positive, or `kl_weight` is
+        negative or not finite.
+
+    See Also
+    --------
+    categorical_log_likelihood, bernoulli_log_likelihood, normal_log_likelihood
+    VBP : a model without noise, with the expected log-likelihoods.
+    linear_warm_up, cosine_warm_up : weights for the first steps.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> model = nn.VariationalLinear(4, 3, initial=-2.0)
+    >>> elbo = nn.ELBO(model, nn.categorical_log_likelihood, dataset_size=1000)
+    >>> x, target = torch.randn(10, 4), torch.arange(10) % 3
+    >>> bound = elbo(x, target, kl_weight=nn.linear_warm_up(step=5, begin=0, end=10))
+    >>> bound.loss.backward()
+    >>> bool(bound.value == bound.expected_log_likelihood + 0.5 * bound.neg_kl)
+    True
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        log_likelihood: LogLikelihood,
+        dataset_size: int,
+        kl_weight: float = 1.0,
+    ) -> None:
+        super().__init__()
+        layers(model)
+        if not callable(log_likelihood):
+            raise TypeError(
+                f"log_likelihood must be a function of output and target, but a value of type "
+                f"{type_name(log_likelihood)} was given: pass categorical_log_likelihood"
+            )
+        _refuse_loss(log_likelihood)
+        self.model = model
+        self.log_likelihood = log_likelihood
+        self.dataset_size = _size(dataset_size)
+        self.kl_weight = kl_weight
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Check a weight that is assigned."""
+        super().__setattr__(name, _weight(value) if name == "kl_weight" else value)  # type: ignore[arg-type]
+
+    def forward(self, x: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
+        """Run the model on a minibatch and estimate the bound.
+
+        Parameters
+        ----------
+        x : Any
+            The input of the model.
+        target : Any
+            What the log-likelihood compares the output with.
+        kl_weight : float or Tensor, optional
+            In place of the module's own, for this call. The value of a tensor of no dimensions is
+            not checked, nor is that of a float under `torch.compile`.
+
+        Returns
+        -------
+        Bound
+            Its `loss` is what to call ``backward`` on.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `bound`.
+        """
+        if not torch.compiler.is_compiling() and not _draws(self.model):
+            warnings.warn(
+                "the layers return their means in evaluation mode, of which this is no bound: use "
+                "model.train(), or logunif_kl.torch.nn.sampling(model)",
+                stacklevel=2,
+            )
+        return self.bound(self.model(x), target, kl_weight)
+
+    def bound(self, output: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
+        """Estimate the bound from an output of the model that is there already.
+
+        Parameters
+        ----------
+        output : Any
+            What ``model`` returned for the minibatch.
+        target, kl_weight
+            As for `forward`.
+
+        Returns
+        -------
+        Bound
+
+        Raises
+        ------
+        TypeError
+            If the log-likelihood is no tensor of floating type, or `kl_weight` no number.
+        ValueError
+            If the log-likelihood is a scalar, its minibatch is empty or larger than the data set,
+            or a `kl_weight` that is no tensor is negative or not finite.
+        """
+        weight = self.kl_weight if kl_weight is None else _weight(kl_weight)
+        each = _checked(self.log_likelihood(output, target), self.dataset_size)
+        # A sum over many examples may be beyond the range of float16.
+        each = each.float() if each.dtype in (torch.float16, torch.bfloat16) else each
+        likelihood = each.sum() * (self.dataset_size / each.shape[0])
+        penalty = neg_kl(self.model)
+        value = likelihood + weight * penalty
+        return Bound(value, likelihood, penalty, weight, self.dataset_size)
+
+    def extra_repr(self) -> str:
+        """Show the size of the data set and the weight."""
+        return f"dataset_size={self.dataset_size}, kl_weight={self.kl_weight}"
+
+
+def _draws(model: torch.nn.Module) -> bool:
+    """Whether any variational layer draws its noise, or none has to, since moments replace it."""
+    return any(
+        isinstance(module, VBP) or (isinstance(module, VariationalLayer) and module._draws)
+        for module in model.modules()
+    )
+
+
+def _refuse_loss(function: Any) -> None:
+    while isinstance(function, partial):
+        function = function.func
+    code = type(function).forward if isinstance(function, torch.nn.Module) else function
+    if getattr(code, "__module__", None) in ("torch.nn.modules.loss", "torch.nn.functional"):
+        name = getattr(function, "__name__", None) or type(function).__name__
+        raise TypeError(
+            f"log_likelihood is {name}, a loss, whose sign is the other: pass "
+            "categorical_log_likelihood, or lambda output, target: -loss(output, target)"
+        )
+
+
+def _size(value: Any) -> int:
+    try:
+        size = index(value) if not isinstance(value, bool) else None
+    except TypeError:
+        size = None
+    if size is None:
+        raise TypeError(
+            f"dataset_size must be a whole number, but {shown(value)} was given: pass len(dataset)"
+        )
+    if size < 1:
+        raise ValueError(f"dataset_size must be positive, but {size} was given: pass len(dataset)")
+    return size
+
+
+def _weight(value: Any) -> float | Tensor:
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise ValueError(
+                f"kl_weight must be one number, but a tensor of shape {tuple(value.shape)} was "
+                "given: pass a float"
+            )
+        return value
+    if torch.compiler.is_compiling() and isinstance(value, float):
+        # A comparison would have the compiler compile anew for every weight of a warm-up.
+        return value
+    weight = real_number("kl_weight", value)
+    if not 0.0 <= weight < math.inf:
+        raise ValueError(
+            f"kl_weight must be finite and not negative, but {weight} was given: pass 1.0 for the "
+            "bound"
+        )
+    return weight
+
+
+def _checked(each: Any, dataset_size: int) -> Tensor:
+    if not isinstance(each, Tensor) or not each.is_floating_point():
+        given = f"a tensor of {each.dtype}" if isinstance(each, Tensor) else type_name(each)
+        raise TypeError(
+            f"log_likelihood must return a tensor of floats, but returned {given}: return one "
+            "number for each example"
+        )
+    if not each.ndim:
+        raise ValueError(
+            "log_likelihood returned a scalar, and a sum cannot be told from a mean: return one "
+            "number for each example"
+        )
+    if not each.shape[0]:
+        raise ValueError("the minibatch is empty: leave it out")
+    if each.shape[0] > dataset_size:
+        raise ValueError(
+            f"the minibatch has {each.shape[0]} examples, more than dataset_size={dataset_size}: "
+            "pass the size of the whole data set"
+        )
+    return each

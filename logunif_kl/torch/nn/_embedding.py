@@ -1,0 +1,224 @@
+"""The table of embeddings."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from ..._refusals import type_name
+from ._layer import VariationalLayer
+from ._noise import settled
+from ._posterior import check_dtype, check_flag
+
+Tensor = torch.Tensor
+
+
+class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
+    """`torch.nn.Embedding` with a Gaussian posterior over its weights.
+
+    A row that is looked up is mu + sigma zeta with zeta ~ N(0, 1). By the ``"local"`` estimator
+    (Kingma et al. 2015, section 2.3) each look-up is drawn by itself; by the others, look-ups of
+    one row in an example, or in the minibatch, are equal. All else is as documented for
+    `VariationalLinear`.
+
+    Parameters
+    ----------
+    num_embeddings, embedding_dim, norm_type, scale_grad_by_freq, device, dtype
+        As for `torch.nn.Embedding`.
+    padding_idx : int, optional
+        As for `torch.nn.Embedding`. This row is a constant: it has no noise, and no KL.
+    max_norm, sparse
+        Must be left at their defaults.
+    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+        As for `VariationalLinear`. The input units of `sharing` are the rows and the output units
+        the columns: `log_alpha` is of the shape ``(num_embeddings, 1)`` for ``"input"`` and
+        ``(1, embedding_dim)`` for ``"output"``. Correlated noise has one scale for each row.
+
+    Raises
+    ------
+    ValueError
+        As for `VariationalLinear`, and for a `max_norm`, which would change the means and not their
+        variances, or ``sparse=True``, since the KL has a dense gradient.
+    TypeError, RuntimeError
+        As for `VariationalLinear`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> table = nn.VariationalEmbedding(10, 4, padding_idx=0)
+    >>> table(torch.tensor([[1, 2, 0]])).shape
+    torch.Size([1, 3, 4])
+    >>> table(torch.tensor(0)).detach()
+    tensor([0., 0., 0., 0.])
+    """
+
+    _units = {"output": 1, "input": 0}  # noqa: RUF012
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        posterior: str = "additive",
+        sharing: str = "weight",
+        noise: str = "independent",
+        estimator: str = "local",
+        initial: float | None = None,
+        max_log_alpha: float | None = None,
+        penalty: Any = "exact",
+        generator: torch.Generator | None = None,
+    ) -> None:
+        check_dtype(dtype)
+        if max_norm is not None:
+            raise ValueError(
+                f"max_norm={max_norm} changes the means and not their variances: leave it out"
+            )
+        if sparse:
+            raise ValueError("sparse=True was given, but the KL has a dense gradient: leave it out")
+        super().__init__(
+            num_embeddings,
+            embedding_dim,
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            _weight,
+            _freeze,
+            device,
+            dtype,
+        )
+        self._become_variational(
+            posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+        )
+
+    @classmethod
+    def from_pretrained(  # type: ignore[override]
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        **options: Any,
+    ) -> VariationalEmbedding:
+        """Make a table with these embeddings as the means.
+
+        Parameters
+        ----------
+        embeddings : Tensor
+            Of shape (num_embeddings, embedding_dim).
+        freeze : bool
+            Keep the means as they are. The variances are trainable in any case.
+        padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
+            As for `VariationalEmbedding`.
+        **options
+            `posterior` and the others of `VariationalLinear`.
+
+        Returns
+        -------
+        VariationalEmbedding
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `VariationalEmbedding`, and if `embeddings` is of another number of dimensions.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from logunif_kl.torch import nn
+        >>> table = nn.VariationalEmbedding.from_pretrained(torch.ones(3, 2), initial=-4.0)
+        >>> table.weight.requires_grad, table.log_sigma2.requires_grad
+        (False, True)
+        """
+        if not isinstance(embeddings, Tensor):
+            raise TypeError(
+                f"embeddings must be a torch.Tensor, but {type_name(embeddings)} was given: "
+                "convert it with torch.as_tensor"
+            )
+        if embeddings.ndim != 2:
+            raise ValueError(
+                f"embeddings must be rows of a table, but the shape {tuple(embeddings.shape)} was "
+                "given: reshape it to 2 dimensions"
+            )
+        check_dtype(embeddings.dtype)
+        check_flag("freeze", freeze)
+        return cls(
+            *(*embeddings.shape, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse),
+            **{"_weight": embeddings, "_freeze": freeze, **options},
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Draw the rows in training mode and under `sampling`; return the means otherwise."""
+        means = torch.nn.Embedding.forward(self, input)
+        if not self._draws:
+            return means
+        means = settled(means)
+        return means + self._deviations_at(input, means) * self._noise_at(input, means)
+
+    def _deviations_at(self, input: Tensor, means: Tensor) -> Tensor:
+        """The standard deviations of the rows that are looked up; zero at the padding."""
+        half = 0.5 * self._bounded()
+        if self.sharing in ("weight", "input"):
+            half = settled(
+                F.embedding(
+                    input, half, self.padding_idx, scale_grad_by_freq=self.scale_grad_by_freq
+                )
+            )
+        deviations = half.exp()
+        if self.posterior == "multiplicative":
+            deviations = means * deviations
+        if self.padding_idx is not None:
+            deviations = deviations.masked_fill((input == self.padding_idx).unsqueeze(-1), 0.0)
+        return deviations
+
+    def _noise_at(self, input: Tensor, means: Tensor) -> Tensor:
+        columns = 1 if self.noise == "correlated" else self.embedding_dim
+        if self.estimator == "local":
+            return self._normals((*input.shape, columns), means)
+        if self.estimator == "per_batch" or not input.ndim:
+            return self._normals((self.num_embeddings, columns), means)[input]
+        noise = self._normals((input.shape[0], self.num_embeddings, columns), means)
+        example = torch.arange(input.shape[0], device=input.device)
+        return noise[example.view(-1, *[1] * (input.ndim - 1)), input]
+
+    def _scales(self) -> int:
+        return self.num_embeddings
+
+    def log_alpha_of_weights(self) -> Tensor:
+        """As for every layer, and -inf in the row of the padding, which has no noise."""
+        found = super().log_alpha_of_weights()
+        if self.padding_idx is None:
+            return found
+        at = self.padding_idx
+        constant = torch.full_like(found[at : at + 1], -math.inf)
+        return torch.cat([found[:at], constant, found[at + 1 :]])
+
+    def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
+        """As for every layer, but without the row of the padding, which is a constant."""
+        terms = super()._penalty_terms()
+        if self.padding_idx is None or whole:
+            return terms
+        ((kind, *tensors, count),) = terms
+        if kind == "alpha" and self.sharing in ("output", "layer"):
+            return [(kind, *tensors, count // self.num_embeddings * (self.num_embeddings - 1))]
+        before, after = slice(self.padding_idx), slice(self.padding_idx + 1, None)
+        count = 1 if self.noise == "correlated" or self.sharing == "weight" else self.embedding_dim
+        return [(kind, *[x[part] for x in tensors], count) for part in (before, after)]

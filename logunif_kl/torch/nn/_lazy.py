@@ -1,0 +1,222 @@
+"""Layers that learn the number of their inputs from the first input."""
+
+# mypy: allow-untyped-calls, no-warn-return-any, disable-error-code="misc"
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import UninitializedParameter
+from torch.nn.parameter import is_lazy
+
+from . import _posterior
+from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
+from ._layer import VariationalLayer
+from ._linear import VariationalLinear
+
+Tensor = torch.Tensor
+
+_uninitialized: Any = UninitializedParameter
+
+
+class _Lazy(VariationalLayer):
+    """What the lazy layers do beside torch's: their second parameter is lazy too."""
+
+    def _make_spread(self) -> None:
+        spread = _uninitialized(device=self.weight.device, dtype=self.weight.dtype)
+        self.register_parameter(self._spread_name, spread)
+
+    def reset_parameters(self) -> None:
+        """Initialise the parameters, once their shapes are known."""
+        if not self.has_uninitialized_params():  # type: ignore[operator]
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Learn the shapes of the parameters from an input, and initialise them."""
+        if is_lazy(self._spread):
+            with torch.no_grad():
+                shape = _posterior.spread_shape(
+                    self.sharing, self._weight_shape(input), self._units
+                )
+                self._spread.materialize(shape)  # type: ignore[operator]
+        super().initialize_parameters(input)  # type: ignore[misc]
+
+    def _weight_shape(self, input: Tensor) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def log_alpha_of_weights(self) -> Tensor:
+        """As for every layer, once the shapes are known."""
+        self._check_made()
+        return super().log_alpha_of_weights()
+
+    def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
+        self._check_made()
+        return super()._penalty_terms(whole)
+
+    def _check_made(self) -> None:
+        if self.has_uninitialized_params():  # type: ignore[operator]
+            raise ValueError(
+                f"a {type(self).__name__} was given that has no shape yet: run a batch through the "
+                "model first"
+            )
+
+
+class LazyVariationalLinear(_Lazy, torch.nn.LazyLinear, VariationalLinear):
+    """A `VariationalLinear` whose `in_features` is that of the first input.
+
+    Parameters
+    ----------
+    out_features, bias, device, dtype
+        As for `torch.nn.LazyLinear`.
+    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+        As for `VariationalLinear`.
+
+    Examples
+    --------
+    >>> import torch, warnings
+    >>> from logunif_kl.torch import nn
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     layer = nn.LazyVariationalLinear(2)
+    >>> _ = layer(torch.ones(4, 3))
+    >>> layer
+    VariationalLinear(in_features=3, out_features=2, bias=True, posterior='additive')
+    """
+
+    cls_to_become = VariationalLinear
+
+    def __init__(
+        self,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        posterior: str = "additive",
+        sharing: str = "weight",
+        noise: str = "independent",
+        estimator: str = "local",
+        initial: float | None = None,
+        max_log_alpha: float | None = None,
+        penalty: Any = "exact",
+        generator: torch.Generator | None = None,
+    ) -> None:
+        _posterior.check_dtype(dtype)
+        _posterior.check_flag("bias", bias)
+        super().__init__(out_features, bias, device, dtype)
+        self._become_variational(
+            posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+        )
+
+    def _weight_shape(self, input: Tensor) -> tuple[int, ...]:
+        return self.out_features, input.shape[-1]
+
+
+class _LazyConv(_Lazy):
+    groups: int
+    out_channels: int
+    kernel_size: tuple[int, ...]
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        posterior: str = "additive",
+        sharing: str = "weight",
+        noise: str = "independent",
+        estimator: str = "local",
+        initial: float | None = None,
+        max_log_alpha: float | None = None,
+        penalty: Any = "exact",
+        generator: torch.Generator | None = None,
+    ) -> None:
+        _posterior.check_dtype(dtype)
+        _posterior.check_flag("bias", bias)
+        super().__init__(
+            *(out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode),
+            *(device, dtype),
+        )
+        self._become_variational(
+            posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+        )
+
+    def _weight_shape(self, input: Tensor) -> tuple[int, ...]:
+        channels = self._get_in_channels(input)  # type: ignore[operator]
+        return self.out_channels, channels // self.groups, *self.kernel_size
+
+
+class LazyVariationalConv1d(_LazyConv, torch.nn.LazyConv1d, VariationalConv1d):
+    """A `VariationalConv1d` whose `in_channels` is that of the first input.
+
+    Parameters
+    ----------
+    out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
+        As for `torch.nn.LazyConv1d`, as are `device` and `dtype`.
+    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+        As for `VariationalConv1d`.
+
+    Examples
+    --------
+    >>> import torch, warnings
+    >>> from logunif_kl.torch import nn
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     layer = nn.LazyVariationalConv1d(2, 1)
+    >>> layer(torch.ones(4, 3, 5)).shape
+    torch.Size([4, 2, 5])
+    """
+
+    cls_to_become = VariationalConv1d
+
+
+class LazyVariationalConv2d(_LazyConv, torch.nn.LazyConv2d, VariationalConv2d):
+    """A `VariationalConv2d` whose `in_channels` is that of the first input.
+
+    Parameters
+    ----------
+    out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
+        As for `torch.nn.LazyConv2d`, as are `device` and `dtype`.
+    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+        As for `VariationalConv2d`.
+
+    Examples
+    --------
+    >>> import torch, warnings
+    >>> from logunif_kl.torch import nn
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     layer = nn.LazyVariationalConv2d(2, 1)
+    >>> layer(torch.ones(4, 3, 5, 5)).shape
+    torch.Size([4, 2, 5, 5])
+    """
+
+    cls_to_become = VariationalConv2d
+
+
+class LazyVariationalConv3d(_LazyConv, torch.nn.LazyConv3d, VariationalConv3d):
+    """A `VariationalConv3d` whose `in_channels` is that of the first input.
+
+    Parameters
+    ----------
+    out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
+        As for `torch.nn.LazyConv3d`, as are `device` and `dtype`.
+    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+        As for `VariationalConv3d`.
+
+    Examples
+    --------
+    >>> import torch, warnings
+    >>> from logunif_kl.torch import nn
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     layer = nn.LazyVariationalConv3d(2, 1)
+    >>> layer(torch.ones(4, 3, 5, 5, 5)).shape
+    torch.Size([4, 2, 5, 5, 5])
+    """
+
+    cls_to_become = VariationalConv3d

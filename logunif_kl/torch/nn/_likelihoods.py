@@ -1,0 +1,142 @@
+"""Log-likelihoods of each example, for `ELBO`."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+Tensor = torch.Tensor
+
+
+def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
+    """Compute log p(target) of a categorical distribution, for `ELBO`.
+
+    The logits minus their logsumexp, at the target: ``-cross_entropy(..., reduction="none")``.
+
+    Parameters
+    ----------
+    logits : Tensor
+        Of shape (M, classes, ...), not normalised.
+    target : Tensor
+        Classes, whole numbers of shape (M, ...), or probabilities of the shape of `logits`. As in
+        `torch.nn.functional.cross_entropy`, the class -100 has log p = 0 and no gradient. Its
+        example still counts among the M of `ELBO`.
+
+    Returns
+    -------
+    Tensor
+        Of shape (M, ...).
+
+    Raises
+    ------
+    ValueError
+        If `logits` has no dimension for the classes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> nn.categorical_log_likelihood(torch.zeros(2, 4), torch.tensor([0, 3]))
+    tensor([-1.3863, -1.3863])
+    """
+    if logits.ndim < 2:
+        raise ValueError(
+            f"logits must be of shape (M, classes), but {tuple(logits.shape)} was given: add the "
+            "dimension of the minibatch"
+        )
+    return -F.cross_entropy(logits, target, reduction="none")
+
+
+def bernoulli_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
+    """Compute log p(target) of Bernoulli distributions, for `ELBO`.
+
+    target log s + (1 - target) log(1 - s), with s = sigmoid(logits).
+
+    Parameters
+    ----------
+    logits : Tensor
+        Of any shape whose first dimension is the minibatch.
+    target : Tensor
+        Of the same shape, 0 or 1, or probabilities.
+
+    Returns
+    -------
+    Tensor
+        Of the same shape.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> nn.bernoulli_log_likelihood(torch.zeros(2), torch.tensor([0.0, 1.0]))
+    tensor([-0.6931, -0.6931])
+    """
+    _same_shape("logits", logits, target)
+    return -F.binary_cross_entropy_with_logits(logits, target.to(logits.dtype), reduction="none")
+
+
+def normal_log_likelihood(mean: Tensor, target: Tensor, log_sigma2: Tensor | float = 0.0) -> Tensor:
+    """Compute log p(target) of normal distributions, for `ELBO`.
+
+    -(log(2 pi) + log_sigma2 + (target - mean)^2 / sigma^2) / 2. For another variance than 1, pass
+    ``functools.partial(normal_log_likelihood, log_sigma2=...)``.
+
+    Parameters
+    ----------
+    mean : Tensor
+        Of any shape whose first dimension is the minibatch.
+    target : Tensor
+        Of the same shape.
+    log_sigma2 : Tensor or float
+        The logarithm of the variance of the noise of the data; one number, or of a shape that
+        broadcasts to that of `mean`.
+
+    Returns
+    -------
+    Tensor
+        Of the same shape.
+
+    Raises
+    ------
+    ValueError
+        If the shapes of `mean` and `target` differ, or that of `log_sigma2` does not broadcast to
+        theirs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> nn.normal_log_likelihood(torch.zeros(2), torch.tensor([0.0, 1.0]))
+    tensor([-0.9189, -1.4189])
+    """
+    _same_shape("mean", mean, target)
+    spread = torch.as_tensor(log_sigma2, dtype=mean.dtype, device=mean.device)
+    if not _broadcasts(spread.shape, mean.shape):
+        raise ValueError(
+            f"log_sigma2 of shape {tuple(spread.shape)} was given, which does not broadcast to the "
+            f"shape of mean, {tuple(mean.shape)}: reshape it"
+        )
+    squares = (target - mean).square() * (-spread).exp()
+    return -0.5 * (math.log(2.0 * math.pi) + spread + squares)
+
+
+def _broadcasts(shape: torch.Size, to: torch.Size) -> bool:
+    return len(shape) <= len(to) and all(
+        n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False)
+    )
+
+
+def _same_shape(name: str, first: Tensor, target: Tensor) -> None:
+    if first.shape != target.shape:
+        raise ValueError(
+            f"{name} of shape {tuple(first.shape)} and target of shape {tuple(target.shape)} were "
+            "given, which would broadcast to pairs of examples: reshape one"
+        )

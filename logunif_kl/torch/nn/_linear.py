@@ -1,0 +1,207 @@
+"""The linear layer."""
+
+# mypy: allow-untyped-calls, no-warn-return-any, disable-error-code="misc"
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from ._layer import VariationalLayer
+from ._posterior import check_dtype, check_flag
+
+Tensor = torch.Tensor
+
+
+class VariationalLinear(VariationalLayer, torch.nn.Linear):
+    """`torch.nn.Linear` with a Gaussian posterior over its weights.
+
+    A weight w from input i to output j is N(mu, sigma^2) or, of the ``"multiplicative"`` posterior,
+    N(theta, alpha theta^2). By the ``"local"`` estimator ([1]_, Eq. 6) each output is drawn from
+    its own Gaussian, given the inputs a::
+
+        b_j = sum_i a_i mu_ij + bias_j + sqrt(sum_i a_i^2 sigma_ij^2) zeta_j,    zeta_j ~ N(0, 1)
+
+    This happens in training mode and under `logunif_kl.torch.nn.sampling`. In evaluation mode the
+    output is that of `torch.nn.Linear` with the means. The bias is a parameter without variance.
+    The loss is the negative log-likelihood of all data plus `kl`
+    (see `logunif_kl.torch.nn.ELBO`).
+
+    Parameters
+    ----------
+    in_features, out_features, bias, device, dtype
+        As for `torch.nn.Linear`.
+    posterior : {"additive", "multiplicative"}
+        The parameters beside the means `weight`: `log_sigma2` ([2]_), or `log_alpha`, the
+        logarithms of alpha = sigma^2/theta^2, a ratio of *variances* ([1]_, section 3.1).
+    sharing : {"weight", "output", "input", "layer"}
+        What has an alpha of its own. `log_alpha` has the shape of `weight`,
+        ``(out_features, 1)``, ``(1, in_features)`` or ``(1, 1)``. The KL counts a shared alpha once
+        for each weight that has it. Of the additive posterior each weight has a sigma of its own.
+    noise : {"independent", "correlated"}
+        Independent weights (type B, [1]_, section 3.1), or one scale for all weights of an input
+        (type A, section 3.2): w_ij = s_i theta_ij with s_i ~ N(1, alpha_i). The second needs the
+        multiplicative posterior with `sharing` ``"input"`` or ``"layer"``. Its KL is that of the
+        scales; that of the weights is infinite ([3]_, section 3).
+    estimator : {"local", "per_example", "per_batch"}
+        What is drawn: the outputs, a sample of the weights for each example (the first dimension
+        of the input; it takes the memory of as many weights), or one sample for the minibatch.
+        All have the same expectation of the loss, and gradients of different variance ([1]_,
+        section 2). Under correlated noise ``"local"`` draws scales for each row of inputs.
+    initial : float, optional
+        The initial `log_sigma2` (-10 by default) or `log_alpha` (-3 by default).
+    max_log_alpha : float, optional
+        The largest log alpha, for the multiplicative posterior: 0.0 for alpha <= 1 as in [1]_,
+        section 3.4. The layer uses ``min(log_alpha, max_log_alpha)``. A parameter at the bound or
+        above still gets a gradient, if a step against it decreases log alpha. The gradients of the
+        likelihood and of `neg_kl` are treated one by one, so that where they disagree the parameter
+        stays within two steps of the optimizer of the bound.
+    penalty : str, Fit or NormalPrior, optional
+        What `neg_kl` computes: ``"exact"`` (the default), the name of a method of
+        `logunif_kl.methods.METHODS` that has a gradient, or a `logunif_kl.fitting.Fit`; or -KL from
+        a `NormalPrior` in place of the log-uniform one.
+        ``"kingma"`` is fitted for alpha <= 1 alone, and ``"lower_bound"`` holds for alpha <= 2.42.
+        Beyond, the KL by them falls without bound, to -inf where mu = 0, and training diverges:
+        take them with the multiplicative posterior and ``max_log_alpha=0.0``.
+    generator : torch.Generator, optional
+        Draws all noise of the layer, in place of torch's global generator. It is an attribute, and
+        not in the ``state_dict``. A copy or a pickle of the layer has a generator of its own in the
+        same state. Under `torch.utils.checkpoint.checkpoint` pass
+        `logunif_kl.torch.nn.checkpoint_contexts`. In a compiled graph, the compiler chooses the
+        order in which layers draw.
+
+    Attributes
+    ----------
+    weight, bias : Parameter
+        As in `torch.nn.Linear`, with the same initial values from the same seed.
+    log_sigma2 or log_alpha : Parameter
+        The second parameter of the posterior.
+
+    Raises
+    ------
+    ValueError
+        If an option is none of its choices, or does not go with another; if a number is not finite;
+        if the last length of an input is not `in_features`.
+    TypeError
+        If an option or `bias` is of a wrong type, or if a `dtype` or an input is not of real
+        numbers.
+    RuntimeError
+        If the generator is on another device than the layer.
+
+    See Also
+    --------
+    logunif_kl.torch.nn.to_variational : make the layers of a network variational.
+    logunif_kl.torch.nn.neg_kl, logunif_kl.torch.nn.kl : of all layers of a model.
+
+    Notes
+    -----
+    The outputs for one vector of inputs have the distribution that samples of the weights give
+    them. With more than two dimensions in the input, ``"local"`` draws each row by itself, and so
+    leaves out that rows of one example depend on each other through their weights.
+
+    The options are no part of the ``state_dict``: `max_log_alpha`, `penalty`, `noise` and
+    `estimator` change what the same parameters mean, and are to be passed again.
+
+    An optimizer with weight decay (`torch.optim.AdamW`) pulls `log_sigma2` and `log_alpha` towards
+    0, a large variance: put them into a group of parameters with ``weight_decay=0``.
+
+    The square root has no epsilon: where the variance is 0, the output is its mean, and gradients
+    are finite. Under autocast to float16, and with parameters of float16, the product of squares
+    and variances runs in bfloat16, whose range holds them.
+
+    Plain tensors of float32 and float64 take a fused form. It passes over the activations half as
+    often as the operations that compilers and transforms see, and gives the same.
+
+    References
+    ----------
+    .. [1] Kingma et al., "Variational Dropout and the Local Reparameterization Trick" (2015).
+    .. [2] Molchanov, Ashukha, Vetrov, "Variational Dropout Sparsifies Deep Neural Networks" (2017).
+    .. [3] Hron, Matthews, Ghahramani, "Variational Gaussian Dropout is not Bayesian" (2017).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(3, 2, initial=-4.0)
+    >>> x = torch.ones(5, 3)
+    >>> bool((layer(x)[0] == layer(x)[1]).any())
+    False
+    >>> layer.eval()(x).equal(torch.nn.functional.linear(x, layer.weight, layer.bias))
+    True
+    >>> loss = layer(x).square().sum() + layer.kl()
+    >>> loss.backward()
+    >>> layer.log_sigma2.grad.shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        posterior: str = "additive",
+        sharing: str = "weight",
+        noise: str = "independent",
+        estimator: str = "local",
+        initial: float | None = None,
+        max_log_alpha: float | None = None,
+        penalty: Any = "exact",
+        generator: torch.Generator | None = None,
+    ) -> None:
+        check_dtype(dtype)
+        check_flag("bias", bias)
+        super().__init__(in_features, out_features, bias, device, dtype)
+        self._become_variational(
+            posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+        )
+
+    def _check_shape(self, input: Any) -> None:
+        inputs = self.weight.shape[-1]
+        if not input.ndim or input.shape[-1] != inputs:
+            raise ValueError(
+                f"input of shape {tuple(input.shape)} was given to a layer of {inputs} inputs: "
+                f"pass one whose last length is {inputs}"
+            )
+
+    def _product(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return F.linear(input, weight, bias)
+
+    def _product_backward(
+        self,
+        grad: Tensor,
+        input: Tensor,
+        weight: Tensor,
+        wanted: tuple[bool, bool, bool],
+        factor: float = 1.0,
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        rows = grad.reshape(grad.shape[:-1].numel(), grad.shape[-1])
+        d_weight = None
+        if wanted[1]:
+            # The factor costs nothing inside the product.
+            inputs = input.reshape(len(rows), input.shape[-1])
+            d_weight = torch.addmm(grad.new_empty(()), rows.mT, inputs, beta=0, alpha=factor)
+        return grad @ weight if wanted[0] else None, d_weight, rows.sum(0) if wanted[2] else None
+
+    def _product_each(self, input: Tensor, weights: Tensor) -> Tensor:
+        rows = input.reshape(input.shape[0], input.shape[1:-1].numel(), input.shape[-1])
+        outputs = torch.matmul(rows, weights.mT).reshape(*input.shape[:-1], weights.shape[-2])
+        return outputs if self.bias is None else outputs + self.bias.to(outputs.dtype)
+
+    def _batched(self, input: Tensor) -> bool:
+        return input.ndim > 1
+
+    def _scaled(self, input: Tensor) -> Tensor:
+        shape: Any = input.shape
+        if self.estimator == "per_batch":
+            shape = shape[-1:]
+        elif self.estimator == "per_example" and input.ndim > 1:
+            shape = (shape[0], *[1] * (input.ndim - 2), shape[-1])
+        deviation = (0.5 * self._bounded()[0]).exp().to(input.dtype)
+        return input * (1.0 + deviation * self._normals(shape, input))
+
+    def _scales(self) -> int:
+        return self.in_features

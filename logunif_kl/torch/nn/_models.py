@@ -1,0 +1,323 @@
+"""The KL of a whole model, and samples of it in evaluation mode."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from threading import Lock
+from typing import Any
+
+import torch
+
+from ..._refusals import type_name
+from . import _penalty
+from ._layer import VariationalLayer
+from ._noise import Drawing
+
+Tensor = torch.Tensor
+
+
+def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
+    """-KL(q || p) of all variational layers of a model, summed: *maximise* it (ELBO sign).
+
+    With F and u as in `logunif_kl.torch.neg_kl` (Hron et al. 2017, Eq. 1), and over all weights,
+    or scales under correlated noise::
+
+        -KL = sum_i c_i (constant - F(u_i)),    constant = 0 (zero_at=inf)
+
+    c_i is how many weights share the alpha of u_i. A module that is used several times (a recurrent
+    cell) counts once. So do two layers that share their weight and its log_sigma2 or log_alpha. The
+    row of a `padding_idx` has no noise and does not count, unless a layer that shares it draws it.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A layer, or any module that holds layers.
+    of : {"weights", "scales"}, optional
+        Refuse layers whose KL is of something else: of the scales under correlated noise (type A),
+        of the weights otherwise.
+
+    Returns
+    -------
+    Tensor
+        Of no dimensions, in nats. It is float32, or float64 where a layer is; float16 and bfloat16
+        are added in float32. Where parameters are sharded (DTensor), it is the sum over all
+        processes, a plain tensor.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no module.
+    ValueError
+        If it holds no variational layer, or if a layer has no KL `of` what was asked for.
+
+    See Also
+    --------
+    kl : the same with the other sign, to be added to a loss.
+    named_kl : each layer's part.
+
+    Notes
+    -----
+    All tensors of one type on one device take one step of autograd, which copies none of them.
+    Under `torch.compile`, in the transforms of `torch.func` and for DTensors each tensor takes a
+    step of its own.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(2, 2, posterior="multiplicative", initial=0.0)
+    >>> model = torch.nn.Sequential(layer, torch.nn.ReLU(), layer)
+    >>> print(f"{nn.neg_kl(model):.4f}")  # 4 weights with alpha = 1
+    -1.7067
+    """
+    return _penalty.total([(layer.penalty, terms) for layer, terms in _terms(model, of)])
+
+
+def kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
+    """KL(q || p) of all variational layers of a model, summed, to be *added to a loss*.
+
+    ``-neg_kl(model, of)``. A loss that is the mean over a minibatch needs it divided by the number
+    of examples in the data set (Kingma et al. 2015, Eqs. 1 and 3), as `ELBO` does it.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        As for `neg_kl`.
+    of : {"weights", "scales"}, optional
+        As for `neg_kl`.
+
+    Returns
+    -------
+    Tensor
+        Of no dimensions, in nats. It is not negative, but for a `penalty` that is an approximation.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `neg_kl`.
+
+    Examples
+    --------
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(2, 2, posterior="multiplicative", initial=0.0)
+    >>> print(f"{nn.kl(layer):.4f}")
+    1.7067
+    """
+    return -neg_kl(model, of)
+
+
+def named_kl(model: torch.nn.Module, of: str | None = None) -> dict[str, Tensor]:
+    """KL(q || p) of each variational layer of a model, by the name of the layer.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        As for `neg_kl`.
+    of : {"weights", "scales"}, optional
+        As for `neg_kl`.
+
+    Returns
+    -------
+    dict of str to Tensor
+        Tensors of no dimensions, whose sum is ``kl(model)`` up to rounding. What layers share is
+        under the first name.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `neg_kl`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(2, 2, posterior="multiplicative", initial=0.0)
+    >>> model = torch.nn.Sequential(layer, torch.nn.Linear(2, 1))
+    >>> {name: round(value.item(), 4) for name, value in nn.named_kl(model).items()}
+    {'0': 1.7067}
+    """
+    found = _terms(model, of)
+    names = [name for name, *_ in layers(model)]
+    return {
+        name: -_penalty.total([(layer.penalty, terms)])
+        for name, (layer, terms) in zip(names, found, strict=True)
+    }
+
+
+@contextmanager
+def sampling(model: torch.nn.Module) -> Iterator[None]:
+    """Have a model draw its noise in evaluation mode too, within a ``with`` statement.
+
+    Other modules (batch normalisation, binary dropout) stay in their mode. The context is of the
+    model, so it holds in other threads that use the same model, until the last such context ends; a
+    copy made within it is not in it. Within it the fast path of
+    `torch.nn.TransformerEncoder` is disabled for the process (`torch.backends.mha`), since it reads
+    the weights of the layers instead of calling them. A compiler does not trace this setting: call
+    a compiled model within the context, rather than to compile the context with the model.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A model with variational layers, `GaussianDropoutA` or `GaussianDropoutLinear`.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no module.
+    ValueError
+        If it holds no such layer.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(3, 1, initial=0.0).eval()
+    >>> x = torch.ones(1, 3)
+    >>> bool(layer(x) == layer(x))
+    True
+    >>> with nn.sampling(layer):
+    ...     bool(layer(x) == layer(x))
+    False
+    """
+    found = [m for m in _module(model).modules() if isinstance(m, Drawing)]
+    if not found:
+        raise ValueError(
+            f"a {kind_name(model)} was given in which no layer draws noise: pass a model with "
+            "variational layers"
+        )
+    _count(found, 1)
+    try:
+        with without_fast_path():
+            yield
+    finally:
+        # `to_deterministic` may have been called within.
+        _count([module for module in found if isinstance(module, Drawing)], -1)
+
+
+_lock = Lock()
+
+
+def _count(modules: list[Drawing], step: int) -> None:
+    with nullcontext() if torch.compiler.is_compiling() else _lock:
+        for module in modules:
+            module._sampling += step
+
+
+_fast_path: list[bool] = []
+"""What the setting was before each `sampling` that is under way, in any thread."""
+
+
+@contextmanager
+def without_fast_path() -> Iterator[None]:
+    """Have `torch.nn.TransformerEncoderLayer` call its layers.
+
+    In evaluation mode its fast path reads their weights instead, and would draw no noise.
+    """
+    mha = torch.backends.mha
+    if torch.compiler.is_compiling():
+        # A compiler refuses to trace the setting.
+        yield
+        return
+    with _lock:
+        _fast_path.append(mha.get_fastpath_enabled())
+        mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        with _lock:
+            # The first that began found the setting of the user; the last that ends restores it.
+            last = _fast_path.pop()
+            if not _fast_path:
+                mha.set_fastpath_enabled(last)
+
+
+def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
+    """The variational layers of a model with their names, each once.
+
+    Layers that have their weight and the second parameter from a layer before are left out. The
+    third is whether the row of a padding counts, since a layer that shares the weight draws it.
+
+    Raises
+    ------
+    TypeError
+        If it is no module.
+    ValueError
+        If there are none, or if layers with the same parameters have different scales.
+    """
+    found: list[tuple[str, VariationalLayer, bool]] = []
+    # The tensors are kept, so that none of them is freed and its identity given to another.
+    seen: dict[Any, tuple[Tensor, Tensor, int]] = {}
+    for name, module in _module(model).named_modules():
+        if isinstance(module, VariationalLayer):
+            weight, spread = module.weight, module._spread
+            at = _place(weight, spread, seen)
+            if at is None:
+                seen[_key(weight, spread, seen)] = weight, spread, len(found)
+                found.append((name, module, False))
+                continue
+            first, other, _ = found[at]
+            if "correlated" in (module.noise, other.noise):
+                _check_same_scales(first, other, name, module)
+            if _padding(module) != _padding(other):
+                found[at] = first, other, True
+    if not found:
+        raise ValueError(
+            f"a {kind_name(model)} without variational layers was given: make some with "
+            "logunif_kl.torch.nn.to_variational"
+        )
+    return found
+
+
+def _check_same_scales(
+    first: str, layer: VariationalLayer, second: str, other: VariationalLayer
+) -> None:
+    if layer.noise != other.noise or layer._scales() != other._scales():
+        raise ValueError(
+            f"layers {first!r} and {second!r} share their parameters, but not the scales of "
+            "correlated noise: use noise='independent'"
+        )
+
+
+def _padding(layer: VariationalLayer) -> int | None:
+    return getattr(layer, "padding_idx", None)
+
+
+def _key(weight: Tensor, spread: Tensor, seen: dict[Any, Any]) -> Any:
+    # Compilers compare tensors, and know no identity as a number.
+    return len(seen) if torch.compiler.is_compiling() else (id(weight), id(spread))
+
+
+def _place(
+    weight: Tensor, spread: Tensor, seen: dict[Any, tuple[Tensor, Tensor, int]]
+) -> int | None:
+    if torch.compiler.is_compiling():
+        for a, b, at in seen.values():
+            if weight is a and spread is b:
+                return at
+        return None
+    before = seen.get(_key(weight, spread, seen))
+    return None if before is None else before[2]
+
+
+def kind_name(model: torch.nn.Module) -> str:
+    """Name the type of a module as its users write it: ``torch.nn.Linear``."""
+    name = type(model).__name__
+    return f"torch.nn.{name}" if getattr(torch.nn, name, None) is type(model) else type_name(model)
+
+
+def _module(model: Any) -> torch.nn.Module:
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(
+            f"model must be a torch.nn.Module, but {type_name(model)} was given: pass the module"
+        )
+    return model
+
+
+def _terms(model: Any, of: str | None) -> list[tuple[VariationalLayer, list[Any]]]:
+    found = []
+    for _, layer, whole in layers(model):
+        layer._check_of(of)
+        found.append((layer, layer._penalty_terms(whole)))
+    return found

@@ -1,0 +1,226 @@
+"""What each operation does to a mean and a variance, without samples.
+
+Haussmann et al. (2018), section 2.3: Eqs. 3 and 4 for sums and products of independent variables,
+and the identity-delta decomposition for the rectifier and the maximum. A rule takes the arguments
+of the function of torch that it stands for. The first are the moments, an object with `mean`,
+`_spread` (the variance, or None for zero) and `steepness`, and a method `_like(mean, spread)`.
+"""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from ._local import _without_autocast
+
+Tensor = torch.Tensor
+Multiply = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+
+
+def product(
+    multiply: Multiply, x: Any, weight: Tensor, bias: Tensor | None, variances: Tensor | None
+) -> Any:
+    """Multiply by independent weights of these means and variances, and add a constant bias.
+
+    E[h] = E[a] mu + b and var[h] = E[a]^2 sigma^2 + var[a] (mu^2 + sigma^2), summed as the product
+    sums, for independent elements of a.
+    """
+    mean = multiply(x.mean, weight, bias)
+    half = mean.dtype == torch.float16
+    at: Any = x.mean
+    spread: Any = x._spread
+    if half:
+        # In float16 the square of 256 overflows and exp(-10) is subnormal.
+        at, spread = at.float(), None if spread is None else spread.float()
+        weight, variances = weight.float(), None if variances is None else variances.float()
+    found: list[Tensor] = []
+    with _without_autocast(mean.device.type if half else "meta"):
+        if variances is not None:
+            second = at * at if spread is None else torch.addcmul(spread, at, at)
+            found.append(multiply(second, variances, None))
+        if spread is not None:
+            found.append(multiply(spread, weight * weight, None))
+    if not found:
+        return x._like(mean, None)
+    # Some convolutions round a zero to a small negative number.
+    return x._like(mean, (found[0] if len(found) == 1 else found[0] + found[1]).clamp(min=0.0))
+
+
+def _by(function: Any) -> Any:
+    """The rule of a product with constant weights."""
+
+    def rule(
+        x: Any, weight: Tensor, bias: Tensor | None = None, *options: Any, **named: Any
+    ) -> Any:
+        def multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+            return function(x, weight, bias, *options, **named)
+
+        return product(multiply, x, weight, bias, None)
+
+    return rule
+
+
+def relu(x: Any, inplace: bool = False) -> Any:
+    """Multiply h by a step z, Bernoulli of P(z = 1) = sigmoid(C E[h]), independent of h.
+
+    C is the steepness. At infinity z is 1 where E[h] > 0, and 0 elsewhere.
+    """
+    mean, spread = x.mean, x._spread
+    if x.steepness == math.inf:
+        off = mean <= 0.0
+        found = F.relu(mean), None if spread is None else spread.masked_fill(off, 0.0)
+    else:
+        argument = x.steepness * mean
+        on, off = torch.sigmoid(argument), torch.sigmoid(-argument)
+        at = mean.float() if mean.dtype == torch.float16 else mean
+        # E[z] var[h] + var[z] E[h]^2, by terms none of which is negative.
+        flips = on * off * (at * at)
+        found = on * mean, flips if spread is None else on * spread + flips
+    if not inplace:
+        return x._like(*found)
+    x.mean, x._spread = found
+    return x
+
+
+def _maximum(pool: Any, places: int) -> Any:
+    """The rule of a maximum: that of the element whose mean is the greatest in the window."""
+
+    def rule(x: Any, *options: Any, return_indices: bool = False, **named: Any) -> Any:
+        mean, at = pool(x.mean, *options, return_indices=True, **named)
+        if x._spread is None:
+            return x._like(mean, None)
+        picked = x._spread.flatten(-places).gather(-1, at.flatten(-places)).view_as(at)
+        return x._like(mean, picked)
+
+    return rule
+
+
+def _average(pool: Any, places: int) -> Any:
+    """The rule of a mean of n elements: var = sum of variances / n^2."""
+
+    def rule(
+        x: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        if ceil_mode:
+            raise ValueError(
+                "average pooling with ceil_mode=True was given moments: pass ceil_mode=False"
+            )
+        stride = kernel_size if stride is None or stride == [] else stride
+        options: list[Any] = [kernel_size, stride, padding, False]
+        last = [] if divisor_override is None else [divisor_override]
+        mean = pool(x.mean, *options, count_include_pad, *last)
+        if x._spread is None:
+            return x._like(mean, None)
+        n: Any = divisor_override or math.prod(_lengths(kernel_size, places))
+        if not count_include_pad and divisor_override is None:
+            n = n * pool(torch.ones_like(x._spread), *options, True)
+        return x._like(mean, pool(x._spread, *options, count_include_pad, *last) / n)
+
+    return rule
+
+
+def _adaptive_average(pool: Any, places: int) -> Any:
+    """The rule of a mean over windows that cover the input, which may differ in size."""
+
+    def rule(x: Any, output_size: Any) -> Any:
+        mean = pool(x.mean, output_size)
+        if x._spread is None:
+            return x._like(mean, None)
+        n = x._spread.new_ones(())
+        for length, outputs in zip(x.mean.shape[-places:], mean.shape[-places:], strict=True):
+            ends = [-(-(i + 1) * length // outputs) - i * length // outputs for i in range(outputs)]
+            n = n.unsqueeze(-1) * n.new_tensor(ends)
+        return x._like(mean, pool(x._spread, output_size) / n)
+
+    return rule
+
+
+def _lengths(given: Any, places: int) -> Sequence[int]:
+    lengths = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    return lengths * places if len(lengths) == 1 else lengths
+
+
+def arranged(name: str) -> Any:
+    """The rule of a method of tensors that arranges elements in another way."""
+
+    def rule(x: Any, *options: Any, **named: Any) -> Any:
+        spread = None if x._spread is None else getattr(x._spread, name)(*options, **named)
+        return x._like(getattr(x.mean, name)(*options, **named), spread)
+
+    return rule
+
+
+def _pad(x: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
+    def padded(t: Tensor, value: float | None) -> Tensor:
+        return F.pad(t, pad, mode, value)
+
+    constant = 0.0 if mode == "constant" else None
+    spread = None if x._spread is None else padded(x._spread, constant)
+    return x._like(padded(x.mean, value), spread)
+
+
+def _dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    if training and p:
+        raise ValueError(
+            f"dropout with p={p} draws noise, and moments have none: call model.eval()"
+        )
+    return x
+
+
+def shift(x: Any, constant: Any) -> Any:
+    """Add a constant."""
+    return x._like(x.mean + constant, _as_wide_as(x, x.mean + constant))
+
+
+def scale(x: Any, constant: Any) -> Any:
+    """Multiply by a constant."""
+    mean = x.mean * constant
+    spread = _as_wide_as(x, mean)
+    return x._like(mean, None if spread is None else spread * (constant * constant))
+
+
+def _as_wide_as(x: Any, mean: Tensor) -> Tensor | None:
+    return None if x._spread is None else x._spread.expand(mean.shape)
+
+
+ARRANGING = (
+    "flatten",
+    "reshape",
+    "view",
+    "unflatten",
+    "squeeze",
+    "unsqueeze",
+    "permute",
+    "transpose",
+    "movedim",
+    "contiguous",
+)
+"""Methods of tensors, and most of them functions of torch."""
+
+RULES: dict[Any, Any] = {
+    F.linear: _by(F.linear),
+    **{f: _by(f) for f in (F.conv1d, F.conv2d, F.conv3d)},
+    F.relu: relu,
+    torch.relu: relu,
+    **dict.fromkeys((F.relu_, torch.relu_), lambda x: relu(x, inplace=True)),
+    F.pad: _pad,
+    **dict.fromkeys((F.dropout, F.dropout1d, F.dropout2d, F.dropout3d), _dropout),
+    **{getattr(torch, name): arranged(name) for name in ARRANGING if hasattr(torch, name)},
+}
+for _n in (1, 2, 3):
+    for _name, _rule in (("max", _maximum), ("adaptive_max", _maximum), ("avg", _average)):
+        _pool = getattr(F, f"{_name}_pool{_n}d")
+        RULES[_pool] = _rule(_pool, _n)
+    _pool = getattr(F, f"adaptive_avg_pool{_n}d")
+    RULES[_pool] = _adaptive_average(_pool, _n)

@@ -1,0 +1,152 @@
+"""Normal noise: when it is drawn, and by what.
+
+It is drawn with a generator, on any device, for DTensors and in compiled graphs.
+"""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import count
+from typing import Any
+from weakref import WeakValueDictionary
+
+import torch
+
+from .._internals import called_by_compiler, transformed
+
+Tensor = torch.Tensor
+
+
+class Drawing(torch.nn.Module):
+    """A module that draws noise in training mode, and in evaluation mode under `sampling`."""
+
+    _sampling: int = 0
+    """How many `sampling` contexts are open, in all threads."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore all but the contexts, which are not those of a copy."""
+        super().__setstate__({name: x for name, x in state.items() if name != "_sampling"})
+
+    @property
+    def _draws(self) -> bool:
+        return self.training or self._sampling > 0
+
+
+def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Draw standard normals of a shape, in the type and on the device of another tensor.
+
+    The result is a tensor of its own, which the caller may overwrite.
+
+    Raises
+    ------
+    RuntimeError
+        If the generator is on another device.
+    """
+    device = like.device
+    if device.type == "meta":
+        # There are no numbers to draw.
+        generator = None
+    if generator is not None:
+        _check(generator, device)
+    if hasattr(like, "placements"):
+        return _distributed(shape, like, generator)
+    if generator is not None and torch.compiler.is_compiling():
+        # A graph cannot hold a generator: it holds a number that stands for it.
+        number, call = _number(generator)
+        return torch.ops.logunif_kl_nn.normals(like.detach(), shape, number, call)
+    if torch.compiler.is_compiling() and _by_the_operator(like):
+        # The compiler's own code for randn takes ten times as long as PyTorch's, which this calls.
+        # Two draws stay two, for the compiler takes no two empty tensors for the same.
+        return torch.empty(shape, dtype=like.dtype, device=device).normal_()
+    # The overloads with a generator take no length that a compiler leaves open.
+    drawn_by: dict[str, Any] = {} if generator is None else {"generator": generator}
+    if tuple(shape) == tuple(like.shape):
+        # In the memory format of the other, such as channels_last.
+        return torch.randn_like(like, **drawn_by)
+    return torch.randn(shape, dtype=like.dtype, device=device, **drawn_by)
+
+
+def _check(generator: torch.Generator, device: torch.device) -> None:
+    if generator.device.type != device.type:
+        raise RuntimeError(
+            f"generator is on {generator.device.type} and the layer on {device.type}: pass "
+            f"torch.Generator({device.type!r})"
+        )
+
+
+def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | None) -> Tensor:
+    """Draw normals as a DTensor: those that one process would draw.
+
+    PyTorch does so itself on a GPU, without a generator. Elsewhere processes of equal seeds would
+    draw the same normals for different shards. Here each draws all of them, and keeps its shard.
+    """
+    from torch.distributed.tensor import Replicate, distribute_tensor
+
+    alike = tuple(shape) == tuple(like.shape)
+    placements = [p if alike and not p.is_partial() else Replicate() for p in like.placements]
+    if alike and generator is None and like.device.type != "cpu":
+        return torch.randn_like(like.redistribute(placements=placements))
+    every = torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
+    return distribute_tensor(every, like.device_mesh, placements, src_data_rank=None)
+
+
+def settled(x: Any) -> Any:
+    """Return a DTensor in which no sum over the processes is pending; another tensor as it is.
+
+    A look-up in sharded rows is such a sum. It is added up before the next one begins.
+    """
+    if not hasattr(x, "placements"):
+        return x
+    from torch.distributed.tensor import Replicate
+
+    return x.redistribute(placements=[Replicate() if p.is_partial() else p for p in x.placements])
+
+
+_numbered: WeakValueDictionary[int, torch.Generator] = WeakValueDictionary()
+_calls = count()
+
+
+# The compiler guards on the identity of the generator.
+@called_by_compiler
+def _number(generator: torch.Generator) -> tuple[int, int]:
+    """Return a number for the generator, and one for the call.
+
+    The compiler makes one of two calls with the same arguments.
+    """
+    _operator()
+    _numbered[id(generator)] = generator
+    return id(generator), next(_calls)
+
+
+def _by_the_operator(like: Tensor) -> bool:
+    """Tell whether normals beside this tensor are drawn in an empty one.
+
+    Under a transform the empty one would not be a batch, and the noise of another memory format
+    would be in another order.
+    """
+    return like.device.type == "cpu" and like.is_contiguous() and not _transformed()
+
+
+@called_by_compiler
+def _transformed() -> bool:
+    return transformed()
+
+
+@cache
+def _operator() -> Any:
+    """Register the operator ``logunif_kl_nn::normals``, which is there as long as the result."""
+    made = torch.library.Library("logunif_kl_nn", "FRAGMENT")
+    made.define(
+        "normals(Tensor like, SymInt[] shape, int generator, int call) -> Tensor",
+        tags=(torch.Tag.nondeterministic_seeded, torch.Tag.pt2_compliant_tag),
+    )
+    made.impl("normals", _drawn, "CompositeExplicitAutograd")
+    made.impl("normals", lambda like, shape, generator, call: like.new_empty(shape), "Meta")
+    return made
+
+
+def _drawn(like: Tensor, shape: Sequence[int], number: int, call: int) -> Tensor:
+    generator = _numbered[number]
+    return torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)

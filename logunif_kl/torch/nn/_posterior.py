@@ -1,0 +1,253 @@
+"""What a variational layer may be: the posteriors, how alpha is shared, the bound on log alpha.
+
+The functions take no layer. They check options, tell the shape of the second parameter, and compute
+a standard deviation from the parameters.
+"""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd import Function
+
+from ..._refusals import OF_COMPLEX, real_number, shown, type_name
+from .._internals import called_by_compiler
+from . import _penalty
+from ._moments import Moments
+from ._prior import NormalPrior
+
+Tensor = torch.Tensor
+
+POSTERIORS = ("additive", "multiplicative")
+SHARINGS = ("weight", "output", "input", "layer")
+NOISES = ("independent", "correlated")
+ESTIMATORS = ("local", "per_example", "per_batch")
+
+_CHOICES = {
+    "posterior": POSTERIORS,
+    "sharing": SHARINGS,
+    "noise": NOISES,
+    "estimator": ESTIMATORS,
+}
+
+OPTIONS = (*_CHOICES, "initial", "max_log_alpha", "penalty", "generator")
+
+INITIAL = {"additive": -10.0, "multiplicative": -3.0}
+"""The initial log sigma^2 and log alpha.
+
+The first is that of Molchanov et al. (2017), section 5. The second is a dropout rate
+alpha/(1 + alpha) of 5 %. From a much smaller alpha, the KL term raises log alpha by a gradient of
+1/2 at most, so that thousands of steps pass before the noise matters.
+"""
+
+
+def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return the option, if it is one of the choices.
+
+    Raises
+    ------
+    ValueError
+        If it is none of them.
+    """
+    if isinstance(value, str) and value in choices:
+        return value
+    listed = ", ".join(map(repr, choices[:-1])) + f" or {choices[-1]!r}"
+    raise ValueError(f"{name} must be {listed}, but {shown(value)} was given: pass one of these")
+
+
+def option(name: str, value: Any, posterior: str) -> Any:
+    """Return an option of a layer of this posterior, if it is allowed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not, with what to pass.
+    """
+    if name in _CHOICES:
+        return one_of(name, value, _CHOICES[name])
+    if name == "penalty":
+        if isinstance(value, NormalPrior) and posterior != "additive":
+            raise ValueError(
+                f"penalty={value} was given with posterior={posterior!r}: pass posterior='additive'"
+            )
+        return _penalty.check(value)
+    if name == "initial":
+        spread = "log_sigma2" if posterior == "additive" else "log_alpha"
+        return finite(name, value, f"the initial {spread}")
+    if name == "max_log_alpha":
+        if value is not None:
+            value = finite(name, value, "0.0 for alpha <= 1, or None for no bound")
+        return value
+    if value is not None and not isinstance(value, torch.Generator):
+        raise TypeError(
+            f"generator must be a torch.Generator or None, but {type_name(value)} {shown(value)} "
+            "was given: pass torch.Generator().manual_seed(...)"
+        )
+    return value
+
+
+def check(posterior: str, sharing: str, noise: str, max_log_alpha: float | None) -> None:
+    """Raise if the options, each of them allowed, do not go together.
+
+    Raises
+    ------
+    ValueError
+        With what to pass.
+    """
+    if posterior == "additive":
+        for name, value, default in (
+            ("sharing", sharing, "weight"),
+            ("noise", noise, "independent"),
+            ("max_log_alpha", max_log_alpha, None),
+        ):
+            if value != default:
+                raise ValueError(
+                    f"{name}={value!r} was given with posterior='additive', where alpha is no "
+                    "parameter: pass posterior='multiplicative'"
+                )
+    if noise == "correlated" and sharing not in ("input", "layer"):
+        raise ValueError(
+            f"noise='correlated' scales the inputs, but sharing={sharing!r} was given: pass "
+            "sharing='input' or sharing='layer'"
+        )
+
+
+def check_dtype(dtype: Any) -> None:
+    """Raise if parameters of this type are no real numbers.
+
+    Raises
+    ------
+    TypeError
+        If it is a type of integers or of complex numbers.
+    """
+    if isinstance(dtype, torch.dtype) and not dtype.is_floating_point:
+        remedy = OF_COMPLEX if dtype.is_complex else "pass torch.float32"
+        raise TypeError(f"dtype must be a real floating type, but {dtype} was given: {remedy}")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise if an argument is not true or false.
+
+    Raises
+    ------
+    TypeError
+        If it is anything else, such as a word.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, but {shown(value)} was given: pass one")
+
+
+def check_input(input: Any) -> None:
+    """Raise if the input of a product holds no real numbers.
+
+    Raises
+    ------
+    TypeError
+        If it is no tensor, or holds integers or complex numbers.
+    """
+    if isinstance(input, Moments):
+        raise TypeError(
+            "moments were given to a layer that draws noise: use VariationalLinear or "
+            "VariationalConv2d"
+        )
+    if not isinstance(input, torch.Tensor):
+        raise TypeError(
+            f"input must be a torch.Tensor, but {type_name(input)} was given: convert it with "
+            "torch.as_tensor"
+        )
+    if not input.is_floating_point():
+        raise TypeError(
+            f"input must hold real numbers, but a tensor of {input.dtype} was given: convert it "
+            "with .float()"
+        )
+
+
+def finite(name: str, value: Any, instead: str) -> float:
+    """Return an option that is one finite real number.
+
+    Raises
+    ------
+    TypeError
+        If it is no real number.
+    ValueError
+        If it is not finite.
+    """
+    number = real_number(name, value)
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, but {number} was given: pass {instead}")
+    return number
+
+
+def spread_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> tuple[int, ...]:
+    """The shape of log sigma^2, or of log alpha, for weights of a shape.
+
+    `units` tells which dimension of the weight is that of the units in ``"input"`` and
+    ``"output"``. The result has as many dimensions as the weight. It is never a scalar, which
+    `torch.distributed.fsdp.fully_shard` refuses.
+    """
+    if sharing == "weight":
+        return tuple(weight)
+    kept = units.get(sharing)
+    return tuple(length if i == kept else 1 for i, length in enumerate(weight))
+
+
+def wide(x: Tensor) -> Tensor:
+    """In float32 instead of float16, in which exp(-10) is subnormal."""
+    return x.float() if x.dtype == torch.float16 else x
+
+
+class Bounded(Function):
+    """min(x, bound), whose gradient is that of a projected descent.
+
+    Where x is at the bound or above, a gradient passes if a step against it decreases x, and is 0
+    otherwise. So a parameter leaves the bound when the loss asks for it, and stays there otherwise.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, bound: float) -> Tensor:
+        return x.clamp(max=bound)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        x, bound = inputs
+        inside = x < bound
+        ctx.save_for_backward(inside)
+        ctx.save_for_forward(inside)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (inside,) = ctx.saved_tensors
+        return grad.masked_fill(~(inside | (grad > 0)), 0.0), None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, _: None) -> Tensor:
+        (inside,) = ctx.saved_tensors
+        return tangent.masked_fill(~(inside | (tangent < 0)), 0.0)
+
+
+def bounded(log_alpha: Tensor, bound: float | None) -> Tensor:
+    """Log alpha as the layer uses it."""
+    if bound is None:
+        return log_alpha
+    if torch.compiler.is_compiling():
+        _allow()
+    return _projected(log_alpha, bound)
+
+
+# A compiler puts this into its graph as it is. It would refuse the rule for the forward mode, or
+# lose the one for the backward inside a transform.
+def _projected(log_alpha: Tensor, bound: float) -> Tensor:
+    return Bounded.apply(log_alpha, bound)
+
+
+@called_by_compiler
+def _allow() -> bool:
+    torch.compiler.allow_in_graph(_projected)
+    return True

@@ -1,0 +1,292 @@
+"""Predictions of a model with dropout from many samples of its noise."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from operator import index
+from typing import Any
+
+import torch
+
+from ..._refusals import shown, type_name
+from ._drawing import drawing, drawn_by, in_training, kinds, noisy
+from ._dropout import _generator
+from ._layer import VariationalLayer
+from ._models import _module, without_fast_path
+from ._posterior import check_flag, one_of
+from ._prediction import LIKELIHOODS, Prediction, Tally, check_output, prediction
+
+Tensor = torch.Tensor
+
+ELEMENTS = 2**24
+"""How many elements the largest output of a module may have by default: 64 MiB in float32."""
+
+_PROBED = 16  # examples
+
+
+@torch.no_grad()
+def predict(
+    model: torch.nn.Module,
+    x: Any,
+    samples: int = 100,
+    *,
+    likelihood: str = "categorical",
+    log_sigma2: float | Tensor | None = None,
+    modules: type | tuple[type, ...] = (),
+    batched: bool = True,
+    batch_size: int | None = None,
+    generator: torch.Generator | None = None,
+) -> Prediction:
+    """Predict by a model with dropout, and say how uncertain the prediction is.
+
+    The noise that the model was trained with is drawn again, and outputs are averaged. With p_s
+    the probabilities of sample s of S, and H their entropy (Houlsby et al. 2011, Eq. 2; Gal 2016,
+    section 3.3)::
+
+        mean               = p = (1/S) sum_s p_s
+        entropy            = H(p) = -sum_c p_c log p_c
+        mutual_information = H(p) - (1/S) sum_s H(p_s)
+
+    The entropy is large where classes overlap, too; the mutual information only where samples
+    contradict each other.
+
+    All dropout of torch draws (`torch.nn.Dropout` to `torch.nn.FeatureAlphaDropout`, and the rate
+    of attention and of recurrent modules), and so does every layer of this library. Other modules
+    are in evaluation mode. Each has its mode again afterwards, also after an error.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        What returns one tensor: logits of shape (M, classes, ...), logits of any shape (M, ...) for
+        ``"bernoulli"``, or means of any shape (M, ...) for ``"normal"``. It may be compiled.
+    x : Tensor
+        The examples, of shape (M, ...). With ``batched=False``, anything that the model takes.
+    samples : int
+        S, at least 2.
+    likelihood : {"categorical", "bernoulli", "normal"}
+        What the outputs are of, as for `categorical_log_likelihood` and its neighbours.
+    log_sigma2 : float or Tensor, optional
+        For ``"normal"``: the logarithm of the variance of the noise of the data; 0 by default. A
+        tensor broadcasts to the shape of the outputs.
+    modules : type or tuple of types
+        Further modules that draw noise in training mode, such as one that calls
+        ``torch.nn.functional.dropout(x, p, self.training)``.
+    batched : bool
+        Run several samples at once, by repeating the examples along the first dimension. If False,
+        the model runs once for each sample, on `x` as it is: for models that share their noise
+        between examples, or whose inputs have the examples in another dimension.
+    batch_size : int, optional
+        How many rows, examples times samples, may pass the model at once. By default, as many as
+        keep the largest output of a module within 2^24 elements; a pass of a few examples without
+        noise finds that out. Half as many are tried where memory runs out.
+    generator : torch.Generator, optional
+        What all noise is drawn by. The global generators and those of layers are left as they were.
+        By default they draw, and `torch.manual_seed` decides.
+
+    Returns
+    -------
+    Prediction
+        Named tensors without gradients, in float64 if the outputs are, otherwise in float32. `mean`
+        and `variance` have the shape of the outputs. `entropy` and `mutual_information` have it
+        too, without the classes of ``"categorical"``.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of a wrong type, or the model does not return a tensor of real numbers.
+    ValueError
+        If no module draws noise, `samples` is below 2, `batch_size` below 1, an option is none of
+        its choices or goes with another likelihood, or the outputs do not fit: no dimension of
+        classes, probabilities in place of logits, another number of rows.
+
+    See Also
+    --------
+    sampling : draw the noise of this library's layers in evaluation mode.
+
+    Notes
+    -----
+    For ``"normal"`` with variances v of the samples and sigma^2 of the noise, entropy and
+    information are those of normal distributions with these variances,
+    log(2 pi e (v + sigma^2))/2 and log(1 + v/sigma^2)/2, for each element by itself. v + sigma^2 is
+    the predictive variance (Gal and Ghahramani 2016, section 4).
+
+    The information of S samples is too small by about 1/S of itself on average, as a variance that
+    is divided by S is. Sums are in float64, so that it is right also where it is tiny.
+
+    Layers with ``estimator="per_batch"`` have one sample of their weights in a pass, so there are
+    as many passes as samples. The noise depends on how many rows pass at once: for the same numbers
+    on machines of different memory, pass `batch_size`.
+
+    The model is changed while it runs (its modes, and the setting that `sampling` changes), so it
+    must not be used in another thread at the same time. The global generators are those of the
+    process.
+
+    References
+    ----------
+    .. [1] Gal, Ghahramani, "Dropout as a Bayesian Approximation" (2016).
+    .. [2] Gal, "Uncertainty in Deep Learning", thesis (2016).
+    .. [3] Houlsby, Huszar, Ghahramani, Lengyel, "Bayesian Active Learning for Classification and
+       Preference Learning" (2011).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> model = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(2, 2, bias=False))
+    >>> _ = model[1].weight.data.copy_(torch.tensor([[20.0, 0.0], [0.0, 20.0]]))
+    >>> x = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    >>> found = nn.predict(model, x, 1000, generator=torch.Generator().manual_seed(0))
+    >>> found.entropy  # of the second example, the classes are equally likely
+    tensor([0.5539, 0.6931, 0.6931])
+    >>> found.mutual_information  # samples contradict each other on it, and not on the third
+    tensor([0.2178, 0.3680, 0.0000])
+    >>> model.training
+    True
+    """
+    _check(model, samples, likelihood, log_sigma2, batched, batch_size, generator)
+    likelihood = one_of("likelihood", likelihood, LIKELIHOODS)
+    found = noisy(model, kinds(modules))
+    if batched:
+        _check_examples(x)
+    run = _Run(model, likelihood, samples)
+    with drawn_by(generator, model, x):
+        rows = _rows(model, x) if batched and batch_size is None else batch_size
+        with drawing(model, found):
+            moments = [run.one_by_one(x)] if rows is None else run.in_blocks(x, rows)
+    return prediction(likelihood, moments, samples, log_sigma2, run.like)
+
+
+class _Run:
+    """A model that draws its noise, and how often it is to be run."""
+
+    def __init__(self, model: torch.nn.Module, likelihood: str, samples: int) -> None:
+        self._model, self._likelihood, self._samples = model, likelihood, samples
+        self._one_by_one = any(
+            isinstance(module, VariationalLayer) and module.estimator == "per_batch"
+            for module in model.modules()
+        )
+        self.like: Any = None
+        """An output."""
+
+    def one_by_one(self, x: Any) -> tuple[Tensor, ...]:
+        """Run the model on the whole of an input, once for each sample."""
+        tally = Tally(self._likelihood)
+        for _ in range(self._samples):
+            tally.add(self._output(x).unsqueeze(0))
+        return tally.moments()
+
+    def in_blocks(self, x: Tensor, rows: int) -> list[tuple[Tensor, ...]]:
+        """Run it on blocks of examples, each repeated for several samples."""
+        found: list[tuple[Tensor, ...]] = []
+        begin = 0
+        while not found or begin < len(x):
+            block = x[begin : begin + rows]
+            try:
+                moments = self._of_block(block, rows)
+            except torch.OutOfMemoryError:
+                if rows == 1:
+                    raise
+                rows = max(1, min(rows, len(block) * self._samples) // 2)
+                continue
+            found.append(moments)
+            begin += len(block)
+        return found
+
+    def _of_block(self, block: Tensor, rows: int) -> tuple[Tensor, ...]:
+        tally, examples = Tally(self._likelihood), len(block)
+        at_once = 1 if self._one_by_one else max(1, rows // max(examples, 1))
+        passes = -(-self._samples // at_once)
+        for number in range(passes):
+            # Passes of almost the same size, so that a compiler sees few shapes.
+            samples = self._samples // passes + (number < self._samples % passes)
+            # A copy, since the model may change it.
+            output = self._output(block.repeat(samples, *[1] * (block.ndim - 1)))
+            if not output.ndim or len(output) != samples * examples:
+                raise ValueError(
+                    f"the model returned shape {tuple(output.shape)} for {samples * examples} "
+                    "rows: pass batched=False if it has no such dimension"
+                )
+            tally.add(output.reshape(samples, examples, *output.shape[1:]))
+        return tally.moments()
+
+    def _output(self, x: Any) -> Tensor:
+        output = check_output(self._likelihood, self._model(x))
+        self.like = output
+        return output
+
+
+def _rows(model: torch.nn.Module, x: Tensor) -> int:
+    """How many rows may pass at once, by the largest output of a module for a few examples."""
+    if not len(x):
+        return ELEMENTS
+    few = x[:_PROBED].clone()
+    largest = few.numel()
+
+    def look(module: Any, arguments: Any, output: Any) -> None:
+        nonlocal largest
+        if isinstance(output, Tensor):
+            largest = max(largest, output.numel())
+
+    hooks = [module.register_forward_hook(look) for module in model.modules()]
+    try:
+        with _not_compiled(), in_training(model, []), without_fast_path():
+            model(few)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return max(1, ELEMENTS * len(few) // max(largest, 1))
+
+
+def _not_compiled() -> Any:
+    """Run compiled models as they were: hooks see no module in a graph."""
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()
+    return torch.compiler.set_stance("force_eager")
+
+
+def _check(
+    model: Any,
+    samples: Any,
+    likelihood: Any,
+    log_sigma2: Any,
+    batched: Any,
+    batch_size: Any,
+    generator: Any,
+) -> None:
+    _module(model)
+    _at_least("samples", samples, 2)
+    check_flag("batched", batched)
+    _generator(generator)
+    if batch_size is not None:
+        _at_least("batch_size", batch_size, 1)
+        if not batched:
+            raise ValueError("batch_size was given with batched=False: leave one of them out")
+    if log_sigma2 is not None and likelihood != "normal":
+        raise ValueError(
+            f"log_sigma2 was given with likelihood={shown(likelihood)}: pass likelihood='normal'"
+        )
+
+
+def _at_least(name: str, value: Any, least: int) -> None:
+    try:
+        number = index(value) if not isinstance(value, bool) else None
+    except TypeError:
+        number = None
+    if number is None:
+        raise TypeError(f"{name} must be a whole number, but {shown(value)} was given: pass an int")
+    if number < least:
+        raise ValueError(
+            f"{name} must be at least {least}, but {number} was given: pass a larger one"
+        )
+
+
+def _check_examples(x: Any) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"x must be a torch.Tensor, but {type_name(x)} was given: convert it, or pass "
+            "batched=False"
+        )
+    if not x.ndim:
+        raise ValueError("x must be of shape (M, ...), but a scalar was given: reshape it")

@@ -1,0 +1,176 @@
+"""What samples of a model's output say of its prediction: mean, variance, entropy, information."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+
+from ..._refusals import type_name
+
+Tensor = torch.Tensor
+
+LIKELIHOODS = ("categorical", "bernoulli", "normal")
+
+
+class Prediction(NamedTuple):
+    """What `predict` found, for each example.
+
+    Attributes
+    ----------
+    mean : Tensor
+        The predictive mean: of the probabilities, or of the outputs for ``"normal"``.
+    variance : Tensor
+        The variance over the samples of what `mean` is the mean of, divided by samples - 1. The
+        noise of the data is not in it.
+    entropy : Tensor
+        Of the predictive distribution, in nats. For ``"normal"`` it is that of the normal
+        distribution with the same variance.
+    mutual_information : Tensor
+        Of the class and the weights, in nats: `entropy` minus the mean entropy of the samples.
+    samples : int
+        How many samples these are of.
+    """
+
+    mean: Tensor
+    variance: Tensor
+    entropy: Tensor
+    mutual_information: Tensor
+    samples: int
+
+    @property
+    def expected_entropy(self) -> Tensor:
+        """The mean entropy of the samples: what is left when the weights are known."""
+        return self.entropy - self.mutual_information
+
+
+class Tally:
+    """The moments of samples that come in several parts, and their mean entropy, in float64.
+
+    Differences of entropies cancel: in float32 the information of a confident prediction is lost.
+    """
+
+    def __init__(self, likelihood: str) -> None:
+        self._likelihood = likelihood
+        self._count = 0
+        self._mean: Any = 0.0
+        self._squares: Any = 0.0
+        self._entropy: Any = 0.0
+
+    def add(self, outputs: Tensor) -> None:
+        """Take in outputs of shape (samples, examples, ...).
+
+        The means and the sums of squares of two parts are put together as in Chan, Golub and
+        LeVeque (1983).
+        """
+        values, entropies = _values(self._likelihood, _wide(outputs))
+        mean, more = values.mean(0), len(values)
+        squares = (values - mean).square().sum(0)
+        total = self._count + more
+        step = mean - self._mean
+        self._squares = self._squares + squares + step.square() * (self._count * more / total)
+        self._mean = self._mean + step * (more / total)
+        self._entropy = self._entropy + (entropies.mean(0) - self._entropy) * (more / total)
+        self._count = total
+
+    def moments(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The mean, the variance and the mean entropy of all samples."""
+        return self._mean, self._squares / (self._count - 1), self._entropy
+
+
+def prediction(
+    likelihood: str, moments: list[tuple[Tensor, ...]], samples: int, log_sigma2: Any, like: Tensor
+) -> Prediction:
+    """Put the moments of all examples together, in the type of an output or float32."""
+    mean, variance, of_samples = (_joined(parts) for parts in zip(*moments, strict=True))
+    if likelihood == "normal":
+        sigma2 = _sigma2(log_sigma2, mean)
+        entropy = 0.5 * (math.log(2.0 * math.pi * math.e) + (variance + sigma2).log())
+        information = 0.5 * (variance / sigma2).log1p()
+    else:
+        entropy = _entropy(likelihood, mean, 1 - mean, 1)
+        # Rounding may leave a small negative number.
+        information = (entropy - of_samples).clamp(min=0.0)
+    dtype = like.dtype if like.dtype == torch.float64 else torch.float32
+    return Prediction(
+        mean.to(dtype), variance.to(dtype), entropy.to(dtype), information.to(dtype), samples
+    )
+
+
+def _joined(parts: tuple[Tensor, ...]) -> Tensor:
+    return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+
+def check_output(likelihood: str, output: Any) -> Tensor:
+    """Return what a model returned, if it can be of this likelihood.
+
+    Raises
+    ------
+    TypeError
+        If it is no tensor of real numbers.
+    ValueError
+        If it has no classes, or holds probabilities where logits are asked for.
+    """
+    if not isinstance(output, Tensor):
+        raise TypeError(
+            f"the model returned {type_name(output)}: wrap it in a module that returns one tensor"
+        )
+    if not output.is_floating_point():
+        raise TypeError(
+            f"the model returned a tensor of {output.dtype}: have it return real numbers"
+        )
+    if likelihood == "categorical":
+        _check_logits(output)
+    return output
+
+
+def _check_logits(output: Tensor) -> None:
+    if output.ndim < 2 or output.shape[1] < 2:
+        raise ValueError(
+            f"the model returned shape {tuple(output.shape)}, not (M, classes, ...): pass "
+            "likelihood='bernoulli' or 'normal'"
+        )
+    if not output.numel():
+        return
+    off = (_wide(output).sum(1) - 1.0).abs().max()
+    if bool((output >= 0.0).all() & (off <= output.shape[1] * torch.finfo(output.dtype).eps)):
+        raise ValueError(
+            "the model returned probabilities, not logits: leave out its softmax, or take the log"
+        )
+
+
+def _wide(x: Tensor) -> Tensor:
+    # Apple's GPUs have no float64.
+    return x.float() if x.device.type == "mps" else x.double()
+
+
+def _values(likelihood: str, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """What the moments are of, and the entropy of each sample."""
+    if likelihood == "normal":
+        return outputs, outputs.new_zeros(outputs.shape[:2])
+    if likelihood == "categorical":
+        values = outputs.softmax(2)
+        return values, _entropy(likelihood, values, values, 2)
+    values = outputs.sigmoid()
+    return values, _entropy(likelihood, values, (-outputs).sigmoid(), 2)
+
+
+def _entropy(likelihood: str, p: Tensor, others: Tensor, dim: int) -> Tensor:
+    """-sum p log p over the classes in a dimension, or over a class and its complement."""
+    if likelihood == "categorical":
+        return torch.special.entr(p).sum(dim)
+    return torch.special.entr(p) + torch.special.entr(others)
+
+
+def _sigma2(log_sigma2: Any, mean: Tensor) -> Tensor:
+    given = 0.0 if log_sigma2 is None else log_sigma2
+    spread = torch.as_tensor(given, device=mean.device).to(mean.dtype)
+    try:
+        return spread.exp().broadcast_to(mean.shape)
+    except RuntimeError:
+        raise ValueError(
+            f"log_sigma2 of shape {tuple(spread.shape)} was given for outputs of shape "
+            f"{tuple(mean.shape)}: reshape it"
+        ) from None

@@ -1,0 +1,141 @@
+"""Masks on the weights with log alpha above a threshold, by `torch.nn.utils.prune`."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn.utils import prune as torch_prune
+
+from ..._pruning import check_threshold
+from ._layer import VariationalLayer
+from ._models import layers
+from ._sparsity import THRESHOLD, kept_weights
+
+Tensor = torch.Tensor
+
+SILENT = -1e4
+"""log sigma^2 of a pruned weight: the variance is 0 in every type, and the KL of mu = 0 is 0.
+
+-inf would make the KL NaN, as alpha = sigma^2/mu^2 would be 0/0.
+"""
+
+
+def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Module:
+    """Prune the weights with log alpha above a threshold, by `torch.nn.utils.prune`.
+
+    Each variational layer gets the mask of `torch.nn.utils.prune.custom_from_mask` on its `weight`.
+    Of the additive posterior, `log_sigma2` gets one that sets the variance of these weights to 0.
+    So they are 0 in evaluation and in training, have no KL, and remain so while the others are
+    trained further. Where weights share an alpha (``sharing="input"`` or ``"output"``, a scale for
+    each unit or channel as of Louizos et al. 2017), they are pruned together, as a unit.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A layer, or a network with variational layers. It is changed, as `torch.nn.utils.prune`
+        does. The parameters remain those that the optimizer has, under the names ``weight_orig``
+        and ``log_sigma2_orig``.
+    threshold : float
+        3 is that of Molchanov et al. (2017), section 5. With inf only zeros are pruned.
+
+    Returns
+    -------
+    torch.nn.Module
+        `model`.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no module, `threshold` no number, or a weight is computed by another hook.
+    ValueError
+        If there is no variational layer, if `threshold` is NaN, or if layers share a weight.
+
+    See Also
+    --------
+    to_deterministic : a plain network with zeros, which needs no mask.
+    to_sparse : a network that keeps and multiplies the other weights alone.
+
+    Notes
+    -----
+    A second call prunes more; a lower threshold is needed, or training in between. The masks are
+    made permanent by ``torch.nn.utils.prune.remove(layer, "weight")`` and, of the additive
+    posterior, the same with ``"log_sigma2"``. As with all hooks of `torch.nn.utils.prune`,
+    ``weight`` is computed at each call of the layer, and `copy.deepcopy` refuses a model that has
+    them.
+
+    References
+    ----------
+    Louizos, Ullrich, Welling, "Bayesian Compression for Deep Learning" (2017).
+    Molchanov, Ashukha, Vetrov, "Variational Dropout Sparsifies Deep Neural Networks" (2017).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(3, 1, bias=False, initial=0.0)
+    >>> layer.weight.data = torch.tensor([[1.0, 0.1, 0.5]])
+    >>> nn.prune(layer).weight.detach()
+    tensor([[1.0000, 0.0000, 0.5000]])
+    >>> layer(torch.tensor([[0.0, 1.0, 0.0]])).detach()  # no noise either
+    tensor([[0.]])
+    """
+    threshold = check_threshold(threshold)
+    found = layers(model)
+    _check_prunable(model)
+    for _, layer, _ in found:
+        with torch.no_grad():
+            mask = kept_weights(layer, threshold)
+        torch_prune.custom_from_mask(layer, "weight", mask)
+        if layer.posterior == "additive":
+            _silence(layer, mask)
+    return model
+
+
+class _Silence(torch_prune.BasePruningMethod):
+    """Sets log sigma^2 of pruned weights, where the methods of torch would multiply it by 0."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def __init__(self, mask: Tensor) -> None:
+        self.mask = mask
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        return default_mask * self.mask.to(default_mask.dtype)
+
+    def apply_mask(self, module: Any) -> Tensor:
+        name = self._tensor_name
+        mask, original = getattr(module, f"{name}_mask"), getattr(module, f"{name}_orig")
+        return original.masked_fill(mask == 0, SILENT)
+
+
+def _silence(layer: Any, mask: Tensor) -> None:
+    for hook in layer._forward_pre_hooks.values():
+        if isinstance(hook, _Silence):
+            # torch would put two methods into a container, which multiplies by the mask.
+            layer.log_sigma2_mask.mul_(mask)
+            layer.log_sigma2 = hook.apply_mask(layer)
+            return
+    _Silence.apply(layer, "log_sigma2", mask)
+
+
+def _check_prunable(model: torch.nn.Module) -> None:
+    first: dict[int, str] = {}
+    for name, layer in model.named_modules():
+        if not isinstance(layer, VariationalLayer):
+            continue
+        masked = "weight_mask" in layer._buffers
+        for part in ("weight", layer._spread_name):
+            if part not in layer._parameters and not masked:
+                raise TypeError(
+                    f"the {part} of module {name!r} is computed by a hook: remove it first, by "
+                    "torch.nn.utils.remove_weight_norm or remove_spectral_norm"
+                )
+        weight = layer.weight_orig if masked else layer.weight
+        other = first.setdefault(id(weight), name)
+        if other != name:
+            raise ValueError(
+                f"modules {other!r} and {name!r} share a weight, which would get two masks: use "
+                "to_deterministic"
+            )

@@ -1,0 +1,124 @@
+"""Weights of the KL as plain functions of the step, for the first steps of a training run."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..._refusals import real_number
+
+
+def linear_warm_up(step: float, begin: float, end: float) -> float:
+    """Return a weight of the KL that rises from 0 to 1 on a line.
+
+    Parameters
+    ----------
+    step : float
+        The step, or the epoch with its fraction.
+    begin, end : float
+        The last step of weight 0, and the first of weight 1.
+
+    Returns
+    -------
+    float
+        (step - begin)/(end - begin), held in [0, 1].
+
+    Raises
+    ------
+    TypeError
+        If an argument is no real number.
+    ValueError
+        If `step` is not finite, or `end` is not after `begin`.
+
+    Examples
+    --------
+    >>> from logunif_kl.torch import nn
+    >>> [nn.linear_warm_up(step, begin=5, end=15) for step in (0, 5, 10, 15, 99)]
+    [0.0, 0.0, 0.5, 1.0, 1.0]
+    """
+    return _fraction(step, begin, end)
+
+
+def cosine_warm_up(step: float, begin: float, end: float) -> float:
+    """Return a weight of the KL that rises from 0 to 1 on half a cosine, without corners.
+
+    Parameters
+    ----------
+    step, begin, end : float
+        As for `linear_warm_up`.
+
+    Returns
+    -------
+    float
+        (1 - cos(pi t))/2, with t the weight of `linear_warm_up`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `linear_warm_up`.
+
+    Examples
+    --------
+    >>> from logunif_kl.torch import nn
+    >>> [round(nn.cosine_warm_up(step, begin=0, end=4), 3) for step in range(5)]
+    [0.0, 0.146, 0.5, 0.854, 1.0]
+    """
+    return 0.5 * (1.0 - math.cos(math.pi * _fraction(step, begin, end)))
+
+
+def cyclical_warm_up(step: float, period: float, rising: float = 0.5) -> float:
+    """Return a weight of the KL that rises on a line again in every period.
+
+    Fu et al. (2019), "Cyclical Annealing Schedule: A Simple Approach to Mitigating KL Vanishing",
+    arXiv:1903.10145.
+
+    Parameters
+    ----------
+    step : float
+        The step, or the epoch with its fraction.
+    period : float
+        The length of a period; positive.
+    rising : float
+        The part of a period in which the weight rises, in (0, 1]; in the rest it is 1.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    TypeError
+        If an argument is no real number.
+    ValueError
+        If `step` is not finite, `period` not positive, or `rising` not in (0, 1].
+
+    Examples
+    --------
+    >>> from logunif_kl.torch import nn
+    >>> [nn.cyclical_warm_up(step, period=4) for step in range(6)]
+    [0.0, 0.5, 1.0, 1.0, 0.0, 0.5]
+    """
+    period, rising = real_number("period", period), real_number("rising", rising)
+    if not 0.0 < period < math.inf:
+        raise ValueError(f"period must be positive, but {period} was given: pass a number of steps")
+    if not 0.0 < rising <= 1.0:
+        raise ValueError(f"rising must be in (0, 1], but {rising} was given: pass a part of 1")
+    return _fraction(_step(step) % period, 0.0, rising * period)
+
+
+def _fraction(step: Any, begin: Any, end: Any) -> float:
+    step, begin, end = _step(step), real_number("begin", begin), real_number("end", end)
+    if not begin < end:
+        raise ValueError(
+            f"end must be after begin, but begin={begin:g} and end={end:g} were given: exchange "
+            "them, or pass the weight 1.0"
+        )
+    return min(max((step - begin) / (end - begin), 0.0), 1.0)
+
+
+def _step(step: Any) -> float:
+    number = real_number("step", step)
+    if not math.isfinite(number):
+        raise ValueError(f"step must be finite, but {number} was given: pass a count of steps")
+    return number

@@ -1,0 +1,240 @@
+"""Log alpha of a whole model, how many weights a threshold keeps, and the choice of one."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.nn.modules.lazy import LazyModuleMixin
+
+from ..._pruning import (
+    Sparsity,
+    ThresholdCurve,
+    check_measured,
+    check_threshold,
+    check_thresholds,
+)
+from ..._refusals import shown, type_name
+from ._convert import VARIATIONAL, to_deterministic
+from ._dropout import GaussianDropoutLinear
+from ._layer import VariationalLayer
+from ._models import kind_name, layers
+
+Tensor = torch.Tensor
+
+THRESHOLD = 3.0
+"""Molchanov et al. (2017), section 5: a dropout rate alpha/(1 + alpha) of 95 %."""
+
+_CURVE = tuple(0.5 * step for step in range(-8, 17))
+
+
+@torch.no_grad()
+def log_alpha(model: torch.nn.Module) -> dict[str, Tensor]:
+    """Compute log alpha of every weight of a model, by the name of the layer.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A layer, or any module that holds variational layers.
+
+    Returns
+    -------
+    dict of str to Tensor
+        Of the shape of each layer's `weight`, without gradient:
+        ``VariationalLayer.log_alpha_of_weights``. It is inf where the mean is 0. A weight that
+        layers share is under the first name.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no module.
+    ValueError
+        If it holds no variational layer.
+
+    See Also
+    --------
+    sparsity : how many of them are above a threshold.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(3, 1, initial=0.0)
+    >>> layer.weight.data = torch.tensor([[1.0, 0.1, 0.0]])
+    >>> nn.log_alpha(torch.nn.Sequential(layer))
+    {'0': tensor([[0.0000, 4.6052,    inf]])}
+    """
+    return {name: layer.log_alpha_of_weights() for name, layer, _ in layers(model)}
+
+
+@torch.no_grad()
+def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
+    """Count the weights that a threshold on log alpha keeps, by layer and in all.
+
+    A weight is kept if it is not 0 and its log alpha is not above the threshold: those that
+    ``to_deterministic(model, threshold)`` leaves other than 0. Of `torch.nn.Linear`, `Conv1d`,
+    `Conv2d`, `Conv3d` and `Embedding`, which have no alpha, the weights that are not 0 are kept.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A layer, or a network, variational or pruned and made plain.
+    threshold : float
+        3 is that of Molchanov et al. (2017), section 5. With inf only zeros are pruned.
+
+    Returns
+    -------
+    Sparsity
+        With ``kept``, ``weights``, ``pruned`` (a share), ``compression`` (weights/kept), and
+        ``layers``, which holds the same by the name of the layer. Shared weights count once.
+        Biases do not count.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no module, or `threshold` no number.
+    ValueError
+        If there is no layer with weights, or one has no shape yet, or if `threshold` is NaN.
+
+    References
+    ----------
+    Molchanov, Ashukha, Vetrov, "Variational Dropout Sparsifies Deep Neural Networks" (2017).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(3, 1, initial=0.0)
+    >>> layer.weight.data = torch.tensor([[1.0, 0.1, 0.0]])
+    >>> print(nn.sparsity(torch.nn.Sequential(layer, torch.nn.ReLU(), torch.nn.Linear(1, 2))))
+    layer  weights  kept  pruned
+    0      3        1     66.67 %
+    2      2        2     0.00 %
+    all    5        3     40.00 %, 1.7 times fewer
+    """
+    threshold = check_threshold(threshold)
+    found: dict[str, Sparsity] = {}
+    seen: dict[Any, Any] = {}
+    for name, module in weighted(model):
+        spread = module._spread if isinstance(module, VariationalLayer) else None
+        key = id(module.weight), id(spread)
+        if key not in seen:
+            # The tensors are kept, so that none is freed and its identity given to another.
+            seen[key] = module.weight, spread
+            kept = _plain(kept_weights(module, threshold).sum())
+            found[name] = Sparsity(int(kept), module.weight.numel())
+    return Sparsity.of(found)
+
+
+@torch.no_grad()
+def threshold_curve(
+    model: torch.nn.Module,
+    measure: Callable[[torch.nn.Module], Any],
+    thresholds: Sequence[float] | None = None,
+) -> ThresholdCurve:
+    """Measure a loss of the pruned model at several thresholds, to choose one.
+
+    The loss is to be of examples that the model was not trained on, and is not tested on.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A network with variational layers.
+    measure : callable
+        ``measure(pruned)`` returns a number, the lower the better, such as the error on a
+        validation set. ``pruned`` is ``to_deterministic(model, threshold)`` in evaluation mode.
+    thresholds : sequence of float, optional
+        On log alpha; by default from -4 to 8 in steps of 0.5.
+
+    Returns
+    -------
+    ThresholdCurve
+        With ``choose(tolerance)`` and ``plot(path)``.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no module, `measure` cannot be called or returns no number, or `thresholds`
+        is no sequence of numbers.
+    ValueError
+        If `thresholds` is empty or holds NaN, or for a `model` that `to_deterministic` refuses.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(3, 1, bias=False, initial=0.0)
+    >>> layer.weight.data = torch.tensor([[1.0, 0.5, 0.1]])
+    >>> x = torch.tensor([[1.0, 2.0, 3.0]])
+    >>> curve = nn.threshold_curve(layer, lambda m: (m(x) - 2.0).abs().mean(), [-1.0, 3.0, 6.0])
+    >>> [each.kept for each in curve.sparsities], curve.choose()
+    ([0, 2, 3], 3.0)
+    """
+    if not callable(measure):
+        raise TypeError(
+            f"measure must be a function of the pruned model, but {shown(measure)} was given: pass "
+            "one that returns a loss"
+        )
+    found = check_thresholds(_CURVE if thresholds is None else thresholds)
+    losses, counts = [], []
+    for threshold in found:
+        pruned = to_deterministic(model, threshold).eval()
+        losses.append(check_measured(measure(pruned)))
+        counts.append(sparsity(model, threshold))
+    return ThresholdCurve(found, tuple(losses), tuple(counts))
+
+
+def weighted(model: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the layers with weights that can be pruned, with their names.
+
+    Raises
+    ------
+    TypeError
+        If it is no module.
+    ValueError
+        If there are none, or one has no shape yet.
+    """
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(
+            f"model must be a torch.nn.Module, but {type_name(model)} was given: pass the module"
+        )
+    found = False
+    for name, module in model.named_modules():
+        if isinstance(module, LazyModuleMixin) and isinstance(
+            getattr(module, "weight", None), torch.nn.UninitializedParameter
+        ):
+            raise ValueError(
+                f"module {name!r} is a {type(module).__name__} that has no shape yet: run a batch "
+                "through the model first"
+            )
+        if is_weighted(module):
+            found = True
+            yield name, module
+    if not found:
+        raise ValueError(
+            f"a {kind_name(model)} was given in which no layer has weights to prune: make some "
+            "with logunif_kl.torch.nn.to_variational"
+        )
+
+
+def is_weighted(module: torch.nn.Module) -> bool:
+    """Whether it is a layer of ours, or one of torch that has a variational form."""
+    return isinstance(module, VariationalLayer) or type(module) in (
+        *VARIATIONAL,
+        GaussianDropoutLinear,
+    )
+
+
+def kept_weights(module: Any, threshold: float) -> Tensor:
+    """Tell which weights of a layer are not 0 and have log alpha at most the threshold."""
+    kept = module.weight != 0
+    if isinstance(module, VariationalLayer):
+        kept &= ~(module.log_alpha_of_weights() > threshold)
+    return kept
+
+
+def _plain(x: Tensor) -> Tensor:
+    """Return a tensor of this process, for a DTensor of all."""
+    return x.full_tensor() if hasattr(x, "full_tensor") else x

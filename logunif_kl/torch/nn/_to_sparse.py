@@ -1,0 +1,160 @@
+"""A network made sparse for inference, without the units that do nothing."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch.nn.utils import parametrize
+
+from ..._pruning import check_threshold
+from ..._refusals import real_number
+from ._chain import drop_units as dropped
+from ._convert import PLAIN
+from ._posterior import check_flag, one_of
+from ._sparse import BACKENDS, SparseEmbedding, SparseLinear
+from ._sparse_conv import SparseConv
+from ._sparsity import THRESHOLD, kept_weights, weighted
+
+Tensor = torch.Tensor
+
+
+@torch.no_grad()
+def to_sparse(
+    model: torch.nn.Module,
+    threshold: float = THRESHOLD,
+    *,
+    backend: str = "torch",
+    drop_units: bool = True,
+    max_density: float = 0.2,
+) -> torch.nn.Module:
+    """Make a network for inference that holds and multiplies only the weights that are kept.
+
+    Linear layers, convolutions and tables of embeddings, of this library or of torch, become
+    layers with their weights in compressed sparse rows. The result computes what
+    ``to_deterministic(model, threshold)`` does, up to the order of sums.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A network with variational layers, or one that is pruned, with or without masks of
+        `torch.nn.utils.prune`. It is not changed.
+    threshold : float
+        Weights with log alpha above it are left out, as are zeros. 3 is that of Molchanov et al.
+        (2017), section 5. With inf only zeros are.
+    backend : {"torch", "scipy"}
+        What multiplies: PyTorch's CSR matrices, or SciPy's on the CPU, without gradients.
+    drop_units : bool
+        In a `torch.nn.Sequential`, leave out hidden units and channels of which all weights to the
+        next layer are pruned, and those of which all weights from the layer before are: these are
+        constants, which the bias of the next layer takes in. Between the two layers there may be
+        functions of single elements, pooling, dropout and `torch.nn.Flatten`. The hidden
+        activations are then smaller, though the output is not. Pass False where a program reads
+        them, or runs a part of the network.
+    max_density : float
+        Layers that keep a larger share of their weights become torch's dense ones, which are
+        faster there.
+
+    Returns
+    -------
+    torch.nn.Module
+        A copy in evaluation mode, without parameters that can be trained in these layers. Its
+        ``state_dict`` holds ``values``, ``columns``, ``row_starts`` and ``bias`` of each. Hooks of
+        the layers are not carried over.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no module, an argument is of a wrong type, or a weight is computed by a
+        parametrization.
+    ValueError
+        If there is no layer with weights, `threshold` is NaN, `backend` is unknown, or
+        `max_density` is not from 0 to 1.
+
+    See Also
+    --------
+    prune : masks, for further training.
+    sparsity : how many weights are kept.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> model = torch.nn.Sequential(
+    ...     nn.VariationalLinear(3, 4), torch.nn.ReLU(), nn.VariationalLinear(4, 1)
+    ... )
+    >>> for layer in model[0], model[2]:
+    ...     _ = torch.nn.init.constant_(layer.log_sigma2, 9.0)
+    >>> model[0].log_sigma2.data[0, 1] = model[2].log_sigma2.data[0, :2] = -9.0
+    >>> nn.to_sparse(model, max_density=0.5)  # of the hidden units, one is left
+    Sequential(
+      (0): SparseLinear(in_features=3, out_features=1, bias=True, kept=1, weights=3, backend='torch')
+      (1): ReLU()
+      (2): Linear(in_features=1, out_features=1, bias=True)
+    )
+    """  # noqa: E501
+    threshold = check_threshold(threshold)
+    one_of("backend", backend, BACKENDS)
+    check_flag("drop_units", drop_units)
+    share = real_number("max_density", max_density)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(
+            f"max_density must be from 0 to 1, but {share} was given: pass 1.0 to make every layer "
+            "sparse"
+        )
+    weights: dict[torch.nn.Module, tuple[Tensor, Tensor | None]] = {}
+    for name, module in weighted(model):
+        if getattr(module, "max_norm", None) is not None:
+            continue  # The rows of this table change as they are read.
+        if parametrize.is_parametrized(module):
+            raise TypeError(
+                f"module {name!r} has parametrizations: remove them first, by "
+                "torch.nn.utils.parametrize.remove_parametrizations"
+            )
+        weight = module.weight.masked_fill(~kept_weights(module, threshold), 0.0)
+        weights[module] = weight, getattr(module, "bias", None)
+    if drop_units:
+        dropped(model, weights)
+    made = {
+        id(module): _made(module, weight, bias, backend, share)
+        for module, (weight, bias) in weights.items()
+    }
+    # The copy takes these in place of the layers, which are not copied.
+    return copy.deepcopy(model, made).eval()
+
+
+def _made(
+    module: Any, weight: Tensor, bias: Tensor | None, backend: str, max_density: float
+) -> torch.nn.Module:
+    kind = PLAIN.get(type(module), type(module))
+    if int(weight.count_nonzero()) > max_density * weight.numel():
+        return _dense(kind, module, weight, bias)
+    if kind is torch.nn.Linear:
+        return SparseLinear(weight, bias, backend)
+    if kind is torch.nn.Embedding:
+        return SparseEmbedding(weight, backend)
+    return SparseConv(weight, bias, backend, module)
+
+
+def _dense(kind: Any, module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
+    """A layer of torch with these weights, made without drawing initial ones."""
+    options: dict[str, Any] = {"device": "meta", "dtype": weight.dtype}
+    made: Any
+    if kind is torch.nn.Embedding:
+        rows, columns = weight.shape
+        made = kind(rows, columns, module.padding_idx, **options)
+    elif kind is torch.nn.Linear:
+        made = kind(weight.shape[1], weight.shape[0], bias is not None, **options)
+    else:
+        made = kind(
+            *(weight.shape[1] * module.groups, weight.shape[0], module.kernel_size),
+            *(module.stride, module.padding, module.dilation, module.groups, bias is not None),
+            module.padding_mode,
+            **options,
+        )
+    made.weight = torch.nn.Parameter(weight.detach().clone(), requires_grad=False)
+    if bias is not None:
+        made.bias = torch.nn.Parameter(bias.detach().clone(), requires_grad=False)
+    return made

@@ -1,0 +1,186 @@
+"""The divergences of other posteriors: parameters over wide ranges, truth, and the errors found."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mpmath
+import numpy as np
+from mpmath import mp, mpf
+
+DIGITS = 220
+PROPER = mpf("2.05411995593541167909")
+ORDERS = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
+Orders = tuple[int, int]
+Truth = dict[Orders, tuple[mpf, mpf]]  # the derivative, and the largest term of it
+
+
+class Family(NamedTuple):
+    """A family of two parameters: parameters to try, KL + log C and its derivatives there."""
+
+    points: Callable[[type], tuple[np.ndarray, np.ndarray]]
+    truth: Callable[[mpf, mpf], Truth]
+
+
+def mean_log_laplace(x: mpf) -> tuple[mpf, mpf, mpf]:
+    """E log|x + X| for X ~ Laplace(0, 1), and two derivatives."""
+    r = abs(x)
+    if r > 200:
+        terms = [(mpf(2 * n - 1), mp.factorial(2 * n - 1) / r ** (2 * n)) for n in range(1, 40)]
+        rest = -sum(t for _, t in terms)
+        slope = sum((n + 1) * t for n, t in terms) / r
+        return mp.log(r) + rest, mp.sign(x) * (1 / r + slope), rest
+    if not r:
+        return -mp.euler, mpf(0), mp.inf
+    rising, falling = mp.exp(r) * mp.e1(r), mp.exp(-r) * mp.ei(r)
+    rest = (rising - falling) / 2
+    return rest + mp.log(r), mp.sign(x) * (rising + falling) / 2, rest
+
+
+def laplace(loc: mpf, scale: mpf) -> Truth:
+    x = loc / scale
+    value, slope, curvature = mean_log_laplace(x)
+    return _of_location(x, scale, value - 1 - mp.log(2), slope, curvature)
+
+
+def cauchy(loc: mpf, scale: mpf) -> Truth:
+    x = loc / scale
+    square = 1 + x * x
+    value = mp.log(square) / 2 - mp.log(4 * mp.pi)
+    return _of_location(x, scale, value, x / square, (1 - x * x) / square**2)
+
+
+def _of_location(x: mpf, s: mpf, value: mpf, slope: mpf, curvature: mpf) -> Truth:
+    # Where a second derivative changes its sign, it is compared with its size beside the zero.
+    size = 1 / (1 + abs(x))
+    found = {
+        (0, 0): (value, mpf(1)),
+        (1, 0): (slope / s, mpf(0)),
+        (0, 1): (-x * slope / s, mpf(0)),
+        (2, 0): (curvature / s**2, size**2 / s**2),
+        (1, 1): (-(slope + x * curvature) / s**2, size**3 * min(abs(x), 1) / s**2),
+        (0, 2): (x * (2 * slope + x * curvature) / s**2, min(x * x, 1) / s**2),
+    }
+    return {orders: (truth, max(abs(truth), term)) for orders, (truth, term) in found.items()}
+
+
+def uniform(low: mpf, high: mpf) -> Truth:
+    width, ratio = high - low, mp.log(abs(high / low))
+    value = (high * mp.log(abs(high)) - low * mp.log(abs(low))) / width - 1 - mp.log(width)
+    found = {
+        (0, 0): (value, mpf(1)),
+        (1, 0): (high * ratio / width**2, mpf(0)),
+        (0, 1): (-low * ratio / width**2, mpf(0)),
+        (2, 0): (high * (2 * ratio / width - 1 / low) / width**2, abs(high / low) / width**2),
+        (1, 1): ((1 + ratio - 2 * high * ratio / width) / width**2, 1 / width**2),
+        (0, 2): (low * (2 * ratio / width - 1 / high) / width**2, abs(low / high) / width**2),
+    }
+    return {orders: (truth, max(abs(truth), term)) for orders, (truth, term) in found.items()}
+
+
+def _entropies(a: mpf) -> tuple[mpf, mpf, mpf]:
+    """J(a) = a + log Gamma(a) - a psi(a), and two derivatives."""
+    first, second = mp.polygamma(1, a), mp.polygamma(2, a)
+    return a + mp.loggamma(a) - a * mp.digamma(a), 1 - a * first, -first - a * second
+
+
+def gamma(a: mpf, rate: mpf) -> Truth:
+    value, slope, curvature = _entropies(a)
+    nothing = (mpf(0), mpf(0))
+    return {
+        (0, 0): (-value, max(abs(value), mpf(1))),
+        (1, 0): (-slope, abs(slope)),
+        (2, 0): (-curvature, abs(curvature)),
+        **dict.fromkeys(((0, 1), (1, 1), (0, 2)), nothing),
+    }
+
+
+def student(df: mpf, scale: mpf) -> Truth:
+    found = [
+        (b - a) / mpf(2) ** order
+        for order, (a, b) in enumerate(
+            zip(_entropies(df / 2), _entropies((df + 1) / 2), strict=True)
+        )
+    ]
+    nothing = (mpf(0), mpf(0))
+    return {
+        (0, 0): (found[0] - PROPER, abs(found[0])),
+        (1, 0): (found[1], abs(found[1])),
+        (2, 0): (found[2], abs(found[2])),
+        **dict.fromkeys(((0, 1), (1, 1), (0, 2)), nothing),
+    }
+
+
+def _locations(dtype: type) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(23)
+    scale = 10.0 ** rng.uniform(-30.0, 30.0, 700)
+    ratio = 10.0 ** np.concatenate([rng.uniform(-30.0, 30.0, 250), rng.uniform(-1.5, 2.0, 450)])
+    # Scales near the ends of float32 for every ratio leave its range.
+    loc = np.clip(ratio * scale, 1e-30, 1e30) * rng.choice([-1.0, 1.0], 700)
+    return loc.astype(dtype), scale.astype(dtype)
+
+
+def _intervals(dtype: type) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(29)
+    size = 10.0 ** rng.uniform(-29.0, 29.0, 700)
+    digits = 6.0 if dtype is np.float32 else 14.0
+    narrow = 10.0 ** rng.uniform(-digits, 0.0, 250)
+    near_edge = 10.0 ** rng.uniform(-28.0, 0.0, 150) * rng.choice([-1.0, 1.0], 150)
+    other = np.concatenate([1.0 - narrow, near_edge, narrow[:150] - 1.0, rng.uniform(-3, 3, 150)])
+    other = np.sign(other) * np.clip(np.abs(other), 1e-29 / size, 1e29 / size)
+    a, b = (size * other).astype(dtype), size.astype(dtype)
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    turned = rng.random(700) < 0.5
+    low, high = np.where(turned, -high, low), np.where(turned, -low, high)
+    kept = low < high
+    return low[kept], high[kept]
+
+
+def _shapes(dtype: type) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(31)
+    shape = 10.0 ** np.concatenate([rng.uniform(-9.0, 9.0, 200), rng.uniform(-1.5, 2.0, 300)])
+    return shape.astype(dtype), (10.0 ** rng.uniform(-30.0, 30.0, 500)).astype(dtype)
+
+
+FAMILIES = {
+    "Laplace": Family(_locations, laplace),
+    "Cauchy": Family(_locations, cauchy),
+    "Uniform": Family(_intervals, uniform),
+    "Gamma": Family(_shapes, gamma),
+    "StudentT": Family(_shapes, student),
+}
+
+
+def errors(name: str, dtype: type, found: dict[Orders, Any], log_c: float) -> dict[Orders, float]:
+    """Find the worst error of each derivative, in units of eps of its largest term.
+
+    Results beside the ends of the type's range, in units of w or of the second parameter, are left
+    out.
+    """
+    a, b = FAMILIES[name].points(dtype)
+    limits = np.finfo(dtype)
+    results = {orders: np.asarray(result) for orders, result in found.items()}
+    least = float(limits.tiny) * 1e8
+    worst: dict[Orders, float] = dict.fromkeys(ORDERS, 0.0)
+    counted = dict.fromkeys(ORDERS, 0)
+    with mpmath.workdps(DIGITS):
+        for k, (x, y) in enumerate(zip(a, b, strict=True)):
+            truths = FAMILIES[name].truth(mpf(float(x)), mpf(float(y)))
+            for orders, (truth, term) in truths.items():
+                got = float(results[orders][k])
+                if not term:
+                    assert got == 0.0
+                    counted[orders] += 1
+                    continue
+                if orders == (0, 0):
+                    truth = truth - mpf(log_c)
+                    term = max(term, abs(truth))
+                else:
+                    scaled = abs(truth) * mpf(float(y)) ** sum(orders)
+                    if min(abs(truth), scaled) < least or abs(truth) > float(limits.max) / 4:
+                        continue
+                counted[orders] += 1
+                error = float(abs(mpf(got) - truth) / max(abs(truth), term)) / float(limits.eps)
+                if not error <= worst[orders]:
+                    worst[orders] = error
+    assert min(counted.values()) > 150, counted
+    return worst

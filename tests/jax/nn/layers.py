@@ -1,0 +1,153 @@
+"""A layer of each kind with each posterior, and its weights sampled one by one."""
+
+import re
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from logunif_kl.jax import nn
+
+ESTIMATORS = ("local", "per_example", "per_batch")
+# Name -> sharing and noise; the additive posterior has neither.
+POSTERIORS = {
+    "additive": None,
+    "weight": ("weight", "independent"),
+    "output": ("output", "independent"),
+    "input": ("input", "independent"),
+    "layer": ("layer", "independent"),
+    "correlated, input": ("input", "correlated"),
+    "correlated, layer": ("layer", "correlated"),
+}
+
+
+class Kind(NamedTuple):
+    """A layer with its input, the shape of its weights, and what it says of their axes."""
+
+    call: Any
+    x: Any
+    shape: tuple[int, ...]
+    axes: dict[str, int]
+
+    def one(self, x: Any) -> Any:
+        """The input as a minibatch of one example."""
+        return x[None]
+
+
+_rng = np.random.default_rng(5)
+_GROUPED = partial(
+    nn.conv,
+    window_strides=(1, 2),
+    padding=((1, 0), (0, 1)),
+    rhs_dilation=(2, 1),
+    feature_group_count=2,
+)
+KINDS = {
+    "dense": Kind(nn.dense, _rng.normal(size=5).astype("float32"), (5, 3), {}),
+    "conv": Kind(
+        _GROUPED,
+        _rng.normal(size=(4, 3, 3)).astype("float32"),
+        (2, 2, 2, 2),
+        {"input_axis": 1, "output_axis": 0, "groups": 2},
+    ),
+    "embedding": Kind(nn.embedding, np.array([2, 0, 2]), (4, 3), {}),
+}
+
+
+def posterior(name: str, kind: Kind, dtype: str = "float32") -> nn.Normal | nn.Dropout:
+    """Parameters of ordinary size: alpha from 0.1 to 3, one mean 0."""
+    rng = np.random.default_rng(6)
+    mean = rng.normal(size=kind.shape).astype(dtype)
+    mean.flat[1] = 0.0
+    if POSTERIORS[name] is None:
+        return nn.Normal(jnp.asarray(mean), _spread(rng, kind.shape, dtype))
+    sharing, noise = POSTERIORS[name]
+    made = nn.Dropout.from_mean(mean, sharing=sharing, noise=noise, **kind.axes)
+    return jax.tree.unflatten(
+        jax.tree.structure(made), [made.theta, _spread(rng, made.log_alpha.shape, dtype)]
+    )
+
+
+def _spread(rng: np.random.Generator, shape: Any, dtype: str) -> Any:
+    return jnp.asarray(np.log(rng.uniform(0.1, 3.0, shape)).astype(dtype))
+
+
+def sampled_weights(weight: Any, kind: Kind, rng: np.random.Generator, samples: int) -> np.ndarray:
+    """Samples by NumPy in float64, of shape (samples, *shape)."""
+    mean = np.asarray(jax.tree.leaves(weight)[0], "float64")
+    spread = np.asarray(jax.tree.leaves(weight)[1], "float64")
+    if isinstance(weight, nn.Normal):
+        return mean + np.exp(spread / 2) * rng.normal(size=(samples, *mean.shape))
+    if weight.noise == "independent":
+        return mean * (1 + np.exp(spread / 2) * rng.normal(size=(samples, *mean.shape)))
+    axis = weight.input_axis % mean.ndim
+    inputs = mean.shape[axis]
+    alpha = np.broadcast_to(np.exp(spread.reshape(-1)), inputs)
+    # A convolution in groups of outputs: each group has channels of its own.
+    scales = 1 + np.sqrt(alpha) * rng.normal(size=(samples, weight.groups, inputs))
+    if weight.groups == 1:
+        shape = [samples, *[inputs if i == axis else 1 for i in range(mean.ndim)]]
+        return mean * scales.reshape(shape)
+    assert axis == 1
+    of_output = np.repeat(scales, mean.shape[0] // weight.groups, axis=1)
+    return mean * of_output.reshape(samples, *mean.shape[:2], *[1] * (mean.ndim - 2))
+
+
+def sampled_outputs(name: str, weight: Any, samples: int) -> np.ndarray:
+    """Outputs of the layer with explicit samples of its weights, of shape (samples, outputs)."""
+    kind = KINDS[name]
+    rng = np.random.default_rng(7)
+    weights = sampled_weights(weight, kind, rng, samples).reshape(samples, -1)
+    if name == "dense":
+        matrix = np.kron(kind.x.astype("float64"), np.eye(kind.shape[1]))
+    elif name == "embedding":
+        rows = np.eye(kind.shape[0])[kind.x]
+        matrix = np.kron(rows, np.eye(kind.shape[1]))
+    else:
+        matrix = _unfolded(kind)
+    return weights @ matrix.T
+
+
+def _unfolded(kind: Kind) -> np.ndarray:
+    """The convolution as a matrix that multiplies its flattened weights, by loops."""
+    outputs, inputs, height, width = kind.shape
+    x = np.pad(kind.x.astype("float64"), ((0, 0), (1, 0), (0, 1)))
+    rows = []
+    for output in range(outputs):
+        group = output // (outputs // 2)
+        for i in range(x.shape[1] - 2 * (height - 1)):
+            for j in range(0, x.shape[2] - width + 1, 2):
+                row = np.zeros(kind.shape)
+                for c in range(inputs):
+                    for a in range(height):
+                        for b in range(width):
+                            row[output, c, a, b] = x[group * inputs + c, i + 2 * a, j + b]
+                rows.append(row.reshape(-1))
+    return np.array(rows)
+
+
+def drawn_outputs(name: str, weight: Any, estimator: str, samples: int) -> np.ndarray:
+    """As many draws of the layer for one example, each with a key of its own."""
+    kind = KINDS[name]
+
+    def draw(key: Any) -> Any:
+        return kind.call(kind.one(kind.x), weight, key=key, estimator=estimator).reshape(-1)
+
+    def some(key: Any) -> Any:
+        return jax.vmap(draw)(jax.random.split(key, samples // 10))
+
+    keys = jax.random.split(jax.random.key(8), 10)
+    return np.asarray(jax.jit(lambda keys: jax.lax.map(some, keys))(keys)).reshape(samples, -1)
+
+
+def check_refused(call: Any, kind: type[Exception], sentence: str) -> None:
+    """Check an error: one sentence of what was wrong, what was given and what to do."""
+    with pytest.raises(kind) as caught:
+        call()
+    text = str(caught.value)
+    assert re.fullmatch(re.escape(sentence).replace(r"\*", r"\w*"), text)
+    assert len(text) < 150
+    assert ": " in text

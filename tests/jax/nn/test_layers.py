@@ -1,0 +1,327 @@
+"""What the layers compute: means, types, finite derivatives, layouts and noise."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from logunif_kl.jax import nn
+from tests.jax.nn.layers import ESTIMATORS, KINDS, POSTERIORS, posterior
+
+KEY = jax.random.key(3)
+TYPES = [
+    "float16",
+    "float32",
+    *(pytest.param(dtype, marks=pytest.mark.slow) for dtype in ("bfloat16", "float64")),
+]
+
+
+def leaves(tree):
+    return [np.asarray(leaf, "float64") for leaf in jax.tree.leaves(tree)]
+
+
+def minibatch(kind, dtype="float32", size=4):
+    rng = np.random.default_rng(1)
+    if kind == "embedding":
+        return jnp.asarray(rng.integers(0, 4, (size, 3)))
+    return jnp.asarray(rng.normal(size=(size, *KINDS[kind].x.shape)), dtype)
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_without_a_key_the_mean_is_computed(name):
+    bias = jnp.arange(3.0)
+    weight = posterior(name, KINDS["dense"])
+    x = minibatch("dense")
+    expected = x @ jax.tree.leaves(weight)[0] + bias
+    assert (nn.dense(x, weight, bias) == expected).all()
+    table = posterior(name, KINDS["embedding"])
+    ids = minibatch("embedding")
+    assert (nn.embedding(ids, table) == jax.tree.leaves(table)[0][ids]).all()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_key_alone_decides_the_noise(kind, estimator):
+    weight, x = posterior("weight", KINDS[kind]), minibatch(kind)
+    call = partial(KINDS[kind].call, x, weight, estimator=estimator)
+    assert (call(key=KEY) == call(key=KEY)).all()
+    assert not jnp.isclose(call(key=KEY), call(key=jax.random.key(4))).all()
+    # Keys of the older kind serve too.
+    assert jnp.isfinite(call(key=jax.random.PRNGKey(0))).all()
+
+
+@pytest.mark.parametrize("kind", ["dense", "conv"])
+def test_the_bias_has_no_part_in_the_variance(kind):
+    """The noise with a bias of -100 is the noise without."""
+    weight, x = posterior("weight", KINDS[kind]), minibatch(kind)
+    outputs = 3 if kind == "dense" else 2
+    call = partial(KINDS[kind].call, x, weight, key=KEY)
+    shift = call(jnp.full(outputs, -100.0)) - call()
+    np.testing.assert_allclose(shift, -100.0, rtol=1e-5)
+
+
+def test_no_noise_without_variance():
+    x = minibatch("dense")
+    weight = nn.Normal(jnp.ones((5, 3)), jnp.full((5, 3), -jnp.inf))
+    assert (nn.dense(x, weight, key=KEY) == nn.dense(x, weight)).all()
+
+
+DEGENERATE = {
+    "zero inputs": lambda x, weight: (x * 0, weight),
+    "zero means": lambda x, weight: (x, jax.tree.map(lambda a: a * 0, weight)),
+    "zero inputs and means": lambda x, weight: (x * 0, jax.tree.map(lambda a: a * 0, weight)),
+    "no variance": lambda x, weight: (x, with_spread(weight, -math.inf)),
+    "hardly any variance": lambda x, weight: (x, with_spread(weight, -85.0)),
+    "variance below the type": lambda x, weight: (x, with_spread(weight, -180.0)),
+    "large inputs": lambda x, weight: (x * 0 + 300, weight),
+    "alpha of e^10": lambda x, weight: (x, with_spread(weight, 10.0)),
+}
+
+
+def with_spread(weight, value):
+    mean, spread = jax.tree.leaves(weight)
+    return jax.tree.unflatten(jax.tree.structure(weight), [mean, jnp.full_like(spread, value)])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(
+    "name", ["additive", "layer", pytest.param("correlated, input", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_finite(kind, name, dtype):
+    """Outputs and gradients, under each estimator, where the variance vanishes or is large."""
+    with jax.enable_x64(dtype == "float64"):
+        given = minibatch(kind, dtype if kind != "embedding" else "int32")
+
+        @jax.jit
+        def made(given, weight):
+            cases = [change(given, weight) for change in DEGENERATE.values()]
+            x = jnp.stack([given if kind == "embedding" else x for x, _ in cases])
+            return x, jax.tree.map(lambda *leaves: jnp.stack(leaves), *(w for _, w in cases))
+
+        x, weights = made(given, posterior(name, KINDS[kind], dtype))
+
+        def loss(weight, x, estimator):
+            y = KINDS[kind].call(x, weight, key=KEY, estimator=estimator)
+            assert y.dtype == dtype
+            # As with a loss that is scaled for float16: no gradient is small or large.
+            return (y / jnp.max(jnp.abs(y)).clip(1)).astype("float32").sum()
+
+        wanted = (0, 1) if kind != "embedding" else 0
+
+        @jax.jit
+        @jax.vmap
+        def all_three(weight, x):
+            return [jax.value_and_grad(loss, wanted)(weight, x, e) for e in ESTIMATORS]
+
+        for leaf in leaves(all_three(weights, x)):
+            fine = [bool(np.isfinite(each).all()) for each in leaf]
+            assert fine == [True] * len(DEGENERATE), list(DEGENERATE)
+
+
+def test_the_gradient_of_the_deviation_is_zero_without_variance():
+    def one(log_sigma2):
+        weight = nn.Normal(jnp.ones((2, 1)), jnp.full((2, 1), log_sigma2))
+        return nn.dense(jnp.zeros(2), weight, key=KEY).sum()
+
+    assert jax.grad(one)(0.0) == 0.0
+    assert jax.jvp(one, (0.0,), (1.0,)) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("kind", ["dense", "conv"])
+def test_half_types_agree_with_float32(kind, dtype):
+    """With inputs whose squares overflow in float16, and variances that are subnormal there."""
+    weight = posterior("additive", KINDS[kind])
+    weight = nn.Normal(weight.mu, weight.log_sigma2 * 0 - 10)
+    x = minibatch(kind, size=64) * 100
+    half = jax.tree.map(lambda a: a.astype(dtype), weight)
+    x = x.astype(dtype).astype("float32")
+    exact = jax.tree.map(lambda a: a.astype("float32"), half)
+    draw = partial(KINDS[kind].call, key=KEY)
+    noise = draw(x, exact) - KINDS[kind].call(x, exact)
+    for got in (draw(x.astype(dtype), half), draw(x, exact, dtype=dtype)):
+        assert got.dtype == dtype
+        deviation = jnp.sqrt(jnp.mean(noise**2))
+        # The last bit of the output is of the size of the noise or below it.
+        last = jnp.abs(got.astype("float32")).max() * jnp.finfo(dtype).eps
+        off = got.astype("float32") - KINDS[kind].call(x, exact) - noise
+        assert jnp.abs(off).max() < 0.02 * deviation * 3 + 2 * last
+
+
+def test_noise_of_bfloat16_has_variance_one():
+    """Normals made in bfloat16 itself have the variance 0.98, and end at 2.7."""
+    weight = nn.Normal(jnp.zeros((1, 1), jnp.bfloat16), jnp.zeros((1, 1), jnp.bfloat16))
+    x = jnp.ones((1_000_000, 1), jnp.bfloat16)
+    y = np.asarray(nn.dense(x, weight, key=KEY), "float64")
+    assert abs(y.var() - 1) < 5 * math.sqrt(2 / y.size)
+    assert np.abs(y).max() > 4
+
+
+def test_parameters_keep_their_type_under_dtype():
+    """log_sigma2 = -10 in bfloat16 has steps of 6 % in the variance; `dtype` does not round it."""
+    weight = nn.Normal(jnp.zeros((1, 1)), jnp.full((1, 1), -10.03))
+    x = jnp.ones((100_000, 1), jnp.bfloat16)
+    y = np.asarray(nn.dense(x, weight, key=KEY, dtype=jnp.bfloat16), "float64")
+    assert abs(y.var() / math.exp(-10.03) - 1) < 0.02
+    gradient = jax.grad(lambda w: nn.dense(x, w, key=KEY, dtype=jnp.bfloat16).sum())(weight)
+    assert gradient.log_sigma2.dtype == "float32"
+
+
+def test_float64():
+    with jax.enable_x64(True):
+        weight = posterior("additive", KINDS["dense"], "float64")
+        y = nn.dense(minibatch("dense", "float64"), weight, key=KEY)
+        assert y.dtype == "float64"
+        assert nn.kl(weight).dtype == "float64"
+
+
+class TestAlphaOfWeights:
+    def test_additive(self):
+        weight = nn.Normal(jnp.array([1.0, -2.0, 0.0]), jnp.zeros(3))
+        expected = [0.0, -2 * math.log(2), math.inf]
+        np.testing.assert_allclose(weight.log_alpha_of_weights(), expected)
+
+    def test_multiplicative(self):
+        weight = nn.Dropout(jnp.ones((2, 3)), jnp.array([[1.0], [2.0]]), max_log_alpha=1.5)
+        expected = [[1.0] * 3, [1.5] * 3]
+        np.testing.assert_array_equal(weight.log_alpha_of_weights(), expected)
+
+
+class TestConvolution:
+    """Layouts and options of `jax.lax.conv_general_dilated`."""
+
+    CASES = (
+        {},
+        {"padding": "SAME", "window_strides": np.int64(2)},
+        {"padding": [(2, 0), (1, 1)], "window_strides": (1, 3), "rhs_dilation": (2, 1)},
+        {"padding": [(0, 0), (2, 1)], "lhs_dilation": (2, 2)},
+        {"padding": "SAME", "dimension_numbers": ("NHWC", "HWIO", "NHWC")},
+        {"padding": "SAME_LOWER", "dimension_numbers": ("NHWC", "OIHW", "NCHW")},
+        {"padding": "SAME", "dimension_numbers": ("HWNC", "HWIO", "HWNC"), "window_strides": 2},
+    )
+
+    @staticmethod
+    def made(options):
+        numbers = options.get("dimension_numbers") or ("NCHW", "OIHW", "NCHW")
+        sizes = {"N": 3, "C": 4, "H": 6, "W": 5}
+        x = jax.random.normal(jax.random.key(0), [sizes[c] for c in numbers[0]])
+        sizes = {"O": 6, "I": 4, "H": 3, "W": 2}
+        kernel = jax.random.normal(jax.random.key(1), [sizes[c] for c in numbers[1]])
+        spread = jax.random.normal(jax.random.key(2), kernel.shape)
+        return x, nn.Normal(kernel, spread), numbers
+
+    @pytest.mark.parametrize("options", CASES, ids=str)
+    def test_is_the_dense_layer_of_the_unfolded_input(self, options):
+        x, weight, numbers = self.made(options)
+        given = {k: (v, v) if isinstance(v, (int, np.integer)) else v for k, v in options.items()}
+        given = {"window_strides": (1, 1), "padding": "VALID", **given}
+        out = numbers[2].index("C")
+
+        @jax.jit
+        def unfolded(x, weight):
+            patches = lax.conv_general_dilated_patches(x, (3, 2), **given)
+            columns = jnp.moveaxis(patches, out, -1)
+            # Patches have channels first, then the window; so does the flattened OIHW kernel.
+            order = [numbers[1].index(c) for c in "IHWO"]
+            flat = jax.tree.map(lambda k: jnp.transpose(k, order).reshape(24, 6), weight)
+            # The noise of the layer, whose order is that of its own output.
+            variances = nn.Normal(jnp.exp(flat.log_sigma2), flat.log_sigma2)
+            mean, variance = nn.dense(columns, flat), nn.dense(columns**2, variances)
+            mean, variance = jnp.moveaxis(mean, -1, out), jnp.moveaxis(variance, -1, out)
+            return mean, mean + jnp.sqrt(variance) * jax.random.normal(KEY, mean.shape)
+
+        @jax.jit
+        def layer(x, weight):
+            return nn.conv(x, weight, **options), nn.conv(x, weight, key=KEY, **options)
+
+        for got, expected in zip(layer(x, weight), unfolded(x, weight), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-5)
+
+    @pytest.mark.parametrize("options", CASES, ids=str)
+    def test_is_that_of_jax(self, options):
+        x, weight, _ = self.made(options)
+        bias = jnp.arange(6.0)
+        given = {k: (v, v) if isinstance(v, (int, np.integer)) else v for k, v in options.items()}
+        given = {"window_strides": (1, 1), "padding": "VALID", **given}
+        expected = lax.conv_general_dilated(x, weight.mu, **given)
+        assert (nn.conv(x, weight, **options) == expected).all()
+        axis = (options.get("dimension_numbers") or ("", "", "NCHW"))[2].index("C")
+        shifted = jnp.moveaxis(jnp.moveaxis(expected, axis, -1) + bias, -1, axis)
+        assert (nn.conv(x, weight, bias, **options) == shifted).all()
+
+    @pytest.mark.parametrize("options", CASES, ids=str)
+    def test_weights_for_each_example_in_every_layout(self, options):
+        """Without variance they give the mean; with it the examples are in their places."""
+        x, weight, numbers = self.made(options)
+        mean = nn.conv(x, weight, **options)
+        still = nn.Normal(weight.mu, jnp.full_like(weight.mu, -jnp.inf))
+        got = nn.conv(x, still, key=KEY, estimator="per_example", **options)
+        np.testing.assert_allclose(got, mean, rtol=2e-5, atol=2e-5)
+        # The same inputs give another output for each example.
+        same = jnp.broadcast_to(jnp.take(x, jnp.array([0]), numbers[0].index("N")), x.shape)
+        drawn = nn.conv(same, weight, key=KEY, estimator="per_example", **options)
+        first, *others = jnp.moveaxis(drawn, numbers[2].index("N"), 0)
+        assert all(not jnp.isclose(first, other).all() for other in others)
+
+    @pytest.mark.parametrize("dimensions", [1, 3])
+    def test_other_dimensions(self, dimensions):
+        x = jnp.ones((2, 3, *[5] * dimensions))
+        weight = nn.Normal.from_mean(jnp.ones((4, 3, *[2] * dimensions)))
+        assert nn.conv(x, weight, key=KEY).shape == (2, 4, *[4] * dimensions)
+
+
+class TestExamples:
+    """Which outputs share a draw."""
+
+    def test_dense(self):
+        weight = nn.Normal(jnp.zeros((2, 1)), jnp.zeros((2, 1)))
+        x = jnp.ones((3, 4, 2))
+        assert distinct(nn.dense(x, weight, key=KEY)) == 12
+        of_example = nn.dense(x, weight, key=KEY, estimator="per_example")
+        assert distinct(of_example) == 3
+        assert (of_example == of_example[:, :1]).all()
+        assert distinct(nn.dense(x, weight, key=KEY, estimator="per_batch")) == 1
+        assert nn.dense(x[0, 0], weight, key=KEY, estimator="per_example").shape == (1,)
+
+    def test_dense_with_scales(self):
+        weight = nn.Dropout.from_mean(jnp.ones((2, 1)), 0.0, sharing="input", noise="correlated")
+        x = jnp.ones((3, 4, 2))
+        for estimator, count in (("local", 12), ("per_example", 3), ("per_batch", 1)):
+            assert distinct(nn.dense(x, weight, key=KEY, estimator=estimator)) == count
+
+    def test_convolution_with_scales(self):
+        weight = nn.Dropout.from_mean(
+            jnp.ones((1, 2, 1)), 0.0, sharing="input", noise="correlated", input_axis=1
+        )
+        x = jnp.ones((3, 2, 5))
+        for estimator, count in (("local", 3), ("per_example", 3), ("per_batch", 1)):
+            assert distinct(nn.conv(x, weight, key=KEY, estimator=estimator)) == count
+
+    def test_embedding(self):
+        weight = nn.Normal(jnp.zeros((4, 1)), jnp.zeros((4, 1)))
+        ids = jnp.array([[1, 1, 3], [1, 3, -1]])
+        assert distinct(nn.embedding(ids, weight, key=KEY)) == 6
+        of_example = nn.embedding(ids, weight, key=KEY, estimator="per_example")
+        assert distinct(of_example) == 4
+        assert of_example[0, 0] == of_example[0, 1]
+        # -1 is the last row.
+        assert of_example[1, 1] == of_example[1, 2]
+        assert distinct(nn.embedding(ids, weight, key=KEY, estimator="per_batch")) == 2
+        assert nn.embedding(1, weight, key=KEY, estimator="per_example").shape == (1,)
+
+    def test_a_row_that_is_not_there(self):
+        weight = nn.Normal.from_mean(jnp.zeros((4, 1)))
+        assert jnp.isnan(nn.embedding(jnp.array([4]), weight)).all()
+        assert jnp.isnan(nn.embedding(jnp.array([4]), weight, key=KEY)).all()
+
+
+def distinct(y):
+    return len(np.unique(np.asarray(y)))

@@ -1,0 +1,178 @@
+"""Log alpha, counts of weights, pruned trees and thresholds of models of JAX."""
+
+import math
+
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+
+from logunif_kl.jax import nn  # noqa: E402
+
+
+def tree():
+    keys = jax.random.split(jax.random.key(0), 4)
+    return {
+        "hidden": nn.Normal(
+            jax.random.normal(keys[0], (6, 5)), 3.0 * jax.random.normal(keys[1], (6, 5))
+        ),
+        "out": nn.Dropout(
+            jax.random.normal(keys[2], (5, 3)), 4.0 * jax.random.normal(keys[3], (5, 1))
+        ),
+        "bias": jnp.ones(3),
+    }
+
+
+def outputs(params, x, key=None):
+    hidden = jax.nn.relu(nn.dense(x, params["hidden"], key=key))
+    return nn.dense(hidden, params["out"], params["bias"], key=key)
+
+
+X = jnp.linspace(-1.0, 1.0, 24).reshape(4, 6)
+
+
+def test_log_alpha():
+    params = tree()
+    found = nn.log_alpha({"layers": [params]})
+    assert list(found) == ["layers.0.hidden", "layers.0.out"]
+    hidden = params["hidden"]
+    expected = hidden.log_sigma2 - 2.0 * jnp.log(jnp.abs(hidden.mu))
+    assert (found["layers.0.hidden"] == expected).all()
+    assert found["layers.0.out"].shape == (5, 3)
+    with pytest.raises(ValueError, match="holds no posterior"):
+        nn.log_alpha({"bias": jnp.ones(3)})
+
+
+@pytest.mark.parametrize("threshold", [-2.0, 0.5, 3.0, math.inf])
+def test_what_is_counted_is_what_prune_leaves(threshold):
+    params = tree()
+    found, pruned = nn.sparsity(params, threshold), nn.prune(params, threshold)
+    left = {
+        "hidden": int(jnp.count_nonzero(pruned["hidden"].mu)),
+        "out": int(jnp.count_nonzero(pruned["out"].theta)),
+    }
+    assert {name: each.kept for name, each in found.layers.items()} == left
+    assert found.weights == 45
+    assert nn.sparsity(pruned, math.inf).kept == found.kept
+    kept = pruned["hidden"].mu != 0
+    assert (kept == (nn.log_alpha(params)["hidden"] <= threshold)).all()
+    assert (jnp.where(kept, params["hidden"].mu, 0.0) == pruned["hidden"].mu).all()
+    assert pruned["bias"] is params["bias"]
+
+
+def test_as_in_torch():
+    torch = pytest.importorskip("torch")
+    import numpy as np
+
+    from logunif_kl.torch import nn as torch_nn
+
+    params = tree()
+    layer = torch_nn.VariationalLinear(6, 5)
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(np.array(params["hidden"].mu).T))
+        layer.log_sigma2.copy_(torch.from_numpy(np.array(params["hidden"].log_sigma2).T))
+    for threshold in (-3.0, 0.0, 2.0):
+        expected = torch_nn.sparsity(layer, threshold)
+        found = nn.sparsity(params["hidden"], threshold)
+        assert (found.kept, found.weights) == (expected.kept, expected.weights)
+
+
+def test_a_pruned_weight_has_neither_noise_nor_kl():
+    params = tree()
+    pruned = nn.prune(params, -math.inf)
+    one, two = (outputs(pruned, X, jax.random.key(seed)) for seed in (1, 2))
+    assert (one == two).all()
+    assert (one == params["bias"]).all()
+    assert nn.kl(pruned["hidden"]) == 0.0
+    gradient = jax.grad(lambda p: nn.kl(p) + outputs(p, X, jax.random.key(1)).sum())(pruned)
+    assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
+    some = nn.prune(params["hidden"], 0.5)
+    kept = some.mu != 0
+    alone = nn.Normal(params["hidden"].mu[kept], params["hidden"].log_sigma2[kept])
+    assert nn.kl(some) == pytest.approx(float(nn.kl(alone)), rel=1e-5)
+
+
+def test_further_training_keeps_the_zeros():
+    pruned = nn.prune(tree(), 0.5)
+    before = nn.sparsity(pruned, math.inf)
+
+    @jax.jit
+    def step(params, key):
+        gradient = jax.grad(lambda p: nn.kl(p) + (outputs(p, X, key) ** 2).sum())(params)
+        params = jax.tree.map(lambda p, g: p - 0.01 * g, params, gradient)
+        return nn.prune(params, math.inf, like=pruned)
+
+    params = pruned
+    for number in range(3):
+        params = step(params, jax.random.key(number))
+    assert nn.sparsity(params, math.inf) == before
+    assert (params["hidden"].log_sigma2[params["hidden"].mu == 0] == -1e4).all()
+    assert not (params["hidden"].mu == pruned["hidden"].mu).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_types_and_static_fields_remain(dtype):
+    scales = nn.Dropout.from_mean(
+        jnp.ones((4, 3), dtype), 0.0, sharing="input", noise="correlated", max_log_alpha=9.0
+    )
+    params = [nn.Normal.from_mean(jnp.full((2, 2), 1e-3, dtype)), scales]
+    pruned = nn.prune(params)
+    assert jax.tree.structure(pruned) == jax.tree.structure(params)
+    assert {leaf.dtype for leaf in jax.tree.leaves(pruned)} == {jnp.dtype(dtype)}
+    assert (pruned[0].mu == 0).all()
+    assert nn.kl(pruned[0]) == 0.0
+
+
+def test_groups_are_pruned_as_units():
+    scales = nn.Dropout.from_mean(jnp.ones((3, 2)), 0.0, sharing="input", noise="correlated")
+    scales = nn.Dropout(scales.theta, jnp.array([[0.0], [9.0], [0.0]]), noise="correlated")
+    assert nn.prune(scales).theta.tolist() == [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
+    assert nn.sparsity(scales).kept == 4
+
+
+def test_parameters_of_flax():
+    nnx = pytest.importorskip("flax.nnx")
+    params = jax.tree.map(nnx.Param, nn.Normal(jnp.array([1.0, 0.1]), jnp.zeros(2)))
+    pruned = nn.prune({"weight": params})["weight"]
+    assert isinstance(pruned.mu, nnx.Param)
+    assert pruned.mu.get_value().tolist() == [1.0, 0.0]
+    assert nn.sparsity(params).kept == 1
+
+
+def test_the_curve():
+    params = tree()
+    curve = nn.threshold_curve(
+        params, lambda p: jnp.abs(outputs(p, X) - outputs(params, X)).max(), [3.0, -1.0, math.inf]
+    )
+    assert curve.thresholds == (-1.0, 3.0, math.inf)
+    assert curve.losses[-1] == 0.0 < curve.losses[0]
+    assert curve.sparsities[1] == nn.sparsity(params, 3.0)
+    assert len(nn.threshold_curve(params, lambda p: 0.0).thresholds) == 25
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: nn.sparsity(tree(), math.nan),
+            ValueError,
+            "threshold must be no NaN: pass 3.0, or inf to keep every weight but 0",
+        ),
+        (
+            lambda: nn.prune(tree(), like=tree()["hidden"]),
+            ValueError,
+            "like is of another structure than tree: pass what prune returned for the same model",
+        ),
+        (
+            lambda: nn.threshold_curve(tree(), 3.0),
+            TypeError,
+            "measure must be a function of the pruned tree, but 3.0 was given: pass one that "
+            "returns a loss",
+        ),
+    ],
+)
+def test_refusals(call, error, words):
+    with pytest.raises(error) as caught:
+        call()
+    assert str(caught.value) == words

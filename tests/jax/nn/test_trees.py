@@ -1,0 +1,265 @@
+"""The KL over a pytree: its sign, its sum, the multiplicity of alpha, names, penalties."""
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+import logunif_kl as lk
+from logunif_kl.jax import nn
+from tests.jax.nn.layers import KINDS, POSTERIORS, posterior
+
+MU = jnp.array([[0.0, 0.5], [-3.0, 1e-3]])
+LOG_SIGMA2 = jnp.array([[-1.0, -8.0], [2.0, -10.0]])
+
+
+def test_is_that_of_the_weights():
+    expected = float(lk.neg_kl_normal(np.asarray(MU, "d"), np.asarray(LOG_SIGMA2, "d")).sum())
+    assert math.isclose(nn.neg_kl(nn.Normal(MU, LOG_SIGMA2)), expected, rel_tol=1e-6)
+    assert math.isclose(nn.kl(nn.Normal(MU, LOG_SIGMA2)), -expected, rel_tol=1e-6)
+
+
+def test_sign():
+    """A step of descent on a loss with `kl` lowers the KL, and raises the variance."""
+    weight = nn.Normal(jnp.ones(3), jnp.zeros(3))
+    gradient = jax.grad(nn.kl)(weight)
+    assert nn.kl(weight) > 0 > nn.neg_kl(weight)
+    assert (gradient.log_sigma2 < 0).all()
+    assert (gradient.mu > 0).all()
+    after = jax.tree.map(lambda p, g: p - 0.1 * g, weight, gradient)
+    assert nn.kl(after) < nn.kl(weight)
+
+
+def test_every_weight_has_a_gradient_at_the_start():
+    """Where log alpha is clipped at -8, weights above 0.368 have none at log_sigma2 = -10."""
+    weight = nn.Normal.from_mean(jnp.array([0.01, 0.37, 1.0, 30.0]))
+    gradient = jax.grad(nn.kl)(weight)
+    assert (gradient.mu > 0).all()
+    assert (gradient.log_sigma2 < 0).all()
+
+
+def test_the_tail_is_not_lost():
+    """Molchanov's form is exactly 0 in float32 at log alpha = 18, and so is its gradient."""
+    weight = nn.Dropout(jnp.ones(1), jnp.full(1, 18.0))
+    value, gradient = jax.value_and_grad(nn.neg_kl)(weight)
+    assert math.isclose(value, lk.neg_kl(18.0), rel_tol=1e-6)
+    assert math.isclose(gradient.log_alpha[0], lk.neg_kl_grad(18.0), rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", [name for name in POSTERIORS if name != "additive"])
+def test_a_shared_alpha_counts_for_each_weight_or_scale(kind, name):
+    weight = posterior(name, KINDS[kind])
+    one_by_one = np.asarray(weight.log_alpha_of_weights(), "d")
+    if weight.noise == "correlated":
+        # One scale for each input unit, and in a convolution for each channel of each group.
+        axis = weight.input_axis % one_by_one.ndim
+        one_by_one = np.moveaxis(one_by_one, axis, 0).reshape(one_by_one.shape[axis], -1)[:, 0]
+        one_by_one = np.tile(one_by_one, weight.groups)
+    assert math.isclose(nn.kl(weight), lk.kl(one_by_one).sum(), rel_tol=1e-6)
+
+
+def test_gradient_of_a_shared_alpha():
+    weight = nn.Dropout.from_mean(jnp.ones((300, 100)), 0.5, sharing="output")
+    got = jax.grad(nn.neg_kl)(weight).log_alpha
+    np.testing.assert_allclose(got, np.full((1, 100), 300 * lk.neg_kl_grad(0.5)), rtol=1e-6)
+
+
+def test_of():
+    scales = nn.Dropout.from_mean(MU, sharing="input", noise="correlated")
+    weights = nn.Dropout.from_mean(MU)
+    assert nn.kl(scales, of="scales") == nn.kl(scales)
+    assert nn.kl(weights, of="weights") == nn.kl(weights)
+    assert nn.kl(nn.Normal(MU, MU), of="weights") == nn.kl(nn.Normal(MU, MU))
+    with pytest.raises(ValueError, match=r"infinite \(Hron et al\. 2017, section 3\)"):
+        nn.kl(scales, of="weights")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_types_are_summed_in_float32(dtype):
+    """The KL of a million weights is above the largest float16."""
+    weight = nn.Normal.from_mean(jnp.ones(1_000_000, dtype))
+    alpha = nn.Dropout.from_mean(jnp.ones(1_000_000, dtype), -10.0, sharing="layer")
+    expected = 1e6 * lk.kl(-10.0)
+    for each in (weight, alpha):
+        got = nn.kl(each)
+        assert got.dtype == "float32"
+        assert math.isclose(got, expected, rel_tol=1e-5)
+        assert {leaf.dtype for leaf in jax.tree.leaves(jax.grad(nn.kl)(each))} == {jnp.dtype(dtype)}
+
+
+class TestTree:
+    def test_leaves_elsewhere_do_not_count(self):
+        weight = nn.Normal(MU, LOG_SIGMA2)
+        tree = {"a": [weight, jnp.ones(5), None], "b": "text", "c": (jnp.inf,)}
+        assert nn.kl(tree) == nn.kl(weight)
+
+    def test_sum(self):
+        one, two = nn.Normal(MU, LOG_SIGMA2), nn.Dropout.from_mean(MU, sharing="layer")
+        assert math.isclose(nn.kl([one, (two, two)]), nn.kl(one) + 2 * nn.kl(two), rel_tol=1e-6)
+
+    def test_names(self):
+        tree = {"in": [nn.Normal(MU, LOG_SIGMA2)], "out": {"w": nn.Dropout.from_mean(MU)}}
+        found = nn.named_kl(tree)
+        assert list(found) == ["in.0", "out.w"]
+        assert math.isclose(sum(found.values()), nn.kl(tree), rel_tol=1e-6)
+        assert list(nn.named_kl(tree["out"]["w"])) == [""]
+
+    def test_parameters_that_become_arrays(self):
+        """As those of Flax NNX do."""
+
+        class Parameter:
+            def __init__(self, value):
+                self.value = value
+
+            def __jax_array__(self):
+                return self.value
+
+        weight = nn.Normal(Parameter(MU), Parameter(LOG_SIGMA2))
+        assert nn.kl(weight) == nn.kl(nn.Normal(MU, LOG_SIGMA2))
+        assert nn.dense(jnp.ones(2), weight, key=jax.random.key(0)).shape == (2,)
+
+    def test_an_ensemble(self):
+        """Outside of `jax.vmap` the KL of an ensemble is that of all its members."""
+        for name in ("additive", "output", "correlated, input"):
+            one = posterior(name, KINDS["dense"])
+            stacked = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf, leaf]), one)
+            np.testing.assert_allclose(jax.vmap(nn.kl)(stacked), [nn.kl(one)] * 3, rtol=1e-6)
+            if name != "correlated, input":
+                assert math.isclose(nn.kl(stacked), 3 * nn.kl(one), rel_tol=1e-6)
+
+    def test_static_fields_are_no_leaves(self):
+        weight = nn.Dropout.from_mean(
+            MU, sharing="layer", noise="correlated", max_log_alpha=0.0, groups=2
+        )
+        leaves, structure = jax.tree.flatten(weight)
+        assert [leaf.shape for leaf in leaves] == [(2, 2), (1, 1)]
+        again = jax.tree.unflatten(structure, leaves)
+        assert (again.noise, again.max_log_alpha, again.groups) == ("correlated", 0.0, 2)
+
+
+class TestPenalty:
+    X = np.linspace(-6.0, 3.0, 19).astype("float32")
+    NAMES = tuple(name for name, method in lk.methods.METHODS.items() if method.gradient)
+
+    @staticmethod
+    def loss(penalty):
+        def of(x):
+            return nn.neg_kl(nn.Dropout(jnp.ones_like(x), x), penalty=penalty)
+
+        return of
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_methods(self, name):
+        """Value and gradient are those of the method, in both parametrisations."""
+        method = lk.methods.METHODS[name]
+        x = self.X.astype("d")
+        value, slope = jax.jit(jax.value_and_grad(self.loss(name)))(jnp.asarray(self.X))
+        assert math.isclose(value, method.function(x).sum(), rel_tol=3e-6)
+        np.testing.assert_allclose(slope, method.gradient(x), rtol=3e-5, atol=1e-6)
+        mu = jnp.full(x.shape, -2.0)
+        weight = nn.Normal(mu, jnp.asarray(self.X) + 2 * math.log(2))
+        gradient = jax.grad(lambda w: nn.neg_kl(w, penalty=name))(weight)
+        np.testing.assert_allclose(gradient.log_sigma2, slope, rtol=3e-5, atol=1e-6)
+        np.testing.assert_allclose(gradient.mu, slope, rtol=3e-5, atol=1e-6)
+        batched = jax.vmap(lambda x: self.loss(name)(x[None]))(jnp.asarray(self.X))
+        np.testing.assert_allclose(batched, method.function(x), rtol=3e-5, atol=1e-6)
+
+    @pytest.mark.parametrize("name", ["kingma", "molchanov", "lower_bound"])
+    def test_closed_forms_have_second_derivatives(self, name):
+        x, h = 0.3, 1e-4
+        grad = lk.methods.METHODS[name].gradient
+        expected = (grad(x + h) - grad(x - h)) / (2 * h)
+        got = jax.grad(jax.grad(lambda x: self.loss(name)(x)))(jnp.float32(x))
+        assert math.isclose(got, expected, rel_tol=1e-4, abs_tol=1e-6)
+
+    def test_fit(self):
+        fit = lk.fit_sigmoid(1)
+        value, slope = jax.value_and_grad(self.loss(fit))(jnp.asarray(self.X))
+        assert math.isclose(value, fit.neg_kl(self.X.astype("d")).sum(), rel_tol=3e-6)
+        np.testing.assert_allclose(slope, fit.neg_kl_grad(self.X.astype("d")), rtol=3e-5)
+
+    @pytest.mark.parametrize("name", ["exact", *NAMES])
+    def test_a_mean_of_zero(self, name):
+        """Where log alpha is inf: the gradient is 0, and the value the limit of the method."""
+        weight = nn.Normal(jnp.zeros(2), jnp.zeros(2))
+        value, gradient = jax.value_and_grad(lambda w: nn.neg_kl(w, penalty=name))(weight)
+        with np.errstate(all="ignore"):
+            limit = 0.0 if name == "exact" else 2 * lk.methods.METHODS[name].function(math.inf)
+        assert value == limit
+        assert all((leaf == 0).all() for leaf in jax.tree.leaves(gradient))
+
+    def test_the_tail_of_molchanov(self):
+        """Where its exponentials overflow in float32 the gradient is finite."""
+        for x in (60.0, 90.0, 300.0):
+            got = float(jax.grad(self.loss("molchanov"))(jnp.full(1, x))[0])
+            wanted = lk.methods.molchanov_grad(x)
+            assert math.isclose(got, wanted, rel_tol=1e-5, abs_tol=2.0**-126)
+
+
+class TestBound:
+    """`max_log_alpha` as a constraint: the gradient of a projected descent."""
+
+    X = jnp.array([-1.0, 0.0, 0.5])
+
+    @staticmethod
+    def value(x, slope):
+        bounded = nn.Dropout(jnp.ones_like(x), x, max_log_alpha=0.0).log_alpha_of_weights()
+        return (slope * bounded).sum()
+
+    @pytest.mark.parametrize("wrapped", [lambda f: f, jax.jit, jax.checkpoint, "vmap"])
+    def test_reverse_mode(self, wrapped):
+        """A step of descent may go down from the bound, and not up."""
+        for slope, expected in ((1.0, [1.0, 1.0, 1.0]), (-1.0, [-1.0, 0.0, 0.0])):
+            if wrapped == "vmap":
+                got = jax.vmap(jax.grad(self.value), (0, None))(self.X, slope)
+            else:
+                got = jax.grad(wrapped(self.value))(self.X, slope)
+            assert got.tolist() == expected
+
+    def test_forward_mode(self):
+        tangent = jax.jvp(
+            lambda x: self.value(x, jnp.array([1.0, 2.0, 4.0])), (self.X,), (self.X * 0 + 1,)
+        )[1]
+        assert tangent == 3.0
+        slopes = jnp.array([1.0, -1.0])
+        rows = jax.vmap(lambda s: jax.jacfwd(lambda x: self.value(x, s))(self.X))(slopes)
+        assert rows.tolist() == [[1.0, 1.0, 0.0], [-1.0, -1.0, 0.0]]
+        hessian = jax.hessian(lambda x: (jnp.exp(x) * self.value(x, 1.0)).sum())(self.X)
+        assert jnp.isfinite(hessian).all()
+
+    def test_value(self):
+        assert self.value(self.X, 1.0) == -1.0
+        weight = nn.Dropout(jnp.ones(3), self.X, max_log_alpha=0.0)
+        assert nn.kl(weight) == nn.kl(nn.Dropout(jnp.ones(3), jnp.minimum(self.X, 0.0)))
+
+    def test_layers_use_it(self):
+        theta = jnp.ones((4, 2))
+        bounded = nn.Dropout(theta, jnp.full((4, 2), 5.0), max_log_alpha=0.0)
+        at_bound = nn.Dropout(theta, jnp.zeros((4, 2)))
+        key, x, ids = jax.random.key(0), jnp.ones((3, 4)), jnp.arange(4)
+        for estimator in ("local", "per_example", "per_batch"):
+            one, two = (nn.dense(x, w, key=key, estimator=estimator) for w in (bounded, at_bound))
+            assert (one == two).all()
+        assert (nn.embedding(ids, bounded, key=key) == nn.embedding(ids, at_bound, key=key)).all()
+
+    def test_descent_stays_and_leaves(self):
+        """The KL pushes log alpha to the bound and no further; the likelihood takes it back."""
+
+        def kl(x):
+            return nn.kl(nn.Dropout(jnp.ones(1), x, max_log_alpha=0.0))
+
+        x = jnp.array([-1.0])
+        for _ in range(200):
+            x = x - 0.5 * jax.grad(kl)(x)
+        assert 0.0 <= x < 0.5
+        x = x - 0.5 * jax.grad(lambda x: -10 * kl(x))(x)
+        assert x < 0.0
+
+    def test_off_by_default(self):
+        assert nn.Dropout.from_mean(jnp.ones(2), 3.0).log_alpha_of_weights().tolist() == [3.0, 3.0]

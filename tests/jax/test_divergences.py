@@ -1,0 +1,284 @@
+"""KL of other posteriors to the prior, registered with NumPyro and TensorFlow Probability."""
+
+import math
+import warnings
+
+import mpmath
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("numpyro")
+pytest.importorskip("tensorflow_probability")
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from numpyro.infer import SVI, TraceMeanField_ELBO
+from scipy import stats
+
+import logunif_kl as lk
+from logunif_kl.jax import numpyro as of_numpyro
+from logunif_kl.jax import tfp as of_tfp
+from tests import divergences
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from tensorflow_probability.substrates.jax import distributions as tfd
+
+# What TFP itself does with names that JAX deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorflow_probability")
+
+LIBRARIES = {
+    "numpyro": (dist, of_numpyro.ImproperLogUniform),
+    "tensorflow-probability": (tfd, of_tfp.ImproperLogUniform),
+}
+LIBRARY = pytest.mark.parametrize("library", LIBRARIES)
+OPTIONS = [{}, {"zero_at": 0.5}, {"log_c": -1.25}]
+
+
+def kl(library, name, *parameters, **options):
+    module, prior = LIBRARIES[library]
+    return module.kl_divergence(getattr(module, name)(*parameters), prior(**options))
+
+
+def divergence(name, library="numpyro", **options):
+    """KL as a function of the two parameters of `tests.divergences`."""
+
+    def f(a, b):
+        parameters = (a, jnp.zeros_like(a), b) if name == "StudentT" else (a, b)
+        return kl(library, name, *parameters, **options)
+
+    return f
+
+
+SCIPY = [
+    ("Laplace", (0.75, 0.5), stats.laplace(0.75, 0.5)),
+    ("Laplace", (-30.0, 2.0), stats.laplace(-30.0, 2.0)),
+    ("Cauchy", (2.0, 0.25), stats.cauchy(2.0, 0.25)),
+    ("Uniform", (-1.0, 0.25), stats.uniform(-1.0, 1.25)),
+    ("Uniform", (0.0, 4.0), stats.uniform(0.0, 4.0)),
+    ("Uniform", (1.0, 1.125), stats.uniform(1.0, 0.125)),
+    ("StudentT", (3.0, 0.0, 2.0), stats.t(3.0, scale=2.0)),
+    ("Gamma", (0.125, 2.0), stats.gamma(0.125, scale=0.5)),
+    ("HalfNormal", (3.0,), stats.halfnorm(scale=3.0)),
+    ("Exponential", (4.0,), stats.expon(scale=0.25)),
+]
+# The worst errors measured, in units of eps of the largest term, by the order of the derivative.
+WORST = {
+    ("Laplace", "float64"): (1.4, 3.2, 12.4),
+    ("Laplace", "float32"): (1.5, 2.6, 9.4),
+    ("Cauchy", "float64"): (1.5, 2.5, 7.1),
+    ("Cauchy", "float32"): (1.6, 2.7, 3.9),
+    ("Uniform", "float64"): (1.2, 2.8, 3.7),
+    ("Uniform", "float32"): (1.9, 2.7, 3.5),
+    ("Gamma", "float64"): (1.3, 1.6, 2.5),
+    ("Gamma", "float32"): (2.1, 1.6, 2.6),
+    ("StudentT", "float64"): (1.8, 3.0, 3.2),
+    ("StudentT", "float32"): (2.5, 2.7, 6.2),
+}
+
+
+class TestValues:
+    @LIBRARY
+    @pytest.mark.parametrize("options", OPTIONS, ids=str)
+    @pytest.mark.parametrize(("name", "parameters", "same"), SCIPY)
+    def test_against_numpy(self, library, name, parameters, same, options, capability):
+        capability(f"KL({name}, ImproperLogUniform)", "value", library)
+        log_c = LIBRARIES[library][1](**options).log_c
+        truth = -lk.neg_kl_posterior(same, log_c=log_c)
+        for dtype, error in (("float64", 2.0**-50), ("float32", 2.0**-21)):
+            with jax.enable_x64(dtype == "float64"):
+                got = kl(library, name, *(jnp.asarray(x, dtype) for x in parameters), **options)
+                assert got.dtype == dtype
+                assert abs(float(got) - truth) <= error * max(abs(truth), 1.0)
+
+    def test_log_rate(self):
+        """TFP's Gamma takes the logarithm of its rate as well."""
+        prior = of_tfp.ImproperLogUniform()
+        given = tfd.Gamma(2.0, log_rate=jnp.float32(1.5))
+        assert tfd.kl_divergence(given, prior) == tfd.kl_divergence(tfd.Gamma(2.0, 1.0), prior)
+
+    @LIBRARY
+    def test_half_types(self, library):
+        for name in ("Laplace", "Cauchy", "Gamma", "StudentT"):
+            a, b = jnp.array([0.3, 1.0, 2.5], "bfloat16"), jnp.array([2.0] * 3, "bfloat16")
+            got = divergence(name, library)(a, b)
+            truth = divergence(name, library)(a.astype("float32"), b.astype("float32"))
+            assert got.dtype == "bfloat16"
+            np.testing.assert_array_equal(got, truth.astype("bfloat16"))
+
+
+class TestAccuracy:
+    @pytest.mark.parametrize("dtype", ["float64", "float32"])
+    @pytest.mark.parametrize("name", divergences.FAMILIES)
+    def test_over_wide_ranges(self, name, dtype, capability):
+        capability(
+            f"KL({name}, ImproperLogUniform)", "value, first and second derivatives", "numpyro"
+        )
+
+        def f(a, b):
+            return divergence(name)(a, b).sum()
+
+        def slope(g, i):
+            return jax.grad(lambda *x: g(*x).sum(), i)
+
+        with jax.enable_x64(dtype == "float64"):
+            given = divergences.FAMILIES[name].points(getattr(np, dtype))
+            by_a, by_b = slope(f, 0), slope(f, 1)
+            functions = (
+                divergence(name),
+                by_a,
+                by_b,
+                slope(by_a, 0),
+                slope(by_a, 1),
+                slope(by_b, 1),
+            )
+            results = jax.jit(lambda a, b: [g(a, b) for g in functions])(*given)
+            found = dict(zip(divergences.ORDERS, results, strict=True))
+            log_c = of_numpyro.ImproperLogUniform().log_c
+            worst = divergences.errors(name, getattr(np, dtype), found, log_c)
+        by_order = [max(e for o, e in worst.items() if sum(o) == n) for n in range(3)]
+        assert all(e <= bound for e, bound in zip(by_order, WORST[name, dtype], strict=True)), worst
+
+
+class TestEdges:
+    def test_loc_zero(self):
+        for name, truth in (("Laplace", stats.laplace()), ("Cauchy", stats.cauchy())):
+            for scale in (1e-30, 0.5, 1e30):
+                value, slopes = jax.value_and_grad(divergence(name), (0, 1))(0.0, scale)
+                assert float(value) == pytest.approx(-lk.neg_kl_posterior(truth), rel=5e-7)
+                assert [float(x) for x in slopes] == [0.0, 0.0]
+
+    def test_the_second_derivative_of_laplace_has_a_pole(self):
+        f = divergence("Laplace")
+        assert float(jax.grad(jax.grad(f))(0.0, 1.0)) == math.inf
+        assert float(jax.grad(jax.grad(f), 1)(0.0, 1.0)) == 0.0
+        assert float(jax.grad(jax.grad(f, 1), 1)(0.0, 1.0)) == 0.0
+
+    def test_an_interval_with_an_edge_at_zero(self):
+        f = divergence("Uniform", log_c=0.0)
+        value, slopes = jax.value_and_grad(f, (0, 1))(0.0, 3.0)
+        assert (float(value), *map(float, slopes)) == (-1.0, math.inf, 0.0)
+        value, slopes = jax.value_and_grad(f, (0, 1))(-3.0, 0.0)
+        assert (float(value), *map(float, slopes)) == (-1.0, 0.0, -math.inf)
+
+    def test_a_symmetric_interval(self):
+        for b in (1e-30, 0.1, 1.0, 1e30):
+            value, slopes = jax.value_and_grad(divergence("Uniform", log_c=0.0), (0, 1))(-b, b)
+            assert float(value) == np.float32(-1.0 - math.log(2.0))
+            assert [float(x) for x in slopes] == [0.0, 0.0]
+
+    @pytest.mark.parametrize("name", divergences.FAMILIES)
+    def test_nan_and_what_is_outside_of_the_domain(self, name):
+        f = divergence(name, "tensorflow-probability")
+        one = jnp.float32(2.0)
+        for a, b in ((jnp.nan * one, one), (one, jnp.nan * one), (one, -one)):
+            if name != "Gamma" or not jnp.isnan(a):
+                assert jnp.isnan(f(a, b))
+        assert jnp.isnan(f(jnp.nan * one, one))
+
+    def test_infinite(self):
+        for name in ("Laplace", "Cauchy"):
+            f = divergence(name, "tensorflow-probability")
+            one, infinite = jnp.float32(1.0), jnp.float32(jnp.inf)
+            assert float(f(infinite, one)) == float(f(-infinite, one)) == math.inf
+            assert float(f(one, infinite)) == float(f(0.0 * one, one))
+
+    @LIBRARY
+    def test_student_elsewhere(self, library):
+        """It has no closed form: an error where loc is known, NaN where it is traced."""
+        message = (
+            r"^KL of StudentT has no closed form where loc is not 0: use "
+            r"logunif_kl.neg_kl_posterior of scipy.stats.t, or samples of log_prob$"
+        )
+        loc = jnp.array([0.0, 1.0])
+        with pytest.raises(NotImplementedError, match=message):
+            kl(library, "StudentT", 3.0, loc, 1.0)
+        traced = jax.jit(lambda m: kl(library, "StudentT", 3.0, m, 1.0))(loc)
+        assert jnp.isnan(traced).tolist() == [False, True]
+
+    def test_student_of_one_degree_is_cauchy(self):
+        def student(loc, scale):
+            return kl("numpyro", "StudentT", 1.0, loc, scale)
+
+        for f in (student, divergence("Cauchy")):
+            value, slope = jax.jit(jax.value_and_grad(f))(0.0, 2.0)
+            assert float(value) == pytest.approx(-lk.neg_kl_posterior(stats.cauchy()), rel=5e-7)
+            assert (float(slope), float(jax.jit(jax.grad(jax.grad(f)))(0.0, 2.0))) == (0.0, 0.25)
+
+    @LIBRARY
+    @pytest.mark.parametrize("name", ["HalfNormal", "Exponential"])
+    def test_what_does_not_depend_on_the_scale(self, library, name):
+        scale = jnp.array([1e-30, 1.0, 1e30])
+        values, slopes = jax.vmap(jax.value_and_grad(lambda s: kl(library, name, s)))(scale)
+        assert len(set(values.tolist())) == 1
+        assert slopes.tolist() == [0.0, 0.0, 0.0]
+
+
+A, B = np.array([0.25, 0.5, 1.5], "float32"), np.array([2.0, 0.75, 7.0], "float32")
+
+
+class TestTransforms:
+    @LIBRARY
+    @pytest.mark.parametrize("name", divergences.FAMILIES)
+    def test_jit_grad_vmap(self, name, library, capability):
+        capability(f"KL({name}, ImproperLogUniform)", "jit, grad, vmap, jvp", library)
+        f = divergence(name, library)
+        value = f(A, B)
+        np.testing.assert_allclose(jax.jit(f)(A, B), value, rtol=1e-6)
+        slopes = jax.grad(lambda a, b: f(a, b).sum(), (0, 1))(A, B)
+        again, each = jax.vmap(jax.value_and_grad(f, (0, 1)))(A, B)
+        np.testing.assert_allclose(again, value, rtol=1e-6)
+        np.testing.assert_allclose(each, slopes, rtol=1e-6)
+        _, tangent = jax.jvp(f, (A, B), (np.ones_like(A), np.ones_like(B)))
+        np.testing.assert_allclose(tangent, slopes[0] + slopes[1], rtol=1e-5)
+
+    @pytest.mark.parametrize("name", divergences.FAMILIES)
+    def test_third_derivatives(self, name):
+        value = divergences.FAMILIES[name].truth
+        with jax.enable_x64(True), mpmath.workdps(40):
+            for orders in ((3, 0), (2, 1), (1, 2), (0, 3)):
+                f = divergence(name)
+                for argument in (0,) * orders[0] + (1,) * orders[1]:
+                    f = jax.grad(f, argument)
+                got = float(jax.jit(f)(0.5, 0.875))
+                truth = mpmath.diff(lambda a, b: value(a, b)[0, 0][0], (0.5, 0.875), orders)
+                assert got == pytest.approx(float(truth), rel=1e-13, abs=1e-15)
+
+    @pytest.mark.parametrize("name", divergences.FAMILIES)
+    def test_independent_and_expanded(self, name):
+        f = divergence(name)
+        each = f(A, B)
+        assert f(A[:, None], B).shape == (3, 3)
+        parameters = (A, np.zeros_like(A), B) if name == "StudentT" else (A, B)
+        given, prior = getattr(dist, name)(*parameters), of_numpyro.ImproperLogUniform()
+        total = dist.kl_divergence(given.to_event(1), prior.expand([3]).to_event(1))
+        np.testing.assert_allclose(total, each.sum(), rtol=1e-6)
+        wide = dist.kl_divergence(given.expand([2, 3]), prior.expand([2, 3]))
+        np.testing.assert_array_equal(wide, np.broadcast_to(each, (2, 3)))
+        theirs = tfd.kl_divergence(
+            tfd.Independent(getattr(tfd, name)(*parameters), 1),
+            tfd.Independent(of_tfp.ImproperLogUniform(3), 1),
+        )
+        np.testing.assert_allclose(theirs, each.sum(), rtol=1e-6)
+
+
+def test_the_loss_of_numpyro_takes_the_exact_divergence():
+    loc, scale = np.array([0.0, 1.0, -3.0], "float32"), np.array([0.1, 1.0, 2.0], "float32")
+
+    def model():
+        numpyro.sample("w", of_numpyro.ImproperLogUniform().expand([3]).to_event(1))
+
+    def guide():
+        where = numpyro.param("loc", jnp.asarray(loc))
+        numpyro.sample("w", dist.Laplace(where, scale).to_event(1))
+
+    svi = SVI(model, guide, numpyro.optim.Adam(1e-2), TraceMeanField_ELBO())
+    truth = -sum(
+        lk.neg_kl_posterior(stats.laplace(m, s))
+        for m, s in zip(loc.tolist(), scale.tolist(), strict=True)
+    )
+    loss = svi.evaluate(svi.init(jax.random.key(0)))
+    assert float(loss) == pytest.approx(truth, rel=1e-6)

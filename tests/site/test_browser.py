@@ -1,0 +1,153 @@
+"""The built site in a browser, as a reader has it, without a network.
+
+``LOGUNIF_KL_SITE=docs/_build/html python -m pytest tests/site`` tests what is built there. It needs
+the extra ``docs``, and Chromium: Debian's package, or what ``LOGUNIF_KL_CHROMIUM`` names.
+"""
+
+import functools
+import http.server
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+import logunif_kl as lk
+
+SITE = os.environ.get("LOGUNIF_KL_SITE")
+pytestmark = pytest.mark.skipif(SITE is None, reason="LOGUNIF_KL_SITE names no built site")
+PHONE = {"width": 390, "height": 844}
+
+
+def chromium():
+    found = os.environ.get("LOGUNIF_KL_CHROMIUM") or shutil.which("chromium")
+    assert found, (
+        "Chromium cannot be found: apt-get install chromium, or name it in LOGUNIF_KL_CHROMIUM"
+    )
+    return found
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *said):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address():
+    serve = functools.partial(Quiet, directory=SITE)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+
+
+@pytest.fixture
+def page(browser, address):
+    """A page whose every error, and every request that leaves the site, fails the test."""
+    context = browser.new_context()
+    opened = context.new_page()
+    complaints = []
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
+    opened.on("response", lambda r: complaints.append(r.url) if r.status >= 400 else None)
+    opened.on(
+        "request",
+        lambda r: None if r.url.startswith((address, "data:")) else complaints.append(r.url),
+    )
+    yield opened
+    context.close()
+    assert not complaints
+
+
+def pages():
+    if SITE is None:
+        return []
+    found = [path.relative_to(SITE).as_posix() for path in Path(SITE).rglob("*.html")]
+    return sorted(name for name in found if not name.startswith(("_static", "_modules")))
+
+
+@pytest.mark.parametrize("name", pages())
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page(page, address, name, scheme):
+    """It opens without an error, is accessible, and fits a telephone."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.emulate_media(color_scheme=scheme)
+    page.goto(address + name)
+    page.wait_for_load_state("networkidle")
+    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"], "preload": False})
+    assert found.violations_count == 0, found.generate_report()
+    page.set_viewport_size(PHONE)
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= PHONE["width"]
+
+
+@pytest.mark.parametrize("word", ["alpha", "ELBO"])
+def test_search(page, address, word):
+    page.goto(f"{address}search.html?q={word}")
+    page.wait_for_selector("#search-results li")
+    assert page.locator("#search-results li").count() > 3
+
+
+class TestExplore:
+    @pytest.fixture
+    def open(self, page, address):
+        page.goto(f"{address}theory/explore.html")
+        return page
+
+    @staticmethod
+    def part(page, name):
+        return page.locator(f"[data-part='{name}']")
+
+    def number(self, page, name):
+        return float(self.part(page, name).inner_text())
+
+    def test_at_alpha_one(self, open):
+        assert abs(self.number(open, "value-exact") - -0.42668560429604480579) <= 1e-15
+        assert self.number(open, "alpha") == 1.0
+
+    @pytest.mark.parametrize("x", [-30.0, -3.5, -1.5067, 0.25, 7.0, 600.0])
+    def test_as_the_library(self, open, x):
+        self.part(open, "log-alpha-number").fill(str(x))
+        for part, function in (
+            ("value", lk.neg_kl),
+            ("slope", lk.neg_kl_grad),
+            ("bend", lk.neg_kl_hess),
+        ):
+            exact = float(function(x))
+            found = self.number(open, f"{part}-exact")
+            assert abs(found - exact) <= 2 * abs(exact) * 2.0**-52, part
+
+    def test_the_slider_moves_the_numbers_and_the_curves(self, open):
+        before = self.number(open, "value-exact")
+        slider = self.part(open, "log-alpha")
+        slider.focus()
+        for _ in range(20):
+            open.keyboard.press("ArrowLeft")
+        assert float(slider.input_value()) == pytest.approx(-0.2)
+        assert self.number(open, "value-exact") < before
+        curve = self.part(open, "values").locator("path").first
+        drawn = curve.get_attribute("d")
+        self.part(open, "low").fill("-2")
+        assert curve.get_attribute("d") != drawn
+
+    def test_an_empty_range_is_said(self, open):
+        self.part(open, "low").fill("7")
+        assert self.part(open, "message").inner_text() == (
+            "The range is empty: its low end must be below its high end."
+        )
+
+    def test_a_method_can_be_hidden(self, open):
+        curves = self.part(open, "values").locator("path.curve")
+        assert curves.count() == 4
+        self.part(open, "show-kingma").uncheck()
+        assert curves.count() == 3

@@ -1,0 +1,130 @@
+"""The layers, and the posteriors that they take, for the tests of `logunif_kl.torch.nn`."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn import functional as F
+
+from logunif_kl.torch import nn
+
+POSTERIORS = {
+    "additive": {"posterior": "additive"},
+    "weight": {"posterior": "multiplicative", "sharing": "weight"},
+    "output": {"posterior": "multiplicative", "sharing": "output"},
+    "input": {"posterior": "multiplicative", "sharing": "input"},
+    "layer": {"posterior": "multiplicative", "sharing": "layer"},
+    "correlated, input": {"posterior": "multiplicative", "sharing": "input", "noise": "correlated"},
+    "correlated, layer": {"posterior": "multiplicative", "sharing": "layer", "noise": "correlated"},
+}
+ESTIMATORS = ("local", "per_example", "per_batch")
+
+
+class Case(NamedTuple):
+    """A layer, its twin in torch, and an input of some examples."""
+
+    layer: Any
+    twin: Any
+    arguments: tuple
+    options: dict
+    shape: tuple  # of one example
+
+
+CASES = {
+    "linear": Case(nn.VariationalLinear, torch.nn.Linear, (3, 2), {}, (3,)),
+    "conv1d": Case(
+        *(nn.VariationalConv1d, torch.nn.Conv1d, (4, 2, 2)),
+        {"groups": 2, "padding": 1, "padding_mode": "circular"},
+        (4, 3),
+    ),
+    "conv2d": Case(
+        *(nn.VariationalConv2d, torch.nn.Conv2d, (2, 2, 2)),
+        {"dilation": 2, "stride": 2, "padding": (1, 0), "bias": False},
+        (2, 3, 4),
+    ),
+    "conv3d": Case(
+        *(nn.VariationalConv3d, torch.nn.Conv3d, (1, 2, (1, 3, 1))),
+        {"padding": "same"},
+        (1, 1, 3, 2),
+    ),
+    "embedding": Case(
+        nn.VariationalEmbedding, torch.nn.Embedding, (4, 2), {"padding_idx": 1}, (3,)
+    ),
+}
+
+
+def made(case: Case, seed: int = 1, dtype: Any = torch.float32, **options: Any) -> Any:
+    """A layer whose parameters are all different, with alpha between 0.05 and 1."""
+    layer = case.layer(*case.arguments, **case.options, **options).to(dtype)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            drawn = torch.rand(parameter.shape, generator=generator, dtype=torch.float64)
+            if name == "log_alpha":
+                drawn = 3 * drawn - 3
+            elif name == "log_sigma2":
+                drawn = 2 * drawn - 4
+            else:
+                sign = (torch.rand(parameter.shape, generator=generator) < 0.5).to(drawn.dtype)
+                drawn = (0.2 + drawn) * (1 - 2 * sign)
+            parameter.copy_(drawn)
+        if isinstance(layer, torch.nn.Embedding):
+            layer._fill_padding_idx_with_zero()
+    return layer
+
+
+def inputs(case: Case, examples: int = 1, seed: int = 2, dtype: Any = torch.float32) -> Any:
+    """Examples for a layer, all different."""
+    generator = torch.Generator().manual_seed(seed)
+    if case.layer is nn.VariationalEmbedding:
+        # The padding, an index twice, and another.
+        return torch.tensor([1, 3, 3]).repeat(examples, 1)
+    drawn = torch.randn((examples, *case.shape), generator=generator, dtype=torch.float64)
+    return drawn.to(dtype)
+
+
+def twin(case: Case, layer: Any) -> Any:
+    """torch's own layer with the same means and bias."""
+    found = case.twin(*case.arguments, **case.options).to(layer.weight.dtype)
+    found.load_state_dict(layer.state_dict(), strict=False)
+    return found
+
+
+def variances(layer: Any) -> torch.Tensor:
+    """The variances of the weights, by the definition of each posterior."""
+    if layer.posterior == "additive":
+        return layer.log_sigma2.detach().exp()
+    return layer.log_alpha.detach().exp() * layer.weight.detach() ** 2
+
+
+def sampled(layer: Any, n: int, seed: int = 3) -> torch.Tensor:
+    """Explicit samples of the weights, of the shape (n, *weight.shape)."""
+    generator = torch.Generator().manual_seed(seed)
+    weight = layer.weight.detach()
+    if layer.noise == "independent":
+        noise = torch.randn((n, *weight.shape), generator=generator, dtype=weight.dtype)
+        return weight + variances(layer).sqrt() * noise
+    root = layer.log_alpha.detach().exp().sqrt()
+    if isinstance(layer, torch.nn.Embedding):
+        scales = 1 + root * torch.randn((n, len(weight), 1), generator=generator)
+        return weight * scales
+    # One scale for each input channel, the same for all outputs that read it.
+    groups = getattr(layer, "groups", 1)
+    outputs, inputs, *kernel = weight.shape
+    noise = torch.randn((n, groups, inputs), generator=generator, dtype=weight.dtype)
+    noise = noise.repeat_interleave(outputs // groups, 1).view(
+        n, outputs, inputs, *[1] * len(kernel)
+    )
+    return weight * (1 + root * noise)
+
+
+def matrix(case: Case, layer: Any, x: Any) -> torch.Tensor:
+    """The matrix from the weights to the outputs for an input, by torch's own layer."""
+    plain = twin(case, layer)
+
+    def output(weight: Any) -> Any:
+        # The rows that are looked up, without the rule of the padding's gradient.
+        if isinstance(plain, torch.nn.Embedding):
+            return F.embedding(x, weight)
+        return torch.func.functional_call(plain, {"weight": weight}, (x,))
+
+    return torch.func.jacrev(output)(plain.weight.detach()).flatten(layer.weight.dim() * -1)

@@ -1,0 +1,246 @@
+"""Run by test_distributed in two processes: write what each check found, as JSON.
+
+python -m tests.torch.nn.distributed RANK DIRECTORY
+"""
+
+import copy
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_module, distribute_tensor
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.nn.parallel import DistributedDataParallel
+
+from logunif_kl.torch import nn
+
+POSTERIORS = {
+    "additive": {},
+    "output": {"posterior": "multiplicative", "sharing": "output"},
+    "layer": {"posterior": "multiplicative", "sharing": "layer", "max_log_alpha": 0.0},
+    "correlated": {"posterior": "multiplicative", "sharing": "input", "noise": "correlated"},
+}
+SIZE = 200
+PLACEMENTS = {"Shard(0)": Shard(0), "Shard(1)": Shard(1), "Replicate": Replicate()}
+
+
+def network(options):
+    torch.manual_seed(1)
+    return torch.nn.Sequential(
+        torch.nn.Unflatten(1, (2, 4)),
+        nn.VariationalConv1d(2, 3, 3, padding=1, **options),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        nn.VariationalLinear(12, 5, **options),
+        torch.nn.ReLU(),
+        nn.VariationalLinear(5, 1, **options),
+    )
+
+
+def data():
+    generator = torch.Generator().manual_seed(2)
+    x = torch.randn(8, 8, generator=generator)
+    return x, x.sum(1, keepdim=True)
+
+
+def loss(model, x, target, layers=None):
+    return ((model(x) - target) ** 2).mean() + nn.kl(layers or model) / SIZE
+
+
+def alone(options):
+    """One step in one process, with the mean as the only sample, and the parameters after it."""
+    model = network(options).eval()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        loss(model, *data()).backward()
+        optimizer.step()
+    return model
+
+
+def whole(x):
+    return x.full_tensor() if isinstance(x, DTensor) else x
+
+
+def agree(model, other):
+    pairs = zip(model.parameters(), other.parameters(), strict=True)
+    return all(
+        torch.allclose(whole(a.detach()), b.detach(), rtol=1e-5, atol=1e-7) for a, b in pairs
+    )
+
+
+def half(x):
+    return x.chunk(2)[dist.get_rank()]
+
+
+def data_parallel(mesh):
+    for name, options in POSTERIORS.items():
+        expected = alone(options)
+        for kind in ("DDP", "FSDP2"):
+            model = network(options)
+            if kind == "DDP":
+                wrapped = DistributedDataParallel(model)
+            else:
+                for layer in model:
+                    if isinstance(layer, nn.VariationalLayer):
+                        fully_shard(layer, mesh=mesh)
+                wrapped = fully_shard(model, mesh=mesh)
+            wrapped.eval()
+            optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
+            for _ in range(2):
+                optimizer.zero_grad()
+                loss(wrapped, *map(half, data()), model).backward()
+                optimizer.step()
+            yield f"{kind}:{name}:step", agree(model, expected)
+            for group in optimizer.param_groups:
+                group["lr"] = 0.01
+            # With noise, which differs between the processes as their seeds do.
+            wrapped.train()
+            torch.manual_seed(10 + dist.get_rank())
+            losses = []
+            for _ in range(30):
+                optimizer.zero_grad()
+                value = loss(wrapped, *map(half, data()), model)
+                value.backward()
+                optimizer.step()
+                losses.append(float(value.detach()))
+            fine = all(torch.isfinite(whole(p.detach())).all() for p in model.parameters())
+            others = [None, None]
+            dist.all_gather_object(others, losses)
+            fine &= sum(losses[-10:]) < sum(losses[:10])
+            yield f"{kind}:{name}:training", bool(fine) and others[0] != others[1]
+
+
+def distributed(model, mesh, placement):
+    def split(_, module, mesh):
+        for name, p in list(module.named_parameters(recurse=False)):
+            kept = Replicate() if p.ndim < 2 and placement == Shard(1) else placement
+            made = torch.nn.Parameter(distribute_tensor(p.detach(), mesh, [kept]))
+            module.register_parameter(name, made)
+
+    return distribute_module(model, mesh, split)
+
+
+def tensors(mesh):
+    """Layers with DTensors as parameters draw what one process draws from the same seed."""
+    for label, placement in PLACEMENTS.items():
+        for name, options in POSTERIORS.items():
+            for kind in ("linear", "conv1d", "embedding"):
+                if kind == "conv1d" and label != "Replicate":
+                    # torch's own convolution does not compute with such weights.
+                    continue
+                torch.manual_seed(3)
+                layer = made(kind, options)
+                x = inputs(kind)
+                sharded = distributed(copy.deepcopy(layer), mesh, placement)
+                given = distribute_tensor(x, mesh, [Replicate()])
+                torch.manual_seed(4)
+                expected = layer(x)
+                (expected.sin().sum() + layer.kl()).backward()
+                torch.manual_seed(4)
+                found = sharded(given)
+                (found.full_tensor().sin().sum() + sharded.kl()).backward()
+                fine = torch.allclose(found.full_tensor(), expected, rtol=1e-5, atol=1e-7)
+                for a, b in zip(sharded.parameters(), layer.parameters(), strict=True):
+                    fine &= torch.allclose(a.grad.full_tensor(), b.grad, rtol=1e-5, atol=1e-6)
+                yield f"DTensor:{label}:{name}:{kind}", fine
+
+
+def counts(mesh):
+    """The weights of sharded layers are counted over all processes."""
+    for label, placement in PLACEMENTS.items():
+        torch.manual_seed(3)
+        layer = nn.VariationalLinear(6, 4, initial=-1.0)
+        expected = nn.sparsity(layer, 2.0)
+        sharded = distributed(copy.deepcopy(layer), mesh, placement)
+        some = 0 < expected.kept < expected.weights
+        yield f"sparsity:{label}", some and nn.sparsity(sharded, 2.0) == expected
+
+
+def made(kind, options):
+    if kind == "linear":
+        return nn.VariationalLinear(6, 4, initial=-1.0, **options)
+    if kind == "conv1d":
+        return nn.VariationalConv1d(2, 4, 2, initial=-1.0, **options)
+    return nn.VariationalEmbedding(6, 4, initial=-1.0, **options)
+
+
+def inputs(kind):
+    if kind == "embedding":
+        return torch.tensor([0, 3, 3, 5])
+    return torch.randn((4, 6) if kind == "linear" else (4, 2, 5))
+
+
+def tensor_parallel(mesh):
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(
+        nn.VariationalLinear(6, 8, initial=-1.0),
+        torch.nn.ReLU(),
+        nn.VariationalLinear(8, 4, initial=-1.0),
+    ).eval()
+    x = torch.randn(5, 6)
+    expected = model(x)
+    expected.sin().sum().backward()
+    slopes = [p.grad for p in model.parameters()]
+    sharded = copy.deepcopy(model)
+    sharded.zero_grad()
+    parallelize_module(sharded, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    found = sharded(x)
+    found.sin().sum().backward()
+    fine = torch.allclose(found, expected, rtol=1e-5, atol=1e-7)
+    for p, slope in zip(sharded.parameters(), slopes, strict=True):
+        if slope is not None:
+            fine &= torch.allclose(whole(p.grad), slope, rtol=1e-5, atol=1e-7)
+    yield "tensor parallel:mean", fine
+    sharded.train()
+    torch.manual_seed(4)
+    outputs = torch.stack([whole(sharded(x)).detach() for _ in range(300)])
+    sampled = torch.stack([model.train()(x).detach() for _ in range(300)])
+    ratio = outputs.std(0).mean() / sampled.std(0).mean()
+    yield "tensor parallel:noise", bool((ratio - 1).abs() < 0.05)
+
+
+def controls(mesh):
+    """That the shards of a DTensor get different noise, where torch's own would be the same."""
+    like = distribute_tensor(torch.zeros(4, 4), mesh, [Shard(0)])
+    from logunif_kl.torch.nn._noise import normals
+
+    torch.manual_seed(5)
+    own = torch.randn_like(like).full_tensor()
+    torch.manual_seed(5)
+    ours = normals(like.shape, like, None).full_tensor()
+    torch.manual_seed(5)
+    yield "control:torch repeats the noise", torch.equal(own[:2], own[2:])
+    yield "control:these shards differ", torch.equal(ours, torch.randn(4, 4))
+    generator = torch.Generator().manual_seed(6)
+    found = normals(like.shape, like, generator).full_tensor()
+    yield (
+        "control:a generator",
+        torch.equal(found, torch.randn(4, 4, generator=generator.manual_seed(6))),
+    )
+    wrong = network({})
+    yield "control:agree", not agree(wrong, alone({}))
+
+
+def main():
+    rank, directory = int(sys.argv[1]), Path(sys.argv[2])
+    warnings.filterwarnings("ignore", "DTensor random operators may not have complete support")
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", f"file://{directory}/store", rank=rank, world_size=2)
+    mesh = init_device_mesh("cpu", (2,))
+    makers = (controls, data_parallel, tensors, counts, tensor_parallel)
+    found = {key: bool(fine) for make in makers for key, fine in make(mesh)}
+    (directory / f"found{rank}.json").write_text(json.dumps(found))
+    dist.barrier()
+    # The threads of gloo now and then abort an interpreter that tidies up.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

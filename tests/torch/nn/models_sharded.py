@@ -1,0 +1,135 @@
+"""Run by test_models_sharded in two processes: write what each check found, as JSON.
+
+python -m tests.torch.nn.models_sharded RANK DIRECTORY
+"""
+
+import copy
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import Shard, distribute_module, distribute_tensor
+
+from logunif_kl.torch import nn
+
+EXAMPLES = 40
+
+
+def network(penalty="exact"):
+    """Three layers, without noise: they are in evaluation mode."""
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        nn.VariationalLinear(3, 7, initial=-4.0, penalty=penalty),
+        torch.nn.Tanh(),
+        nn.VariationalLinear(7, 5, posterior="multiplicative", sharing="output", penalty=penalty),
+        nn.VariationalLinear(5, 2, penalty=penalty),
+    ).eval()
+
+
+def data():
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(8, 3, generator=generator), torch.arange(8) % 2
+
+
+def elbo_of(model):
+    return nn.ELBO(model, nn.categorical_log_likelihood, EXAMPLES)
+
+
+def slopes(model):
+    found = {}
+    for name, p in model.named_parameters():
+        grad = torch.zeros_like(p) if p.grad is None else p.grad
+        found[name] = grad.full_tensor() if hasattr(grad, "full_tensor") else grad
+    return found
+
+
+def agree(found, expected):
+    return all(
+        torch.allclose(found[name.removeprefix("model.")], grad, rtol=1e-5, atol=1e-8)
+        for name, grad in expected.items()
+    )
+
+
+def checks(rank, mesh):
+    x, y = data()
+    mine = slice(4 * rank, 4 * rank + 4)
+    alone = network()
+    bound = elbo_of(alone)(x, y)
+    bound.loss.backward()
+    expected = slopes(alone)
+
+    # Each parameter distributed by hand.
+    def shard(name, module, mesh):
+        for key, p in module.named_parameters(recurse=False):
+            module.register_parameter(
+                key, torch.nn.Parameter(distribute_tensor(p.detach(), mesh, [Shard(0)]))
+            )
+
+    for penalty in ("exact", "molchanov"):
+        plain = network(penalty)
+        nn.kl(plain).backward()
+        model = distribute_module(network(penalty), mesh, shard)
+        found = nn.kl(model)
+        found.backward()
+        yield f"a plain tensor, {penalty}", type(found) is torch.Tensor
+        yield f"value, {penalty}", torch.allclose(found, nn.kl(plain), rtol=1e-6)
+        yield f"gradient, {penalty}", agree(slopes(model), slopes(plain))
+        by_layer = {name: value.item() for name, value in nn.named_kl(plain).items()}
+        yield (
+            f"by layer, {penalty}",
+            all(
+                abs(value.item() / by_layer[name] - 1.0) < 1e-5
+                for name, value in nn.named_kl(model).items()
+            ),
+        )
+
+    for each in (False, True):
+        model = copy.deepcopy(network())
+        if each:
+            for layer in model:
+                if isinstance(layer, nn.VariationalLayer):
+                    fully_shard(layer, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+        name = f"fully_shard, {'each layer' if each else 'the whole'}"
+        loss = elbo_of(model)(x[mine], y[mine]).loss
+        loss.backward()
+        yield f"{name}: type", type(loss) is torch.Tensor
+        mean = loss.detach().clone()
+        dist.all_reduce(mean)
+        yield f"{name}: value", torch.allclose(mean / 2, bound.loss, rtol=1e-6)
+        yield f"{name}: gradient", agree(slopes(model), expected)
+
+    model = network()
+    parallel = torch.nn.parallel.DistributedDataParallel(elbo_of(model))
+    parallel(x[mine], y[mine]).loss.backward()
+    yield "DistributedDataParallel: gradient", agree(slopes(model), expected)
+    # A KL that counts once for each process would be twice as large.
+    doubled = copy.deepcopy(alone)
+    doubled.zero_grad()
+    loss = bound_with_twice_the_kl(doubled, x, y)
+    loss.backward()
+    yield "control", not agree(slopes(doubled), expected)
+
+
+def bound_with_twice_the_kl(model, x, y):
+    return elbo_of(model)(x, y, kl_weight=2.0).loss
+
+
+def main(rank, directory):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", f"file://{directory}/store", rank=rank, world_size=2)
+    mesh = init_device_mesh("cpu", (2,))
+    found = {name: bool(value) for name, value in checks(rank, mesh)}
+    (directory / f"found{rank}.json").write_text(json.dumps(found))
+    dist.barrier()
+    # The threads of gloo now and then abort an interpreter that tidies up.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,441 @@
+"""Networks made variational and plain again: what they compute, share, keep and refuse."""
+
+import copy
+import math
+import warnings
+from importlib.util import find_spec
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.nn.utils import prune  # noqa: E402
+
+from logunif_kl.torch import nn  # noqa: E402
+
+
+class Tied(torch.nn.Module):
+    """A language model whose last layer has the table of the first."""
+
+    def __init__(self, vocabulary=7, width=3):
+        super().__init__()
+        self.table = torch.nn.Embedding(vocabulary, width)
+        self.cell = torch.nn.Linear(width, width)
+        self.out = torch.nn.Linear(width, vocabulary, bias=False)
+        self.out.weight = self.table.weight
+
+    def forward(self, ids):
+        state = self.table(ids)
+        for _ in range(3):
+            state = torch.tanh(self.cell(state))
+        return self.out(state)
+
+
+def convolutional():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(1, 4, 3, padding=1, padding_mode="reflect"),
+        torch.nn.BatchNorm2d(4),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(4, 4, 3, groups=2, stride=2, bias=False),
+        torch.nn.Flatten(),
+        torch.nn.Linear(36, 5),
+    )
+
+
+IMAGES = torch.linspace(-1.0, 1.0, 2 * 64).reshape(2, 1, 8, 8)
+KINDS = [
+    (torch.nn.Linear(3, 2), nn.VariationalLinear, torch.ones(4, 3)),
+    (torch.nn.Conv1d(2, 3, 2, dilation=2), nn.VariationalConv1d, torch.ones(4, 2, 9)),
+    (torch.nn.Conv2d(2, 3, 2), nn.VariationalConv2d, torch.ones(4, 2, 5, 5)),
+    (torch.nn.Conv3d(2, 3, 2), nn.VariationalConv3d, torch.ones(4, 2, 3, 3, 3)),
+    (torch.nn.Embedding(5, 2, padding_idx=0), nn.VariationalEmbedding, torch.tensor([0, 4])),
+]
+
+
+class TestToVariational:
+    @pytest.mark.parametrize(("layer", "kind", "x"), KINDS)
+    def test_each_layer(self, layer, kind, x):
+        made = nn.to_variational(layer, initial=-3.0)
+        assert type(made) is kind
+        assert type(layer) is not kind
+        assert torch.equal(made.weight, layer.weight)
+        assert made.weight is not layer.weight
+        assert (made.log_sigma2 == -3.0).all()
+        assert torch.equal(made.eval()(x), layer(x))
+        assert not torch.equal(made.train()(x), layer(x))
+
+    def test_a_network(self):
+        model = convolutional().eval()
+        made = nn.to_variational(model, posterior="multiplicative", sharing="output")
+        assert [type(m).__name__ for m in made] == [
+            *("VariationalConv2d", "BatchNorm2d", "ReLU", "VariationalConv2d", "Flatten"),
+            "VariationalLinear",
+        ]
+        assert not made.training
+        assert torch.equal(made(IMAGES), model(IMAGES))
+        assert made[0].log_alpha.shape == (4, 1, 1, 1)
+        assert made[5].log_alpha.shape == (5, 1)
+        made.train()
+        nn.ELBO(made, nn.categorical_log_likelihood, 10)(
+            IMAGES, torch.tensor([0, 1])
+        ).loss.backward()
+        assert all(p.grad is not None for p in made.parameters())
+
+    def test_the_state_of_the_plain_network_is_kept(self):
+        model = convolutional()
+        made = nn.to_variational(model)
+        missing, unexpected = made.load_state_dict(model.state_dict(), strict=False)
+        assert missing == ["0.log_sigma2", "3.log_sigma2", "5.log_sigma2"]
+        assert not unexpected
+
+    def test_hooks_modes_and_types_are_kept(self):
+        layer = torch.nn.Linear(2, 2, dtype=torch.bfloat16)
+        layer.requires_grad_(False)
+        called = []
+        layer.register_forward_hook(lambda *a: called.append(1))
+        made = nn.to_variational(layer)
+        made(torch.ones(1, 2, dtype=torch.bfloat16))
+        assert called == [1]
+        assert made.log_sigma2.dtype == torch.bfloat16
+        # The means are frozen, and the variances learn.
+        assert not made.weight.requires_grad
+        assert made.log_sigma2.requires_grad
+        assert nn.to_variational(torch.nn.Linear(2, 2, device="meta")).log_sigma2.is_meta
+
+    def test_no_random_number_is_taken(self):
+        torch.manual_seed(0)
+        model = convolutional()
+        before = torch.get_rng_state()
+        nn.to_variational(model)
+        assert torch.equal(torch.get_rng_state(), before)
+
+    def test_options(self):
+        generator = torch.Generator().manual_seed(1)
+        options = {
+            "posterior": "multiplicative",
+            "sharing": "input",
+            "noise": "correlated",
+            "estimator": "per_batch",
+            "initial": -2.0,
+            "max_log_alpha": 0.0,
+            "penalty": "molchanov",
+            "generator": generator,
+        }
+        made = nn.to_variational(torch.nn.Linear(3, 2), **options)
+        assert {name: getattr(made, name) for name in options} == options
+        direct = nn.VariationalLinear(3, 2, **options)
+        assert repr(made) == repr(direct)
+        assert vars(made).keys() == vars(direct).keys()
+
+    @pytest.mark.parametrize(
+        ("modules", "converted"),
+        [
+            (None, [0, 3, 5]),
+            (torch.nn.Linear, [5]),
+            ((torch.nn.Linear, torch.nn.Conv2d), [0, 3, 5]),
+            (lambda name, module: name != "5", [0, 3]),
+            (lambda name, module: module.bias is None, [3]),
+        ],
+    )
+    def test_filters(self, modules, converted):
+        made = nn.to_variational(convolutional(), modules=modules)
+        assert [i for i, m in enumerate(made) if isinstance(m, nn.VariationalLayer)] == converted
+
+    def test_in_place(self):
+        model = convolutional()
+        weight, first = model[5].weight, model[0]
+        assert nn.to_variational(model, inplace=True) is model
+        assert model[5].weight is weight
+        assert model[0] is first
+        assert type(first) is nn.VariationalConv2d
+
+    def test_what_is_variational_stays(self):
+        layer = nn.VariationalLinear(2, 2, initial=-1.0)
+        made = nn.to_variational(torch.nn.Sequential(layer, torch.nn.Linear(2, 2)), initial=-5.0)
+        assert (made[0].log_sigma2 == -1.0).all()
+        assert (made[1].log_sigma2 == -5.0).all()
+
+    def test_a_derived_class_stays(self):
+        """The last layer of attention is multiplied by hand, without its forward."""
+        made = nn.to_variational(
+            torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
+        )
+        assert not isinstance(made.self_attn.out_proj, nn.VariationalLayer)
+        assert isinstance(made.linear1, nn.VariationalLinear)
+        assert made(torch.ones(1, 2, 4)).shape == (1, 2, 4)
+
+
+class TestShared:
+    def test_a_module_that_is_used_again(self):
+        layer = torch.nn.Linear(2, 2)
+        made = nn.to_variational(torch.nn.Sequential(layer, torch.nn.Tanh(), layer))
+        assert made[0] is made[2]
+        assert nn.kl(made) == made[0].kl()
+
+    @pytest.mark.parametrize("options", [{}, {"posterior": "multiplicative", "sharing": "layer"}])
+    def test_tied_weights(self, options):
+        model = Tied()
+        made = nn.to_variational(model, **options)
+        assert made.out.weight is made.table.weight
+        assert made.out._spread is made.table._spread
+        assert nn.kl(made).item() == pytest.approx((made.table.kl() + made.cell.kl()).item())
+        ids = torch.tensor([[1, 2]])
+        assert torch.equal(made.eval()(ids), model(ids))
+        back = nn.to_deterministic(made)
+        assert back.out.weight is back.table.weight
+        assert torch.equal(back(ids), model(ids))
+
+    def test_alphas_that_cannot_be_shared(self):
+        model = Tied()
+        with pytest.raises(ValueError, match="share a weight") as error:
+            nn.to_variational(model, posterior="multiplicative", sharing="input", inplace=True)
+        assert str(error.value) == (
+            "modules 'table' and 'out' share a weight, which sharing='input' would give two "
+            "alphas: pass sharing='weight' or sharing='layer'"
+        )
+        assert type(model.table) is torch.nn.Embedding
+
+
+class TestToDeterministic:
+    @pytest.mark.parametrize(("layer", "kind", "x"), KINDS)
+    @pytest.mark.parametrize("posterior", ["additive", "multiplicative"])
+    def test_there_and_back(self, layer, kind, x, posterior):
+        made = nn.to_variational(layer, posterior=posterior, max_log_alpha=None)
+        back = nn.to_deterministic(made)
+        assert type(back) is type(layer)
+        assert vars(back).keys() == vars(layer).keys()
+        assert repr(back) == repr(layer)
+        assert list(back.state_dict()) == list(layer.state_dict())
+        assert torch.equal(back(x), layer(x))
+        assert type(made) is kind
+        assert back.weight is not made.weight
+
+    @pytest.mark.parametrize("threshold", [3.0, 0.0, -math.inf, math.inf])
+    def test_pruning(self, threshold):
+        layer = nn.VariationalLinear(40, 30, initial=-5.0)
+        back = nn.to_deterministic(layer, threshold)
+        kept = layer.log_alpha_of_weights() <= threshold
+        assert torch.equal(back.weight, layer.weight * kept)
+        if threshold == 0.0:
+            assert 0.1 < kept.float().mean() < 0.9
+
+    def test_a_unit_is_pruned_by_its_alpha(self):
+        layer = nn.VariationalLinear(2, 3, posterior="multiplicative", sharing="output")
+        with torch.no_grad():
+            layer.log_alpha[1] = 3.5
+        back = nn.to_deterministic(layer, 3.0)
+        assert (back.weight[1] == 0.0).all()
+        assert (back.weight[[0, 2]] != 0.0).all()
+
+    def test_in_place_and_a_copy(self):
+        model = nn.to_variational(convolutional())
+        before = copy.deepcopy(model.state_dict())
+        nn.to_deterministic(model, 3.0)
+        assert all(torch.equal(a, before[k]) for k, a in model.state_dict().items())
+        assert nn.to_deterministic(model, inplace=True) is model
+        assert type(model[0]) is torch.nn.Conv2d
+
+    def test_of_gaussian_dropout(self):
+        model = torch.nn.Sequential(nn.GaussianDropoutA(0.2), nn.GaussianDropoutLinear(3, 2, 0.5))
+        back = nn.to_deterministic(model)
+        assert [type(m) for m in back] == [torch.nn.Identity, torch.nn.Linear]
+        x = torch.randn(4, 3)
+        assert torch.equal(back(x), model.eval()(x))
+        assert repr(back[1]) == "Linear(in_features=3, out_features=2, bias=True)"
+
+    def test_a_generator_does_not_hinder(self):
+        layer = nn.VariationalLinear(3, 2, generator=torch.Generator())
+        assert type(nn.to_deterministic(layer)) is torch.nn.Linear
+
+    @pytest.mark.skipif(
+        not (find_spec("onnx") and find_spec("onnxscript")), reason="onnx is not installed"
+    )
+    @pytest.mark.filterwarnings("default")
+    def test_onnx(self, tmp_path):
+        """The exported network holds torch's operators alone, and computes the same."""
+        import onnx
+        from onnx.reference import ReferenceEvaluator
+
+        # Reflected padding is not exported.
+        model = nn.to_variational(convolutional()[1:].eval())
+        x = torch.randn(2, 4, 8, 8)
+        plain = nn.to_deterministic(model, threshold=3.0).eval()
+        path = tmp_path / "plain.onnx"
+        torch.onnx.export(plain, (x,), path, dynamo=True, verbose=False)
+        exported = onnx.load_model(path)
+        onnx.checker.check_model(exported)
+        assert {"Conv", "Gemm"} <= {node.op_type for node in exported.graph.node}
+        assert not any("Random" in node.op_type for node in exported.graph.node)
+        evaluator = ReferenceEvaluator(exported)
+        (found,) = evaluator.run(None, {evaluator.input_names[0]: x.numpy()})
+        torch.testing.assert_close(torch.from_numpy(found), plain(x), rtol=1e-5, atol=1e-6)
+
+    def test_torch_export(self):
+        plain = nn.to_deterministic(nn.VariationalLinear(3, 2))
+        x = torch.ones(1, 3)
+        assert torch.equal(torch.export.export(plain, (x,)).module()(x), plain(x))
+
+
+class Own(nn.VariationalLinear):
+    """A class of a user."""
+
+
+def hooked(layer):
+    """A layer whose weight is computed before each forward."""
+    return prune.l1_unstructured(layer, "weight", amount=1)
+
+
+def orthogonal(layer):
+    return torch.nn.utils.parametrizations.orthogonal(layer)
+
+
+def lazy():
+    with warnings.catch_warnings(action="ignore"):
+        return nn.LazyVariationalLinear(2)
+
+
+def normed():
+    with warnings.catch_warnings(action="ignore"):
+        return torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))
+
+
+HOOKS = (
+    lambda: hooked(torch.nn.Linear(2, 2)),
+    normed,
+    lambda: torch.nn.utils.spectral_norm(torch.nn.Conv1d(2, 2, 1)),
+)
+LISTED = "Linear, Conv1d, Conv2d, Conv3d, Embedding"
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (
+            lambda: nn.to_variational([torch.nn.Linear(1, 1)]),
+            TypeError,
+            "model must be a torch.nn.Module, but list was given: pass the module",
+        ),
+        (
+            lambda: nn.to_variational(torch.nn.ReLU()),
+            ValueError,
+            "a torch.nn.ReLU was given in which no module is to be converted: choose some of "
+            f"{LISTED} with modules=",
+        ),
+        (
+            lambda: nn.to_variational(torch.nn.LSTM(1, 1), modules=torch.nn.LSTM),
+            TypeError,
+            f"modules names LSTM, which has no variational form: choose from {LISTED}",
+        ),
+        (
+            lambda: nn.to_variational(torch.nn.Linear(1, 1), modules=("Linear",)),
+            TypeError,
+            f"modules names 'Linear', which has no variational form: choose from {LISTED}",
+        ),
+        (
+            lambda: nn.to_variational(torch.nn.Linear(1, 1), modules="Linear"),
+            TypeError,
+            "modules must be types or a function of name and module, but 'Linear' was given: pass "
+            "torch.nn.Linear, for example",
+        ),
+        (
+            lambda: nn.to_variational(torch.nn.Sequential(torch.nn.LazyLinear(3))),
+            ValueError,
+            "module '0' is a LazyLinear that has no shape yet: run a batch through the model first",
+        ),
+        (
+            lambda: nn.to_variational(torch.nn.Embedding(3, 2, max_norm=1.0)),
+            ValueError,
+            "the model is an Embedding with max_norm=1.0, which has no variational form: leave it "
+            "out with modules=",
+        ),
+        (
+            lambda: nn.to_variational(torch.nn.Linear(1, 1), posterior="gaussian"),
+            ValueError,
+            "posterior must be 'additive' or 'multiplicative', but 'gaussian' was given: pass one "
+            "of these",
+        ),
+        (
+            lambda: nn.to_variational(torch.nn.Sequential(nn.VariationalLinear(1, 1))),
+            ValueError,
+            "the layers of this torch.nn.Sequential are variational already: change their options, "
+            "or make it plain first by to_deterministic",
+        ),
+        (
+            lambda: nn.to_variational(torch.nn.Linear(1, 1), inplace="y"),
+            TypeError,
+            "inplace must be True or False, but 'y' was given: pass one",
+        ),
+        (
+            lambda: nn.to_deterministic(nn.VariationalLinear(1, 1), inplace="y"),
+            TypeError,
+            "inplace must be True or False, but 'y' was given: pass one",
+        ),
+        (
+            lambda: nn.to_deterministic(orthogonal(nn.VariationalLinear(2, 2))),
+            TypeError,
+            "the model has parametrizations: remove them first, by "
+            "torch.nn.utils.parametrize.remove_parametrizations",
+        ),
+        (
+            lambda: nn.to_deterministic(lazy()),
+            ValueError,
+            "the model is a LazyVariationalLinear that has no shape yet: run a batch through the "
+            "model first",
+        ),
+        *(
+            (
+                lambda hook=hook: nn.to_variational(torch.nn.Sequential(hook())),
+                TypeError,
+                "the weight of module '0' is computed by a hook: remove it first, by "
+                "torch.nn.utils.remove_weight_norm, remove_spectral_norm or prune.remove",
+            )
+            for hook in HOOKS
+        ),
+        (
+            lambda: nn.to_deterministic(hooked(nn.VariationalLinear(2, 2)), 3.0),
+            TypeError,
+            "the weight of the model is computed by a hook: remove it first, by "
+            "torch.nn.utils.remove_weight_norm, remove_spectral_norm or prune.remove",
+        ),
+        (
+            lambda: nn.to_deterministic(torch.nn.Linear(1, 1)),
+            ValueError,
+            "a torch.nn.Linear without variational layers was given: make some with "
+            "logunif_kl.torch.nn.to_variational",
+        ),
+        (
+            lambda: nn.to_deterministic(None),
+            TypeError,
+            "model must be a torch.nn.Module, but NoneType was given: pass the module",
+        ),
+        (
+            lambda: nn.to_deterministic(nn.VariationalLinear(1, 1), math.nan),
+            ValueError,
+            "threshold must be no NaN: pass 3.0, or None to keep every weight",
+        ),
+        (
+            lambda: nn.to_deterministic(nn.VariationalLinear(1, 1), "3"),
+            TypeError,
+            "threshold must be one real number, but str '3' was given: pass a float",
+        ),
+        (
+            lambda: nn.to_deterministic(torch.nn.Sequential(Own(1, 1))),
+            TypeError,
+            "module '0' is of type Own, of which no plain form is known: convert it before the "
+            "others",
+        ),
+    ],
+)
+def test_refusals(call, kind, words):
+    with pytest.raises(kind) as error:
+        call()
+    assert str(error.value) == words
+    assert len(words) < 150
+
+
+def test_a_wrong_option_changes_nothing():
+    model = convolutional()
+    with pytest.raises(ValueError, match="estimator must be"):
+        nn.to_variational(model, estimator="global", inplace=True)
+    assert type(model[0]) is torch.nn.Conv2d

@@ -1,0 +1,180 @@
+"""Gaussian dropout of types A and B: the moments of the outputs, the rates, the modes."""
+
+import copy
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from logunif_kl.torch import nn  # noqa: E402
+
+DRAWS = 400_000
+# Of a mean and of a variance, in their own standard errors.
+WITHIN = 4.5
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def moments_agree(drawn, mean, variance):
+    """Whether samples along the first dimension have these moments, by their standard errors."""
+    n = drawn.shape[0]
+    off = (drawn.mean(0) - mean).abs() / (variance / n).sqrt()
+    spread = (drawn.var(0) / variance - 1.0).abs() * math.sqrt(n / 2)
+    return bool((off < WITHIN).all() and (spread < WITHIN).all())
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.8])
+class TestMoments:
+    def test_of_type_a(self, p):
+        """Each input times N(1, p/(1-p))."""
+        x = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+        drawn = nn.GaussianDropoutA(p, generator=generator())(x.expand(DRAWS, 3))
+        assert moments_agree(drawn, x, p / (1 - p) * x**2)
+        assert not moments_agree(drawn, x, 1.02 * p / (1 - p) * x**2)
+
+    def test_of_type_b(self, p):
+        """Kingma et al. 2015, Eq. 10, with a bias beside the noise."""
+        layer = nn.GaussianDropoutLinear(3, 2, p, dtype=torch.float64, generator=generator())
+        x = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+        with torch.no_grad():
+            layer.bias.copy_(torch.tensor([5.0, -100.0]))
+            drawn = layer(x.expand(DRAWS, 3))
+            variance = p / (1 - p) * (layer.weight**2 @ x**2)
+        mean = layer.weight @ x + layer.bias
+        assert moments_agree(drawn, mean.detach(), variance)
+        assert not moments_agree(drawn, mean.detach(), 1.02 * variance)
+        # The noise of the outputs is independent, as that of type A is not.
+        correlation = torch.corrcoef(drawn.T)[0, 1]
+        assert abs(correlation) < WITHIN / math.sqrt(DRAWS)
+
+    def test_both_have_the_variance_of_binary_dropout(self, p):
+        x = torch.ones(DRAWS, 1, dtype=torch.float64)
+        torch.manual_seed(0)
+        binary = torch.nn.Dropout(p)(x)
+        assert binary.var().item() == pytest.approx(p / (1 - p), rel=0.02)
+        drawn = nn.GaussianDropoutA(p, generator=generator())(x)
+        assert drawn.var().item() == pytest.approx(binary.var().item(), rel=0.03)
+
+
+class TestUse:
+    @pytest.mark.parametrize(
+        "make", [nn.GaussianDropoutA, lambda p, **k: nn.GaussianDropoutLinear(3, 3, p, **k)]
+    )
+    def test_no_noise_in_evaluation_nor_at_a_rate_of_zero(self, make):
+        x = torch.randn(4, 3)
+        layer = make(0.5).eval()
+        assert torch.equal(layer(x), layer(x))
+        layer = make(0.0)
+        assert torch.equal(layer(x), layer(x))
+        layer = make(0.5)
+        assert not torch.equal(layer(x), layer(x))
+
+    def test_type_b_is_a_linear_layer(self):
+        layer = nn.GaussianDropoutLinear(3, 2, 0.2, bias=False)
+        assert isinstance(layer, torch.nn.Linear)
+        assert list(layer.state_dict()) == ["weight"]
+        x = torch.randn(4, 3)
+        assert torch.equal(layer.eval()(x), torch.nn.functional.linear(x, layer.weight))
+        assert repr(layer) == (
+            "GaussianDropoutLinear(in_features=3, out_features=2, bias=False, p=0.2)"
+        )
+        assert repr(nn.GaussianDropoutA(0.2)) == "GaussianDropoutA(p=0.2)"
+
+    def test_the_generator_decides(self):
+        x = torch.ones(4, 3)
+        first, second = (nn.GaussianDropoutA(generator=generator(3)) for _ in range(2))
+        assert torch.equal(first(x), second(x))
+        assert not torch.equal(first(x), nn.GaussianDropoutA(generator=generator(4))(x))
+
+    def test_gradients_are_those_of_the_samples(self):
+        """d/d theta of theta a + sqrt(alpha sum a^2 theta^2) z, from the drawn z."""
+        layer = nn.GaussianDropoutLinear(
+            3, 1, 0.5, bias=False, dtype=torch.float64, generator=generator()
+        )
+        x = torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
+        drawn = layer(x)
+        drawn.sum().backward()
+        w = layer.weight.detach()
+        deviation = (w**2 @ x[0] ** 2).sqrt()
+        z = (drawn.detach() - w @ x[0]) / deviation
+        expected = x + z * x**2 * w / deviation
+        torch.testing.assert_close(layer.weight.grad, expected)
+
+    def test_finite_at_zero(self):
+        for x, zero in ((torch.zeros(2, 3), False), (torch.ones(2, 3), True)):
+            layer = nn.GaussianDropoutLinear(3, 2, 0.5)
+            if zero:
+                torch.nn.init.zeros_(layer.weight)
+            x.requires_grad_()
+            layer(x).sum().backward()
+            assert torch.isfinite(layer.weight.grad).all()
+            assert torch.isfinite(x.grad).all()
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+    def test_half_types(self, dtype):
+        """Squares of inputs of 300 overflow float16, and those of weights of 1e-4 vanish there."""
+        layer = nn.GaussianDropoutLinear(64, 4, 0.5, bias=False, dtype=dtype, generator=generator())
+        torch.nn.init.constant_(layer.weight, 1e-4)
+        with torch.no_grad():
+            drawn = layer(torch.full((4000, 64), 300.0, dtype=dtype))
+        assert drawn.dtype == dtype
+        # sqrt(64) * 300 * 1e-4
+        assert drawn.double().std().item() == pytest.approx(0.24, rel=0.05)
+        layer(torch.ones(2, 64, dtype=dtype)).sum().backward()
+        assert torch.isfinite(layer.weight.grad).all()
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+    def test_autocast(self, dtype):
+        layer = nn.GaussianDropoutLinear(8, 4, 0.5)
+        with torch.autocast("cpu", dtype):
+            drawn = layer(torch.randn(5, 8))
+        assert drawn.dtype == dtype
+        drawn.float().sum().backward()
+        assert torch.isfinite(layer.weight.grad).all()
+
+    def test_compiled_and_copied(self):
+        torch._dynamo.reset()
+        model = torch.nn.Sequential(nn.GaussianDropoutA(0.2), nn.GaussianDropoutLinear(3, 2, 0.5))
+        x = torch.ones(2, 3)
+        assert torch.compile(model, fullgraph=True)(x).shape == (2, 2)
+        assert copy.deepcopy(model)(x).shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (
+            lambda: nn.GaussianDropoutA(1.0),
+            ValueError,
+            "p must be at least 0 and below 1, but 1.0 was given: pass a rate",
+        ),
+        (
+            lambda: nn.GaussianDropoutLinear(1, 1, -0.5),
+            ValueError,
+            "p must be at least 0 and below 1, but -0.5 was given: pass a rate",
+        ),
+        (
+            lambda: nn.GaussianDropoutA(math.nan),
+            ValueError,
+            "p must be at least 0 and below 1, but nan was given: pass a rate",
+        ),
+        (
+            lambda: nn.GaussianDropoutA("0.5"),
+            TypeError,
+            "p must be one real number, but str '0.5' was given: pass a float",
+        ),
+        (
+            lambda: nn.GaussianDropoutLinear(1, 1, generator=3),
+            TypeError,
+            "generator must be a torch.Generator or None, but int was given: pass "
+            "torch.Generator().manual_seed(...)",
+        ),
+    ],
+)
+def test_refusals(call, kind, words):
+    with pytest.raises(kind) as error:
+        call()
+    assert str(error.value) == words

@@ -1,0 +1,523 @@
+"""The ELBO: its scale and its sign, its parts, and training with it in a loop and in Lightning."""
+
+import math
+import warnings
+from functools import partial
+from importlib.util import find_spec
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import logunif_kl as lk  # noqa: E402
+from logunif_kl.torch import nn  # noqa: E402
+
+# Most of these tests are of layers without noise, of which the ELBO warns.
+pytestmark = pytest.mark.filterwarnings("ignore:the layers return their means")
+
+
+def fixed(log_alpha=0.0, dtype=torch.float64):
+    """A layer of 6 weights with this log alpha, in evaluation mode: no noise."""
+    torch.manual_seed(0)
+    options = {"posterior": "multiplicative", "initial": log_alpha, "dtype": dtype}
+    return nn.VariationalLinear(2, 3, **options).eval()
+
+
+def given(output, target):
+    """The numbers of the target, as if they were log-likelihoods."""
+    return target + 0.0 * output.sum()
+
+
+class TestScale:
+    """Kingma et al. 2015, Eqs. 1 and 3, by hand."""
+
+    def test_of_equation_3(self):
+        """N = 1000, M = 4: 250 times the sum of the minibatch."""
+        target = torch.tensor([-1.0, -2.0, -3.0, -0.5], dtype=torch.float64)
+        bound = nn.ELBO(fixed(), given, 1000)(torch.ones(4, 2, dtype=torch.float64), target)
+        assert bound.expected_log_likelihood.item() == -1625.0
+        # F(1/2) for each of 6 weights.
+        assert bound.neg_kl.item() == pytest.approx(-6 * 0.42668560429604480579, rel=1e-15)
+        assert bound.value.item() == pytest.approx(-1625.0 - 2.5601136257762688, rel=1e-15)
+        assert bound.loss.item() == pytest.approx(1.6275601136257762688, rel=1e-15)
+        assert (bound.kl_weight, bound.dataset_size) == (1.0, 1000)
+
+    def test_the_weight_is_of_the_kl_alone(self):
+        elbo = nn.ELBO(fixed(), given, 10, kl_weight=1 / 3)
+        target = torch.tensor([-1.0], dtype=torch.float64)
+        x = torch.ones(1, 2, dtype=torch.float64)
+        first, second, third = elbo(x, target), elbo(x, target, 0.5), elbo(x, target, 0.0)
+        for bound, weight in ((first, 1 / 3), (second, 0.5), (third, 0.0)):
+            assert bound.kl_weight == weight
+            assert bound.expected_log_likelihood.item() == -10.0
+            assert bound.neg_kl.item() == pytest.approx(-2.5601136257762688, rel=1e-15)
+            assert bound.value.item() == pytest.approx(
+                -10.0 - weight * 2.5601136257762688, rel=1e-15
+            )
+
+    def test_further_dimensions_are_summed(self):
+        """Three outputs of an example are one example."""
+        target = torch.full((2, 3), -1.0, dtype=torch.float64)
+        bound = nn.ELBO(fixed(), given, 10)(torch.ones(2, 2, dtype=torch.float64), target)
+        assert bound.expected_log_likelihood.item() == -30.0
+
+    def test_the_whole_data_set_is_its_own_minibatch(self):
+        """The mean of minibatches of equal size is the value of all."""
+        torch.manual_seed(1)
+        x, y = torch.randn(12, 2, dtype=torch.float64), torch.randint(3, (12,))
+        elbo = nn.ELBO(fixed(), nn.categorical_log_likelihood, 12)
+        whole = elbo(x, y).value
+        parts = [elbo(x[i : i + 3], y[i : i + 3]).value for i in range(0, 12, 3)]
+        torch.testing.assert_close(torch.stack(parts).mean(), whole)
+
+    def test_against_the_usual_loss(self):
+        """The loss is the mean cross entropy plus KL/N."""
+        model = fixed()
+        x, y = torch.randn(5, 2, dtype=torch.float64), torch.tensor([0, 1, 2, 0, 1])
+        loss = nn.ELBO(model, nn.categorical_log_likelihood, 60000)(x, y).loss
+        usual = torch.nn.functional.cross_entropy(model(x), y) + nn.kl(model) / 60000
+        torch.testing.assert_close(loss, usual, rtol=1e-14, atol=0.0)
+
+    def test_float16_outputs(self):
+        """A sum beyond 65504, the largest number of float16."""
+        target = torch.full((100,), -10.0, dtype=torch.float16)
+        model = fixed(dtype=torch.float16)
+        bound = nn.ELBO(model, lambda output, target: target, 100_000)(
+            torch.ones(100, 2, dtype=torch.float16), target
+        )
+        assert bound.expected_log_likelihood.item() == -1_000_000.0
+        assert bound.value.dtype == torch.float32
+
+
+class TestSign:
+    """Maximising the bound lowers the KL where the data have no say, and fits the data."""
+
+    @pytest.mark.parametrize("posterior", ["additive", "multiplicative"])
+    def test_the_kl_falls_in_training(self, posterior):
+        torch.manual_seed(0)
+        x = torch.randn(64, 4)
+        y = 3.0 * x[:, :1]
+        layer = nn.VariationalLinear(4, 1, posterior=posterior, initial=-4.0)
+        before = layer.log_alpha_of_weights()[0].detach().clone()
+        elbo = nn.ELBO(layer, nn.normal_log_likelihood, 64)
+        optimizer = torch.optim.Adam(elbo.parameters(), lr=0.05)
+        found = []
+        for _ in range(400):
+            optimizer.zero_grad()
+            bound = elbo(x, y)
+            bound.loss.backward()
+            optimizer.step()
+            found.append(bound)
+        # One weight is needed, and three are not.
+        log_alpha = layer.log_alpha_of_weights()[0].detach()
+        assert lk.kl(log_alpha[1:]).sum() < 0.2 * lk.kl(before[1:]).sum()
+        assert log_alpha[0] < -2.0
+        assert (log_alpha[1:] > 0.0).all()
+        assert found[-1].value > found[0].value
+        # The posterior of a linear regression with unit noise: within a quarter of its deviation.
+        deviation = x[:, 0].square().sum().item() ** -0.5
+        assert layer.weight[0, 0].item() == pytest.approx(3.0, abs=0.25 * deviation)
+        assert layer._deviations().abs()[0, 0].item() == pytest.approx(deviation, rel=0.05)
+
+    def test_the_loss_has_the_other_sign(self):
+        bound = nn.ELBO(fixed(), given, 10)(
+            torch.ones(1, 2, dtype=torch.float64), torch.tensor([-1.0], dtype=torch.float64)
+        )
+        assert bound.value < 0.0 < bound.loss
+        assert bound.neg_kl < 0.0
+
+    def test_the_gradients(self):
+        """The loss pushes log alpha up and towards the data."""
+        model = fixed()
+        elbo = nn.ELBO(model, nn.normal_log_likelihood, 3)
+        elbo(
+            torch.zeros(3, 2, dtype=torch.float64), model.bias.detach().expand(3, 3)
+        ).loss.backward()
+        assert (model.log_alpha.grad < 0.0).all()
+        slope = -lk.neg_kl_grad(0.0) / 3
+        assert model.log_alpha.grad[0, 0].item() == pytest.approx(slope, rel=1e-14)
+
+
+class TestModule:
+    def test_parameters_and_modes(self):
+        model = fixed()
+        elbo = nn.ELBO(model, given, 10)
+        assert list(elbo.state_dict()) == ["model.weight", "model.bias", "model.log_alpha"]
+        elbo.train()
+        assert model.training
+        assert "dataset_size=10, kl_weight=1.0" in repr(elbo)
+
+    def test_an_output_that_is_there(self):
+        model = fixed()
+        elbo = nn.ELBO(model, nn.categorical_log_likelihood, 10)
+        x, y = torch.ones(2, 2, dtype=torch.float64), torch.tensor([0, 1])
+        assert elbo.bound(model(x), y) == elbo(x, y)
+
+    def test_a_weight_that_is_a_tensor(self):
+        elbo = nn.ELBO(fixed(), given, 10)
+        weight = torch.tensor(0.25)
+        bound = elbo(torch.ones(1, 2, dtype=torch.float64), torch.zeros(1).double(), weight)
+        assert bound.value.item() == pytest.approx(-0.25 * 2.5601136257762688, rel=1e-15)
+
+    def test_compiled(self):
+        torch._dynamo.reset()
+        model = fixed(dtype=torch.float32)
+        elbo = nn.ELBO(model, nn.categorical_log_likelihood, 100)
+        x, y = torch.ones(2, 2), torch.tensor([0, 1])
+        compiled = torch.compile(elbo, fullgraph=True)
+        for weight in (torch.tensor(0.5), torch.tensor(1.0)):
+            found = compiled(x, y, weight)
+            torch.testing.assert_close(found.loss, elbo(x, y, weight).loss)
+        found.loss.backward()
+        assert model.log_alpha.grad.abs().sum() > 0.0
+
+    def test_a_warm_up_is_compiled_once_or_twice(self):
+        from torch._dynamo.utils import counters
+
+        torch._dynamo.reset()
+        counters.clear()
+        elbo = nn.ELBO(fixed(dtype=torch.float32), nn.categorical_log_likelihood, 100)
+        x, y = torch.ones(2, 2), torch.tensor([0, 1])
+        compiled = torch.compile(elbo, fullgraph=True, backend="aot_eager")
+        for step in range(1, 10):
+            weight = nn.linear_warm_up(step, 0, 20)
+            torch.testing.assert_close(compiled(x, y, weight).loss, elbo(x, y, weight).loss)
+        # Once for the first number, and once for every other.
+        assert counters["stats"]["unique_graphs"] <= 2
+
+
+class TestWarning:
+    WORDS = (
+        "the layers return their means in evaluation mode, of which this is no bound: use "
+        "model.train(), or logunif_kl.torch.nn.sampling(model)"
+    )
+
+    @staticmethod
+    def told(elbo):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            elbo(torch.ones(1, 2), torch.tensor([0]))
+        return [str(warning.message) for warning in told]
+
+    def test_where_no_layer_draws(self):
+        model = torch.nn.Sequential(nn.VariationalLinear(2, 2), nn.VariationalLinear(2, 2))
+        elbo = nn.ELBO(model, nn.categorical_log_likelihood, 10)
+        assert self.told(elbo) == []
+        elbo.eval()
+        assert self.told(elbo) == [self.WORDS]
+        with nn.sampling(model):
+            assert self.told(elbo) == []
+        assert self.told(elbo) == [self.WORDS]
+        model[1].train()
+        assert self.told(elbo) == []
+
+    def test_not_in_a_graph(self):
+        torch._dynamo.reset()
+        elbo = nn.ELBO(nn.VariationalLinear(2, 2), nn.categorical_log_likelihood, 10).eval()
+        assert self.told(torch.compile(elbo, backend="eager", fullgraph=True)) == []
+
+
+class TestLogLikelihoods:
+    def test_an_index_that_is_ignored(self):
+        found = nn.categorical_log_likelihood(torch.zeros(2, 4), torch.tensor([-100, 1]))
+        torch.testing.assert_close(found, torch.tensor([0.0, -math.log(4)]))
+
+    def test_categorical(self):
+        logits = torch.tensor([[1.0, 2.0, 0.5], [0.0, 0.0, 0.0]], dtype=torch.float64)
+        target = torch.tensor([1, 2])
+        expected = torch.distributions.Categorical(logits=logits).log_prob(target)
+        torch.testing.assert_close(nn.categorical_log_likelihood(logits, target), expected)
+        images = torch.randn(2, 3, 4, 5)
+        assert nn.categorical_log_likelihood(images, torch.zeros(2, 4, 5).long()).shape == (2, 4, 5)
+
+    def test_bernoulli(self):
+        logits = torch.tensor([-1.0, 3.0], dtype=torch.float64)
+        target = torch.tensor([1.0, 0.0], dtype=torch.float64)
+        expected = torch.distributions.Bernoulli(logits=logits).log_prob(target)
+        torch.testing.assert_close(nn.bernoulli_log_likelihood(logits, target), expected)
+        torch.testing.assert_close(nn.bernoulli_log_likelihood(logits, target.long()), expected)
+
+    @pytest.mark.parametrize("log_sigma2", [0.0, -1.5, torch.tensor([0.5, -2.0]).double()])
+    def test_normal(self, log_sigma2):
+        mean = torch.tensor([[0.3, -1.0], [2.0, 0.0]], dtype=torch.float64)
+        target = torch.tensor([[0.0, 1.0], [2.5, -1.0]], dtype=torch.float64)
+        sigma = torch.as_tensor(log_sigma2, dtype=torch.float64).mul(0.5).exp()
+        expected = torch.distributions.Normal(mean, sigma).log_prob(target)
+        found = partial(nn.normal_log_likelihood, log_sigma2=log_sigma2)(mean, target)
+        torch.testing.assert_close(found, expected)
+
+
+class TestSchedules:
+    def test_linear(self):
+        found = [nn.linear_warm_up(step, 10, 30) for step in (0, 10, 15, 20, 30, 1000)]
+        assert found == [0.0, 0.0, 0.25, 0.5, 1.0, 1.0]
+        assert nn.linear_warm_up(0.5, 0, 2) == 0.25
+
+    def test_cosine(self):
+        found = [nn.cosine_warm_up(step, 10, 30) for step in (0, 10, 20, 30, 1000)]
+        assert found == pytest.approx([0.0, 0.0, 0.5, 1.0, 1.0], abs=1e-15)
+        assert nn.cosine_warm_up(15, 10, 30) == pytest.approx(0.5 - math.sqrt(2) / 4)
+
+    def test_cyclical(self):
+        found = [nn.cyclical_warm_up(step, 10, 0.4) for step in (0, 1, 4, 9, 10, 22)]
+        assert found == [0.0, 0.25, 1.0, 1.0, 0.0, 0.5]
+
+
+def bound_of(log_likelihood, size=10, batch=2):
+    return nn.ELBO(fixed(), log_likelihood, size)(torch.ones(batch, 2).double(), None)
+
+
+REFUSALS = [
+    (
+        lambda: nn.ELBO(fixed(), given, -5),
+        ValueError,
+        "dataset_size must be positive, but -5 was given: pass len(dataset)",
+    ),
+    (
+        lambda: nn.ELBO(fixed(), given, 0),
+        ValueError,
+        "dataset_size must be positive, but 0 was given: pass len(dataset)",
+    ),
+    (
+        lambda: nn.ELBO(fixed(), given, 10.0),
+        TypeError,
+        "dataset_size must be a whole number, but 10.0 was given: pass len(dataset)",
+    ),
+    (
+        lambda: nn.ELBO(fixed(), given, True),
+        TypeError,
+        "dataset_size must be a whole number, but True was given: pass len(dataset)",
+    ),
+    (
+        lambda: nn.ELBO(fixed(), given, 10, math.nan),
+        ValueError,
+        "kl_weight must be finite and not negative, but nan was given: pass 1.0 for the bound",
+    ),
+    (
+        lambda: nn.ELBO(fixed(), given, 10)(torch.ones(1, 2).double(), torch.zeros(1), -1.0),
+        ValueError,
+        "kl_weight must be finite and not negative, but -1.0 was given: pass 1.0 for the bound",
+    ),
+    (
+        lambda: setattr(nn.ELBO(fixed(), given, 10), "kl_weight", math.inf),
+        ValueError,
+        "kl_weight must be finite and not negative, but inf was given: pass 1.0 for the bound",
+    ),
+    (
+        lambda: nn.ELBO(fixed(), given, 10, "1"),
+        TypeError,
+        "kl_weight must be one real number, but str '1' was given: pass a float",
+    ),
+    (
+        lambda: nn.ELBO(fixed(), given, 10, torch.ones(2)),
+        ValueError,
+        "kl_weight must be one number, but a tensor of shape (2,) was given: pass a float",
+    ),
+    (
+        lambda: nn.ELBO(torch.nn.Linear(1, 1), given, 10),
+        ValueError,
+        "a torch.nn.Linear without variational layers was given: make some with "
+        "logunif_kl.torch.nn.to_variational",
+    ),
+    (
+        lambda: nn.ELBO(fixed(), -1.0, 10),
+        TypeError,
+        "log_likelihood must be a function of output and target, but a value of type float was "
+        "given: pass categorical_log_likelihood",
+    ),
+    (
+        lambda: bound_of(lambda output, target: output.sum()),
+        ValueError,
+        "log_likelihood returned a scalar, and a sum cannot be told from a mean: return one number "
+        "for each example",
+    ),
+    (
+        lambda: bound_of(lambda output, target: 3.0),
+        TypeError,
+        "log_likelihood must return a tensor of floats, but returned float: return one number for "
+        "each example",
+    ),
+    (
+        lambda: bound_of(lambda output, target: output.argmax(-1)),
+        TypeError,
+        "log_likelihood must return a tensor of floats, but returned a tensor of torch.int64: "
+        "return one number for each example",
+    ),
+    (
+        lambda: bound_of(lambda output, target: output, 10, 11),
+        ValueError,
+        "the minibatch has 11 examples, more than dataset_size=10: pass the size of the whole data "
+        "set",
+    ),
+    (
+        lambda: bound_of(lambda output, target: output, 10, 0),
+        ValueError,
+        "the minibatch is empty: leave it out",
+    ),
+    (
+        lambda: nn.categorical_log_likelihood(torch.zeros(3), torch.tensor(1)),
+        ValueError,
+        "logits must be of shape (M, classes), but (3,) was given: add the dimension of the "
+        "minibatch",
+    ),
+    (
+        lambda: nn.normal_log_likelihood(torch.zeros(3, 1), torch.zeros(3)),
+        ValueError,
+        "mean of shape (3, 1) and target of shape (3,) were given, which would broadcast to pairs "
+        "of examples: reshape one",
+    ),
+    (
+        lambda: nn.normal_log_likelihood(torch.zeros(4, 1), torch.zeros(4, 1), torch.zeros(4)),
+        ValueError,
+        "log_sigma2 of shape (4,) was given, which does not broadcast to the shape of mean, "
+        "(4, 1): reshape it",
+    ),
+    (
+        lambda: nn.normal_log_likelihood(torch.zeros(4), torch.zeros(4), torch.zeros(1, 4)),
+        ValueError,
+        "log_sigma2 of shape (1, 4) was given, which does not broadcast to the shape of mean, "
+        "(4,): reshape it",
+    ),
+    (
+        lambda: nn.normal_log_likelihood(torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(2)),
+        ValueError,
+        "log_sigma2 of shape (2,) was given, which does not broadcast to the shape of mean, "
+        "(2, 3): reshape it",
+    ),
+    *(
+        (
+            lambda loss=loss: nn.ELBO(fixed(), loss, 10),
+            TypeError,
+            f"log_likelihood is {name}, a loss, whose sign is the other: pass "
+            "categorical_log_likelihood, or lambda output, target: -loss(output, target)",
+        )
+        for loss, name in (
+            (torch.nn.CrossEntropyLoss(reduction="none"), "CrossEntropyLoss"),
+            (torch.nn.functional.mse_loss, "mse_loss"),
+            (partial(torch.nn.functional.cross_entropy, reduction="none"), "cross_entropy"),
+        )
+    ),
+    (
+        lambda: nn.bernoulli_log_likelihood(torch.zeros(3, 1), torch.zeros(3)),
+        ValueError,
+        "logits of shape (3, 1) and target of shape (3,) were given, which would broadcast to "
+        "pairs of examples: reshape one",
+    ),
+    (
+        lambda: nn.linear_warm_up(1, 5, 5),
+        ValueError,
+        "end must be after begin, but begin=5 and end=5 were given: exchange them, or pass the "
+        "weight 1.0",
+    ),
+    (
+        lambda: nn.cosine_warm_up(math.nan, 0, 5),
+        ValueError,
+        "step must be finite, but nan was given: pass a count of steps",
+    ),
+    (
+        lambda: nn.linear_warm_up("1", 0, 5),
+        TypeError,
+        "step must be one real number, but str '1' was given: pass a float",
+    ),
+    (
+        lambda: nn.cyclical_warm_up(1, 0),
+        ValueError,
+        "period must be positive, but 0.0 was given: pass a number of steps",
+    ),
+    (
+        lambda: nn.cyclical_warm_up(1, 10, 1.5),
+        ValueError,
+        "rising must be in (0, 1], but 1.5 was given: pass a part of 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), REFUSALS)
+def test_refusals(call, kind, words):
+    with pytest.raises(kind) as error:
+        call()
+    assert str(error.value) == words
+
+
+def two_clouds():
+    """Points of two classes, far apart."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(200) % 2
+    x = torch.randn(200, 2, generator=generator) + 4.0 * y[:, None]
+    return x, y
+
+
+def network(generator=None):
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        nn.VariationalLinear(2, 16, generator=generator),
+        torch.nn.ReLU(),
+        nn.VariationalLinear(16, 2, generator=generator),
+    )
+
+
+def test_in_a_plain_loop():
+    x, y = two_clouds()
+    model = network()
+    elbo = nn.ELBO(model, nn.categorical_log_likelihood, len(x))
+    optimizer = torch.optim.Adam(elbo.parameters(), lr=0.02)
+    for step in range(200):
+        chosen = torch.arange(step * 50, (step + 1) * 50) % 200
+        optimizer.zero_grad()
+        elbo(x[chosen], y[chosen], nn.linear_warm_up(step, 0, 100)).loss.backward()
+        optimizer.step()
+    model.eval()
+    assert (model(x).argmax(-1) == y).float().mean() > 0.97
+
+
+@pytest.mark.skipif(find_spec("lightning") is None, reason="lightning is not installed")
+@pytest.mark.filterwarnings("default")
+def test_in_lightning(tmp_path):
+    """The loss is what the plain loop's is, to the bit, and a checkpoint restores the model."""
+    import lightning
+
+    x, y = two_clouds()
+    losses = []
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.elbo = nn.ELBO(
+                network(torch.Generator().manual_seed(7)), nn.categorical_log_likelihood, len(x)
+            )
+
+        def training_step(self, batch, index):
+            bound = self.elbo(*batch, nn.linear_warm_up(self.global_step, 0, 6))
+            self.log("kl", -bound.neg_kl)
+            losses.append(bound.loss.item())
+            return bound.loss
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    batches = [(x[i : i + 50], y[i : i + 50]) for i in range(0, 200, 50)]
+    trainer = lightning.Trainer(
+        max_epochs=2,
+        accelerator="cpu",
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=tmp_path,
+    )
+    trained = Module()
+    trainer.fit(trained, torch.utils.data.DataLoader(batches, batch_size=None))
+    elbo = Module().elbo
+    optimizer = torch.optim.SGD(elbo.parameters(), lr=0.1)
+    plain = []
+    for step, batch in enumerate(2 * batches):
+        loss = elbo(*batch, nn.linear_warm_up(step, 0, 6)).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        plain.append(loss.item())
+    assert losses == plain
+    assert trainer.callback_metrics["kl"] > 0.0
+    path = tmp_path / "of.ckpt"
+    trainer.save_checkpoint(path)
+    restored = Module.load_from_checkpoint(path)
+    assert nn.kl(restored) == nn.kl(trained)

@@ -1,0 +1,282 @@
+"""Expected log-likelihoods against samples of the outputs; the normal prior against torch's KL."""
+
+import copy
+import functools
+import pickle
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from logunif_kl.torch import nn  # noqa: E402
+
+SAMPLES, SIGMAS = 1_000_000, 5.0
+MARGINS = torch.tensor([-6.0, -2.0, -0.5, 0.0, 0.5, 2.0, 6.0], dtype=torch.float64)
+VARIANCES = torch.tensor([1e-3, 0.1, 1.0, 10.0], dtype=torch.float64)
+LOGITS = torch.tensor(
+    [[0.0, 0.0, 0.0], [3.0, 0.0, -1.0], [8.0, -8.0, 0.0], [1.0, 1.2, -4.0]], dtype=torch.float64
+)
+
+
+def drawn(output, n=SAMPLES, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn((n, *output.shape), generator=generator, dtype=output.mean.dtype)
+    return output.mean + output.variance.sqrt() * noise
+
+
+def averaged(each):
+    """The mean of samples, and its standard error."""
+    return each.mean(0), each.std(0) / len(each) ** 0.5
+
+
+class TestNormal:
+    def test_against_samples(self):
+        output = nn.Moments(torch.tensor([0.5, -1.0]), torch.tensor([0.3, 2.0]))
+        target = torch.tensor([1.0, 1.0])
+        for log_sigma2 in (0.0, -1.0, torch.tensor([0.5, -0.5])):
+            likelihood = functools.partial(nn.normal_log_likelihood, log_sigma2=log_sigma2)
+            mean, error = averaged(likelihood(drawn(output), target.expand(SAMPLES, 2)).double())
+            found = nn.expected_normal_log_likelihood(output, target, log_sigma2)
+            assert ((found - mean).abs() < SIGMAS * error).all()
+            # With the variance times 1.02 the second would be seen.
+            other = nn.Moments(output.mean, 1.02 * output.variance)
+            wrong = nn.expected_normal_log_likelihood(other, target, log_sigma2)
+            assert (wrong - mean).abs()[1] > SIGMAS * error[1]
+
+
+class TestBernoulli:
+    @pytest.mark.parametrize("link", ["probit", "logit"])
+    @pytest.mark.parametrize("target", [0.0, 1.0, 0.3])
+    def test_a_bound(self, link, target):
+        mean, variance = (t.flatten() for t in torch.meshgrid(MARGINS, VARIANCES, indexing="ij"))
+        output = nn.Moments(mean, variance)
+        f = drawn(output, 200_000)
+        log_p = torch.special.log_ndtr if link == "probit" else torch.nn.functional.logsigmoid
+        exact, error = averaged(target * log_p(f) + (1 - target) * log_p(-f))
+        found = nn.expected_bernoulli_log_likelihood(output, torch.full_like(mean, target), link)
+        assert (found <= exact + SIGMAS * error).all()
+        # Both are above -1/4 or -1 by some part, and so no second derivative is the bound's own.
+        larger = nn.Moments(mean, variance / 4.0)
+        broken = nn.expected_bernoulli_log_likelihood(larger, torch.full_like(mean, target), link)
+        assert (broken > exact + SIGMAS * error).any()
+
+    def test_no_variance(self):
+        m = MARGINS
+        output, target = nn.Moments(m), (m > 0).double()
+        found = nn.expected_bernoulli_log_likelihood(output, target, "logit")
+        torch.testing.assert_close(found, nn.bernoulli_log_likelihood(m, target))
+
+    def test_far_margins_are_finite(self):
+        m = torch.tensor([-1e4, -30.0, 30.0, 1e4], requires_grad=True)
+        for target in (0.0, 1.0):
+            found = nn.expected_bernoulli_log_likelihood(
+                nn.Moments(m, torch.ones(4)), torch.full((4,), target)
+            )
+            (slope,) = torch.autograd.grad(found.sum(), m)
+            assert found.isfinite().all()
+            assert slope.isfinite().all()
+
+    def test_the_papers_sigmoid_is_a_bound_as_well(self):
+        """log sigmoid(m) - v/2, section 2.4: below that of the logit."""
+        output = nn.Moments(MARGINS, torch.ones_like(MARGINS))
+        ours = nn.expected_bernoulli_log_likelihood(output, torch.ones_like(MARGINS), "logit")
+        assert (torch.nn.functional.logsigmoid(MARGINS) - 0.5 <= ours).all()
+
+
+class TestCategorical:
+    @pytest.mark.parametrize("form", ["tilted", "quadratic"])
+    @pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 10.0])
+    def test_a_bound(self, form, scale):
+        variance = scale * torch.tensor([1.0, 0.3, 2.0], dtype=torch.float64).expand(4, 3)
+        output = nn.Moments(LOGITS, variance)
+        f = drawn(output, 200_000)
+        for y in range(3):
+            target = torch.full((4,), y)
+            exact, error = averaged(torch.log_softmax(f, -1)[..., y])
+            found = nn.expected_categorical_log_likelihood(output, target, form)
+            assert (found <= exact + SIGMAS * error).all()
+
+    @pytest.mark.parametrize("form", ["tilted", "taylor"])
+    def test_right_to_first_order(self, form):
+        """The difference to the exact value falls as the square of the variance."""
+        target = torch.zeros(4, dtype=torch.int64)
+        nodes, weights = normal_nodes()
+        for scale in (1e-2, 1e-3):
+            variance = scale * torch.tensor([1.0, 0.3, 2.0], dtype=torch.float64).expand(4, 3)
+            found = nn.expected_categorical_log_likelihood(
+                nn.Moments(LOGITS, variance), target, form
+            )
+            f = LOGITS[:, None] + variance.sqrt()[:, None] * nodes
+            exact = (torch.log_softmax(f, -1)[..., 0] * weights).sum(1)
+            assert ((found - exact).abs() < 0.2 * scale**2).all()
+        # The quadratic bound is not.
+        rough = nn.expected_categorical_log_likelihood(
+            nn.Moments(LOGITS, variance), target, "quadratic"
+        )
+        assert ((rough - exact).abs() > 0.2 * scale**2).all()
+
+    def test_two_classes_are_the_logit(self):
+        m, v = torch.tensor([[0.3, 1.1]]), torch.tensor([[0.4, 0.7]])
+        found = nn.expected_categorical_log_likelihood(
+            nn.Moments(m, v), torch.tensor([1]), "quadratic"
+        )
+        margin = nn.Moments(m[:, 1] - m[:, 0], v.sum(1))
+        expected = nn.expected_bernoulli_log_likelihood(margin, torch.ones(1), "logit")
+        torch.testing.assert_close(found, expected)
+
+    @pytest.mark.parametrize("form", ["tilted", "quadratic", "taylor"])
+    def test_targets(self, form):
+        """Probabilities, further dimensions, and the class that counts for nothing."""
+        torch.manual_seed(2)
+        output = nn.Moments(torch.randn(2, 3, 4), torch.rand(2, 3, 4))
+        y = torch.tensor([[0, 1, 2, 0], [2, 2, -100, 1]])
+        found = nn.expected_categorical_log_likelihood(output, y, form)
+        assert found.shape == (2, 4)
+        assert found[1, 2] == 0.0
+        p = torch.nn.functional.one_hot(y.clamp(min=0), 3).movedim(-1, 1).float()
+        p = p * (y != -100).unsqueeze(1)
+        as_probabilities = nn.expected_categorical_log_likelihood(output, p, form)
+        torch.testing.assert_close(found, as_probabilities)
+
+    @pytest.mark.parametrize("form", ["tilted", "quadratic", "taylor"])
+    def test_no_variance(self, form):
+        target = torch.tensor([0, 1, 2, 0])
+        found = nn.expected_categorical_log_likelihood(nn.Moments(LOGITS), target, form)
+        torch.testing.assert_close(found, nn.categorical_log_likelihood(LOGITS, target))
+
+    def test_far_logits(self):
+        m = torch.tensor([[1e4, 0.0, -1e4]], requires_grad=True)
+        v = torch.tensor([[50.0, 1e3, 0.0]], requires_grad=True)
+        found = nn.expected_categorical_log_likelihood(nn.Moments(m, v), torch.tensor([0]))
+        slopes = torch.autograd.grad(found.sum(), (m, v))
+        assert -1e-3 < found.item() <= 0.0
+        assert all(s.isfinite().all() for s in slopes)
+
+    @pytest.mark.parametrize("form", ["tilted", "quadratic", "taylor"])
+    def test_gradcheck(self, form):
+        m = LOGITS.clone().requires_grad_()
+        v = (0.1 + 0.2 * LOGITS.abs()).requires_grad_()
+        target = torch.tensor([0, 1, 2, 0])
+
+        def function(m, v):
+            return nn.expected_categorical_log_likelihood(nn.Moments(m, v), target, form)
+
+        torch.autograd.gradcheck(function, (m, v), check_forward_ad=True)
+        torch.autograd.gradgradcheck(function, (m, v))
+
+
+def normal_nodes(n=12):
+    """Nodes and weights of a product of Gauss-Hermite rules in three dimensions."""
+    from numpy.polynomial.hermite_e import hermegauss
+
+    x, w = (torch.from_numpy(a) for a in hermegauss(n))
+    grid = torch.cartesian_prod(x, x, x)
+    weights = torch.cartesian_prod(w, w, w).prod(1)
+    return grid, weights / weights.sum()
+
+
+WRONG = [
+    (
+        lambda: nn.expected_normal_log_likelihood(torch.ones(2), torch.ones(2)),
+        TypeError,
+        "output must be Moments, but torch.Tensor was given: wrap the model in VBP",
+    ),
+    (
+        lambda: nn.expected_bernoulli_log_likelihood(
+            nn.Moments(torch.ones(2)), torch.ones(2), "cloglog"
+        ),
+        ValueError,
+        "link must be 'probit' or 'logit', but 'cloglog' was given: pass one of these",
+    ),
+    (
+        lambda: nn.expected_bernoulli_log_likelihood(nn.Moments(torch.ones(2, 1)), torch.ones(2)),
+        ValueError,
+        "output of shape (2, 1) and target of shape (2,) were given, which would broadcast to "
+        "pairs of examples: reshape one",
+    ),
+    (
+        lambda: nn.expected_categorical_log_likelihood(
+            nn.Moments(torch.ones(2, 3)), torch.tensor([0, 1]), "jensen"
+        ),
+        ValueError,
+        "form must be 'tilted', 'quadratic' or 'taylor', but 'jensen' was given: pass one of these",
+    ),
+    (
+        lambda: nn.expected_categorical_log_likelihood(
+            nn.Moments(torch.ones(2)), torch.tensor([0, 1])
+        ),
+        ValueError,
+        "logits must be of shape (M, classes), but (2,) was given: add the dimension of the "
+        "minibatch",
+    ),
+    (
+        lambda: nn.NormalPrior(0.0),
+        ValueError,
+        "variance must be positive and finite, but 0.0 was given: pass 1.0",
+    ),
+    (
+        lambda: nn.NormalPrior("1"),
+        TypeError,
+        "variance must be one real number, but str '1' was given: pass a float",
+    ),
+    (
+        lambda: nn.VariationalLinear(2, 1, posterior="multiplicative", penalty=nn.NormalPrior(0.1)),
+        ValueError,
+        "penalty=NormalPrior(variance=0.1) was given with posterior='multiplicative': pass "
+        "posterior='additive'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), WRONG)
+def test_refused(call, kind, words):
+    with pytest.raises(kind) as error:
+        call()
+    assert str(error.value) == words
+
+
+class TestNormalPrior:
+    @pytest.mark.parametrize("variance", [0.1, 1.0, 30.0])
+    def test_against_torch(self, variance):
+        torch.manual_seed(3)
+        layer = nn.VariationalLinear(
+            5, 4, initial=-2.0, dtype=torch.float64, penalty=nn.NormalPrior(variance)
+        )
+        with torch.no_grad():
+            layer.log_sigma2.add_(torch.randn(4, 5))
+        q = torch.distributions.Normal(layer.weight, (0.5 * layer.log_sigma2).exp())
+        p = torch.distributions.Normal(torch.tensor(0.0).double(), variance**0.5)
+        expected = torch.distributions.kl_divergence(q, p).sum()
+        torch.testing.assert_close(layer.kl(), expected, rtol=1e-14, atol=0.0)
+        parameters = layer.weight, layer.log_sigma2
+        ours = torch.autograd.grad(layer.kl(), parameters)
+        theirs = torch.autograd.grad(expected, parameters)
+        for a, b in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-14)
+
+    def test_near_the_prior_in_float32(self):
+        """The KL of t = 1e-3 is t^2/4, of which exp(t) - 1 - t would keep no digit."""
+        prior, t = nn.NormalPrior(1.0), torch.tensor(1e-3)
+        assert -prior.neg_kl(torch.tensor(0.0), t).item() == pytest.approx(2.5e-7, rel=1e-3)
+
+    def test_in_a_model_beside_the_exact_one(self):
+        torch.manual_seed(4)
+        model = torch.nn.Sequential(
+            nn.VariationalLinear(3, 2), nn.VariationalLinear(2, 2, penalty=nn.NormalPrior(0.5))
+        )
+        parts = nn.named_kl(model)
+        torch.testing.assert_close(nn.kl(model), parts["0"] + parts["1"])
+        assert "penalty=NormalPrior(variance=0.5)" in repr(model[1])
+        for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            assert nn.kl(twin) == nn.kl(model)
+            assert twin[1].penalty == nn.NormalPrior(0.5)
+
+    def test_assigned_later(self):
+        layer = nn.VariationalLinear(3, 2)
+        before = layer.kl()
+        layer.penalty = nn.NormalPrior(1.0)
+        assert layer.kl() != before
+
+    def test_to_variational(self):
+        model = nn.to_variational(torch.nn.Linear(2, 2), penalty=nn.NormalPrior(2.0))
+        assert model.penalty == nn.NormalPrior(2.0)

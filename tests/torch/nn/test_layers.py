@@ -1,0 +1,529 @@
+"""The layers are drop-in for torch's, and both forms of the local estimator are the same."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.autograd.gradcheck import GradcheckError  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+from logunif_kl.torch import kl, kl_normal, nn  # noqa: E402
+from logunif_kl.torch.nn import _local  # noqa: E402
+from tests.torch.nn.cases import (  # noqa: E402
+    CASES,
+    ESTIMATORS,
+    POSTERIORS,
+    inputs,
+    made,
+    sampled,
+    twin,
+    variances,
+)
+
+every_case = pytest.mark.parametrize("case", CASES)
+every_posterior = pytest.mark.parametrize("posterior", POSTERIORS)
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
+
+
+class TestDropIn:
+    @every_case
+    def test_the_same_parameters_from_a_seed(self, case):
+        case = CASES[case]
+        torch.manual_seed(1)
+        layer = case.layer(*case.arguments, **case.options)
+        torch.manual_seed(1)
+        plain = case.twin(*case.arguments, **case.options)
+        assert isinstance(layer, case.twin)
+        assert isinstance(layer, nn.VariationalLayer)
+        for name, value in plain.state_dict().items():
+            assert torch.equal(layer.state_dict()[name], value)
+        assert set(layer.state_dict()) == {*plain.state_dict(), "log_sigma2"}
+        assert (layer.log_sigma2 == -10).all()
+
+    @every_case
+    @every_posterior
+    def test_the_mean_in_eval_mode(self, case, posterior):
+        layer = made(CASES[case], **POSTERIORS[posterior]).eval()
+        x = inputs(CASES[case], 3)
+        assert torch.equal(layer(x), layer(x))
+        assert torch.equal(layer(x), twin(CASES[case], layer)(x))
+        layer._sampling = True
+        assert not torch.equal(layer(x), layer(x))
+
+    @every_case
+    @every_posterior
+    @every_estimator
+    def test_shapes_with_and_without_a_batch(self, case, posterior, estimator):
+        layer = made(CASES[case], estimator=estimator, **POSTERIORS[posterior])
+        plain = twin(CASES[case], layer)
+        for x in (inputs(CASES[case], 3), inputs(CASES[case])[0]):
+            output = layer(x)
+            assert output.shape == plain(x).shape
+            assert output.dtype == torch.float32
+            assert not torch.equal(output, plain(x))
+        if case in ("linear", "embedding"):
+            x = inputs(CASES[case], 6).unflatten(0, (2, 3))
+            assert layer(x).shape == plain(x).shape
+
+    @pytest.mark.parametrize(
+        ("posterior", "shape", "conv", "embedding"),
+        [
+            ("additive", (2, 3), (4, 2, 2), (4, 2)),
+            ("weight", (2, 3), (4, 2, 2), (4, 2)),
+            ("output", (2, 1), (4, 1, 1), (1, 2)),
+            ("input", (1, 3), (1, 2, 1), (4, 1)),
+            ("layer", (1, 1), (1, 1, 1), (1, 1)),
+        ],
+    )
+    def test_shapes_of_the_second_parameter(self, posterior, shape, conv, embedding):
+        options = POSTERIORS[posterior]
+        assert nn.VariationalLinear(3, 2, **options)._spread.shape == shape
+        assert nn.VariationalConv1d(4, 4, 2, groups=2, **options)._spread.shape == conv
+        assert nn.VariationalEmbedding(4, 2, **options)._spread.shape == embedding
+
+    def test_extra_repr(self):
+        assert repr(nn.VariationalLinear(3, 2)) == (
+            "VariationalLinear(in_features=3, out_features=2, bias=True, posterior='additive')"
+        )
+        layer = nn.VariationalConv2d(
+            *(4, 6, 3),
+            bias=False,
+            estimator="per_batch",
+            max_log_alpha=0,
+            **POSTERIORS["correlated, input"],
+        )
+        assert repr(layer) == (
+            "VariationalConv2d(4, 6, kernel_size=(3, 3), stride=(1, 1), bias=False, "
+            "posterior='multiplicative', sharing='input', noise='correlated', "
+            "estimator='per_batch', max_log_alpha=0.0)"
+        )
+
+    def test_from_pretrained(self):
+        table = torch.randn(4, 2)
+        layer = nn.VariationalEmbedding.from_pretrained(table, padding_idx=1)
+        assert torch.equal(layer.weight, table)
+        assert not layer.weight.requires_grad
+        assert layer.log_sigma2.requires_grad  # the variances are learned
+        assert torch.equal(layer(torch.tensor([1, 0]))[0], table[1])
+
+    def test_a_state_of_torch_is_loaded(self):
+        plain = torch.nn.Linear(3, 2)
+        layer = nn.VariationalLinear(3, 2)
+        missing = layer.load_state_dict(plain.state_dict(), strict=False)
+        assert missing.missing_keys == ["log_sigma2"]
+        assert torch.equal(layer.weight, plain.weight)
+
+    def test_reset_parameters(self):
+        layer = made(CASES["linear"])
+        layer.reset_parameters()
+        assert (layer.log_sigma2 == -10).all()
+        assert (layer.weight.abs() <= 3**-0.5).all()
+
+    @every_posterior
+    def test_initial(self, posterior):
+        options = POSTERIORS[posterior]
+        default = -10 if posterior == "additive" else -3
+        assert (nn.VariationalLinear(3, 2, **options)._spread == default).all()
+        assert (nn.VariationalLinear(3, 2, initial=-5, **options)._spread == -5).all()
+
+
+class TestTheTwoForms:
+    """The fused local estimator, and the composite one."""
+
+    @staticmethod
+    def results(layer, x, fused, monkeypatch, second=False):
+        monkeypatch.setattr(_local, "_fusible", lambda *given: fused)
+        x = x.clone().requires_grad_()
+        leaves = [x, *layer.parameters()]
+        torch.manual_seed(3)
+        output = layer(x)
+        by = torch.linspace(-1, 1, output.numel(), dtype=output.dtype).view_as(output)
+        first = torch.autograd.grad((by * output.sin()).sum(), leaves, create_graph=second)
+        if not second:
+            return output, *first
+        return torch.autograd.grad(sum((g**2).sum() for g in first), leaves)
+
+    @pytest.mark.parametrize("case", ["linear", "conv1d", "conv2d", "conv3d"])
+    @pytest.mark.parametrize("posterior", ["additive", "weight", "output"])
+    @pytest.mark.parametrize("second", [False, True])
+    @pytest.mark.parametrize("batch", [True, False])
+    def test_are_the_same(self, case, posterior, second, batch, monkeypatch):
+        layer = made(CASES[case], dtype=torch.float64, **POSTERIORS[posterior])
+        x = inputs(CASES[case], 3, dtype=torch.float64)
+        x = x if batch else x[0]
+        one, other = (self.results(layer, x, f, monkeypatch, second) for f in (True, False))
+        for a, b in zip(one, other, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
+
+    def test_which_runs(self, monkeypatch):
+        """The fused one for plain float32 tensors, and only for those."""
+        seen = []
+        apply = _local._Fused.apply
+        monkeypatch.setattr(_local._Fused, "apply", lambda *a: seen.append(1) or apply(*a))
+        layer = made(CASES["linear"])
+        layer(inputs(CASES["linear"], 2))
+        assert seen == [1]
+        with torch.autocast("cpu"):
+            layer(inputs(CASES["linear"], 2))
+        layer.half()(inputs(CASES["linear"], 2).half())
+        layer.to("meta")(torch.empty(2, 3, device="meta", dtype=torch.float16))
+        assert seen == [1]
+
+    @pytest.mark.parametrize("bias", [True, False])
+    @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 4, 3)])
+    def test_the_output_can_be_changed_in_place(self, shape, bias):
+        layer = nn.VariationalLinear(3, 2, bias=bias, initial=0.0)
+        output = layer(torch.ones(shape))
+        expected = torch.autograd.grad(output.sin().sum(), layer.parameters())
+        torch.manual_seed(0)
+        with torch.random.fork_rng():
+            first = layer(torch.ones(shape)).relu()
+        assert torch.equal(torch.nn.ReLU(inplace=True)(layer(torch.ones(shape))), first)
+        assert [g.shape for g in expected] == [p.shape for p in layer.parameters()]
+
+    @pytest.mark.parametrize("fused", [True, False])
+    def test_no_variance_beside_a_large_one(self, fused, monkeypatch):
+        """Where the variance is zero, its derivative times a variance of 1e30 is no NaN."""
+        layer = nn.VariationalLinear(2, 1, bias=False)
+        with torch.no_grad():
+            layer.log_sigma2.copy_(torch.tensor([[70.0, -10.0]]))
+        x = torch.tensor([[0.0, 0.0], [0.0, 1.0]])
+        found = self.results(layer, x, fused, monkeypatch)
+        assert all(tensor.isfinite().all() for tensor in found)
+        assert found[3][0, 0] == 0.0
+        assert found[3][0, 1] != 0.0
+
+    @pytest.mark.parametrize("frozen", ["weight", "bias", "log_sigma2"])
+    def test_frozen_parameters(self, frozen):
+        layer = made(CASES["linear"])
+        getattr(layer, frozen).requires_grad_(False)
+        layer(inputs(CASES["linear"], 2)).sum().backward()
+        for name, parameter in layer.named_parameters():
+            assert (parameter.grad is None) == (name == frozen)
+
+    @pytest.mark.parametrize("case", ["linear", "conv1d", "conv2d", "conv3d"])
+    @pytest.mark.parametrize("fused", [True, False])
+    def test_gradcheck(self, case, fused, monkeypatch):
+        monkeypatch.setattr(_local, "_fusible", lambda *given: fused)
+        layer = made(CASES[case], dtype=torch.float64)
+        names = list(dict(layer.named_parameters()))
+
+        def output(x, *parameters):
+            torch.manual_seed(5)
+            named = dict(zip(names, parameters, strict=True))
+            return torch.func.functional_call(layer, named, (x,))
+
+        given = [inputs(CASES[case], 2, dtype=torch.float64), *layer.parameters()]
+        given = [x.detach().requires_grad_() for x in given]
+        assert torch.autograd.gradcheck(output, given, check_batched_grad=True)
+        assert torch.autograd.gradgradcheck(output, given)
+
+    def test_gradcheck_can_fail(self, monkeypatch):
+        """If the gradient in the variance lacks its factor of a half."""
+        backward = nn.VariationalLinear._product_backward
+        monkeypatch.setattr(
+            nn.VariationalLinear,
+            "_product_backward",
+            lambda self, *given: [g if g is None else 2 * g for g in backward(self, *given)],
+        )
+        with pytest.raises(GradcheckError):
+            self.test_gradcheck("linear", True, monkeypatch)
+
+
+class TestExplicitWeights:
+    """The explicit estimators are torch's layer with the weights that are drawn."""
+
+    @every_case
+    @every_posterior
+    def test_per_batch(self, case, posterior):
+        self.check(
+            case, posterior, "per_batch", lambda weights: weights[:1].expand_as(weights).clone()
+        )
+
+    @every_case
+    @every_posterior
+    def test_per_example(self, case, posterior):
+        self.check(case, posterior, "per_example", lambda weights: weights)
+
+    @staticmethod
+    def check(case, posterior, estimator, chosen, monkeypatch=None):
+        case, examples = CASES[case], 5
+        layer = made(case, dtype=torch.float64, estimator=estimator, **POSTERIORS[posterior])
+        x = inputs(case, examples, dtype=torch.float64)
+        weight, deviations = layer.weight.detach(), variances(layer).sqrt()
+        weights = chosen(sampled(layer, examples))
+        if isinstance(layer, torch.nn.Embedding):
+            weights[:, layer.padding_idx] = weight[layer.padding_idx]
+        # What the layer is to draw so that its weights are these.
+        noise = (weights - weight) / (deviations * weight.sign())
+        if posterior == "additive":
+            noise = (weights - weight) / deviations
+        if layer.noise == "correlated":
+            noise = scales(layer, weights)
+        noise = noise if estimator == "per_example" else noise[0]
+        layer._normals = lambda shape, like: noise.nan_to_num().reshape(shape)
+        plain = twin(case, layer)
+        found = layer(x)
+        for i in range(examples):
+            with torch.no_grad():
+                plain.weight.copy_(weights[i])
+            torch.testing.assert_close(found[i], plain(x[i]), rtol=1e-12, atol=1e-13)
+
+
+def scales(layer, weights):
+    """The normals of the scales that give these weights."""
+    ratio = weights / layer.weight.detach()
+    root = layer.log_alpha.detach().exp().sqrt()
+    normals = (ratio - 1) / root
+    if isinstance(layer, torch.nn.Embedding):
+        return normals[..., :1]
+    groups = getattr(layer, "groups", 1)
+    # The first output of each group reads each of its channels.
+    first = normals.unflatten(1, (groups, -1))[:, :, 0]
+    return first.reshape(*first.shape[:3], -1)[..., 0].flatten(1)
+
+
+class TestEmpty:
+    """No examples, no inputs or no outputs."""
+
+    @pytest.mark.parametrize("case", CASES)
+    @pytest.mark.parametrize("posterior", POSTERIORS)
+    @pytest.mark.parametrize("estimator", ESTIMATORS)
+    def test_no_examples(self, case, posterior, estimator):
+        layer = made(CASES[case], estimator=estimator, **POSTERIORS[posterior])
+        x = inputs(CASES[case], 2)
+        output = layer(x[:0])
+        assert output.shape == (0, *layer(x).shape[1:])
+        output.sum().backward()
+        for name, parameter in layer.named_parameters():
+            assert parameter.grad is not None, name
+            assert not parameter.grad.any()
+
+    @pytest.mark.parametrize("lengths", [(3, 0), (0, 3), (0, 0)])
+    @pytest.mark.parametrize("shape", [(), (2,), (2, 4)])
+    @pytest.mark.parametrize("estimator", ESTIMATORS)
+    @pytest.mark.filterwarnings("ignore:Initializing zero-element")
+    def test_no_inputs_or_outputs(self, lengths, shape, estimator):
+        layer = nn.VariationalLinear(*lengths, estimator=estimator)
+        x = torch.ones(*shape, lengths[0], requires_grad=True)
+        output = layer(x)
+        assert output.shape == (*shape, lengths[1])
+        output.sum().backward()
+        assert x.grad.shape == x.shape
+        assert layer.weight.grad.shape == layer.weight.shape
+
+
+class TestConvolution:
+    @pytest.mark.parametrize(
+        ("options", "kernel"),
+        [
+            ({}, 3),
+            ({"padding": 2, "stride": 2}, 3),
+            ({"padding": "same"}, 3),
+            ({"padding": "same", "dilation": 2}, 3),
+            ({"padding": "valid"}, 2),
+            ({"groups": 2, "padding": 1}, 3),
+            ({"groups": 4}, 2),
+            ({"dilation": 2, "bias": False}, 2),
+            ({"padding": 1, "padding_mode": "circular"}, 3),
+            ({"padding": 1, "padding_mode": "reflect", "groups": 2}, 3),
+            ({"padding": "same", "padding_mode": "replicate"}, 3),
+        ],
+    )
+    @pytest.mark.parametrize("dimensions", [1, 2, 3])
+    @pytest.mark.parametrize("posterior", ["additive", "input", "correlated, input"])
+    def test_equals_its_unfolded_linear_form(self, dimensions, options, kernel, posterior):
+        """Each output place is a linear layer of the inputs that it sees, with its own noise."""
+        make = (nn.VariationalConv1d, nn.VariationalConv2d, nn.VariationalConv3d)[dimensions - 1]
+        layer = make(4, 4, kernel, **options, **POSTERIORS[posterior]).double()
+        with torch.no_grad():
+            layer._spread.uniform_(-3, 0, generator=torch.Generator().manual_seed(1))
+        x = torch.randn(
+            *(2, 4, 5, 4, 6)[: 2 + dimensions],
+            generator=torch.Generator().manual_seed(2),
+            dtype=torch.float64,
+        )
+        noise = []
+
+        def normals(shape, like):
+            generator = torch.Generator().manual_seed(3)
+            noise.append(torch.randn(shape, generator=generator, dtype=like.dtype))
+            return noise[-1].clone()
+
+        layer._normals = normals
+        found = layer(x)
+        weight = layer.weight.detach()
+        # The matrix of the linear layer is that of torch's convolution with these weights.
+        plain = torch.nn.utils.skip_init(
+            (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)[dimensions - 1],
+            *(4, 4, kernel),
+            **options,
+            dtype=torch.float64,
+        )
+        bias = torch.zeros(4, dtype=torch.float64) if layer.bias is None else layer.bias.detach()
+
+        def product(x, weight, bias):
+            given = {"weight": weight} | ({} if plain.bias is None else {"bias": bias})
+            return torch.func.functional_call(plain, given, (x,))
+
+        if layer.noise == "correlated":
+            alpha = layer.log_alpha.detach().exp()
+            root = alpha.sqrt().expand(1, 4 // layer.groups, *alpha.shape[2:])
+            root = root.repeat(1, layer.groups, *[1] * dimensions)
+            scaled = x * (1 + root * noise[0])
+            expected = product(scaled, weight, bias)
+        else:
+            rows = torch.func.jacrev(lambda x: product(x, weight, bias))(x[:1]).detach()
+            size = found[0].numel()
+            rows = rows.reshape(size, -1)
+            squares = torch.func.jacrev(lambda x: product(x, variances(layer), bias))(x[:1])
+            variance = (x.flatten(1) ** 2) @ squares.reshape(size, -1).T
+            mean = x.flatten(1) @ rows.T
+            expected = mean.view_as(found) + bias.view(-1, *[1] * dimensions)
+            expected = expected + variance.view_as(found).sqrt() * noise[0]
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+    def test_channels_last_is_kept(self):
+        layer = made(CASES["conv2d"]).to(memory_format=torch.channels_last)
+        x = inputs(CASES["conv2d"], 2).to(memory_format=torch.channels_last)
+        plain = twin(CASES["conv2d"], layer).to(memory_format=torch.channels_last)
+        assert layer(x).stride() == plain(x).stride()
+        layer(x).sum().backward()
+        assert torch.isfinite(layer.weight.grad).all()
+
+
+class TestEmbedding:
+    @every_posterior
+    @every_estimator
+    def test_the_padding_is_a_constant(self, posterior, estimator):
+        layer = made(CASES["embedding"], estimator=estimator, **POSTERIORS[posterior])
+        with torch.no_grad():
+            layer.weight[1] = 7.0
+        output = layer(torch.tensor([[1, 0], [2, 1]]))
+        assert (output[0, 0] == 7).all()
+        assert (output[1, 1] == 7).all()
+        (output.sum() + layer.kl()).backward()
+        assert (layer.weight.grad[1] == 0).all()
+        if layer._spread.shape[0] > 1:
+            assert (layer._spread.grad[1] == 0).all()
+            assert (layer._spread.grad[0] != 0).all()
+
+    def test_one_sample_serves_the_example(self):
+        same = made(CASES["embedding"], estimator="per_example")(torch.tensor([[3, 3], [3, 0]]))
+        assert torch.equal(same[0, 0], same[0, 1])
+        assert not torch.equal(same[0, 0], same[1, 0])
+        same = made(CASES["embedding"], estimator="per_batch")(torch.tensor([[3, 0], [2, 3]]))
+        assert torch.equal(same[0, 0], same[1, 1])
+        same = made(CASES["embedding"])(torch.tensor([[3, 3]]))
+        assert not torch.equal(same[0, 0], same[0, 1])
+
+    def test_only_a_padding(self):
+        layer = nn.VariationalEmbedding(1, 2, padding_idx=0)
+        assert layer.kl() == 0
+
+    @pytest.mark.parametrize("freeze", [True, False])
+    def test_from_pretrained(self, freeze):
+        means = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        options = {"posterior": "multiplicative", "sharing": "input", "initial": -1.0}
+        layer = nn.VariationalEmbedding.from_pretrained(means, freeze, 0, **options)
+        assert torch.equal(layer.eval()(torch.tensor([2, 0])), means[[2, 0]])
+        assert layer.weight.requires_grad is not freeze
+        assert layer.log_alpha.requires_grad
+        assert layer.log_alpha.tolist() == [[-1.0], [-1.0], [-1.0]]
+        assert layer.padding_idx == 0
+
+    @every_posterior
+    def test_the_padding_has_no_alpha(self, posterior):
+        layer = made(CASES["embedding"], **POSTERIORS[posterior])
+        found = layer.log_alpha_of_weights()
+        assert found.shape == layer.weight.shape
+        assert (found[1] == -math.inf).all()
+        assert found[[0, 2, 3]].isfinite().all()
+        with torch.no_grad():
+            layer.weight[1] = 7.0
+        plain = nn.to_deterministic(layer, threshold=-1000.0)
+        assert (plain.weight[1] == 7.0).all()
+        assert (plain.weight[[0, 2, 3]] == 0.0).all()
+
+
+class TestKl:
+    @every_case
+    @every_posterior
+    def test_counts_every_weight_or_scale(self, case, posterior):
+        layer = made(CASES[case], dtype=torch.float64, **POSTERIORS[posterior])
+        rows = torch.ones(layer.weight.shape[:1], dtype=torch.bool)
+        if case == "embedding":
+            rows[layer.padding_idx] = False
+        if posterior == "additive":
+            each = kl_normal(layer.weight, layer.log_sigma2)
+        elif layer.noise == "independent":
+            each = kl(layer.log_alpha.expand(layer.weight.shape))
+        else:
+            shape = (4, 1) if case == "embedding" else (1, *layer.weight.shape[1:2])
+            alpha = (
+                layer.log_alpha.flatten(2)[..., 0] if layer.log_alpha.ndim > 2 else layer.log_alpha
+            )
+            each = kl(alpha.expand(shape))
+            each = each.repeat(1, getattr(layer, "groups", 1))
+        each = each[rows] if len(each) == len(rows) else each
+        torch.testing.assert_close(layer.kl(), each.sum(), rtol=1e-13, atol=0)
+        torch.testing.assert_close(layer.neg_kl(), -each.sum(), rtol=1e-13, atol=0)
+        assert layer.kl().shape == ()
+
+    @every_posterior
+    def test_gradcheck(self, posterior):
+        layer = made(CASES["conv1d"], dtype=torch.float64, **POSTERIORS[posterior])
+        names = list(dict(layer.named_parameters()))
+
+        def divergence(*parameters):
+            named = dict(zip(names, parameters, strict=True))
+            return torch.func.functional_call(
+                Kl(layer), {f"layer.{k}": v for k, v in named.items()}, ()
+            )
+
+        given = [p.detach().requires_grad_() for p in layer.parameters()]
+        assert torch.autograd.gradcheck(divergence, given)
+        assert torch.autograd.gradgradcheck(divergence, given)
+
+    def test_of(self):
+        independent = made(CASES["linear"])
+        assert torch.equal(independent.kl(), independent.kl(of="weights"))
+        correlated = made(CASES["linear"], **POSTERIORS["correlated, input"])
+        assert torch.equal(correlated.kl(), correlated.kl(of="scales"))
+
+    def test_log_alpha_of_weights(self):
+        layer = made(CASES["linear"])
+        with torch.no_grad():
+            layer.weight[0, 0] = 0.0
+        found = layer.log_alpha_of_weights()
+        assert found[0, 0] == torch.inf
+        torch.testing.assert_close(
+            found[1], (layer.log_sigma2[1].exp() / layer.weight[1] ** 2).log()
+        )
+        layer = made(CASES["conv1d"], max_log_alpha=-1.0, **POSTERIORS["input"])
+        found = layer.log_alpha_of_weights()
+        assert found.shape == layer.weight.shape
+        assert torch.equal(found[1, :, 1], layer.log_alpha[0, :, 0].clamp(max=-1))
+
+
+class Kl(torch.nn.Module):
+    """The KL of a layer, as a module."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self):
+        return self.layer.kl()
+
+
+def test_the_local_estimator_by_hand():
+    """With a noise of ones: the mean plus the root of the variance, of Eq. 6."""
+    layer = made(CASES["linear"])
+    layer._normals = lambda shape, like: torch.ones(shape)
+    x = inputs(CASES["linear"], 4)
+    mean = F.linear(x, layer.weight, layer.bias)
+    expected = mean + F.linear(x**2, layer.log_sigma2.exp()).sqrt()
+    torch.testing.assert_close(layer(x), expected)

@@ -1,0 +1,577 @@
+"""The KL of whole models: what counts, how often, in which transforms, and at what cost."""
+
+import copy
+import math
+import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import logunif_kl as lk  # noqa: E402
+from logunif_kl.torch import nn  # noqa: E402
+
+OPTIONS = (
+    {},
+    {"posterior": "multiplicative", "initial": -1.0},
+    {"posterior": "multiplicative", "sharing": "output", "initial": 0.5},
+    {"posterior": "multiplicative", "sharing": "input", "initial": 0.5},
+    {"posterior": "multiplicative", "sharing": "layer", "initial": -2.0},
+    {"posterior": "multiplicative", "max_log_alpha": 0.0, "initial": 1.0},
+)
+
+
+def every_layer(dtype=torch.float64):
+    """A model that holds every layer under every option, with parameters that differ."""
+    torch.manual_seed(0)
+    made = []
+    for options in OPTIONS:
+        made += [
+            nn.VariationalLinear(3, 4, dtype=dtype, **options),
+            nn.VariationalConv1d(4, 6, 3, groups=2, dtype=dtype, **options),
+            nn.VariationalConv2d(2, 3, (2, 1), dtype=dtype, **options),
+            nn.VariationalConv3d(1, 2, 2, dtype=dtype, **options),
+            nn.VariationalEmbedding(5, 2, dtype=dtype, **options),
+        ]
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ModuleList(made))
+    with torch.no_grad():
+        for layer in made:
+            spread = layer._spread
+            spread += torch.randn(spread.shape, dtype=dtype)
+    return model
+
+
+def scales(**options):
+    """A layer with noise of type A: 3 scales, and 12 weights."""
+    options = {"sharing": "input", "initial": -1.0, **options}
+    return nn.VariationalLinear(3, 4, posterior="multiplicative", noise="correlated", **options)
+
+
+def by_numpy(model):
+    """The KL, weight by weight."""
+    return sum(
+        np.sum(lk.kl(layer.log_alpha_of_weights().detach().numpy()))
+        for layer in model.modules()
+        if isinstance(layer, nn.VariationalLayer)
+    )
+
+
+class TestValue:
+    def test_of_every_layer(self):
+        model = every_layer()
+        assert nn.kl(model).item() == pytest.approx(by_numpy(model), rel=1e-13)
+
+    def test_signs(self):
+        model = every_layer()
+        assert nn.kl(model) > 0.0
+        assert nn.neg_kl(model) == -nn.kl(model)
+        for name, value in nn.named_kl(model).items():
+            assert value == model.get_submodule(name).kl()
+            assert value > 0.0
+
+    def test_by_layer(self):
+        model = every_layer()
+        parts = nn.named_kl(model)
+        assert list(parts) == [f"1.{i}" for i in range(5 * len(OPTIONS))]
+        assert sum(parts.values()).item() == pytest.approx(nn.kl(model).item(), rel=1e-13)
+
+    def test_the_alpha_of_a_layer_counts_for_each_weight(self):
+        layer = nn.VariationalLinear(30, 40, posterior="multiplicative", sharing="layer")
+        one = lk.kl(float(layer.log_alpha.detach()))
+        assert nn.kl(layer).item() == pytest.approx(1200 * one, rel=1e-6)
+
+    def test_the_scales_count_and_not_the_weights(self):
+        assert nn.kl(scales()).item() == pytest.approx(3 * lk.kl(-1.0), rel=1e-6)
+        assert nn.kl(scales(sharing="layer")).item() == pytest.approx(3 * lk.kl(-1.0), rel=1e-6)
+
+    def test_the_padding_does_not_count(self):
+        layer = nn.VariationalEmbedding(
+            4, 2, padding_idx=1, posterior="multiplicative", initial=0.0
+        )
+        assert nn.kl(layer).item() == pytest.approx(6 * lk.kl(0.0), rel=1e-6)
+
+    def test_types_and_devices(self):
+        model = torch.nn.Sequential(
+            nn.VariationalLinear(3, 2), nn.VariationalLinear(3, 2, dtype=torch.float64)
+        )
+        assert nn.kl(model[0]).dtype == torch.float32
+        assert nn.kl(model).dtype == torch.float64
+        assert nn.kl(model).shape == ()
+        assert nn.kl(nn.VariationalLinear(3, 2, device="meta")).is_meta
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+    def test_of_a_half_type_is_added_in_float32(self, dtype):
+        """A sum beyond 65504, the largest number of float16."""
+        layer = nn.VariationalLinear(300, 300, dtype=dtype)
+        exact = np.sum(lk.kl_normal(layer.weight.detach().double().numpy(), -10.0))
+        found = nn.kl(layer)
+        assert found.dtype == torch.float32
+        assert found.item() == pytest.approx(exact, rel=1e-6)
+        assert exact > 65504
+        found.backward()
+        assert layer.weight.grad.dtype == dtype
+        assert torch.isfinite(layer.weight.grad).all()
+
+
+class TestOnce:
+    def test_a_module_that_is_used_again(self):
+        layer = nn.VariationalLinear(2, 2)
+        model = torch.nn.Sequential(layer, torch.nn.Tanh(), layer, torch.nn.Sequential(layer))
+        assert nn.kl(model) == layer.kl()
+        assert list(nn.named_kl(model)) == ["0"]
+
+    @pytest.mark.parametrize("options", [{}, {"posterior": "multiplicative", "sharing": "layer"}])
+    def test_tied_parameters(self, options):
+        first, second = (nn.VariationalLinear(2, 2, **options) for _ in range(2))
+        model = torch.nn.Sequential(first, second)
+        apart = nn.kl(model)
+        second.weight = first.weight
+        # The variances are apart, so these are the weights of two distributions.
+        assert nn.kl(model).item() == pytest.approx(2 * nn.kl(first).item(), rel=1e-6)
+        setattr(second, second._spread_name, first._spread)
+        assert nn.kl(model) == nn.kl(first) < apart
+        assert list(nn.named_kl(model)) == ["0"]
+
+    @pytest.mark.parametrize(
+        "options",
+        [{}, {"posterior": "multiplicative"}, {"posterior": "multiplicative", "sharing": "layer"}],
+    )
+    @pytest.mark.parametrize("compiled", [False, True])
+    def test_a_padding_that_another_layer_draws(self, options, compiled):
+        table = nn.VariationalEmbedding(3, 2, padding_idx=0, initial=-1.0, **options)
+        other = nn.VariationalEmbedding(3, 2, padding_idx=1, initial=-1.0, **options)
+        same = nn.VariationalEmbedding(3, 2, padding_idx=0, initial=-1.0, **options)
+        linear = nn.VariationalLinear(2, 3, initial=-1.0, **options)
+        for layer in (table, other, same):
+            layer.weight = linear.weight
+            setattr(layer, layer._spread_name, linear._spread)
+        kl = nn.kl
+        if compiled:
+            torch._dynamo.reset()
+            kl = torch.compile(nn.kl, backend="eager", fullgraph=True)
+        every, rows = linear.kl().item(), table.kl().item()
+        assert rows < every
+        for models in ([table, linear], [linear, table], [table, other], [other, table, same]):
+            assert kl(torch.nn.Sequential(*models)).item() == pytest.approx(every, rel=1e-6)
+        assert kl(torch.nn.Sequential(table, same)).item() == pytest.approx(rows, rel=1e-6)
+
+    def test_scales_of_the_same_number(self):
+        options = {"posterior": "multiplicative", "sharing": "layer", "noise": "correlated"}
+        first, second = (nn.VariationalLinear(2, 2, **options) for _ in range(2))
+        second.weight, second.log_alpha = first.weight, first.log_alpha
+        assert nn.kl(torch.nn.Sequential(first, second)) == nn.kl(first)
+        model = tied()
+        assert nn.kl(model) == nn.kl(model[0])
+
+    def test_an_alpha_for_two_weights(self):
+        """Two layers with one dropout rate have twice as many weights."""
+        first, second = (nn.VariationalLinear(2, 2, posterior="multiplicative") for _ in range(2))
+        second.log_alpha = first.log_alpha
+        model = torch.nn.Sequential(first, second)
+        assert nn.kl(model).item() == pytest.approx(2 * nn.kl(first).item(), rel=1e-6)
+
+
+def nodes(value):
+    """The names of the steps of autograd from a value to the parameters."""
+    found, todo, seen = [], [value.grad_fn], set()
+    while todo:
+        node = todo.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            found.append(node.name())
+            todo += [following for following, _ in node.next_functions]
+    return [name for name in found if "AccumulateGrad" not in name]
+
+
+class TestCalls:
+    def test_one_for_a_type(self):
+        model = torch.nn.Sequential(*[nn.VariationalLinear(2, 2) for _ in range(50)])
+        model.append(nn.VariationalLinear(2, 2, posterior="multiplicative"))
+        assert len(nodes(nn.neg_kl(model))) == 1
+        model.append(nn.VariationalLinear(2, 2, dtype=torch.float64))
+        names = nodes(nn.neg_kl(model))
+        assert len([name for name in names if "Several" in name]) == 2
+        assert len(names) <= 4
+
+    def test_no_tensor_is_copied(self):
+        from logunif_kl.cli.bench._torch import _cpu_peak_bytes
+
+        model = torch.nn.Sequential(*[nn.VariationalLinear(500, 500) for _ in range(4)])
+        parameters = list(model.parameters())
+        size = sum(p.nbytes for p in parameters)
+        with torch.no_grad():
+            assert _cpu_peak_bytes(lambda: nn.neg_kl(model)) < 0.01 * size
+
+        def backward():
+            return torch.autograd.grad(nn.neg_kl(model), parameters, allow_unused=True)
+
+        assert _cpu_peak_bytes(backward) < 1.01 * size
+
+
+class TestGradient:
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    def test_as_layer_by_layer(self, dtype):
+        model = every_layer(dtype)
+        parameters = [p for p in model[1].parameters() if p.requires_grad]
+        parts = [layer.weight for layer in model[1]] + [layer._spread for layer in model[1]]
+        alone = sum(layer.kl() for layer in model[1])
+        expected = torch.autograd.grad(alone, parts, allow_unused=True)
+        found = torch.autograd.grad(nn.kl(model), parts, allow_unused=True)
+        for a, b in zip(found, expected, strict=True):
+            assert (a is None) == (b is None)
+            assert a is None or torch.equal(a, b)
+        assert len(parameters) > len(parts)
+
+    def test_against_numpy(self):
+        """Unreduced, with a relative error."""
+        layer = nn.VariationalLinear(20, 30, dtype=torch.float64, initial=-4.0)
+        nn.neg_kl(layer).backward()
+        log_alpha = layer.log_alpha_of_weights().detach().numpy()
+        slope = lk.neg_kl_grad(log_alpha)
+        np.testing.assert_allclose(layer.log_sigma2.grad.numpy(), slope, rtol=1e-13)
+        mu = layer.weight.detach().numpy()
+        np.testing.assert_allclose(layer.weight.grad.numpy(), -2.0 * slope / mu, rtol=1e-13)
+
+    @pytest.mark.parametrize("sharing", ["output", "input", "layer"])
+    def test_of_a_shared_alpha(self, sharing):
+        """As often as it has weights."""
+        options = {**SHARED, "sharing": sharing, "dtype": torch.float64}
+        layer = nn.VariationalLinear(20, 30, **options)
+        nn.kl(layer).backward()
+        each = {"output": 20, "input": 30, "layer": 600}[sharing]
+        expected = np.full(600 // each, -each * lk.neg_kl_grad(-1.0))
+        np.testing.assert_allclose(layer.log_alpha.grad.numpy().ravel(), expected, rtol=1e-14)
+
+    def test_at_zero_means_and_no_variance(self):
+        layer = nn.VariationalLinear(2, 2)
+        with torch.no_grad():
+            layer.weight[0] = 0.0
+            layer.log_sigma2[1] = 200.0
+        nn.kl(layer).backward()
+        assert torch.isfinite(layer.weight.grad).all()
+        assert torch.isfinite(layer.log_sigma2.grad).all()
+        assert (layer.weight.grad[0] == 0.0).all()
+
+    def test_gradcheck(self):
+        model = small()
+        values = tuple(p for name, p in model.named_parameters() if "bias" not in name)
+
+        def of(*given):
+            # They are perturbed in place, so the model sees them.
+            return nn.neg_kl(model)
+
+        assert len(values) == 6
+        assert torch.autograd.gradcheck(of, values, fast_mode=True)
+        assert torch.autograd.gradgradcheck(of, (*values[:2], values[3]), fast_mode=True)
+
+    def test_a_frozen_layer(self):
+        model = torch.nn.Sequential(nn.VariationalLinear(2, 2), nn.VariationalLinear(2, 2))
+        model[0].requires_grad_(False)
+        model[1].log_sigma2.requires_grad_(False)
+        nn.kl(model).backward()
+        assert model[0].weight.grad is None
+        assert model[1].log_sigma2.grad is None
+        assert model[1].weight.grad.abs().sum() > 0.0
+
+    def test_several_at_once(self):
+        """A batch of gradients, and the gradients of these."""
+        layer = nn.VariationalLinear(2, 3, dtype=torch.float64, initial=-3.0)
+        value = nn.neg_kl(torch.nn.Sequential(layer, nn.VariationalLinear(2, 2)))
+        (alone,) = torch.autograd.grad(value, layer.weight, create_graph=True)
+        (second,) = torch.autograd.grad(alone.sum(), layer.weight, retain_graph=True)
+        factors = torch.tensor([1.0, -2.0], dtype=torch.float64)
+        for create_graph in (False, True):
+            options = {"is_grads_batched": True, "retain_graph": True, "create_graph": create_graph}
+            (batch,) = torch.autograd.grad(value, layer.weight, factors, **options)
+            torch.testing.assert_close(batch, factors[:, None, None] * alone)
+        (found,) = torch.autograd.grad((3.0 * batch[0] + batch[1]).sum(), layer.weight)
+        torch.testing.assert_close(found, second)
+
+
+def functional(model):
+    """The KL as a function of the parameters, and these."""
+    parameters = {name: p.detach().clone() for name, p in model.named_parameters()}
+
+    def of(given):
+        # What is called need not be `forward`.
+        wrapper = _Kl(model)
+        return torch.func.functional_call(
+            wrapper, {f"model.{k}": v for k, v in given.items()}, args=()
+        )
+
+    return of, parameters
+
+
+class _Kl(torch.nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self):
+        return nn.neg_kl(self.model)
+
+
+SHARED = {"posterior": "multiplicative", "sharing": "output", "initial": -1.0}
+
+
+def small(dtype=torch.float64):
+    torch.manual_seed(1)
+    return torch.nn.Sequential(
+        nn.VariationalLinear(3, 2, dtype=dtype),
+        nn.VariationalConv1d(2, 2, 3, dtype=dtype, **SHARED),
+        nn.VariationalLinear(2, 2, dtype=dtype, initial=-3.0),
+    )
+
+
+class TestTransforms:
+    def test_functional_call_and_grad(self):
+        model = small()
+        of, parameters = functional(model)
+        assert of(parameters) == nn.neg_kl(model)
+        found = torch.func.grad(of)(parameters)
+        nn.neg_kl(model).backward()
+        for name, p in model.named_parameters():
+            expected = torch.zeros_like(p) if p.grad is None else p.grad
+            torch.testing.assert_close(found[name], expected)
+
+    def test_an_ensemble(self):
+        models = [small() for _ in range(3)]
+        for k, model in enumerate(models):
+            model[0].log_sigma2.data += k
+        of, _ = functional(models[0])
+        stacked, _ = torch.func.stack_module_state(models)
+        found = torch.vmap(of)({k: v.detach() for k, v in stacked.items()})
+        torch.testing.assert_close(found, torch.stack([nn.neg_kl(m) for m in models]))
+        gradients = torch.vmap(torch.func.grad(of))({k: v.detach() for k, v in stacked.items()})
+        nn.neg_kl(models[2]).backward()
+        torch.testing.assert_close(gradients["0.log_sigma2"][2], models[2][0].log_sigma2.grad)
+
+    def test_forward_mode(self):
+        of, parameters = functional(small())
+        tangents = {name: torch.ones_like(p) for name, p in parameters.items()}
+        _, slope = torch.func.jvp(of, (parameters,), (tangents,))
+        gradient = torch.func.grad(of)(parameters)
+        torch.testing.assert_close(slope, sum(g.sum() for g in gradient.values()))
+
+    @pytest.mark.parametrize(
+        "backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
+    )
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    def test_compiled(self, dtype, backend):
+        torch._dynamo.reset()
+        model = small(dtype)
+        model.append(model[0])
+        # Tied, not the same module.
+        model.append(nn.VariationalLinear(3, 2, dtype=dtype))
+        model[-1].weight, model[-1].log_sigma2 = model[0].weight, model[0].log_sigma2
+        value = nn.neg_kl(model)
+        torch.testing.assert_close(value, sum(layer.neg_kl() for layer in model[:3]))
+        expected = torch.autograd.grad(value, model[0].weight)[0]
+        compiled = torch.compile(lambda: nn.neg_kl(model), fullgraph=True, backend=backend)
+        found = compiled()
+        torch.testing.assert_close(found, value, rtol=1e-6, atol=0.0)
+        found.backward()
+        torch.testing.assert_close(model[0].weight.grad, expected, rtol=1e-6, atol=0.0)
+
+    def test_a_copy(self):
+        model = small()
+        assert nn.neg_kl(copy.deepcopy(model)) == nn.neg_kl(model)
+
+
+class TestSampling:
+    def test_draws_in_evaluation_mode_and_ends(self):
+        layer = nn.VariationalLinear(3, 2, initial=0.0)
+        model = torch.nn.Sequential(layer, torch.nn.Dropout(0.5)).eval()
+        x = torch.ones(5, 3)
+        mean = model(x)
+        assert torch.equal(model(x), mean)
+        with nn.sampling(model):
+            drawn = model(x)
+            assert not torch.equal(drawn, mean)
+            # Binary dropout would make zeros.
+            assert (drawn != 0.0).all()
+            assert not model.training
+            with nn.sampling(model):
+                pass
+            assert not torch.equal(model(x), mean)
+        assert torch.equal(model(x), mean)
+
+    def test_ends_with_the_last_context(self):
+        """As two threads do, the first to begin is the first to end."""
+        layer = nn.VariationalLinear(1, 1, initial=0.0).eval()
+        first, second = nn.sampling(layer), nn.sampling(layer)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert layer(torch.ones(1)) != layer(torch.ones(1))
+        second.__exit__(None, None, None)
+        assert layer(torch.ones(1)) == layer(torch.ones(1))
+
+    def test_of_many_threads(self):
+        layer = nn.VariationalLinear(1, 1, initial=0.0).eval()
+
+        def draw(_):
+            with nn.sampling(layer):
+                return bool(layer(torch.ones(1)) != layer(torch.ones(1)))
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(draw, range(400)))
+        assert layer._sampling == 0
+
+    @pytest.mark.parametrize(
+        "layer",
+        [
+            nn.VariationalLinear(3, 1, initial=0.0),
+            nn.GaussianDropoutA(),
+            nn.GaussianDropoutLinear(3, 1),
+        ],
+    )
+    def test_is_not_of_a_copy(self, layer):
+        x = torch.ones(1, 3)
+        with nn.sampling(layer.eval()):
+            copies = copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))
+            for each in copies:
+                assert torch.equal(each(x), each(x))
+        for each in copies:
+            with nn.sampling(each):
+                assert not torch.equal(each(x), each(x))
+
+    def test_of_a_layer_that_is_converted_within(self):
+        model = torch.nn.Sequential(nn.VariationalLinear(3, 1))
+        with nn.sampling(model):
+            nn.to_deterministic(model, inplace=True)
+        assert not hasattr(model[0], "_sampling")
+
+    def test_ends_with_an_error(self):
+        layer = nn.VariationalLinear(1, 1).eval()
+        with pytest.raises(RuntimeError, match="mine"), nn.sampling(layer):
+            raise RuntimeError("mine")
+        assert layer(torch.ones(1)) == layer(torch.ones(1))
+
+    def test_in_a_transformer(self):
+        """PyTorch's fast path reads the weights of the layers, and calls none of them."""
+        encoder = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
+        model = nn.to_variational(torch.nn.TransformerEncoder(encoder, 2), initial=-1.0).eval()
+        x = torch.ones(1, 2, 4)
+        with torch.no_grad():
+            mean = model(x)
+            with nn.sampling(model):
+                assert not torch.equal(model(x), model(x))
+                with nn.sampling(model.layers[0]):
+                    pass
+                assert not torch.equal(model(x), model(x))
+            assert torch.equal(model(x), mean)
+
+    @pytest.mark.parametrize("enabled", [True, False])
+    def test_the_fast_path_is_as_before(self, enabled):
+        mha = torch.backends.mha
+        before = mha.get_fastpath_enabled()
+        first, second = (nn.sampling(nn.VariationalLinear(1, 1)) for _ in range(2))
+        try:
+            mha.set_fastpath_enabled(enabled)
+            # As two threads do, the first to begin is the first to end.
+            first.__enter__()
+            second.__enter__()
+            first.__exit__(None, None, None)
+            assert not mha.get_fastpath_enabled()
+            second.__exit__(None, None, None)
+            assert mha.get_fastpath_enabled() is enabled
+            with pytest.raises(RuntimeError), nn.sampling(nn.VariationalLinear(1, 1)):
+                raise RuntimeError
+            assert mha.get_fastpath_enabled() is enabled
+        finally:
+            mha.set_fastpath_enabled(before)
+
+    def test_of_gaussian_dropout(self):
+        model = torch.nn.Sequential(nn.GaussianDropoutA(0.5), nn.GaussianDropoutLinear(3, 2)).eval()
+        x = torch.ones(5, 3)
+        with nn.sampling(model):
+            assert not torch.equal(model(x), model(x))
+        assert torch.equal(model(x), model(x))
+
+
+def tied(**options):
+    """A table and the linear layer that has its parameters."""
+    options |= {"posterior": "multiplicative", "sharing": "layer"}
+    table, linear = nn.VariationalEmbedding(3, 2, **options), nn.VariationalLinear(2, 3, **options)
+    linear.weight, linear.log_alpha = table.weight, table.log_alpha
+    return torch.nn.Sequential(table, linear)
+
+
+def of_complex(layer):
+    # torch warns that complex modules are new.
+    with warnings.catch_warnings(action="ignore"):
+        return layer.to(torch.complex64)
+
+
+REFUSALS = [
+    (
+        lambda: nn.neg_kl(torch.nn.Linear(1, 1)),
+        ValueError,
+        "a torch.nn.Linear without variational layers was given: make some with "
+        "logunif_kl.torch.nn.to_variational",
+    ),
+    (
+        lambda: nn.kl(of_complex(nn.VariationalLinear(1, 1))),
+        TypeError,
+        "the weights of a layer are of torch.complex64: complex weights have no KL here yet, and "
+        "that of the real part is another, so pass parameters of real weights",
+    ),
+    (
+        lambda: nn.to_variational(torch.nn.Linear(2, 2, dtype=torch.complex64)),
+        TypeError,
+        "the weights of the model are of torch.complex64: complex weights have no KL here yet, and "
+        "that of the real part is another, so pass parameters of real weights",
+    ),
+    (
+        lambda: nn.named_kl(3),
+        TypeError,
+        "model must be a torch.nn.Module, but int was given: pass the module",
+    ),
+    (
+        lambda: nn.sampling(torch.nn.ReLU()).__enter__(),
+        ValueError,
+        "a torch.nn.ReLU was given in which no layer draws noise: pass a model with variational "
+        "layers",
+    ),
+    (
+        lambda: nn.kl(scales(), of="weights"),
+        ValueError,
+        "the KL of weights under correlated noise is infinite (Hron et al. 2017, section 3): pass "
+        "of='scales'",
+    ),
+    (
+        lambda: nn.neg_kl(nn.VariationalLinear(1, 1), of="scales"),
+        ValueError,
+        "there are no scales under independent noise: pass of='weights', or make the layer with "
+        "noise='correlated'",
+    ),
+    (
+        lambda: nn.kl(tied(noise="correlated")),
+        ValueError,
+        "layers '0' and '1' share their parameters, but not the scales of correlated noise: use "
+        "noise='independent'",
+    ),
+    (
+        lambda: nn.kl(nn.VariationalLinear(1, 1), of="units"),
+        ValueError,
+        "of must be 'weights' or 'scales', but 'units' was given: pass one of these",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), REFUSALS)
+def test_refusals(call, kind, words):
+    with pytest.raises(kind) as error:
+        call()
+    assert str(error.value) == words
+
+
+def test_of_what_is_there():
+    assert nn.kl(scales(), of="scales") == nn.kl(scales())
+    layer = nn.VariationalLinear(1, 1)
+    assert nn.kl(layer, of="weights") == nn.kl(layer)
+    assert math.isfinite(nn.kl(layer).item())

@@ -1,0 +1,409 @@
+"""How such layers break elsewhere: each way has a test, which fails on the broken variant."""
+
+import math
+from itertools import pairwise
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.nn import functional as F  # noqa: E402
+
+from logunif_kl.torch import nn  # noqa: E402
+from logunif_kl.torch.nn import _local, _posterior  # noqa: E402
+from tests.torch.nn.cases import CASES, ESTIMATORS, POSTERIORS, inputs, made  # noqa: E402
+
+every_posterior = pytest.mark.parametrize("posterior", POSTERIORS)
+LINEAR, CONV = CASES["linear"], CASES["conv1d"]
+
+
+def finite(*tensors):
+    return all(bool(torch.isfinite(x).all()) for x in tensors)
+
+
+def gradients(layer, x, scale=1.0):
+    """The output, and the gradients of its sum and of the KL."""
+    layer.zero_grad()
+    x = x.detach().clone()
+    if x.is_floating_point():
+        x.requires_grad_()
+    output = layer(x)
+    (scale * (output.float().sin().sum() + layer.kl().float())).backward()
+    found = [p.grad for p in layer.parameters() if p.grad is not None]
+    return output, *found, *([x.grad] if x.is_floating_point() else [])
+
+
+class TestSignAndConstant:
+    @staticmethod
+    def after_steps(layer, penalty):
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.003)
+        values = []
+        for _ in range(20):
+            values.append(float(layer.kl().detach()))
+            optimizer.zero_grad()
+            penalty(layer).backward()
+            optimizer.step()
+        return values
+
+    @every_posterior
+    def test_kl_is_added_to_a_loss(self, posterior):
+        values = self.after_steps(made(LINEAR, **POSTERIORS[posterior]), lambda layer: layer.kl())
+        assert values == sorted(values, reverse=True)
+        broken = self.after_steps(made(LINEAR, **POSTERIORS[posterior]), lambda x: x.neg_kl())
+        assert broken != sorted(broken, reverse=True)
+
+    @every_posterior
+    def test_the_constant_vanishes_at_pure_noise(self, posterior):
+        """And not at k1 = 0.63576, at which it does where the constant is left out."""
+        layer = made(LINEAR, **POSTERIORS[posterior])
+        values = []
+        for value in (10.0, 60.0):
+            with torch.no_grad():
+                layer._spread.fill_(value)
+            values.append(float(layer.kl().detach()))
+        assert values[0] > values[1] > 0
+        assert values[1] < 1e-20
+
+
+class TestTail:
+    """Molchanov's form gives -0 at log alpha = 18 in float32."""
+
+    @pytest.mark.parametrize(("penalty", "fine"), [("exact", True), ("molchanov", False)])
+    def test_of_the_kl(self, penalty, fine):
+        layer = made(LINEAR, penalty=penalty, **POSTERIORS["weight"])
+        with torch.no_grad():
+            layer.log_alpha.fill_(18.0)
+        expected = layer.weight.numel() * math.exp(-18.0) / 2
+        assert (abs(float(layer.kl().detach()) / expected - 1) < 1e-5) == fine
+
+
+class TestNoClip:
+    """Clipped to +-8, a weight above 0.368 has no gradient at log_sigma2 = -10."""
+
+    @pytest.mark.parametrize("clipped", [False, True])
+    def test_large_weights_have_a_gradient(self, clipped):
+        layer = nn.VariationalLinear(3, 2)
+        with torch.no_grad():
+            layer.weight.fill_(0.5)
+        if clipped:
+            log_alpha = layer.log_alpha_of_weights().clamp(-8, 8)
+            divergence = F.softplus(-log_alpha).sum() / 2
+        else:
+            divergence = layer.kl()
+        (slope,) = torch.autograd.grad(divergence, layer.log_sigma2)
+        assert bool((slope < -0.4).all()) != clipped
+
+
+def naive(mean, variance, noise):
+    """The square root whose gradient at 0 is infinite."""
+    return mean + variance.sqrt() * noise
+
+
+class TestZeros:
+    """No noise, no mean or no input: everything is finite, and the output is the mean."""
+
+    @staticmethod
+    def of(case, what, posterior, dtype, **options):
+        layer = made(CASES[case], dtype=dtype, **POSTERIORS[posterior], **options)
+        x = inputs(CASES[case], 2, dtype=dtype)
+        with torch.no_grad():
+            if what == "input":
+                x = torch.zeros_like(x)
+            elif what == "mean":
+                layer.weight.zero_()
+            else:
+                layer._spread.fill_(-1e4)
+        return layer, x
+
+    @pytest.mark.parametrize("fused", [True, False])
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+    @every_posterior
+    @pytest.mark.parametrize("what", ["input", "mean", "sigma"])
+    @pytest.mark.parametrize("case", ["linear", "conv1d", "embedding"])
+    def test_are_finite(self, case, what, posterior, dtype, fused, monkeypatch):
+        if not fused:
+            monkeypatch.setattr(_local, "_fusible", lambda *given: False)
+        layer, x = self.of(case, what, posterior, dtype)
+        output, *slopes = gradients(layer, x)
+        assert finite(output, *slopes)
+        with torch.no_grad():
+            same = torch.equal(layer(x), layer.eval()(x))
+        assert same == (
+            (what != "mean" or posterior != "additive") and (what != "input" or case != "embedding")
+        )
+
+    @pytest.mark.parametrize("estimator", ESTIMATORS[1:])
+    @pytest.mark.parametrize("what", ["input", "mean", "sigma"])
+    @pytest.mark.parametrize("case", ["linear", "conv1d", "embedding"])
+    def test_of_the_explicit_estimators(self, case, what, estimator):
+        layer, x = self.of(case, what, "additive", torch.float32, estimator=estimator)
+        assert finite(*gradients(layer, x))
+
+    def test_the_naive_root_is_not_finite(self, monkeypatch):
+        monkeypatch.setattr(_local, "_fusible", lambda *given: False)
+        monkeypatch.setattr(_local, "with_noise", naive)
+        layer, x = self.of("linear", "input", "additive", torch.float32)
+        assert not finite(*gradients(layer, x))
+
+    def test_second_derivatives(self):
+        layer, x = self.of("linear", "input", "additive", torch.float32)
+        x = x.requires_grad_()
+        leaves = [x, *layer.parameters()]
+        first = torch.autograd.grad(layer(x).sin().sum(), leaves, create_graph=True)
+        assert finite(*torch.autograd.grad(sum((g**2).sum() for g in first), leaves))
+
+
+class TestNegativeVariance:
+    """Fast convolutions round a variance of zero to a small negative number."""
+
+    @pytest.mark.parametrize("fused", [True, False])
+    @pytest.mark.parametrize("broken", [True, False])
+    def test_counts_as_zero(self, fused, broken, monkeypatch):
+        monkeypatch.setattr(_local, "_fusible", lambda *given: fused and not broken)
+        if broken:
+            monkeypatch.setattr(_local, "with_noise", naive)
+        layer = made(CONV)
+        product = layer._product
+
+        def rounded(input, weight, bias):
+            found = product(input, weight, bias)
+            return found if bias is not None else found - 2 * found.detach().amax()
+
+        layer._product = rounded
+        x = inputs(CONV, 2)
+        assert finite(*gradients(layer, x)) != broken
+        if not broken:
+            assert torch.equal(layer(x), layer.eval()(x))
+
+    @pytest.mark.parametrize("broken", [True, False])
+    def test_the_bias_is_outside(self, broken):
+        """With a bias of -100 in the variance, every variance would be negative."""
+        layer = made(CONV)
+        with torch.no_grad():
+            layer.bias.fill_(-100.0)
+        if broken:
+            product = layer._product
+            layer._product = lambda input, weight, bias: product(input, weight, layer.bias)
+        x = inputs(CONV, 2)
+        drawn = bool((layer(x) != layer.eval()(x)).all())
+        assert drawn != broken
+
+
+class TestNan:
+    """What is NaN in the input or the parameters is not hidden."""
+
+    @pytest.mark.parametrize("fused", [True, False])
+    @pytest.mark.parametrize("case", ["linear", "conv1d"])
+    def test_passes(self, case, fused, monkeypatch):
+        if not fused:
+            monkeypatch.setattr(_local, "_fusible", lambda *given: False)
+        layer = made(CASES[case])
+        with torch.no_grad():
+            layer.log_sigma2[0, 0] = math.nan
+        assert layer(inputs(CASES[case], 2))[:, 0].isnan().any()
+
+
+class TestBound:
+    """max_log_alpha bounds log alpha, and its gradient is that of a projected descent."""
+
+    @staticmethod
+    def layer(value, posterior="weight", bound=0.0):
+        layer = made(LINEAR, max_log_alpha=bound, **POSTERIORS[posterior])
+        with torch.no_grad():
+            layer.log_alpha.fill_(value)
+        return layer
+
+    @pytest.mark.parametrize("posterior", [p for p in POSTERIORS if p != "additive"])
+    def test_values_at_the_bound(self, posterior):
+        above, at = self.layer(3.0, posterior), self.layer(0.0, posterior)
+        free = made(LINEAR, **POSTERIORS[posterior])
+        free.load_state_dict(at.state_dict())
+        x = inputs(LINEAR, 4)
+        outputs = []
+        for layer in (above, at, free):
+            torch.manual_seed(1)
+            outputs.append(layer(x))
+        assert torch.equal(outputs[0], outputs[2])
+        assert torch.equal(outputs[1], outputs[2])
+        assert torch.equal(above.kl(), free.kl())
+
+    def test_is_one_of_the_logarithm(self):
+        """The bound log alpha <= -1 is alpha <= 0.37, and not alpha <= -1 or log alpha <= 0.37."""
+        layer = self.layer(0.3, bound=-1.0)
+        root = math.exp(-0.5)
+        assert torch.allclose(layer._deviations().abs(), root * layer.weight.abs())
+        assert layer.log_alpha_of_weights().max().item() == -1.0
+
+    def test_the_gradient_passes_where_a_step_leads_back(self):
+        for value, passes_up, passes_down in (
+            (-1.0, True, True),
+            (0.0, True, False),
+            (2.0, True, False),
+        ):
+            x = torch.tensor(value, requires_grad=True)
+            _posterior.bounded(x, 0.0).backward()
+            assert float(x.grad) == (1.0 if passes_up else 0.0)
+            x.grad = None
+            (-_posterior.bounded(x, 0.0)).backward()
+            assert float(x.grad) == (-1.0 if passes_down else 0.0)
+
+    @pytest.mark.parametrize("clamped", [False, True])
+    def test_a_parameter_leaves_the_bound(self, clamped):
+        """With a clamp alone, a parameter above the bound is stuck for ever."""
+        layer = self.layer(2.0, "layer")
+        if clamped:
+            layer._bounded = lambda: layer.log_alpha.clamp(max=0.0)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
+        for _ in range(30):
+            optimizer.zero_grad()
+            layer.neg_kl().backward()  # which falls with log alpha
+            optimizer.step()
+        assert (layer.log_alpha.item() < 0.0) != clamped
+
+    @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
+    @pytest.mark.parametrize("rate", [0.1, 0.01])
+    def test_gradients_that_disagree_hold_it_within_two_steps(self, optimizer, rate):
+        """The likelihood asks for less alpha, and the KL, more strongly, for more."""
+        layer = self.layer(0.0, "layer").double()
+        steps, x = optimizer([layer.log_alpha], lr=rate), inputs(LINEAR, 4000, dtype=torch.float64)
+        torch.manual_seed(1)
+        path = [0.0]
+        for _ in range(200):
+            steps.zero_grad()
+            layer(x).square().mean().backward()
+            assert layer.log_alpha.grad.item() > 0.0
+            layer.kl().backward()
+            steps.step()
+            path.append(layer.log_alpha.item())
+        longest = max(abs(b - a) for a, b in pairwise(path))
+        assert 0.0 < max(map(abs, path)) < 2.0 * longest
+
+    def test_the_kl_holds_it_there(self):
+        layer = self.layer(-0.1)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
+        for _ in range(30):
+            optimizer.zero_grad()
+            layer.kl().backward()
+            optimizer.step()
+        assert ((layer.log_alpha >= 0) & (layer.log_alpha < 0.5)).all()
+
+    def test_transforms(self):
+        x = torch.tensor([-1.0, 0.0, 0.0, 2.0, 2.0])
+        t = torch.tensor([3.0, 3.0, -3.0, 3.0, -3.0])
+        bounded = lambda x: _posterior.bounded(x, 0.0)  # noqa: E731
+        _, tangent = torch.func.jvp(bounded, (x,), (t,))
+        assert tangent.tolist() == [3.0, 0.0, -3.0, 0.0, -3.0]
+        (slope,) = torch.func.vjp(bounded, x)[1](t)
+        assert slope.tolist() == [3.0, 3.0, 0.0, 3.0, 0.0]
+        each = torch.vmap(torch.func.grad(lambda x: bounded(x) ** 2))(x)
+        assert each.tolist() == [-2.0, 0.0, 0.0, 0.0, 0.0]
+        assert torch.autograd.gradcheck(
+            bounded, torch.tensor([-1.0, -2.0]).double().requires_grad_()
+        )
+
+
+class TestHalfTypes:
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+    @every_posterior
+    @pytest.mark.parametrize("case", CASES)
+    def test_moments_under_autocast_and_as_parameters(self, case, posterior, dtype):
+        """Large inputs with small variances: nothing overflows, and the variance is right."""
+        case, n = CASES[case], 100_000
+        wanted = made(case, **POSTERIORS[posterior])
+        with torch.no_grad():
+            # Scales in bfloat16 are 1/128 apart, more than a noise of exp(-5) would be.
+            wanted._spread.fill_(0.0 if wanted.noise == "correlated" else -10.0)
+        x = inputs(case, 1)
+        if x.is_floating_point():
+            x = (300 * x).to(dtype).float()
+        wanted.to(dtype).float()
+        x = x.expand(n, *x.shape[1:])
+        torch.manual_seed(1)
+        reference = wanted(x).double()
+        for converted in (False, True):
+            layer = made(case, **POSTERIORS[posterior])
+            layer.load_state_dict(wanted.state_dict())
+            torch.manual_seed(2)
+            if converted:
+                layer.to(dtype)
+                output = layer(x.to(dtype) if x.is_floating_point() else x)
+                assert output.dtype == dtype
+                assert layer.kl().dtype == torch.float32
+            else:
+                with torch.autocast("cpu", dtype):
+                    output = layer(x)
+                    assert layer.kl().dtype == torch.float32
+                assert output.dtype == (dtype if x.is_floating_point() else torch.float32)
+            output = output.double()
+            assert finite(output)
+            # Rounding the scaled input and the output adds a variance, which is taken off.
+            step = torch.finfo(dtype).eps * reference.mean(0).abs()
+            low = output.std(0) / reference.std(0)
+            excess = (output.var(0) - step**2).clamp(min=0).sqrt() / reference.std(0)
+            moving = reference.std(0) > 0
+            assert (low[moving] > 0.97).all()
+            assert (excess[moving] < 1.03).all()
+
+    @pytest.mark.parametrize("broken", [False, True])
+    def test_the_range_of_float16(self, broken, monkeypatch):
+        """In float16 itself the square of 300 overflows."""
+        layer = made(LINEAR).half()
+        x = (300 * inputs(LINEAR, 2)).half()
+        if broken:
+            monkeypatch.setattr(
+                _local,
+                "composite",
+                lambda layer, x, weight, bias, spread, log, draw: naive(
+                    layer._product(x, weight, bias),
+                    layer._product(x * x, spread.exp(), None),
+                    draw(layer._product(x, weight, bias)),
+                ),
+            )
+        assert finite(layer(x)) != broken
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+    @pytest.mark.parametrize("posterior", ["additive", "output", "correlated, input"])
+    def test_training_with_autocast_and_a_scaler(self, posterior, dtype):
+        torch.manual_seed(1)
+        options = POSTERIORS[posterior]
+        model = torch.nn.Sequential(
+            nn.VariationalConv1d(2, 4, 3, padding=1, **options),
+            torch.nn.ReLU(),
+            torch.nn.Flatten(),
+            nn.VariationalLinear(24, 1, **options),
+        )
+        x = torch.randn(64, 2, 6)
+        target = x.sum((1, 2))
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+        losses = []
+        for _ in range(150):
+            optimizer.zero_grad()
+            with torch.autocast("cpu", dtype):
+                error = ((model(x)[:, 0].float() - target) ** 2).mean()
+                loss = error + 1e-4 * nn.kl(model)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            losses.append(float(error.detach()))
+            assert finite(loss, *model.parameters())
+        assert sum(losses[-20:]) / 20 < 0.2 * sum(losses[:5]) / 5
+
+
+class TestLargeAndSmall:
+    @pytest.mark.parametrize("posterior", ["additive", "weight"])
+    @pytest.mark.parametrize("value", [-200.0, -80.0, 0.0, 60.0])
+    @pytest.mark.parametrize("fused", [True, False])
+    def test_variances(self, value, posterior, fused, monkeypatch):
+        monkeypatch.setattr(_local, "_fusible", lambda *given: fused)
+        layer = made(LINEAR, **POSTERIORS[posterior])
+        with torch.no_grad():
+            layer._spread.fill_(value)
+        assert finite(*gradients(layer, inputs(LINEAR, 3)))
+
+    @pytest.mark.parametrize("fused", [True, False])
+    @pytest.mark.parametrize("scale", [1e-25, 1e-15, 1e15])
+    def test_inputs(self, scale, fused, monkeypatch):
+        monkeypatch.setattr(_local, "_fusible", lambda *given: fused)
+        layer = made(LINEAR)
+        assert finite(*gradients(layer, scale * inputs(LINEAR, 3)))

@@ -1,0 +1,214 @@
+"""The penalties of a layer: the exact one, the methods of the papers, and fits."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import logunif_kl as lk  # noqa: E402
+from logunif_kl.torch import nn  # noqa: E402
+
+CLOSED = ("kingma", "molchanov", "lower_bound")
+NUMERICAL = ("series", "kummer", "quadrature")
+FITS = {
+    "a sigmoid": lk.fit_sigmoid(2),
+    "a polynomial": lk.fit_polynomial(3),
+}
+NAMES = (*CLOSED, *NUMERICAL, *FITS)
+
+
+def penalty(name):
+    return FITS.get(name, name)
+
+
+def expected(name, log_alpha):
+    """Value and derivative by NumPy, in float64."""
+    if name in FITS:
+        return FITS[name].neg_kl(log_alpha), FITS[name].neg_kl_grad(log_alpha)
+    method = lk.methods.METHODS[name]
+    return method.function(log_alpha), method.gradient(log_alpha)
+
+
+def spread_over(low, high, dtype=torch.float64, **options):
+    """A layer whose log alpha goes from `low` to `high`."""
+    layer = nn.VariationalLinear(20, 10, dtype=dtype, posterior="multiplicative", **options)
+    with torch.no_grad():
+        layer.log_alpha.copy_(torch.linspace(low, high, 200, dtype=dtype).reshape(10, 20))
+    return layer
+
+
+def test_every_method_with_a_gradient_is_tried():
+    with_gradient = {name for name, m in lk.methods.METHODS.items() if m.gradient}
+    assert with_gradient == {*CLOSED, *NUMERICAL}
+
+
+@pytest.mark.parametrize("name", NAMES)
+class TestAsByNumpy:
+    def test_each_element(self, name):
+        layer = spread_over(-12.0, 2.0, penalty=penalty(name))
+        x = layer.log_alpha.detach().numpy()
+        value, slope = expected(name, x)
+        found = layer.neg_kl()
+        found.backward()
+        assert found.item() == pytest.approx(np.sum(value), rel=2e-15)
+        np.testing.assert_allclose(layer.log_alpha.grad.numpy(), slope, rtol=4e-15)
+
+    def test_in_float32(self, name):
+        layer = spread_over(-12.0, 2.0, torch.float32, penalty=penalty(name))
+        value, slope = expected(name, layer.log_alpha.detach().double().numpy())
+        layer.neg_kl().backward()
+        assert layer.neg_kl().item() == pytest.approx(np.sum(value), rel=1e-6)
+        np.testing.assert_allclose(layer.log_alpha.grad.numpy(), slope, rtol=2e-6)
+
+    def test_from_means_and_variances(self, name):
+        torch.manual_seed(0)
+        layer = nn.VariationalLinear(9, 7, dtype=torch.float64, penalty=penalty(name), initial=-5.0)
+        log_alpha = layer.log_alpha_of_weights().detach().numpy()
+        value, slope = expected(name, log_alpha)
+        found = nn.neg_kl(layer)
+        found.backward()
+        assert found.item() == pytest.approx(np.sum(value), rel=1e-14)
+        np.testing.assert_allclose(layer.log_sigma2.grad.numpy(), slope, rtol=1e-13)
+        mu = layer.weight.detach().numpy()
+        np.testing.assert_allclose(layer.weight.grad.numpy(), -2.0 * slope / mu, rtol=1e-13)
+
+    def test_at_a_mean_of_zero(self, name):
+        """The limit of the method, and no gradient."""
+        layer = nn.VariationalLinear(2, 1, dtype=torch.float64, penalty=penalty(name))
+        with torch.no_grad():
+            layer.weight.copy_(torch.tensor([[0.0, 0.01]], dtype=torch.float64))
+        found = layer.neg_kl()
+        found.backward()
+        with np.errstate(over="ignore"):
+            both = expected(name, np.array([math.inf, -10.0 - 2.0 * math.log(0.01)]))[0]
+        assert found.item() == pytest.approx(np.sum(both), rel=1e-14)
+        for p in (layer.weight, layer.log_sigma2):
+            assert torch.isfinite(p.grad).all()
+            assert p.grad[0, 0] == 0.0
+            assert p.grad[0, 1] != 0.0
+
+    def test_far_out(self, name):
+        """No NaN where an exponential overflows in float32, nor where alpha is nearly 0."""
+        layer = spread_over(-200.0, 200.0, torch.float32, penalty=penalty(name))
+        layer.neg_kl().backward()
+        assert not torch.isnan(layer.log_alpha.grad).any()
+        assert not torch.isnan(layer.neg_kl())
+
+    def test_shared_alphas_count(self, name):
+        options = {"penalty": penalty(name), "posterior": "multiplicative", "initial": -1.0}
+        layer = nn.VariationalLinear(3, 4, dtype=torch.float64, sharing="output", **options)
+        value, slope = expected(name, np.full(4, -1.0))
+        found = layer.neg_kl()
+        found.backward()
+        assert found.item() == pytest.approx(3 * np.sum(value), rel=1e-14)
+        np.testing.assert_allclose(layer.log_alpha.grad.numpy().ravel(), 3 * slope, rtol=1e-14)
+
+    def test_in_an_ensemble(self, name):
+        layer = spread_over(-5.0, 1.0, penalty=penalty(name))
+
+        def of(log_alpha):
+            from logunif_kl.torch.nn import _penalty
+
+            return _penalty.total([(layer.penalty, [("alpha", log_alpha, 1)])])
+
+        stacked = torch.stack([layer.log_alpha.detach(), layer.log_alpha.detach() + 0.5])
+        found = torch.vmap(torch.func.grad(of))(stacked)
+        for x, slope in zip(stacked, found, strict=True):
+            np.testing.assert_allclose(slope, expected(name, x.numpy())[1], rtol=1e-14)
+
+    def test_copies(self, name):
+        layer = spread_over(-5.0, 1.0, penalty=penalty(name))
+        for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+            assert other.penalty == layer.penalty
+            assert other.neg_kl() == layer.neg_kl()
+
+
+@pytest.mark.parametrize("name", [*CLOSED, *FITS])
+def test_gradcheck(name):
+    layer = nn.VariationalLinear(2, 2, dtype=torch.float64, penalty=penalty(name), initial=-3.0)
+
+    def of(*_):
+        return layer.neg_kl()
+
+    values = layer.weight, layer.log_sigma2
+    assert torch.autograd.gradcheck(of, values, fast_mode=True)
+    assert torch.autograd.gradgradcheck(of, values, fast_mode=True)
+
+
+@pytest.mark.parametrize("name", ["molchanov", "kingma"])
+def test_compiled(name):
+    torch._dynamo.reset()
+    layer = nn.VariationalLinear(4, 3, penalty=name)
+    expected_value = layer.neg_kl()
+    found = torch.compile(layer.neg_kl, fullgraph=True)()
+    torch.testing.assert_close(found, expected_value, rtol=1e-6, atol=0.0)
+
+
+def test_layers_of_several_penalties():
+    model = torch.nn.Sequential(
+        nn.VariationalLinear(3, 2),
+        nn.VariationalLinear(3, 2, penalty="molchanov"),
+        nn.VariationalLinear(3, 2, penalty=FITS["a sigmoid"]),
+    )
+    parts = [layer.neg_kl().item() for layer in model]
+    assert len(set(parts)) == 3
+    assert nn.neg_kl(model).item() == pytest.approx(sum(parts), rel=1e-6)
+
+
+def test_the_constant_is_the_method_s_own():
+    """Molchanov's k1 is kept: the penalty vanishes as alpha grows, and falls short by k1 below."""
+    layer = nn.VariationalLinear(
+        1, 1, posterior="multiplicative", penalty="molchanov", initial=40.0
+    )
+    assert layer.neg_kl().item() == pytest.approx(0.0, abs=1e-15)
+    with torch.no_grad():
+        layer.log_alpha.fill_(-40.0)
+    assert layer.neg_kl().item() == pytest.approx(-20.0 - 0.63576, rel=1e-6)
+
+
+def test_no_second_derivative_of_a_numerical_method():
+    layer = nn.VariationalLinear(1, 1, posterior="multiplicative", penalty="series")
+    (slope,) = torch.autograd.grad(layer.neg_kl(), layer.log_alpha, create_graph=True)
+    with pytest.raises(NotImplementedError) as error:
+        slope.backward()
+    assert str(error.value) == (
+        "penalty='series' has a first derivative alone: pass 'exact' for higher ones"
+    )
+
+
+LISTED = "'exact', 'kingma', 'molchanov', 'lower_bound', 'series', 'kummer', 'quadrature'"
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        (
+            "monte_carlo",
+            ValueError,
+            f"penalty='monte_carlo' was given, a method without a gradient: pass one of {LISTED}",
+        ),
+        (
+            "moltschanow",
+            ValueError,
+            f"there is no penalty 'moltschanow': pass one of {LISTED}, or a Fit",
+        ),
+        (
+            None,
+            TypeError,
+            f"penalty must be a name or a Fit, but None was given: pass one of {LISTED}",
+        ),
+        (
+            lk.neg_kl,
+            TypeError,
+            "penalty must be a name or a Fit, but <function neg_kl at ",
+        ),
+    ],
+)
+def test_refusals(given, kind, words):
+    with pytest.raises(kind) as error:
+        nn.VariationalLinear(1, 1, penalty=given)
+    assert str(error.value).startswith(words)

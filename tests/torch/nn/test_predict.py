@@ -1,0 +1,798 @@
+"""Predictions from samples: what they are of, how the model is run, and what is left behind."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from scipy import stats  # noqa: E402
+
+from logunif_kl.torch import nn  # noqa: E402
+
+# In standard errors.
+WITHIN = 4.5
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def network(*noise, outputs=3, dtype=torch.float32):
+    """Four inputs; noise, a linear layer, ReLU, and again."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        first, last = torch.nn.Linear(4, 5, dtype=dtype), torch.nn.Linear(5, outputs, dtype=dtype)
+    return torch.nn.Sequential(*noise, first, torch.nn.ReLU(), torch.nn.Dropout(0.3), last)
+
+
+def examples(n=6, dtype=torch.float32):
+    return 3.0 * torch.randn(n, 4, generator=generator(2), dtype=dtype)
+
+
+class Recorded(torch.nn.Module):
+    """A model that keeps its outputs, or its number of rows, and the modes it runs in."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.outputs, self.rows, self.modes = model, [], [], []
+
+    def forward(self, x):
+        self.rows.append(len(x))
+        self.modes.append([module.training for module in self.model.modules()])
+        self.outputs.append(self.model(x))
+        return self.outputs[-1]
+
+
+class TestWhatIsFound:
+    """The result against the definitions, by NumPy and SciPy, from the outputs themselves."""
+
+    samples = 7
+
+    def found(self, likelihood, batch_size, outputs=3, **options):
+        model = Recorded(network(outputs=outputs, dtype=torch.float64))
+        x = examples(dtype=torch.float64)
+        found = nn.predict(
+            model,
+            x,
+            self.samples,
+            likelihood=likelihood,
+            batch_size=batch_size,
+            generator=generator(),
+            **options,
+        )
+        return found, torch.cat(model.outputs).reshape(self.samples, 6, outputs).numpy()
+
+    # In one pass, in several, and one for each sample.
+    @pytest.mark.parametrize("batch_size", [42, 20, 6])
+    def test_categorical(self, batch_size):
+        found, outputs = self.found("categorical", batch_size)
+        p = np.exp(outputs) / np.exp(outputs).sum(2, keepdims=True)
+        np.testing.assert_allclose(found.mean, p.mean(0), rtol=1e-14)
+        np.testing.assert_allclose(found.variance, p.var(0, ddof=1), rtol=1e-12)
+        entropy = stats.entropy(p.mean(0), axis=1)
+        of_samples = stats.entropy(p, axis=2).mean(0)
+        np.testing.assert_allclose(found.entropy, entropy, rtol=1e-13)
+        np.testing.assert_allclose(found.mutual_information, entropy - of_samples, atol=1e-14)
+        np.testing.assert_allclose(found.expected_entropy, of_samples, rtol=1e-13)
+        assert found.samples == 7
+
+    @pytest.mark.parametrize("batch_size", [42, 20])
+    def test_bernoulli(self, batch_size):
+        found, outputs = self.found("bernoulli", batch_size)
+        p = 1 / (1 + np.exp(-outputs))
+        np.testing.assert_allclose(found.mean, p.mean(0), rtol=1e-14)
+        entropy = stats.bernoulli(p.mean(0)).entropy()
+        np.testing.assert_allclose(found.entropy, entropy, rtol=1e-13)
+        of_samples = stats.bernoulli(p).entropy().mean(0)
+        np.testing.assert_allclose(found.mutual_information, entropy - of_samples, atol=1e-14)
+
+    @pytest.mark.parametrize("log_sigma2", [None, -2.0, torch.tensor([0.0, -1.0, 2.0])])
+    def test_normal(self, log_sigma2):
+        found, outputs = self.found("normal", 20, log_sigma2=log_sigma2)
+        variance = outputs.var(0, ddof=1)
+        sigma2 = np.exp(np.asarray(0.0 if log_sigma2 is None else log_sigma2, float))
+        np.testing.assert_allclose(found.mean, outputs.mean(0), rtol=1e-13)
+        np.testing.assert_allclose(found.variance, variance, rtol=1e-12)
+        predictive = stats.norm(scale=np.sqrt(variance + sigma2)).entropy()
+        np.testing.assert_allclose(found.entropy, predictive, rtol=1e-12)
+        of_noise = np.broadcast_to(stats.norm(scale=np.sqrt(sigma2)).entropy(), variance.shape)
+        np.testing.assert_allclose(found.expected_entropy, of_noise, rtol=1e-12, atol=1e-15)
+
+    def test_two_classes_are_one_of_bernoulli(self):
+        """Logits 0 and z of two classes against the logit z of one."""
+        one = network(outputs=1)
+
+        class Two(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.one = one
+
+            def forward(self, x):
+                z = self.one(x)
+                return torch.cat([torch.zeros_like(z), z], 1)
+
+        two = nn.predict(Two(), examples(), 20, generator=generator())
+        single = nn.predict(one, examples(), 20, likelihood="bernoulli", generator=generator())
+        torch.testing.assert_close(two.mean[:, 1:], single.mean)
+        torch.testing.assert_close(two.entropy[:, None], single.entropy)
+        torch.testing.assert_close(two.mutual_information[:, None], single.mutual_information)
+
+    def test_classes_are_the_second_dimension(self):
+        """Of an image of 2 x 3 pixels, each pixel is classified."""
+        model = torch.nn.Sequential(torch.nn.Dropout(), torch.nn.Conv2d(2, 4, 1))
+        found = nn.predict(model, torch.randn(5, 2, 2, 3), 3)
+        assert found.mean.shape == found.variance.shape == (5, 4, 2, 3)
+        assert found.entropy.shape == found.mutual_information.shape == (5, 2, 3)
+        torch.testing.assert_close(found.mean.sum(1), torch.ones(5, 2, 3))
+
+    def test_information_that_float32_would_lose(self):
+        """Of two equal classes with logits +-d: to first order in d^2, d^2/2 for a fair coin."""
+        model = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(1, 2, bias=False))
+        d = 1e-5
+        with torch.no_grad():
+            model[1].weight.copy_(torch.tensor([[d / 2], [-d / 2]]))
+        found = nn.predict(model, torch.ones(1, 1), 4000, generator=generator())
+        # Logits differ by 2d or 0, equally often: p - 1/2 is d/2 or 0, of variance (d/4)^2.
+        assert found.mutual_information.item() == pytest.approx(2 * (d / 4) ** 2, rel=0.01)
+        assert found.mutual_information.dtype == torch.float32
+
+    def test_never_negative_and_at_most_the_entropy(self):
+        for seed in range(5):
+            found = nn.predict(network(), examples(50), 3, generator=generator(seed))
+            assert (found.mutual_information >= 0.0).all()
+            assert (found.mutual_information <= found.entropy).all()
+
+    def test_certain_and_impossible_classes(self):
+        """Logits of -inf and of 1e30 have entropy 0; those of NaN spoil their own example alone."""
+
+        class Fixed(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.drop = torch.nn.Dropout(0.0)
+
+            def forward(self, x):
+                return self.drop(x)
+
+        x = torch.tensor([[-math.inf, 0.0, 1.0], [1e30, 0.0, 1.0], [math.nan, 0.0, 1.0]])
+        found = nn.predict(Fixed(), x, 2)
+        p = math.exp(1.0) / (1.0 + math.exp(1.0))
+        assert found.entropy[0].item() == pytest.approx(stats.bernoulli(p).entropy(), rel=1e-6)
+        assert found.entropy[1] == found.mutual_information[0] == found.mutual_information[1] == 0
+        assert found.entropy[2].isnan()
+
+
+class TestAgainstTheBlog:
+    """The formulas of dropout as a Bayesian network, computed without sampling."""
+
+    def test_the_mean_is_that_over_all_masks(self):
+        """Binary dropout is a mixture of 2^inputs deltas, of which each mask is one."""
+        p, rows = 0.3, 4
+        linear = torch.nn.Linear(rows, 3, dtype=torch.float64)
+        x = examples(1, torch.float64)
+        masks = torch.tensor(list(itertools.product([0.0, 1.0], repeat=rows)), dtype=torch.float64)
+        kept = masks.sum(1)
+        weights = (1 - p) ** kept * p ** (rows - kept)
+        assert weights.sum().item() == pytest.approx(1.0)
+        each = linear(x * masks / (1 - p)).softmax(1).detach()
+        mean = (weights[:, None] * each).sum(0)
+        variance = (weights[:, None] * (each - mean) ** 2).sum(0)
+        information = (
+            torch.special.entr(mean).sum() - (weights * torch.special.entr(each).sum(1)).sum()
+        )
+
+        model, n = torch.nn.Sequential(torch.nn.Dropout(p), linear), 200_000
+        found = nn.predict(model, x, n, generator=generator())
+        assert ((found.mean[0] - mean).abs() < WITHIN * (variance / n).sqrt()).all()
+        assert found.mutual_information.item() == pytest.approx(information.item(), rel=0.02)
+        torch.testing.assert_close(found.variance[0], variance, rtol=0.02, atol=0.0)
+
+    @pytest.mark.parametrize(
+        "layer",
+        [
+            lambda: nn.VariationalLinear(4, 2, initial=-1.0),
+            lambda: nn.VariationalLinear(4, 2, initial=-1.0, estimator="per_example"),
+            lambda: nn.VariationalLinear(4, 2, initial=-1.0, estimator="per_batch"),
+            lambda: nn.VariationalLinear(
+                4, 2, posterior="multiplicative", sharing="input", noise="correlated", initial=0.0
+            ),
+            lambda: torch.nn.Sequential(nn.GaussianDropoutA(0.4), torch.nn.Linear(4, 2)),
+            lambda: nn.GaussianDropoutLinear(4, 2, 0.4),
+        ],
+    )
+    def test_the_moments_of_gaussian_noise(self, layer):
+        """The variance of a linear output is known: sum_i x_i^2 Var[w_ij]."""
+        model, x, n = layer().double(), examples(3, torch.float64), 5_000
+        linear = next(m for m in model.modules() if isinstance(m, torch.nn.Linear))
+        weight = linear.weight.detach()
+        variances = torch.full_like(weight, math.exp(-1.0))
+        if not hasattr(linear, "log_sigma2"):
+            alpha = 1.0 if hasattr(linear, "log_alpha") else 0.4 / 0.6
+            variances = alpha * weight.square()
+        found = nn.predict(model, x, n, likelihood="normal", generator=generator())
+        variance = x.square() @ variances.T
+        off = (found.mean - model.eval()(x)).abs() / (variance / n).sqrt()
+        assert (off < WITHIN).all()
+        assert ((found.variance / variance - 1.0).abs() < WITHIN * math.sqrt(2 / n)).all()
+
+    def test_a_delta_posterior_is_a_network_without_noise(self):
+        layer = nn.VariationalLinear(4, 3, initial=-200.0)
+        found = nn.predict(layer, examples(), 5)
+        torch.testing.assert_close(found.mean, layer.eval()(examples()).softmax(1))
+        # Of equal samples, up to rounding in float64.
+        assert found.mutual_information.max() < 1e-15
+        assert found.variance.max() < 1e-31
+
+
+class TestDeltaPosterior:
+    """A delta posterior: the bound is the risk with an L2 term, and its maximum that of MAP."""
+
+    lam, n = 0.7, 40
+
+    @pytest.fixture
+    def problem(self):
+        x = examples(self.n, torch.float64)
+        target = (x[:, 0] > x[:, 1]).long() + (x[:, 2] > 1.0).long()
+        layer = nn.VariationalLinear(4, 3, initial=-40.0, dtype=torch.float64)
+        return layer, x, target
+
+    def negative_bound(self, layer, x, target):
+        """-E log p(y|x,w) + KL(q || N(0, 1/lambda)), with the bias as a delta."""
+        elbo = nn.ELBO(layer, nn.categorical_log_likelihood, len(x), kl_weight=0.0)
+        prior = torch.distributions.Normal(0.0, self.lam**-0.5)
+        q = torch.distributions.Normal(layer.weight, (0.5 * layer.log_sigma2).exp())
+        divergence = torch.distributions.kl_divergence(q, prior).sum()
+        divergence = divergence - prior.log_prob(layer.bias).sum()
+        return -elbo(x, target).expected_log_likelihood + divergence
+
+    def risk(self, layer, x, target):
+        error = torch.nn.functional.cross_entropy(
+            torch.nn.functional.linear(x, layer.weight, layer.bias), target, reduction="sum"
+        )
+        squares = layer.weight.square().sum() + layer.bias.square().sum()
+        return error + 0.5 * self.lam * squares
+
+    def test_the_value_is_the_risk_and_a_constant(self, problem):
+        """The constant K/2 log(2 pi/lambda), and the entropy of q, depend on no mean."""
+        layer, x, target = problem
+        k = layer.weight.numel() + layer.bias.numel()
+        entropy = 0.5 * layer.weight.numel() * (math.log(2 * math.pi * math.e) - 40.0)
+        constant = 0.5 * k * math.log(2 * math.pi / self.lam) - entropy
+        bound, risk = (f(layer, x, target).item() for f in (self.negative_bound, self.risk))
+        assert bound == pytest.approx(risk + constant, rel=1e-7)
+
+    def test_the_gradient_is_that_of_the_risk(self, problem):
+        layer, x, target = problem
+        means = [layer.weight, layer.bias]
+        of_bound = torch.autograd.grad(self.negative_bound(layer, x, target), means)
+        of_risk = torch.autograd.grad(self.risk(layer, x, target), means)
+        for a, b in zip(of_bound, of_risk, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
+
+    def test_a_step_is_that_of_weight_decay(self, problem):
+        """On the bound, and on the mean error with weight_decay = lambda/N."""
+        layer, x, target = problem
+        plain = torch.nn.Linear(4, 3, dtype=torch.float64)
+        plain.load_state_dict(layer.state_dict(), strict=False)
+        steps = (
+            (layer, 0.0, lambda: self.negative_bound(layer, x, target) / self.n),
+            (
+                plain,
+                self.lam / self.n,
+                lambda: torch.nn.functional.cross_entropy(plain(x), target),
+            ),
+        )
+        for module, decay, loss in steps:
+            means = [module.weight, module.bias]
+            optimizer = torch.optim.SGD(means, lr=0.5, weight_decay=decay)
+            for _ in range(20):
+                optimizer.zero_grad()
+                loss().backward()
+                optimizer.step()
+        torch.testing.assert_close(layer.weight, plain.weight, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(layer.bias, plain.bias, rtol=1e-6, atol=1e-6)
+
+    def test_the_optimum_is_that_of_scikit_learn(self, problem):
+        """Its LogisticRegression has the risk with C = 1/lambda, and no term for the bias."""
+        linear_model = pytest.importorskip("sklearn.linear_model")
+        layer, x, target = problem
+        with torch.no_grad():
+            layer.bias.zero_()
+        optimizer = torch.optim.LBFGS(
+            [layer.weight],
+            max_iter=500,
+            tolerance_grad=1e-10,
+            tolerance_change=0.0,
+            line_search_fn="strong_wolfe",
+        )
+
+        def closure():
+            optimizer.zero_grad()
+            # One sample of the noise, so that the line search sees a function.
+            torch.manual_seed(0)
+            loss = self.negative_bound(layer, x, target)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        peer = linear_model.LogisticRegression(
+            C=1 / self.lam, fit_intercept=False, tol=1e-10, max_iter=1000
+        ).fit(x.numpy(), target.numpy())
+        np.testing.assert_allclose(layer.weight.detach(), peer.coef_, rtol=1e-5)
+
+
+class WithFunctional(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = torch.nn.Linear(4, 3)
+        self.norm = torch.nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        return self.last(torch.nn.functional.dropout(self.norm(x), 0.5, self.training))
+
+
+NOISY = {
+    "Dropout": (lambda: torch.nn.Dropout(0.5), (4, 3)),
+    "Dropout in place": (lambda: torch.nn.Dropout(0.5, inplace=True), (4, 3)),
+    "Dropout1d": (lambda: torch.nn.Dropout1d(0.5), (4, 3, 2)),
+    "Dropout2d": (lambda: torch.nn.Dropout2d(0.5), (4, 3, 2, 2)),
+    "Dropout3d": (lambda: torch.nn.Dropout3d(0.5), (4, 3, 1, 2, 2)),
+    "AlphaDropout": (lambda: torch.nn.AlphaDropout(0.5), (4, 3)),
+    "FeatureAlphaDropout": (lambda: torch.nn.FeatureAlphaDropout(0.5), (4, 3, 2)),
+    "GaussianDropoutA": (lambda: nn.GaussianDropoutA(0.5), (4, 3)),
+    "GaussianDropoutLinear": (lambda: nn.GaussianDropoutLinear(3, 2, 0.5), (4, 3)),
+    "VariationalConv2d": (lambda: nn.VariationalConv2d(3, 2, 1, initial=0.0), (4, 3, 2, 2)),
+    "TransformerEncoder": (
+        lambda: torch.nn.TransformerEncoder(
+            torch.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.5, batch_first=True), 1
+        ),
+        (4, 3, 4),
+    ),
+}
+
+
+class TestNoise:
+    @pytest.mark.parametrize("name", NOISY)
+    @pytest.mark.parametrize("training", [True, False])
+    def test_is_drawn(self, name, training):
+        """In either mode, by all modules of torch and of this library; x is as it was."""
+        make, shape = NOISY[name]
+        model = make().train(training)
+        x = torch.rand(shape, generator=generator(3)) + 0.5
+        before = x.clone()
+        found = nn.predict(model, x, 20, likelihood="normal", generator=generator())
+        assert (found.variance > 0.0).any()
+        assert model.training is training
+        assert torch.equal(x, before)
+
+    @pytest.mark.parametrize("kind", ["attention", "LSTM"])
+    def test_of_a_rate_of_another_module(self, kind):
+        class Model(torch.nn.Module):
+            def __init__(self, rate):
+                super().__init__()
+                self.of = (
+                    torch.nn.LSTM(4, 3, 2, dropout=rate, batch_first=True)
+                    if kind == "LSTM"
+                    else torch.nn.MultiheadAttention(4, 2, rate, batch_first=True)
+                )
+
+            def forward(self, x):
+                return (self.of(x) if kind == "LSTM" else self.of(x, x, x))[0]
+
+        x = torch.randn(2, 5, 4, generator=generator(3))
+        found = nn.predict(Model(0.5).eval(), x, 10, likelihood="normal")
+        assert (found.variance > 0.0).all()
+        with pytest.raises(ValueError, match="in which no layer draws noise"):
+            nn.predict(Model(0.0), x, 10, likelihood="normal")
+
+    def test_of_a_module_that_is_named(self):
+        model = WithFunctional().eval()
+        with pytest.raises(ValueError, match="in which no layer draws noise"):
+            nn.predict(model, examples(), 5)
+        for modules in (WithFunctional, (WithFunctional, torch.nn.Bilinear)):
+            found = nn.predict(model, examples(), 5, modules=modules)
+            assert (found.mutual_information > 0.0).all()
+        assert int(model.norm.num_batches_tracked) == 0
+
+    def test_other_modules_are_in_evaluation_mode(self):
+        """Batch normalisation neither uses the statistics of the batch nor changes its own."""
+        norm = torch.nn.BatchNorm1d(4)
+        model = Recorded(network(norm)).train()
+        nn.predict(model, examples(), 3, batch_size=18)
+        # The model itself, its parts: batch normalisation, linear, ReLU, dropout, linear.
+        assert model.modes == [[False, False, False, False, True, False]]
+        assert int(norm.num_batches_tracked) == 0
+        assert all(module.training for module in model.modules())
+
+    def test_each_module_has_its_own_mode_again(self):
+        model = network(torch.nn.BatchNorm1d(4), nn.GaussianDropoutA(0.1)).train()
+        model[0].eval()
+        model[4].eval()
+        modes = [module.training for module in model.modules()]
+        nn.predict(model, examples(), 3)
+        assert [module.training for module in model.modules()] == modes
+
+    def test_after_an_error(self):
+        fails = [False]
+
+        class Fails(torch.nn.Module):
+            def forward(self, x):
+                if fails[0]:
+                    raise KeyError("mine")
+                fails[0] = True
+                return x
+
+        model = network(nn.GaussianDropoutA(0.1), Fails()).train()
+        model[0].eval()
+        fast = torch.backends.mha.get_fastpath_enabled()
+        torch.manual_seed(5)
+        state = torch.get_rng_state()
+        for _ in range(2):  # in the pass that samples, and in the one before it
+            with pytest.raises(KeyError, match="mine"):
+                nn.predict(model, examples(), 3, generator=generator())
+        assert [m.training for m in model.modules()] == [True, False, True, True, True, True, True]
+        assert model[0]._sampling == 0
+        assert torch.backends.mha.get_fastpath_enabled() is fast
+        assert torch.equal(torch.get_rng_state(), state)
+        x = examples()
+        assert torch.equal(model[0](x), x)
+
+    def test_no_gradient_is_kept(self):
+        x = examples().requires_grad_()
+        found = nn.predict(network(), x, 3)
+        assert not any(value.requires_grad for value in found[:4])
+
+
+class TestGenerator:
+    def model(self):
+        return network(nn.GaussianDropoutA(0.3, generator=generator(8)))
+
+    def test_decides_all_noise(self):
+        model = self.model()
+        first, second = (nn.predict(model, examples(), 4, generator=generator(1)) for _ in "ab")
+        assert all(torch.equal(a, b) for a, b in zip(first[:4], second[:4], strict=True))
+        other = nn.predict(model, examples(), 4, generator=generator(2))
+        assert not torch.equal(first.mean, other.mean)
+        # Each source of noise by itself.
+        for noise in (torch.nn.Dropout(0.5), nn.GaussianDropoutA(0.5, generator=generator(9))):
+            means = [
+                nn.predict(noise, examples(), 4, likelihood="normal", generator=generator(s)).mean
+                for s in (1, 1, 2)
+            ]
+            assert torch.equal(means[0], means[1])
+            assert not torch.equal(means[0], means[2])
+
+    def test_leaves_the_others_as_they_were(self):
+        model = self.model()
+        torch.manual_seed(5)
+        states = torch.get_rng_state(), model[0].generator.get_state()
+        nn.predict(model, examples(), 4, generator=generator(1))
+        assert torch.equal(torch.get_rng_state(), states[0])
+        assert torch.equal(model[0].generator.get_state(), states[1])
+
+    def test_goes_on_from_call_to_call(self):
+        """Also where it is the generator of a layer itself."""
+        for own in (False, True):
+            model = self.model()
+            drawn_by = model[0].generator if own else generator(1)
+            means = [nn.predict(model, examples(), 4, generator=drawn_by).mean for _ in "ab"]
+            assert not torch.equal(*means)
+
+    def test_without_one_the_global_seed_decides(self):
+        model, means = network(), []
+        for seed in (3, 3, 4):
+            torch.manual_seed(seed)
+            means.append(nn.predict(model, examples(), 4).mean)
+        assert torch.equal(means[0], means[1])
+        assert not torch.equal(means[0], means[2])
+
+
+class TestPasses:
+    def test_one_pass(self):
+        model = Recorded(network())
+        nn.predict(model, examples(), 10, batch_size=60)
+        assert model.rows == [60]
+
+    @pytest.mark.parametrize(
+        ("batch_size", "rows"),
+        [
+            (59, [30, 30]),
+            (6, [6] * 10),
+            (4, [4] * 10 + [2 * 2] * 5),
+            (20, [18, 18, 12, 12]),
+        ],
+    )
+    def test_at_most_so_many_rows(self, batch_size, rows):
+        model = Recorded(network())
+        nn.predict(model, examples(), 10, batch_size=batch_size)
+        assert model.rows == rows
+
+    def test_by_default_the_largest_output_decides(self, monkeypatch):
+        """A pass of few examples without noise, and then as many as keep the bound."""
+        from logunif_kl.torch.nn import _predict
+
+        model = Recorded(network())
+        monkeypatch.setattr(_predict, "ELEMENTS", 50)  # of 5 in a row
+        nn.predict(model, examples(40), 2)
+        assert model.rows == [16, *[10] * 8]
+        assert model.modes[0] == [False] * 5
+        model.rows.clear()
+        monkeypatch.setattr(_predict, "ELEMENTS", 1)
+        nn.predict(model, examples(3), 2)
+        assert model.rows == [3, *[1] * 6]
+
+    def test_the_pass_before_draws_nothing(self):
+        means = []
+        for batch_size in (None, 10**6):
+            torch.manual_seed(3)
+            means.append(nn.predict(network(), examples(), 4, batch_size=batch_size).mean)
+        assert torch.equal(*means)
+
+    def test_half_as_many_where_memory_runs_out(self):
+        class Small(Recorded):
+            def forward(self, x):
+                if len(x) > 9:
+                    self.rows.append(-len(x))
+                    raise torch.OutOfMemoryError("out of memory")
+                return super().forward(x)
+
+        model = Small(network())
+        found = nn.predict(model, examples(), 6, batch_size=1000)
+        assert model.rows == [-36, -18, 6, 6, 6, 6, 6, 6]
+        assert found.samples == 6
+        model = Small(network())
+        with pytest.raises(torch.OutOfMemoryError):
+            nn.predict(torch.nn.Sequential(model, Raising()), examples(), 6, batch_size=1)
+        assert all(module.training for module in model.modules())
+
+    def test_samples_of_whole_weights_take_a_pass_each(self):
+        """The rows of a pass share the weights, so that they would be one sample."""
+        model = Recorded(nn.VariationalLinear(4, 3, estimator="per_batch", initial=0.0))
+        found = nn.predict(model, examples(1).expand(5, 4), 8, batch_size=1000)
+        assert model.rows == [5] * 8
+        assert (found.mutual_information > 0.01).all()
+
+    def test_unbatched(self):
+        """Of any input, as it is: a sequence whose examples are the second dimension."""
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.drop, self.rnn = torch.nn.Dropout(0.5), torch.nn.RNN(4, 3)
+
+            def forward(self, pair):
+                x, scale = pair
+                return scale * self.rnn(self.drop(x))[0].mean(0)
+
+        x = (torch.randn(7, 2, 4, generator=generator(3)), 2.0)
+        found = nn.predict(Model(), x, 5, batched=False)
+        assert found.mean.shape == (2, 3)
+        assert (found.mutual_information > 0.0).all()
+
+    def test_a_scalar_output(self):
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.drop = torch.nn.Dropout(0.5)
+
+            def forward(self, x):
+                return self.drop(x).sum()
+
+        found = nn.predict(Model(), torch.ones(100), 5, likelihood="normal", batched=False)
+        assert found.mean.shape == found.entropy.shape == ()
+
+    def test_no_examples(self):
+        found = nn.predict(network(), examples()[:0], 5)
+        assert found.mean.shape == (0, 3)
+        assert found.entropy.shape == (0,)
+
+
+class Raising(torch.nn.Module):
+    def forward(self, x):
+        raise torch.OutOfMemoryError("out of memory")
+
+
+class TestTypes:
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+    def test_half(self, dtype):
+        """The sums are those of the outputs, and not rounded again."""
+        model = Recorded(network().to(dtype))
+        found = nn.predict(model, examples().to(dtype), 10, batch_size=60)
+        p = model.outputs[0].double().reshape(10, 6, 3).softmax(2)
+        for value in found[:4]:
+            assert value.dtype == torch.float32
+        torch.testing.assert_close(found.mean, p.mean(0).float(), rtol=2e-7, atol=0.0)
+        information = torch.special.entr(p.mean(0)).sum(1) - torch.special.entr(p).sum(2).mean(0)
+        torch.testing.assert_close(found.mutual_information, information.float())
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+    def test_autocast(self, dtype):
+        model = Recorded(network(nn.GaussianDropoutA(0.2)))
+        with torch.autocast("cpu", dtype):
+            found = nn.predict(model, examples(), 10)
+        assert model.outputs[-1].dtype == dtype
+        assert found.mean.dtype == torch.float32
+        assert (found.mutual_information > 0.0).all()
+
+    def test_double(self):
+        assert nn.predict(network().double(), examples().double(), 3).mean.dtype == torch.float64
+
+    @pytest.mark.parametrize("backend", ["eager", pytest.param("inductor", marks=pytest.mark.slow)])
+    def test_compiled(self, backend):
+        torch._dynamo.reset()
+        plain = network(nn.GaussianDropoutA(0.2), torch.nn.BatchNorm1d(4)).eval()
+        model = torch.compile(plain, fullgraph=True, backend=backend)
+        x = examples()
+        without = model(x)
+        first, second = (nn.predict(model, x, 400, generator=generator(1)) for _ in "ab")
+        assert torch.equal(first.mean, second.mean)
+        assert torch.equal(model(x), without)
+        assert not any(module.training for module in model.modules())
+        eager = nn.predict(plain, x, 400, generator=generator(2))
+        error = ((first.variance + eager.variance) / 400).sqrt()
+        assert ((first.mean - eager.mean).abs() < WITHIN * error).all()
+        assert (first.mutual_information > 0.0).all()
+
+
+@pytest.mark.gpu
+class TestOnCuda:
+    @pytest.fixture(autouse=True)
+    def cuda(self):
+        if not torch.cuda.is_available():
+            pytest.skip("there is no GPU")
+
+    def test_the_generator_decides_and_the_others_are_left(self):
+        model, x = network(nn.GaussianDropoutA(0.3)).cuda(), examples().cuda()
+        states = torch.get_rng_state(), torch.cuda.get_rng_state()
+        means = [nn.predict(model, x, 4, generator=generator(s)).mean for s in (1, 1, 2)]
+        assert torch.equal(means[0], means[1])
+        assert not torch.equal(means[0], means[2])
+        assert torch.equal(torch.get_rng_state(), states[0])
+        assert torch.equal(torch.cuda.get_rng_state(), states[1])
+
+    def test_the_numbers_are_those_of_the_cpu(self):
+        model, n = network(), 20_000
+        on_cpu = nn.predict(model, examples(), n, generator=generator(1))
+        found = nn.predict(model.cuda(), examples().cuda(), n, generator=generator(2))
+        error = (2 * on_cpu.variance / n).sqrt()
+        assert ((found.mean.cpu() - on_cpu.mean).abs() < WITHIN * error).all()
+        torch.testing.assert_close(
+            found.mutual_information.cpu(), on_cpu.mutual_information, rtol=0.1, atol=1e-3
+        )
+
+
+class Returns(torch.nn.Module):
+    def __init__(self, value):
+        super().__init__()
+        self.drop, self.value = torch.nn.Dropout(), value
+
+    def forward(self, x):
+        return self.value(x) if callable(self.value) else self.value
+
+
+X = torch.zeros(2, 4)
+REFUSED = [
+    (lambda: nn.predict(3, X), TypeError, "model must be a torch.nn.Module, but int was given"),
+    (
+        lambda: nn.predict(torch.nn.Linear(4, 2), X),
+        ValueError,
+        "a torch.nn.Linear was given in which no layer draws noise: pass a model with dropout, or "
+        "the types that draw as modules=",
+    ),
+    (
+        lambda: nn.predict(network(), X, 1),
+        ValueError,
+        "samples must be at least 2, but 1 was given: pass a larger one",
+    ),
+    (
+        lambda: nn.predict(network(), X, 2.5),
+        TypeError,
+        "samples must be a whole number, but 2.5 was given: pass an int",
+    ),
+    (
+        lambda: nn.predict(network(), X, True),
+        TypeError,
+        "samples must be a whole number, but True was given: pass an int",
+    ),
+    (
+        lambda: nn.predict(network(), X, batch_size=0),
+        ValueError,
+        "batch_size must be at least 1, but 0 was given: pass a larger one",
+    ),
+    (
+        lambda: nn.predict(network(), X, batch_size=4, batched=False),
+        ValueError,
+        "batch_size was given with batched=False: leave one of them out",
+    ),
+    (
+        lambda: nn.predict(network(), X, batched=1),
+        TypeError,
+        "batched must be True or False, but 1 was given: pass one",
+    ),
+    (
+        lambda: nn.predict(network(), X, likelihood="softmax"),
+        ValueError,
+        "likelihood must be 'categorical', 'bernoulli' or 'normal', but 'softmax' was given: pass "
+        "one of these",
+    ),
+    (
+        lambda: nn.predict(network(), X, log_sigma2=0.0),
+        ValueError,
+        "log_sigma2 was given with likelihood='categorical': pass likelihood='normal'",
+    ),
+    (
+        lambda: nn.predict(network(), X, likelihood="normal", log_sigma2=torch.zeros(4)),
+        ValueError,
+        "log_sigma2 of shape (4,) was given for outputs of shape (2, 3): reshape it",
+    ),
+    (
+        lambda: nn.predict(network(), X, modules="Block"),
+        TypeError,
+        "modules must be a type or a tuple of types, but 'Block' was given: pass type(module)",
+    ),
+    (
+        lambda: nn.predict(network(), X, generator=3),
+        TypeError,
+        "generator must be a torch.Generator or None, but int was given: pass "
+        "torch.Generator().manual_seed(...)",
+    ),
+    (
+        lambda: nn.predict(network(), [1.0]),
+        TypeError,
+        "x must be a torch.Tensor, but list was given: convert it, or pass batched=False",
+    ),
+    (
+        lambda: nn.predict(network(), torch.tensor(1.0)),
+        ValueError,
+        "x must be of shape (M, ...), but a scalar was given: reshape it",
+    ),
+    (
+        lambda: nn.predict(Returns((X, X)), X),
+        TypeError,
+        "the model returned tuple: wrap it in a module that returns one tensor",
+    ),
+    (
+        lambda: nn.predict(Returns(lambda x: x.argmax(1)), X),
+        TypeError,
+        "the model returned a tensor of torch.int64: have it return real numbers",
+    ),
+    (
+        lambda: nn.predict(Returns(lambda x: x.sum(1)), X),
+        ValueError,
+        "the model returned shape (200,), not (M, classes, ...): pass likelihood='bernoulli' or "
+        "'normal'",
+    ),
+    (
+        lambda: nn.predict(Returns(lambda x: x[:, :1]), X),
+        ValueError,
+        "the model returned shape (200, 1), not (M, classes, ...): pass likelihood='bernoulli' or "
+        "'normal'",
+    ),
+    (
+        lambda: nn.predict(torch.nn.Sequential(network(), torch.nn.Softmax(1)), X),
+        ValueError,
+        "the model returned probabilities, not logits: leave out its softmax, or take the log",
+    ),
+    (
+        lambda: nn.predict(Returns(X), X, 3),
+        ValueError,
+        "the model returned shape (2, 4) for 6 rows: pass batched=False if it has no such "
+        "dimension",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), REFUSED)
+def test_refusals(call, kind, words):
+    with pytest.raises(kind) as error:
+        call()
+    assert str(error.value).startswith(words)
+    assert len(str(error.value)) < 130
+
+
+def test_log_probabilities_are_logits():
+    model = torch.nn.Sequential(network(), torch.nn.LogSoftmax(1))
+    both = [nn.predict(m, examples(), 5, generator=generator()) for m in (model, model[0])]
+    torch.testing.assert_close(both[0].mutual_information, both[1].mutual_information)

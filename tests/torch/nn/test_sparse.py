@@ -1,0 +1,472 @@
+"""Sparse networks for inference: what they compute, drop, hold, load and refuse."""
+
+import copy
+import io
+import itertools
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("scipy")
+
+from torch.nn.utils import parametrizations  # noqa: E402
+
+from logunif_kl.torch import nn  # noqa: E402
+
+BACKENDS = ["torch", "scipy"]
+
+
+def pruned(layer, share=0.9, seed=0):
+    """Set a share of the weights of every layer to 0."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for module in layer.modules():
+            if getattr(module, "weight", None) is not None and module.weight.ndim > 1:
+                gone = torch.rand(module.weight.shape, generator=generator) < share
+                module.weight.masked_fill_(gone, 0.0)
+    return layer
+
+
+def check(model, sparse, x):
+    """The outputs agree but for the order of sums: within a few steps of the sums of magnitudes."""
+    expected = nn.to_deterministic(model, 3.0) if has_noise(model) else model
+    expected = copy.deepcopy(expected).eval()
+    found, exact = sparse(x), expected.double()(x.double() if x.is_floating_point() else x)
+    assert found.shape == exact.shape
+    if x.is_floating_point():
+        assert found.dtype == x.dtype
+        step = torch.finfo(x.dtype).eps
+        with torch.no_grad():
+            for module in expected.modules():
+                for value in (getattr(module, "weight", None), getattr(module, "bias", None)):
+                    if value is not None:
+                        value.abs_()
+            largest = expected(x.double().abs()).abs()
+        assert ((found - exact).abs() <= 8 * step * largest).all()
+    else:
+        assert torch.equal(found.double(), exact)
+
+
+def has_noise(model):
+    return any(isinstance(module, nn.VariationalLayer) for module in model.modules())
+
+
+def random_input(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
+
+
+LAYERS = [
+    (torch.nn.Linear(30, 20), (7, 30)),
+    (torch.nn.Linear(30, 20, bias=False), (30,)),
+    (torch.nn.Linear(30, 20), (2, 3, 30)),
+    (torch.nn.Linear(30, 20), (0, 30)),
+    (torch.nn.Conv1d(4, 6, 3, stride=2, padding=1), (5, 4, 11)),
+    (torch.nn.Conv2d(4, 6, (3, 2), dilation=(2, 1), padding=(1, 0)), (5, 4, 9, 8)),
+    (torch.nn.Conv2d(4, 6, 3, padding="same", bias=False), (4, 9, 8)),
+    (torch.nn.Conv2d(4, 6, 3, padding=2, padding_mode="circular"), (2, 4, 9, 8)),
+    (torch.nn.Conv2d(4, 6, 3, padding=1, padding_mode="reflect", groups=2), (2, 4, 9, 8)),
+    (torch.nn.Conv3d(2, 6, 2, groups=2), (3, 2, 4, 5, 6)),
+]
+
+
+class TestLayers:
+    @pytest.mark.parametrize(("layer", "shape"), LAYERS)
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_each(self, layer, shape, backend):
+        model = pruned(copy.deepcopy(layer))
+        sparse = nn.to_sparse(model, backend=backend)
+        assert isinstance(sparse, (nn.SparseLinear, nn.SparseConv))
+        assert torch.equal(sparse.weight, model.weight)
+        check(model, sparse, random_input(*shape))
+
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_variational(self, backend):
+        layer = nn.VariationalConv2d(3, 5, 3)
+        with torch.no_grad():
+            layer.log_sigma2.normal_(1.0, 2.0)
+        sparse = nn.to_sparse(layer, 3.0, backend=backend, max_density=1.0)
+        assert len(sparse.values) == nn.sparsity(layer, 3.0).kept
+        check(layer, sparse, random_input(2, 3, 8, 8))
+
+    def test_masks(self):
+        model = nn.prune(nn.VariationalLinear(30, 20, initial=-1.0), 3.0)
+        assert len(nn.to_sparse(model, math.inf, max_density=1.0).values) == nn.sparsity(model).kept
+
+    def test_a_table(self):
+        table = pruned(torch.nn.Embedding(50, 8, padding_idx=0))
+        sparse = nn.to_sparse(table)
+        assert type(sparse) is nn.SparseEmbedding
+        check(table, sparse, torch.tensor([[3, 0, 49], [3, 7, 21]]))
+        check(table, sparse, torch.tensor(4))
+        check(table, sparse, torch.zeros(0, dtype=torch.long))
+        for wrong in (-1, 50):
+            with pytest.raises(IndexError) as caught:
+                sparse(torch.tensor([wrong]))
+            assert str(caught.value) == (
+                "input holds a number outside of 0 to 49: pass numbers of rows"
+            )
+
+    def test_a_table_whose_rows_change_is_left(self):
+        table = pruned(torch.nn.Embedding(50, 8, max_norm=1.0))
+        model = torch.nn.Sequential(table, pruned(torch.nn.Linear(8, 3)))
+        assert type(nn.to_sparse(model)[0]) is torch.nn.Embedding
+
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_without_any_weight(self, backend):
+        for model, shape in (
+            (torch.nn.Linear(3, 2), (4, 3)),
+            (torch.nn.Conv1d(3, 2, 2), (4, 3, 5)),
+        ):
+            sparse = nn.to_sparse(pruned(model, 2.0), backend=backend)
+            check(model, sparse, random_input(*shape))
+
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_other_types(self, backend, dtype):
+        model = pruned(torch.nn.Linear(30, 20)).to(dtype)
+        sparse = nn.to_sparse(model, backend=backend)
+        x = random_input(7, 30).to(dtype)
+        check(model, sparse, x)
+        single = nn.to_sparse(model.float(), backend=backend)
+        single(x.float())
+        check(model.to(dtype), single.to(dtype), x)
+
+    @pytest.mark.parametrize(("layer", "shape"), LAYERS[4:])
+    @pytest.mark.parametrize("backend", BACKENDS)
+    @pytest.mark.parametrize("most", [1, 500])
+    def test_a_convolution_of_large_images(self, monkeypatch, layer, shape, backend, most):
+        """By patches, in pieces of one example or of some."""
+        from logunif_kl.torch.nn import _sparse_conv
+
+        model = pruned(copy.deepcopy(layer))
+        sparse = nn.to_sparse(model, backend=backend)
+        monkeypatch.setattr(_sparse_conv, "_MOST", most)
+        check(model, sparse, random_input(*shape))
+
+    def test_images_of_several_sizes(self):
+        model = pruned(torch.nn.Conv2d(4, 6, 3))
+        sparse = nn.to_sparse(model)
+        for size in (9, 5, 9):
+            check(model, sparse, random_input(7, 4, size, size + 1))
+        with pytest.raises(ValueError, match="smaller than the kernel") as caught:
+            sparse(torch.ones(1, 4, 2, 9))
+        assert str(caught.value) == (
+            "input of shape (1, 4, 2, 9) is smaller than the kernel (3, 3): pass a larger one"
+        )
+
+    def test_a_gradient_for_the_input(self):
+        model, x = pruned(torch.nn.Linear(30, 20)), random_input(7, 30).requires_grad_()
+        (found,) = torch.autograd.grad(nn.to_sparse(model)(x).sum(), x)
+        (expected,) = torch.autograd.grad(model(x).sum(), x)
+        torch.testing.assert_close(found, expected)
+        with pytest.raises(RuntimeError, match="requires grad"):
+            nn.to_sparse(model, backend="scipy")(x)
+
+    def test_wrong_shapes(self):
+        with pytest.raises(ValueError, match="was given to a layer of 30 inputs") as caught:
+            nn.to_sparse(pruned(torch.nn.Linear(30, 20)))(torch.ones(4, 29))
+        assert str(caught.value) == (
+            "input of shape (4, 29) was given to a layer of 30 inputs: pass one whose last length "
+            "is 30"
+        )
+        with pytest.raises(ValueError, match="was given to a layer of 4 channels") as caught:
+            nn.to_sparse(pruned(torch.nn.Conv1d(4, 6, 3)))(torch.ones(2, 3, 9))
+        assert str(caught.value) == (
+            "input of shape (2, 3, 9) was given to a layer of 4 channels: pass one of 3 "
+            "dimensions, the second of length 4"
+        )
+
+
+def convolutional(padding=0, between=torch.nn.ReLU, pool=None):
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(1, 6, 3),
+        between(),
+        pool or torch.nn.MaxPool2d(2),
+        torch.nn.Sequential(torch.nn.Conv2d(6, 8, 3, padding=padding), between()),
+        torch.nn.Flatten(),
+        torch.nn.Dropout(0.5),
+        torch.nn.Linear(8 * (5 + 2 * padding - 2) ** 2, 12),
+        between(),
+        torch.nn.Linear(12, 4),
+    )
+
+
+def without_units(model):
+    """Prune all weights to unit 1 of each hidden layer, and all weights from unit 2."""
+    found = [m for m in model.modules() if isinstance(m, (torch.nn.Conv2d, torch.nn.Linear))]
+    with torch.no_grad():
+        for first, second in itertools.pairwise(found):
+            first.weight[1] = 0.0
+            units = len(first.weight)
+            by_unit = second.weight.view(len(second.weight), units, -1)
+            by_unit[:, 2] = 0.0
+    return model
+
+
+X = random_input(3, 1, 12, 12)
+
+
+class TestUnits:
+    @pytest.mark.parametrize("between", [torch.nn.ReLU, torch.nn.Sigmoid, torch.nn.Softplus])
+    @pytest.mark.parametrize("backend", BACKENDS)
+    @pytest.mark.parametrize("max_density", [0.0, 1.0])
+    def test_are_dropped(self, between, backend, max_density):
+        torch.manual_seed(3)
+        model = without_units(convolutional(between=between))
+        options = {"backend": backend, "max_density": max_density}
+        sparse = nn.to_sparse(model, **options)
+        check(model, sparse, X)
+        sizes = [tuple(m.weight.shape) for m in sparse.modules() if hasattr(m, "weight")]
+        assert sizes == [(4, 1, 3, 3), (6, 4, 3, 3), (10, 54), (4, 10)]
+        whole = nn.to_sparse(model, drop_units=False, **options)
+        check(model, whole, X)
+        sizes = [tuple(m.weight.shape) for m in whole.modules() if hasattr(m, "weight")]
+        assert sizes == [(6, 1, 3, 3), (8, 6, 3, 3), (12, 72), (4, 12)]
+
+    def test_one_after_the_other(self):
+        """Units that read only dropped ones, and that only dropped ones read."""
+        model = torch.nn.Sequential(
+            *(torch.nn.Linear(3, 4), torch.nn.Tanh()),
+            *(torch.nn.Linear(4, 4), torch.nn.Tanh()),
+            *(torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)),
+        )
+        with torch.no_grad():
+            model[0].weight[0] = 0.0
+            model[2].weight[0, 1:] = 0.0  # reads the constant unit alone
+            model[4].weight[0, 1:] = 0.0
+            model[6].weight[:, 3] = 0.0  # this unit is not read
+            model[4].weight[:3, 3] = 0.0  # and this one is read by it alone
+            model[2].weight[:3, 3] = 0.0
+        sparse = nn.to_sparse(model)
+        assert [tuple(sparse[i].weight.shape) for i in (0, 2, 4, 6)] == [
+            *((2, 3), (2, 2), (2, 2), (2, 2)),
+        ]
+        check(model, sparse, random_input(5, 3))
+
+    def test_a_constant_at_a_padding_stays(self):
+        torch.manual_seed(3)
+        model = without_units(convolutional(padding=1, between=torch.nn.Sigmoid))
+        sparse = nn.to_sparse(model)
+        assert sparse[0].weight.shape[0] == 5  # the one that is not read is dropped
+        check(model, sparse, X)
+        model = without_units(convolutional(pool=torch.nn.AvgPool2d(2, padding=1)))
+        with torch.no_grad():
+            model[6] = torch.nn.Linear(8 * 16, 12)
+        sparse = nn.to_sparse(model)
+        assert sparse[0].weight.shape[0] == 5
+        check(model, sparse, X)
+
+    def test_zero_is_the_same_at_a_padding(self):
+        torch.manual_seed(3)
+        model = without_units(convolutional(padding=1))
+        with torch.no_grad():
+            model[0].bias[1] = -1.0  # then 0 by the ReLU
+        sparse = nn.to_sparse(model)
+        assert sparse[0].weight.shape[0] == 4
+        check(model, sparse, X)
+
+    def test_all_units(self):
+        model = torch.nn.Sequential(
+            torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2, bias=False)
+        )
+        with torch.no_grad():
+            model[0].weight.zero_()
+        sparse = nn.to_sparse(model)
+        assert sparse[0].weight.shape == (1, 3)
+        assert sparse[2].bias is not None  # it takes in the constants
+        check(model, sparse, random_input(5, 3))
+        with torch.no_grad():
+            model[2].weight.zero_()
+        check(model, nn.to_sparse(model), random_input(5, 3))
+
+    @pytest.mark.parametrize(
+        "between",
+        [
+            [torch.nn.BatchNorm1d(4)],
+            [torch.nn.Softmax(dim=1)],
+            [torch.nn.PReLU(4)],
+            [torch.nn.LayerNorm(4)],
+            [torch.nn.Unflatten(1, (2, 2)), torch.nn.Flatten()],
+        ],
+    )
+    def test_not_across_what_sees_several_units(self, between):
+        model = torch.nn.Sequential(torch.nn.Linear(3, 4), *between, torch.nn.Linear(4, 2))
+        sparse = nn.to_sparse(without_units(model))
+        assert sparse[0].weight.shape == (4, 3)
+        check(model, sparse, random_input(5, 3))
+
+    def test_not_where_a_hook_or_another_module_reads(self):
+        def made():
+            return without_units(
+                torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
+            )
+
+        seen = []
+        model = made()
+        model[1].register_forward_hook(lambda module, args, output: seen.append(output.shape))
+        nn.to_sparse(model)(random_input(5, 3))
+        assert seen == [(5, 4)]
+        model = made()
+        model.append(model[2])  # it runs twice
+        sparse = nn.to_sparse(model)
+        assert sparse[2] is sparse[3]
+        check(model, sparse, random_input(5, 3))
+
+    def test_groups_of_louizos(self):
+        """One alpha for each input unit: units are gone from both layers."""
+        layers = [
+            nn.VariationalLinear(
+                a, b, posterior="multiplicative", sharing="input", noise="correlated"
+            )
+            for a, b in ((6, 5), (5, 4))
+        ]
+        with torch.no_grad():
+            layers[1].log_alpha[0, [0, 3, 4]] = 9.0
+        model = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1])
+        sparse = nn.to_sparse(model)
+        assert [tuple(sparse[i].weight.shape) for i in (0, 2)] == [(2, 6), (4, 2)]
+        check(model, sparse, random_input(3, 6))
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_at_random(self, seed):
+        torch.manual_seed(seed)
+        pools = [torch.nn.MaxPool2d(2), torch.nn.AvgPool2d(2), torch.nn.AdaptiveAvgPool2d(5)]
+        between = [torch.nn.ReLU, torch.nn.Softplus, torch.nn.Tanh][seed % 3]
+        model = convolutional(padding=seed % 2, between=between, pool=pools[seed % 3])
+        pruned(model, 0.9 + 0.02 * (seed % 4), seed)
+        check(model, nn.to_sparse(model, backend=BACKENDS[seed % 2]), X)
+
+
+def saved(state):
+    file = io.BytesIO()
+    torch.save(state, file)
+    return file
+
+
+class TestFiles:
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_smaller(self, backend):
+        model = pruned(torch.nn.Sequential(torch.nn.Linear(784, 300)), 0.98)
+        dense = saved(model.state_dict()).tell()
+        sparse = nn.to_sparse(model, backend=backend)
+        assert saved(sparse.state_dict()).tell() < dense / 20
+        sparse(torch.ones(1, 784))
+        assert saved(sparse).tell() < dense / 20  # what is made at the first call is not saved
+
+    def test_columns_are_narrow_where_they_can_be(self):
+        wide = torch.nn.Linear(40000, 2)
+        assert nn.to_sparse(pruned(wide)).columns.dtype == torch.int32
+        check(wide, nn.to_sparse(wide), random_input(3, 40000))
+        assert nn.to_sparse(pruned(torch.nn.Linear(32767, 2))).columns.dtype == torch.int16
+
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_another_number_of_weights_is_loaded(self, backend):
+        first = pruned(convolutional(), 0.95, seed=1)
+        second = pruned(convolutional(), 0.8, seed=2)
+        options = {"backend": backend, "drop_units": False, "max_density": 1.0}
+        target = nn.to_sparse(second, **options)
+        target(X)
+        file = saved(nn.to_sparse(first, **options).state_dict())
+        file.seek(0)
+        target.load_state_dict(torch.load(file))
+        check(first, target, X)
+
+    @pytest.mark.parametrize("backend", BACKENDS)
+    @pytest.mark.parametrize(
+        ("name", "change"),
+        [
+            ("columns", lambda c: c + 30),
+            ("columns", lambda c: c - 30),
+            ("row_starts", lambda r: r.flip(0)),
+            ("row_starts", lambda r: r + 5),
+            ("values", lambda v: v[:-1]),
+        ],
+    )
+    def test_a_broken_file_is_refused(self, backend, name, change):
+        sparse = nn.to_sparse(pruned(torch.nn.Linear(30, 20), 0.8), backend=backend)
+        state = sparse.state_dict()
+        state[name] = change(state[name])
+        sparse.load_state_dict(state)
+        with pytest.raises((RuntimeError, ValueError)):
+            sparse(torch.ones(1, 30))
+
+
+class TestWhole:
+    def test_the_model_is_as_before(self):
+        model = torch.nn.Sequential(nn.VariationalLinear(30, 20), torch.nn.Linear(20, 3)).train()
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        state = torch.random.get_rng_state()
+        sparse = nn.to_sparse(model, max_density=1.0)
+        assert torch.equal(torch.random.get_rng_state(), state)
+        assert model.training
+        assert not sparse.training
+        assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
+        assert not any(p.requires_grad for p in sparse.parameters())
+
+    def test_dense_where_many_weights_are_kept(self):
+        model = torch.nn.Sequential(pruned(torch.nn.Conv2d(1, 4, 3, groups=1), 0.5))
+        assert type(nn.to_sparse(model)[0]) is torch.nn.Conv2d
+        assert type(nn.to_sparse(model, max_density=0.9)[0]) is nn.SparseConv
+        dropout = torch.nn.Sequential(nn.GaussianDropoutLinear(3, 2, 0.5))
+        assert type(nn.to_sparse(dropout)[0]) is torch.nn.Linear
+        table = torch.nn.Embedding(4, 3, padding_idx=1)
+        assert nn.to_sparse(table).padding_idx == 1
+
+    def test_a_transformer(self):
+        layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        model = nn.to_variational(layer, initial=-4.0).eval()
+        sparse = nn.to_sparse(model, 0.0, max_density=1.0)
+        assert type(sparse.linear1) is nn.SparseLinear
+        x = random_input(2, 5, 8)
+        with torch.no_grad():
+            expected = nn.to_deterministic(model, 0.0)(x)
+            torch.testing.assert_close(sparse(x), expected, rtol=1e-5, atol=1e-6)
+
+    def test_shown(self):
+        sparse = nn.to_sparse(pruned(torch.nn.Conv2d(1, 4, 3)))
+        kept = len(sparse.values)
+        assert str(sparse) == (
+            "SparseConv(1, 4, kernel_size=(3, 3), stride=(1, 1), bias=True, "
+            f"kept={kept}, weights=36, backend='torch')"
+        )
+        assert str(nn.to_sparse(pruned(torch.nn.Embedding(50, 2)))).startswith(
+            "SparseEmbedding(50, 2, kept="
+        )
+
+    @pytest.mark.parametrize(
+        ("options", "error", "words"),
+        [
+            (
+                {"backend": "cuda"},
+                ValueError,
+                "backend must be 'torch' or 'scipy', but 'cuda' was given: pass one of these",
+            ),
+            (
+                {"max_density": 1.5},
+                ValueError,
+                "max_density must be from 0 to 1, but 1.5 was given: pass 1.0 to make every layer "
+                "sparse",
+            ),
+            (
+                {"drop_units": "no"},
+                TypeError,
+                "drop_units must be True or False, but 'no' was given: pass one",
+            ),
+            (
+                {"threshold": math.nan},
+                ValueError,
+                "threshold must be no NaN: pass 3.0, or inf to keep every weight but 0",
+            ),
+        ],
+    )
+    def test_refusals(self, options, error, words):
+        with pytest.raises(error) as caught:
+            nn.to_sparse(torch.nn.Linear(3, 2), **options)
+        assert str(caught.value) == words
+
+    def test_a_parametrization_is_refused(self):
+        layer = nn.VariationalLinear(3, 2)
+        parametrizations.weight_norm(layer)
+        with pytest.raises(TypeError, match="module '0' has parametrizations: remove them first"):
+            nn.to_sparse(torch.nn.Sequential(layer))

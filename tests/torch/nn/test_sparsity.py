@@ -1,0 +1,335 @@
+"""Log alpha, counts of weights, masks and thresholds of models of PyTorch."""
+
+import copy
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.nn.utils import prune as torch_prune  # noqa: E402
+
+from logunif_kl.torch import nn  # noqa: E402
+
+
+def network(**options):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(16, 5)
+    )
+    model = nn.to_variational(model, **options)
+    with torch.no_grad():
+        for layer in (model[0], model[3]):
+            layer._spread.normal_(0.0 if options.get("posterior") else -4.0, 3.0)
+    return model
+
+
+IMAGES = torch.linspace(-1.0, 1.0, 3 * 16).reshape(3, 1, 4, 4)
+TARGET = torch.tensor([0, 3, 4])
+POSTERIORS = [
+    {},
+    {"posterior": "multiplicative"},
+    {"posterior": "multiplicative", "sharing": "input", "noise": "correlated"},
+    {"posterior": "multiplicative", "sharing": "output"},
+]
+
+
+class TestLogAlpha:
+    def test_by_layer(self):
+        model = network()
+        found = nn.log_alpha(model)
+        assert list(found) == ["0", "3"]
+        for name, each in found.items():
+            layer = model.get_submodule(name)
+            assert torch.equal(each, layer.log_sigma2 - 2.0 * layer.weight.abs().log())
+            assert not each.requires_grad
+
+    def test_no_layer(self):
+        with pytest.raises(ValueError, match="without variational layers was given"):
+            nn.log_alpha(torch.nn.Linear(2, 1))
+        with pytest.raises(TypeError, match=r"model must be a torch.nn.Module, but int was given"):
+            nn.log_alpha(3)
+
+
+class TestSparsity:
+    @pytest.mark.parametrize("options", POSTERIORS)
+    @pytest.mark.parametrize("threshold", [-2.0, 3.0, math.inf])
+    def test_as_many_as_to_deterministic_leaves(self, options, threshold):
+        model = network(**options)
+        found = nn.sparsity(model, threshold)
+        plain = nn.to_deterministic(model, threshold)
+        counts = {n: int(plain.get_submodule(n).weight.count_nonzero()) for n in ("0", "3")}
+        assert {name: each.kept for name, each in found.layers.items()} == counts
+        assert (found.kept, found.weights) == (sum(counts.values()), 36 + 80)
+        assert nn.sparsity(plain, threshold) == nn.sparsity(plain) == found
+
+    def test_a_pruned_network(self):
+        model = network()
+        before = nn.sparsity(model)
+        assert nn.sparsity(nn.prune(model), math.inf) == before
+
+    def test_shared_weights_count_once(self):
+        layer = nn.VariationalLinear(3, 3)
+        assert nn.sparsity(torch.nn.Sequential(layer, layer)).weights == 9
+        table, out = nn.VariationalEmbedding(4, 3), nn.VariationalLinear(3, 4)
+        out.weight, out.log_sigma2 = table.weight, table.log_sigma2
+        found = nn.sparsity(torch.nn.ModuleDict({"table": table, "out": out}))
+        assert list(found.layers) == ["table"]
+        assert found.weights == 12
+
+    def test_weights_that_are_zero_or_nan(self):
+        layer = nn.VariationalLinear(4, 1, initial=0.0)
+        layer.weight.data = torch.tensor([[0.0, math.nan, 1.0, 0.1]])
+        assert nn.sparsity(layer, math.inf).kept == 3
+        assert nn.sparsity(layer, 3.0).kept == 2  # a weight that is no number is not hidden
+
+    def test_the_padding_of_a_table(self):
+        table = nn.VariationalEmbedding(4, 3, padding_idx=0, initial=9.0)
+        found = nn.sparsity(table, 3.0)
+        kept = nn.to_deterministic(table, 3.0).weight.count_nonzero()
+        assert (found.kept, found.weights) == (int(kept), 12)
+
+    def test_numbers(self):
+        found = nn.Sparsity(3, 12)
+        assert (found.pruned, found.compression) == (0.75, 4.0)
+        assert nn.Sparsity(0, 12).compression == math.inf
+        assert (nn.Sparsity(0, 0).pruned, nn.Sparsity(0, 0).compression) == (0.0, 1.0)
+
+    @pytest.mark.parametrize(
+        ("model", "threshold", "error", "words"),
+        [
+            (
+                torch.nn.ReLU(),
+                3.0,
+                ValueError,
+                "a torch.nn.ReLU was given in which no layer has weights to prune: make some with "
+                "logunif_kl.torch.nn.to_variational",
+            ),
+            (
+                torch.nn.LazyLinear(3),
+                3.0,
+                ValueError,
+                "module '' is a LazyLinear that has no shape yet: run a batch through the model "
+                "first",
+            ),
+            (
+                torch.nn.Linear(1, 1),
+                math.nan,
+                ValueError,
+                "threshold must be no NaN: pass 3.0, or inf to keep every weight but 0",
+            ),
+            (
+                "model",
+                3.0,
+                TypeError,
+                "model must be a torch.nn.Module, but str was given: pass the module",
+            ),
+        ],
+    )
+    def test_refusals(self, model, threshold, error, words):
+        with pytest.raises(error) as caught:
+            nn.sparsity(model, threshold)
+        assert str(caught.value) == words
+
+
+class TestPrune:
+    @pytest.mark.parametrize("options", POSTERIORS)
+    def test_computes_what_the_plain_network_does(self, options):
+        model = network(**options).eval()
+        plain = nn.to_deterministic(model, 1.0)
+        pruned = nn.prune(model, 1.0)
+        assert pruned is model
+        assert torch.equal(model(IMAGES), plain(IMAGES))
+        assert torch_prune.is_pruned(model)
+
+    @pytest.mark.parametrize("options", POSTERIORS)
+    @pytest.mark.parametrize("estimator", ["local", "per_example", "per_batch"])
+    def test_pruned_weights_stay_zero_without_noise(self, options, estimator):
+        model = network(**options, estimator=estimator).train()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        elbo = nn.ELBO(model, nn.categorical_log_likelihood, 100)
+        elbo(IMAGES, TARGET).loss.backward()
+        optimizer.step()
+        kept = {n: int(s.kept) for n, s in nn.sparsity(model, 0.5).layers.items()}
+        nn.prune(model, 0.5)
+        before = {name: value.clone() for name, value in model.named_parameters()}
+        for _ in range(3):
+            optimizer.zero_grad()
+            elbo(IMAGES, TARGET).loss.backward()
+            optimizer.step()
+        model(IMAGES)
+        changed, pruned = 0, 0
+        for name, layer in (("0", model[0]), ("3", model[3])):
+            gone = layer.weight_mask == 0
+            assert int((~gone).sum()) == kept[name]
+            pruned += int(gone.sum())
+            assert (layer.weight[gone] == 0.0).all()
+            if not options:
+                assert (layer.log_sigma2[gone].exp() == 0.0).all()
+            # The optimizer still has the parameters, under other names.
+            assert torch.isfinite(layer.weight_orig.grad).all()
+            changed += int((layer.weight_orig != before[f"{name}.weight_orig"]).sum())
+        assert changed > 0 < pruned
+
+    def test_draws_no_noise_where_all_weights_of_a_unit_are_pruned(self):
+        layer = nn.VariationalLinear(3, 2, initial=0.0).train()
+        layer.weight.data = torch.tensor([[0.1, 0.1, 0.1], [2.0, 2.0, 2.0]])
+        nn.prune(layer, 3.0)
+        drawn = layer(torch.ones(1000, 3)).detach() - layer.bias.detach()
+        assert (drawn[:, 0] == 0.0).all()
+        assert drawn[:, 1].var() == pytest.approx(3.0, rel=0.2)
+
+    def test_the_kl_is_that_of_the_other_weights(self):
+        model = network()
+        kept = nn.log_alpha(model)["3"] <= 3.0
+        expected = nn.kl(model[3])
+        from logunif_kl.torch import kl_normal
+
+        expected = kl_normal(model[3].weight[kept], model[3].log_sigma2[kept]).sum()
+        nn.prune(model)
+        assert nn.kl(model[3]).item() == pytest.approx(expected.item(), rel=1e-6)
+
+    def test_twice(self):
+        model = network()
+        nn.prune(model, 5.0)
+        nn.prune(model, 1.0)
+        again = nn.prune(network(), 1.0)
+        for at in (0, 3):
+            assert torch.equal(model[at].weight, again[at].weight)
+            assert torch.equal(model[at].weight_mask, again[at].weight_mask)
+            assert torch.equal(model[at].log_sigma2, again[at].log_sigma2)
+            assert (model[at].log_sigma2[model[at].weight == 0] == -1e4).all()
+        nn.prune(model, 5.0)  # a higher threshold brings none back
+        assert torch.equal(model[3].weight, again[3].weight)
+
+    def test_made_permanent(self):
+        model = network()
+        plain = nn.to_deterministic(model, 1.0)
+        nn.prune(model, 1.0)
+        for layer in (model[0], model[3]):
+            for name in ("weight", "log_sigma2"):
+                torch_prune.remove(layer, name)
+        assert not torch_prune.is_pruned(model)
+        assert torch.equal(copy.deepcopy(model).eval()(IMAGES), plain(IMAGES))
+        assert nn.sparsity(model, math.inf) == nn.sparsity(plain)
+        layer = model[3].train()
+        assert (layer.weight[layer.log_sigma2 == -1e4] == 0.0).all()
+
+    def test_a_state_dict_goes_round(self):
+        model, other = nn.prune(network(), 1.0), nn.prune(network(), 9.0)
+        other.load_state_dict(model.state_dict())
+        assert torch.equal(other.eval()(IMAGES), model.eval()(IMAGES))
+
+    @pytest.mark.parametrize(
+        ("options", "unit"),
+        [
+            ({"sharing": "output"}, 0),
+            ({"sharing": "input"}, 1),
+            ({"sharing": "input", "noise": "correlated"}, 1),
+        ],
+    )
+    def test_groups_are_pruned_as_units(self, options, unit):
+        layer = nn.VariationalConv2d(3, 3, 2, posterior="multiplicative", **options)
+        with torch.no_grad():
+            layer.log_alpha.view(-1)[1] = 5.0
+        nn.prune(layer)
+        by_unit = (layer.weight == 0.0).transpose(0, unit).flatten(1)
+        assert by_unit.all(1).tolist() == [False, True, False]
+        assert not by_unit[[0, 2]].any()
+        assert nn.sparsity(layer).kept == 2 * 3 * 4
+
+    def test_refusals(self):
+        table, out = nn.VariationalEmbedding(4, 3), nn.VariationalLinear(3, 4)
+        out.weight = table.weight
+        with pytest.raises(ValueError, match="share a weight") as caught:
+            nn.prune(torch.nn.ModuleDict({"table": table, "out": out}))
+        assert str(caught.value) == (
+            "modules 'table' and 'out' share a weight, which would get two masks: use "
+            "to_deterministic"
+        )
+        with pytest.raises(ValueError, match="without variational layers was given"):
+            nn.prune(torch.nn.Linear(2, 1))
+        hooked = nn.VariationalLinear(3, 4)
+        torch.nn.utils.spectral_norm(hooked)
+        with pytest.raises(TypeError) as refused:
+            nn.prune(torch.nn.Sequential(hooked))
+        assert str(refused.value) == (
+            "the weight of module '0' is computed by a hook: remove it first, by "
+            "torch.nn.utils.remove_weight_norm or remove_spectral_norm"
+        )
+
+
+class TestThresholdCurve:
+    def test_of_a_network(self):
+        model, calls = network().train(), []
+
+        def measure(pruned):
+            calls.append(pruned.training)
+            return (pruned(IMAGES) - nn.to_deterministic(model)(IMAGES)).abs().max()
+
+        curve = nn.threshold_curve(model, measure, [3, -1.0, math.inf, 3.0])
+        assert curve.thresholds == (-1.0, 3.0, math.inf)
+        assert curve.losses[-1] == 0.0 < curve.losses[0]
+        assert list(curve.sparsities) == [nn.sparsity(model, t) for t in curve.thresholds]
+        assert calls == [False] * 3
+        assert model.training
+        assert len(nn.threshold_curve(model, measure).thresholds) == 25
+
+    @pytest.mark.parametrize(
+        ("losses", "kept", "tolerance", "chosen"),
+        [
+            ((9.0, 2.0, 1.0), (1, 2, 3), 0.0, 2.0),
+            ((9.0, 2.0, 1.0), (1, 2, 3), 1.0, 1.0),
+            ((1.0, 1.0, 1.0), (1, 2, 3), 0.0, 0.0),
+            ((1.0, 1.0, 1.0), (3, 3, 3), 0.0, 2.0),
+            ((2.0, 1.0, 1.5), (3, 3, 3), 1.0, 1.0),
+            ((math.nan, 1.0, 2.0), (1, 2, 3), 0.0, 1.0),
+        ],
+    )
+    def test_the_choice(self, losses, kept, tolerance, chosen):
+        counts = tuple(nn.Sparsity(each, 10) for each in kept)
+        assert nn.ThresholdCurve((0.0, 1.0, 2.0), losses, counts).choose(tolerance) == chosen
+
+    def test_the_plot(self, tmp_path):
+        pytest.importorskip("matplotlib")
+        curve = nn.threshold_curve(network(), lambda m: 1.0, [0.0, 3.0])
+        figure = curve.plot(tmp_path / "a.png", loss="error in %", chosen=3.0)
+        assert (tmp_path / "a.png").stat().st_size > 0
+        axes, counts = figure.axes
+        assert axes.get_ylabel() == "error in %"
+        assert counts.get_yscale() == "log"
+        assert len(axes.lines) == 2
+
+    def test_refusals(self):
+        model = network()
+        for arguments, error, words in (
+            (
+                (model, 3.0),
+                TypeError,
+                "measure must be a function of the pruned model, but 3.0 was given: pass one that "
+                "returns a loss",
+            ),
+            (
+                (model, lambda m: "a"),
+                TypeError,
+                "measure must return one number, but it returned 'a': return a loss",
+            ),
+            (
+                (model, lambda m: 1.0, 3.0),
+                TypeError,
+                "thresholds must be a sequence of numbers, but 3.0 was given: pass a list",
+            ),
+            (
+                (model, lambda m: 1.0, []),
+                ValueError,
+                "thresholds is empty: pass one threshold at least",
+            ),
+        ):
+            with pytest.raises(error) as caught:
+                nn.threshold_curve(*arguments)
+            assert str(caught.value) == words
+        curve = nn.threshold_curve(model, lambda m: math.nan, [3.0])
+        with pytest.raises(ValueError, match="every loss of the curve is NaN: measure another"):
+            curve.choose()
+        with pytest.raises(ValueError, match=r"tolerance must not be negative, but -1.0 was given"):
+            curve.choose(-1.0)

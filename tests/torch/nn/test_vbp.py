@@ -1,0 +1,683 @@
+"""Moments without samples are those of a million explicit samples, where they are exact."""
+
+import copy
+import math
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.nn import functional as F  # noqa: E402
+from torch.nn.utils import parametrize, prune  # noqa: E402
+
+from logunif_kl.torch import nn  # noqa: E402
+from logunif_kl.torch.nn import _moments_rules as rules  # noqa: E402
+from tests.torch.nn.cases import CASES, POSTERIORS, inputs, made, sampled, twin  # noqa: E402
+from tests.torch.nn.test_moments import SIGMAS, moments  # noqa: E402
+
+SAMPLES, CHUNK = 1_000_000, 20_000
+MULTIPLYING = [name for name in CASES if name != "embedding"]
+INDEPENDENT = [name for name in POSTERIORS if "correlated" not in name]
+AWAY = 30.0  # standard deviations between a mean and 0 where a rectifier or a maximum is certain
+
+
+def normals(mean, variance, n, seed=5):
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn((n, *mean.shape), generator=generator, dtype=mean.dtype)
+    return mean + variance.sqrt() * noise
+
+
+def spread(shape, seed=7, dtype=torch.float32):
+    """Variances of the inputs, all different."""
+    return 0.1 + torch.rand(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def explicit(case, layer, x, variance):
+    """Outputs for samples of the weights and of the input, by torch's own layer."""
+    plain = twin(case, layer)
+    bias = getattr(layer, "bias", None)
+
+    def output(weight, x):
+        found = torch.func.functional_call(plain, {"weight": weight}, (x,)).flatten()
+        offset = torch.func.functional_call(plain, {"weight": torch.zeros_like(weight)}, (x,))
+        return found - offset.flatten()
+
+    weight = layer.weight.detach()
+    jacobian = torch.func.jacrev(lambda w: torch.func.jacrev(output, 1)(w, x))(weight)
+    matrix = jacobian.reshape(jacobian.shape[0], -1)  # (outputs, inputs * weights)
+    weights = sampled(layer, SAMPLES).flatten(1)
+    given = normals(x, variance, SAMPLES).flatten(1)
+    found = [
+        (a.unsqueeze(2) * w.unsqueeze(1)).flatten(1) @ matrix.T
+        for a, w in zip(given.split(CHUNK), weights.split(CHUNK), strict=True)
+    ]
+    offset = 0.0
+    if bias is not None:
+        shape = plain(x).shape
+        offset = bias.detach().view(-1, *[1] * (len(shape) - 2)).expand(shape[1:]).flatten()
+    return torch.cat(found) + offset
+
+
+def apart(found, samples):
+    """How many standard errors of the samples the moments are from theirs, at most."""
+    mean, mean_error, variance, variance_error = moments(samples)
+    away = [
+        (found.mean.detach().flatten() - mean).abs() / mean_error,
+        (found.variance.detach().flatten() - variance).abs() / variance_error,
+    ]
+    return float(torch.cat(away).max())
+
+
+def noisy(case, layer):
+    x = inputs(case)
+    return x, spread(x.shape)
+
+
+class TestLayers:
+    @pytest.mark.parametrize(
+        ("case", "posterior"),
+        [*((case, "additive") for case in MULTIPLYING), *(("conv1d", p) for p in INDEPENDENT[1:])],
+    )
+    def test_noisy_inputs(self, case, posterior):
+        layer = made(CASES[case], **POSTERIORS[posterior])
+        x, variance = noisy(CASES[case], layer)
+        found = nn.moments(layer, x, variance)
+        assert apart(found, explicit(CASES[case], layer, x, variance)) < SIGMAS
+
+    @pytest.mark.parametrize("case", MULTIPLYING)
+    def test_certain_inputs(self, case):
+        layer = made(CASES[case])
+        x = inputs(CASES[case])
+        found = nn.moments(layer, x)
+        assert apart(found, explicit(CASES[case], layer, x, torch.zeros_like(x))) < SIGMAS
+
+    @pytest.mark.parametrize(
+        "broken",
+        [
+            lambda f: f._like(f.mean, 1.02 * f.variance),
+            lambda f: f._like(1.01 * f.mean, f.variance),
+            lambda f: f._like(f.mean, f.variance / 1.02),
+        ],
+    )
+    @pytest.mark.parametrize("case", ["linear", "conv2d"])
+    def test_that_these_tests_can_fail(self, case, broken):
+        layer = made(CASES[case])
+        x, variance = noisy(CASES[case], layer)
+        samples = explicit(CASES[case], layer, x, variance)
+        assert apart(broken(nn.moments(layer, x, variance)), samples) > SIGMAS
+
+    def test_that_a_missing_product_is_seen(self, monkeypatch):
+        """Of the variances of input and weight."""
+
+        def without(multiply, x, weight, bias, variances):
+            at, spread = x.mean, x.variance
+            found = multiply(at * at, variances, None) + multiply(spread, weight * weight, None)
+            return x._like(multiply(at, weight, bias), found)
+
+        layer = made(CASES["linear"])
+        x, variance = noisy(CASES["linear"], layer)
+        samples = explicit(CASES["linear"], layer, x, variance)
+        monkeypatch.setattr(rules, "product", without)
+        assert apart(nn.moments(layer, x, variance), samples) > SIGMAS
+
+    @pytest.mark.parametrize("case", MULTIPLYING)
+    def test_torchs_own_layers(self, case):
+        """Weights without variance: the limit of a small one."""
+        layer = made(CASES[case], initial=-4.0)
+        x, variance = noisy(CASES[case], layer)
+        found = nn.moments(twin(CASES[case], layer), x, variance)
+        with torch.no_grad():
+            layer.log_sigma2.fill_(-80.0)
+        expected = nn.moments(layer, x, variance)
+        torch.testing.assert_close(found.mean, expected.mean)
+        torch.testing.assert_close(found.variance, expected.variance)
+        assert nn.moments(twin(CASES[case], layer), x).variance.eq(0.0).all()
+
+
+def two_layers(between, x, seed=11):
+    """Linear layers, whose samples go through `between`."""
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(
+        nn.VariationalLinear(x.shape[1], 4, initial=-2.0),
+        between,
+        nn.VariationalLinear(4, 3, initial=-2.0),
+    )
+    generator = torch.Generator().manual_seed(seed)
+    h = x.expand(SAMPLES, -1)
+    for layer in model:
+        if isinstance(layer, nn.VariationalLinear):
+            shape = (len(h), *layer.weight.shape)
+            noise = torch.randn(shape, generator=generator)
+            weights = layer.weight.detach() + (0.5 * layer.log_sigma2.detach()).exp() * noise
+            h = torch.einsum("ni,noi->no", h, weights) + layer.bias.detach()
+        else:
+            h = layer(h)
+    return model, h
+
+
+class TestNetworks:
+    def test_two_layers_without_a_rectifier(self):
+        x = torch.tensor([[1.0, -0.5, 2.0]])
+        model, samples = two_layers(torch.nn.Identity(), x)
+        assert apart(nn.moments(model, x), samples) < SIGMAS
+
+    def test_a_rectifier_far_from_zero(self):
+        class Shift(torch.nn.Module):
+            def forward(self, h):
+                # Units 0 and 2 are on, and 1 and 3 are off, in all samples.
+                return F.relu(h + torch.tensor([AWAY, -AWAY, AWAY, -AWAY]))
+
+        x = torch.tensor([[1.0, -0.5, 2.0]])
+        model, samples = two_layers(Shift(), x)
+        assert apart(nn.moments(model, x), samples) < SIGMAS
+
+    def test_a_rectifier_at_zero_is_no_exact_one(self):
+        """What the decomposition leaves out is seen, so the test above is one."""
+        x = torch.tensor([[1.0, -0.5, 2.0]])
+        model, samples = two_layers(torch.nn.ReLU(), x)
+        assert apart(nn.moments(model, x), samples) > 10 * SIGMAS
+
+    def test_the_mean_is_that_of_evaluation_mode(self):
+        torch.manual_seed(3)
+        model = lenet()
+        x = torch.randn(2, 1, 28, 28)
+        for training in (True, False):
+            found = nn.moments(model.train(training), x)
+            assert found.mean.equal(model.eval()(x))
+
+    def test_a_forward_of_its_own(self):
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = nn.VariationalConv2d(1, 2, 3, stride=2)
+                self.b = nn.VariationalLinear(18, 3)
+
+            def forward(self, x):
+                x = F.relu(self.a((x - 0.5) / 2.0))
+                return self.b(x.view(x.size(0), -1)) * 2.0
+
+        torch.manual_seed(3)
+        net = Net()
+        x, variance = torch.rand(4, 1, 7, 7), torch.rand(4, 1, 7, 7)
+        found = nn.moments(net, x, variance)
+        same = torch.nn.Sequential(net.a, torch.nn.ReLU(), torch.nn.Flatten(), net.b)
+        mean, spread = nn.moments(same, (x - 0.5) / 2.0, variance / 4.0)
+        torch.testing.assert_close(found.mean, 2.0 * mean)
+        torch.testing.assert_close(found.variance, 4.0 * spread)
+
+    def test_hooks_run(self):
+        """As those of torch.nn.utils.prune, which make the weight anew in each call."""
+        layer = nn.VariationalLinear(3, 2)
+        prune.random_unstructured(layer, "weight", 0.5)
+        with torch.no_grad():
+            layer.weight_orig.mul_(2.0)
+        x = torch.ones(1, 3)
+        assert nn.moments(layer, x).mean.equal(layer.eval()(x))
+
+    def test_parametrised_weights(self):
+        layer = nn.VariationalLinear(3, 2)
+
+        class Double(torch.nn.Module):
+            def forward(self, w):
+                return 2.0 * w
+
+        parametrize.register_parametrization(layer, "weight", Double())
+        x = torch.ones(1, 3)
+        assert nn.moments(layer, x).mean.equal(layer.eval()(x))
+
+    def test_lazy_layers(self):
+        model = torch.nn.Sequential(nn.LazyVariationalLinear(4), torch.nn.ReLU())
+        assert nn.moments(model, torch.ones(2, 3)).shape == (2, 4)
+
+
+def lenet():
+    return torch.nn.Sequential(
+        nn.VariationalConv2d(1, 4, 5, stride=2),
+        torch.nn.ReLU(),
+        nn.VariationalConv2d(4, 6, 5, stride=2),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        nn.VariationalLinear(96, 20),
+        torch.nn.ReLU(),
+        nn.VariationalLinear(20, 10),
+    )
+
+
+def pooled(module, shape, means=None, dtype=torch.float32):
+    """Moments through a pooling layer, and samples through torch's own."""
+    mean = torch.randn(shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+    mean = mean if means is None else means(mean)
+    variance = spread(shape, dtype=dtype)
+    samples = module(normals(mean, variance, SAMPLES).flatten(0, 1))
+    return nn.moments(module, mean, variance), samples.unflatten(0, (SAMPLES, -1)).flatten(1)
+
+
+AVERAGES = {
+    "1d": (torch.nn.AvgPool1d(2), (1, 2, 5)),
+    "1d, padding": (torch.nn.AvgPool1d(3, 2, 1), (1, 1, 5)),
+    "1d, without the padding": (torch.nn.AvgPool1d(3, 2, 1, count_include_pad=False), (1, 1, 5)),
+    "2d": (torch.nn.AvgPool2d((2, 3), stride=1), (1, 1, 3, 4)),
+    "2d, without the padding": (torch.nn.AvgPool2d(3, 2, 1, False, False), (1, 1, 3, 4)),
+    "2d, a divisor": (torch.nn.AvgPool2d(2, divisor_override=3), (1, 1, 2, 4)),
+    "3d": (torch.nn.AvgPool3d(2), (1, 1, 2, 2, 4)),
+    "adaptive 1d": (torch.nn.AdaptiveAvgPool1d(2), (1, 1, 5)),
+    "adaptive 2d": (torch.nn.AdaptiveAvgPool2d((2, None)), (1, 1, 3, 2)),
+    "adaptive 3d": (torch.nn.AdaptiveAvgPool3d(1), (1, 1, 2, 2, 2)),
+}
+MAXIMA = {
+    "1d": (torch.nn.MaxPool1d(2), (1, 2, 4)),
+    "2d": (torch.nn.MaxPool2d(3, stride=2, padding=1), (1, 1, 4, 4)),
+    "2d, dilation": (torch.nn.MaxPool2d(2, stride=1, dilation=2, ceil_mode=True), (1, 1, 4, 3)),
+    "3d": (torch.nn.MaxPool3d(2), (1, 1, 2, 2, 4)),
+    "adaptive 1d": (torch.nn.AdaptiveMaxPool1d(2), (1, 1, 5)),
+    "adaptive 2d": (torch.nn.AdaptiveMaxPool2d(2), (1, 1, 3, 4)),
+    "adaptive 3d": (torch.nn.AdaptiveMaxPool3d(1), (1, 1, 2, 2, 2)),
+}
+
+
+def far(mean):
+    """Means so far apart that the greatest of any window is so in all samples."""
+    order = torch.randperm(mean.numel(), generator=torch.Generator().manual_seed(2))
+    return (AWAY * order).view(mean.shape).to(mean.dtype)
+
+
+class TestPooling:
+    @pytest.mark.parametrize("name", AVERAGES)
+    def test_averages(self, name):
+        found, samples = pooled(*AVERAGES[name])
+        assert apart(found, samples) < SIGMAS
+        assert apart(found._like(found.mean, 1.02 * found.variance), samples) > SIGMAS
+
+    @pytest.mark.parametrize("name", MAXIMA)
+    def test_maxima_far_apart(self, name):
+        found, samples = pooled(*MAXIMA[name], means=far, dtype=torch.float64)
+        assert apart(found, samples) < SIGMAS
+        assert apart(found._like(found.mean, 1.02 * found.variance), samples) > SIGMAS
+
+    def test_maxima_near_each_other_are_no_exact_ones(self):
+        assert apart(*pooled(*MAXIMA["1d"])) > 10 * SIGMAS
+
+    @pytest.mark.parametrize(
+        ("maximum", "name"), [*((False, n) for n in AVERAGES), *((True, n) for n in MAXIMA)]
+    )
+    def test_without_variance(self, maximum, name):
+        module, shape = (MAXIMA if maximum else AVERAGES)[name]
+        x = torch.randn(shape)
+        found = nn.moments(module, x)
+        assert found.mean.equal(module(x))
+        assert found.variance.eq(0.0).all()
+
+
+class TestTheStep:
+    def test_relaxed(self):
+        """As samples of a Bernoulli step, independent of a normal h."""
+        mean = torch.tensor([-1.0, -0.1, 0.0, 0.3, 2.0])
+        variance = torch.tensor([0.5, 1.0, 0.3, 2.0, 0.1])
+        h = normals(mean, variance, SAMPLES)
+        on = torch.sigmoid(3.0 * mean)
+        z = torch.rand(h.shape, generator=torch.Generator().manual_seed(8)) < on
+        found = nn.moments(torch.nn.ReLU(), mean, variance, steepness=3.0)
+        assert apart(found, z * h) < SIGMAS
+        assert apart(found._like(found.mean, 1.02 * found.variance), z * h) > SIGMAS
+
+    def test_the_limit(self):
+        mean = torch.tensor([-2.0, -0.5, 0.0, 0.5, 2.0])
+        variance = torch.full((5,), 0.5)
+        found = nn.moments(torch.nn.ReLU(), mean, variance)
+        assert found.mean.tolist() == [0.0, 0.0, 0.0, 0.5, 2.0]
+        assert found.variance.tolist() == [0.0, 0.0, 0.0, 0.5, 0.5]
+        steep = nn.moments(torch.nn.ReLU(), mean, variance, steepness=1e6)
+        at = mean != 0.0
+        torch.testing.assert_close(steep.mean[at], found.mean[at])
+        torch.testing.assert_close(steep.variance[at], found.variance[at])
+
+    @pytest.mark.parametrize(
+        "rectify", [F.relu, torch.relu, lambda x: x.relu(), torch.nn.ReLU(), F.relu_]
+    )
+    def test_its_spellings(self, rectify):
+        x = nn.Moments(torch.tensor([1.0, -1.0]), torch.ones(2))
+        assert rectify(x).variance.tolist() == [1.0, 0.0]
+
+    def test_in_place(self):
+        x = nn.Moments(torch.tensor([1.0, -1.0]), torch.ones(2))
+        torch.nn.ReLU(inplace=True)(x)
+        assert x.variance.tolist() == [1.0, 0.0]
+
+
+ARRANGEMENTS = [
+    lambda x: x.flatten(1),
+    lambda x: torch.flatten(x, 1),
+    lambda x: x.view(x.shape[0], -1),
+    lambda x: x.reshape(-1),
+    lambda x: torch.transpose(x, 0, 1),
+    lambda x: x.permute(2, 0, 1).contiguous(),
+    lambda x: x.unsqueeze(0),
+    lambda x: torch.movedim(x, 0, -1),
+    lambda x: torch.nn.Unflatten(1, (1, -1))(x),
+    lambda x: torch.nn.Flatten()(x),
+    lambda x: x[1:, 0],
+    lambda x: F.pad(x, (1, 2)),
+    lambda x: torch.nn.CircularPad1d(1)(x),
+]
+
+
+@pytest.mark.parametrize("arrange", ARRANGEMENTS)
+def test_arrangements(arrange):
+    mean, variance = torch.randn(2, 3, 4), torch.rand(2, 3, 4)
+    found = arrange(nn.Moments(mean, variance))
+    assert found.mean.equal(arrange(mean))
+    assert found.variance.equal(arrange(variance))
+    assert (found.shape, found.ndim, found.dim()) == (found.mean.shape, *[found.mean.ndim] * 2)
+
+
+def test_padding_with_a_constant_has_no_variance():
+    found = F.pad(nn.Moments(torch.ones(2), torch.ones(2)), (1, 0), value=5.0)
+    assert (found.mean.tolist(), found.variance.tolist()) == ([5.0, 1.0, 1.0], [0.0, 1.0, 1.0])
+
+
+def test_constants():
+    x = nn.Moments(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+    found = (3.0 + 2.0 * x - torch.tensor([1.0, 1.0])) / -2.0
+    assert found.mean.tolist() == [-2.0, -3.0]
+    assert found.variance.tolist() == [1.0, 4.0]
+    assert (x + torch.zeros(3, 1)).variance.shape == (3, 2)
+
+
+class TestDerivatives:
+    @pytest.mark.parametrize("steepness", [math.inf, 2.0])
+    @pytest.mark.parametrize("case", ["linear", "conv2d"])
+    def test_gradcheck(self, case, steepness):
+        layer = made(CASES[case], dtype=torch.float64)
+        x = inputs(CASES[case], dtype=torch.float64)
+        variance = spread(x.shape, dtype=torch.float64)
+        named = dict(layer.named_parameters())
+
+        def function(x, variance, *values):
+            parameters = dict(zip(named, values, strict=True))
+
+            def call(x):
+                return torch.func.functional_call(layer, parameters, (x,))
+
+            found = call(nn.Moments(x, variance, steepness=steepness))
+            return tuple(F.relu(found))
+
+        given = [t.detach().requires_grad_() for t in (x, variance, *named.values())]
+        torch.autograd.gradcheck(function, given, check_forward_ad=True)
+        torch.autograd.gradgradcheck(function, given)
+
+    @pytest.mark.parametrize(
+        "module",
+        [torch.nn.AvgPool2d(2), torch.nn.MaxPool2d(2), torch.nn.AdaptiveAvgPool2d(1)],
+    )
+    def test_of_pooling(self, module):
+        generator = torch.Generator().manual_seed(1)
+        mean, variance = (
+            torch.rand(1, 1, 4, 4, generator=generator, dtype=torch.float64).requires_grad_()
+            for _ in range(2)
+        )
+        torch.autograd.gradcheck(
+            lambda m, v: tuple(nn.moments(module, m, v)), (mean, variance), check_forward_ad=True
+        )
+
+
+class TestNumbers:
+    def test_no_variance_is_negative(self):
+        """Convolutions round in their own ways; those of zeros and of small numbers among them."""
+        torch.manual_seed(1)
+        for scale in (1e-20, 1e-3, 1.0, 1e10):
+            model = torch.nn.Sequential(
+                nn.VariationalConv2d(3, 8, 3, padding=1, initial=-80.0),
+                torch.nn.ReLU(),
+                nn.VariationalConv2d(8, 8, 3, padding=1, initial=-10.0),
+                torch.nn.MaxPool2d(2),
+                nn.VariationalConv2d(8, 4, 3, padding=1, initial=5.0),
+            )
+            x = scale * torch.randn(4, 3, 12, 12)
+            x[:2] = 0.0
+            found = nn.moments(model, x)
+            assert (found.variance >= 0.0).all()
+            assert found.variance.isfinite().all()
+
+    def test_a_negative_variance_becomes_zero(self):
+        """As some convolutions round it, with a finite gradient."""
+        x = nn.Moments(torch.ones(1, 1), torch.ones(1, 1))
+        weight = torch.ones(1, 1, requires_grad=True)
+
+        def multiply(x, weight, bias):
+            found = F.linear(x, weight, bias)
+            return found if bias is not None else -1e-9 * found
+
+        found = rules.product(multiply, x, weight, torch.zeros(1), weight)
+        assert found.variance.item() == 0.0
+        found.variance.sum().backward()
+        assert weight.grad.isfinite().all()
+
+    def test_float32_against_float64(self):
+        torch.manual_seed(2)
+        model = lenet()
+        x = torch.rand(8, 1, 28, 28)
+        single = nn.moments(model, x)
+        double = nn.moments(copy.deepcopy(model).double(), x.double())
+        # Sums of as many positive products: measured 2e-6.
+        torch.testing.assert_close(single.variance.double(), double.variance, rtol=5e-6, atol=0.0)
+
+    def test_gradients_at_the_edges_are_finite(self):
+        model = lenet()
+        with torch.no_grad():
+            model[0].log_sigma2.fill_(-200.0)
+            model[2].weight.zero_()
+        found = nn.moments(model, torch.zeros(2, 1, 28, 28))
+        (found.mean.sum() + found.variance.sum()).backward()
+        assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+    def test_float16(self):
+        torch.manual_seed(4)
+        model = torch.nn.Sequential(nn.VariationalLinear(64, 8), nn.VariationalLinear(8, 4))
+        x = 300.0 * torch.ones(2, 64)
+        expected = nn.moments(model, x)
+        found = nn.moments(copy.deepcopy(model).half(), x.half())
+        assert (found.mean.dtype, found.variance.dtype) == (torch.float16, torch.float32)
+        torch.testing.assert_close(found.variance, expected.variance, rtol=0.01, atol=0.0)
+
+    def test_autocast(self):
+        torch.manual_seed(4)
+        model, x = lenet(), torch.rand(2, 1, 28, 28)
+        expected = nn.moments(model, x)
+        for dtype in (torch.bfloat16, torch.float16):
+            with torch.autocast("cpu", dtype=dtype):
+                found = nn.moments(model, x)
+            torch.testing.assert_close(
+                found.variance.float(), expected.variance, rtol=0.05, atol=0.0
+            )
+
+
+class TestSystems:
+    def test_compile(self):
+        torch.manual_seed(5)
+        model, x = lenet(), torch.rand(2, 1, 28, 28)
+        torch._dynamo.reset()
+
+        @torch.compile(fullgraph=True, backend="aot_eager")
+        def compiled(x):
+            found = nn.moments(model, x)
+            return found.mean, found.variance
+
+        for a, b in zip(compiled(x), nn.moments(model, x), strict=True):
+            torch.testing.assert_close(a, b)
+
+    def test_vmap(self):
+        torch.manual_seed(5)
+        model, x = lenet(), torch.rand(3, 1, 28, 28)
+        found = torch.vmap(lambda x: nn.moments(model, x.unsqueeze(0)).variance)(x)
+        torch.testing.assert_close(found.squeeze(1), nn.moments(model, x).variance)
+
+    def test_copies(self):
+        model = nn.VBP(lenet(), steepness=100.0)
+        assert copy.deepcopy(model).steepness == 100.0
+        assert "steepness=100.0" in repr(model)
+        assert "steepness" not in repr(nn.VBP(lenet()))
+
+
+class TestBound:
+    def test_it_has_no_noise(self):
+        torch.manual_seed(6)
+        model = lenet()
+        elbo = nn.ELBO(nn.VBP(model), nn.expected_categorical_log_likelihood, 1000)
+        x, y = torch.rand(4, 1, 28, 28), torch.arange(4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = {elbo.train(mode)(x, y).loss.item() for mode in (True, True, False)}
+        assert len(found) == 1
+
+    def test_it_is_that_of_samples_where_it_is_exact(self):
+        """A layer and a normal likelihood: the mean of sampled bounds, and their gradients."""
+        layer = made(CASES["linear"])
+        x, y = inputs(CASES["linear"], 3), torch.ones(3, 2)
+        exact = nn.ELBO(nn.VBP(layer), nn.expected_normal_log_likelihood, 3)(x, y)
+        with torch.no_grad():
+            n = 200_000
+            output = layer(x.expand(n, *x.shape).flatten(0, 1)).unflatten(0, (n, 3))
+            each = nn.normal_log_likelihood(output, y.expand(n, 3, 2)).sum((1, 2)).double()
+        error = each.std() / n**0.5
+        assert abs(exact.expected_log_likelihood.item() - each.mean()) < SIGMAS * error
+        assert error < 0.01
+        assert exact.neg_kl == layer.neg_kl()
+
+    def test_it_rises_in_training(self):
+        torch.manual_seed(7)
+        model = torch.nn.Sequential(
+            nn.VariationalLinear(2, 8), torch.nn.ReLU(), nn.VariationalLinear(8, 2)
+        )
+        x = torch.randn(200, 2)
+        y = (x[:, 0] > x[:, 1]).long()
+        elbo = nn.ELBO(nn.VBP(model), nn.expected_categorical_log_likelihood, 200)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
+        losses = []
+        for _ in range(150):
+            optimizer.zero_grad()
+            loss = elbo(x, y).loss
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert losses[-1] < losses[0]
+        assert (model.eval()(x).argmax(1) == y).float().mean() > 0.9
+
+
+class Residual(torch.nn.Module):
+    def forward(self, x):
+        return x + F.relu(x)
+
+
+WRONG = [
+    (torch.nn.Tanh(), TypeError, "moments do not pass through torch's 'tanh': use linear layers"),
+    (torch.nn.GELU(), TypeError, "moments do not pass through torch's 'gelu': use linear layers"),
+    (
+        torch.nn.BatchNorm1d(3),
+        TypeError,
+        "moments do not pass through torch's 'batch_norm': use linear layers",
+    ),
+    (Residual(), TypeError, "moments were added to moments, which needs their covariance: sample"),
+    (
+        nn.GaussianDropoutA(0.5),
+        TypeError,
+        "moments were given to a layer that draws noise: use VariationalLinear or "
+        "VariationalConv2d",
+    ),
+    (
+        nn.GaussianDropoutLinear(3, 2),
+        TypeError,
+        "moments were given to a layer that draws noise: use VariationalLinear or "
+        "VariationalConv2d",
+    ),
+    (
+        torch.nn.Dropout(0.5),
+        ValueError,
+        "dropout with p=0.5 draws noise, and moments have none: call model.eval()",
+    ),
+    (
+        nn.VariationalLinear(3, 2, posterior="multiplicative", sharing="input", noise="correlated"),
+        ValueError,
+        "moments need independent weights, but the layer has noise='correlated': make it with "
+        "noise='independent'",
+    ),
+    (
+        nn.VariationalLinear(4, 2),
+        ValueError,
+        "input of shape (2, 3) was given to a layer of 4 inputs: pass one whose last length is 4",
+    ),
+    (
+        torch.nn.Sequential(torch.nn.Unflatten(1, (1, 3)), torch.nn.AvgPool1d(2, ceil_mode=True)),
+        ValueError,
+        "average pooling with ceil_mode=True was given moments: pass ceil_mode=False",
+    ),
+    (
+        torch.nn.Sequential(
+            torch.nn.Unflatten(1, (1, 3)), torch.nn.MaxPool1d(2, return_indices=True)
+        ),
+        TypeError,
+        "moments do not pass through torch's 'max_pool1d_with_indices'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("module", "kind", "words"), WRONG)
+def test_refused_modules(module, kind, words):
+    with pytest.raises(kind) as error:
+        nn.moments(module, torch.ones(2, 3), torch.ones(2, 3))
+    assert words in str(error.value)
+    assert len(str(error.value)) < 140
+
+
+def test_dropout_in_evaluation_mode_passes():
+    found = nn.moments(torch.nn.Dropout().eval(), torch.ones(2), torch.ones(2))
+    assert found.variance.tolist() == [1.0, 1.0]
+
+
+ARGUMENTS = [
+    (lambda: nn.moments(3, torch.ones(1)), TypeError, "model must be a torch.nn.Module, but int"),
+    (lambda: nn.VBP(3), TypeError, "model must be a torch.nn.Module, but int was given"),
+    (lambda: nn.Moments([1.0]), TypeError, "mean must be a torch.Tensor, but list was given"),
+    (
+        lambda: nn.Moments(torch.ones(1, dtype=torch.int64)),
+        TypeError,
+        "mean must hold real numbers, but a tensor of torch.int64 was given: convert it with",
+    ),
+    (
+        lambda: nn.Moments(torch.ones(2), torch.ones(3)),
+        ValueError,
+        "variance of shape (3,) was given with a mean of shape (2,): pass one of the same shape",
+    ),
+    (
+        lambda: nn.moments(torch.nn.ReLU(), torch.ones(1), steepness=0.0),
+        ValueError,
+        "steepness must be positive, but 0.0 was given: pass math.inf",
+    ),
+    (
+        lambda: nn.VBP(torch.nn.ReLU(), steepness="1"),
+        TypeError,
+        "steepness must be one real number, but str '1' was given",
+    ),
+    (
+        lambda: F.linear(torch.ones(2), nn.Moments(torch.ones(2))),
+        TypeError,
+        "moments do not pass through torch's 'linear'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), ARGUMENTS)
+def test_refused_arguments(call, kind, words):
+    with pytest.raises(kind) as error:
+        call()
+    assert words in str(error.value)
+
+
+def test_a_model_of_several_outputs():
+    class Two(torch.nn.Module):
+        def forward(self, x):
+            return x, x
+
+    with pytest.raises(TypeError) as error:
+        nn.moments(Two(), torch.ones(1))
+    assert str(error.value) == ("the model made tuple of moments: pass one that returns one tensor")

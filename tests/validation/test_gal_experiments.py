@@ -1,0 +1,333 @@
+"""The experiments after Gal 2016 in their quick forms, and what they are made of."""
+
+import json
+import math
+from importlib import metadata
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("sklearn")
+pytest.importorskip("torchmetrics")
+
+from logunif_kl.cli import sources  # noqa: E402
+from validation.papers.gal2016 import (  # noqa: E402
+    calibration,
+    digit_networks,
+    images,
+    out_of_distribution,
+    regression,
+    rotated,
+)
+from validation.paths import RESULTS, ROOT  # noqa: E402
+from validation.reports import REPORTS  # noqa: E402
+from validation.tools import stale  # noqa: E402
+from validation.tools.experiments import gal2016  # noqa: E402
+from validation.tools.experiments import page as experiments  # noqa: E402
+from validation.training import data  # noqa: E402
+from validation.training.loop import seeded  # noqa: E402
+
+MODULES = {
+    "regression": regression,
+    "rotated": rotated,
+    "out_of_distribution": out_of_distribution,
+    "calibration": calibration,
+}
+DROPOUTS = ("binary", "gaussian_a", "variational_b")
+OF_GAL = (gal2016.HEAD, gal2016.SECTIONS)
+
+
+def run(name, *arguments):
+    module = MODULES[name]
+    return module.EXPERIMENT.main(module.measure, [*map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """Run each experiment in its quick form once, when a test asks for it; they share networks."""
+    folder, found = tmp_path_factory.mktemp("records"), {}
+
+    def record(name):
+        if name not in found:
+            out, work = folder / f"{name}.json", folder / "work"
+            options = ("--quick", "--out", out, "--plot", folder / f"{name}.png", "--work", work)
+            assert run(name, *options) == 0
+            found[name] = json.loads(out.read_text(encoding="utf-8"))
+            told = stale.png_text((folder / f"{name}.png").read_bytes())
+            assert told["sources_sha256"] == sources.sha256(f"gal2016_{name}")
+        return found[name]
+
+    return record
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_record_says_where_it_comes_from(records, name):
+    record = records(name)
+    assert record["command"] == f"python -m validation.papers.gal2016.{name} --quick"
+    assert (record["quick"], record["seeds"], record["threads"]) == (True, [1], 1)
+    assert record["versions"]["scikit-learn"] == metadata.version("scikit-learn")
+    assert ("data" in record) == (name != "regression")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_command_that_makes_a_record(name):
+    report = REPORTS[f"validation/results/gal2016/{name}.json"]
+    words = report.command.split()
+    assert words[:3] == ["python", "-m", f"validation.papers.gal2016.{name}"]
+    options = MODULES[name].EXPERIMENT.parser.parse_args(words[3:])
+    assert REPORTS[options.plot] == report
+    assert sources.sha256(*report.of) is not None
+
+
+class TestRegression:
+    def test_it_knows_what_it_has_not_seen(self, records):
+        of = {(row["method"], row["range"]): row for row in records("regression")["summary"]}
+        for method in regression.METHODS:
+            spread = [of[method, name]["standard_deviation"] for name in ("data", "beyond")]
+            if method == "none":
+                assert spread == [0.0, 0.0]
+            else:
+                assert 0.0 < spread[0] < spread[1]
+
+    def test_what_is_judged(self):
+        """Points that are drawn by the prediction."""
+        rng = np.random.default_rng(0)
+        variance = np.full(20_000, 0.03)
+        total = 0.03 + regression.SIGMA**2
+        mean = rng.standard_normal(len(variance))
+        y = mean + math.sqrt(total) * rng.standard_normal(len(mean))
+        found = regression.judged(mean, y, mean, variance)
+        assert found["coverage_95"] == pytest.approx(0.95, abs=0.007)
+        assert found["root_mean_squared_error"] == pytest.approx(math.sqrt(total), rel=0.02)
+        entropy = 0.5 * math.log(2 * math.pi * math.e * total)
+        assert found["log_density"] == pytest.approx(-entropy, abs=0.03)
+        assert found["standard_deviation"] == pytest.approx(math.sqrt(0.03))
+
+    @pytest.mark.parametrize("method", ["none", "binary", "gaussian_a"])
+    def test_the_decay_is_the_l2_term_of_the_risk(self, method):
+        """(l^2/2N) (|M_1|^2 + (1-p) |M_2|^2 + (1-p) |M_3|^2 + |b|^2), by the mean over N points."""
+        model = regression.network(method, 7, 1, seeded(1, 1))
+        groups = regression.decays(method, model, 40)
+        model.requires_grad_(False)
+        term = sum(0.5 * g["weight_decay"] * g["params"][0].square().sum() for g in groups)
+        linears = [m for m in model if isinstance(m, torch.nn.Linear)]
+        kept = 1.0 if method == "none" else 0.9
+        expected = sum(
+            (1.0 if i == 0 else kept) * m.weight.square().sum() + m.bias.square().sum()
+            for i, m in enumerate(linears)
+        )
+        assert float(term) == pytest.approx(float(0.25 / 80 * expected), rel=1e-6)
+        assert len(groups) == 6
+
+    def test_the_variational_layers_have_no_decay(self):
+        model = regression.network("variational_a", 7, 1, seeded(1, 1))
+        groups = regression.decays("variational_a", model, 40)
+        assert [g["weight_decay"] > 0.0 for g in groups] == [True, True] + [False] * 6
+
+
+class TestRotated:
+    def test_errors_and_uncertainty_grow(self, records):
+        of = {(row["method"], row["angle"]): row for row in records("rotated")["summary"]}
+        for method in DROPOUTS:
+            upright, turned = of[method, 0], of[method, 45]
+            for name in ("error", "error_without_noise", "entropy", "mutual_information"):
+                assert upright[name]["mean"] < turned[name]["mean"]
+            for name in digit_networks.SCORES:
+                assert upright["auroc"][name]["mean"] == 0.5
+                assert turned["auroc"][name]["mean"] > 0.5
+            assert turned["auroc"]["mutual_information"]["mean"] > 0.6
+        assert of["none", 45]["mutual_information"]["mean"] is None
+
+    def test_one_digit(self, records):
+        for row in records("rotated")["rows"]:
+            if row["method"] == "none":
+                assert row["one"] is None
+                continue
+            mean = np.asarray(row["one"]["mean"])
+            assert mean.shape == (len(rotated.ANGLES_OF_ONE), 10)
+            np.testing.assert_allclose(mean.sum(1), 1.0, rtol=1e-5)
+            assert mean[0].argmax() == 1
+
+
+class TestOutOfDistribution:
+    def test_what_is_told_apart(self, records):
+        record = records("out_of_distribution")
+        assert set(record["others"]) == set(images.OTHERS)
+        of = {(row["method"], row["other"]): row["auroc"] for row in record["summary"]}
+        for method in DROPOUTS:
+            for other in ("permuted", "noise", "inverted"):
+                information = of[method, other]["mutual_information"]["mean"]
+                assert information > max(0.7, of[method, other]["entropy_without_noise"]["mean"])
+        assert of["none", "noise"]["mutual_information"]["mean"] is None
+
+    def test_a_file_of_the_user(self, tmp_path, capsys):
+        """Of the right size, it is one more set of images; of another, it is refused."""
+        for width in (8, 9):
+            arrays = {
+                "x_train": np.zeros((2, width, width), np.uint8),
+                "y_train": np.zeros(2, np.uint8),
+                "x_test": np.arange(3 * width * width, dtype=np.uint8).reshape(3, width, width),
+                "y_test": np.zeros(3, np.uint8),
+            }
+            np.savez(tmp_path / f"{width}.npz", **arrays)
+        options = out_of_distribution.EXPERIMENT.parser.parse_args(
+            ["--quick", "--other", str(tmp_path / "8.npz")]
+        )
+        sets = out_of_distribution.others(options, data.digits(), 2)
+        assert list(sets) == [*images.OTHERS, "other"]
+        assert sets["other"]["x"].shape == (2, 64)
+        assert run("out_of_distribution", "--quick", "--other", tmp_path / "9.npz") == 2
+        assert capsys.readouterr().err.endswith(
+            "has 81 pixels an image, and the digits have 64: name images of the same size\n"
+        )
+
+    def test_the_command_says_that_there_was_one(self):
+        command = out_of_distribution.EXPERIMENT.command(["--data=a", "--other", "/b/c.npz"])
+        assert command.endswith("out_of_distribution --data FILE --other FILE")
+
+    def test_the_area(self):
+        """By its definition, over all pairs."""
+        rng = np.random.default_rng(1)
+        few, many = (torch.from_numpy(rng.integers(0, 5, n) / 4) for n in (20, 30))
+        pairs = (many[None] > few[:, None]).double() + 0.5 * (many[None] == few[:, None])
+        assert digit_networks.auroc(few, many) == pytest.approx(float(pairs.mean()))
+
+
+class TestCalibration:
+    def test_the_quick_form(self, records):
+        record = records("calibration")
+        of = {(r["method"], r["angle"], r["samples"]): r for r in record["summary"]}
+        assert len(of) == 3 * (1 + 2 * len(DROPOUTS))
+        for (_, angle, _), row in of.items():
+            assert 0.0 <= row["expected_calibration_error"]["mean"] <= 1.0
+            upright = of[row["method"], 0, row["samples"]]
+            if angle:
+                measures = ("negative_log_likelihood", "brier_score", "error_percent")
+                assert all(row[name]["mean"] > upright[name]["mean"] for name in measures)
+        for method in DROPOUTS:  # turned digits are called with less confidence by samples
+            for angle in (30, 60):
+                with_and_without = (of[method, angle, samples] for samples in (True, False))
+                error, larger = (r["expected_calibration_error"]["mean"] for r in with_and_without)
+                assert error < larger
+        for row in record["rows"]:
+            for angle in row["angles"]:
+                assert sum(angle["without_noise"]["reliability"]["count"]) == 359
+
+    @pytest.mark.parametrize(("right", "error"), [(8, 0.0), (10, 0.2), (3, 0.5)])
+    def test_the_error_is_the_gap(self, right, error):
+        """Ten predictions of confidence 0.8, so many of them right."""
+        p = torch.full((10, 5), 0.05, dtype=torch.float64)
+        p[:, 0] = 0.8
+        y = torch.ones(10, dtype=torch.int64)
+        y[:right] = 0
+        found = calibration.judged(p, y, torch.zeros(10))
+        assert found["expected_calibration_error"] == pytest.approx(error, abs=1e-6)
+        assert found["error_percent"] == pytest.approx(100.0 - 10.0 * right)
+        likelihood = -(right * math.log(0.8) + (10 - right) * math.log(0.05)) / 10
+        assert found["negative_log_likelihood"] == pytest.approx(likelihood)
+        scores = (right * (0.2**2 + 4 * 0.05**2), (10 - right) * (0.8**2 + 0.95**2 + 3 * 0.05**2))
+        assert found["brier_score"] == pytest.approx(sum(scores) / 10)
+        curve = found["reliability"]
+        assert (curve["accuracy"], curve["count"]) == ([right / 10], [10])
+        assert found["auroc_of_errors"] == (None if right == 10 else 0.5)
+
+
+class TestImages:
+    test = data.digits().test.x
+
+    @pytest.mark.parametrize("name", images.OTHERS)
+    @pytest.mark.parametrize("width", [8, 28])
+    def test_size_and_range(self, name, width):
+        test = np.random.default_rng(0).random((9, width * width), dtype=np.float32)
+        made = [images.OTHERS[name].make(test, 7, np.random.default_rng(s)) for s in (1, 1, 2)]
+        assert made[0].shape == (7, width * width)
+        assert made[0].dtype == np.float32
+        assert made[0].min() >= 0.0
+        assert made[0].max() <= 1.0
+        assert np.array_equal(made[0], made[1])
+        assert not np.array_equal(made[0], made[2])
+
+    def test_a_quarter_turn(self):
+        turned = images.rotated(self.test, 90).reshape(-1, 8, 8)
+        upright = self.test.reshape(-1, 8, 8)
+        np.testing.assert_allclose(turned, np.rot90(upright, axes=(1, 2)), atol=1e-6)
+        np.testing.assert_array_equal(images.rotated(self.test, 0), self.test)
+
+    def test_letters_are_placed_as_digits_are(self):
+        made = images.letters(np.zeros((1, 784), np.float32), 100, np.random.default_rng(0))
+        assert made.max(1).min() > 0.5
+        drawn = made.reshape(-1, 28, 28)
+        for axis in (1, 2):
+            mass = drawn.sum(axis)
+            where = np.where(mass > 0.0, np.arange(28.0), np.nan)
+            extent = np.nanmax(where, 1) - np.nanmin(where, 1) + 1
+            assert extent.max() <= 20
+            centre = (mass * (np.arange(28) + 0.5)).sum(1) / mass.sum(1)
+            assert np.abs(centre - 14.0).max() <= 0.51
+
+    def test_pixels_in_another_order(self):
+        made = images.permuted(self.test, len(self.test), np.random.default_rng(0))
+        assert sorted(map(tuple, np.sort(made, 1))) == sorted(map(tuple, np.sort(self.test, 1)))
+        # The same order for all: pixels that are always empty are as many.
+        assert (made.max(0) == 0.0).sum() == (self.test.max(0) == 0.0).sum()
+
+    def test_the_other_digits(self):
+        split = images.other_digits(np.zeros((1, 784), np.float32))
+        assert split.x.shape == (1797, 784)
+        assert (split.x.reshape(-1, 28, 28)[:, :4] == 0.0).all()
+        assert split.x.max() == 1.0
+
+    def test_images_that_are_not_square(self):
+        with pytest.raises(data.DataError, match="images of 12 pixels are not square"):
+            images.side(np.zeros((1, 12), np.float32))
+
+
+def test_a_network_is_trained_once(records, tmp_path, monkeypatch):
+    """The three experiments on digits take the same networks from their folder."""
+    work = tmp_path / "work"
+    assert run("rotated", "--quick", "--work", work, "--out", tmp_path / "a.json") == 0
+    saved = {path: path.stat().st_mtime_ns for path in work.glob("*.pt")}
+    assert {path.name for path in saved} == {f"{m}-seed1.pt" for m in digit_networks.METHODS}
+    assert run("calibration", "--quick", "--work", work, "--out", tmp_path / "b.json") == 0
+    assert saved == {path: path.stat().st_mtime_ns for path in work.glob("*.pt")}
+    record = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))
+    assert record["summary"] == records("calibration")["summary"]
+
+
+def test_averages():
+    assert digit_networks.mean_and_error([1.0, 2.0, None]) == {
+        "mean": 1.5,
+        "standard_error": pytest.approx(0.5),
+    }
+    assert digit_networks.mean_and_error([2.0]) == {"mean": 2.0, "standard_error": None}
+    assert digit_networks.mean_and_error([None])["mean"] is None
+
+
+class TestPage:
+    def test_every_number_comes_from_the_records(self, records):
+        written = experiments.page({name: records(name) for name in MODULES}, *OF_GAL)
+        assert "There is no record yet" not in written
+        for row in records("rotated")["summary"]:
+            if row["method"] != "none":
+                assert f"{row['auroc']['mutual_information']['mean']:.3f}" in written
+        for row in records("calibration")["summary"]:
+            assert f"{100 * row['expected_calibration_error']['mean']:.2f}" in written
+        for other in records("out_of_distribution")["others"].values():
+            assert other["title"] in written
+        for row in records("regression")["summary"]:
+            assert f"{row['log_density']:.2f}" in written
+
+    def test_without_records(self):
+        written = experiments.page({}, *OF_GAL)
+        assert written.count("There is no record yet") == len(MODULES)
+        for name in MODULES:
+            assert REPORTS[f"validation/results/gal2016/{name}.json"].command in written
+
+
+def test_committed_records_are_full_ones():
+    for path in (RESULTS / "gal2016").glob("*.json"):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        assert record["quick"] is False, path
+        assert record.get("data", {"name": "MNIST"})["name"] == "MNIST", path
+        assert str(ROOT) not in path.read_text(encoding="utf-8")

@@ -1,0 +1,227 @@
+"""The experiments of Haussmann et al. 2018 in their quick forms, and what decides them."""
+
+import json
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("sklearn")
+
+from logunif_kl.torch import nn  # noqa: E402
+from validation.papers.haussmann2018 import (  # noqa: E402
+    learning_curves,
+    moments,
+    networks,
+    thresholds,
+)
+from validation.paths import ROOT  # noqa: E402
+from validation.tools.experiments import haussmann2018, page  # noqa: E402
+from validation.training import data  # noqa: E402
+from validation.training.loop import Settings, seeded  # noqa: E402
+
+MODULES = {"moments": moments, "learning_curves": learning_curves}
+
+
+def run(name, *arguments):
+    module = MODULES[name]
+    return module.EXPERIMENT.main(module.measure, [*map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """Run each experiment in its quick form once, with its picture, when a test asks for it."""
+    folder, found = tmp_path_factory.mktemp("records"), {}
+
+    def record(name):
+        if name not in found:
+            out, plot = folder / f"{name}.json", folder / f"{name}.png"
+            assert run(name, "--quick", "--out", out, "--plot", plot) == 0
+            assert plot.read_bytes().startswith(b"\x89PNG")
+            found[name] = json.loads(out.read_text(encoding="utf-8"))
+        return found[name]
+
+    return record
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_record_says_where_it_comes_from(records, name):
+    record = records(name)
+    assert record["command"] == f"python -m validation.papers.haussmann2018.{name} --quick"
+    assert record["quick"] is True
+    assert {"date", "machine", "kernel", "sizes", "seeds"} <= set(record)
+
+
+class TestMoments:
+    def test_where_the_assumptions_hold(self, records):
+        record = records("moments")
+        assert record["agrees_where_exact"] is True
+        assert {row["case"] for row in record["rows"]} == set(moments.CASES)
+        assert sum(row["exact"] for row in record["rows"]) == 6
+
+    def test_where_they_do_not(self, records):
+        off = {row["case"]: row for row in records("moments")["rows"] if not row["exact"]}
+        for name in ("rectifier", "four_rectified", "maximum", "conv_average"):
+            assert off[name]["variance_off_in_errors"] > 4 * moments.SIGMAS
+        # Places that share weights vary together, so their average varies more.
+        assert off["conv_average"]["variance_ratio"]["median"] < 0.6
+        assert off["rectifier"]["variance_ratio"]["median"] > 1.1
+
+    def test_another_variance_is_seen(self, records):
+        """One that is 1.2 times as large, with these few samples."""
+        for row in records("moments")["rows"]:
+            if row["exact"]:
+                assert moments.SIGMAS * row["ratio_standard_error"] < 0.2
+
+    def test_the_rectifier(self, records):
+        for row in records("moments")["rectifier"]:
+            assert row["mean"] <= row["exact_mean"]
+            if row["ratio"] >= 4.0:
+                assert row["variance"] == pytest.approx(row["exact_variance"], rel=1e-3)
+        at_zero = next(r for r in records("moments")["rectifier"] if r["ratio"] == 0.0)
+        assert at_zero["exact_variance"] == pytest.approx(0.5 - 0.5 / math.pi, rel=1e-12)
+        assert at_zero["exact_mean"] == pytest.approx(1 / math.sqrt(2 * math.pi), rel=1e-12)
+
+
+class TestLearningCurves:
+    def test_each_method_learns(self, records):
+        record = records("learning_curves")
+        assert [row["method"] for row in record["rows"]] == learning_curves.FULL
+        for row in record["rows"]:
+            assert row["test_error"] < 30.0
+            assert row["curve"][0]["test_error"] > row["test_error"]
+            assert len(row["curve"]) == record["sizes"]["epochs"]
+            assert sum(row["histogram"]) == row_weights()
+            assert 0.3 < row["variance"]["ratio_median"] < 3.0
+
+    def test_pruning_is_ordered(self, records):
+        for row in records("learning_curves")["rows"]:
+            shares = [each["pruned_percent"] for each in row["by_threshold"]]
+            assert shares == sorted(shares, reverse=True)
+            fixed = next(e for e in row["by_threshold"] if e["threshold"] == 3.0)
+            assert fixed == row["fixed"]
+
+    def test_goes_on_where_it_was_ended(self, records, tmp_path, monkeypatch):
+        whole = records("learning_curves")["rows"][0]
+        options = ("--quick", "--methods", "vbp", "--work", tmp_path, "--out", tmp_path / "a.json")
+        original, made = networks.Annealed._take_step, []
+
+        def ended(self):
+            made.append(1)
+            if len(made) == 150:
+                raise KeyboardInterrupt
+            return original(self)
+
+        monkeypatch.setattr(networks.Annealed, "_take_step", ended)
+        with pytest.raises(KeyboardInterrupt):
+            run("learning_curves", *options)
+        assert run("learning_curves", *options) == 0
+        (row,) = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["rows"]
+        assert {**row, "seconds": 0} == {**whole, "seconds": 0}
+
+    def test_one_seed_decides_nothing(self, records):
+        found = records("learning_curves")["statements"]
+        assert found
+        assert all(each["holds"] is None for each in found)
+
+    def test_statements(self):
+        def row(method, seed, error, share):
+            fixed = {"threshold": 3.0, "pruned_percent": share, "error_percent": error + 0.2}
+            chosen = {**fixed, "pruned_percent": share - 5.0, "error_percent": error + 0.1}
+            curve = [{"epoch": i + 1, "test_error": error} for i in range(20)]
+            return {
+                "method": method,
+                "seed": seed,
+                "test_error": error,
+                "fixed": fixed,
+                "by_histogram": chosen,
+                "curve": curve,
+            }
+
+        rows = [row("vbp", s, 0.8, 90.0) for s in (1, 2)]
+        rows += [row("sampled", s, 1.0, 95.0) for s in (1, 2)]
+        found = learning_curves.statements(rows)
+        assert [each["holds"] for each in found] == [True] * 5
+        rows[3] = row("sampled", 2, 0.7, 80.0)
+        by = {e["statement"]: e["holds"] for e in learning_curves.statements(rows)}
+        assert sorted(by.values()) == [False, False, False, True, True]
+
+    def test_a_part_that_is_none(self, capsys):
+        assert run("learning_curves", "--quick", "--part", "3/2") == 2
+        assert "--part 3/2 is no part: write --part 1/2" in capsys.readouterr().err
+
+
+def row_weights():
+    model = networks.network(64, 1, seeded(1, 1))
+    return thresholds.log_alphas(model).numel()
+
+
+class TestNetworks:
+    def test_the_papers(self):
+        """784 pixels: 20 and 50 channels, and 800 inputs of 500 units."""
+        model = networks.network(784, 1, seeded(1, 1))
+        shapes = [tuple(m.weight.shape) for m in model if isinstance(m, nn.VariationalLayer)]
+        assert shapes == [(20, 1, 5, 5), (50, 20, 5, 5), (500, 800), (10, 500)]
+        assert model(torch.zeros(2, 784)).shape == (2, 10)
+
+    def test_the_learning_rate_falls_and_the_weight_rises(self):
+        digits, rates = data.digits(), []
+        noise = seeded(1, 1)
+        model = networks.network(64, 1, noise)
+        training = data.Split(digits.train.x[:100], digits.train.y[:100])
+        run = networks.Annealed(
+            networks.METHODS["vbp_warm"], 2, model, noise, training, Settings(30, 1), about={}
+        )
+        weights = []
+        step = run._optimizer.step
+
+        def seen():
+            rates.append(run._optimizer.param_groups[0]["lr"])
+            weights.append(run._bound.kl_weight)
+            step()
+
+        run._optimizer.step = seen
+        for _ in run.train(2):
+            pass
+        assert rates == pytest.approx(
+            [1e-3 * (1 - e / 2) for e in (0, 0.3, 0.6, 0.9, 1, 1.3, 1.6, 1.9)]
+        )
+        assert weights == pytest.approx([e / 15 for e in (0, 0.3, 0.6, 0.9, 1, 1.3, 1.6, 1.9)])
+
+
+class TestThresholds:
+    def test_a_valley(self):
+        counts = [0] * thresholds.BINS
+        for i in range(thresholds.BINS):
+            counts[i] = int(1000 * math.exp(-0.02 * (i - 30) ** 2))
+            counts[i] += int(9000 * math.exp(-0.02 * (i - 75) ** 2))
+        width = (thresholds.HIGHEST - thresholds.LOWEST) / thresholds.BINS
+        place = (thresholds.valley(counts) - thresholds.LOWEST) / width
+        assert 42 < place < 63
+
+    def test_what_is_beyond_is_no_mode(self):
+        counts = [int(1000 * math.exp(-0.002 * (i - 40) ** 2)) for i in range(thresholds.BINS)]
+        counts[-1] = 10**6
+        assert thresholds.valley(counts) is None
+
+    def test_one_mode_has_none(self):
+        counts = [int(1000 * math.exp(-0.002 * (i - 60) ** 2)) for i in range(thresholds.BINS)]
+        assert thresholds.valley(counts) is None
+
+
+class TestPage:
+    def test_shows_the_records(self, records):
+        shown = {name: records(name) for name in MODULES}
+        for record in shown.values():
+            record["machine"].setdefault("cpu", "some")
+        written = page.page(shown, haussmann2018.HEAD, haussmann2018.SECTIONS)
+        for case in moments.CASES.values():
+            assert case.title in written
+        for method in learning_curves.FULL:
+            assert networks.METHODS[method].title in written
+        assert "not decided" in written
+        assert "There is no record yet." not in written
+
+    def test_the_committed_one(self):
+        path = ROOT / "validation" / "papers" / "haussmann2018" / "README.md"
+        assert path.read_text(encoding="utf-8") == page.pages()[path]

@@ -1,0 +1,276 @@
+"""The loop, the average, the networks and the variance of gradients, apart from any experiment."""
+
+import math
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from logunif_kl.torch import nn  # noqa: E402
+from validation.training import gradient_pairs, loop, networks  # noqa: E402
+from validation.training.average import TemporalAverage  # noqa: E402
+from validation.training.data import Split  # noqa: E402
+from validation.training.parts import Parts  # noqa: E402
+
+rng = np.random.default_rng(3)
+SPLIT = Split(
+    rng.random((60, 6), np.float32),
+    rng.integers(0, 10, 60),
+)
+
+
+def network(method="variational_b", seed=1, **posterior):
+    noise = loop.seeded(seed, 1)
+    return networks.network(method, 6, [8, 8], seed=seed, generator=noise, **posterior), noise
+
+
+def run(method="variational_b", batch_size=25, **settings):
+    model, noise = network(method)
+    return loop.Run(model, noise, SPLIT, loop.Settings(batch_size, 1, **settings))
+
+
+class TestAverage:
+    def test_the_formula(self):
+        model = torch.nn.Linear(1, 1, bias=False)
+        average = TemporalAverage(model, 0.9)
+        values = [1.0, 4.0, -2.0]
+        for value in values:
+            model.weight.data.fill_(value)
+            average.update()
+        weights = [0.9**2, 0.9, 1.0]
+        expected = sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
+        with average.applied() as averaged:
+            assert averaged.weight.item() == pytest.approx(expected, rel=1e-6)
+        assert model.weight.item() == values[-1]
+
+    def test_its_own_parameters_come_back_after_an_error(self):
+        model = torch.nn.Linear(2, 2)
+        before = model.weight.detach().clone()
+        average = TemporalAverage(model)
+        average.update()
+        with torch.no_grad():
+            model.weight.add_(1.0)
+
+        def fail():
+            with average.applied():
+                assert torch.allclose(model.weight, before)
+                raise RuntimeError("inside")
+
+        with pytest.raises(RuntimeError, match="inside"):
+            fail()
+        assert torch.equal(model.weight, before + 1.0)
+
+    def test_refused(self):
+        model = torch.nn.Linear(2, 2)
+        with pytest.raises(ValueError, match=r"decay must be in \[0, 1\), got 1.0: 0.999 is usual"):
+            TemporalAverage(model, 1.0)
+        with (
+            pytest.raises(ValueError, match="there is no average before the first step"),
+            TemporalAverage(model).applied(),
+        ):
+            pass
+
+
+class TestLoop:
+    def test_every_example_once_an_epoch(self):
+        training = run()
+        seen = []
+        objective = training._objective
+        training._objective = lambda x, y: (seen.append(x.clone()), objective(x, y))[1]
+        for _ in training.train(2):
+            pass
+        assert [len(x) for x in seen] == [25, 25, 10] * 2
+        for epoch in (seen[:3], seen[3:]):
+            rows = np.concatenate(epoch)
+            order = np.lexsort(rows.T)
+            np.testing.assert_array_equal(rows[order], SPLIT.x[np.lexsort(SPLIT.x.T)])
+        assert not torch.equal(seen[0], seen[3])
+
+    def test_the_objective_is_the_bound(self):
+        model, noise = network()
+        objective = loop.Objective(model, 60, 0.5)
+        x, y = (torch.from_numpy(part[:10]) for part in SPLIT)
+        loss, likelihood, neg_kl = objective(x, y)
+        noise.manual_seed(loop.seeded(1, 1).initial_seed())  # the same noise again
+        summed = -torch.nn.functional.cross_entropy(model(x), y, reduction="sum")
+        assert likelihood.item() == pytest.approx(6 * summed.item(), rel=1e-6)
+        assert neg_kl.item() == pytest.approx(nn.neg_kl(model).item(), rel=1e-6)
+        expected = -(likelihood.item() + 0.5 * neg_kl.item()) / 60
+        assert loss.item() == pytest.approx(expected, rel=1e-6)
+
+    @pytest.mark.parametrize("method", ["none", "binary", "gaussian_a", "gaussian_b"])
+    def test_without_a_posterior_it_is_the_likelihood(self, method):
+        model, _ = network(method)
+        model.eval()
+        x, y = (torch.from_numpy(part) for part in SPLIT)
+        loss, likelihood, neg_kl = loop.Objective(model, 60, 1.0)(x, y)
+        mean = torch.nn.functional.cross_entropy(model(x), y)
+        assert loss.item() == pytest.approx(mean.item(), rel=1e-6)
+        assert likelihood.item() == pytest.approx(-60 * mean.item(), rel=1e-6)
+        assert neg_kl.item() == 0.0
+
+    @pytest.mark.parametrize("method", networks.METHODS)
+    def test_every_method_learns(self, method):
+        training = run(method, batch_size=10, averaging=None, learning_rate=1e-2)
+        for _ in training.train(30):
+            pass
+        first, last = training.history[0], training.history[-1]
+        assert last["log_likelihood"] > first["log_likelihood"]
+        assert last["loss"] < first["loss"]
+
+    def test_no_loss_that_is_not_finite(self):
+        training = run()
+        with torch.no_grad():
+            networks.weights(training.model)[0][0, 0] = math.nan
+        with pytest.raises(loop.TrainingError) as caught:
+            next(training.train(1))
+        assert str(caught.value) == "the loss is nan at step 1: lower the learning rate"
+
+    def test_evaluation_has_no_noise_and_leaves_the_mode(self):
+        model, noise = network()
+        before = noise.get_state()
+        found = [loop.evaluate(model, SPLIT, batch_size) for batch_size in (7, 60)]
+        assert found[0] == pytest.approx(found[1], rel=1e-6)
+        assert torch.equal(noise.get_state(), before)
+        assert model.training
+        x, y = (torch.from_numpy(part) for part in SPLIT)
+        model.eval()
+        wrong = (model(x).argmax(1) != y).double().mean().item()
+        assert found[0]["error_percent"] == pytest.approx(100 * wrong)
+
+    def test_the_global_generator_is_left_alone(self):
+        before = torch.get_rng_state()
+        for method in networks.METHODS:
+            next(run(method).train(1))
+        assert torch.equal(torch.get_rng_state(), before)
+
+    def test_the_seed_decides(self):
+        def loss(seed):
+            model, noise = network("binary", seed)
+            return next(loop.Run(model, noise, SPLIT, loop.Settings(25, seed)).train(1))["loss"]
+
+        assert loss(1) == loss(1)
+        assert loss(1) != loss(2)
+        states = {
+            loop.seeded(s, p).get_state().numpy().tobytes() for s in range(20) for p in range(20)
+        }
+        assert len(states) == 400
+
+
+class TestNetworks:
+    def test_the_same_initial_weights_for_every_method(self):
+        expected = networks.weights(network("none")[0])
+        for method in networks.METHODS:
+            for weight, other in zip(networks.weights(network(method)[0]), expected, strict=True):
+                assert torch.equal(weight, other), method
+
+    def test_the_rates(self):
+        layers = [m for m in network()[0] if isinstance(m, nn.VariationalLinear)]
+        rates = [torch.sigmoid(layer.log_alpha).unique().tolist() for layer in layers]
+        assert np.allclose(rates, [[0.2], [0.5], [0.5]])
+        alphas = networks.learned_alphas(network()[0])
+        assert [a["mean_dropout_rate"] for a in alphas] == pytest.approx([0.2, 0.5, 0.5])
+        assert networks.learned_alphas(network("binary")[0]) == []
+
+    def test_binary_dropout(self):
+        drop = networks.BinaryDropout(0.2, torch.Generator().manual_seed(0))
+        x = torch.full((100_000,), 3.0)
+        y = drop(x)
+        kept = (y != 0).double()
+        assert abs(kept.mean().item() - 0.8) < 4 * math.sqrt(0.16 / len(x))
+        assert torch.equal(y[y != 0], torch.full_like(y[y != 0], 3.0 / 0.8))
+        assert drop.eval()(x) is x
+
+
+class TestGradientPairs:
+    def test_the_mean_is_the_variance_of_draws_with_replacement(self):
+        """Against the sample variance of the gradients of single examples, S^2/M by hand."""
+        model, noise = network()
+        examples, batch = loop.Examples(SPLIT), 5
+        model.eval()
+        single = [
+            gradient_pairs.gradients(model, x[None], y[None], 60, 1)
+            for x, y in zip(examples.x, examples.y, strict=True)
+        ]
+        pairs = gradient_pairs.Pairs(model, noise, examples, batch, seed=0)
+        assert pairs.in_a_pass == 6
+        found = [pairs.half_squared_difference("none", number) for number in range(1200)]
+        for layer in ("top", "bottom"):
+            each = torch.stack([gradient[layer] for gradient in single]).double()
+            exact = float(each.var(0).mean()) / batch
+            told = gradient_pairs.summary([pair[layer] for pair in found])
+            assert abs(told["variance"] - exact) < 4 * told["standard_error"]
+            assert told["standard_error"] < 0.04 * exact
+
+    def test_the_order_of_the_estimators(self):
+        model, noise = network()
+        examples = loop.Examples(SPLIT)
+        pairs = gradient_pairs.Pairs(model, noise, examples, 10, seed=0)
+        told = {
+            estimator: gradient_pairs.summary(
+                [pairs.half_squared_difference(estimator, n)["top"] for n in range(60)]
+            )["variance"]
+            for estimator in ("none", "local", "per_example", "per_batch")
+        }
+        assert told["none"] < told["local"] < told["per_example"] < told["per_batch"]
+
+    def test_a_pair_is_the_same_whenever_it_is_asked_for(self):
+        model, noise = network()
+        pairs = gradient_pairs.Pairs(model, noise, loop.Examples(SPLIT), 10, seed=0)
+        numbers = (0, 2, 5)  # three in a pass
+        found = [pairs.half_squared_difference("local", n) for n in numbers]
+        again = [pairs.half_squared_difference("local", n) for n in reversed(numbers)]
+        assert found == again[::-1]
+        assert len({pair["top"] for pair in found}) == 3
+
+    def test_the_minibatches_of_a_pass_are_disjoint(self):
+        model, noise = network()
+        pairs = gradient_pairs.Pairs(model, noise, loop.Examples(SPLIT), 10, seed=0)
+        rows = torch.cat([part for n in range(3) for part in pairs._rows(n)])
+        assert sorted(rows.tolist()) == list(range(60))
+        second = torch.cat([part for n in range(3, 6) for part in pairs._rows(n)])
+        assert sorted(second.tolist()) == list(range(60))
+        assert not torch.equal(rows, second)
+
+    def test_in_pieces(self):
+        model, _ = network()
+        model.eval()
+        x, y = (torch.from_numpy(part) for part in SPLIT)
+        whole = gradient_pairs.gradients(model, x, y, 600, 60)
+        pieces = gradient_pairs.gradients(model, x, y, 600, 7)
+        summed = -10 * torch.nn.functional.cross_entropy(model(x), y, reduction="sum")
+        weights = networks.weights(model)
+        (top,) = torch.autograd.grad(summed, [weights[-1]])
+        torch.testing.assert_close(whole["top"], top)
+        for layer in ("top", "bottom"):
+            torch.testing.assert_close(pieces[layer], whole[layer])
+
+
+class TestParts:
+    def test_each_is_computed_once(self, tmp_path):
+        made = []
+
+        def make(number):
+            made.append(number)
+            return number * 0.1
+
+        for count in (3, 2, 5):
+            parts = Parts(tmp_path, {"seed": 1})
+            assert parts.growing("a", count, make) == [n * 0.1 for n in range(count)]
+            assert parts.seconds >= 0.0
+        assert made == [0, 1, 2, 3, 4]
+
+    def test_ended_between(self, tmp_path):
+        def make(number):
+            if number == 2:
+                raise KeyboardInterrupt
+            return number
+
+        with pytest.raises(KeyboardInterrupt):
+            Parts(tmp_path, {}).growing("a", 4, make)
+        assert Parts(tmp_path, {}).growing("a", 4, lambda n: -n) == [0, 1, -2, -3]
+
+    def test_without_a_folder(self):
+        assert Parts(None, {}).get("a", lambda: 3) == 3
+        assert Parts(None, {}).file("a") is None

@@ -1,0 +1,219 @@
+"""The readers of MNIST: every form, and one sentence for whatever is wrong with a file."""
+
+import gzip
+import io
+import struct
+
+import numpy as np
+import pytest
+
+from validation.training import data
+
+rng = np.random.default_rng(0)
+ARRAYS = {
+    "x_train": rng.integers(0, 256, (12, 4, 5), np.uint8),
+    "y_train": rng.integers(0, 10, 12).astype(np.uint8),
+    "x_test": rng.integers(0, 256, (6, 4, 5), np.uint8),
+    "y_test": rng.integers(0, 10, 6).astype(np.uint8),
+}
+NAMES = {
+    "x_train": "train-images-idx3-ubyte",
+    "y_train": "train-labels-idx1-ubyte",
+    "x_test": "t10k-images-idx3-ubyte",
+    "y_test": "t10k-labels-idx1-ubyte",
+}
+
+
+def idx(array, kind=8):
+    return (
+        bytes([0, 0, kind, array.ndim])
+        + struct.pack(f">{array.ndim}I", *array.shape)
+        + bytes(array.tobytes())
+    )
+
+
+def npz(path, **changes):
+    np.savez(path, **{**ARRAYS, **changes})
+    return str(path)
+
+
+def folder(path, ending="", pack=bytes, spelled=str):
+    path.mkdir(exist_ok=True)
+    for name, file in NAMES.items():
+        (path / f"{spelled(file)}{ending}").write_bytes(pack(idx(ARRAYS[name])))
+    return path
+
+
+def refused(named, *words):
+    with pytest.raises(data.DataError) as caught:
+        data.load(named)
+    text = str(caught.value)
+    assert all(word in text for word in words), text
+    assert "\n" not in text
+    return text
+
+
+def same(found):
+    for part in ("train", "test"):
+        split = getattr(found, part)
+        assert split.x.dtype == np.float32
+        assert split.y.dtype == np.int64
+        expected = ARRAYS[f"x_{part}"].reshape(len(split.y), -1) / np.float32(255)
+        np.testing.assert_array_equal(split.x, expected)
+        np.testing.assert_array_equal(split.y, ARRAYS[f"y_{part}"])
+
+
+class TestEveryForm:
+    def test_npz(self, tmp_path):
+        same(data.load(npz(tmp_path / "a.npz")))
+
+    def test_npz_compressed_and_gzipped(self, tmp_path):
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **ARRAYS)
+        (tmp_path / "a.npz.gz").write_bytes(gzip.compress(buffer.getvalue()))
+        same(data.load(str(tmp_path / "a.npz.gz")))
+
+    def test_npz_of_rows_and_wide_labels(self, tmp_path):
+        rows = {f"x_{p}": ARRAYS[f"x_{p}"].reshape(-1, 20) for p in ("train", "test")}
+        labels = {f"y_{p}": ARRAYS[f"y_{p}"].astype(np.int64) for p in ("train", "test")}
+        same(data.load(npz(tmp_path / "a.npz", **rows, **labels)))
+
+    @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzipped"])
+    @pytest.mark.parametrize("dot", [False, True], ids=["-idx", ".idx"])
+    def test_idx(self, tmp_path, pack, dot):
+        spelled = (lambda name: name.replace("-idx", ".idx")) if dot else str
+        ending = "" if pack is bytes else ".gz"
+        same(data.load(str(folder(tmp_path, ending, pack, spelled))))
+
+    def test_idx_by_one_of_its_files(self, tmp_path):
+        same(data.load(str(folder(tmp_path) / NAMES["y_test"])))
+
+    def test_one_hash_for_all_forms(self, tmp_path):
+        a = data.load(npz(tmp_path / "a.npz"))
+        b = data.load(str(folder(tmp_path / "b", ".gz", gzip.compress)))
+        assert a.sha256 == b.sha256
+        other = data.load(npz(tmp_path / "c.npz", y_test=(ARRAYS["y_test"] + 1) % 10))
+        assert other.sha256 != a.sha256
+
+    def test_by_the_environment(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("LOGUNIF_KL_MNIST", npz(tmp_path / "a.npz"))
+        same(data.load())
+        assert data.load(str(folder(tmp_path / "b"))).name == "images named by the user"
+
+    def test_said(self, tmp_path):
+        about = data.load(npz(tmp_path / "a.npz")).about()
+        assert about["training_examples"] == 12
+        assert about["test_examples"] == 6
+        assert about["pixels"] == 20
+        assert str(tmp_path) not in str(about)
+
+    def test_held_out(self, tmp_path):
+        first, last = data.load(npz(tmp_path / "a.npz")).held_out(4)
+        np.testing.assert_array_equal(np.concatenate([first.y, last.y]), ARRAYS["y_train"])
+        assert len(last.x) == 4
+
+
+class TestRefused:
+    def test_nothing_named(self, monkeypatch):
+        monkeypatch.delenv("LOGUNIF_KL_MNIST", raising=False)
+        text = refused(None)
+        assert text == (
+            "no data are named: give --data FILE or set LOGUNIF_KL_MNIST to MNIST as .npz or "
+            "IDX files"
+        )
+
+    def test_no_file(self, tmp_path):
+        refused(str(tmp_path / "none.npz"), "there is no file", "name an .npz file")
+
+    def test_another_file(self, tmp_path):
+        (tmp_path / "a.txt").write_text("hello")
+        refused(str(tmp_path / "a.txt"), "is neither an .npz nor an IDX file")
+
+    def test_an_empty_file(self, tmp_path):
+        (tmp_path / "a.npz").write_bytes(b"")
+        refused(str(tmp_path / "a.npz"), "is neither an .npz nor an IDX file")
+
+    def test_a_missing_array(self, tmp_path):
+        np.savez(tmp_path / "a.npz", x_train=ARRAYS["x_train"])
+        refused(str(tmp_path / "a.npz"), "has no array y_train: it must have x_train, y_train")
+
+    def test_a_pickle_is_never_read(self, tmp_path):
+        class Fatal:
+            def __reduce__(self):
+                return pytest.fail, ("unpickled",)
+
+        objects = np.array([Fatal()], dtype=object)
+        named = npz(tmp_path / "a.npz", y_train=objects)
+        refused(named, "an array of pickled objects, which are never read: save it as uint8")
+
+    def test_a_broken_npz(self, tmp_path):
+        whole = (tmp_path / "whole.npz", tmp_path / "half.npz")
+        npz(whole[0])
+        content = whole[0].read_bytes()
+        whole[1].write_bytes(content[: len(content) // 2])
+        refused(str(whole[1]), "is a broken .npz file: get the file again")
+
+    def test_a_broken_gzip(self, tmp_path):
+        content = gzip.compress(idx(ARRAYS["x_train"]))
+        folder(tmp_path)
+        (tmp_path / NAMES["x_train"]).write_bytes(content[:-20])
+        refused(str(tmp_path), "cannot be unpacked by gzip: get the file again")
+
+    def test_a_missing_idx_file(self, tmp_path):
+        (folder(tmp_path) / NAMES["y_train"]).unlink()
+        refused(str(tmp_path), "there is no train-labels-idx1-ubyte or train-labels-idx1-ubyte.gz")
+
+    @pytest.mark.parametrize("cut", [2, 10, -1])
+    def test_a_short_idx_file(self, tmp_path, cut):
+        file = folder(tmp_path) / NAMES["x_test"]
+        file.write_bytes(file.read_bytes()[:cut])
+        refused(str(tmp_path), "t10k-images", "promises" if cut == -1 else "is not an IDX file")
+
+    def test_a_long_idx_file(self, tmp_path):
+        file = folder(tmp_path) / NAMES["y_test"]
+        file.write_bytes(file.read_bytes() + b"\0")
+        refused(str(tmp_path), "has 7 bytes of data: its header promises 6")
+
+    def test_labels_in_the_place_of_images(self, tmp_path):
+        folder(tmp_path)
+        content = (tmp_path / NAMES["y_train"]).read_bytes()
+        (tmp_path / NAMES["x_train"]).write_bytes(content + bytes(20))
+        refused(str(tmp_path), "has type 0x08 in 1 dimensions: it must have bytes (0x08) in 3")
+
+    def test_another_type_of_idx(self, tmp_path):
+        folder(tmp_path)
+        (tmp_path / NAMES["y_train"]).write_bytes(idx(ARRAYS["y_train"], kind=0x0D))
+        refused(str(tmp_path), "has type 0x0d in 1 dimensions")
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"x_train": ARRAYS["x_train"] / 255.0}, "x_train has dtype float64: it must be uint8"),
+            ({"y_test": ARRAYS["y_test"] * 1.0}, "y_test has dtype float64: it must hold integers"),
+            ({"y_train": ARRAYS["y_train"][:, None]}, "y_train has shape (12, 1): it must be (n,)"),
+            ({"x_test": ARRAYS["x_test"][0, 0]}, "x_test has shape (5,)"),
+            ({"x_test": ARRAYS["x_test"][:0]}, "x_test has shape (0, 4, 5)"),
+            ({"y_test": ARRAYS["y_test"] + 10}, "they must be 0 to 9"),
+            ({"y_test": ARRAYS["y_test"].astype(np.int8) - 9}, "they must be 0 to 9"),
+            ({"y_train": ARRAYS["y_train"][:-1]}, "x_train has 12 images and y_train 11 labels"),
+            ({"x_test": ARRAYS["x_test"][:, :3]}, "x_train has 20 pixels an image and x_test 15"),
+        ],
+    )
+    def test_arrays_that_are_wrong(self, tmp_path, changes, words):
+        refused(npz(tmp_path / "a.npz", **changes), words)
+
+    @pytest.mark.parametrize("examples", [0, 12, 13])
+    def test_too_many_held_out(self, tmp_path, examples):
+        dataset = data.load(npz(tmp_path / "a.npz"))
+        with pytest.raises(data.DataError, match="of 12 training examples cannot be held out"):
+            dataset.held_out(examples)
+
+
+def test_digits():
+    pytest.importorskip("sklearn")
+    digits = data.digits()
+    assert digits.train.x.shape == (1438, 64)
+    assert digits.test.x.shape == (359, 64)
+    assert digits.train.x.min() == 0.0
+    assert digits.train.x.max() == 1.0
+    assert set(digits.train.y) == set(digits.test.y) == set(range(10))

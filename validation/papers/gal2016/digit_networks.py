@@ -1,0 +1,151 @@
+"""The networks of the experiments on digits, trained once for all of them, and their predictions.
+
+Fully connected, with two hidden layers and the rates of `validation.training.networks`: without
+dropout, with binary and Gaussian dropout of fixed rates, and with variational dropout, whose rates
+are learned. There is no weight decay: Gal's prior in the limit of an infinite variance.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from logunif_kl.cli._output import track
+from logunif_kl.torch import nn
+from validation.training import networks
+from validation.training.data import Dataset
+from validation.training.loop import Run, Settings, evaluate, seeded
+from validation.training.parts import Parts
+
+METHODS = ("none", "binary", "gaussian_a", "variational_b")
+FOLDER = "digits"
+SCORES = ("mutual_information", "entropy", "entropy_without_noise")
+
+Rows = list[dict[str, Any]]
+
+
+def full_and_quick(quick: bool) -> dict[str, Any]:
+    """Return the sizes that the experiments have in common."""
+    if quick:
+        return {"hidden": [64] * 2, "epochs": 25, "batch_size": 50, "samples": 20, "images": 100}
+    return {"hidden": [256] * 2, "epochs": 10, "batch_size": 200, "samples": 30, "images": 1000}
+
+
+def title(method: str) -> str:
+    """Name a kind of dropout as a table does."""
+    return networks.METHODS[method].title
+
+
+class Trained:
+    """A trained network, and its predictions with and without the noise."""
+
+    def __init__(
+        self, method: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
+    ) -> None:
+        noise = seeded(seed, 1)
+        self.model = networks.network(
+            method, dataset.pixels, sizes["hidden"], seed=seed, generator=noise
+        )
+        run = Run(
+            self.model,
+            noise,
+            dataset.train,
+            Settings(sizes["batch_size"], seed, averaging=None),
+            about={"method": method, "hidden": sizes["hidden"]},
+            file=parts.file(f"{method}-seed{seed}.pt"),
+        )
+        for _ in run.train(sizes["epochs"]):
+            pass
+        self.model.eval()
+        self.draws = networks.METHODS[method].title != networks.METHODS["none"].title
+        self.training_seconds = round(sum(record["seconds"] for record in run.history), 1)
+        self.test_error = evaluate(self.model, dataset.test)["error_percent"]
+        self._samples, self._seed = sizes["samples"], seed
+
+    def with_noise(self, x: npt.NDArray[np.float32]) -> nn.Prediction | None:
+        """Predict by samples; None for a network without dropout."""
+        if not self.draws:
+            return None
+        return nn.predict(
+            self.model,
+            torch.from_numpy(np.ascontiguousarray(x)),
+            self._samples,
+            modules=networks.BinaryDropout,
+            batch_size=10_000,
+            generator=seeded(self._seed, 2),
+        )
+
+    @torch.no_grad()
+    def without_noise(self, x: npt.NDArray[np.float32]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the probabilities of the network in evaluation mode, and their entropy."""
+        p = self.model(torch.from_numpy(np.ascontiguousarray(x))).double().softmax(1)
+        return p, torch.special.entr(p).sum(1)
+
+
+def scores(sampled: nn.Prediction | None, entropy: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Name the scores of each image, by a prediction with noise and the entropy without."""
+    if sampled is None:
+        return {"entropy_without_noise": entropy}
+    return {
+        "mutual_information": sampled.mutual_information,
+        "entropy": sampled.entropy,
+        "entropy_without_noise": entropy,
+    }
+
+
+def of_each(
+    name: str,
+    measure: Callable[[Trained], dict[str, Any]],
+    seeds: Sequence[int],
+    sizes: dict[str, Any],
+    dataset: Dataset,
+    parts: Parts,
+    **settings: Any,
+) -> Rows:
+    """Measure something of each network, by method and seed."""
+    cells = [(method, seed) for seed in seeds for method in METHODS]
+
+    def make(method: str, seed: int) -> dict[str, Any]:
+        trained = Trained(method, seed, sizes, dataset, parts)
+        return {
+            "method": method,
+            "seed": seed,
+            "test_error": trained.test_error,
+            "training_seconds": trained.training_seconds,
+            **measure(trained),
+        }
+
+    return [
+        parts.get(
+            f"{name}-{method}-seed{seed}",
+            partial(make, method, seed),
+            seed=seed,
+            **sizes,
+            **settings,
+        )
+        for method, seed in track(cells, "networks", len(cells))
+    ]
+
+
+def mean_and_error(values: Iterable[float | None]) -> dict[str, float | None]:
+    """Average over the seeds, with the standard error of the mean; None where there is none."""
+    found = [value for value in values if value is not None]
+    if not found:
+        return {"mean": None, "standard_error": None}
+    error = statistics.stdev(found) / len(found) ** 0.5 if len(found) > 1 else None
+    return {"mean": statistics.fmean(found), "standard_error": error}
+
+
+def auroc(of_digits: torch.Tensor, of_others: torch.Tensor) -> float:
+    """Return how often the score of another image is above that of a test digit."""
+    from sklearn.metrics import roc_auc_score
+
+    scores = torch.cat([of_digits, of_others]).double().numpy()
+    others = np.repeat([0, 1], [len(of_digits), len(of_others)])
+    return float(roc_auc_score(others, scores))

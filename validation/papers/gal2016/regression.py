@@ -1,0 +1,276 @@
+"""The picture of a regression in one dimension: what a network knows of a function it saw in part.
+
+    python -m validation.papers.gal2016.regression [--quick]
+
+Points of y = sin(2x) + x/2 with noise of standard deviation 0.1, on two intervals. Between them and
+beyond, a network should say that it does not know. Each network has two hidden layers of rectified
+linear units. Binary and Gaussian dropout of a fixed rate p minimise the risk with the L2 term of
+Gal and Ghahramani (2016), section 3, by which dropout is a variational posterior: for N points, a
+noise of variance 1/tau and a prior N(0, 1/l^2) of the weights,
+
+    (tau/2N) sum_n (y_n - f(x_n))^2 + ((1 - p) l^2/2N) |M|^2 + (l^2/2N) |b|^2.
+
+Variational dropout maximises its bound, with the exact divergence. A Gaussian process, by
+scikit-learn, is the yardstick. The predictive variance is that of the samples, plus 1/tau. What is
+measured, on points where there are data, between them and beyond: the mean standard deviation of
+the samples, the share of points in the 95 % interval, the root of the mean squared error, and the
+mean log density.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from logunif_kl.cli._output import track
+from logunif_kl.torch import nn
+from validation.training.loop import seeded
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+
+EXPERIMENT = Experiment(
+    "gal2016",
+    "regression",
+    __doc__,
+    seeds=[1, 2, 3],
+    takes_data=False,
+    packages=("torch", "scikit-learn"),
+)
+EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
+
+METHODS = {
+    "none": "no dropout",
+    "binary": "binary dropout",
+    "gaussian_a": "Gaussian dropout A",
+    "variational_a": "variational dropout A",
+    "process": "Gaussian process",
+}
+SIGMA, LENGTH, RATE = 0.1, 0.5, 0.1
+SEEN = ((-3.0, -1.0), (0.5, 2.5))
+RANGES = {"data": SEEN, "between": ((-1.0, 0.5),), "beyond": ((-5.0, -3.0), (2.5, 4.5))}
+NORMAL_95 = 1.959963984540054
+
+Array = npt.NDArray[np.float64]
+
+
+def full_and_quick(quick: bool) -> dict[str, Any]:
+    """Return the sizes of the experiment."""
+    if quick:
+        return {"points": 60, "hidden": 50, "steps": 300, "samples": 50, "test_points": 60}
+    return {"points": 60, "hidden": 100, "steps": 6000, "samples": 1000, "test_points": 300}
+
+
+def function(x: Array) -> Array:
+    """Compute what is to be learned."""
+    found: Array = np.sin(2.0 * x) + 0.5 * x
+    return found
+
+
+def data(points: int, seed: int) -> tuple[Array, Array]:
+    """Draw the training points, half of them from each interval."""
+    rng = np.random.default_rng([seed, 3])
+    x = np.concatenate([rng.uniform(low, high, points // 2) for low, high in SEEN])
+    return x, function(x) + SIGMA * rng.standard_normal(len(x))
+
+
+def network(method: str, hidden: int, seed: int, noise: torch.Generator) -> torch.nn.Sequential:
+    """Build a network of one input and one output, with noise before the two upper layers."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        layers: list[torch.nn.Module] = [torch.nn.Linear(1, hidden)]
+        for outputs in (hidden, 1):
+            layers.append(torch.nn.ReLU())
+            if method == "binary":
+                layers.append(torch.nn.Dropout(RATE))
+            if method == "gaussian_a":
+                layers.append(nn.GaussianDropoutA(RATE, generator=noise))
+            if method == "variational_a":
+                layers.append(
+                    nn.VariationalLinear(
+                        hidden,
+                        outputs,
+                        posterior="multiplicative",
+                        sharing="input",
+                        noise="correlated",
+                        max_log_alpha=0.0,
+                        initial=math.log(RATE / (1.0 - RATE)),
+                        generator=noise,
+                    )
+                )
+            else:
+                layers.append(torch.nn.Linear(hidden, outputs))
+    return torch.nn.Sequential(*layers)
+
+
+def decays(method: str, model: torch.nn.Module, points: int) -> list[dict[str, Any]]:
+    """Group the parameters with the weight decay that is their L2 term in the mean over points."""
+    first = next(model.parameters())
+    groups = []
+    for name, parameter in model.named_parameters():
+        kept = 1.0 if method == "none" or parameter is first else 1.0 - RATE
+        if method == "variational_a" and parameter is not first and name != "0.bias":
+            decay = 0.0
+        else:
+            decay = LENGTH**2 / points * (kept if name.endswith("weight") else 1.0)
+        groups.append({"params": [parameter], "weight_decay": decay})
+    return groups
+
+
+def train(method: str, seed: int, sizes: dict[str, Any]) -> torch.nn.Sequential:
+    """Train a network on all points at once; the learning rate falls to 0."""
+    noise = seeded(seed, 1)
+    model = network(method, sizes["hidden"], seed, noise)
+    x, y = (torch.from_numpy(a).float()[:, None] for a in data(sizes["points"], seed))
+    likelihood = partial(nn.normal_log_likelihood, log_sigma2=2.0 * math.log(SIGMA))
+    optimizer = torch.optim.Adam(decays(method, model, len(x)), lr=3e-3)
+    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, sizes["steps"])
+    elbo = nn.ELBO(model, likelihood, len(x)) if method == "variational_a" else None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(torch.randint(2**31, (), generator=noise)))
+        for _ in range(sizes["steps"]):
+            optimizer.zero_grad()
+            loss = -likelihood(model(x), y).mean() if elbo is None else elbo(x, y).loss
+            loss.backward()
+            optimizer.step()
+            falling.step()
+    return model.eval()
+
+
+def predicted(method: str, seed: int, sizes: dict[str, Any], x: Array) -> tuple[Array, Array]:
+    """Return the predictive mean, and the variance without the noise of the data."""
+    if method == "process":
+        return _process(*data(sizes["points"], seed), x)
+    model, given = train(method, seed, sizes), torch.from_numpy(x).float()[:, None]
+    if method == "none":
+        with torch.no_grad():
+            mean = model(given)[:, 0].double().numpy()
+        return mean, np.zeros_like(mean)
+    found = nn.predict(
+        model, given, sizes["samples"], likelihood="normal", generator=seeded(seed, 2)
+    )
+    return found.mean[:, 0].double().numpy(), found.variance[:, 0].double().numpy()
+
+
+def _process(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+    kernel = ConstantKernel(1.0) * RBF(1.0)
+    process = GaussianProcessRegressor(kernel, alpha=SIGMA**2).fit(x[:, None], y)
+    mean, deviation = process.predict(at[:, None], return_std=True)
+    return mean, deviation**2
+
+
+def judged(x: Array, y: Array, mean: Array, variance: Array) -> dict[str, float]:
+    """Compare predictions with points that were not trained on."""
+    predictive = variance + SIGMA**2
+    off = y - mean
+    density = -0.5 * (np.log(2.0 * math.pi * predictive) + off**2 / predictive)
+    return {
+        "points": len(x),
+        "standard_deviation": float(np.sqrt(variance).mean()),
+        "coverage_95": float((np.abs(off) <= NORMAL_95 * np.sqrt(predictive)).mean()),
+        "root_mean_squared_error": float(np.sqrt((off**2).mean())),
+        "log_density": float(density.mean()),
+    }
+
+
+def measure_one(method: str, seed: int, sizes: dict[str, Any]) -> dict[str, Any]:
+    """Train, and predict on test points of each range and along a line, for the figure."""
+    rng = np.random.default_rng([seed, 4])
+    tests = {
+        name: np.concatenate(
+            [rng.uniform(low, high, sizes["test_points"] // len(parts)) for low, high in parts]
+        )
+        for name, parts in RANGES.items()
+    }
+    line = np.linspace(-5.0, 4.5, 191)
+    mean, variance = predicted(method, seed, sizes, np.concatenate([line, *tests.values()]))
+    found, begin = {}, len(line)
+    for name, x in tests.items():
+        here = slice(begin, begin + len(x))
+        y = function(x) + SIGMA * rng.standard_normal(len(x))
+        found[name] = judged(x, y, mean[here], variance[here])
+        begin += len(x)
+    drawn = {"x": line, "mean": mean[: len(line)], "variance": variance[: len(line)]}
+    return {
+        "method": method,
+        "seed": seed,
+        "ranges": found,
+        "line": {name: np.round(values, 6).tolist() for name, values in drawn.items()},
+    }
+
+
+def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Average over the seeds, in each range."""
+    return [
+        {
+            "method": method,
+            "title": title,
+            "range": name,
+            **{
+                key: statistics.fmean(
+                    row["ranges"][name][key] for row in rows if row["method"] == method
+                )
+                for key in rows[0]["ranges"][name]
+                if key != "points"
+            },
+        }
+        for method, title in METHODS.items()
+        for name in RANGES
+    ]
+
+
+def draw(path: str, rows: list[dict[str, Any]], sizes: dict[str, Any]) -> None:
+    """Draw the predictive mean and one and two standard deviations, for the first seed."""
+    from matplotlib.figure import Figure
+
+    from logunif_kl.cli.provenance import stamp
+
+    figure = Figure(figsize=(10.0, 6.0), layout="constrained")
+    axes = figure.subplots(2, 3, sharex=True, sharey=True)
+    for place, (method, title) in zip(axes.flat, METHODS.items(), strict=False):
+        row = next(row for row in rows if row["method"] == method)
+        x, mean, variance = (np.asarray(row["line"][key]) for key in ("x", "mean", "variance"))
+        spread = np.sqrt(variance + SIGMA**2)
+        for times in (1.0, 2.0):
+            place.fill_between(
+                x, mean - times * spread, mean + times * spread, color="C0", alpha=0.2, linewidth=0
+            )
+        place.plot(x, mean, "C0", linewidth=1.2, label="mean, ± 1 and 2 standard deviations")
+        place.plot(x, function(x), "k--", linewidth=0.8, label="the function")
+        place.plot(*data(sizes["points"], row["seed"]), "k.", markersize=3, label="data")
+        place.set_title(title, fontsize="medium")
+        place.set_ylim(-5.0, 5.0)
+    axes[-1][-1].set_axis_off()
+    axes[-1][-1].legend(*axes[0][0].get_legend_handles_labels(), loc="center", fontsize="small")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120, metadata=stamp(path, "gal2016_regression"))
+
+
+def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
+    """Train and judge each network, and the process."""
+    sizes = full_and_quick(options.quick)
+    cells = [(method, seed) for seed in options.seeds for method in METHODS]
+    rows = [
+        parts.get(
+            f"{method}-seed{seed}", partial(measure_one, method, seed, sizes), seed=seed, **sizes
+        )
+        for method, seed in track(cells, "networks", len(cells))
+    ]
+    if options.plot:
+        draw(options.plot, rows, sizes)
+    return {"sizes": sizes, "sigma": SIGMA, "summary": summarised(rows), "rows": rows}
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

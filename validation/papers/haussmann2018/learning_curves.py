@@ -1,0 +1,321 @@
+"""Figure 2 and Table 2: VBP against sampled variational dropout on MNIST.
+
+    python -m validation.papers.haussmann2018.learning_curves [--data FILE] [--quick] [--part 1/2]
+
+A strided LeNet-5 is trained by Adam with a learning rate that falls linearly to zero, without
+warm-up of the divergence and without a network trained before, as in section 4; and by VBP with a
+warm-up, to see what its absence costs. All have the log-uniform prior with its exact divergence,
+the same initial weights and the same order of the examples. The expected log-likelihood is VBP's
+closed form, or one sample by local reparameterisation. The test error is that of the means of the
+weights.
+
+Weights are pruned by log alpha > 3, and by a threshold in the valley of the histogram of log alpha,
+which is found without the test set. At the end VBP's variance of the outputs is compared with that
+of samples of the weights, on test images.
+
+Each network is one part with a checkpoint. ``--part 1/2`` trains the first half of the networks and
+``--part 2/2`` the other; the command without it collects them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import statistics
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from logunif_kl.cli._output import track
+from logunif_kl.torch import nn
+from validation.papers.haussmann2018 import printed, thresholds
+from validation.papers.haussmann2018.networks import METHODS, Annealed, network
+from validation.training.data import DataError, Dataset, Split
+from validation.training.loop import Settings, evaluate, seeded
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+
+EXPERIMENT = Experiment("haussmann2018", "learning_curves", __doc__, seeds=[1, 2, 3])
+EXPERIMENT.parser.add_argument(
+    "--part", metavar="I/N", help="train every N-th network and write none"
+)
+EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the learning curves")
+EXPERIMENT.parser.add_argument("--epochs", metavar="N", type=int, help="default: 100, as the paper")
+EXPERIMENT.parser.add_argument("--methods", metavar="NAME", nargs="+", choices=METHODS)
+
+FULL = ["vbp", "sampled", "vbp_warm"]
+EARLY = 10  # epochs, of which the mean error tells how steep a curve is
+
+
+def full_and_quick(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the sizes of the experiment."""
+    found = {
+        "methods": options.methods or FULL,
+        "epochs": options.epochs or printed.EPOCHS,
+        "batch_size": 100,
+        "learning_rate": 1e-3,
+        "kl_weight": 1.0,
+        "samples": 500,
+        "images": 200,
+    }
+    if options.quick:
+        # Of so few examples the divergence, at its full weight, leaves no weight at all.
+        found |= {"epochs": options.epochs or 6, "batch_size": 24, "kl_weight": 0.02}
+        found |= {"samples": 50, "images": 20}
+    return found
+
+
+def train(
+    method: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
+) -> dict[str, Any]:
+    """Train one network, and prune it."""
+    # Units that are pruned leave subnormal numbers in gradients and in Adam's averages: a step
+    # takes 2.5 times as long with them.
+    torch.set_flush_denormal(True)
+    try:
+        return _train(method, seed, sizes, dataset, parts)
+    finally:
+        torch.set_flush_denormal(False)
+
+
+def _train(
+    method: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
+) -> dict[str, Any]:
+    noise = seeded(seed, 1)
+    model = network(dataset.pixels, seed, noise)
+    settings = Settings(sizes["batch_size"], seed, sizes["learning_rate"], None, sizes["kl_weight"])
+    run = Annealed(
+        METHODS[method],
+        sizes["epochs"],
+        model,
+        noise,
+        dataset.train,
+        settings,
+        about={"method": method},
+        file=parts.file(f"{method}-seed{seed}.pt"),
+    )
+    _look(run, dataset.test)
+    for _ in run.train(sizes["epochs"]):
+        _look(run, dataset.test)
+    counts = thresholds.histogram(model)
+    chosen = thresholds.valley(counts)
+    prune = partial(thresholds.pruned, model, split=dataset.test)
+    return {
+        "method": method,
+        "seed": seed,
+        "test_error": run.history[-1]["test_error"],
+        "log_likelihood": run.history[-1]["log_likelihood"] / len(dataset.train.y),
+        "test_log_likelihood": run.history[-1]["test_log_likelihood"],
+        "neg_kl": run.history[-1]["neg_kl"],
+        "fixed": prune(printed.THRESHOLD),
+        "by_histogram": None if chosen is None else prune(chosen),
+        "by_threshold": [prune(threshold) for threshold in thresholds.THRESHOLDS],
+        "histogram": counts,
+        "variance": _variance(model, dataset.test, sizes, seed),
+        "seconds": round(sum(record["seconds"] for record in run.history), 1),
+        "curve": [
+            {
+                key: record[key]
+                for key in ("epoch", "test_error", "pruned_percent", "log_likelihood", "neg_kl")
+            }
+            for record in run.history
+        ],
+    }
+
+
+def _look(run: Annealed, test: Split) -> None:
+    """Add the test error to the last record, if it is not there."""
+    if run.history and "test_error" not in run.history[-1]:
+        found = evaluate(run.model, test)
+        beyond = thresholds.log_alphas(run.model) > printed.THRESHOLD
+        run.amend(
+            test_error=found["error_percent"],
+            test_log_likelihood=found["log_likelihood"],
+            pruned_percent=100.0 * float(beyond.double().mean()),
+        )
+
+
+@torch.no_grad()
+def _variance(
+    model: torch.nn.Module, test: Split, sizes: dict[str, Any], seed: int
+) -> dict[str, float]:
+    """Compare the moments of the outputs with those of samples of all weights, on test images."""
+    x, noise = torch.from_numpy(test.x[: sizes["images"]]), seeded(seed, 2)
+    model.eval()
+    for layer in model.modules():
+        if isinstance(layer, nn.VariationalLayer):
+            layer.estimator, layer.generator = "per_batch", noise
+    with nn.sampling(model):
+        each = torch.stack([model(x) for _ in range(sizes["samples"])]).double()
+    found = nn.moments(model, x)
+    mean, variance = each.mean(0), each.var(0)
+    ratio = (
+        (found.variance.double() / variance)
+        .flatten()
+        .quantile(torch.tensor([0.05, 0.5, 0.95]).double())
+    )
+    bias = ((found.mean.double() - mean) / variance.sqrt()).flatten()
+    low, median, high = ratio.tolist()
+    return {
+        "ratio_5_percent": low,
+        "ratio_median": median,
+        "ratio_95_percent": high,
+        "mean_off_in_deviations": float(bias.square().mean().sqrt()),
+        "deviation": float(variance.mean().sqrt()),
+        "samples": sizes["samples"],
+    }
+
+
+def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Average over the seeds."""
+    found = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        several = [row for row in rows if row["method"] == method]
+        histograms = [row["by_histogram"] for row in several if row["by_histogram"]]
+        early = [
+            statistics.fmean(point["test_error"] for point in row["curve"][:EARLY])
+            for row in several
+        ]
+        found.append(
+            {
+                "method": method,
+                "title": METHODS[method].title,
+                "seeds": len(several),
+                **_mean("test_error", [row["test_error"] for row in several]),
+                **_mean("early_error", early),
+                **_mean("pruned_percent", [row["fixed"]["pruned_percent"] for row in several]),
+                **_mean("pruned_error", [row["fixed"]["error_percent"] for row in several]),
+                **_mean("histogram_threshold", [found["threshold"] for found in histograms]),
+                **_mean("histogram_percent", [found["pruned_percent"] for found in histograms]),
+                **_mean("histogram_error", [found["error_percent"] for found in histograms]),
+                "variance_ratio": statistics.fmean(
+                    row["variance"]["ratio_median"] for row in several
+                ),
+                "seconds": sum(row["seconds"] for row in several),
+            }
+        )
+    return found
+
+
+def _mean(name: str, values: list[float]) -> dict[str, float]:
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return {
+        name: statistics.fmean(values) if values else math.nan,
+        f"{name}_standard_error": error,
+    }
+
+
+def statements(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Decide what section 4 says, seed by seed: it holds if it does so for each, with two seeds."""
+    of = {(row["method"], row["seed"]): row for row in rows}
+    seeds = sorted({row["seed"] for row in rows})
+    found = []
+
+    def decide(key: str, numbers: list[list[float]], holds: list[bool]) -> None:
+        found.append(
+            {
+                "statement": printed.STATEMENTS[key],
+                "ours": numbers,
+                "holds": all(holds) if len(seeds) > 1 else None,
+            }
+        )
+
+    def early(row: dict[str, Any]) -> float:
+        return statistics.fmean(point["test_error"] for point in row["curve"][:EARLY])
+
+    if not all(("vbp", seed) in of for seed in seeds):
+        return found
+    ours = [of["vbp", seed] for seed in seeds]
+    if all(("sampled", seed) in of for seed in seeds):
+        pairs = list(zip(ours, (of["sampled", seed] for seed in seeds), strict=True))
+        errors = [[a["test_error"], b["test_error"]] for a, b in pairs]
+        decide("error", errors, [a < b for a, b in errors])
+        steep = [[early(a), early(b)] for a, b in pairs]
+        decide("steeper", steep, [a < b for a, b in steep])
+        shares = [[a["fixed"]["pruned_percent"], b["fixed"]["pruned_percent"]] for a, b in pairs]
+        decide("less_sparse", shares, [a < b for a, b in shares])
+    majority = [[row["fixed"]["pruned_percent"]] for row in ours]
+    decide("majority", majority, [share > 50.0 for (share,) in majority])
+    both = [(row["fixed"], row["by_histogram"]) for row in ours if row["by_histogram"]]
+    if len(both) == len(ours):
+        decide(
+            "fixed",
+            [[fixed["pruned_percent"], chosen["pruned_percent"]] for fixed, chosen in both],
+            [
+                fixed["pruned_percent"] > chosen["pruned_percent"]
+                and fixed["error_percent"] > chosen["error_percent"]
+                for fixed, chosen in both
+            ],
+        )
+    return found
+
+
+def draw(path: str, rows: list[dict[str, Any]]) -> None:
+    """Draw the test error and the pruned share against the epoch, and log alpha's histogram."""
+    from matplotlib.figure import Figure
+
+    from logunif_kl.cli.provenance import stamp
+
+    figure = Figure(figsize=(10.5, 3.4), layout="constrained")
+    errors, shares, counts = figure.subplots(1, 3)
+    width = (thresholds.HIGHEST - thresholds.LOWEST) / thresholds.BINS
+    centres = [thresholds.LOWEST + (i + 0.5) * width for i in range(thresholds.BINS)]
+    for number, method in enumerate(dict.fromkeys(row["method"] for row in rows)):
+        several = [row for row in rows if row["method"] == method]
+        for seed, row in enumerate(several):
+            style: dict[str, Any] = {"color": f"C{number}", "linewidth": 0.8}
+            label = METHODS[method].title if not seed else None
+            epochs = [point["epoch"] for point in row["curve"]]
+            errors.plot(epochs, [p["test_error"] for p in row["curve"]], label=label, **style)
+            shares.plot(epochs, [p["pruned_percent"] for p in row["curve"]], **style)
+            counts.step(centres, [max(n, 0.5) for n in row["histogram"]], where="mid", **style)
+    errors.set_yscale("log")
+    errors.set_xlabel("epoch")
+    errors.set_ylabel("test error in %")
+    errors.legend(fontsize="small")
+    shares.set_xlabel("epoch")
+    shares.set_ylabel("weights with log α > 3, in %")
+    counts.set_yscale("log")
+    counts.set_xlabel("log α at the end")
+    counts.set_ylabel("weights")
+    counts.axvline(printed.THRESHOLD, color="0.5", linestyle=":")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, metadata=stamp(path, "haussmann2018_learning_curves"))
+
+
+def chosen(text: str | None) -> tuple[int, int]:
+    """Read ``I/N``; all is 1/1."""
+    number, slash, of = (text or "1/1").partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise DataError(f"--part {text} is no part: write --part 1/2 for the first of two")
+    return int(number), int(of)
+
+
+def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any] | None:
+    """Train all networks, or those of one part, of which there is no record."""
+    sizes, (number, of) = full_and_quick(options), chosen(options.part)
+    cells = list(itertools.product(options.seeds, sizes["methods"]))
+    mine = cells[number - 1 :: of]
+    settings = {key: value for key, value in sizes.items() if key != "methods"}
+    rows = []
+    for seed, method in track(mine, "training networks", len(mine)):
+        make = partial(train, method, seed, sizes, dataset, parts)
+        rows.append(parts.get(f"{method}-seed{seed}", make, seed=seed, **settings))
+    if of > 1:
+        return None
+    if options.plot:
+        draw(options.plot, rows)
+    return {
+        "sizes": sizes,
+        "summary": summarised(rows),
+        "statements": statements(rows),
+        "rows": rows,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

@@ -1,0 +1,295 @@
+"""Section 2.3: the recursion's mean and variance, against samples of all weights.
+
+    python -m validation.papers.haussmann2018.moments [--data FILE] [--quick] [--plot FILE]
+
+Small networks on an image of the test set, as torch initialises them. Each example of a minibatch
+of equal images has a sample of the weights of its own (estimator="per_example"), so that an output
+is drawn from its joint distribution. The moments of these samples have standard errors. Where the
+recursion's assumptions hold, its moments are within these; elsewhere the differences are its own.
+
+The rectifier alone is compared with the moments of a rectified normal variable, which have a closed
+form.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from scipy import stats
+
+from logunif_kl.cli._output import track
+from logunif_kl.torch import nn
+from validation.training.data import Dataset
+from validation.training.loop import seeded
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+
+EXPERIMENT = Experiment("haussmann2018", "moments", __doc__, seeds=[1])
+EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the rectifier's moments")
+
+SIGMAS = 5.0  # of the samples' standard error: what counts as agreement
+FAR = 12.0  # between a mean and what it is compared with: beyond all samples
+RATIOS = [-3.0, -2.0, -1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+Tensor = torch.Tensor
+
+
+class Case(NamedTuple):
+    """A network, made from the length of its input, and whether the recursion is exact for it."""
+
+    title: str
+    make: Callable[[int, Any], torch.nn.Module]
+    exact: bool
+    log_sigma2: float = -4.0
+
+
+class Shifted(torch.nn.Module):
+    """Add constants to the units of a layer, so that what follows is certain of their order."""
+
+    def __init__(self, constants: Tensor) -> None:
+        super().__init__()
+        self.constants = constants
+
+    def forward(self, x: Any) -> Any:
+        return x + self.constants
+
+
+def _linear(inputs: int, outputs: int, made: Any) -> nn.VariationalLinear:
+    return nn.VariationalLinear(inputs, outputs, **made)
+
+
+def _signs(units: int) -> Tensor:
+    return FAR * (1.0 - 2.0 * (torch.arange(units) % 2))
+
+
+def _mlp(layers: int, between: Callable[[], torch.nn.Module]) -> Callable[..., torch.nn.Module]:
+    def make(inputs: int, made: Any) -> torch.nn.Module:
+        found: list[torch.nn.Module] = [_linear(inputs, 8, made)]
+        for number in range(1, layers):
+            found += [between(), _linear(8, 3 if number == layers - 1 else 8, made)]
+        return torch.nn.Sequential(*found)
+
+    return make
+
+
+def _pooled(before: Callable[[], torch.nn.Module], pool: Callable[[], torch.nn.Module]) -> Any:
+    def make(inputs: int, made: Any) -> torch.nn.Module:
+        return torch.nn.Sequential(
+            _linear(inputs, 8, made),
+            before(),
+            torch.nn.Unflatten(-1, (1, 8)),
+            pool(),
+            torch.nn.Flatten(-2),
+            _linear(4, 3, made),
+        )
+
+    return make
+
+
+def _image(inputs: int) -> torch.nn.Module:
+    side = math.isqrt(inputs)
+    return torch.nn.Unflatten(-1, (1, side, side))
+
+
+def _conv(inputs: int, made: Any) -> torch.nn.Module:
+    layer = nn.VariationalConv2d(1, 3, 3, stride=2, padding=1, **made)
+    return torch.nn.Sequential(_image(inputs), layer, torch.nn.Flatten(-3))
+
+
+def _convs(rectified: bool) -> Callable[..., torch.nn.Module]:
+    def make(inputs: int, made: Any) -> torch.nn.Module:
+        return torch.nn.Sequential(
+            _image(inputs),
+            nn.VariationalConv2d(1, 3, 3, stride=2, padding=1, **made),
+            torch.nn.ReLU() if rectified else torch.nn.Identity(),
+            nn.VariationalConv2d(3, 2, 3, stride=2, padding=1, **made),
+            torch.nn.Flatten(-3),
+        )
+
+    return make
+
+
+def _conv_pool(inputs: int, made: Any) -> torch.nn.Module:
+    return torch.nn.Sequential(
+        _image(inputs),
+        nn.VariationalConv2d(1, 3, 3, padding=1, **made),
+        torch.nn.AvgPool2d(2),
+        torch.nn.Flatten(-3),
+    )
+
+
+def _far_rectifier() -> torch.nn.Module:
+    return torch.nn.Sequential(Shifted(_signs(8)), torch.nn.ReLU())
+
+
+IDENTITY, RELU = torch.nn.Identity, torch.nn.ReLU
+CASES = {
+    "linear": Case("linear", _mlp(1, IDENTITY), True),
+    "conv": Case("convolution of stride 2", _conv, True),
+    "two_linear": Case("linear, linear", _mlp(2, IDENTITY), True),
+    "far_rectifier": Case("linear, ReLU far from 0, linear", _mlp(2, _far_rectifier), True),
+    "average": Case(
+        "linear, average pooling, linear",
+        _pooled(IDENTITY, lambda: torch.nn.AvgPool1d(2)),
+        True,
+    ),
+    "far_maximum": Case(
+        "linear, maximum of units far apart, linear",
+        _pooled(lambda: Shifted(_signs(8)), lambda: torch.nn.MaxPool1d(2)),
+        True,
+    ),
+    "rectifier_small": Case(
+        "linear, ReLU, linear; log σ² = −8", _mlp(2, RELU), False, log_sigma2=-8.0
+    ),
+    "rectifier": Case("linear, ReLU, linear; log σ² = −4", _mlp(2, RELU), False),
+    "rectifier_large": Case(
+        "linear, ReLU, linear; log σ² = −1", _mlp(2, RELU), False, log_sigma2=-1.0
+    ),
+    "three_linear": Case(
+        "three linear, whose inputs are dependent", _mlp(3, IDENTITY), False, log_sigma2=-2.0
+    ),
+    "four_rectified": Case("four linear, with ReLU between", _mlp(4, RELU), False),
+    "maximum": Case(
+        "linear, maximum of near units, linear",
+        _pooled(IDENTITY, lambda: torch.nn.MaxPool1d(2)),
+        False,
+    ),
+    "conv_average": Case("convolution, average pooling: places share weights", _conv_pool, False),
+    "two_conv": Case("convolution, convolution: places share weights", _convs(False), False),
+    "two_conv_rectified": Case("convolution, ReLU, convolution", _convs(True), False),
+}
+
+
+def pixels(dataset: Dataset) -> Tensor:
+    """Return the first test image, reduced to at most 7 pixels a side."""
+    side = math.isqrt(dataset.pixels)
+    image = torch.from_numpy(dataset.test.x[:1]).view(1, 1, side, side)
+    by = max(1, side // 7)
+    return torch.nn.functional.avg_pool2d(image, by).flatten(1)
+
+
+def sampled(model: torch.nn.Module, x: Tensor, samples: int) -> tuple[Tensor, ...]:
+    """Return means and variances of the outputs over samples, each with its standard error."""
+    chunk = 20_000
+    outputs = []
+    with torch.no_grad(), nn.sampling(model):
+        for begin in range(0, samples, chunk):
+            outputs.append(model(x.expand(min(chunk, samples - begin), -1)).double())
+    each = torch.cat(outputs)
+    mean = each.mean(0)
+    squares = (each - mean).square()
+    variance = squares.mean(0)
+    root = samples**0.5
+    return mean, variance.sqrt() / root, variance, squares.std(0) / root
+
+
+def one(name: str, seed: int, samples: int, x: Tensor) -> dict[str, Any]:
+    """Compare the moments of one network."""
+    case, noise = CASES[name], seeded(seed, 1)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made = {"estimator": "per_example", "initial": case.log_sigma2, "generator": noise}
+        model = case.make(x.shape[1], made).eval()
+    with torch.no_grad():
+        found = nn.moments(model, x)
+    ours, spread = found.mean[0].double(), found.variance[0].double()
+    # Where a convolution sees zeros alone, its output is certain: the bias.
+    noisy = spread > 0.0
+    mean, mean_error, variance, variance_error = (
+        values[noisy] for values in sampled(model, x, samples)
+    )
+    ours, spread = ours[noisy], spread[noisy]
+    bias = (ours - mean) / variance.sqrt()
+    ratio = spread / variance
+    return {
+        "case": name,
+        "title": case.title,
+        "seed": seed,
+        "log_sigma2": case.log_sigma2,
+        "samples": samples,
+        "exact": case.exact,
+        "outputs": len(mean),
+        "mean_off_in_deviations": {"least": float(bias.min()), "greatest": float(bias.max())},
+        "variance_ratio": {
+            "least": float(ratio.min()),
+            "median": float(ratio.median()),
+            "greatest": float(ratio.max()),
+        },
+        "ratio_standard_error": float((variance_error / variance).max()),
+        "mean_off_in_errors": float(((ours - mean).abs() / mean_error).max()),
+        "variance_off_in_errors": float(((spread - variance).abs() / variance_error).max()),
+    }
+
+
+def rectifier() -> list[dict[str, float]]:
+    """Compare the step with the exact moments of max(h, 0), h ~ N(r, 1)."""
+    found = []
+    for r in RATIOS:
+        above, density = float(stats.norm.cdf(r)), float(stats.norm.pdf(r))
+        mean = r * above + density
+        variance = (r * r + 1.0) * above + r * density - mean * mean
+        ours = nn.moments(torch.nn.ReLU(), torch.tensor([r]).double(), torch.ones(1).double())
+        found.append(
+            {
+                "ratio": r,
+                "mean": ours.mean.item(),
+                "exact_mean": mean,
+                "variance": ours.variance.item(),
+                "exact_variance": variance,
+            }
+        )
+    return found
+
+
+def draw(path: str, rows: list[dict[str, float]]) -> None:
+    """Draw the rectifier's mean and variance, by the step and exactly."""
+    from matplotlib.figure import Figure
+
+    from logunif_kl.cli.provenance import stamp
+
+    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
+    for axes, what in zip(figure.subplots(1, 2), ("mean", "variance"), strict=True):
+        at = [row["ratio"] for row in rows]
+        axes.plot(at, [row[f"exact_{what}"] for row in rows], "-o", label="of max(h, 0)")
+        if what == "mean":
+            axes.plot(at, [row[what] for row in rows], "--s", label="by the step")
+        else:
+            axes.step(at, [row[what] for row in rows], "--s", where="pre", label="by the step")
+        axes.set_xlabel("E[h] in standard deviations of h")
+        axes.set_ylabel(what)
+        axes.legend(fontsize="small")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, metadata=stamp(path, "haussmann2018_moments"))
+
+
+def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
+    samples, x = 20_000 if options.quick else 1_000_000, pixels(dataset)
+    cells = [(name, seed) for seed in options.seeds for name in CASES]
+    rows = []
+    for name, seed in track(cells, "drawing samples", len(cells)):
+
+        def make(name: str = name, seed: int = seed) -> dict[str, Any]:
+            return one(name, seed, samples, x)
+
+        rows.append(parts.get(f"{name}-seed{seed}", make, samples=samples, seed=seed))
+    alone = rectifier()
+    if options.plot:
+        draw(options.plot, alone)
+    holding = [row for row in rows if row["exact"]]
+    keys = ("mean_off_in_errors", "variance_off_in_errors")
+    return {
+        "sizes": {"samples": samples, "inputs": x.shape[1]},
+        "agrees_where_exact": all(row[key] < SIGMAS for row in holding for key in keys),
+        "rows": rows,
+        "rectifier": alone,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

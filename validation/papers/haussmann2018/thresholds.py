@@ -1,0 +1,70 @@
+"""What a threshold on log alpha prunes, and where the histogram puts it."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.ndimage import gaussian_filter1d
+
+from logunif_kl.torch import nn
+from validation.training.data import Split
+from validation.training.loop import evaluate
+
+LOWEST, HIGHEST, BINS = -12.0, 12.0, 96
+THRESHOLDS = [-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0]
+
+
+def log_alphas(model: torch.nn.Module) -> torch.Tensor:
+    """Collect log alpha of all weights."""
+    found = [
+        layer.log_alpha_of_weights().detach().flatten()
+        for layer in model.modules()
+        if isinstance(layer, nn.VariationalLayer)
+    ]
+    return torch.cat(found).double()
+
+
+def histogram(model: torch.nn.Module) -> list[int]:
+    """Count the weights in bins of log alpha; the outer bins have all beyond."""
+    values = log_alphas(model).clamp(LOWEST, HIGHEST).numpy()
+    counts, _ = np.histogram(values, bins=BINS, range=(LOWEST, HIGHEST))
+    return [int(n) for n in counts]
+
+
+def valley(counts: list[int], smoothing: float = 2.0) -> float | None:
+    """Return the log alpha of the lowest place between the two highest modes.
+
+    The counts are smoothed by a normal kernel of so many bins, and compared by their logarithms,
+    since a mode of few weights is a mode. The outer bins, with all weights beyond, are none. None
+    where there are not two modes.
+    """
+    within = np.asarray(counts[1:-1], float)
+    heights = np.log1p(gaussian_filter1d(within, smoothing, mode="nearest"))
+    padded = np.concatenate(([-1.0], heights, [-1.0]))
+    peaks = [i for i in range(len(heights)) if padded[i] < padded[i + 1] >= padded[i + 2]]
+    best: tuple[float, int] | None = None
+    # Of all pairs of modes, the one with the deepest valley below the lower of the two.
+    for number, first in enumerate(peaks):
+        for second in peaks[number + 1 :]:
+            lowest = first + int(np.argmin(heights[first : second + 1]))
+            depth = float(min(heights[first], heights[second]) - heights[lowest])
+            if best is None or depth > best[0]:
+                best = depth, lowest
+    if best is None or best[0] < 0.1:
+        return None
+    return LOWEST + (best[1] + 1.5) * (HIGHEST - LOWEST) / BINS
+
+
+def pruned(model: torch.nn.Module, threshold: float, split: Split) -> dict[str, Any]:
+    """Measure the share of weights beyond a threshold, and the error without them."""
+    log_alpha = log_alphas(model)
+    share = float((log_alpha > threshold).double().mean())
+    found = evaluate(nn.to_deterministic(model, threshold=threshold), split)
+    return {
+        "threshold": threshold,
+        "pruned_percent": 100.0 * share,
+        "error_percent": found["error_percent"],
+    }

@@ -1,0 +1,332 @@
+r"""Section 2: chains that wander off as the cut-offs of the log-uniform prior go.
+
+    python -m validation.papers.hron2017.chains [--quick] [--plot FILE]
+
+The models are those of `normaliser`: one weight under the prior C/|w| on a < |w| < b. Chains are by
+NumPyro, in float64.
+
+- With cut-offs the posterior is proper: NUTS draws log|w|, with the sign summed over. The mean of
+  log|w| and the share of the mass with |w| < 1e-3 are set beside their values by quadrature. As
+  a -> 0 the mean goes to -inf and the share to 1: there is no limit. For the logistic regression
+  with the one observation (1, 1) log|w| is exactly uniform on (log a, log b).
+- Without cut-offs, HMC draws log|w| on the line with a fixed length of trajectory. Where the
+  density is flat a trajectory of length T moves log|w| by T times a standard normal number, and
+  every draw is accepted. So for that logistic regression log|w| is a random walk: its root mean
+  square after n draws is T sqrt(n), and its mean magnitude T sqrt(2 n/pi). For the linear one the
+  likelihood turns it back on one side: the walk is reflected, and grows alike.
+- Without cut-offs, NUTS with adaptation draws w itself under `ImproperLogUniform`, as one would who
+  had not noticed. R-hat and the effective number of draws are set beside those with cut-offs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from logunif_kl.cli._output import require, track
+from validation.papers.hron2017.models import MODELS, Model, integral, normaliser
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+
+EXPERIMENT = Experiment(
+    "hron2017",
+    "chains",
+    __doc__,
+    seeds=[1],
+    takes_data=False,
+    packages=("jax", "numpyro"),
+)
+EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
+
+Array = npt.NDArray[np.float64]
+NEAR = 1e-3  # a weight below this counts as one at 0
+B = 1e3
+LENGTH = 1.0  # of a trajectory of HMC in log|w|, in ten steps
+
+
+def full_and_quick(quick: bool) -> dict[str, Any]:
+    """Return the sizes of the experiment."""
+    if quick:
+        return {
+            "models": ["logistic"],
+            "powers": [4, 12],
+            "chains": 4,
+            "warmup": 300,
+            "draws": 500,
+            "tree_depth": 5,
+            "walkers": 200,
+            "steps": [10, 100],
+        }
+    return {
+        "models": ["logistic", "linear"],
+        "powers": [4, 6, 12, 24, 48, 96, 192, 300],
+        "chains": 8,
+        "warmup": 1000,
+        "draws": 4000,
+        "tree_depth": 8,
+        "walkers": 500,
+        "steps": [10, 30, 100, 300, 1000, 3000],
+    }
+
+
+def expected(model: Model, a: float, b: float) -> dict[str, float]:
+    """Compute moments of log|w| and the share near 0, with the cut-offs, by quadrature."""
+    low, high, mass = math.log(a), math.log(b), normaliser(model, a, b)
+
+    def moment(power: int) -> float:
+        with np.errstate(over="ignore"):
+            return integral(lambda t: t**power * np.exp(model.of_log_magnitude(t)), low, high)
+
+    mean = moment(1) / mass
+    return {
+        "mean": mean,
+        "deviation": math.sqrt(moment(2) / mass - mean**2),
+        "share_near_0": normaliser(model, a, NEAR) / mass,
+    }
+
+
+def proper(model: Model, sizes: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+    """Draw log|w| between B and each cut-off 10^-power by NUTS, one weight for each cut-off."""
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    from numpyro import distributions
+    from numpyro.diagnostics import summary
+    from numpyro.infer import MCMC, NUTS
+
+    lows, high = -np.array(sizes["powers"]) * math.log(10.0), math.log(B)
+
+    def weights() -> None:
+        t = numpyro.sample("t", distributions.Uniform(jnp.asarray(lows), high).to_event(1))
+        numpyro.factor("likelihood", model.of_log_magnitude(t, jnp).sum())
+
+    sampler = MCMC(
+        NUTS(weights, target_accept_prob=0.9),
+        num_warmup=sizes["warmup"],
+        num_samples=sizes["draws"],
+        num_chains=sizes["chains"],
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    sampler.run(jax.random.key(seed), extra_fields=("diverging",))
+    every = np.asarray(sampler.get_samples(group_by_chain=True)["t"])
+    divergences = int(np.sum(np.asarray(sampler.get_extra_fields()["diverging"])))
+    rows = []
+    for number, power in enumerate(sizes["powers"]):
+        draws = every[..., number]
+        near = (draws < math.log(NEAR)).astype(float)
+        told = summary({"t": draws, "near": near}, group_by_chain=True)
+        of_t, of_near = told["t"], told["near"]
+        found = expected(model, 10.0**-power, B)
+        rows.append(
+            {
+                "cut_off": 10.0**-power,
+                **{f"{name}_predicted": value for name, value in found.items()},
+                "mean": float(draws.mean()),
+                "mean_standard_error": float(of_t["std"] / math.sqrt(of_t["n_eff"])),
+                "deviation": float(draws.std()),
+                "share_near_0": float(near.mean()),
+                "share_standard_error": float(of_near["std"] / math.sqrt(of_near["n_eff"])),
+                "r_hat": float(of_t["r_hat"]),
+                "effective_draws": float(of_t["n_eff"]),
+                "draws": int(draws.size),
+                "divergences_at_all_cut_offs": divergences,
+                "distance_of_distributions": _distance(model, draws.ravel(), lows[number], high),
+            }
+        )
+    return rows
+
+
+def _distance(model: Model, draws: Array, low: float, high: float) -> float:
+    """Compute Kolmogorov's distance of the draws' distribution from that by quadrature."""
+    grid = np.linspace(low, high, 4001)
+    middle = 0.5 * (grid[1:] + grid[:-1])
+    with np.errstate(over="ignore"):
+        cells = np.exp(model.of_log_magnitude(middle)) * np.diff(grid)
+    below = np.concatenate([[0.0], np.cumsum(cells)]) / cells.sum()
+    rank = (np.arange(len(draws)) + 0.5) / len(draws)
+    return float(np.abs(np.interp(np.sort(draws), grid, below) - rank).max())
+
+
+def walks(model: Model, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Draw log|w| without cut-offs, by HMC with trajectories of length `LENGTH`, from w = 1."""
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    from numpyro import distributions
+    from numpyro.infer import HMC, MCMC
+
+    def weight() -> None:
+        t = numpyro.sample(
+            "t", distributions.ImproperUniform(distributions.constraints.real, (), ())
+        )
+        numpyro.factor("likelihood", model.of_log_magnitude(t, jnp))
+
+    kernel = HMC(
+        weight,
+        step_size=LENGTH / 10.0,
+        trajectory_length=LENGTH,
+        adapt_step_size=False,
+        adapt_mass_matrix=False,
+    )
+    sampler = MCMC(
+        kernel,
+        num_warmup=0,
+        num_samples=max(sizes["steps"]),
+        num_chains=sizes["walkers"],
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    start = {"t": jnp.zeros(sizes["walkers"])}
+    sampler.run(jax.random.key(seed), init_params=start, extra_fields=("accept_prob",))
+    draws = np.asarray(sampler.get_samples(group_by_chain=True)["t"])
+    accepted = np.asarray(sampler.get_extra_fields(group_by_chain=True)["accept_prob"])
+    rows = []
+    for steps in sizes["steps"]:
+        t = draws[:, steps - 1]
+        square, size = t**2, np.abs(t)
+        root = math.sqrt(square.mean())
+        error = square.std(ddof=1) / (2.0 * root * math.sqrt(len(t)))
+        rows.append(
+            {
+                "draws": steps,
+                "root_mean_square": root,
+                "root_mean_square_standard_error": float(error),
+                "root_mean_square_predicted": LENGTH * math.sqrt(steps),
+                "mean_magnitude": float(size.mean()),
+                "mean_magnitude_standard_error": float(size.std(ddof=1) / math.sqrt(len(t))),
+                "mean_magnitude_predicted": LENGTH * math.sqrt(2.0 * steps / math.pi),
+                "share_beyond_1e-3_and_1e3": float((size > math.log(1e3)).mean()),
+                "share_near_0": float((t < math.log(NEAR)).mean()),
+            }
+        )
+    return {
+        "mean_acceptance": float(accepted.mean()),
+        "rows": rows,
+        "paths": draws[:5, :: max(1, draws.shape[1] // 300)].round(3).tolist(),
+        "draws_a_point": max(1, draws.shape[1] // 300),
+    }
+
+
+def unnoticed(model: Model, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Draw w itself by NUTS with adaptation, under the improper prior."""
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    from numpyro.diagnostics import summary
+    from numpyro.infer import MCMC, NUTS
+
+    from logunif_kl.jax.numpyro import ImproperLogUniform
+
+    def weight() -> None:
+        w = numpyro.sample("w", ImproperLogUniform())
+        numpyro.factor("likelihood", model.log_likelihood(w, jnp))
+
+    sampler = MCMC(
+        NUTS(weight, max_tree_depth=sizes["tree_depth"]),
+        num_warmup=sizes["warmup"],
+        num_samples=sizes["draws"],
+        num_chains=sizes["chains"],
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    starts = {"w": jnp.linspace(0.5, 2.0, sizes["chains"])}
+    sampler.run(jax.random.key(seed), init_params=starts, extra_fields=("diverging",))
+    w = np.asarray(sampler.get_samples(group_by_chain=True)["w"])
+    logs = np.log10(np.maximum(np.abs(w), 5e-324))
+    told = summary({"t": logs}, group_by_chain=True)["t"]
+    first, second = np.split(logs[:, : logs.shape[1] // 2 * 2], 2, axis=1)
+    return {
+        "r_hat": _number(told["r_hat"]),
+        "effective_draws": _number(told["n_eff"]),
+        "draws": int(logs.size),
+        "divergences": int(np.sum(np.asarray(sampler.get_extra_fields()["diverging"]))),
+        "log10_magnitude_least": float(logs.min()),
+        "log10_magnitude_greatest": float(logs.max()),
+        "log10_magnitude_mean_by_chain": logs.mean(1).round(3).tolist(),
+        "log10_magnitude_mean_of_first_half": float(first.mean()),
+        "log10_magnitude_mean_of_second_half": float(second.mean()),
+        "changes_of_sign": int((np.diff(np.sign(w), axis=1) != 0).sum()),
+    }
+
+
+def _number(value: Any) -> float | None:
+    found = float(value)
+    return found if math.isfinite(found) else None
+
+
+def draw(path: str, found: dict[str, Any]) -> None:
+    """Draw paths without cut-offs, and the means with cut-offs."""
+    from matplotlib.figure import Figure
+
+    from logunif_kl.cli.provenance import stamp
+
+    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    colours = {"logistic": "#0072B2", "linear": "#D55E00"}
+    log10 = math.log(10.0)
+    for name, part in found["without_cut_offs"].items():
+        between = part["draws_a_point"]
+        for number, walk in enumerate(part["paths"]):
+            x = 1 + between * np.arange(len(walk))
+            label = f"{name}: 5 chains" if number == 0 else None
+            line = "-" if name == "logistic" else "--"
+            y = np.array(walk) / log10
+            left.plot(x, y, line, color=colours[name], linewidth=0.8, label=label)
+    n = np.linspace(0, max(row["draws"] for row in part["rows"]), 200)
+    for sign in (1, -1):
+        width = sign * LENGTH * np.sqrt(n) / log10
+        left.plot(n, width, "k:", label="± T √n, predicted" if sign > 0 else None)
+    left.set(xlabel="draws n", ylabel="log₁₀|w|")
+    left.set_title("without cut-offs: HMC wanders off", fontsize="medium")
+    left.legend(fontsize="small", loc="lower left")
+    for name, marker in (("logistic", "o"), ("linear", "s")):
+        rows = found["with_cut_offs"][name]
+        x = [-math.log10(row["cut_off"]) for row in rows]
+        mean = [row["mean"] / log10 for row in rows]
+        predicted = [row["mean_predicted"] / log10 for row in rows]
+        right.plot(x, mean, marker, color=colours[name], markersize=5, label=f"{name}: NUTS")
+        right.plot(x, predicted, "-", color=colours[name], linewidth=1, label=f"{name}: quadrature")
+    right.set(xlabel="log₁₀(1/a), the cut-off around 0", ylabel="posterior mean of log₁₀|w|")
+    right.set_title("with cut-offs: the mean has no limit", fontsize="medium")
+    right.legend(fontsize="small")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, metadata=stamp(path, "hron2017_chains"))
+
+
+def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
+    """Draw every chain, in float64."""
+    jax = require("jax", "jax", "this experiment")
+    require("numpyro", "jax", "this experiment")
+    sizes, seed = full_and_quick(options.quick), options.seeds[0]
+    found: dict[str, Any] = {"sizes": sizes, "trajectory_length": LENGTH}
+    with jax.enable_x64(True):
+        for title, (draws_of, needs) in KINDS.items():
+            kept = {name: sizes[name] for name in needs}
+            found[title] = {}
+            for name in track(sizes["models"], title, len(sizes["models"])):
+                own = 10 * seed + list(MODELS).index(name)
+                make = partial(draws_of, MODELS[name], sizes, own)
+                found[title][name] = parts.get(f"{title}-{name}", make, seed=own, **kept)
+    if options.plot:
+        draw(options.plot, found)
+    return found
+
+
+KINDS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "with_cut_offs": (proper, ("powers", "chains", "draws", "warmup")),
+    "without_cut_offs": (walks, ("walkers", "steps")),
+    "unnoticed": (unnoticed, ("chains", "draws", "warmup", "tree_depth")),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

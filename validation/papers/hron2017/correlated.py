@@ -1,0 +1,223 @@
+r"""Section 3: the divergence of correlated noise grows without bound as its posterior gets thin.
+
+    python -m validation.papers.hron2017.correlated [--quick] [--plot FILE]
+
+A row of K weights is w = s theta with one s ~ N(1, alpha): mass on a line. Here it is given a
+thickness, tau in every direction, so that it has a density,
+
+    q(w) = N(theta, alpha theta theta^T + tau^2 I),
+
+and the divergence from the prior, C/|w_i| for each weight with C = 1, is
+
+    KL = sum_i KL(N(theta_i, alpha theta_i^2 + tau^2)) + sum_i log sigma_i - 1/2 log det Sigma,
+
+with log det Sigma = 2 (K - 1) log tau + log(tau^2 + alpha |theta|^2): the divergences of the
+marginals, by `kl_normal`, and their total correlation. As tau -> 0 it is
+
+    (K - 1) log(1/tau) + K KL(alpha) + sum_i log|theta_i| - log|theta| + (K - 1)/2 log alpha,
+
+which goes to infinity with slope K - 1 in log(1/tau), for any theta. Both are set beside the mean
+of log q(w) - log p(w) over samples. A prior over s alone gives KL(alpha), whatever K and theta.
+
+Numbers of 24 and of 53 bits give the line a thickness: the tables have tau at their spacing at 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+import logunif_kl as lk
+from logunif_kl.cli._output import track
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+
+EXPERIMENT = Experiment("hron2017", "correlated", __doc__, seeds=[1], takes_data=False, packages=())
+EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
+
+Array = npt.NDArray[np.float64]
+SPACINGS = {"float32": 2.0**-23, "float64": 2.0**-52}
+
+
+def full_and_quick(quick: bool) -> dict[str, Any]:
+    """Return the sizes of the experiment; alpha = 1/4 is a dropout rate of 0.2."""
+    rest = {"alpha": 0.25, "samples": 20_000 if quick else 200_000, "most_numbers": 20_000_000}
+    if quick:
+        return {"weights": [1, 2, 10], "thicknesses": [1.0, 1e-2, 1e-6], **rest}
+    powers = range(17)
+    return {"weights": [1, 2, 10, 100, 1000], "thicknesses": [10.0**-p for p in powers], **rest}
+
+
+class Row(NamedTuple):
+    """A row of the weights' means theta, with the noise's alpha and the thickness tau."""
+
+    theta: Array
+    alpha: float
+    tau: float
+
+    @property
+    def variances(self) -> Array:
+        found: Array = self.alpha * self.theta**2 + self.tau**2
+        return found
+
+    @property
+    def log_det(self) -> float:
+        along = self.tau**2 + self.alpha * float(self.theta @ self.theta)
+        return 2.0 * (len(self.theta) - 1) * math.log(self.tau) + math.log(along)
+
+    def marginals(self) -> float:
+        """Add up the divergences of the weights, each by itself."""
+        each = lk.kl_normal(self.theta, np.log(self.variances), log_c=0.0)
+        return float(np.sum(each))
+
+    def total_correlation(self) -> float:
+        """Compute KL(q || the product of its marginals)."""
+        return 0.5 * (float(np.log(self.variances).sum()) - self.log_det)
+
+    def divergence(self) -> float:
+        """Compute KL(q || p)."""
+        return self.marginals() + self.total_correlation()
+
+    def asymptote(self) -> float:
+        """Compute what the divergence tends to as tau -> 0."""
+        count, of_s = len(self.theta), prior_over_s(self.alpha)
+        sizes = float(np.log(np.abs(self.theta)).sum()) - math.log(np.linalg.norm(self.theta))
+        thin = (count - 1) * (0.5 * math.log(self.alpha) - math.log(self.tau))
+        return thin + count * of_s + sizes
+
+    def sampled(self, samples: int, rng: np.random.Generator) -> tuple[float, float]:
+        """Estimate the divergence from samples, with the standard error."""
+        count, chunk = len(self.theta), 2_000_000 // len(self.theta)
+        direction = self.theta / np.linalg.norm(self.theta)
+        values = []
+        for start in range(0, samples, chunk):
+            size = min(chunk, samples - start)
+            s = 1.0 + math.sqrt(self.alpha) * rng.standard_normal((size, 1))
+            noise = self.tau * rng.standard_normal((size, count))
+            w = s * self.theta + noise
+            # The density by the direction of theta and the plane across it.
+            away = (s - 1.0) * self.theta + noise
+            along = away @ direction
+            across = noise - np.outer(noise @ direction, direction)
+            wide = self.tau**2 + self.alpha * float(self.theta @ self.theta)
+            square = along**2 / wide + (across**2).sum(1) / self.tau**2
+            log_q = -0.5 * (square + count * math.log(2.0 * math.pi) + self.log_det)
+            values.append(log_q + np.log(np.abs(w)).sum(1))
+        found = np.concatenate(values)
+        return float(found.mean()), float(found.std(ddof=1) / math.sqrt(samples))
+
+
+def prior_over_s(alpha: float) -> float:
+    """Compute KL with the prior over s alone: that of N(1, alpha)."""
+    return float(lk.kl(math.log(alpha), log_c=0.0))
+
+
+def means(weights: int) -> Array:
+    """Give the means of a row: the quantiles of a normal distribution, with none at 0."""
+    places = (np.arange(weights) + 0.5) / weights
+    spread = stats.norm.ppf(0.5 + 0.5 * places)
+    signs = np.where(np.arange(weights) % 2, -1.0, 1.0)
+    found: Array = spread * signs
+    return found
+
+
+def growth(weights: int, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Thin the posterior of a row."""
+    theta, alpha = means(weights), sizes["alpha"]
+    samples = min(sizes["samples"], sizes["most_numbers"] // weights)
+    rows: list[dict[str, Any]] = []
+    for number, tau in enumerate(sizes["thicknesses"]):
+        row = Row(theta, alpha, tau)
+        rng = np.random.default_rng([seed, weights, number])
+        mean, error = row.sampled(samples, rng)
+        found = row.divergence()
+        slope = None
+        if rows:
+            slope = (found - rows[-1]["divergence"]) / math.log(rows[-1]["thickness"] / tau)
+        rows.append(
+            {
+                "thickness": tau,
+                "divergence": found,
+                "of_the_marginals": row.marginals(),
+                "total_correlation": row.total_correlation(),
+                "predicted": row.asymptote(),
+                "sampled": mean,
+                "standard_error": error,
+                "slope_from_the_row_above": slope,
+            }
+        )
+    return {
+        "weights": weights,
+        "samples": samples,
+        "slope_predicted": weights - 1,
+        "with_the_prior_over_s_alone": prior_over_s(alpha),
+        "independent_noise": weights * prior_over_s(alpha),
+        "at_the_spacing_of": {
+            name: Row(theta, alpha, tau).divergence() for name, tau in SPACINGS.items()
+        },
+        "rows": rows,
+    }
+
+
+def draw(path: str, found: dict[str, Any]) -> None:
+    """Draw the divergence for each weight against the thickness."""
+    from matplotlib.figure import Figure
+
+    from logunif_kl.cli.provenance import stamp
+
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.subplots()
+    colours = ("#000000", "#E69F00", "#0072B2", "#009E73", "#D55E00")
+    for colour, marker, part in zip(colours, "ov^sD", found["growth"], strict=False):
+        count = part["weights"]
+        x = [row["thickness"] for row in part["rows"]]
+        said = f"{count} weight{'s' * (count > 1)}"
+        sampled = [row["sampled"] / count for row in part["rows"]]
+        axes.semilogx(x, sampled, marker, color=colour, markersize=4, label=said)
+        exact = [row["divergence"] / count for row in part["rows"]]
+        axes.semilogx(x, exact, "-", color=colour, linewidth=1)
+        line = [row["predicted"] / count for row in part["rows"]]
+        axes.semilogx(x, line, ":", color=colour, linewidth=1)
+    for name, tau in SPACINGS.items():
+        axes.axvline(tau, color="grey", linewidth=0.8)
+        axes.text(tau / 1.4, 1.0, name, rotation=90, va="bottom", fontsize="small", color="grey")
+    axes.invert_xaxis()
+    axes.set_xlabel("thickness τ of the posterior across θ")
+    axes.set_ylabel("KL(q ‖ p) / K in nats, C = 1")
+    axes.set_title(
+        "points: samples; lines: exact; dotted: (K − 1) log(1/τ) + constant", fontsize="medium"
+    )
+    axes.legend(fontsize="small", title="a row of", title_fontsize="small")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, metadata=stamp(path, "hron2017_correlated"))
+
+
+def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
+    """Thin the posteriors of rows of several lengths."""
+    sizes, seed = full_and_quick(options.quick), options.seeds[0]
+    grown = [
+        growth(weights, sizes, seed)
+        for weights in track(sizes["weights"], "rows", len(sizes["weights"]))
+    ]
+    rows = [row for part in grown for row in part["rows"]]
+    found = {
+        "sizes": sizes,
+        "greatest_deviation_in_standard_errors": max(
+            abs(row["sampled"] - row["divergence"]) / row["standard_error"] for row in rows
+        ),
+        "growth": grown,
+    }
+    if options.plot:
+        draw(options.plot, found)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

@@ -1,0 +1,325 @@
+r"""Section 2, Proposition 1: how the normaliser grows as the cut-offs go.
+
+    python -m validation.papers.hron2017.normaliser [--quick] [--plot FILE]
+
+The prior is C/|w| with C = 1, cut off to a < |w| < b. Proposition 1 says that the normaliser is
+infinite without the cut-off around 0 wherever the likelihood L is continuous and positive at w = 0.
+With it, by the proof, the normaliser exceeds 2 r log(d/a) where L > r on |w| < d; and it grows as
+
+    Z(a) = 2 L(0) log(1/a) + a constant + o(1).
+
+For the paper's logistic regression with the one observation (1, 1) all constants are known: the two
+sigmoids of w and of -w add up to 1, so that Z = log(b/a) for any cut-offs; the left side is
+log(1/a)/2 + c and the right one log(1/a)/2 + log b - c, where c = (log(pi/2) - gamma)/2. The
+paper's bounds of the right tail are log(K/k)/(1 + e^-k) and log(K/k).
+
+A network of several weights has a power of the logarithm. The networks here have one input, one
+hidden unit and one output. With both cut-offs at a the normaliser is a quadratic in log(1/a) with
+the leading term 4 L(0) log(1/a)^2; with that of the first weight alone it is linear, and its slope
+is 2 times the normaliser of the rest of the network at w = 0, as in the proof.
+
+Floating-point numbers are cut off too, as Kingma et al. 2015 say in their appendix A. The last
+table has the share of the posterior's mass that is nearer to 0 than a tenth of the standard error,
+with the cut-offs of float32 and of float64, by how many standard errors the weight is from 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from logunif_kl.cli._output import track
+from validation.papers.hron2017.models import (
+    LOGISTIC,
+    MODELS,
+    STEP,
+    Array,
+    Model,
+    finite_part,
+    normaliser,
+)
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+
+EXPERIMENT = Experiment("hron2017", "normaliser", __doc__, seeds=[1], takes_data=False, packages=())
+EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
+
+B = 1e3  # the right cut-off where the left one goes
+FLOATS = {"float32": (2.0**-126, 2.0**128), "float64": (2.0**-1022, 2.0**1023)}
+
+
+def full_and_quick(quick: bool) -> dict[str, Any]:
+    """Return the cut-offs, as powers of ten."""
+    if quick:
+        return {"zero": [2, 4, 8], "tail": [2, 4, 8], "network": [4, 6, 8], "errors": [0, 3]}
+    return {
+        "zero": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 300],
+        "tail": [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256, 300],
+        "network": [4, 6, 8, 10, 12],
+        "errors": [0, 1, 2, 3, 4, 5, 6, 8],
+    }
+
+
+def radius(model: Model, share: float) -> float:
+    """Find the largest d for which L > share L(0) on all of |w| < d."""
+    level = math.log(share) + float(model.log_likelihood(0.0))
+    grid = np.linspace(0.0, 50.0, 200_001)
+    found = []
+    for sign in (1.0, -1.0):
+        below = np.flatnonzero(model.log_likelihood(sign * grid) <= level)
+        if below.size:
+            ends = sign * grid[below[0] - 1], sign * grid[below[0]]
+            found.append(abs(brentq(lambda w: float(model.log_likelihood(w)) - level, *ends)))
+    return min(found, default=50.0)
+
+
+def around_zero(name: str, powers: list[int]) -> dict[str, Any]:
+    """Shrink the left cut-off."""
+    model = MODELS[name]
+    a = [10.0**-power for power in powers]
+    z = [normaliser(model, each, B) for each in a]
+    slope = 2.0 * model.at_zero
+    # The constant is what is left of the mass once the logarithm is taken off, at the least a.
+    constant = math.log(B) if name == "logistic" else z[-1] - slope * math.log(1.0 / a[-1])
+    d, half = radius(model, 0.5), 0.5 * model.at_zero
+    rows = []
+    for number, (cut, found) in enumerate(zip(a, z, strict=True)):
+        before = None if number == 0 else (found - z[number - 1]) / math.log(a[number - 1] / cut)
+        row = {
+            "cut_off": cut,
+            "normaliser": found,
+            "predicted": slope * math.log(1.0 / cut) + constant,
+            "bound_of_the_proof": 2.0 * half * math.log(d / cut) if cut < d else None,
+            "slope_from_the_row_above": before,
+        }
+        if name == "logistic":
+            sides = {"right": math.log(B) - finite_part(), "left": finite_part()}
+            for side, sign in (("right", 1), ("left", -1)):
+                row[side] = normaliser(model, cut, B, [sign])
+                row[f"{side}_predicted"] = 0.5 * math.log(1.0 / cut) + sides[side]
+        rows.append(row)
+    return {
+        "model": name,
+        "title": model.title,
+        "likelihood_at_zero": model.at_zero,
+        "slope_predicted": slope,
+        "constant": constant,
+        "constant_is_predicted": name == "logistic",
+        "radius_of_the_proof": d,
+        "rows": rows,
+    }
+
+
+def tail(powers: list[int]) -> list[dict[str, Any]]:
+    """Grow the right cut-off of the logistic regression, from three k."""
+    rows = []
+    for k in (0.1, 1.0, 10.0):
+        lost = normaliser(LOGISTIC, k, 1e4, [-1])  # of the whole tail beyond k; e^-10000 is beyond
+        for power in powers:
+            great = k * 10.0**power
+            log = math.log(great / k)
+            rows.append(
+                {
+                    "k": k,
+                    "cut_off": great,
+                    "right": normaliser(LOGISTIC, k, great, [1]),
+                    "predicted": log - lost,
+                    "lower_bound_of_the_paper": log / (1.0 + math.exp(-k)),
+                    "upper_bound": log,
+                    "left": normaliser(LOGISTIC, k, great, [-1]),
+                }
+            )
+    return rows
+
+
+def other_tails(powers: list[int]) -> list[dict[str, Any]]:
+    """Measure the growth of each model's mass beyond 1, by side, with the power of the cut-off."""
+    rows = []
+    for name, model in MODELS.items():
+        low, high = 10.0 ** powers[-2], 10.0 ** powers[-1]
+        for side, sign in (("right", 1), ("left", -1)):
+            grown = normaliser(model, low, high, [sign]) / math.log(high / low)
+            # The limit of the likelihood in this tail: 1 where every observation agrees, or 0.
+            agrees = model.noise is None and all(
+                sign * x * y > 0 for x, y in zip(model.x, model.y, strict=True)
+            )
+            rows.append(
+                {
+                    "model": name,
+                    "side": side,
+                    "slope": grown,
+                    "slope_predicted": float(agrees),
+                    "mass_beyond_1": None if agrees else normaliser(model, 1.0, high, [sign]),
+                }
+            )
+    return rows
+
+
+OBSERVED, OUTPUT_NOISE = 1.0, 1.0
+
+
+def _hidden(w: Any, activation: str) -> Any:
+    return np.maximum(w, 0.0) if activation == "relu" else 0.5 * (1.0 + np.tanh(0.5 * w))
+
+
+def _likelihood(output: Any) -> Any:
+    scale = math.sqrt(2.0 * math.pi) * OUTPUT_NOISE
+    return np.exp(-0.5 * ((OBSERVED - output) / OUTPUT_NOISE) ** 2) / scale
+
+
+def network_normaliser(activation: str, firsts: float, seconds: float, b: float) -> float:
+    """Integrate over two weights, with the cut-offs ``firsts`` and ``seconds``, and b."""
+    points, weights = np.polynomial.legendre.leggauss(8)
+
+    def grid(a: float) -> tuple[Array, Array]:
+        edges = np.linspace(math.log(a), math.log(b), math.ceil(math.log(b / a) / STEP) + 1)
+        half = np.diff(edges)[:, None] / 2.0
+        return (edges[:-1, None] + half * (1.0 + points)).ravel(), (half * weights).ravel()
+
+    (t1, v1), (t2, v2) = grid(firsts), grid(seconds)
+    total = 0.0
+    for sign in (1.0, -1.0):
+        hidden = _hidden(sign * np.exp(t1), activation)[:, None]
+        for other in (1.0, -1.0):
+            values = _likelihood(hidden * (other * np.exp(t2)))
+            total += float(v1 @ values @ v2)
+    return total
+
+
+def networks(powers: list[int]) -> list[dict[str, Any]]:
+    """Shrink the cut-offs of the two weights of a network, both of them and the first alone."""
+    rows, b, fixed = [], 10.0, 1e-2
+    at_zero = float(_likelihood(0.0))
+    steps = {second - first for first, second in itertools.pairwise(powers)}
+    (step,) = steps
+    width = step * math.log(10.0)
+    for activation in ("relu", "sigmoid"):
+        cuts = [10.0**-power for power in powers]
+        both = [network_normaliser(activation, a, a, b) for a in cuts]
+        alone = [network_normaliser(activation, a, fixed, b) for a in cuts]
+        # The rest of the network at w_1 = 0, over the second weight.
+        rest = _rest(float(_hidden(0.0, activation)), fixed, b)
+        rows.append(
+            {
+                "activation": activation,
+                "cut_offs": cuts,
+                "both": both,
+                "first_alone": alone,
+                "quadratic_coefficient": [
+                    (both[i] - 2.0 * both[i + 1] + both[i + 2]) / (2.0 * width**2)
+                    for i in range(len(both) - 2)
+                ],
+                "quadratic_coefficient_predicted": 4.0 * at_zero,
+                "slope_of_the_first": [
+                    (more - less) / width for less, more in itertools.pairwise(alone)
+                ],
+                "slope_of_the_first_predicted": 2.0 * rest,
+            }
+        )
+    return rows
+
+
+def _rest(hidden: float, a: float, b: float) -> float:
+    """Integrate the likelihood over the second weight alone, with the hidden unit held."""
+    from scipy.integrate import quad
+
+    return sum(
+        quad(
+            lambda t, sign=sign: float(_likelihood(hidden * sign * math.exp(t))),
+            math.log(a),
+            math.log(b),
+            epsabs=1e-13,
+            epsrel=1e-13,
+            limit=200,
+        )[0]
+        for sign in (1.0, -1.0)
+    )
+
+
+def floats(errors: list[int]) -> list[dict[str, Any]]:
+    """Compute how much of the posterior is near 0 with the cut-offs of floating-point numbers."""
+    rows = []
+    for z in errors:
+        # One observation z of the weight with noise 1: z standard errors from 0.
+        model = Model("", (1.0,), (float(z),), 1.0)
+        row: dict[str, Any] = {"standard_errors": z}
+        for name, (a, b) in FLOATS.items():
+            row[name] = normaliser(model, a, 0.1) / normaliser(model, a, min(b, 1e3))
+        # The share is one half where the mass within is that without.
+        without, least = normaliser(model, 0.1, 1e3), 1e-3
+        inside = normaliser(model, least, 0.1)
+        more = (without - inside) / (2.0 * model.at_zero)
+        row["log10_cut_off_for_one_half"] = (math.log(least) - more) / math.log(10.0)
+        rows.append(row)
+    return rows
+
+
+def draw(path: str, found: dict[str, Any]) -> None:
+    """Draw the normalisers against the cut-offs, with the predicted lines and the bounds."""
+    from matplotlib.figure import Figure
+
+    from logunif_kl.cli.provenance import stamp
+
+    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+    for colour, marker, part in zip(colours, "osD^", found["around_zero"], strict=True):
+        rows = part["rows"]
+        x = [math.log10(1.0 / row["cut_off"]) for row in rows]
+        left.plot(x, [row["predicted"] for row in rows], "-", color=colour, linewidth=1)
+        measured = [row["normaliser"] for row in rows]
+        left.plot(x, measured, marker, color=colour, markersize=4, label=part["title"])
+    left.set_xlabel("log₁₀(1/a), the cut-off around 0")
+    left.set_ylabel("normaliser Z, C = 1")
+    left.set_title("lines: 2 L(0) log(1/a) + constant", fontsize="medium")
+    left.legend(fontsize="small")
+    looks = ((0.1, "o", colours[0]), (1.0, "s", colours[1]), (10.0, "D", colours[2]))
+    for k, marker, colour in looks:
+        rows = [row for row in found["tail"] if row["k"] == k and row["cut_off"] / k <= 1e16]
+        x = [math.log10(row["cut_off"] / k) for row in rows]
+        right.plot(
+            x,
+            [row["right"] for row in rows],
+            marker,
+            color=colour,
+            markersize=4,
+            label=f"measured, k = {k:g}",
+        )
+        right.plot(x, [row["predicted"] for row in rows], "-", color=colour, linewidth=1)
+        bound = [row["lower_bound_of_the_paper"] for row in rows]
+        right.plot(x, bound, ":", color=colour, linewidth=1.5)
+    right.set_xlabel("log₁₀(K/k), the cut-off in the tail")
+    right.set_ylabel("mass of the logistic posterior on [k, K], C = 1")
+    right.set_title("lines: log(K/k) − constant; dotted: the paper's bound", fontsize="medium")
+    right.legend(fontsize="small")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, metadata=stamp(path, "hron2017_normaliser"))
+
+
+def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
+    """Compute every normaliser."""
+    sizes = full_and_quick(options.quick)
+    names = track(list(MODELS), "normalisers", len(MODELS))
+    found = {
+        "sizes": sizes,
+        "right_cut_off": B,
+        "around_zero": [around_zero(name, sizes["zero"]) for name in names],
+        "tail": tail(sizes["tail"]),
+        "other_tails": other_tails(sizes["tail"]),
+        "networks": networks(sizes["network"]),
+        "floats": floats(sizes["errors"]),
+    }
+    if options.plot:
+        draw(options.plot, found)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

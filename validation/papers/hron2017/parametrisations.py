@@ -1,0 +1,293 @@
+r"""Section 4: minima of the additive parametrisation that the multiplicative one has not.
+
+    python -m validation.papers.hron2017.parametrisations [--quick] [--plot FILE]
+
+Additive is q(w) = N(mu, sigma^2), multiplicative N(theta, alpha theta^2). Of the divergence alone,
+with C such that its least value is 0:
+
+- additive, it is least at mu = 0 for every sigma. There its gradient is 0, and its second
+  derivative in mu is 1/sigma^2. Gradient flow in (mu, log sigma^2) keeps log sigma^2 + mu^2/4,
+  since dKL/dlog sigma^2 = -mu/2 dKL/dmu; so it ends at mu = 0 with log sigma^2 = log sigma_0^2 +
+  mu_0^2/4. In (mu, log sigma) it keeps log sigma + mu^2/2, in (mu, sigma) sigma^2 + mu^2. KL falls
+  as e^(-2 t/sigma^2) at the end;
+- multiplicative, it depends on alpha alone and falls all the way to alpha = inf, as 1/(2 alpha).
+  Gradient flow in log alpha has dalpha/dt = D(sqrt u)/(2 sqrt u) -> 1/2, so that KL falls as 1/t;
+  in alpha itself alpha^3 grows as 3t/2, and KL falls as (12 t)^(-1/3).
+
+With data: one weight with the expected log-likelihood -kappa/2 [(mu - 1)^2 + sigma^2], where kappa
+is the square of the estimate 1 over its standard error. Where the gradient is 0,
+mu = 1/(1 + alpha) and
+
+    kappa = 2 u F'(u) (1 + alpha)^2/alpha,    u = 1/(2 alpha),
+
+which falls from inf to 1 as alpha goes from 0 to inf. So a weight is kept, at an alpha that is
+near 1/kappa for large kappa and near (5/3)/(kappa - 1) where kappa is near 1, if kappa > 1;
+otherwise both parametrisations go to alpha = inf, and mu to 0. They differ in the way there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import brentq
+
+import logunif_kl as lk
+import logunif_kl.torch as lkt
+from logunif_kl.cli._output import track
+from validation.papers.hron2017.flows import PRUNED, WAYS, flow, log_alpha
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+
+EXPERIMENT = Experiment("hron2017", "parametrisations", __doc__, seeds=[1], takes_data=False)
+EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
+
+
+def full_and_quick(quick: bool) -> dict[str, Any]:
+    """Return the sizes of the experiment: where paths start and how long they are."""
+    kappas = [0.0, 0.25, 0.5, 0.9, 1.1, 1.5, 2.0, 4.0, 9.0, 25.0]
+    starts = [(2.0, -2.0), (1.0, -4.0), (3.0, 0.0), (-2.0, 1.0)]
+    if quick:
+        sizes = {"starts": starts[:1], "decades": 3, "kappas": [0.5, 4.0], "steps": 300}
+    else:
+        sizes = {"starts": starts, "decades": 6, "kappas": kappas, "steps": 20_000}
+    return {**sizes, "start_with_data": (1.0, -4.0), "learning_rate": 1e-2, "tolerance": 1e-10}
+
+
+# What gradient flow of the divergence alone keeps, as log sigma^2 at mu = 0.
+END: dict[str, Callable[[float, float], float]] = {
+    "log_sigma2": lambda mu, rho: rho + 0.25 * mu**2,
+    "log_sigma": lambda mu, rho: rho + mu**2,
+    "sigma": lambda mu, rho: math.log(math.exp(rho) + mu**2),
+}
+
+
+def of_the_divergence_alone(sizes: dict[str, Any]) -> list[dict[str, Any]]:
+    """Let the flows of KL run from each start in each way."""
+    rows = []
+    decades = np.concatenate([[0.0], np.logspace(-2, sizes["decades"], sizes["decades"] + 3)])
+    for start in sizes["starts"]:
+        for name, way in WAYS.items():
+            end = END[name](*start) if way.additive else 0.0
+            # The fall at the end is looked at after the time mu_0^2 of the way to mu = 0.
+            last = np.linspace(0.0, start[0] ** 2 + 20.0 * math.exp(end), 801)[1:]
+            times = np.union1d(decades, last[last < decades[-1]])
+            path, _ = flow(way, start, times, 0.0, sizes["tolerance"])
+            kl = lk.kl_normal(path[:, 0], path[:, 1])
+            row: dict[str, Any] = {
+                "start": start,
+                "way": name,
+                "mu_at_the_end": path[-1, 0],
+                "log_sigma2_at_the_end": path[-1, 1],
+                "kl": {f"{t:g}": float(v) for t, v in zip(times, kl, strict=True) if _decade(t)},
+            }
+            if way.additive:
+                row["log_sigma2_predicted"] = end
+                # Where sigma is at its end, and mu is above the tolerance.
+                falls = (path[:, 0] ** 2 < 1e-3) & (path[:, 0] ** 2 > 1e-8)
+                t, logs = times[falls], np.log(kl[falls])
+                row["rate"] = float((logs[0] - logs[-1]) / (t[-1] - t[0]))
+                row["rate_predicted"] = 2.0 * math.exp(-end)
+            else:
+                alpha = math.exp(log_alpha(*path[-1]))
+                predicted = {"log_alpha": times[-1] / 2, "alpha": (1.5 * times[-1]) ** (1 / 3)}
+                row["alpha_at_the_end"] = alpha
+                row["alpha_over_its_limit"] = alpha / predicted[name]
+                row["theta_moved_by"] = float(np.abs(path[:, 0] - start[0]).max())
+            rows.append(row)
+    return rows
+
+
+def _decade(t: float) -> bool:
+    return t >= 1.0 and math.isclose(math.log10(t), round(math.log10(t)), abs_tol=1e-9)
+
+
+def at_the_minimum() -> dict[str, Any]:
+    """Measure KL, its gradient and its curvature at mu = 0, and far out in alpha."""
+    rows = []
+    for rho in (-20.0, -4.0, 0.0, 3.0):
+        point = torch.tensor([0.0, rho], dtype=torch.float64)
+
+        def kl(p: torch.Tensor) -> torch.Tensor:
+            return lkt.kl_normal(p[0], p[1])
+
+        gradient = torch.func.grad(kl)(point)
+        hessian = torch.func.hessian(kl)(point)
+        rows.append(
+            {
+                "log_sigma2": rho,
+                "kl": float(kl(point)),
+                "gradient": gradient.tolist(),
+                "hessian": hessian.tolist(),
+                "curvature_predicted": math.exp(-rho),
+            }
+        )
+    far = []
+    for x in (3.0, 10.0, 100.0, 700.0):
+        u = 0.5 * math.exp(-x)
+        kl_far, slope = float(lk.kl(x)), -float(lk.neg_kl_grad(x))
+        far.append(
+            {
+                "log_alpha": x,
+                "kl": kl_far,
+                "gradient": slope,
+                "kl_over_u": kl_far / u,
+                "gradient_over_minus_u": -slope / u,
+            }
+        )
+    return {"additive_at_mu_0": rows, "multiplicative_far_out": far}
+
+
+def kappa_of(x: float) -> float:
+    """Compute the kappa for which log alpha = x is stationary."""
+    alpha = math.exp(x)
+    return 2.0 * float(lk.neg_kl_grad(x)) * (1.0 + alpha) * (1.0 + 1.0 / alpha)
+
+
+def stationary(kappa: float) -> float | None:
+    """Find the log alpha at which the gradient with data is 0; None if there is none."""
+    if kappa <= 1.0:
+        return None
+    return float(brentq(lambda x: kappa_of(x) - kappa, -30.0, 30.0, xtol=1e-14))
+
+
+def objective(mu: float, rho: float, kappa: float) -> float:
+    """Compute the negative ELBO but for its constant."""
+    return 0.5 * kappa * ((mu - 1.0) ** 2 + math.exp(rho)) + float(lk.kl_normal(mu, rho))
+
+
+def threshold() -> dict[str, Any]:
+    """Look at the kappa of stationary points over all alpha."""
+    grid = np.linspace(-25.0, 25.0, 5001)
+    values = np.array([kappa_of(x) for x in grid])
+    near = 1e-3
+    just_above, far_above = stationary(1.0 + near), stationary(1e4)
+    assert just_above is not None
+    assert far_above is not None
+    return {
+        "kappa_falls_everywhere": bool(np.all(np.diff(values[grid <= 12.0]) < 0.0)),
+        "kappa_at_log_alpha_25": float(values[-1]),
+        "alpha_times_kappa_less_1_near_1": math.exp(just_above) * near,
+        "alpha_times_kappa_less_1_predicted": 5.0 / 3.0,
+        "alpha_times_kappa_at_1e4": math.exp(far_above) * 1e4,
+    }
+
+
+def with_data(sizes: dict[str, Any]) -> list[dict[str, Any]]:
+    """Let both parametrisations run with data of each kappa."""
+    rows = []
+    times = np.concatenate([[0.0], np.logspace(-2, sizes["decades"], 60)])
+    start = tuple(sizes["start_with_data"])
+    steps = {name: adam(name, sizes) for name in ("log_sigma2", "log_alpha")}
+    for number, kappa in enumerate(track(sizes["kappas"], "data", len(sizes["kappas"]))):
+        x = stationary(kappa)
+        for name in ("log_sigma2", "log_alpha"):
+            path, pruned_at = flow(WAYS[name], start, times, kappa, sizes["tolerance"])
+            mu, rho = (float(v) for v in path[-1])
+            rows.append(
+                {
+                    "kappa": kappa,
+                    "way": name,
+                    "log_alpha_at_the_end": log_alpha(mu, rho),
+                    "log_alpha_predicted": x,
+                    "mu_at_the_end": mu,
+                    "mu_predicted": 0.0 if x is None else 1.0 / (1.0 + math.exp(x)),
+                    "log_sigma2_at_the_end": rho,
+                    "objective_at_the_end": objective(mu, rho, kappa),
+                    "objective_where_pruned": 0.5 * kappa,
+                    "time_to_log_alpha_3": pruned_at,
+                    "steps_of_adam_to_log_alpha_3": steps[name][number],
+                }
+            )
+    return rows
+
+
+def adam(name: str, sizes: dict[str, Any]) -> list[int | None]:
+    """Count the steps of Adam until log alpha stays above 3, for every kappa at once.
+
+    In additive coordinates mu may pass through 0, where log alpha is above 3 for a few steps.
+    """
+    way, count = WAYS[name], len(sizes["kappas"])
+    state = [
+        torch.full((count,), value, dtype=torch.float64, requires_grad=True)
+        for value in way.start(*sizes["start_with_data"])
+    ]
+    kappa = torch.tensor(sizes["kappas"], dtype=torch.float64)
+    last = torch.zeros(count, dtype=torch.int64)  # the last step that ended at or below 3
+    optimizer = torch.optim.Adam(state, lr=sizes["learning_rate"])
+    for step in range(1, sizes["steps"] + 1):
+        optimizer.zero_grad()
+        mu, second = state
+        if way.additive:
+            variance, kl = second.exp(), lkt.kl_normal(mu, second)
+        else:
+            variance, kl = second.exp() * mu.square(), lkt.kl(second)
+        loss = (0.5 * kappa * ((mu - 1.0).square() + variance) + kl).sum()
+        torch.autograd.backward(loss)
+        optimizer.step()
+        with torch.no_grad():
+            x = second - 2.0 * mu.abs().log() if way.additive else second
+        last[x <= PRUNED] = step
+    return [None if step == sizes["steps"] else step + 1 for step in last.tolist()]
+
+
+def draw(path: str, tolerance: float) -> None:
+    """Draw the divergence in both coordinates, with paths of both flows."""
+    from matplotlib.figure import Figure
+
+    from logunif_kl.cli.provenance import stamp
+
+    figure = Figure(figsize=(9.6, 4.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    mu, rho = np.meshgrid(np.linspace(-3.2, 3.2, 401), np.linspace(-6.0, 6.0, 401))
+    levels = [0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
+    options = {"levels": levels, "cmap": "Greys", "extend": "max"}
+    left.contourf(mu, rho, lk.kl_normal(mu, rho), **options)
+    drawn = right.contourf(mu, rho, lk.kl(rho), **options)
+    figure.colorbar(drawn, ax=[left, right], label="KL less its least value, in nats")
+    times = np.concatenate([[0.0], np.logspace(-4, 2.5, 2000)])
+    looks = (("log_sigma2", "#0072B2", "-", "o"), ("log_alpha", "#D55E00", "--", "^"))
+    for number, start in enumerate([(3.0, -4.0), (1.5, -3.0), (-2.5, -1.0), (-1.0, -5.0)]):
+        for name, colour, line, marker in looks:
+            way = WAYS[name]
+            found, _ = flow(way, start, times, 0.0, tolerance)
+            x = np.array([log_alpha(*each) for each in found])
+            label = f"gradient flow, {way.title}" if number == 0 else None
+            left.plot(found[:, 0], found[:, 1], line, color=colour, linewidth=1.6, label=label)
+            right.plot(found[:, 0], x, line, color=colour, linewidth=1.6)
+            left.plot(*found[-1], marker, color=colour, markersize=6, clip_on=True)
+            if x[-1] < 6.0:
+                right.plot(found[-1, 0], x[-1], marker, color=colour, markersize=6)
+    left.axvline(0.0, color="#0072B2", linewidth=0.8, linestyle=":")
+    left.set(xlabel="μ", ylabel="log σ²", xlim=(-3.2, 3.2), ylim=(-6.0, 6.0))
+    right.set(xlabel="θ", ylabel="log α", xlim=(-3.2, 3.2), ylim=(-6.0, 6.0))
+    left.set_title("additive: least on the line μ = 0", fontsize="medium")
+    right.set_title("multiplicative: falls to α = ∞", fontsize="medium")
+    figure.legend(fontsize="small", loc="outside lower center", ncols=2)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, metadata=stamp(path, "hron2017_parametrisations"))
+
+
+def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
+    """Measure the minima, the flows of the divergence, and those with data."""
+    sizes = full_and_quick(options.quick)
+    found = {
+        "sizes": sizes,
+        **at_the_minimum(),
+        "flows": of_the_divergence_alone(sizes),
+        "threshold": threshold(),
+        "with_data": with_data(sizes),
+    }
+    if options.plot:
+        draw(options.plot, sizes["tolerance"])
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

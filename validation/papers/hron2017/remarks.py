@@ -1,0 +1,143 @@
+r"""Remarks 1 and 2, by every way in which the library computes the divergence.
+
+    python -m validation.papers.hron2017.remarks [--quick]
+
+What `python -m validation.papers` decides in 40 digits is here in double precision, as it is used.
+
+- Remark 1: KL of N(mu, sigma^2) from C/|w| with C = 1, by Eq. 1 (`series`), by Eq. 2 (`kummer`), by
+  the integral (`quadrature`), by samples (`monte_carlo`, with its standard error) and by `kl`; and
+  dKL/du, Eq. 3, by `dawson_grad` and the gradient of each. Beside them the values in 30 digits.
+- Remark 2: that KL strictly increases in u: the least rise from one point to the next, and the
+  least gradient, for each way; and for the approximations that stand in for KL elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import logunif_kl as lk
+from logunif_kl import methods
+from logunif_kl.cli._output import track
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+
+EXPERIMENT = Experiment("hron2017", "remarks", __doc__, seeds=[1], takes_data=False, packages=())
+
+VALUES: dict[str, Callable[..., Any]] = {
+    "kl": lambda x, **options: -lk.kl(x, **options),
+    "series": methods.series,
+    "kummer": methods.kummer,
+    "quadrature": methods.quadrature,
+}
+GRADIENTS: dict[str, Callable[..., Any]] = {
+    "kl": lk.neg_kl_grad,
+    "dawson": methods.dawson_grad,
+    "series": methods.series_grad,
+    "kummer": methods.kummer_grad,
+    "quadrature": methods.quadrature_grad,
+}
+APPROXIMATIONS = ("kingma", "molchanov", "lower_bound")
+
+
+def full_and_quick(quick: bool) -> dict[str, Any]:
+    """Return the sizes of the experiment."""
+    every = [0.0, 1e-6, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 200.0, 1e3, 1e5]
+    if quick:
+        return {"u": every[::4], "points": 41, "samples": 2**12, "digits": 30}
+    return {"u": every, "points": 1001, "samples": 2**18, "digits": 30}
+
+
+def remark_1(sizes: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+    """Compute KL and its gradient at each u."""
+    rows = []
+    for number, u in enumerate(track(sizes["u"], "remark 1", len(sizes["u"]))):
+        # The mean that has this u where sigma = 1; log alpha is infinite at u = 0.
+        x = math.inf if u == 0.0 else float(lk.log_alpha.from_u(u))
+        true = -float(lk.reference.neg_kl(x, sizes["digits"], log_c=0.0))
+        slope = float(lk.reference.kl_gap_grad(u, sizes["digits"]))
+        values = {name: -float(value(x, log_c=0.0)) for name, value in VALUES.items()}
+        # d(-KL)/dlog alpha = u dKL/du; at u = 0 Eq. 3 is 1 by its own line.
+        found = (
+            {"kl_gap_grad": float(lk.special.kl_gap_grad(0.0))}
+            if u == 0.0
+            else {name: float(gradient(x)) / u for name, gradient in GRADIENTS.items()}
+        )
+        rng = np.random.default_rng([seed, number])
+        sampled, error = methods.monte_carlo(x, n_samples=sizes["samples"], rng=rng, log_c=0.0)
+        rows.append(
+            {
+                "u": u,
+                "log_alpha": None if u == 0.0 else x,
+                "kl": true,
+                "by": values,
+                "greatest_difference": max(abs(value - true) for value in values.values()),
+                "monte_carlo": -float(sampled),
+                "monte_carlo_standard_error": float(error),
+                "gradient": slope,
+                "gradient_by": found,
+                "greatest_relative_difference_of_gradients": max(
+                    abs(value / slope - 1.0) for value in found.values()
+                ),
+            }
+        )
+    return rows
+
+
+def remark_2(sizes: dict[str, Any]) -> list[dict[str, Any]]:
+    """Measure how each way rises over log-spaced u from 1e-6 to 1e6."""
+    every = np.logspace(-6.0, 6.0, sizes["points"])
+    rows = []
+    for name in (*VALUES, *APPROXIMATIONS):
+        method = methods.METHODS.get(name)
+        value = method.function if method and name not in VALUES else VALUES[name]
+        gradient = method.gradient if method and name not in VALUES else GRADIENTS[name]
+        assert gradient is not None
+        # An approximation is looked at where it is meant to be used.
+        u = every if method is None else every[-np.log(2.0 * every) <= method.domain.high]
+        x = lk.log_alpha.from_u(u)
+        kl, slope = -np.asarray(value(x)), np.asarray(gradient(x)) / u
+        rows.append(
+            {
+                "way": name,
+                "exact": name in VALUES,
+                "least_u": float(u[0]),
+                "strictly_increases": bool(np.all(np.diff(kl) > 0.0)),
+                "least_rise": float(np.diff(kl).min()),
+                "least_gradient": float(slope.min()),
+                "greatest_gradient": float(slope.max()),
+                "gradient_at_the_least_u": float(slope[0]),
+                "gradient_at_the_least_u_predicted": float(lk.special.kl_gap_grad(u[0])),
+            }
+        )
+    return rows
+
+
+def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
+    """Compute both remarks by every way."""
+    sizes, seed = full_and_quick(options.quick), options.seeds[0]
+    rows = remark_1(sizes, seed)
+    away = [
+        abs(row["monte_carlo"] - row["kl"]) / row["monte_carlo_standard_error"]
+        for row in rows
+        if row["monte_carlo_standard_error"] > 0.0
+    ]
+    return {
+        "sizes": sizes,
+        "remark_1": rows,
+        "greatest_difference": max(row["greatest_difference"] for row in rows),
+        "greatest_relative_difference_of_gradients": max(
+            row["greatest_relative_difference_of_gradients"] for row in rows
+        ),
+        "greatest_deviation_of_monte_carlo_in_standard_errors": max(away),
+        "remark_2": remark_2(sizes),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

@@ -1,0 +1,281 @@
+r"""A talk about Kingma et al. 2015: what its slides say otherwise than the paper, or beyond it.
+
+    python -m validation.papers.hron2017.slides [--quick]
+
+The slides are of 2024, "Variational Dropout and the Local Reparameterization Trick". Of what they
+say, this decides what differs from the paper's words, or is what Hron et al. 2017 deny, and can be
+computed. The rest is as in the paper, and decided by `python -m validation.papers` or by the
+experiments of `validation.papers.kingma2015`; ``decided_elsewhere`` says which.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+from scipy import stats
+from scipy.optimize import minimize
+
+import logunif_kl as lk
+from logunif_kl.cli._output import track
+from validation.papers.hron2017.models import MODELS, Model, normaliser
+from validation.papers.kingma2015 import printed
+from validation.papers.record import Found
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+
+EXPERIMENT = Experiment("hron2017", "slides", __doc__, seeds=[1], takes_data=False, packages=())
+
+ELSEWHERE = {
+    "the KL divergence cannot be analytically evaluated": "kingma-not-tractable",
+    "the authors prove that the cubic approximates it": "kingma-cubic-accurate",
+    "the KL divergence does not depend on theta": "kingma-independent-of-theta",
+    "the gradients of both estimators": "kingma2015/extra_variance",
+    "the time of an epoch": "kingma2015/speed",
+}
+
+
+def full_and_quick(quick: bool) -> dict[str, Any]:
+    """Return the sizes of the experiment."""
+    powers = [1, 3, 300] if quick else [1, 3, 10, 30, 100, 300]
+    return {"draws": 20_000 if quick else 400_000, "powers": powers}
+
+
+def minibatches(sizes: dict[str, Any], seed: int) -> Found:
+    """Decide whether a larger minibatch changes the part of the variances alone."""
+    rng, rho = np.random.default_rng([seed, 1]), 0.1
+    rows = []
+    for size in (1, 2, 10, 100):
+        # Likelihoods of variance 1, whose covariance rho is that of a noise in common.
+        shape = sizes["draws"] // size, size
+        common = math.sqrt(rho) * rng.standard_normal((shape[0], 1))
+        means = (common + math.sqrt(1.0 - rho) * rng.standard_normal(shape)).mean(1)
+        predicted = 1.0 / size + (size - 1) / size * rho
+        rows.append(
+            {
+                "minibatch": size,
+                "of_the_variance": 1.0 / size,
+                "of_the_covariance": (size - 1) / size,
+                "measured": float(means.var()),
+                "standard_error": predicted * math.sqrt(2.0 / shape[0]),
+                "predicted": predicted,
+            }
+        )
+    covariance = [row["of_the_covariance"] for row in rows]
+    return Found(
+        holds=max(covariance) - min(covariance) < 1e-12,
+        measured={"covariance": rho, "rows": rows},
+        note="in the variance of the mean the covariance has the factor (M - 1)/M, which rises "
+        "from 0 to 1: it does not fall, as the paper says, but it does change, most of all from "
+        "M = 1 to 2",
+    )
+
+
+def draws() -> Found:
+    """Decide which estimator 1635 s an epoch are of, by the random numbers that each draws."""
+    inputs = outputs = examples = 1000
+    numbers = {
+        "weight sample per data point": examples * inputs * outputs,
+        "weight sample per minibatch, the slides' standard": inputs * outputs,
+        "local reparameterisation": examples * outputs,
+    }
+    per_example, standard, local = numbers.values()
+    seconds = printed.SECONDS_AN_EPOCH
+    return Found(
+        holds=standard / local > 2.0,
+        measured={
+            "random_numbers_of_a_layer_and_a_step": numbers,
+            "paper_ratio_of_seconds": seconds["per_example"] / seconds["local"],
+            "ratio_of_numbers_per_data_point": per_example / local,
+            "ratio_of_numbers_standard": standard / local,
+        },
+        note="the paper times SGVB with a weight sample for each data point. What the slides' "
+        "table calls standard, one for each minibatch, draws as many random numbers as local "
+        "reparameterisation for a layer of 1000 by 1000 and 1000 examples",
+    )
+
+
+# Slide "Variance", in the order of `printed`: top layer after 10 and 100 epochs, bottom layer.
+SHOWN = {
+    "local": (7.8e3, 1.2e3, 1.9e2, 1.1e2),
+    "per_example": (1.4e4, 2.6e3, 4.3e2, 2.5e2),
+    "per_batch": (4.9e4, 4.3e3, 8.5e2, 3.3e2),
+    "none": (2.8e3, 5.9e1, 1.3e2, 9.0e0),
+}
+
+
+def lowest_variance() -> Found:
+    """Decide the slides' reading of Table 1 against the paper's numbers."""
+    columns = [(layer, epochs) for layer in printed.LAYERS for epochs in printed.EPOCHS]
+    table = printed.GRADIENT_VARIANCE["independent"]
+    other = [
+        name
+        for name, row in SHOWN.items()
+        for column, value in zip(columns, row, strict=True)
+        if table[(name, *column)] != value
+    ]
+    ratios = {
+        f"{layer}, {epochs} epochs": min(
+            table[(name, layer, epochs)] / table[("local", layer, epochs)]
+            for name in ("per_example", "per_batch")
+        )
+        for layer, epochs in columns
+    }
+    return Found(
+        holds=not other and min(ratios.values()) > 1.0,
+        measured={"numbers_that_differ": len(other), "next_lowest_over_local": ratios},
+        note="the slides' numbers are the paper's, and in each column the next estimator with "
+        f"dropout noise has {min(ratios.values()):.2f} times the variance or more",
+    )
+
+
+def only_prior() -> Found:
+    """Decide whether another prior leaves the divergence independent of theta."""
+    alpha, step = 0.25, 1e-3
+    slopes = {}
+    for power in (0.5, 0.9, 1.0, 1.1, 2.0):
+        ends = [_kl_of_power(alpha, math.exp(s * step), power) for s in (-1.0, 1.0)]
+        slopes[f"|w|^-{power:g}"] = (ends[1] - ends[0]) / (2.0 * step)
+    predicted = {name: float(name.removeprefix("|w|^-")) - 1.0 for name in slopes}
+    away = max(abs(slopes[name] - predicted[name]) for name in slopes)
+    with mpmath.workdps(20):
+        # E |eps|^(i nu) = (2 alpha)^(i nu/2) Gamma((1 + i nu)/2)/sqrt(pi) M(-i nu/2; 1/2; -u).
+        least = min(
+            float(abs(mpmath.hyp1f1(mpmath.mpc(0, -nu / 2), 0.5, -1 / (2 * mpmath.mpf(a)))))
+            for a in (0.05, 0.1, 0.25, 0.5, 1.0, 4.0)
+            for nu in np.linspace(0.0, 30.0, 61).tolist()
+        )
+    sided = float(np.log(2.0) * (2.0 * stats.norm.cdf(1.0 / math.sqrt(alpha)) - 1.0))
+    return Found(
+        holds=away < 1e-6 and least > 0.0,
+        measured={
+            "alpha": alpha,
+            "slope_in_log_theta": slopes,
+            "predicted": predicted,
+            "least_magnitude_of_kummers_function": least,
+            "difference_between_signs_of_theta_if_c_is_twice_as_large_for_positive_weights": sided,
+        },
+        note="for |w|^-c the divergence has slope c - 1 in log|theta|. E|eps|^(i nu), which would "
+        "have to vanish for a prior that waves in log|w|, has no zero: M(a; 1/2; -u) has zeros at "
+        "real a alone. With one C for positive and another for negative weights log|w| is still "
+        "uniform, and the divergence depends on the sign of theta alone",
+    )
+
+
+def _kl_of_power(alpha: float, theta: float, power: float) -> float:
+    """Compute KL of N(theta, alpha theta^2) from |w|^-power: E log|w| is taken from `kl_normal`."""
+    log_sigma2 = math.log(alpha) + 2.0 * math.log(theta)
+    of_the_log_uniform = float(lk.kl_normal(theta, log_sigma2, log_c=0.0))
+    entropy = 0.5 * (math.log(2.0 * math.pi * math.e) + log_sigma2)
+    return of_the_log_uniform + (power - 1.0) * (of_the_log_uniform + entropy)
+
+
+def lower_bound(sizes: dict[str, Any]) -> Found:
+    """Decide whether the objective bounds a marginal likelihood that it could come near to."""
+    rows: list[dict[str, Any]] = []
+    b = 1e3
+    for name, model in MODELS.items():
+        best, where = _greatest_elbo(model)
+        logs = {
+            f"1e-{power}": math.log(normaliser(model, 10.0**-power, b)) for power in sizes["powers"]
+        }
+        values = list(logs.values())
+        rows.append(
+            {
+                "model": name,
+                "greatest_elbo": best,
+                "at_mu_and_log_sigma2": where,
+                "log_marginal_likelihood_by_cut_off": logs,
+                "gap_at_the_least_cut_off": values[-1] - best,
+                "growth_at_the_end": values[-1] - values[-2],
+            }
+        )
+    return Found(
+        holds=all(row["growth_at_the_end"] < 1e-3 for row in rows),
+        measured={"right_cut_off": b, "log_c": 0.0, "rows": rows},
+        note="the marginal likelihood is infinite (Hron et al., Proposition 1). With C = 1 and the "
+        "cut-offs 1e-300 and 1e3 its logarithm is "
+        + ", ".join(f"{row['gap_at_the_least_cut_off']:.2f}" for row in rows)
+        + " above the greatest objective over all Gaussian posteriors, which is finite, and it "
+        "grows as log log(1/a) without end",
+    )
+
+
+def _greatest_elbo(model: Model) -> tuple[float, list[float] | None]:
+    """Maximise E log L - KL over N(mu, sigma^2), C = 1; None for the limit at mu = sigma = 0."""
+    points, weights = np.polynomial.hermite_e.hermegauss(120)
+    weights = weights / weights.sum()
+
+    def negative(q: Any) -> float:
+        mu, rho = float(q[0]), float(np.clip(q[1], -60.0, 12.0))
+        expected = float(weights @ model.log_likelihood(mu + math.exp(0.5 * rho) * points))
+        return float(lk.kl_normal(mu, rho, log_c=0.0)) - expected
+
+    starts = [(mu, rho) for mu in (-1.0, 0.1, 1.0, 4.0) for rho in (-3.0, 0.0, 3.0)]
+    options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000}
+    tried = [minimize(negative, s, method="Nelder-Mead", options=options) for s in starts]
+    best = min(tried, key=lambda each: each.fun)
+    at_zero = math.log(model.at_zero) - float(lk.kl_normal(0.0, 0.0, log_c=0.0))
+    if -best.fun <= at_zero + 1e-7:
+        return at_zero, None
+    return -float(best.fun), [float(v) for v in best.x]
+
+
+def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
+    """Decide each statement."""
+    sizes, seed = full_and_quick(options.quick), options.seeds[0]
+    statements: list[tuple[str, str, str, Callable[[], Found]]] = [
+        (
+            "Variance of the SGVB estimator",
+            "increasing the minibatch size only impacts the contribution of variance",
+            "the contribution by the covariances does not decrease with M (section 2.2)",
+            lambda: minibatches(sizes, seed),
+        ),
+        (
+            "Speed",
+            "the regular SGVB estimator takes 1635 seconds an epoch",
+            "with separate weight samples per data point (section 5)",
+            draws,
+        ),
+        (
+            "Variance",
+            "local reparameterisation has the lowest variance of all that use dropout",
+            "Table 1",
+            lowest_variance,
+        ),
+        (
+            "Dropout prior and posterior",
+            "the only prior that can be used is the log-uniform one",
+            "the only prior consistent with dropout (appendix C)",
+            only_prior,
+        ),
+        (
+            "Motivation for the paper",
+            "Gaussian dropout optimises a lower bound on the marginal likelihood of the data",
+            "dropout training maximises a variational lower bound (Eq. 12)",
+            lambda: lower_bound(sizes),
+        ),
+    ]
+    records = []
+    for slide, said, paper, decide in track(statements, "slides", len(statements)):
+        found = decide()
+        records.append(
+            {
+                "slide": slide,
+                "says": said,
+                "paper": paper,
+                "verdict": "holds" if found.holds else "fails",
+                "measured": found.measured,
+                "note": found.note,
+            }
+        )
+    return {"sizes": sizes, "statements": records, "decided_elsewhere": ELSEWHERE}
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

@@ -1,0 +1,207 @@
+"""Section 3.4: what happens without alpha <= 1, with the exact divergence and with the cubic.
+
+    python -m validation.papers.kingma2015.constraint [--data FILE] [--quick]
+
+The paper finds that very large alphas "correspond to local optima from which it is hard to escape
+due to large-variance gradients", and bounds alpha by 1. It had a cubic in alpha for -KL, which was
+fitted below 1; above 1 it grows like 0.59 alpha^3, without limit, where the exact -KL levels off.
+So two causes are confounded: the noise of the gradients, and the approximation. Here the bound and
+the penalty vary one at a time, and a run that starts at a large alpha shows whether it comes back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from logunif_kl.cli._output import track
+from validation.training import networks
+from validation.training.data import Dataset
+from validation.training.loop import (
+    Run,
+    Settings,
+    TrainingError,
+    evaluate,
+    evaluate_averaged,
+    seeded,
+)
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+
+EXPERIMENT = Experiment("kingma2015", "constraint", __doc__, seeds=[1, 2, 3])
+EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
+
+
+class Case(NamedTuple):
+    """A penalty, the bound on log alpha, and log alpha at the start; None is as in the paper."""
+
+    penalty: str
+    max_log_alpha: float | None
+    initial: float | None = None
+
+
+LARGE = 4.0
+CASES = {
+    "exact, alpha at most 1": Case("exact", 0.0),
+    "exact, no bound": Case("exact", None),
+    "exact, no bound, from a large alpha": Case("exact", None, LARGE),
+    "cubic, alpha at most 1": Case("kingma", 0.0),
+    "cubic, no bound": Case("kingma", None),
+}
+
+
+def full_and_quick(quick: bool) -> dict[str, Any]:
+    """Return the sizes of the experiment."""
+    if quick:
+        return {"hidden": [24] * 3, "epochs": 5, "batch_size": 100}
+    return {"hidden": [200] * 3, "epochs": 40, "batch_size": 100}
+
+
+def train(
+    name: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
+) -> dict[str, Any]:
+    """Train one network of a case, and follow its alphas."""
+    case, noise = CASES[name], seeded(seed, 1)
+    posterior: dict[str, Any] = {"penalty": case.penalty, "max_log_alpha": case.max_log_alpha}
+    if case.initial is not None:
+        posterior["initial"] = case.initial
+    model = networks.network(
+        "variational_b", dataset.pixels, sizes["hidden"], seed=seed, generator=noise, **posterior
+    )
+    run = Run(
+        model,
+        noise,
+        dataset.train,
+        Settings(sizes["batch_size"], seed),
+        about={"case": name, "hidden": sizes["hidden"], **case._asdict()},
+        file=parts.file(f"{_short(name)}-seed{seed}.pt"),
+    )
+    stopped = None
+    _look(run, dataset)
+    try:
+        for _ in run.train(sizes["epochs"]):
+            _look(run, dataset)
+    except TrainingError as error:
+        stopped = str(error)
+    last = run.history[-1] if run.history else {}
+    return {
+        "case": name,
+        **case._asdict(),
+        "seed": seed,
+        "stopped": stopped,
+        "epochs_run": run.epoch,
+        "test_error": last.get("test_error", math.nan),
+        "test_error_averaged": (
+            evaluate_averaged(run, dataset.test)["error_percent"] if stopped is None else math.nan
+        ),
+        "log_likelihood": last.get("log_likelihood", math.nan),
+        "neg_kl": last.get("neg_kl", math.nan),
+        "alphas": last.get("alphas", []),
+        "test_error_by_epoch": [record["test_error"] for record in run.history],
+        "greatest_median_log_alpha_by_epoch": [
+            max(layer["log_alpha_median"] for layer in record["alphas"]) for record in run.history
+        ],
+        "seconds": round(sum(record["seconds"] for record in run.history), 1),
+    }
+
+
+def _look(run: Run, dataset: Dataset) -> None:
+    """Add what the network is like to the last record, if it is not there."""
+    if run.history and "alphas" not in run.history[-1]:
+        run.amend(
+            alphas=networks.learned_alphas(run.model),
+            test_error=evaluate(run.model, dataset.test)["error_percent"],
+        )
+
+
+def _short(name: str) -> str:
+    return name.replace(",", "").replace(" ", "-")
+
+
+def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Average over the seeds of each case."""
+    found = []
+    for name in CASES:
+        several = [row for row in rows if row["case"] == name]
+        errors = [row["test_error_averaged"] for row in several]
+        finite = [row for row in several if row["stopped"] is None]
+        found.append(
+            {
+                "case": name,
+                "seeds": len(several),
+                "stopped": [row["stopped"] for row in several if row["stopped"] is not None],
+                "test_error": statistics.fmean(errors),
+                "standard_error": (
+                    statistics.stdev(errors) / math.sqrt(len(errors))
+                    if len(finite) == len(several) > 1
+                    else math.nan
+                ),
+                "median_log_alpha_by_layer": [
+                    statistics.fmean(layers)
+                    for layers in zip(
+                        *([a["log_alpha_median"] for a in row["alphas"]] for row in finite),
+                        strict=True,
+                    )
+                ],
+                "at_most_1": statistics.fmean(
+                    a["at_most_1"] for row in several for a in row["alphas"]
+                )
+                if all(row["alphas"] for row in several)
+                else math.nan,
+            }
+        )
+    return found
+
+
+def draw(path: str, rows: list[dict[str, Any]]) -> None:
+    """Draw the alphas and the test error of each network, by epochs."""
+    from matplotlib.figure import Figure
+
+    from logunif_kl.cli.provenance import stamp
+
+    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
+    of_alpha, of_error = figure.subplots(1, 2)
+    for row in rows:
+        number = list(CASES).index(row["case"])
+        label = row["case"] if row["seed"] == rows[0]["seed"] else None
+        for axes, key in (
+            (of_alpha, "greatest_median_log_alpha_by_epoch"),
+            (of_error, "test_error_by_epoch"),
+        ):
+            values = row[key]
+            axes.plot(range(1, len(values) + 1), values, f"C{number}", linewidth=1.0, label=label)
+    of_alpha.set_ylabel("log α: the median, in the layer where it is greatest")
+    of_error.set_ylabel("test error in %")
+    of_error.set_yscale("log")
+    of_error.legend(fontsize="small")
+    for axes in (of_alpha, of_error):
+        axes.set_xlabel("epochs")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, metadata=stamp(path, "kingma2015_constraint"))
+
+
+def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
+    """Train the networks of all cases."""
+    sizes = full_and_quick(options.quick)
+    cells = [(name, seed) for seed in options.seeds for name in CASES]
+    rows = [
+        parts.get(
+            f"{_short(name)}-seed{seed}",
+            partial(train, name, seed, sizes, dataset, parts),
+            seed=seed,
+            **sizes,
+        )
+        for name, seed in track(cells, "training networks", len(cells))
+    ]
+    if options.plot:
+        draw(options.plot, rows)
+    return {"sizes": sizes, "summary": summarised(rows), "rows": rows}
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

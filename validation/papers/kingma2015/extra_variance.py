@@ -1,0 +1,228 @@
+r"""Appendix D: the variance that weight samples add, on one layer, against Eqs. 45 and 46.
+
+    python -m validation.papers.kingma2015.extra_variance [--data FILE] [--quick]
+
+For one example the gradient of the log-likelihood L in sigma_ij^2 is g_j eps_ij a_i / (2 sigma_ij)
+with weight samples (Eq. 43) and g_j zeta_j a_i^2 / (2 sqrt(delta_j)) with local reparameterisation
+(Eq. 44), where g_j = dL/db_j. Given b_j, zeta_j is known and eps_ij is normal with mean a_i
+sigma_ij (b_j - gamma_j)/delta_j and variance 1 - a_i^2 sigma_ij^2/delta_j. So both have the term of
+Eq. 46, with q = (b_j - gamma_j)^2 a_i^4 / (4 delta_j^2), and weight samples have a second one:
+
+    E[g_j^2] Var[eps_ij | b_j] a_i^2 / (4 sigma_ij^2).
+
+Eq. 45 prints the variance of eps^2 in the place of that of eps. Both readings are compared with the
+difference of the two variances as measured by automatic differentiation of `VariationalLinear`.
+
+The layer has softmax outputs, random means, and log sigma^2 from -6 to -2; its inputs are the
+brightest pixels of a few training images, in number from 1, where eps is known given b and nothing
+is added.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from logunif_kl.cli._output import track
+from logunif_kl.torch import nn
+from validation.training.data import CLASSES, Dataset
+from validation.training.loop import seeded
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+
+EXPERIMENT = Experiment("kingma2015", "extra_variance", __doc__, seeds=[1])
+EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
+
+LOG_SIGMA2 = -6.0, -2.0
+
+
+def full_and_quick(quick: bool) -> dict[str, Any]:
+    """Return the sizes of the experiment; draws are taken in chunks, which give the errors."""
+    if quick:
+        return {"inputs": [1, 4, 16], "images": 1, "chunks": 10, "draws_a_chunk": 2000}
+    return {"inputs": [1, 2, 8, 32, 128], "images": 3, "chunks": 40, "draws_a_chunk": 5000}
+
+
+class Layer(NamedTuple):
+    """A layer with one example: its inputs a, its label, and moments of its outputs."""
+
+    layer: nn.VariationalLinear
+    a: torch.Tensor
+    label: int
+
+    @property
+    def sigma2(self) -> torch.Tensor:
+        return self.layer.get_parameter("log_sigma2").detach().exp()
+
+    @property
+    def gamma(self) -> torch.Tensor:
+        return torch.nn.functional.linear(self.a, self.layer.weight, self.layer.bias).detach()
+
+    @property
+    def delta(self) -> torch.Tensor:
+        return torch.nn.functional.linear(self.a.square(), self.sigma2)
+
+    def likelihood(self, b: torch.Tensor) -> torch.Tensor:
+        """Return log p(label | outputs b)."""
+        labels = torch.full(b.shape[:-1], self.label)
+        return nn.categorical_log_likelihood(b, labels)
+
+
+def bright(dataset: Dataset, pixels: int, images: int) -> list[int]:
+    """Choose the first training images with so many pixels that are not zero."""
+    found = (dataset.train.x > 0.0).sum(1) >= pixels
+    return [int(image) for image in found.nonzero()[0][:images]]
+
+
+def make(dataset: Dataset, image: int, inputs: int, seed: int) -> Layer:
+    """Make the layer for an image's brightest pixels."""
+    generator = seeded(seed, 2)
+    x = torch.from_numpy(dataset.train.x[image])
+    a = x[torch.argsort(x, descending=True, stable=True)[:inputs]].double()
+    with torch.random.fork_rng(devices=[]):
+        layer = nn.VariationalLinear(inputs, CLASSES, dtype=torch.float64)
+    low, high = LOG_SIGMA2
+    with torch.no_grad():
+        layer.weight.normal_(0.0, 1.0 / math.sqrt(inputs), generator=generator)
+        layer.get_parameter("log_sigma2").uniform_(low, high, generator=generator)
+        assert layer.bias is not None
+        layer.bias.zero_()
+    return Layer(layer, a, int(dataset.train.y[image]))
+
+
+def variances(made: Layer, estimator: str, draws: int, seed: int) -> torch.Tensor:
+    """Measure the variance of the gradient in each sigma_ij^2, over draws of a minibatch of one."""
+    made.layer.estimator = estimator
+    made.layer.train()
+    held = {name: value.detach() for name, value in made.layer.named_parameters()}
+
+    def likelihood(log_sigma2: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        b = torch.func.functional_call(made.layer, {**held, "log_sigma2": log_sigma2}, (x,))
+        return made.likelihood(b).sum()
+
+    x = made.a.expand(draws, 1, -1)
+    # The noise of vmap comes from the global generator, which is put back.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seeded(seed, 3).initial_seed())
+        each = torch.func.vmap(
+            torch.func.grad(likelihood), in_dims=(None, 0), randomness="different"
+        )(held["log_sigma2"], x)
+    found: torch.Tensor = (each / held["log_sigma2"].exp()).var(0)
+    return found
+
+
+def second_term(made: Layer, draws: int, generator: torch.Generator) -> dict[str, torch.Tensor]:
+    """Compute the second term of Eq. 45, with Var[eps | b] and, as printed, with Var[eps^2 | b]."""
+    a, sigma2, delta = made.a, made.sigma2, made.delta
+    zeta = torch.randn(draws, CLASSES, dtype=torch.float64, generator=generator)
+    b = (made.gamma + delta.sqrt() * zeta).requires_grad_()
+    (g,) = torch.autograd.grad(made.likelihood(b).sum(), b)
+    share = a.square() * sigma2 / delta[:, None]  # of delta_j that is due to w_ij
+    variance = 1.0 - share
+    factor = a.square() / (4.0 * sigma2)
+    # Var[eps^2 | b] = 2 v^2 + 4 m^2 v with mean m = sqrt(share) zeta and variance v.
+    g2, g2_zeta2 = g.square().mean(0)[:, None], (g * zeta).square().mean(0)[:, None]
+    of_squares = 2.0 * variance.square() * g2 + 4.0 * share * variance * g2_zeta2
+    return {"eps": g2 * variance * factor, "eps_squared": of_squares * factor}
+
+
+def compare(made: Layer, sizes: dict[str, Any], seed: int, label: str) -> dict[str, Any]:
+    """Measure the added variance of one layer, and regress it on what each reading predicts."""
+    draws, chunks = sizes["draws_a_chunk"], sizes["chunks"]
+    generator = seeded(seed, 4)
+    terms = [second_term(made, draws, generator) for _ in range(chunks)]
+    predicted = {name: torch.stack([term[name] for term in terms]) for name in terms[0]}
+    measured, locals_ = [], []
+    for number in track(range(chunks), label, chunks):
+        explicit = variances(made, "per_example", draws, 10_000 * seed + 2 * number)
+        local = variances(made, "local", draws, 10_000 * seed + 2 * number + 1)
+        measured.append(explicit - local)
+        locals_.append(local)
+    added, local = torch.stack(measured), torch.stack(locals_).mean(0)
+    slopes = {name: _slope(added, by) for name, by in predicted.items()}
+    return {
+        "slope": slopes,
+        "explicit_over_local": float(((added.mean(0) + local) / local).mean()),
+        "greatest_added": float(added.mean(0).abs().max()),
+        "greatest_local": float(local.max()),
+        "points": {
+            "measured": _some(added.mean(0)),
+            **{name: _some(by.mean(0)) for name, by in predicted.items()},
+        },
+    }
+
+
+def _slope(added: torch.Tensor, predicted: torch.Tensor) -> dict[str, float] | None:
+    """Regress through the origin, with weights for equal relative errors; None if all are zero.
+
+    Both sides are measured, in chunks of their own draws. The slope is the mean over the weights of
+    the ratio of the means; its error is that of added - slope * predicted over the chunks.
+    """
+    mean = predicted.mean(0)
+    if float(mean.max()) < 1e-12:
+        return None
+    kept = mean > 1e-12 * float(mean.max())
+    added, predicted, mean = added[:, kept], predicted[:, kept], mean[kept]
+    ratio = added.mean(0) / mean
+    away = ((added - ratio * predicted) / mean).mean(1)
+    return {"value": float(ratio.mean()), "standard_error": float(away.std() / len(away) ** 0.5)}
+
+
+def _some(values: torch.Tensor, most: int = 100) -> list[float]:
+    flat = values.flatten()
+    return [float(f"{v:.6g}") for v in flat[:: max(1, len(flat) // most)].tolist()]
+
+
+def draw(path: str, rows: list[dict[str, Any]]) -> None:
+    """Draw the added variance as measured against the predicted one."""
+    from matplotlib.figure import Figure
+
+    from logunif_kl.cli.provenance import stamp
+
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.subplots()
+    looks = (("eps", "Var[ε | b]", "o"), ("eps_squared", "Var[ε² | b], as printed", "x"))
+    rows = [row for row in rows if row["slope"]["eps"] is not None]
+    for name, label, marker in looks:
+        x = [v for row in rows for v in row["points"][name]]
+        y = [v for row in rows for v in row["points"]["measured"]]
+        axes.loglog(x, y, marker, markersize=3, label=f"second term of Eq. 45 with {label}")
+    ends = [min(x), max(x)]
+    axes.loglog(ends, ends, "k-", linewidth=0.8)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("variance that weight samples add, measured")
+    axes.legend(fontsize="small")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, metadata=stamp(path, "kingma2015_extra_variance"))
+
+
+def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
+    """Measure one layer for each image and number of inputs."""
+    sizes, seed = full_and_quick(options.quick), options.seeds[0]
+    rows = []
+    for image in bright(dataset, max(sizes["inputs"]), sizes["images"]):
+        for inputs in sizes["inputs"]:
+            label = f"image {image}, {inputs} inputs"
+            found = compare(make(dataset, image, inputs, seed), sizes, seed, label)
+            rows.append({"image": image, "inputs": inputs, **found})
+    if options.plot:
+        draw(options.plot, rows)
+    agreed = [row["slope"]["eps"] for row in rows if row["slope"]["eps"] is not None]
+    nothing = [row["greatest_added"] / row["greatest_local"] for row in rows if row["inputs"] == 1]
+    return {
+        "sizes": sizes,
+        "greatest_deviation_in_standard_errors": max(
+            abs(slope["value"] - 1.0) / slope["standard_error"] for slope in agreed
+        ),
+        "added_over_local_with_one_input": max(nothing),
+        "rows": rows,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

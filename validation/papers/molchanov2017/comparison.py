@@ -1,0 +1,317 @@
+"""What the two networks of Table 1 have in common: training, pruning, masks and the summary.
+
+Each network is trained by Adam with a learning rate that falls linearly to 0, minibatches of 200
+and a KL that is warmed up, on all training examples. The weights with log alpha > 3 are then
+pruned. The networks of one seed have the same initial means and variances. They also see the same
+examples in the same order, with noise from a generator of the same seed, whatever their penalty;
+but for the case "exact, other noise", which has the exact divergence and another order and noise.
+So the overlap of the weights that two penalties keep can be compared with the overlap that is left
+between two runs of one.
+"""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+import argparse
+import io
+import itertools
+import math
+import statistics
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from scipy import stats
+
+from logunif_kl.cli._output import track
+from logunif_kl.torch import nn
+from validation.papers.kingma2015.test_error import chosen
+from validation.papers.molchanov2017 import masks, models
+from validation.papers.molchanov2017.models import CASES, THRESHOLD
+from validation.papers.molchanov2017.printed import TABLE_1
+from validation.training.data import Dataset
+from validation.training.loop import Examples, Settings, evaluate, seeded
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+from validation.training.scheduled import Schedule, ScheduledRun
+
+LOOK_EVERY = 5  # epochs
+
+
+def experiment(name: str, description: str) -> Experiment:
+    """Make the command of one network."""
+    made = Experiment("molchanov2017", name, description, seeds=[1, 2, 3])
+    add = made.parser.add_argument
+    add("--part", metavar="I/N", help="train every N-th network and write none")
+    add("--plot", metavar="FILE", help="draw error and compression by epochs")
+    add("--epochs", metavar="N", type=int)
+    add("--cases", metavar="NAME", nargs="+", choices=CASES)
+    return made
+
+
+EPOCHS = {"lenet_300_100": 200, "lenet_5_caffe": 100}  # the second takes ten times as long each
+
+
+def full_and_quick(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the sizes of the experiment."""
+    sizes: dict[str, Any] = {"epochs": EPOCHS[name], "warm_up": [5, 20], "batch_size": 200}
+    if options.quick:
+        sizes = {"epochs": 6, "warm_up": [0, 1], "batch_size": 50}
+    sizes["learning_rate"] = 2e-2 if options.quick else 1e-3
+    return {
+        "cases": options.cases or list(CASES),
+        **sizes,
+        **({"epochs": options.epochs} if options.epochs else {}),
+    }
+
+
+def run_of(
+    name: str,
+    case: str,
+    seed: int,
+    sizes: dict[str, Any],
+    dataset: Dataset,
+    parts: Parts,
+    *,
+    quick: bool,
+) -> ScheduledRun:
+    """Take up, or begin, the run of one network."""
+    of_noise = seed + 1000 * CASES[case].other_noise
+    noise = seeded(of_noise, 1)
+    model = models.network(name, case, seed, noise, quick=quick)
+    return ScheduledRun(
+        model,
+        noise,
+        dataset.train,
+        Settings(sizes["batch_size"], of_noise, sizes["learning_rate"], averaging=None),
+        schedule=Schedule(sizes["epochs"], tuple(sizes["warm_up"])),
+        about={"network": name, "case": case},
+        file=parts.file(f"{name}-{case}-seed{seed}.pt"),
+    )
+
+
+def train(
+    name: str,
+    case: str,
+    seed: int,
+    sizes: dict[str, Any],
+    dataset: Dataset,
+    parts: Parts,
+    *,
+    quick: bool,
+) -> dict[str, Any]:
+    """Train one network, prune it, and make it sparse."""
+    run = run_of(name, case, seed, sizes, dataset, parts, quick=quick)
+    look(run, dataset, sizes["epochs"])
+    for _ in run.train(sizes["epochs"]):
+        look(run, dataset, sizes["epochs"])
+    last = run.history[-1]
+    found = nn.sparsity(run.model, THRESHOLD)
+    return {
+        "case": case,
+        "seed": seed,
+        "test_error": evaluate(run.model, dataset.test)["error_percent"],
+        "test_error_pruned": last["test_error_pruned"],
+        "kept": found.kept,
+        "weights": found.weights,
+        "compression": found.compression if found.kept else None,
+        "pruned_percent": [100.0 * layer.pruned for layer in found.layers.values()],
+        "sizes": {layer: each.weights for layer, each in found.layers.items()},
+        "log_likelihood": last["log_likelihood"],
+        "neg_kl": last["neg_kl"],
+        "seconds": round(sum(record["seconds"] for record in run.history), 1),
+        "by_epoch": [
+            {key: record[key] for key in ("epoch", "test_error_pruned", "kept")}
+            for record in run.history
+            if "kept" in record
+        ],
+        "sparse": as_sparse(run.model, dataset),
+        "masks": masks.packed(run.model, THRESHOLD),
+    }
+
+
+def look(run: ScheduledRun, dataset: Dataset, epochs: int) -> None:
+    """Add what the pruned network does to the record of every fifth epoch and the last."""
+    due = run.epoch % LOOK_EVERY == 0 or run.epoch == epochs
+    if run.history and due and "kept" not in run.history[-1]:
+        pruned = nn.to_deterministic(run.model, THRESHOLD)
+        run.amend(
+            test_error_pruned=evaluate(pruned, dataset.test)["error_percent"],
+            kept=nn.sparsity(run.model, THRESHOLD).kept,
+        )
+
+
+@torch.no_grad()
+def as_sparse(model: torch.nn.Module, dataset: Dataset) -> dict[str, Any]:
+    """Compare the sparse network with the pruned dense one, on the test examples."""
+    dense = nn.to_deterministic(model, THRESHOLD).eval()
+    sparse = nn.to_sparse(model, THRESHOLD)
+    x = Examples(dataset.test).x
+    pairs = [(sparse(part), dense(part)) for part in x.split(1000)]
+    return {
+        "differing_predictions": sum(
+            int((ours.argmax(1) != theirs.argmax(1)).sum()) for ours, theirs in pairs
+        ),
+        "largest_difference": max(float((ours - theirs).abs().max()) for ours, theirs in pairs),
+        "largest_output": max(float(theirs.abs().max()) for _, theirs in pairs),
+        "bytes": stored(sparse),
+        "bytes_dense": stored(dense),
+        "shapes": [
+            list(weight.shape)
+            for module in sparse.modules()
+            if isinstance(weight := getattr(module, "weight", None), torch.Tensor)
+        ],
+    }
+
+
+def stored(model: torch.nn.Module) -> int:
+    """The bytes of a file with the parameters of a model."""
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    return file.tell()
+
+
+def summarised(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Average over the seeds of each case, beside what the paper prints."""
+    found = []
+    for case in dict.fromkeys(row["case"] for row in rows):
+        several = [row for row in rows if row["case"] == case]
+        kept = statistics.fmean(row["kept"] for row in several)
+        found.append(
+            {
+                "case": case,
+                "title": CASES[case].title,
+                "seeds": len(several),
+                "test_error": _mean_and_error([row["test_error"] for row in several]),
+                "test_error_pruned": _mean_and_error([r["test_error_pruned"] for r in several]),
+                "compression": several[0]["weights"] / kept if kept else None,
+                "pruned_percent": [
+                    statistics.fmean(layer)
+                    for layer in zip(*(row["pruned_percent"] for row in several), strict=True)
+                ],
+                "seconds": statistics.fmean(row["seconds"] for row in several),
+                "as_good_as_the_paper": bool(
+                    kept
+                    and statistics.fmean(row["test_error_pruned"] for row in several)
+                    <= TABLE_1[name].error_percent
+                    and several[0]["weights"] / kept >= TABLE_1[name].compression
+                ),
+            }
+        )
+    return found
+
+
+def _mean_and_error(values: list[float]) -> dict[str, float]:
+    spread = statistics.stdev(values) if len(values) > 1 else math.nan
+    return {"mean": statistics.fmean(values), "standard_error": spread / math.sqrt(len(values))}
+
+
+def overlaps(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Compare the overlap of masks between penalties with that between noises and seeds."""
+    of = {(row["case"], row["seed"]): masks.unpacked(row["masks"], row["sizes"]) for row in rows}
+    seeds = sorted({row["seed"] for row in rows})
+    cases = [case for case in dict.fromkeys(row["case"] for row in rows) if case != "exact"]
+    found: dict[str, Any] = {"with_exact": [], "between_seeds": None, "statements": []}
+    by_case: dict[str, list[float]] = {}
+    for case in cases:
+        pairs = [
+            masks.overlap(of["exact", seed], of[case, seed])
+            for seed in seeds
+            if ("exact", seed) in of and (case, seed) in of
+        ]
+        if pairs:
+            by_case[case] = [pair["overlap"] for pair in pairs]
+            found["with_exact"].append(
+                {"case": case, "title": CASES[case].title, **masks.mean_overlap(pairs)}
+            )
+    between = [
+        masks.overlap(of["exact", a], of["exact", b])
+        for a, b in itertools.combinations(seeds, 2)
+        if ("exact", a) in of and ("exact", b) in of
+    ]
+    if between:
+        found["between_seeds"] = masks.mean_overlap(between)
+    if "exact_again" in by_case:
+        found["statements"] = [
+            _decided(case, by_case[case], by_case["exact_again"])
+            for case in by_case
+            if case != "exact_again"
+        ]
+    return found
+
+
+def _decided(case: str, overlap: list[float], of_noise: list[float]) -> dict[str, Any]:
+    """Decide whether another penalty changes which weights are kept more than other noise does."""
+    differences = [a - b for a, b in zip(overlap, of_noise, strict=True)]
+    n, mean = len(differences), statistics.fmean(differences)
+    half = math.nan
+    if n > 1:
+        half = float(stats.t.ppf(0.975, n - 1)) * statistics.stdev(differences) / math.sqrt(n)
+    return {
+        "statement": f"{CASES[case].title}: the masks differ from those of the exact divergence by "
+        "more than those of two runs of it",
+        "difference": mean,
+        "half_width": half,
+        # By one seed nothing is decided.
+        "holds": mean < -half if n > 1 else None,
+    }
+
+
+def draw(path: str, name: str, rows: list[dict[str, Any]]) -> None:
+    """Draw the error of the pruned network and the weights that are left, by epochs."""
+    from matplotlib.figure import Figure
+
+    from logunif_kl.cli.provenance import stamp
+
+    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
+    of_error, of_kept = figure.subplots(1, 2)
+    for row in rows:
+        number = list(CASES).index(row["case"])
+        label = CASES[row["case"]].title if row["seed"] == rows[0]["seed"] else None
+        epochs = [each["epoch"] for each in row["by_epoch"]]
+        for axes, key in ((of_error, "test_error_pruned"), (of_kept, "kept")):
+            values = [each[key] for each in row["by_epoch"]]
+            axes.plot(epochs, values, f"C{number}", linewidth=1.0, label=label)
+    printed = TABLE_1[name]
+    of_error.axhline(printed.error_percent, color="0.5", linestyle=":")
+    of_kept.axhline(rows[0]["weights"] / printed.compression, color="0.5", linestyle=":")
+    of_error.set_ylabel("test error of the pruned network in %")
+    of_kept.set_ylabel("weights that are kept")
+    for axes in (of_error, of_kept):
+        axes.set_yscale("log")
+        axes.set_xlabel("epochs")
+    of_kept.legend(fontsize="small")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, metadata=stamp(path, f"molchanov2017_{name}"))
+
+
+def measure(
+    name: str, options: argparse.Namespace, dataset: Dataset, parts: Parts
+) -> dict[str, Any] | None:
+    """Train all networks, or those of one part, of which there is no record."""
+    sizes, (number, of) = full_and_quick(name, options), chosen(options.part)
+    cells = list(itertools.product(options.seeds, sizes["cases"]))
+    mine = cells[number - 1 :: of]
+    settings = {key: value for key, value in sizes.items() if key != "cases"}
+    rows = [
+        parts.get(
+            f"{name}-{case}-seed{seed}",
+            partial(train, name, case, seed, sizes, dataset, parts, quick=options.quick),
+            seed=seed,
+            **settings,
+        )
+        for seed, case in track(mine, "training networks", len(mine))
+    ]
+    if of > 1:
+        return None
+    if options.plot:
+        draw(options.plot, name, rows)
+    return {
+        "sizes": sizes,
+        "threshold": THRESHOLD,
+        "paper": TABLE_1[name]._asdict(),
+        "summary": summarised(name, rows),
+        "overlaps": overlaps(rows),
+        "rows": [{k: v for k, v in row.items() if k != "masks"} for row in rows],
+    }

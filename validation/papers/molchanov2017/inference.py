@@ -1,0 +1,116 @@
+"""The time and the file of sparse networks beside dense ones.
+
+    python -m validation.papers.molchanov2017.inference [--data FILE] [--quick]
+
+The networks of Table 1 with weights that are pruned at random, as many of each layer as the paper
+prints, and one square layer at several densities. The time is that of a forward pass over test
+images, the least of several rounds in which the kinds take turns.
+"""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+
+from logunif_kl.cli._output import track
+from logunif_kl.torch import nn
+from validation.papers.molchanov2017 import models
+from validation.papers.molchanov2017.comparison import stored
+from validation.papers.molchanov2017.printed import TABLE_1
+from validation.training.data import Dataset
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+
+EXPERIMENT = Experiment("molchanov2017", "inference", __doc__, seeds=[1])
+
+
+def full_and_quick(quick: bool) -> dict[str, Any]:
+    """Return the sizes of the experiment."""
+    if quick:
+        return {"batches": [1, 20], "rounds": 3, "width": 64, "densities": [0.5, 0.05]}
+    densities = [0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001]
+    return {"batches": [1, 100, 1000], "rounds": 9, "width": 1024, "densities": densities}
+
+
+def at_random(model: torch.nn.Module, pruned: list[float], seed: int) -> torch.nn.Module:
+    """Set so many per cent of the weights of each layer to 0."""
+    generator = torch.Generator().manual_seed(seed)
+    layers = [m for m in model.modules() if isinstance(m, (torch.nn.Linear, torch.nn.Conv2d))]
+    with torch.no_grad():
+        for layer, percent in zip(layers, pruned, strict=True):
+            count = round(layer.weight.numel() * percent / 100.0)
+            gone = torch.randperm(layer.weight.numel(), generator=generator)[:count]
+            layer.weight.view(-1)[gone] = 0.0
+    return model.eval()
+
+
+def kinds(model: torch.nn.Module, **options: Any) -> dict[str, torch.nn.Module]:
+    """The dense network, and the sparse ones."""
+    return {
+        "dense": model,
+        "torch": nn.to_sparse(model, backend="torch", **options),
+        "scipy": nn.to_sparse(model, backend="scipy", **options),
+    }
+
+
+@torch.no_grad()
+def seconds(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """The least time of each call, over rounds in which they take turns."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for number in range(rounds + 1):
+        for name, call in calls.items():
+            began = time.perf_counter()
+            call()
+            if number:  # the first makes the matrices
+                found[name].append(time.perf_counter() - began)
+    return {name: min(times) for name, times in found.items()}
+
+
+def timed(model: torch.nn.Module, x: torch.Tensor, sizes: dict[str, Any], **options: Any) -> Any:
+    """Measure the times and the files of a network."""
+    made = kinds(model, **options)
+    by_batch = []
+    for batch in sizes["batches"]:
+        part = x[:batch]
+        calls = {name: partial(each, part) for name, each in made.items()}
+        by_batch.append({"batch": len(part), "seconds": seconds(calls, sizes["rounds"])})
+    return {
+        "times": by_batch,
+        "bytes": {name: stored(each) for name, each in made.items() if name != "scipy"},
+        "largest_difference": float((made["dense"](x) - made["torch"](x)).detach().abs().max()),
+    }
+
+
+def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
+    """Time the networks of the table, and the layer by its density."""
+    sizes, (seed, *_) = full_and_quick(options.quick), options.seeds
+    images = torch.from_numpy(dataset.test.x[: max(sizes["batches"])])
+    networks = []
+    for name, row in track(TABLE_1.items(), "timing networks", len(TABLE_1)):
+        model = at_random(models.plain(name, seed, options.quick), list(row.pruned), seed)
+        counts = nn.sparsity(model)
+        found = timed(model, images, sizes)
+        networks.append(
+            {"network": row.title, "kept": counts.kept, "weights": counts.weights, **found}
+        )
+    width, layers = sizes["width"], []
+    x = torch.rand(len(images), width, generator=torch.Generator().manual_seed(seed))
+    for density in sizes["densities"]:
+        layer = torch.nn.Linear(width, width, device="meta").to_empty(device="cpu")
+        with torch.no_grad():
+            layer.weight.normal_(generator=torch.Generator().manual_seed(seed))
+            layer.bias.zero_()
+        model = at_random(torch.nn.Sequential(layer), [100.0 * (1.0 - density)], seed)
+        layers.append({"density": density, **timed(model, x, sizes, max_density=1.0)})
+    return {"sizes": sizes, "networks": networks, "layers": layers}
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

@@ -1,0 +1,21 @@
+"""Table 1: LeNet-300-100 on MNIST, sparse by the exact divergence and by its approximations.
+
+    python -m validation.papers.molchanov2017.lenet_300_100 [--data FILE] [--quick] [--part 1/2]
+
+`comparison.py` says how the networks are trained and compared. ``--part 1/2`` trains the first half
+of them and ``--part 2/2`` the other, as two processes; the command without it then collects them.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from validation.papers.molchanov2017 import comparison
+
+EXPERIMENT = comparison.experiment("lenet_300_100", __doc__)
+measure = partial(comparison.measure, "lenet_300_100")
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

@@ -1,0 +1,21 @@
+"""Table 1: LeNet-5-Caffe on MNIST, sparse by the exact divergence and by its approximations.
+
+    python -m validation.papers.molchanov2017.lenet_5_caffe [--data FILE] [--quick] [--part 1/2]
+
+`comparison.py` says how the networks are trained and compared. ``--part 1/2`` trains the first half
+of them and ``--part 2/2`` the other, as two processes; the command without it then collects them.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from validation.papers.molchanov2017 import comparison
+
+EXPERIMENT = comparison.experiment("lenet_5_caffe", __doc__)
+measure = partial(comparison.measure, "lenet_5_caffe")
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))

@@ -1,0 +1,101 @@
+"""The networks of Table 1, with each penalty and posterior that is compared."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+
+from logunif_kl.fitting import Fit
+from logunif_kl.torch import nn
+from validation.paths import RESULTS
+
+INITIAL = -10.0  # log sigma^2 of every weight, of all cases
+THRESHOLD = 3.0  # on log alpha; section 5
+REFIT = "refit"
+
+
+class Case(NamedTuple):
+    """A penalty and a posterior; ``other_noise`` is another order of the examples and noise."""
+
+    title: str
+    penalty: str = "exact"
+    posterior: str = "additive"
+    other_noise: bool = False
+
+
+CASES = {
+    "exact": Case("exact"),
+    "exact_again": Case("exact, other noise", other_noise=True),
+    "molchanov": Case("Molchanov's fit", "molchanov"),
+    "refit": Case("refit of four sigmoids", REFIT),
+    "multiplicative": Case("exact, N(θ, αθ²)", posterior="multiplicative"),
+}
+
+
+@cache
+def refit() -> Fit:
+    """The formula of Molchanov's form with the least error of the gradient at four terms.
+
+    It is read from the ladder of refits, whose fit takes minutes.
+    """
+    rungs = json.loads((RESULTS / "ladder" / "ladder.json").read_text(encoding="utf-8"))["rungs"]
+    (found,) = (r["gradient"] for r in rungs if (r["family"], r["terms"]) == ("sigmoid", 4))
+    return Fit.from_json(json.dumps(found))
+
+
+def plain(name: str, seed: int, quick: bool) -> torch.nn.Sequential:
+    """Build a network with torch's initial weights of a seed; a small one of quick forms."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return torch.nn.Sequential(*_LAYERS[name](quick))
+
+
+def _lenet_300_100(quick: bool) -> list[torch.nn.Module]:
+    sizes = (64, 30, 20, 10) if quick else (784, 300, 100, 10)
+    return [
+        *(torch.nn.Linear(sizes[0], sizes[1]), torch.nn.ReLU()),
+        *(torch.nn.Linear(sizes[1], sizes[2]), torch.nn.ReLU(), torch.nn.Linear(*sizes[2:])),
+    ]
+
+
+def _lenet_5_caffe(quick: bool) -> list[torch.nn.Module]:
+    side, kernels, channels, hidden = (
+        (8, (3, 2), (4, 6), 16) if quick else (28, (5, 5), (20, 50), 500)
+    )
+    flat = channels[1] * (((side - kernels[0] + 1) // 2 - kernels[1] + 1) // 2) ** 2
+    return [
+        torch.nn.Unflatten(1, (1, side, side)),
+        *(torch.nn.Conv2d(1, channels[0], kernels[0]), torch.nn.MaxPool2d(2)),
+        *(torch.nn.Conv2d(*channels, kernels[1]), torch.nn.MaxPool2d(2), torch.nn.Flatten()),
+        *(torch.nn.Linear(flat, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, 10)),
+    ]
+
+
+_LAYERS = {"lenet_300_100": _lenet_300_100, "lenet_5_caffe": _lenet_5_caffe}
+
+
+def network(
+    name: str, case: str, seed: int, generator: torch.Generator, *, quick: bool
+) -> torch.nn.Module:
+    """Build a network of a case. The means and variances of a seed are those of every case."""
+    kind = CASES[case]
+    penalty: Any = refit() if kind.penalty == REFIT else kind.penalty
+    additive = kind.posterior == "additive"
+    model = nn.to_variational(
+        plain(name, seed, quick),
+        posterior=kind.posterior,
+        penalty=penalty,
+        initial=INITIAL if additive else None,
+        generator=generator,
+    )
+    if not additive:
+        with torch.no_grad():
+            for layer in model.modules():
+                if isinstance(layer, nn.VariationalLayer):
+                    log_alpha = layer.get_parameter("log_alpha")
+                    log_alpha.copy_(INITIAL - 2.0 * layer.weight.abs().log())
+    return model

@@ -1,0 +1,1 @@
+"""The page that shows the experiments of a paper beside what the paper prints."""

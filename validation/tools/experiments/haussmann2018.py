@@ -1,0 +1,137 @@
+"""The page of the experiments on Haussmann et al. 2018."""
+
+from __future__ import annotations
+
+from validation.paths import RESULTS
+from validation.tools.experiments.section import Section
+from validation.tools.experiments.tables import number, with_error, yes
+from validation.tools.markdown import Results, table
+
+PAPER = "haussmann2018"
+
+HEAD = """\
+# Haussmann, Hamprecht and Kandemir 2018: the experiments
+
+*Sampling-Free Variational Inference of Bayesian Neural Networks by Variance Backpropagation*,
+arXiv:1805.07654, in its first version, whose tables have lost their numbers in the text that we
+have: its words are decided below. `python -m validation.tools.experiments` writes this page from
+the records in `validation/results/haussmann2018/`. How MNIST is named, and how a run that was ended
+goes on, is as for Kingma et al. 2015. `--part 1/2` and `--part 2/2` of
+the learning curves are two processes, whose results the command without it collects.
+"""
+
+
+def moments(record: Results) -> str:
+    """Section 2.3."""
+    rows = [
+        (
+            row["title"],
+            "exact" if row["exact"] else "not exact",
+            _range(row["mean_off_in_deviations"], "{:+.3f}"),
+            f"{row['mean_off_in_errors']:.1f}",
+            _range(row["variance_ratio"], "{:.3f}"),
+            f"{row['variance_off_in_errors']:.1f}",
+        )
+        for row in record["rows"]
+    ]
+    head = [
+        "network",
+        "assumptions",
+        "mean − sampled, in deviations",
+        "in standard errors",
+        "variance / sampled",
+        "in standard errors",
+    ]
+    alone = [
+        (
+            f"{row['ratio']:g}",
+            *(number(row[k]) for k in ("mean", "exact_mean", "variance", "exact_variance")),
+        )
+        for row in record["rectifier"]
+    ]
+    columns = ["E[h]/deviation of h", "mean", "of max(h, 0)", "variance", "of max(h, 0)"]
+    return (
+        table(head, rows)
+        + f"\n\n{record['sizes']['samples']:,} samples of all weights; the least and the greatest "
+        "over the outputs. The rectifier alone, for h of variance 1:\n\n"
+        + table(columns, alone)
+        + _figure("moments")
+    )
+
+
+def _range(found: Results, form: str) -> str:
+    return f"{form.format(found['least'])} to {form.format(found['greatest'])}"
+
+
+def learning_curves(record: Results) -> str:
+    """Figure 2 and Table 2."""
+    rows = [
+        (
+            row["title"],
+            _with_error(row, "test_error"),
+            _with_error(row, "early_error"),
+            f"{_with_error(row, 'pruned_percent', 1)}: {_with_error(row, 'pruned_error')}",
+            f"{number(row['histogram_threshold'], 2)}; {_with_error(row, 'histogram_percent', 1)}: "
+            f"{_with_error(row, 'histogram_error')}",
+            number(row["variance_ratio"], 3),
+            f"{row['seconds'] / 3600:.1f} h",
+        )
+        for row in record["summary"]
+    ]
+    head = [
+        "method",
+        "test error in %",
+        "mean of the first 10 epochs",
+        "% pruned at log α > 3: error",
+        "by the histogram: threshold; % pruned: error",
+        "variance of outputs / sampled",
+        "training",
+    ]
+    said = [
+        (
+            found["statement"],
+            "; ".join(" against ".join(f"{v:.2f}" for v in each) for each in found["ours"]),
+            yes(found["holds"]),
+        )
+        for found in record["statements"]
+    ]
+    return (
+        table(head, rows)
+        + "\n\nWhat the paper says of it, which holds here if it does for each seed:\n\n"
+        + table(["statement", "seed by seed", "holds"], said)
+        + _figure("learning_curves")
+    )
+
+
+def _with_error(row: Results, name: str, decimals: int = 2) -> str:
+    return with_error(row[name], row[f"{name}_standard_error"], decimals)
+
+
+def _figure(name: str) -> str:
+    path = RESULTS / PAPER / f"{name}.png"
+    return f"\n\n![{name}](../../results/{PAPER}/{name}.png)" if path.exists() else ""
+
+
+def _section(name: str, title: str, about: str, show: object) -> Section:
+    plot = f" --plot validation/results/{PAPER}/{name}.png"
+    return Section(name, title, about, plot, show, PAPER)  # type: ignore[arg-type]
+
+
+SECTIONS = (
+    _section(
+        "moments",
+        "Section 2.3: the recursion's mean and variance",
+        "Small networks as torch initialises them, on one test image, against samples of all "
+        "weights. Where the recursion's assumptions hold, its moments are within the samples' "
+        "standard errors; elsewhere the difference is its own.",
+        moments,
+    ),
+    _section(
+        "learning_curves",
+        "Figure 2 and Table 2: learning curves on MNIST",
+        "The strided LeNet-5 of the published code, 20-50-500-10, with the log-uniform prior and "
+        "its exact divergence, Adam with a rate that falls linearly to zero; means over the seeds "
+        "with standard errors. The rate (10⁻³) and the minibatch (100) are not in our text.",
+        learning_curves,
+    ),
+)

@@ -1,0 +1,1 @@
+"""What the experiments share: data, networks, the loop, checkpoints and records."""

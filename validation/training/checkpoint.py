@@ -1,0 +1,92 @@
+"""Files that hold the state of a run, and are whole at any moment.
+
+A file is written beside the old one, flushed to the disk, and renamed, so that a process that is
+killed leaves the old state or the new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+class CheckpointError(Exception):
+    """A file that cannot serve; the text is the sentence to print."""
+
+
+def save(path: Path, about: dict[str, Any], state: dict[str, Any]) -> None:
+    """Write the state of the run that ``about`` describes."""
+    with _replacing(path) as part:
+        torch.save({"about": _canonical(about), "state": state}, part)
+
+
+def load(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
+    """Read the state of the run that ``about`` describes; None if there is no file."""
+    if not path.exists():
+        return None
+    try:
+        found = torch.load(path, weights_only=True)
+        written, state = found["about"], found["state"]
+    except Exception as error:  # torch.load raises errors of many types for a broken file
+        raise CheckpointError(
+            f"{path} is no checkpoint that can be read ({type(error).__name__}): remove it"
+        ) from None
+    _refuse_another(path, json.loads(written), about)
+    assert isinstance(state, dict)
+    return state
+
+
+def save_json(path: Path, about: dict[str, Any], state: Any, seconds: float = 0.0) -> None:
+    """Write a result of the run that ``about`` describes, and how long it took."""
+    document = {"about": about, "seconds": round(seconds, 3), "state": state}
+    text = json.dumps(document, indent=1) + "\n"
+    with _replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def load_json(path: Path, about: dict[str, Any]) -> tuple[Any, float] | None:
+    """Read the result and the seconds that `save_json` wrote; None if there is no file."""
+    if not path.exists():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        written, state, seconds = found["about"], found["state"], float(found["seconds"])
+    except (ValueError, KeyError, TypeError):
+        raise CheckpointError(f"{path} is no record that can be read: remove it") from None
+    _refuse_another(path, written, about)
+    return state, seconds
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Give the path of a new file, which takes the place of the old one when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield part
+        with part.open("rb+") as written:
+            os.fsync(written.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _canonical(about: dict[str, Any]) -> str:
+    return json.dumps(about, sort_keys=True)
+
+
+def _refuse_another(path: Path, written: dict[str, Any], about: dict[str, Any]) -> None:
+    """Refuse the state of a run that had other settings."""
+    wanted = json.loads(_canonical(about))
+    for key in {**wanted, **written}:
+        if written.get(key) != wanted.get(key):
+            raise CheckpointError(
+                f"{path} is of a run with {key} {written.get(key)!r}, not {wanted.get(key)!r}: "
+                "name another folder with --work"
+            )

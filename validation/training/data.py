@@ -1,0 +1,246 @@
+"""Images with labels: MNIST and its kin from files that the user names, and scikit-learn's digits.
+
+MNIST or Fashion-MNIST come from an .npz file with the arrays x_train, y_train, x_test and y_test,
+or from a folder with the four IDX files under their usual names. Each may be gzipped. Nothing is
+downloaded, and nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import math
+import os
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+VARIABLE = "LOGUNIF_KL_MNIST"
+CLASSES = 10
+
+_ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+_IDX = {
+    "x_train": ("train-images", 3),
+    "y_train": ("train-labels", 1),
+    "x_test": ("t10k-images", 3),
+    "y_test": ("t10k-labels", 1),
+}
+_GZIP, _ZIP = b"\x1f\x8b", b"PK"
+_UNSIGNED_BYTES = 0x08  # the code of the type in the header of an IDX file
+
+
+class DataError(Exception):
+    """Data that are missing or not as they should be; the text is the sentence to print."""
+
+
+class Split(NamedTuple):
+    """Examples: float32 of shape (n, pixels) from 0 to 1, and int64 labels of shape (n,)."""
+
+    x: npt.NDArray[np.float32]
+    y: npt.NDArray[np.int64]
+
+
+class Dataset(NamedTuple):
+    """Training and test examples; ``sha256`` is that of the bytes of the four arrays."""
+
+    name: str
+    train: Split
+    test: Split
+    sha256: str
+
+    @property
+    def pixels(self) -> int:
+        return int(self.train.x.shape[1])
+
+    def about(self) -> dict[str, object]:
+        """Say which data these are, for a record."""
+        return {
+            "name": self.name,
+            "training_examples": len(self.train.y),
+            "test_examples": len(self.test.y),
+            "pixels": self.pixels,
+            "sha256": self.sha256,
+        }
+
+    def held_out(self, examples: int) -> tuple[Split, Split]:
+        """Part the training examples into those before and those among the last ``examples``."""
+        if not 0 < examples < len(self.train.y):
+            raise DataError(
+                f"{examples} of {len(self.train.y)} training examples cannot be held out: "
+                "hold out fewer"
+            )
+        x, y = self.train
+        return Split(x[:-examples], y[:-examples]), Split(x[-examples:], y[-examples:])
+
+
+def load(named: str | None = None) -> Dataset:
+    """Read the data that ``named``, or else the environment variable LOGUNIF_KL_MNIST, names.
+
+    Parameters
+    ----------
+    named : str, optional
+        An .npz file, a folder with the four IDX files, or one of these four.
+
+    Raises
+    ------
+    DataError
+        If nothing is named, a file is missing or broken, or an array is not as it should be.
+    """
+    named = named or os.environ.get(VARIABLE)
+    if not named:
+        raise DataError(
+            f"no data are named: give --data FILE or set {VARIABLE} to MNIST as .npz or IDX files"
+        )
+    path = Path(named)
+    if path.is_dir():
+        return _checked(_idx_folder(path))
+    if not path.is_file():
+        raise DataError(f"there is no file {named}: name an .npz file or a folder of IDX files")
+    content = _read(path)
+    if content.startswith(_ZIP):
+        return _checked(_npz(path, content))
+    if content.startswith(b"\0\0"):
+        return _checked(_idx_folder(path.parent))
+    raise DataError(f"{named} is neither an .npz nor an IDX file: name one of these")
+
+
+def digits() -> Dataset:
+    """Take the 1,797 digits of 8 x 8 pixels that scikit-learn has; every fifth is for the test."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise DataError(
+            "the quick forms use scikit-learn's digits: pip install scikit-learn"
+        ) from None
+    found = load_digits()
+    test = np.arange(len(found.target)) % 5 == 4
+    images = np.asarray(found.data, np.uint8)
+    x, y = np.asarray(images / 16.0, np.float32), np.asarray(found.target, np.int64)
+    return Dataset(
+        "digits (scikit-learn)",
+        Split(x[~test], y[~test]),
+        Split(x[test], y[test]),
+        _sha256({"x": images, "y": y.astype(np.uint8)}),
+    )
+
+
+def _read(path: Path) -> bytes:
+    """Read a file, and unpack it if it is gzipped."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    if not content.startswith(_GZIP):
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error):
+        raise DataError(f"{path} cannot be unpacked by gzip: get the file again") from None
+
+
+def _npz(path: Path, content: bytes) -> dict[str, np.ndarray]:
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            missing = [name for name in _ARRAYS if name not in arrays]
+            if missing:
+                raise DataError(
+                    f"{path} has no array {missing[0]}: it must have {', '.join(_ARRAYS)}"
+                )
+            return {name: arrays[name] for name in _ARRAYS}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        if "pickle" in str(error).lower():
+            raise DataError(
+                f"{path} has an array of pickled objects, which are never read: save it as uint8"
+            ) from None
+        raise DataError(f"{path} is a broken .npz file: get the file again") from None
+
+
+def _idx_folder(folder: Path) -> dict[str, np.ndarray]:
+    return {name: _idx(_idx_path(folder, name), dims) for name, (_, dims) in _IDX.items()}
+
+
+def _idx_path(folder: Path, name: str) -> Path:
+    stem, dims = _IDX[name]
+    usual = f"{stem}-idx{dims}-ubyte"
+    for spelled in (usual, f"{stem}.idx{dims}-ubyte"):
+        for ending in ("", ".gz"):
+            path = folder / f"{spelled}{ending}"
+            if path.is_file():
+                return path
+    raise DataError(f"there is no {usual} or {usual}.gz in {folder}: put it there, or name an .npz")
+
+
+def _idx(path: Path, dimensions: int) -> np.ndarray:
+    """Read an IDX file: two zero bytes, the type, the number of dimensions, the sizes, the data."""
+    content = _read(path)
+    start = 4 + 4 * dimensions
+    if len(content) < start or content[:2] != b"\0\0":
+        raise DataError(f"{path} is not an IDX file: get the file again")
+    if content[2] != _UNSIGNED_BYTES or content[3] != dimensions:
+        raise DataError(
+            f"{path} has type {content[2]:#04x} in {content[3]} dimensions: "
+            f"it must have bytes (0x08) in {dimensions}"
+        )
+    shape = struct.unpack_from(f">{dimensions}I", content, 4)
+    if len(content) - start != math.prod(shape):
+        raise DataError(
+            f"{path} has {len(content) - start} bytes of data: its header promises "
+            f"{math.prod(shape)}"
+        )
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+
+
+def _checked(arrays: dict[str, np.ndarray]) -> Dataset:
+    """Check the four arrays and bring them into the form of a `Dataset`."""
+    for name in _ARRAYS:
+        array, of_images = arrays[name], name.startswith("x")
+        if of_images and array.dtype != np.uint8:
+            raise DataError(f"{name} has dtype {array.dtype}: it must be uint8, from 0 to 255")
+        if not of_images and array.dtype.kind not in "iu":
+            raise DataError(f"{name} has dtype {array.dtype}: it must hold integers")
+        right = array.ndim in (2, 3) if of_images else array.ndim == 1
+        if not right or array.size == 0:
+            form = "(n, height, width) or (n, pixels)" if of_images else "(n,)"
+            raise DataError(f"{name} has shape {array.shape}: it must be {form}, and not empty")
+        if not of_images and not (array.min() >= 0 and array.max() < CLASSES):
+            raise DataError(
+                f"{name} has labels from {array.min()} to {array.max()}: they must be 0 to 9"
+            )
+    for part in ("train", "test"):
+        images, labels = len(arrays[f"x_{part}"]), len(arrays[f"y_{part}"])
+        if images != labels:
+            raise DataError(f"x_{part} has {images} images and y_{part} {labels} labels")
+    sizes = [arrays[f"x_{part}"][0].size for part in ("train", "test")]
+    if sizes[0] != sizes[1]:
+        raise DataError(f"x_train has {sizes[0]} pixels an image and x_test {sizes[1]}")
+    sha256 = _sha256(arrays)
+    return Dataset(
+        KNOWN.get(sha256, "images named by the user"),
+        _split(arrays["x_train"], arrays["y_train"]),
+        _split(arrays["x_test"], arrays["y_test"]),
+        sha256,
+    )
+
+
+def _split(images: np.ndarray, labels: np.ndarray) -> Split:
+    x = images.reshape(len(images), -1).astype(np.float32)
+    x /= 255.0
+    return Split(x, labels.astype(np.int64))
+
+
+def _sha256(arrays: dict[str, np.ndarray]) -> str:
+    """Hash the bytes of the arrays, labels as uint8, one after the other."""
+    found = hashlib.sha256()
+    for array in arrays.values():
+        found.update(np.ascontiguousarray(array, np.uint8).tobytes())
+    return found.hexdigest()
+
+
+# By the hash of x_train, y_train, x_test and y_test.
+KNOWN = {"06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16": "MNIST"}

@@ -1,0 +1,266 @@
+"""Training by Adam; a run that was stopped at any step goes on with the same bits."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from logunif_kl.torch import nn
+from validation.training import checkpoint
+from validation.training.average import TemporalAverage
+from validation.training.data import Split
+
+CHECK_EVERY = 60.0  # seconds between two checkpoints inside an epoch
+
+
+class TrainingError(Exception):
+    """A run that cannot go on; the text is the sentence to print."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """What decides a run, but for the network and the data.
+
+    ``averaging`` is the decay of the temporal average, or None for none; ``learning_rate`` is
+    Adam's default. Two generators are seeded from ``seed``: one for the order of the examples and
+    one for the noise.
+    """
+
+    batch_size: int
+    seed: int
+    learning_rate: float = 1e-3
+    averaging: float | None = 0.999
+    kl_weight: float = 1.0
+
+    def about(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def seeded(seed: int, purpose: int) -> torch.Generator:
+    """Make a generator for one purpose: 0 is the order of the examples, 1 the noise."""
+    (hashed,) = np.random.SeedSequence([seed, purpose]).generate_state(1)
+    return torch.Generator().manual_seed(int(hashed))
+
+
+class Examples:
+    """Images and labels as tensors."""
+
+    def __init__(self, split: Split) -> None:
+        self.x, self.y = torch.from_numpy(split.x), torch.from_numpy(split.y)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+class Objective:
+    """The variational bound of a network, or the log-likelihood of one without a posterior."""
+
+    def __init__(self, model: torch.nn.Module, examples: int, kl_weight: float) -> None:
+        self._model, self._examples = model, examples
+        variational = any(isinstance(m, nn.VariationalLinear) for m in model.modules())
+        self._elbo = (
+            nn.ELBO(model, nn.categorical_log_likelihood, examples, kl_weight)
+            if variational
+            else None
+        )
+
+    def __call__(
+        self, x: torch.Tensor, y: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return the loss, the log-likelihood of all examples as estimated (Eq. 3), and -KL."""
+        if self._elbo is not None:
+            bound = self._elbo(x, y)
+            return bound.loss, bound.expected_log_likelihood.detach(), bound.neg_kl.detach()
+        mean = nn.categorical_log_likelihood(self._model(x), y).mean()
+        return -mean, self._examples * mean.detach(), torch.zeros(())
+
+
+def fingerprint(split: Split) -> str:
+    """Hash the examples, so that a run goes on with its own alone."""
+    found = hashlib.sha256()
+    for part in (split.x, split.y):
+        found.update(f"{tuple(part.shape)} {part.dtype}".encode())
+        found.update(np.ascontiguousarray(part).data)
+    return found.hexdigest()
+
+
+class Run:
+    """A network in training, with all that decides how it goes on.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A network of `networks.network`.
+    noise : torch.Generator
+        What draws the noise in the network.
+    split : Split
+        The training examples.
+    settings : Settings
+    about : dict
+        What else decides the run, such as the network; a checkpoint is taken up by the same alone.
+    file : Path, optional
+        The checkpoint. If it is there, the run goes on from it.
+    every : int, optional
+        Steps between two checkpoints; by default there is one a minute, and at each epoch's end.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        noise: torch.Generator,
+        split: Split,
+        settings: Settings,
+        *,
+        about: dict[str, Any] | None = None,
+        file: Path | None = None,
+        every: int | None = None,
+    ) -> None:
+        self.model, self.settings = model, settings
+        self.epoch = self.step = 0
+        self.history: list[dict[str, Any]] = []
+        self._examples = Examples(split)
+        self._noise, self._order = noise, seeded(settings.seed, 0)
+        self._objective = Objective(model, len(split.y), settings.kl_weight)
+        self._optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
+        decay = settings.averaging
+        self._average = None if decay is None else TemporalAverage(model, decay)
+        self._about = {**settings.about(), "examples": fingerprint(split), **(about or {})}
+        self._file, self._every = file, every
+        self._begin_epoch()
+        self._resume()
+
+    @property
+    def average(self) -> TemporalAverage | None:
+        return self._average
+
+    def train(self, epochs: int) -> Iterator[dict[str, Any]]:
+        """Train until ``epochs`` are done, and yield the record of each as it ends."""
+        while self.epoch < epochs:
+            yield self._finish_epoch()
+
+    def amend(self, **found: Any) -> None:
+        """Add what was found after an epoch to its record, and keep it."""
+        self.history[-1].update(found)
+        self.save()
+
+    def save(self) -> None:
+        """Write the checkpoint, if it has a file."""
+        if self._file is not None:
+            checkpoint.save(self._file, self._about, self.state_dict())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that decides how the run goes on."""
+        return {
+            "model": self.model.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "average": None if self._average is None else self._average.state_dict(),
+            "noise": self._noise.get_state(),
+            "order": self._order_at_start,
+            "epoch": self.epoch,
+            "step": self.step,
+            "in_epoch": self._in_epoch,
+            "sums": list(self._sums),
+            "seconds": self._seconds,
+            "history": self.history,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.model.load_state_dict(state["model"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        if self._average is not None:
+            self._average.load_state_dict(state["average"])
+        self._noise.set_state(state["noise"])
+        self._order.set_state(state["order"])
+        self._begin_epoch()
+        self.epoch, self.step = state["epoch"], state["step"]
+        self._in_epoch, self._seconds = state["in_epoch"], state["seconds"]
+        self._sums, self.history = list(state["sums"]), state["history"]
+
+    def _resume(self) -> None:
+        state = None if self._file is None else checkpoint.load(self._file, self._about)
+        if state is not None:
+            self.load_state_dict(state)
+
+    def _begin_epoch(self) -> None:
+        self._order_at_start = self._order.get_state()
+        self._rows = torch.randperm(len(self._examples), generator=self._order)
+        self._in_epoch, self._seconds = 0, 0.0
+        self._sums = [0.0, 0.0, 0.0]
+
+    def _finish_epoch(self) -> dict[str, Any]:
+        self.model.train()
+        began, saved = time.monotonic(), time.monotonic()
+        before = self._seconds
+        while self._in_epoch < len(self._rows):
+            self._take_step()
+            now = time.monotonic()
+            self._seconds = before + now - began
+            due = self.step % self._every == 0 if self._every else now - saved > CHECK_EVERY
+            if due and self._in_epoch < len(self._rows):
+                self.save()
+                saved = time.monotonic()
+        self.epoch += 1
+        loss, likelihood, neg_kl = (total / len(self._rows) for total in self._sums)
+        record = {
+            "epoch": self.epoch,
+            "steps": self.step,
+            "loss": loss,
+            "log_likelihood": likelihood,
+            "neg_kl": neg_kl,
+            "seconds": round(self._seconds, 3),
+        }
+        self.history.append(record)
+        self._begin_epoch()
+        self.save()
+        return record
+
+    def _take_step(self) -> None:
+        rows = self._rows[self._in_epoch : self._in_epoch + self.settings.batch_size]
+        loss, likelihood, neg_kl = self._objective(self._examples.x[rows], self._examples.y[rows])
+        if not math.isfinite(loss.item()):
+            raise TrainingError(
+                f"the loss is {loss.item()} at step {self.step + 1}: lower the learning rate"
+            )
+        self._optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self._optimizer.step()
+        if self._average is not None:
+            self._average.update()
+        self.step += 1
+        self._in_epoch += len(rows)
+        for place, value in enumerate((loss, likelihood, neg_kl)):
+            self._sums[place] += len(rows) * value.item()
+
+
+@torch.no_grad()
+def evaluate(model: torch.nn.Module, split: Split, batch_size: int = 1000) -> dict[str, float]:
+    """Measure the error in per cent and the mean log-likelihood of an example, without noise."""
+    was_training = model.training
+    model.eval()
+    wrong, likelihood, examples = 0, 0.0, Examples(split)
+    for x, y in zip(examples.x.split(batch_size), examples.y.split(batch_size), strict=True):
+        output = model(x)
+        wrong += int((output.argmax(1) != y).sum())
+        likelihood += float(nn.categorical_log_likelihood(output, y).double().sum())
+    model.train(was_training)
+    return {
+        "error_percent": 100.0 * wrong / len(examples),
+        "log_likelihood": likelihood / len(examples),
+    }
+
+
+def evaluate_averaged(run: Run, split: Split) -> dict[str, float]:
+    """Do `evaluate` with averaged parameters, if the run averages them."""
+    if run.average is None:
+        return evaluate(run.model, split)
+    with run.average.applied() as model:
+        return evaluate(model, split)

@@ -1,0 +1,157 @@
+"""Fully connected networks with each kind of dropout of Kingma et al. 2015, section 5.
+
+All have rectified linear units, and the dropout rates that the paper takes from earlier ones: 0.2
+at the input and 0.5 at the hidden layers. Variational dropout starts from them, with alpha = p/(1 -
+p).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+
+from logunif_kl.torch import nn
+from validation.training.data import CLASSES
+
+RATE_INPUT, RATE_HIDDEN = 0.2, 0.5
+
+
+class Method(NamedTuple):
+    """A kind of dropout; ``noise`` is that of the variational posterior, if there is one."""
+
+    title: str
+    noise: str | None = None
+    kl_weight: float = 1.0
+
+
+METHODS = {
+    "none": Method("no dropout"),
+    "binary": Method("binary dropout"),
+    "gaussian_a": Method("Gaussian dropout A"),
+    "gaussian_b": Method("Gaussian dropout B"),
+    "variational_a": Method("variational dropout A", "correlated"),
+    "variational_a2": Method("variational dropout A2", "correlated", 1.0 / 3.0),
+    "variational_b": Method("variational dropout B", "independent"),
+}
+
+
+class BinaryDropout(torch.nn.Module):
+    """Zero each input with probability ``p`` and divide the others by 1 - p, in training.
+
+    `torch.nn.Dropout` draws from the global generator; this draws from its own.
+    """
+
+    def __init__(self, p: float, generator: torch.Generator) -> None:
+        super().__init__()
+        self.p, self.generator = p, generator
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.training:
+            return x
+        kept = torch.empty_like(x).bernoulli_(1.0 - self.p, generator=self.generator)
+        return x * kept / (1.0 - self.p)
+
+
+def rate_to_log_alpha(p: float) -> float:
+    """Return log alpha = log(p/(1 - p)), which Kingma et al. 2015 give before section 3.1."""
+    return math.log(p) - math.log1p(-p)
+
+
+def network(
+    method: str,
+    pixels: int,
+    hidden: Sequence[int],
+    *,
+    seed: int,
+    generator: torch.Generator,
+    **posterior: Any,
+) -> torch.nn.Sequential:
+    """Build a network from ``pixels`` through layers of ``hidden`` units to the ten classes.
+
+    Parameters
+    ----------
+    method : str
+        A name of `METHODS`.
+    seed : int
+        Seed of the initial weights, which are the same for every method.
+    generator : torch.Generator
+        What draws the noise of all layers.
+    **posterior
+        Further arguments of the variational layers, in place of one alpha for each input unit,
+        alpha <= 1 and the exact divergence. ``initial`` is log alpha of all layers.
+    """
+    sizes = [pixels, *hidden, CLASSES]
+    layers: list[torch.nn.Module] = []
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for number, (n_in, n_out) in enumerate(pairwise(sizes)):
+            rate = RATE_HIDDEN if number else RATE_INPUT
+            layers += _linear(method, n_in, n_out, rate, generator, posterior)
+            if number < len(hidden):
+                layers.append(torch.nn.ReLU())
+    return torch.nn.Sequential(*layers)
+
+
+def _linear(
+    method: str,
+    n_in: int,
+    n_out: int,
+    rate: float,
+    generator: torch.Generator,
+    posterior: dict[str, Any],
+) -> list[torch.nn.Module]:
+    noise = METHODS[method].noise
+    if noise is not None:
+        options = {
+            "sharing": "input",
+            "max_log_alpha": 0.0,
+            "initial": rate_to_log_alpha(rate),
+            **posterior,
+        }
+        layer = nn.VariationalLinear(
+            n_in, n_out, posterior="multiplicative", noise=noise, generator=generator, **options
+        )
+        return [layer]
+    if method == "gaussian_b":
+        return [nn.GaussianDropoutLinear(n_in, n_out, rate, generator=generator)]
+    linear = torch.nn.Linear(n_in, n_out)
+    if method == "binary":
+        return [BinaryDropout(rate, generator), linear]
+    if method == "gaussian_a":
+        return [nn.GaussianDropoutA(rate, generator=generator), linear]
+    return [linear]
+
+
+def weights(model: torch.nn.Module) -> list[torch.nn.Parameter]:
+    """List the weight matrices from the bottom layer to the top."""
+    found = (m.weight for m in model.modules() if isinstance(m, torch.nn.Linear))
+    return [weight for weight in found if isinstance(weight, torch.nn.Parameter)]
+
+
+def learned_alphas(model: torch.nn.Module) -> list[dict[str, float]]:
+    """Summarise alpha in each variational layer: over its weights, and as dropout rates."""
+    found = []
+    for layer in model.modules():
+        if not isinstance(layer, nn.VariationalLinear):
+            continue
+        log_alpha = layer.log_alpha_of_weights().detach().double().flatten()
+        low, median, high = torch.quantile(
+            log_alpha[:: max(1, log_alpha.numel() // 2**20)],
+            torch.tensor([0.05, 0.5, 0.95], dtype=torch.float64),
+        ).tolist()
+        found.append(
+            {
+                "mean_dropout_rate": float(torch.sigmoid(log_alpha).mean()),
+                "log_alpha_5_percent": low,
+                "log_alpha_median": median,
+                "log_alpha_95_percent": high,
+                "at_most_1": float((log_alpha <= 0.0).double().mean()),
+                # As it is trained: what lies beyond a bound counts as the bound.
+                "greatest_parameter": float(layer.get_parameter("log_alpha").detach().max()),
+            }
+        )
+    return found

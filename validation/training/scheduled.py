@@ -1,0 +1,74 @@
+"""Training by Adam with a learning rate that falls and a weight of the KL that rises."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from logunif_kl.torch import nn
+from validation.training.loop import Run
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Schedule:
+    """The learning rate falls linearly to 0 over ``epochs``; the KL is warmed up.
+
+    The weight of the KL rises linearly from 0 to 1 between the epochs ``warm_up[0]`` and
+    ``warm_up[1]``, as Molchanov et al. (2017), section 5, let it rise.
+    """
+
+    epochs: int
+    warm_up: tuple[float, float]
+
+    def rate(self, epoch: float) -> float:
+        """The factor of the learning rate."""
+        return max(1.0 - epoch / self.epochs, 0.0)
+
+    def kl_weight(self, epoch: float) -> float:
+        """The weight of the KL."""
+        begin, end = self.warm_up
+        return nn.linear_warm_up(epoch, begin, end)
+
+    def about(self) -> dict[str, Any]:
+        return {"epochs": self.epochs, "warm_up": list(self.warm_up)}
+
+
+class ScheduledRun(Run):
+    """A `Run` that follows a `Schedule`; its state is the step, so it is resumed with the rest."""
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        *arguments: Any,
+        schedule: Schedule,
+        about: dict[str, Any],
+        **options: Any,
+    ) -> None:
+        about = {**about, "schedule": schedule.about()}
+        super().__init__(model, *arguments, about=about, **options)
+        self._schedule = schedule
+        self._elbo = nn.ELBO(model, nn.categorical_log_likelihood, len(self._examples))
+
+    def _take_step(self) -> None:
+        epoch = self.epoch + self._in_epoch / len(self._examples)
+        for group in self._optimizer.param_groups:
+            group["lr"] = self.settings.learning_rate * self._schedule.rate(epoch)
+        weight = self.settings.kl_weight * self._schedule.kl_weight(epoch)
+        self._objective = _Weighted(self._elbo, weight)  # type: ignore[assignment]
+        super()._take_step()
+
+
+class _Weighted:
+    """The bound with a weight of the KL."""
+
+    def __init__(self, elbo: nn.ELBO, weight: float) -> None:
+        self._elbo, self._weight = elbo, weight
+
+    def __call__(
+        self, x: torch.Tensor, y: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        bound = self._elbo(x, y, kl_weight=self._weight)
+        return bound.loss, bound.expected_log_likelihood.detach(), bound.neg_kl.detach()
