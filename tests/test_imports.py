@@ -2,7 +2,6 @@
 
 import ast
 import graphlib
-import os
 import re
 import subprocess
 import sys
@@ -336,25 +335,3 @@ class TestDirections:
 
     def test_few_files_beside_the_rooms(self):
         assert sum(path.suffix == ".py" for path in PACKAGE.iterdir()) <= 14
-
-
-@pytest.mark.slow
-def test_time(tmp_path):
-    """With compiled bytecode, as installed: at most 1.2 times the processor time of NumPy's."""
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    code = "import time; t = time.process_time(); import {}; print(time.process_time() - t)"
-
-    def seconds(module: str) -> float:
-        done = subprocess.run(
-            [sys.executable, "-c", code.format(module)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return float(done.stdout)
-
-    seconds("logunif_kl")
-    pairs = [(seconds("numpy"), seconds("logunif_kl")) for _ in range(15)]
-    assert min(b for _, b in pairs) <= 1.2 * min(a for a, _ in pairs)
