@@ -2,9 +2,9 @@
 
     python -m validation.ladder [--sigmoids N] [--degree N] [--out FILE]
 
-Writes ``validation/results/ladder/ladder.json``, or FILE. Fails if a fit is no better than the one with one
-term less, or no better than the published formula of the same form. The results hold the text of
-each fit in NumPy and in PyTorch, to be pasted from there.
+Writes ``validation/results/ladder/ladder.json``, or FILE. Fails if a fit is no better than the
+one with one term less, or no better than the published formula of the same form. The results hold
+the text of each fit in NumPy and in PyTorch, to be pasted from there.
 """
 
 import argparse

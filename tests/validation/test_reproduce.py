@@ -345,7 +345,16 @@ class TestShow:
 
 
 class TestQuick:
-    def test_one_in_earnest(self, capfd):
+    def test_a_study(self, capfd):
+        before = files()
+        assert command.main(["--quick", "papers"]) == 0
+        said = capfd.readouterr().out
+        assert "[1/1] papers: what the papers state, decided (in its quick form)" in said
+        assert "\nholds  hron-equation-1: it agrees with the integral" in said
+        assert files() == before
+
+    @pytest.mark.slow
+    def test_an_experiment(self, capfd):
         pytest.importorskip("torch")
         before = files()
         assert command.main(["--quick", "hron2017.slides"]) == 0

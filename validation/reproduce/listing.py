@@ -36,34 +36,31 @@ class System(NamedTuple):
 
     ``library`` names what has it, as one would import it. It is shown by experiments and studies
     (``run``), by statements of ``python -m validation.papers`` (``claims``), and by ``tests``.
-    ``without`` says why there is nothing to show it, or what is not there.
+    ``without`` says what of it is missing, and why.
     """
 
     paper: str
     where: str
     what: str
-    library: tuple[str, ...] = ()
-    run: tuple[str, ...] = ()
-    claims: tuple[str, ...] = ()
-    tests: tuple[str, ...] = ()
+    library: Sequence[str] = ()
+    run: Sequence[str] = ()
+    claims: Sequence[str] = ()
+    tests: Sequence[str] = ()
     without: str = ""
 
     def shown_by(self) -> list[str]:
         """Say which file shows it, by which command, and whether it is there."""
-        works = everything()
-        lines = [f"{works[name].record} ({name}): {_state(works[name].record)}" for name in self.run]
+        records = {name: everything()[name].record for name in self.run}
+        lines = [f"{path} ({name}): {_state(path)}" for name, path in records.items()]
         lines += [f"{STATEMENTS} (papers): {name} {_verdict(name)}" for name in self.claims]
-        return [*lines, *self.tests, *([f"not shown: {self.without}"] if self.without else [])]
+        return [*lines, *self.tests, *([f"missing: {self.without}"] if self.without else [])]
 
 
 @cache
 def systems() -> tuple[System, ...]:
     """Read the list."""
     entries: list[dict[str, Any]] = tomllib.loads(FILE.read_text(encoding="utf-8"))["system"]
-    return tuple(
-        System(**{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()})
-        for entry in entries
-    )
+    return tuple(System(**entry) for entry in entries)
 
 
 def put(names: Sequence[str] = ()) -> None:
@@ -82,7 +79,8 @@ def put(names: Sequence[str] = ()) -> None:
 
 
 def _names(system: System) -> set[str]:
-    return {system.paper, system.paper.partition("_")[0], *system.run, *(["papers"] if system.claims else [])}
+    about = system.paper.partition("_")[0]  # the slides are about a paper
+    return {system.paper, about, *system.run, *(["papers"] if system.claims else [])}
 
 
 def _count(there: Sequence[System]) -> None:
@@ -92,8 +90,8 @@ def _count(there: Sequence[System]) -> None:
     absent = sum(bool(system.without) for system in there)
     emit(
         f"\n{len(there)} systems and claims; {states.count('there')} of {len(states)} records are "
-        f"there; {absent} systems are not shown, or not in full, for the reason given. The names in "
-        "brackets are those that python -m validation.reproduce runs.\n"
+        f"there; {absent} systems are not shown, or not in full, for the reason given. The names "
+        "in brackets are those that python -m validation.reproduce runs.\n"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shlex
@@ -9,7 +10,6 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +34,18 @@ def run(argv: list[str]) -> int:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End a process, which a terminal has interrupted already, and another signal has not."""
-    for stop in (lambda: None, process.terminate, process.kill):
-        stop()
-        try:
-            process.wait(_GRACE)
-            return
-        except subprocess.TimeoutExpired:
-            continue
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE)
+        return
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE)
+        return
+    process.kill()
+    process.wait()
 
 
-@contextmanager
+@contextlib.contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
     """Take SIGTERM for an interrupt, so that no command outlives this one."""
     if threading.current_thread() is not threading.main_thread():

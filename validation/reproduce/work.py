@@ -16,13 +16,14 @@ from validation.tools.experiments import page
 _MODULES = {"python": [sys.executable], "logunif-kl": [sys.executable, "-m", "logunif_kl"]}
 
 # The small forms of the studies; none writes a file of the repository. FOLDER is a temporary one.
+# The intervals of fewer seeds would cover more or less than they are to, by chance.
 _QUICK = {
     "papers": (
         "python -m validation.papers kingma-sign-and-magnitude kingma-float-ranges "
         "kingma-cubic-accurate hron-equation-1 hron-u molchanov-tight"
     ),
     "validate": "logunif-kl validate kingma molchanov lower_bound dawson",
-    "monte_carlo": "python -m validation.monte_carlo --seeds 400 --samples 1000000",
+    "monte_carlo": "python -m validation.monte_carlo --seeds 1000 --samples 1000000",
     "ladder": "python -m validation.ladder --sigmoids 2 --degree 3 --out FOLDER/ladder.json",
 }
 _TITLES = {
@@ -60,13 +61,12 @@ class Work(NamedTuple):
         return _argv([data if word == "FILE" and data else word for word in words])
 
     def quick(self, folder: Path) -> list[str]:
-        """Return the arguments of the small form, whose files go to a folder."""
+        """Return the arguments of the small form, whose files go to a folder; it draws nothing."""
         if self.paper is None:
             return _argv(shlex.split(_QUICK[self.name].replace("FOLDER", shlex.quote(str(folder)))))
         words = shlex.split(self.command)
         options = ["--quick", "--out", str(self.quick_record(folder))]
         options += ["--work", str(folder / "work" / self.name)]
-        options += ["--plot", str(folder / f"{self.name}.png")] if "--plot" in words else []
         return _argv([*words[:3], *options])
 
     def quick_record(self, folder: Path) -> Path:
