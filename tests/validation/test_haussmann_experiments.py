@@ -172,7 +172,7 @@ class TestNetworks:
 
         def seen():
             rates.append(run._optimizer.param_groups[0]["lr"])
-            weights.append(run._bound.kl_weight)
+            weights.append(run._objective._weight)
             step()
 
         run._optimizer.step = seen
