@@ -84,9 +84,9 @@ def _names(system: System) -> set[str]:
 
 
 def _count(there: Sequence[System]) -> None:
-    works = everything()
-    records = dict.fromkeys(name for system in there for name in system.run)
-    states = [_state(works[name].record) for name in records]
+    records = {everything()[name].record for system in there for name in system.run}
+    records |= {STATEMENTS for system in there if system.claims}
+    states = [_state(record) for record in records]
     absent = sum(bool(system.without) for system in there)
     emit(
         f"\n{len(there)} systems and claims; {states.count('there')} of {len(states)} records are "
