@@ -373,6 +373,7 @@ class TestQuick:
 
     @pytest.mark.slow
     def test_all(self, capfd):
+        """Three and a half minutes of processor time."""
         for package in ("torch", "sklearn", "torchmetrics", "numpyro"):
             pytest.importorskip(package)
         before = files()
