@@ -150,7 +150,7 @@ DEPENDS: dict[str, tuple[str, ...]] = {
         *_files("validation/papers/haussmann2018", "moments"),
     ),
     "haussmann2018_learning_curves": (
-        *_files("validation/training", "data", "loop"),
+        *_files("validation/training", "data", "loop", "scheduled"),
         *_files("validation/papers/haussmann2018", "learning_curves", "networks", "thresholds"),
     ),
     "gal2016_regression": ("validation/papers/gal2016/regression.py",),
