@@ -171,7 +171,13 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
     version = re.search(r"\d+(\.\d+)+", said)
     copy_source(tree)
     copy_tests(tree)
+    # What a test compiles and loads is for arm64 too.
+    tools = cache / "tools"
+    tools.mkdir(exist_ok=True)
+    (tools / "cc").unlink(missing_ok=True)
+    (tools / "cc").symlink_to(str(shutil.which(COMPILER)))
     env = {
+        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": f"{tree}{os.pathsep}{site}",
         EMULATOR: f"qemu-aarch64 {version[0] if version else 'of an unknown version'}",
     }
