@@ -75,6 +75,9 @@ REPORTS = {
     "validation/results/capability/capability.json": Report(
         "python -m validation.tools.capability", ("capability",)
     ),
+    "validation/results/neighbours/neighbours.json": Report(
+        "python -m validation.accuracy.neighbours measure KERNEL", ("neighbours",)
+    ),
     "validation/results/cuda/cuda.json": Report("python -m validation.cuda", ("cuda",)),
     "validation/results/fuzz/fuzz.json": Report(
         "python -m validation.fuzz --minutes 30 --json validation/results/fuzz/fuzz.json",

@@ -103,6 +103,11 @@ DEPENDS: dict[str, tuple[str, ...]] = {
         *TORCH_C,
         *_files("logunif_kl/torch", "_*", "nn/*"),
     ),
+    "neighbours": (
+        *_files("logunif_kl/_arithmetic", "tables", "functions", "neighbours/*"),
+        *_files("logunif_kl", "_neighbours/*", "neighbours/_evaluation"),
+        *_files("logunif_kl", "torch/neighbours/_*", "jax/neighbours/_*"),
+    ),
     "cuda": (*ARITHMETIC, "logunif_kl/torch/_triton/*.py", "validation/cuda/*.py"),
     "bench_jax": (*ARITHMETIC, _DERIVATIVES, *FLOAT32_C, *JAX_C, "logunif_kl/jax/_*.py"),
     "fuzz": (*EXACT_C, *FLOAT32_C, *TORCH_C, *JAX_C, "validation/fuzz/*.[ch]"),

@@ -13,19 +13,22 @@ a Gamma distribution.
 `neg_kl_posterior` computes the value, of a distribution of `scipy.stats`, of a kernel density
 estimate or of a `Density`, a function; and `neg_kl_split` its parts for the sign and for the
 magnitude (their Eq. 37). `dropout_posterior` makes the posterior w = theta eps.
-`significant_digits` expresses a KL as a number of digits, as their appendix A does.
+`TruncatedLogUniform` is a proper prior. `significant_digits` expresses a KL as a number of digits,
+as their appendix A does.
 """
 
 from ._density import Density as Density
 from ._digits import significant_digits as significant_digits
 from ._dropout import dropout_posterior as dropout_posterior
 from ._posterior import neg_kl_posterior as neg_kl_posterior
+from ._priors import TruncatedLogUniform as TruncatedLogUniform
 from ._split import Split as Split
 from ._split import neg_kl_split as neg_kl_split
 
 __all__ = [
     "Density",
     "Split",
+    "TruncatedLogUniform",
     "dropout_posterior",
     "neg_kl_posterior",
     "neg_kl_split",

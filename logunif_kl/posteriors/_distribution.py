@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,6 +41,8 @@ class Standardised:
         The z at which its density is known to jump, to be singular or to have a peak.
     marks : tuple of float
         Other z at which panels of a quadrature are to end.
+    over : callable or None
+        log(p(w) abs(w)) as a function of w, for a prior p other than 1/abs(w).
     """
 
     text: str
@@ -51,6 +54,7 @@ class Standardised:
     high: float
     points: tuple[float, ...] = ()
     marks: tuple[float, ...] = ()
+    over: Callable[[float], float] | None = None
 
     @property
     def is_function(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Literal, overload
 
 from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant
@@ -11,6 +12,7 @@ from .._refusals import shown
 from ._closed_forms import closed_form
 from ._density import checked_points
 from ._distribution import Standardised, standardised
+from ._priors import TruncatedLogUniform, correction, holds
 from ._quadrature import Side, signed_entropies, total
 
 METHODS = ("auto", "closed", "quadrature")
@@ -25,6 +27,7 @@ def neg_kl_posterior(
     log_c: float | None = ...,
     method: str = ...,
     points: Iterable[float] = ...,
+    prior: Any = ...,
     return_error: Literal[False] = ...,
 ) -> float: ...
 
@@ -37,6 +40,7 @@ def neg_kl_posterior(
     log_c: float | None = ...,
     method: str = ...,
     points: Iterable[float] = ...,
+    prior: Any = ...,
     return_error: Literal[True],
 ) -> tuple[float, float]: ...
 
@@ -48,6 +52,7 @@ def neg_kl_posterior(
     log_c: float | None = None,
     method: str = "auto",
     points: Iterable[float] = (),
+    prior: Any = None,
     return_error: bool = False,
 ) -> float | tuple[float, float]:
     """-KL(q || p) of any continuous posterior, p(w) = C/|w|: *maximise* it (ELBO sign).
@@ -80,6 +85,10 @@ def neg_kl_posterior(
         (`scipy.stats.rv_histogram`), or where a narrow peak is. The ends of the
         support, 0, `loc` and the median need not be given. The quadrature uses them, the closed
         forms do not.
+    prior : TruncatedLogUniform or frozen scipy.stats.t, optional
+        A proper prior in place of C/|w|; its `loc` must be 0. With Student's t of df degrees of
+        freedom, -KL - log(df/2) tends to that with ``log_c=0`` as df -> 0, and with
+        `logunif_kl.posteriors.TruncatedLogUniform` likewise ([2]_, section 3).
     return_error : bool, optional
         Return a bound on the absolute error beside the value.
 
@@ -96,11 +105,12 @@ def neg_kl_posterior(
     Raises
     ------
     TypeError
-        If `dist` is none of these, or an argument is of a wrong type.
+        If `dist` is none of these, or an argument is of a wrong type, `prior` included.
     ValueError
         If a parameter of `dist` is an array or one that SciPy does not accept, if it is von Mises'
         distribution on the circle, or an estimate in several dimensions, if `method` is
-        unknown, if a closed form is asked for where none is known, and as for `logunif_kl.neg_kl`.
+        unknown, if a closed form is asked for where none is known, if `prior` is given with
+        `zero_at` or `log_c`, or is not symmetric, and as for `logunif_kl.neg_kl`.
     ArithmeticError
         If the density integrates to more than 1. If the error exceeds 1e-6 max(1, |value|) and
         `return_error` is false: either log|w| is spread beyond the range of float64 (-KL may be
@@ -123,6 +133,8 @@ def neg_kl_posterior(
     ----------
     .. [1] D. P. Kingma, T. Salimans, M. Welling, "Variational Dropout and the Local
        Reparameterization Trick" (2015), appendix C.
+    .. [2] J. Hron, A. Matthews, Z. Ghahramani, "Variational Bayesian Dropout: Pitfalls and Fixes"
+       (2018).
 
     Examples
     --------
@@ -139,6 +151,21 @@ def neg_kl_posterior(
     constant = additive_constant(zero_at, log_c)
     named = checked_points(points)
     read = standardised(dist, named)
+    if prior is not None:
+        if log_c is not None or zero_at is not ZERO_AT_INFINITY:
+            raise ValueError(
+                "prior was given with zero_at or log_c, but a proper prior leaves no constant to "
+                "choose: pass one of them"
+            )
+        if isinstance(prior, TruncatedLogUniform):
+            if not holds(prior, read):
+                return (-math.inf, 0.0) if return_error else -math.inf
+            constant = additive_constant(log_c=prior.log_c)
+        else:
+            # The entropy is then that of q with respect to p, and no closed form is one.
+            read = replace(read, over=correction(prior))
+            method = "quadrature" if method == "auto" else method
+            constant = PROPER_CONSTANT
     value, error, mass = centred(read, method, named)
     refuse_mass(mass, read)
     value += constant
@@ -158,7 +185,8 @@ def centred(
             f"method must be one of {', '.join(METHODS)}, but {shown(method)} was given: pass one "
             "of them, or leave it out"
         )
-    known = None if method == "quadrature" else closed_form(dist)
+    unknown = method == "quadrature" or dist.over is not None
+    known = None if unknown else closed_form(dist)
     if known is not None:
         return *known, 1.0
     if method == "closed":

@@ -61,6 +61,8 @@ _NARROWEST = 1454.0
 class Side:
     """The integrals over the part of the posterior on one side of 0.
 
+    Where the posterior has `over`, log(q |w|) is less that: log(q/p) with another prior p.
+
     Attributes
     ----------
     entropy : float
@@ -157,7 +159,7 @@ def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Si
 
     Those beside the zero of w, where the logarithm is singular, are left.
     """
-    if len(special) < _cells.MANY:
+    if len(special) < _cells.MANY or dist.over is not None:
         return set()
     ends = np.array(special)
     found = _cells.integrate(dist, ends, _EPSABS, _EPSREL)
@@ -237,7 +239,9 @@ def _half_line(
             weight = abs(weight_at + direction * distance) if weight_at else distance
             log_q = dist.logpdf(point + direction * distance)
             if -math.inf < log_q < math.inf and weight > 0.0:
-                logs[t] = log_q + t, log_q + math.log(weight)
+                signed = dist.scale * (weight_at + direction * distance)
+                over = dist.over(signed) if dist.over is not None else 0.0
+                logs[t] = log_q + t, log_q + math.log(weight) - over
             else:
                 logs[t] = -math.inf, 0.0
         return logs[t]
@@ -283,6 +287,8 @@ def _half_line(
         side.entropy += value
         doubt = 2.0 * abs(decay / before - 1.0)
         side.error += doubt * (abs(value) + part) + abs(part * drift)
+        if dist.over is not None:  # of its slope in t nothing is assumed but that it is at most 1
+            side.error += part * (1.0 + 1.0 / decay)
         side.mass_error += doubt * part + max(0.0, beyond_range(end) - part)
 
     def beyond_range(end: float) -> float:

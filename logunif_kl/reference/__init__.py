@@ -38,6 +38,13 @@ from ._enclosure import (
 )
 from ._gap import kl_gap, kl_gap_grad, kl_gap_hess
 from ._neg_kl import neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal, neg_kl_normal_grad
+from ._neighbours import (
+    neg_kl_complex,
+    neg_kl_complex_grad,
+    neg_kl_complex_hess,
+    neg_kl_vector,
+    neg_kl_vector_grad,
+)
 
 __all__ = [
     "enclosure",
@@ -50,8 +57,13 @@ __all__ = [
     "kl_gap_grad",
     "kl_gap_hess",
     "neg_kl",
+    "neg_kl_complex",
+    "neg_kl_complex_grad",
+    "neg_kl_complex_hess",
     "neg_kl_grad",
     "neg_kl_hess",
     "neg_kl_normal",
     "neg_kl_normal_grad",
+    "neg_kl_vector",
+    "neg_kl_vector_grad",
 ]

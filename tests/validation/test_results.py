@@ -67,7 +67,7 @@ class TestSources:
         ("file", "kinds"),
         [
             ("_arithmetic/tables.py", MEASURED - {"fuzz"}),
-            ("_numpy/c/exact_simd.h", MEASURED - {"bench_jax", "capability", "cuda"}),
+            ("_numpy/c/exact_simd.h", MEASURED - {"bench_jax", "capability", "cuda", "neighbours"}),
             ("_numpy/c/float32_simd.h", {"bench_torch", "bench_layers", "bench_jax", "fuzz"}),
             ("torch/c/library.c", {"bench_torch", "bench_layers", "capability", "fuzz"}),
             ("jax/c/ffi.c", {"bench_jax", "capability", "fuzz"}),
@@ -84,6 +84,8 @@ class TestSources:
             ("torch/nn/_models.py", {"bench_layers"}),
             ("fitting/_fit.py", {"fit", "ladder", "papers"}),
             ("posteriors/_posterior.py", {"papers"}),
+            ("_arithmetic/neighbours/vector.py", {"neighbours"}),
+            ("torch/neighbours/_rules.py", {"neighbours"}),
             ("jax/_rules.py", {"bench_jax", "capability"}),
             ("cli/_output.py", set()),
             ("reference/_neg_kl.py", set()),

@@ -1,0 +1,1 @@
+"""What the functions of weights in two and more dimensions share: constants, ufuncs, nodes."""

@@ -1,0 +1,109 @@
+"""Proper priors beside the log-uniform one, which they tend to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .._refusals import real_number, shown
+from ._distribution import Standardised, standardised
+
+
+@dataclass(frozen=True)
+class TruncatedLogUniform:
+    """The log-uniform prior on low <= abs(w) <= high, with both signs: a proper density.
+
+    p(w) = 1/(2 log(high/low) abs(w)) there, and 0 elsewhere, so that -KL is -inf for a posterior
+    with any probability elsewhere: for every Gaussian. For one within it, -KL is that to C/abs(w)
+    with C = 1/(2 log(high/low)). As low -> 0 and high -> inf, C -> 0 and -KL - log C tends to -KL
+    with ``log_c=0`` (Hron et al. 2018, "Variational Bayesian Dropout: Pitfalls and Fixes",
+    section 3).
+
+    Parameters
+    ----------
+    low, high : float
+        The least and the greatest size of a weight; finite, with 0 < low < high.
+
+    Raises
+    ------
+    TypeError
+        If one of them is not a real number.
+    ValueError
+        If they are not in this order.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> from logunif_kl.posteriors import TruncatedLogUniform, neg_kl_posterior
+    >>> prior = TruncatedLogUniform(1e-3, 10.0)
+    >>> round(neg_kl_posterior(stats.uniform(0.5, 1.0), prior=prior), 9)
+    -2.868245239
+    >>> neg_kl_posterior(stats.norm(1.0, 0.5), prior=prior)
+    -inf
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        low, high = real_number("low", self.low), real_number("high", self.high)
+        if not 0.0 < low < high < math.inf:
+            raise ValueError(
+                f"low and high must be sizes of weights with 0 < low < high < inf, but "
+                f"{shown(self.low)} and {shown(self.high)} were given: pass the least first"
+            )
+
+    @property
+    def log_c(self) -> float:
+        """The logarithm of C, with which p(w) = C/abs(w) between the ends."""
+        return -math.log(2.0 * (math.log(self.high) - math.log(self.low)))
+
+
+def holds(prior: TruncatedLogUniform, dist: Standardised) -> bool:
+    """Whether all probability of a distribution is where the prior has a density."""
+    pairs = ((-math.inf, -prior.high), (-prior.low, prior.low), (prior.high, math.inf))
+    for low, high in pairs:
+        below, above = ((w - dist.loc) / dist.scale for w in (low, high))
+        start, end = max(below, dist.low), min(above, dist.high)
+        if start < end and (dist.cdf(end) > dist.cdf(start) or dist.sf(start) > dist.sf(end)):
+            return False
+    return True
+
+
+def correction(prior: Any) -> Callable[[float], float]:
+    """Return log(p(w) abs(w)) of a frozen Student's t as a function of w.
+
+    Raises
+    ------
+    TypeError
+        If the prior is something else.
+    """
+    from scipy import special, stats
+
+    family = getattr(prior, "dist", None)
+    if not isinstance(family, type(stats.t)):
+        raise TypeError(
+            "prior must be a TruncatedLogUniform or a frozen scipy.stats.t, but "
+            f"{type(prior).__name__} {shown(prior)} was given: leave it out for the log-uniform "
+            "prior"
+        )
+    read = standardised(prior)
+    (df,), scale = read.shapes, read.scale
+    if read.loc != 0.0:
+        raise ValueError(
+            f"prior must be symmetric about 0, but loc={read.loc!r} was given: pass "
+            "scipy.stats.t(df, scale=scale)"
+        )
+    head = -float(special.betaln(0.5 * df, 0.5))
+    unit = math.log(scale) + 0.5 * math.log(df)
+
+    def log_density(w: float) -> float:
+        if w == 0.0:
+            return -math.inf
+        y = 2.0 * (math.log(abs(w)) - unit)  # log(x^2/df)
+        softplus = max(y, 0.0) + math.log1p(math.exp(-abs(y)))
+        return head + 0.5 * y - 0.5 * (df + 1.0) * softplus
+
+    return log_density

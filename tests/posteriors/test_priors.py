@@ -1,0 +1,119 @@
+"""Proper priors, and how they tend to the log-uniform one."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from logunif_kl.posteriors import Density, TruncatedLogUniform, neg_kl_posterior
+
+POSTERIORS = [stats.norm(1.0, 0.5), stats.norm(0.0, 2.0), stats.laplace(0.3, 0.1), stats.gamma(2.0)]
+
+
+@pytest.mark.parametrize("df", [0.01, 1.0, 5.0])
+@pytest.mark.parametrize("posterior", POSTERIORS, ids=lambda d: d.dist.name)
+def test_student(posterior, df):
+    prior = stats.t(df, scale=0.7)
+    value, error = neg_kl_posterior(posterior, prior=prior, return_error=True)
+
+    def integrand(w):
+        q = posterior.pdf(w)
+        return q * (prior.logpdf(w) - posterior.logpdf(w)) if q > 0.0 else 0.0
+
+    ends = [*posterior.ppf([1e-15, 0.1, 0.5, 0.9]), posterior.isf(1e-15)]
+    expected = sum(
+        integrate.quad(integrand, low, high, limit=200, epsabs=1e-13)[0]
+        for low, high in itertools.pairwise(ends)
+    )
+    assert error < 1e-9
+    assert value == pytest.approx(expected, abs=1e-9)
+    assert value < 0.0 or df < 1.0
+
+
+def test_the_same_distribution():
+    assert abs(neg_kl_posterior(stats.t(3.0, scale=0.4), prior=stats.t(3.0, scale=0.4))) < 1e-12
+
+
+def test_student_of_many_degrees_is_a_gaussian():
+    mu, sigma = 0.6, 0.5
+    value = neg_kl_posterior(stats.norm(mu, sigma), prior=stats.t(1e9))
+    assert value == pytest.approx(0.5 * (1.0 - sigma**2 - mu**2) + math.log(sigma), abs=1e-7)
+
+
+@pytest.mark.parametrize("posterior", POSTERIORS, ids=lambda d: d.dist.name)
+def test_student_tends_to_the_improper_prior(posterior):
+    """p(w) |w|/(df/2) -> 1 as df -> 0."""
+    improper = neg_kl_posterior(posterior, log_c=0.0)
+    errors = [
+        abs(neg_kl_posterior(posterior, prior=stats.t(df)) - math.log(df / 2.0) - improper)
+        for df in (1e-2, 1e-4, 1e-6)
+    ]
+    # A posterior with a density at 0 has a probability of the order of sqrt(df) where |w| is less.
+    assert errors[0] > 5.0 * errors[1] > 25.0 * errors[2]
+    assert errors[2] < 1e-3
+
+
+def test_truncated():
+    prior = TruncatedLogUniform(1e-3, 10.0)
+    found = neg_kl_posterior(stats.uniform(0.5, 1.0), prior=prior)
+    w = np.linspace(0.5, 1.5, 200_001)
+    log_p = -np.log(2.0 * math.log(1e4) * w)
+    assert found == pytest.approx(np.trapezoid(log_p, w), abs=1e-9)
+    both = neg_kl_posterior(stats.uniform(-1.0, 0.5), prior=prior)
+    assert both == neg_kl_posterior(stats.uniform(0.5, 0.5), prior=prior)
+    # The prior itself, of one sign, and of both.
+    assert neg_kl_posterior(stats.loguniform(1e-3, 10.0), prior=prior) == pytest.approx(
+        -math.log(2.0), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    "posterior", [*POSTERIORS, stats.uniform(-1.0, 2.0), stats.uniform(9.0, 2.0)], ids=str
+)
+def test_truncated_refuses_what_is_outside(posterior):
+    prior = TruncatedLogUniform(1e-3, 10.0)
+    assert neg_kl_posterior(posterior, prior=prior) == -math.inf
+    assert neg_kl_posterior(posterior, prior=prior, return_error=True) == (-math.inf, 0.0)
+
+
+def test_truncated_tends_to_the_improper_prior():
+    """Of a posterior cut off likewise (Hron et al. 2018)."""
+    improper = neg_kl_posterior(stats.norm(1.0, 0.5), log_c=0.0)
+    errors = []
+    for low in (1e-2, 1e-4, 1e-6):
+        prior = TruncatedLogUniform(low, 10.0)
+        mass = 1.0 - (stats.norm.cdf(low, 1.0, 0.5) - stats.norm.cdf(-low, 1.0, 0.5))
+
+        def cut(w, low=low, mass=mass):
+            return stats.norm.pdf(w, 1.0, 0.5) / mass if low < abs(w) < 10.0 else 0.0
+
+        posterior = Density(cut, support=(-10.0, 10.0), points=(-low, low, 1.0))
+        value = neg_kl_posterior(posterior, log_c=prior.log_c)
+        errors.append(abs(value - prior.log_c - improper))
+    assert errors[0] > 10.0 * errors[1] > 100.0 * errors[2]
+
+
+def test_refusals():
+    norm = stats.norm(1.0, 0.5)
+    with pytest.raises(
+        TypeError,
+        match=r"prior must be a TruncatedLogUniform or a frozen scipy\.stats\.t, but float 1\.0 "
+        "was given: leave it out",
+    ):
+        neg_kl_posterior(norm, prior=1.0)
+    with pytest.raises(TypeError, match="prior must be a TruncatedLogUniform"):
+        neg_kl_posterior(norm, prior=stats.norm())
+    with pytest.raises(
+        ValueError, match=r"prior must be symmetric about 0, but loc=1\.0 was given"
+    ):
+        neg_kl_posterior(norm, prior=stats.t(2.0, loc=1.0))
+    with pytest.raises(ValueError, match="prior was given with zero_at or log_c, but a proper"):
+        neg_kl_posterior(norm, prior=stats.t(2.0), log_c=0.0)
+    with pytest.raises(ValueError, match="no closed form of -KL is known"):
+        neg_kl_posterior(norm, prior=stats.t(2.0), method="closed")
+    with pytest.raises(ValueError, match="low and high must be sizes of weights with 0 < low"):
+        TruncatedLogUniform(1.0, 1.0)
+    with pytest.raises(TypeError, match="high must be one real number"):
+        TruncatedLogUniform(1.0, "2")

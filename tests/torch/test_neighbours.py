@@ -1,0 +1,198 @@
+"""-KL of complex weights and of groups of weights, of tensors."""
+
+import warnings
+
+import mpmath
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
+
+import logunif_kl as lk  # noqa: E402
+from logunif_kl import reference  # noqa: E402
+from logunif_kl.neighbours import ACCURACY  # noqa: E402
+from logunif_kl.torch import neighbours  # noqa: E402
+from logunif_kl.torch.neighbours import _rules  # noqa: E402
+from tests import ulp  # noqa: E402
+from validation.accuracy import neighbours as measured  # noqa: E402
+
+OF_LOG_ALPHA = {
+    "complex": lk.neg_kl_complex,
+    "grad": lk.neg_kl_complex_grad,
+    "hess": lk.neg_kl_complex_hess,
+    "vector": lambda x: lk.neg_kl_vector(x, 3.5),
+    "vector_grad": lambda x: lk.neg_kl_vector_grad(x, 3.5),
+}
+
+
+def normal(seed, *shape):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+
+@pytest.fixture(autouse=True)
+def _warnings_of_torch():
+    """The forward mode compiles rules of torch's own with its deprecated compiler."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`torch.jit.script", DeprecationWarning)
+        yield
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", OF_LOG_ALPHA)
+def test_values_are_those_of_numpy(name, dtype):
+    x = torch.linspace(-6.0, 6.0, 25).to(getattr(torch, dtype))
+    found = OF_LOG_ALPHA[name](x)
+    assert found.dtype == x.dtype
+    expected = OF_LOG_ALPHA[name](x.double().numpy())
+    if dtype == "float64":
+        np.testing.assert_allclose(found.numpy(), expected, rtol=2e-15)
+    else:
+        assert torch.equal(found, torch.tensor(expected).to(x.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gradients_from_mean_and_variance(dtype):
+    kind = getattr(torch, dtype)
+    re, im, s = (normal(seed, 30).to(kind) * 3 for seed in (1, 2, 3))
+    mu = torch.complex(re, im).requires_grad_()
+    s.requires_grad_()
+    value = lk.neg_kl_complex_normal(mu, s)
+    assert value.dtype == kind
+    d_mu, d_s = torch.autograd.grad(value.sum(), (mu, s))
+
+    for i in range(30):
+        with mpmath.workprec(200):
+            a, b, c = (mpmath.mpf(float(v[i].detach())) for v in (re, im, s))
+            square = a * a + b * b
+            u = square * mpmath.exp(-c)
+            slope = -mpmath.expm1(-u)
+            truth = reference.neg_kl_complex(c - mpmath.log(square), dps=30)
+            wanted = (truth, -2 * a * slope / square, -2 * b * slope / square, slope)
+        got = (value[i], d_mu[i].real, d_mu[i].imag, d_s[i])
+        for g, w in zip(got, wanted, strict=True):
+            assert abs(ulp.error(float(g.detach()), w, dtype)) <= (2.5 if dtype == "float64" else 1)
+
+
+def test_moduli_and_numbers():
+    mu, s = torch.tensor([0.6 + 0.8j, 3.0]), torch.tensor([0.3, -0.2])
+    expected = lk.neg_kl_complex_normal(mu, s)
+    torch.testing.assert_close(lk.neg_kl_complex_normal(mu.abs(), s), expected)
+    assert lk.neg_kl_complex_normal(mu, 0.0).dtype == torch.float32
+    assert lk.neg_kl_complex_normal(1j, s).shape == (2,)
+    assert lk.neg_kl_complex_normal(mu[:, None], s).shape == (2, 2)
+    assert lk.neg_kl_complex_normal(mu, s.double()).dtype == torch.float64
+    both = lk.neg_kl_complex_normal(mu, s, reduction="sum", zero_at=2.0)
+    torch.testing.assert_close(both, (expected + lk.kl_complex(np.log(2.0))).sum())
+    assert torch.equal(lk.kl_complex_normal(mu, s), -expected)
+    half = lk.neg_kl_complex(s.half(), log_c=0.5, reduction="mean")
+    assert half.dtype == torch.float16
+    found = lk.neg_kl_vector(s.double(), 3, log_c=0.5)
+    np.testing.assert_allclose(found.numpy(), lk.neg_kl_vector(s.double().numpy(), 3, log_c=0.5))
+
+
+def test_zero_means():
+    mu = torch.zeros(2, dtype=torch.complex64, requires_grad=True)
+    value = lk.neg_kl_complex_normal(mu, torch.tensor([0.0, 1.0]))
+    (grad,) = torch.autograd.grad(value.sum(), mu, create_graph=True)
+    assert not value.detach().any()
+    assert not grad.detach().any()
+    (again,) = torch.autograd.grad(grad.real.sum(), mu)
+    torch.testing.assert_close(again.real, -2.0 * torch.exp(-torch.tensor([0.0, 1.0])))
+
+
+@pytest.mark.parametrize("name", OF_LOG_ALPHA)
+def test_derivatives_in_log_alpha(name):
+    x = (normal(4, 3) * 3).requires_grad_()
+    assert gradcheck(OF_LOG_ALPHA[name], x, check_forward_ad=True)
+    assert gradgradcheck(OF_LOG_ALPHA[name], x, check_fwd_over_rev=True)
+
+
+def test_the_rule_is_the_function_of_the_next_order():
+    """Not the derivative of the arithmetic, which loses digits."""
+    x = torch.linspace(-6.0, 30.0, 20, dtype=torch.float64, requires_grad=True)
+    (grad,) = torch.autograd.grad(lk.neg_kl_complex(x).sum(), x, create_graph=True)
+    assert torch.equal(grad, lk.neg_kl_complex_grad(x))
+    (hess,) = torch.autograd.grad(grad.sum(), x)
+    assert torch.equal(hess, lk.neg_kl_complex_hess(x))
+
+
+def test_derivatives_from_mean_and_variance():
+    mu, s = (
+        torch.complex(normal(5, 5), normal(6, 5)).requires_grad_(),
+        normal(7, 5).requires_grad_(),
+    )
+    assert gradcheck(lk.neg_kl_complex_normal, (mu, s), check_forward_ad=True)
+    assert gradgradcheck(lk.neg_kl_complex_normal, (mu, s), check_fwd_over_rev=True)
+
+    def gradient(*arguments):
+        value = _rules.of_normal(*arguments)
+        return torch.autograd.grad(value.sum(), arguments, create_graph=True)
+
+    arguments = tuple(normal(seed, 2).requires_grad_() for seed in (8, 9, 10))
+    assert gradgradcheck(gradient, arguments)
+
+
+def test_second_derivatives_where_u_is_large():
+    re, im, s = (torch.tensor([v], dtype=torch.float64) for v in (3e3, 4e3, -800.0))
+    hessian = torch.func.hessian(lambda m: neighbours.neg_kl_complex_normal(m, s[0]).sum())(re)
+    torch.testing.assert_close(hessian[0, 0], 2.0 / re[0] ** 2, rtol=1e-12, atol=0.0)
+    assert im.isfinite().all()
+
+
+def test_transforms():
+    x, m, s = normal(11, 6), normal(12, 6), normal(13, 6)
+    mapped = torch.func.vmap(torch.func.grad(lambda x: lk.neg_kl_complex(x)))(x)
+    torch.testing.assert_close(mapped, lk.neg_kl_complex_grad(x))
+    mapped = torch.func.vmap(torch.func.grad(lambda x: lk.neg_kl_vector(x, 3)))(x)
+    torch.testing.assert_close(mapped, lk.neg_kl_vector_grad(x, 3))
+    mapped = torch.func.vmap(torch.func.grad(lambda m, s: neighbours.neg_kl_complex_normal(m, s)))
+    m.requires_grad_()
+    (expected,) = torch.autograd.grad(lk.neg_kl_complex_normal(m, s).sum(), m)
+    torch.testing.assert_close(mapped(m.detach(), s), expected)
+    _, tangent = torch.func.jvp(lambda x: lk.neg_kl_complex_hess(x), (x,), (torch.ones_like(x),))
+    u = torch.exp(-x)
+    torch.testing.assert_close(tangent, (u - u * u) * torch.exp(-u))
+
+
+def test_compiled():
+    """Traced as a whole, forward and backward; a compiler of C++ takes a minute."""
+
+    def loss(log_alpha, mu, s):
+        first = lk.neg_kl_complex(log_alpha, zero_at=1.0).sum()
+        return first + lk.neg_kl_vector(log_alpha, 3).sum() + lk.neg_kl_complex_normal(mu, s).sum()
+
+    arguments = [normal(14, 6), torch.complex(normal(15, 6), normal(16, 6)), normal(17, 6)]
+    found = []
+    for function in (loss, torch.compile(loss, backend="aot_eager", fullgraph=True)):
+        leaves = [a.clone().requires_grad_() for a in arguments]
+        value = function(*leaves)
+        found.append((value, *torch.autograd.grad(value, leaves)))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+CLAIMS = [c for c in ACCURACY if c.kernel == "torch" and "vector" not in c.function]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: f"{c.function}-{c.dtype}")
+def test_claims_hold_at_other_points(claim):
+    case = measured.case_of(claim)
+    found = measured.search(case, measured.implementation(case), count=300, rounds=0, seed=78)
+    assert found["ulp"] <= claim.ulp
+
+
+def test_refusals():
+    x = torch.ones(2)
+    with pytest.raises(TypeError, match="log_alpha must hold real numbers"):
+        lk.neg_kl_complex(x + 1j)
+    with pytest.raises(TypeError, match="log_sigma2 must hold real numbers"):
+        lk.neg_kl_complex_normal(x, x + 1j)
+    with pytest.raises(TypeError, match="were given together"):
+        lk.neg_kl_complex_normal(x, np.ones(2))
+    with pytest.raises(ValueError, match="k must be a number of dimensions"):
+        lk.neg_kl_vector(x, -1)
+    with pytest.raises(TypeError, match=r"must be a torch\.Tensor"):
+        neighbours.neg_kl_complex(1.0)
