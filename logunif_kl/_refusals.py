@@ -17,8 +17,8 @@ NO_ARRAY = (type(None), bool, complex, str, bytes)
 """Types that are neither arrays nor real numbers."""
 
 OF_COMPLEX = (
-    "complex weights have no KL here yet, and that of the real part is another, so pass parameters "
-    "of real weights"
+    "complex weights have a KL of their own, so pass their means to neg_kl_complex_normal, or "
+    "parameters of real weights"
 )
 """What every error about a complex argument tells the user to do."""
 

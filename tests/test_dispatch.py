@@ -558,7 +558,7 @@ def test_a_complex_weight_is_not_told_to_drop_its_imaginary_part(value):
     for call in (lambda: lk.neg_kl(value), lambda: lk.neg_kl_normal(value, 0.0)):
         with pytest.raises(
             TypeError,
-            match=r"complex weights have no KL here yet, and that of the real part is another, so "
-            r"pass parameters of real weights$",
+            match=r"complex weights have a KL of their own, so pass their means to "
+            r"neg_kl_complex_normal, or parameters of real weights$",
         ):
             call()

@@ -517,14 +517,14 @@ REFUSALS = [
     (
         lambda: nn.kl(of_complex(nn.VariationalLinear(1, 1))),
         TypeError,
-        "the weights of a layer are of torch.complex64: complex weights have no KL here yet, and "
-        "that of the real part is another, so pass parameters of real weights",
+        "the weights of a layer are of torch.complex64: complex weights have a KL of "
+        "their own, so pass their means to neg_kl_complex_normal, or parameters of real weights",
     ),
     (
         lambda: nn.to_variational(torch.nn.Linear(2, 2, dtype=torch.complex64)),
         TypeError,
-        "the weights of the model are of torch.complex64: complex weights have no KL here yet, and "
-        "that of the real part is another, so pass parameters of real weights",
+        "the weights of the model are of torch.complex64: complex weights have a KL of "
+        "their own, so pass their means to neg_kl_complex_normal, or parameters of real weights",
     ),
     (
         lambda: nn.named_kl(3),

@@ -100,7 +100,8 @@ ARGUMENTS = [
         {"dtype": torch.complex64},
         TypeError,
         "dtype must be a real floating type, but torch.complex64 was given: complex weights have "
-        "no KL here yet, and that of the real part is another, so pass parameters of real weights",
+        "a KL of their own, so pass their means to neg_kl_complex_normal, or parameters of real "
+        "weights",
     ),
 ]
 
