@@ -46,6 +46,48 @@ def test_interrupted_while_it_starts():
     assert (done.returncode, done.stderr) == (130, "logunif-kl: error: interrupted\n")
 
 
+# Python runs a module of this name when it starts.
+INTERRUPTED_BY_NUMPY = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+"""
+SCRIPT = "import sys\nfrom logunif_kl.cli import main\nsys.exit(main())\n"
+
+
+class TestInterruptedWhileThePackageIsImported:
+    @pytest.fixture
+    def run(self, tmp_path):
+        (tmp_path / "sitecustomize.py").write_text(INTERRUPTED_BY_NUMPY)
+        (tmp_path / "logunif-kl").write_text(SCRIPT)
+        paths = (str(tmp_path), str(Path(__file__).parents[2]))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+        def run(*arguments):
+            command = [sys.executable, *arguments]
+            return subprocess.run(
+                command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False
+            )
+
+        return run
+
+    @pytest.mark.parametrize("command", [["-m", "logunif_kl"], ["-mlogunif_kl"], ["logunif-kl"]])
+    def test_the_command(self, run, command):
+        done = run(*command, "table")
+        assert (done.returncode, done.stderr) == (130, "logunif-kl: error: interrupted\n")
+
+    @pytest.mark.parametrize("command", [["-c", "import logunif_kl"], ["-m", "logunif_kl.methods"]])
+    def test_a_program_hears_of_it(self, run, command):
+        done = run(*command)
+        assert done.returncode not in (0, 130)
+        assert done.stderr.endswith("\nKeyboardInterrupt\n")
+
+
 class TestFiles:
     def test_a_file_is_replaced_when_the_new_one_is_complete(self, tmp_path, monkeypatch, capsys):
         path = tmp_path / "table.json"

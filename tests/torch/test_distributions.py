@@ -546,10 +546,8 @@ class TestPyro:
         # 0.13 below y; the standard error of 400 samples without correlation is 0.05.
         assert abs(samples.mean() - mean) < 0.25
         assert 0.8 < samples.std() < 1.2
-        with pytest.raises(NotImplementedError, match="cannot be sampled|has no samples"):
-            pyro.infer.MCMC(
-                pyro.infer.NUTS(model), 1, warmup_steps=1, disable_progbar=True
-            ).run()
+        with pytest.raises(NotImplementedError, match="cannot be sampled"):
+            pyro.infer.MCMC(pyro.infer.NUTS(model), 1, warmup_steps=1, disable_progbar=True).run()
 
 
 def test_the_former_name_warns():
