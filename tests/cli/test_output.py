@@ -112,6 +112,15 @@ class TestFiles:
         assert os.listdir(tmp_path) == ["table.json"]
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
+    def test_the_old_file_is_not_written_to(self, tmp_path):
+        """A disk could fill up while it is; another name of it still leads to what was there."""
+        path, other = tmp_path / "table.json", tmp_path / "other.json"
+        path.write_text("old")
+        os.link(path, other)
+        assert main(["table", "1", "--json", str(path)]) == 0
+        assert other.read_text() == "old"
+        assert path.read_text() != "old"
+
     def test_a_link_stays_one(self, tmp_path):
         (tmp_path / "there").mkdir()
         link = tmp_path / "link.json"
