@@ -1,12 +1,18 @@
 """The exact KL divergence from a Gaussian to the log-uniform prior, with its derivatives."""
 
-from importlib import import_module as _import_module
-from typing import Any as _Any
+try:
+    from importlib import import_module as _import_module
+    from typing import Any as _Any
 
-from . import log_alpha, special
-from ._api import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
-from ._config import show_config
-from ._version import __version__
+    from . import log_alpha, special
+    from ._api import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
+    from ._config import show_config
+    from ._version import __version__
+except KeyboardInterrupt:  # most of the time that it takes to start, NumPy is being imported
+    from .cli import end_if_started as _end_if_started
+
+    _end_if_started()
+    raise
 
 __all__ = [
     "__version__",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .._refusals import real_number, shown
@@ -83,7 +86,8 @@ class ThresholdCurve:
         Parameters
         ----------
         path : str or path, optional
-            The file to save to. Its suffix gives the format.
+            The file to save to. Its suffix gives the format. An old one is replaced when the new
+            one is complete.
         loss : str
             What the loss is, for its axis.
         chosen : float, optional
@@ -120,8 +124,24 @@ class ThresholdCurve:
         if chosen is not None:
             axes.axvline(chosen, color="0.6", lw=0.8)
         if path is not None:
-            figure.savefig(path, dpi=150)
+            _save(figure, path)
         return figure
+
+
+def _save(figure: Any, path: Any) -> None:
+    """Save a figure beside the file that it is to replace, so that a full disk leaves that one."""
+    target = Path(os.path.realpath(path)) if isinstance(path, str | os.PathLike) else None
+    if target is None or not target.suffix or (target.exists() and not target.is_file()):
+        figure.savefig(path, dpi=150)
+        return
+    part = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    try:
+        figure.savefig(part, dpi=150)
+        if target.exists():
+            shutil.copymode(target, part)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def check_thresholds(thresholds: Any) -> tuple[float, ...]:

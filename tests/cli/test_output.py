@@ -46,6 +46,48 @@ def test_interrupted_while_it_starts():
     assert (done.returncode, done.stderr) == (130, "logunif-kl: error: interrupted\n")
 
 
+# Python runs a module of this name when it starts.
+INTERRUPTED_BY_NUMPY = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+"""
+SCRIPT = "import sys\nfrom logunif_kl.cli import main\nsys.exit(main())\n"
+
+
+class TestInterruptedWhileThePackageIsImported:
+    @pytest.fixture
+    def run(self, tmp_path):
+        (tmp_path / "sitecustomize.py").write_text(INTERRUPTED_BY_NUMPY)
+        (tmp_path / "logunif-kl").write_text(SCRIPT)
+        paths = (str(tmp_path), str(Path(__file__).parents[2]))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+        def run(*arguments):
+            command = [sys.executable, *arguments]
+            return subprocess.run(
+                command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False
+            )
+
+        return run
+
+    @pytest.mark.parametrize("command", [["-m", "logunif_kl"], ["-mlogunif_kl"], ["logunif-kl"]])
+    def test_the_command(self, run, command):
+        done = run(*command, "table")
+        assert (done.returncode, done.stderr) == (130, "logunif-kl: error: interrupted\n")
+
+    @pytest.mark.parametrize("command", [["-c", "import logunif_kl"], ["-m", "logunif_kl.methods"]])
+    def test_a_program_hears_of_it(self, run, command):
+        done = run(*command)
+        assert done.returncode not in (0, 130)
+        assert done.stderr.endswith("\nKeyboardInterrupt\n")
+
+
 class TestFiles:
     def test_a_file_is_replaced_when_the_new_one_is_complete(self, tmp_path, monkeypatch, capsys):
         path = tmp_path / "table.json"
@@ -69,6 +111,15 @@ class TestFiles:
         assert json.loads(path.read_text())["command"].startswith("logunif-kl table")
         assert os.listdir(tmp_path) == ["table.json"]
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+    def test_the_old_file_is_not_written_to(self, tmp_path):
+        """A disk could fill up while it is; another name of it still leads to what was there."""
+        path, other = tmp_path / "table.json", tmp_path / "other.json"
+        path.write_text("old")
+        os.link(path, other)
+        assert main(["table", "1", "--json", str(path)]) == 0
+        assert other.read_text() == "old"
+        assert path.read_text() != "old"
 
     def test_a_link_stays_one(self, tmp_path):
         (tmp_path / "there").mkdir()

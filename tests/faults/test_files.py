@@ -191,3 +191,19 @@ def test_a_table_that_cannot_be_printed_costs_no_file(tmp_path):
     assert done.returncode == 2
     assert "cannot write to standard output" in done.stderr
     assert json.loads(path.read_text())["rows"]
+
+
+def test_a_curve_of_thresholds(tmp_path):
+    pytest.importorskip("matplotlib")
+    from logunif_kl._pruning import Sparsity, ThresholdCurve
+
+    curve = ThresholdCurve((0.0, 3.0), (2.0, 1.0), (Sparsity(2, 100), Sparsity(5, 100)))
+    path = tmp_path / "curve.png"
+    path.write_bytes(OLD)
+    with largest_file(100), pytest.raises(OSError, match="File too large"):
+        curve.plot(path)
+    assert files(tmp_path) == {"curve.png": OLD}
+    curve.plot(path)
+    (found,) = files(tmp_path).items()
+    assert found[0] == "curve.png"
+    assert found[1].startswith(b"\x89PNG")

@@ -116,3 +116,21 @@ def test_quantiles_that_scipy_cannot_find():
         total += float(np.sum(weights * entropy) * (t[1] - t[0]) / 3.0)
     of_normal = 0.5 * math.log(2.0 * math.pi * math.e) + (np.euler_gamma + math.log(2.0)) / 2.0
     assert abs(value - (total - of_normal)) < 1e-8
+
+
+class Half(stats.rv_continuous):
+    """SciPy's search for a quantile above 1/2 ends in an error of its solver."""
+
+    def _pdf(self, x):
+        return 0.5 * stats.norm.pdf(x)
+
+    def _cdf(self, x):
+        return 0.5 * stats.norm.cdf(x)
+
+
+def test_quantiles_that_are_not_there():
+    half = Half(name="half")()
+    with pytest.raises(ValueError, match="solver"):
+        half.ppf(0.9)
+    with pytest.raises(ArithmeticError, match=r"found only to within inf, with 0\.5 of the prob"):
+        neg_kl_posterior(half)

@@ -449,6 +449,7 @@ class TestValues:
             (1e-200, -700.0),
             (1e150, -1400.0),
             (1e-39, -180.0),
+            (3e-45, -191.05801),  # in float32 d/dmu is 2.6e38, three quarters of the largest
         ],
     )
     def test_sigma_tiny_and_huge(self, mu, log_sigma2, way):

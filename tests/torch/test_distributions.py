@@ -524,6 +524,31 @@ class TestPyro:
         assert math.isfinite(pyro.infer.Trace_ELBO().loss(model, guide))
         assert guide.median()["w"].tolist() == [1.0, 2.0]
 
+    def test_nuts(self, pyro):
+        """As the docstring says. The target is N(y; w, 1)/|w|, here on one side of 0."""
+        from logunif_kl.torch.pyro import ImproperLogUniform as Prior
+
+        y = 8.0
+
+        def model():
+            w = pyro.sample("w", Prior())
+            pyro.sample("y", pyro.distributions.Normal(w, 1.0), obs=torch.tensor(y))
+
+        start = pyro.infer.autoguide.init_to_value(values={"w": torch.tensor(y)})
+        kernel = pyro.infer.NUTS(model, max_plate_nesting=0, init_strategy=start)
+        pyro.set_rng_seed(7)
+        chain = pyro.infer.MCMC(kernel, 400, warmup_steps=100, disable_progbar=True)
+        chain.run()
+        w = np.linspace(2.0, 14.0, 4001)
+        density = np.exp(-((w - y) ** 2) / 2) / w
+        mean = (w * density).sum() / density.sum()
+        samples = chain.get_samples()["w"]
+        # 0.13 below y; the standard error of 400 samples without correlation is 0.05.
+        assert abs(samples.mean() - mean) < 0.25
+        assert 0.8 < samples.std() < 1.2
+        with pytest.raises(NotImplementedError, match="cannot be sampled"):
+            pyro.infer.MCMC(pyro.infer.NUTS(model), 1, warmup_steps=1, disable_progbar=True).run()
+
 
 def test_the_former_name_warns():
     pyro = pytest.importorskip("logunif_kl.torch.pyro", exc_type=ImportError)
