@@ -316,7 +316,9 @@ def _half_line(
     top = math.log(length) if length < math.inf else _LARGEST
     if not bottom < top:
         return
-    marks = sorted({math.log(d) for d in marked if 0.0 < d < math.inf})
+    # Where no quantile lies this way, a density that is none may: look as far as on the other side.
+    this_way = [d for d in marked if 0.0 < d < math.inf] or [-d for d in marked]
+    marks = sorted({math.log(d) for d in this_way if 0.0 < d < math.inf})
     marks = [t for t in marks if bottom < t < top] or [max(bottom, top - 1.0)]
     for low, high in pairwise(marks):
         panel(low, high)

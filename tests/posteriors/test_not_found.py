@@ -101,6 +101,21 @@ def test_no_density(function):
         neg_kl_posterior(Twice(name="twice")(), return_error=True)
 
 
+class TwiceByItsDensity(stats.rv_continuous):
+    """SciPy integrates the density, so that each quantile below 1 is negative."""
+
+    def _pdf(self, x):
+        return 2.0 * stats.norm.pdf(x)
+
+
+def test_no_density_of_which_the_quantiles_are_on_one_side():
+    dist = TwiceByItsDensity(name="twice")()
+    assert dist.ppf(0.99) < 0.0
+    for options in ({}, {"return_error": True}):
+        with pytest.raises(ArithmeticError, match=r"twice\(loc=0.0, scale=1.0\) integrates to 2"):
+            neg_kl_posterior(dist, **options)
+
+
 def test_quantiles_that_scipy_cannot_find():
     value, error = neg_kl_posterior(stats.norminvgauss(1.25, 0.5), return_error=True)
     assert error < 1e-11
