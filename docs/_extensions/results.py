@@ -1,6 +1,6 @@
 """The directive ``results``: a table of committed results, made as the page is built.
 
-The tables are those of `validation.tools.readme`. A file that measured other sources than are here
+The tables are those of `validation.tools.tables`. A file that measured other sources than are here
 is a warning, and so is a file that is not there.
 """
 
@@ -12,29 +12,30 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from validation.tools import readme, stale
+from validation.paths import ROOT
+from validation.tools import stale, tables
 
 logger = logging.getLogger(__name__)
 
 
 class Results(SphinxDirective):
-    """``{results} NAME``: one of `validation.tools.readme.SECTIONS`."""
+    """``{results} NAME``: one of `validation.tools.tables.SECTIONS`."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         (name,) = self.arguments
-        if name not in readme.SECTIONS:
-            raise self.error(f"{name} is none of {', '.join(readme.SECTIONS)}")
-        _, files = readme.SECTIONS[name]
-        for file in map(readme.path, files):
-            self.env.note_dependency(str(readme.ROOT / file))
-            if not (readme.ROOT / file).exists():
+        if name not in tables.SECTIONS:
+            raise self.error(f"{name} is none of {', '.join(tables.SECTIONS)}")
+        _, files = tables.SECTIONS[name]
+        for file in map(tables.path, files):
+            self.env.note_dependency(str(ROOT / file))
+            if not (ROOT / file).exists():
                 continue  # the section says so
             for complaint in stale.complaints(file):
                 logger.warning("%s", complaint, location=self.get_location())
         container = nodes.container(classes=["results"])
-        text = StringList(readme.section(name).splitlines(), source=f"results: {name}")
+        text = StringList(tables.section(name).splitlines(), source=f"results: {name}")
         self.state.nested_parse(text, self.content_offset, container)
         return [container]
 
