@@ -45,13 +45,15 @@ STYLE = {
 }
 
 
-def drawn(text: str) -> Callable[[Callable[[Figure], None]], Callable[[], HTML]]:
+def drawn(
+    text: str, size: tuple[float, float] = (7.2, 3.6)
+) -> Callable[[Callable[[Figure], None]], Callable[[], HTML]]:
     """Make a function that draws into a figure return the figure for a page, with a description."""
 
     def decorate(draw: Callable[[Figure], None]) -> Callable[[], HTML]:
         def show() -> HTML:
             with mpl.rc_context({**STYLE, "svg.hashsalt": draw.__name__}):
-                figure = Figure(figsize=(7.2, 3.6), layout="constrained")
+                figure = Figure(figsize=size, layout="constrained")
                 draw(figure)
                 out = io.StringIO()
                 figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})

@@ -19,6 +19,8 @@ from sphinx.util.docutils import SphinxRole
 import logunif_kl as lk
 from validation.paths import RESULTS, ROOT
 
+COMPARED = "compare/compare"
+
 
 def constant(file: str, name: str) -> Any:
     """Return a constant of a module, which need not be importable here."""
@@ -35,8 +37,7 @@ def result(file: str) -> Any:
 
 def method(name: str) -> Any:
     """Return what `logunif-kl compare` found of a method, over its own domain."""
-    rows = result("compare/compare")["rows"]
-    return next(row for row in rows if row["method"] == name)
+    return next(row for row in result(COMPARED)["rows"] if row["method"] == name)
 
 
 def peak() -> tuple[float, float]:
@@ -74,8 +75,11 @@ class Computed(SphinxRole):
         try:
             text = eval(f'f"""{{{self.text}}}"""', dict(NAMES))
         except Exception as error:
-            raise ValueError(f"{self.text} cannot be computed: {error}") from error
-        return [nodes.Text(text)], []
+            message = self.inliner.reporter.error(f"{self.text} cannot be computed: {error}")
+            return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
+        if "method(" in self.text:
+            self.env.note_dependency(str(RESULTS / f"{COMPARED}.json"))
+        return [nodes.inline(self.rawtext, text, classes=["computed"])], []
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -41,6 +41,7 @@ TESTS = {
     "readme": (
         "tests/packaging/test_readme.py::test_examples_of_a_framework",
         "tests/site/test_examples.py",
+        "tests/site/test_alone.py",
     ),
 }
 # A package that rows of other frameworks depend on.
