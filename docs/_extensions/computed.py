@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+import tomllib
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,19 @@ def crossing() -> float:
     return math.exp(at)
 
 
+def table(function: str, dtype: str) -> Any:
+    """Return the ranges of a function in one format."""
+    from logunif_kl._arithmetic.coefficients import TABLES
+
+    return TABLES[function, dtype]
+
+
+def spec() -> Any:
+    """Return the specification of the coefficients."""
+    path = ROOT / "validation" / "coefficients" / "spec.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
 NAMES = {
     "lk": lk,
     "np": np,
@@ -63,6 +77,8 @@ NAMES = {
     "constant": constant,
     "result": result,
     "method": method,
+    "table": table,
+    "spec": spec,
     "peak": peak,
     "crossing": crossing,
 }
