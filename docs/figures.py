@@ -62,7 +62,7 @@ def drawn(
             svg = svg[svg.index("<svg") :]
             svg = re.sub(r'(<svg[^>]*?) height="[\d.]+pt"', r"\1", svg, count=1)
             svg = re.sub(r'width="[\d.]+pt"', f'role="img" aria-label="{text}"', svg, count=1)
-            return HTML(f'<figure class="drawn">{svg}</figure>')
+            return HTML(f'<figure class="drawn" tabindex="0">{svg}</figure>')
 
         show.__name__ = draw.__name__
         show.__doc__ = draw.__doc__

@@ -58,7 +58,8 @@ def browser():
 @pytest.fixture
 def page(browser, address):
     """A page whose every error, and every request that leaves the site, fails the test."""
-    context = browser.new_context()
+    # Colours that change at once are those that a reader sees.
+    context = browser.new_context(reduced_motion="reduce")
     opened = context.new_page()
     complaints = []
     opened.on("pageerror", lambda error: complaints.append(str(error)))
