@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from validation.paths import RESULTS
 from validation.reports import REPORTS
-from validation.tools import speed, summary
+from validation.tools import speed, studies, summary
 from validation.tools.markdown import Results, table
 
 
@@ -175,11 +175,14 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     ),
     "bench": (speed.functions, ("bench/bench",)),
     "bench_in_short": (summary.bench, ("bench/bench", "bench/bench_torch", "bench/bench_jax")),
+    "cuda": (studies.cuda, ("cuda/cuda",)),
     "compare": (compare, ("compare/compare",)),
     "frameworks": (frameworks, ("accuracy/torch", "accuracy/jax", "accuracy/tensorflow")),
     "papers": (papers, ("papers/papers",)),
+    "ladder": (studies.ladder, ("ladder/ladder",)),
     "layers": (speed.layers, ("bench/bench_layers",)),
     "magnitudes": (speed.magnitudes, ("bench/bench_magnitudes",)),
+    "monte_carlo": (studies.monte_carlo, ("monte_carlo/monte_carlo",)),
     "run": (speed.run, ("bench/bench_training",)),
     "sizes": (speed.sizes, ("bench/bench_sizes",)),
     "training": (speed.training, ("bench/bench_torch", "bench/bench_jax", "bench/bench_cuda")),
