@@ -40,7 +40,21 @@ class Results(SphinxDirective):
         return [container]
 
 
+def mark(app: Sphinx, doctree: nodes.document) -> None:
+    """Mark the tables whose cells are numbers, which a page does not fold."""
+    for table in doctree.findall(nodes.table):
+        cells = [
+            entry.astext()
+            for body in table.findall(nodes.tbody)
+            for entry in body.findall(nodes.entry)
+        ]
+        short = [text for text in cells if len(text) <= 32 and any(map(str.isdigit, text))]
+        if 2 * len(short) > len(cells):
+            table["classes"].append("numbers")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Enter the directive."""
     app.add_directive("results", Results)
+    app.connect("doctree-read", mark)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
