@@ -5,7 +5,7 @@ import json
 import pytest
 
 from validation.reports import REPORTS
-from validation.tools import readme, summary, tables
+from validation.tools import readme, studies, summary, tables
 
 
 def test_sections_of_what_was_not_measured_say_so(tmp_path, monkeypatch):
@@ -158,6 +158,7 @@ RUN = {
 )
 def test_sections_of_speed(name, file, report, shown, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    monkeypatch.setattr(readme, "RESULTS", tmp_path)
     path = tmp_path / f"{file}.json"
     text = f"<!-- results: {name} -->\n<!-- end -->"
     command = REPORTS[f"validation/results/{file}.json"].command
@@ -212,3 +213,38 @@ class TestInShort:
         commands = [f"`{REPORTS[f'validation/results/{file}.json'].command}`" for file in files]
         made = tables.made_in_short([ABOUT, later], files)
         assert made == f"Made by {', '.join(commands)} (c; 2026-01-01 to 2026-01-03)."
+
+
+class TestStudies:
+    def test_each_rung_has_its_errors_and_some_a_formula(self):
+        def rung(terms, error):
+            of = {"inside": {"max_error": error, "max_grad_error": 10 * error}}
+            fits = {"value": of, "gradient": of, "value_text": {"torch": f"terms = {terms}\n"}}
+            return {
+                "family": "sigmoid",
+                "terms": terms,
+                "constants": 3,
+                "transcendentals": 3,
+            } | fits
+
+        text = studies.ladder({"rungs": [rung(1, 0.005), rung(4, 0.00004)]})
+        assert "| 1 sigmoid of log α  | 3 " in text
+        assert "| 5.0e-03 " in text
+        assert "| 0.04 % " in text
+        assert "```python\nterms = 1\n```" in text
+        assert "terms = 4" not in text
+
+    def test_the_coverage_is_the_least_and_the_most(self):
+        row = {"of": "value", "scheme": "plain", "variance_reduction": False, "n_samples": 4096}
+        row |= {"seeds": 1000, "coverage": [0.95, 0.935, 0.9601]}
+        mean = {"way": "w", "samples": [100, 1000], "mean": [0.5, 0.25]}
+        gradient = {"log_alpha": 0.0, "exact_by_dawson": 0.36239, "running_means": [mean]}
+        text = studies.monte_carlo({"coverage": [row], "coverage_of": "c", "gradient": gradient})
+        assert "| plain, no control variate | 4,096   | 1,000 | 93.5 to 96.0 " in text
+        assert "| w                          | 0.5000      | 0.2500        |" in text
+        assert text.endswith("0.3624.")
+
+    def test_a_kernel_has_its_bound(self):
+        kernel = {"bytes": 12, "picoseconds": {"memory": 5.885, "a": 1.0}, "bound": "memory"}
+        text = studies.cuda({"roofline": [{"gpu": "G", "kernels": {"value": kernel}}]})
+        assert text.splitlines()[2].replace(" ", "") == "|G|value|12|5.88|1.00|memory|"

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from validation.paths import ROOT
+from validation.paths import RESULTS, ROOT
 from validation.reports import REPORTS
 from validation.tools import tables
 
@@ -26,7 +26,7 @@ def missing(text: str) -> list[str]:
         tables.path(file)
         for found in SECTION.finditer(text)
         for file in tables.SECTIONS[found[2]][1]
-        if not (tables.RESULTS / f"{file}.json").exists()
+        if not (RESULTS / f"{file}.json").exists()
     ]
     return [f"{file} is not there, and {REPORTS[file].command} makes it" for file in files]
 

@@ -72,8 +72,8 @@ def cuda(results: Results) -> str:
     for gpu in results["roofline"]:
         for kernel, found in gpu["kernels"].items():
             times = found["picoseconds"]
-            parts = (f"{times[part]:.2f}" for part in times)
-            rows.append([gpu["gpu"], kernel, str(found["bytes"]), *parts, found["bound"]])
+            written = (f"{time:.2f}" for time in times.values())
+            rows.append([gpu["gpu"], kernel, str(found["bytes"]), *written, found["bound"]])
     parts = list(results["roofline"][0]["kernels"]["value"]["picoseconds"])
     header = ["GPU", "kernel", "bytes a weight", *(f"{part}, ps a weight" for part in parts)]
     return table([*header, "bound by"], rows)
