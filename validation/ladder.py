@@ -1,10 +1,10 @@
 """Fit the best formula for each number of terms, for the value and for the gradient.
 
-    python -m validation.ladder [--sigmoids N] [--degree N]
+    python -m validation.ladder [--sigmoids N] [--degree N] [--out FILE]
 
-Writes ``validation/results/ladder/ladder.json``. Fails if a fit is no better than the one with one
-term less, or no better than the published formula of the same form. The results hold the text of
-each fit in NumPy and in PyTorch, to be pasted from there.
+Writes ``validation/results/ladder/ladder.json``, or FILE. Fails if a fit is no better than the
+one with one term less, or no better than the published formula of the same form. The results hold
+the text of each fit in NumPy and in PyTorch, to be pasted from there.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from logunif_kl.cli.fit import ladder_document
@@ -61,6 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sigmoids", type=int, default=5)
     parser.add_argument("--degree", type=int, default=8)
+    parser.add_argument("--out", metavar="FILE", type=Path, default=RESULT)
     options = parser.parse_args(arguments)
     began = time.monotonic()
     climbed = {
@@ -73,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "text_digits": DIGITS,
         "rungs": [entry for rungs in climbed.values() for entry in document(rungs)],
     }
-    RESULT.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    options.out.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     failed = [line for rungs in climbed.values() for line in complaints(rungs)]
     for line in failed:
         print(line, file=sys.stderr)

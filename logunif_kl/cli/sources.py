@@ -56,6 +56,8 @@ _EXPERIMENTS = (
     "constraint",
     "extra_variance",
 )
+# And the module beside both that puts their numbers beside the paper's.
+_OF_KINGMA = {"gradient_variance": ("ratios",), "variance_assumptions": ("ratios",)}
 _OF_DIGITS = ("rotated", "out_of_distribution", "calibration")
 
 # And the modules beside each that it shares with the others.
@@ -122,7 +124,7 @@ DEPENDS: dict[str, tuple[str, ...]] = {
     **{
         f"kingma2015_{name}": (
             *_files("validation/training", "average", "data", "gradient_pairs", "loop", "networks"),
-            f"validation/papers/kingma2015/{name}.py",
+            *_files("validation/papers/kingma2015", name, *_OF_KINGMA.get(name, ())),
         )
         for name in _EXPERIMENTS
     },
@@ -148,7 +150,7 @@ DEPENDS: dict[str, tuple[str, ...]] = {
         *_files("validation/papers/haussmann2018", "moments"),
     ),
     "haussmann2018_learning_curves": (
-        *_files("validation/training", "data", "loop"),
+        *_files("validation/training", "data", "loop", "scheduled"),
         *_files("validation/papers/haussmann2018", "learning_curves", "networks", "thresholds"),
     ),
     "gal2016_regression": ("validation/papers/gal2016/regression.py",),

@@ -12,6 +12,8 @@ pytest.importorskip("sklearn")
 pytest.importorskip("torchmetrics")
 
 from logunif_kl.cli import sources  # noqa: E402
+from tests.validation.experiments import Records  # noqa: E402
+from tests.validation.experiments import run as run_module  # noqa: E402
 from validation.papers.gal2016 import (  # noqa: E402
     calibration,
     digit_networks,
@@ -22,7 +24,6 @@ from validation.papers.gal2016 import (  # noqa: E402
 )
 from validation.paths import RESULTS, ROOT  # noqa: E402
 from validation.reports import REPORTS  # noqa: E402
-from validation.tools import stale  # noqa: E402
 from validation.tools.experiments import gal2016  # noqa: E402
 from validation.tools.experiments import page as experiments  # noqa: E402
 from validation.training import data  # noqa: E402
@@ -39,26 +40,17 @@ OF_GAL = (gal2016.HEAD, gal2016.SECTIONS)
 
 
 def run(name, *arguments):
-    module = MODULES[name]
-    return module.EXPERIMENT.main(module.measure, [*map(str, arguments)])
+    return run_module(MODULES[name], *arguments)
 
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     """Run each experiment in its quick form once, when a test asks for it; they share networks."""
-    folder, found = tmp_path_factory.mktemp("records"), {}
 
-    def record(name):
-        if name not in found:
-            out, work = folder / f"{name}.json", folder / "work"
-            options = ("--quick", "--out", out, "--plot", folder / f"{name}.png", "--work", work)
-            assert run(name, *options) == 0
-            found[name] = json.loads(out.read_text(encoding="utf-8"))
-            told = stale.png_text((folder / f"{name}.png").read_bytes())
-            assert told["sources_sha256"] == sources.sha256(f"gal2016_{name}")
-        return found[name]
+    def options(name, folder):
+        return ["--plot", folder / f"{name}.png", "--work", folder / "work"]
 
-    return record
+    return Records(tmp_path_factory.mktemp("records"), MODULES.__getitem__, options)
 
 
 @pytest.mark.parametrize("name", MODULES)

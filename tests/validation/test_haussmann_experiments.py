@@ -9,6 +9,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
 from logunif_kl.torch import nn  # noqa: E402
+from tests.validation.experiments import Records  # noqa: E402
+from tests.validation.experiments import run as run_module  # noqa: E402
 from validation.papers.haussmann2018 import (  # noqa: E402
     learning_curves,
     moments,
@@ -24,24 +26,17 @@ MODULES = {"moments": moments, "learning_curves": learning_curves}
 
 
 def run(name, *arguments):
-    module = MODULES[name]
-    return module.EXPERIMENT.main(module.measure, [*map(str, arguments)])
+    return run_module(MODULES[name], *arguments)
 
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     """Run each experiment in its quick form once, with its picture, when a test asks for it."""
-    folder, found = tmp_path_factory.mktemp("records"), {}
 
-    def record(name):
-        if name not in found:
-            out, plot = folder / f"{name}.json", folder / f"{name}.png"
-            assert run(name, "--quick", "--out", out, "--plot", plot) == 0
-            assert plot.read_bytes().startswith(b"\x89PNG")
-            found[name] = json.loads(out.read_text(encoding="utf-8"))
-        return found[name]
+    def options(name, folder):
+        return ["--plot", folder / f"{name}.png"]
 
-    return record
+    return Records(tmp_path_factory.mktemp("records"), MODULES.__getitem__, options)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -177,7 +172,7 @@ class TestNetworks:
 
         def seen():
             rates.append(run._optimizer.param_groups[0]["lr"])
-            weights.append(run._bound.kl_weight)
+            weights.append(run._objective._weight)
             step()
 
         run._optimizer.step = seen

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.cli import sources  # noqa: E402
+from tests.validation.experiments import Records  # noqa: E402
 from validation.papers.hron2017 import (  # noqa: E402
     correlated,
     flows,
@@ -50,16 +51,7 @@ def module(name):
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     """Run each experiment in its quick form once, when a test asks for it."""
-    folder, found = tmp_path_factory.mktemp("records"), {}
-
-    def record(name):
-        if name not in found:
-            out, its = folder / f"{name}.json", module(name)
-            assert its.EXPERIMENT.main(its.measure, ["--quick", "--out", str(out)]) == 0
-            found[name] = json.loads(out.read_text(encoding="utf-8"))
-        return found[name]
-
-    return record
+    return Records(tmp_path_factory.mktemp("records"), module)
 
 
 def committed(name):

@@ -14,6 +14,7 @@ FLOORS = (
     ("training",),
     ("coefficients", "golden", "papers", "accuracy", "monte_carlo", "ladder", "fuzz"),
     ("traced", "tools", "cuda"),
+    ("reproduce",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # The lowest imports nothing of the package either.
@@ -87,6 +88,7 @@ def test_the_package_does_not_import_validation():
         ("papers/record.py", "def f():\n    from validation.accuracy import ulp"),
         ("papers/record.py", "from ..accuracy import ulp"),
         ("accuracy/claims.py", "from validation.tools.stale import main"),
+        ("tools/stale.py", "from validation.reproduce import work"),
         ("elsewhere/a.py", ""),
     ],
 )

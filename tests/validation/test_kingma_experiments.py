@@ -11,6 +11,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
 from logunif_kl.cli import sources  # noqa: E402
+from tests.validation.experiments import Records  # noqa: E402
+from tests.validation.experiments import run as run_module  # noqa: E402
 from validation.papers.kingma2015 import (  # noqa: E402
     constraint,
     extra_variance,
@@ -40,23 +42,13 @@ MODULES = {
 
 
 def run(name, *arguments):
-    module = MODULES[name]
-    return module.EXPERIMENT.main(module.measure, [*map(str, arguments)])
+    return run_module(MODULES[name], *arguments)
 
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     """Run each experiment in its quick form once, when a test asks for it."""
-    folder, found = tmp_path_factory.mktemp("records"), {}
-
-    def record(name, *arguments):
-        if name not in found:
-            out = folder / f"{name}.json"
-            assert run(name, "--quick", "--out", out, *arguments) == 0
-            found[name] = json.loads(out.read_text(encoding="utf-8"))
-        return found[name]
-
-    return record
+    return Records(tmp_path_factory.mktemp("records"), MODULES.__getitem__)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -11,6 +11,8 @@ pytest.importorskip("sklearn")
 
 from logunif_kl.cli import sources  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
+from tests.validation.experiments import Records  # noqa: E402
+from tests.validation.experiments import run as run_module  # noqa: E402
 from validation.papers.molchanov2017 import (  # noqa: E402
     comparison,
     inference,
@@ -36,25 +38,18 @@ OPTIONS = {"lenet_5_caffe": ["--cases", "exact", "molchanov", "--epochs", "2"]}
 
 
 def run(name, *arguments):
-    module = MODULES[name]
-    return module.EXPERIMENT.main(module.measure, [*map(str, arguments)])
+    return run_module(MODULES[name], *arguments)
 
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     """Run each experiment in its quick form once, when a test asks for it."""
-    folder, found = tmp_path_factory.mktemp("records"), {}
 
-    def record(name):
-        if name not in found:
-            out = folder / f"{name}.json"
-            plot = [] if name == "inference" else ["--plot", folder / f"{name}.png"]
-            assert run(name, "--quick", "--out", out, *plot, *OPTIONS.get(name, [])) == 0
-            assert not plot or plot[1].stat().st_size > 0
-            found[name] = json.loads(out.read_text(encoding="utf-8"))
-        return found[name]
+    def options(name, folder):
+        plot = [] if name == "inference" else ["--plot", folder / f"{name}.png"]
+        return [*plot, *OPTIONS.get(name, [])]
 
-    return record
+    return Records(tmp_path_factory.mktemp("records"), MODULES.__getitem__, options)
 
 
 @pytest.mark.parametrize("name", MODULES)

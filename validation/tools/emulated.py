@@ -1,18 +1,24 @@
 """Build the C extensions for AArch64 and run tests of them under emulation.
 
     python -m validation.tools.emulated [--cache DIRECTORY] [--measure] [pytest arguments]
+    python -m validation.tools.emulated --cache DIRECTORY --whole [--jobs N]
 
 It takes root, on Debian or a system like it, for debootstrap. This puts Python for arm64 into a
 directory, pip the wheels that the tests need, a cross compiler builds the extensions, and QEMU runs
 the tests with the kernel ``neon``, and those of the accuracy and of the public functions with
 ``baseline``. Neither chroot nor binfmt_misc is needed: a script in the place of Python calls QEMU.
-With ``--measure`` the accuracy of ``neon`` is measured instead.
+With ``--measure`` the accuracy of ``neon`` is measured instead. With ``--whole`` all tests run that
+the README's command runs, a few files in a process, in N processes; those that passed are noted in
+the cache, and are not run again while the tree is the same.
 The exit status is 1 if a test fails, and 77 where emulation cannot be had.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
+import hashlib
+import itertools
 import os
 import platform
 import re
@@ -20,6 +26,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,7 +34,7 @@ from typing import NamedTuple, NoReturn
 
 from validation.accuracy.driver import EMULATOR, RESULTS, WORST_INPUTS
 from validation.paths import ROOT
-from validation.tools.elsewhere import copy_source, copy_tests, run
+from validation.tools.elsewhere import copy, copy_source, copy_tests, run
 from validation.tools.versions import project, requirements
 
 UNAVAILABLE = 77
@@ -35,6 +42,9 @@ EMULATORS = ("qemu-aarch64-static", "qemu-aarch64")
 COMPILER = "aarch64-linux-gnu-gcc"
 PACKAGES = ("qemu-user-static", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "debootstrap")
 EXTENSIONS = ("_numpy/_exact", "_numpy/_float32", "torch/_library", "jax/_ffi")
+AT_ONCE = 4  # files of tests in a process
+TREE = ("logunif_kl", "tests", "validation", "pyproject.toml", "conftest.py", "README.md")
+WHOLE = ("docs", ".ci", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", ".gitignore")
 SHORT = ("tests/test_accuracy.py", "tests/test_api.py")
 TESTS = {
     "neon": (
@@ -201,16 +211,77 @@ def test(machine: Machine, arguments: Sequence[str]) -> int:
         return int(any(list(pool.map(tested, TESTS))))
 
 
+def groups() -> list[tuple[str, ...]]:
+    """Divide the files that pytest would find by itself, few to a group and of one directory."""
+    tests = [path.relative_to(ROOT) for path in sorted(ROOT.glob("tests/**/test_*.py"))]
+    found: list[tuple[str, ...]] = []
+    for _, paths in itertools.groupby(tests, key=lambda path: path.parent):
+        names = [path.as_posix() for path in paths]
+        found += [tuple(names[i : i + AT_ONCE]) for i in range(0, len(names), AT_ONCE)]
+    rooms = sorted({path.parent for path in ROOT.glob("logunif_kl/*/*.py")})
+    files = sorted(ROOT.glob("logunif_kl/*.py"))
+    return [
+        *found,
+        *((room.relative_to(ROOT).as_posix(),) for room in rooms),
+        tuple(path.relative_to(ROOT).as_posix() for path in files),
+    ]
+
+
+def test_whole(machine: Machine, cache: Path, jobs: int) -> int:
+    """Run all tests by groups of files; return 1 if one failed."""
+    copy([name for name in WHOLE if not (machine.tree / name).exists()], machine.tree)
+    tree = hashlib.sha256()
+    for path in (path for name in (*TREE, *WHOLE) for path in files_of(ROOT / name)):
+        tree.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    passed = cache / f"passed-{tree.hexdigest()[:16]}.txt"
+    before = passed.read_text(encoding="utf-8").splitlines() if passed.exists() else []
+    left = [group for group in groups() if " ".join(group) not in before]
+    counts, began = collections.Counter[str](), time.monotonic()
+
+    def tested(group: tuple[str, ...]) -> int:
+        done = machine.test("neon", group)
+        # 5 says that there is no test.
+        if done.returncode not in (0, 5):
+            say(f"{' '.join(group)}\n{done.stdout}")
+            return 1
+        last = done.stdout.strip().splitlines()[-1]
+        for number, what in re.findall(r"(\d+) (passed|skipped|deselected)", last):
+            counts[what] += int(number)
+        with passed.open("a", encoding="utf-8") as file:
+            file.write(" ".join(group) + "\n")
+        say(f"{' '.join(group)}: {last}")
+        return 0
+
+    say(f"{len(left)} groups of files; {len(before)} passed before")
+    with ThreadPoolExecutor(jobs) as pool:
+        failed = sum(pool.map(tested, left))
+    total = ", ".join(f"{number} {what}" for what, number in counts.items())
+    say(f"{failed} groups failed; {total}; {time.monotonic() - began:.0f} s in {jobs} processes")
+    return int(failed > 0)
+
+
+def files_of(path: Path) -> list[Path]:
+    """List the sources of a directory, or the one file."""
+    if path.is_file():
+        return [path]
+    endings = (".py", ".c", ".h", ".toml", ".txt", ".json", ".md")
+    return sorted(each for each in path.rglob("*") if each.suffix in endings)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Test the C extensions on an emulated AArch64.")
     parser.add_argument("--cache", type=Path, help="a directory for what was downloaded")
     parser.add_argument("--measure", action="store_true", help="measure the accuracy of neon")
+    parser.add_argument("--whole", action="store_true", help="run what the README's command runs")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at once of --whole")
     options, rest = parser.parse_known_args(arguments)
     qemu = emulator()
     with tempfile.TemporaryDirectory() as temporary:
         cache = options.cache.absolute() if options.cache else Path(temporary, "cache")
         cache.mkdir(parents=True, exist_ok=True)
         machine = make_machine(qemu, cache, Path(temporary, "tree"))
+        if options.whole:
+            return test_whole(machine, cache, options.jobs)
         return measure(machine) if options.measure else test(machine, rest)
 
 

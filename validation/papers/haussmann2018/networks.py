@@ -21,7 +21,7 @@ from validation.papers.haussmann2018.printed import (
     STRIDE,
 )
 from validation.training.data import CLASSES
-from validation.training.loop import Run
+from validation.training.scheduled import Schedule, ScheduledRun
 
 WARM_UP = 15  # epochs
 
@@ -90,42 +90,32 @@ def network(pixels: int, seed: int, generator: torch.Generator) -> torch.nn.Sequ
         )
 
 
-class Objective:
-    """The bound of a method on a minibatch, as `validation.training.loop.Run` asks for it."""
+def bound(model: torch.nn.Module, examples: int, method: Method) -> nn.ELBO:
+    """Make the bound of a method, whose expected log-likelihood is a closed form or sampled."""
+    if method.form is None:
+        return nn.ELBO(model, nn.categorical_log_likelihood, examples)
+    form = method.form
 
-    def __init__(self, model: torch.nn.Module, examples: int, method: Method) -> None:
-        self.kl_weight = 1.0
-        if method.form is None:
-            self._elbo = nn.ELBO(model, nn.categorical_log_likelihood, examples)
-            return
-        form = method.form
+    def expected(output: nn.Moments, target: torch.Tensor) -> torch.Tensor:
+        return nn.expected_categorical_log_likelihood(output, target, form)
 
-        def expected(output: nn.Moments, target: torch.Tensor) -> torch.Tensor:
-            return nn.expected_categorical_log_likelihood(output, target, form)
-
-        self._elbo = nn.ELBO(nn.VBP(model, method.steepness), expected, examples)
-
-    def __call__(
-        self, x: torch.Tensor, y: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        bound = self._elbo(x, y, kl_weight=self.kl_weight)
-        return bound.loss, bound.expected_log_likelihood.detach(), bound.neg_kl.detach()
+    return nn.ELBO(nn.VBP(model, method.steepness), expected, examples)
 
 
-class Annealed(Run):
-    """A run whose learning rate falls linearly to zero over a number of epochs."""
+class Annealed(ScheduledRun):
+    """A run of a method whose learning rate falls linearly to zero over a number of epochs."""
 
-    def __init__(self, method: Method, epochs: int, *given: Any, about: Any, **named: Any) -> None:
-        self._method, self._epochs = method, epochs
-        super().__init__(*given, about={**about, "epochs": epochs, **method._asdict()}, **named)
-        self._bound = Objective(self.model, len(self._examples), method)
-        self._objective = self._bound  # type: ignore[assignment]
-
-    def _take_step(self) -> None:
-        epoch = self.epoch + self._in_epoch / len(self._examples)
-        for group in self._optimizer.param_groups:
-            group["lr"] = self.settings.learning_rate * (1.0 - epoch / self._epochs)
-        warm_up = self._method.warm_up
-        rising = nn.linear_warm_up(epoch, 0, warm_up) if warm_up else 1.0
-        self._bound.kl_weight = self.settings.kl_weight * rising
-        super()._take_step()
+    def __init__(
+        self,
+        method: Method,
+        epochs: int,
+        model: torch.nn.Module,
+        *given: Any,
+        about: dict[str, Any],
+        **named: Any,
+    ) -> None:
+        # A warm-up that ends as the training begins is none.
+        warm_up = (0.0, float(method.warm_up)) if method.warm_up else (-1.0, 0.0)
+        schedule, about = Schedule(epochs, warm_up), {**about, **method._asdict()}
+        super().__init__(model, *given, schedule=schedule, about=about, **named)
+        self._elbo = bound(model, len(self._examples), method)

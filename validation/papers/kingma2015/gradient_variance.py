@@ -23,6 +23,9 @@ unit, which starts from the dropout rates 0.2 and 0.5 and stays at most 1, and t
 last step left them. As its networks have a test error of 3 % after 10 epochs, and these may learn
 faster, the variances are also measured after other numbers of epochs, and compared where the test
 error is nearest to the paper's.
+
+``--noise independent`` and ``--noise correlated`` are two processes, whose results the command
+without it collects.
 """
 
 # mypy: allow-untyped-calls
@@ -30,12 +33,9 @@ from __future__ import annotations
 
 import argparse
 import copy
-import math
-import statistics
 import sys
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ import torch
 
 from logunif_kl.cli._output import track
 from validation.papers.kingma2015 import printed
+from validation.papers.kingma2015.ratios import ESTIMATORS, beside_the_paper, nearest_error, pooled
 from validation.training import checkpoint, networks
 from validation.training.data import Dataset, Split
 from validation.training.gradient_pairs import Pairs, summary
@@ -60,12 +61,10 @@ from validation.training.parts import Parts
 
 EXPERIMENT = Experiment("kingma2015", "gradient_variance", __doc__, seeds=[1])
 EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
+EXPERIMENT.parser.add_argument(
+    "--noise", choices=("independent", "correlated"), help="do one table's part and write none"
+)
 METHODS = {"independent": "variational_b", "correlated": "variational_a"}
-ESTIMATORS = {
-    "independent": ("local", "per_batch", "none", "per_example"),
-    # A scale for each example is what local reparameterisation draws: two rows would be one.
-    "correlated": ("local", "per_batch", "none"),
-}
 SLOW = ("per_example",)  # takes hours, and so comes after all training
 
 
@@ -99,27 +98,10 @@ def measure_one(
     parts: Parts,
 ) -> dict[str, Any]:
     """Train one network, and measure some estimators after each number of epochs."""
-    noise, name = seeded(seed, 1), f"{noise_kind}-seed{seed}"
-    model = networks.network(
-        METHODS[noise_kind], dataset.pixels, sizes["hidden"], seed=seed, generator=noise
-    )
-    settings = Settings(sizes["batch_size"], seed)
-    about = {"noise": noise_kind, "hidden": sizes["hidden"]}
-    file = parts.file(f"{name}.pt")
-    run = Run(model, noise, dataset.train, settings, about=about, file=file)
-    described = {**settings.about(), "data": dataset.sha256, **about}
+    network = _Network(noise_kind, seed, sizes, dataset, parts)
     found: dict[str, Any] = {"trained": [], "variances": []}
     for epochs in sorted([*sizes["epochs"], *sizes["epochs_between"]]):
-        held = _trained(
-            run, epochs, parts.file(f"{name}-epoch{epochs}.pt"), described, dataset.test
-        )
-        found["trained"].append(held["said"])
-        held_noise = torch.Generator()
-        copied = networks.network(
-            METHODS[noise_kind], dataset.pixels, sizes["hidden"], seed=seed, generator=held_noise
-        )
-        copied.load_state_dict(held["model"])
-        pairs = Pairs(copied, held_noise, Examples(dataset.train), sizes["batch_size"], seed)
+        found["trained"].append(network.said_after(epochs))
         counts = sizes["pairs"] if epochs in sizes["epochs"] else sizes["pairs_between"]
         for estimator in estimators:
             if estimator not in counts:
@@ -127,10 +109,10 @@ def measure_one(
             count = counts[estimator]
             progress = track(range(count), f"{noise_kind}, {epochs} epochs, {estimator}", count)
             halves = parts.growing(
-                f"{name}-epoch{epochs}-{estimator}",
+                f"{network.name}-epoch{epochs}-{estimator}",
                 count,
-                partial(_next, progress, pairs, estimator),
-                **described,
+                partial(_next, progress, network, epochs, estimator),
+                **network.about,
             )
             for layer in printed.LAYERS:
                 entry = {"seed": seed, "estimator": estimator, "layer": layer, "epochs": epochs}
@@ -138,21 +120,74 @@ def measure_one(
     return found
 
 
-def _trained(
-    run: Run, epochs: int, path: Path | None, about: dict[str, Any], test: Split
-) -> dict[str, Any]:
-    """Return the parameters after some epochs, and what the network is like, from file if there."""
-    kept = None if path is None else checkpoint.load(path, about)
-    if kept is not None:
-        return kept
-    if run.epoch > epochs:
-        raise TrainingError(f"{path} is missing, and the run is past it: remove its folder")
-    for _ in track(run.train(epochs), f"training to {epochs} epochs", epochs - run.epoch):
-        pass
-    held = {"model": copy.deepcopy(run.model.state_dict()), "said": _said(run, test)}
-    if path is not None:
-        checkpoint.save(path, about, held)
-    return held
+class _Network:
+    """A network after each number of epochs; it is trained when something of it is missing."""
+
+    def __init__(
+        self, noise_kind: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
+    ) -> None:
+        self.name = f"{noise_kind}-seed{seed}"
+        self._settings = Settings(sizes["batch_size"], seed)
+        kind = {"noise": noise_kind, "hidden": sizes["hidden"]}
+        self.about = {**self._settings.about(), "data": dataset.sha256, **kind}
+        self._dataset, self._file = dataset, parts.file
+        self._make = partial(
+            networks.network, METHODS[noise_kind], dataset.pixels, sizes["hidden"], seed=seed
+        )
+        noise = seeded(seed, 1)
+        self._run = Run(
+            self._make(generator=noise),
+            noise,
+            dataset.train,
+            self._settings,
+            about=kind,
+            file=self._file(f"{self.name}.pt"),
+        )
+        self._pairs: tuple[int, Pairs] | None = None
+
+    def said_after(self, epochs: int) -> dict[str, Any]:
+        """Return what the network is like after some epochs, from file if there."""
+        path = self._file(f"{self.name}-epoch{epochs}-trained.json")
+        kept = None if path is None else checkpoint.load_json(path, self.about)
+        if kept is not None:
+            said: dict[str, Any] = kept[0]
+            return said
+        self._train(epochs)
+        said = _said(self._run, self._dataset.test)
+        if path is not None:
+            checkpoint.save_json(path, self.about, said)
+        return said
+
+    def pairs_after(self, epochs: int) -> Pairs:
+        """Return the pairs of minibatches of the parameters after some epochs."""
+        if self._pairs is None or self._pairs[0] != epochs:
+            noise, settings = torch.Generator(), self._settings
+            model = self._make(generator=noise)
+            model.load_state_dict(self._parameters(epochs))
+            examples = Examples(self._dataset.train)
+            self._pairs = epochs, Pairs(model, noise, examples, settings.batch_size, settings.seed)
+        return self._pairs[1]
+
+    def _parameters(self, epochs: int) -> dict[str, Any]:
+        path = self._parameters_file(epochs)
+        kept = None if path is None else checkpoint.load(path, self.about)
+        if kept is not None:
+            return kept
+        return self._train(epochs)
+
+    def _train(self, epochs: int) -> dict[str, Any]:
+        run, path = self._run, self._parameters_file(epochs)
+        if run.epoch > epochs:
+            raise TrainingError(f"{path} is missing, and the run is past it: remove its folder")
+        for _ in track(run.train(epochs), f"training to {epochs} epochs", epochs - run.epoch):
+            pass
+        held = copy.deepcopy(run.model.state_dict())
+        if path is not None:
+            checkpoint.save(path, self.about, held)
+        return held
+
+    def _parameters_file(self, epochs: int) -> Path | None:
+        return self._file(f"{self.name}-epoch{epochs}.pt")
 
 
 def _said(run: Run, test: Split) -> dict[str, Any]:
@@ -168,71 +203,11 @@ def _said(run: Run, test: Split) -> dict[str, Any]:
     }
 
 
-def _next(progress: Any, pairs: Pairs, estimator: str, number: int) -> dict[str, float]:
+def _next(
+    progress: Any, network: _Network, epochs: int, estimator: str, number: int
+) -> dict[str, float]:
     next(progress, None)
-    return pairs.half_squared_difference(estimator, number)
-
-
-def beside_the_paper(
-    variances: list[dict[str, Any]], noise_kind: str, epochs: Sequence[int]
-) -> list[dict[str, Any]]:
-    """Put each column's ratios to local reparameterisation beside those of the paper.
-
-    The two ``epochs`` take the places of the paper's 10 and 100.
-    """
-    columns = []
-    for layer in printed.LAYERS:
-        for ours, theirs in zip(epochs, printed.EPOCHS, strict=True):
-            there = {row["estimator"] for row in variances if row["epochs"] == ours}
-            names = [name for name in ESTIMATORS[noise_kind] if name in there]
-            mine = {name: _pooled(variances, name, layer, ours) for name in names}
-            table = printed.GRADIENT_VARIANCE[noise_kind]
-            paper = {name: table[name, layer, theirs] for name in mine}
-            columns.append(_column(layer, ours, mine, paper))
-    return columns
-
-
-def _pooled(
-    variances: list[dict[str, Any]], estimator: str, layer: str, epochs: int
-) -> tuple[float, float]:
-    """Return the mean over the seeds, and its standard error for these networks."""
-    key = (estimator, layer, epochs)
-    rows = [v for v in variances if (v["estimator"], v["layer"], v["epochs"]) == key]
-    errors = math.hypot(*(row["standard_error"] for row in rows))
-    return statistics.fmean(row["variance"] for row in rows), errors / len(rows)
-
-
-def _column(
-    layer: str, epochs: int, mine: dict[str, tuple[float, float]], paper: dict[str, float]
-) -> dict[str, Any]:
-    local, local_error = mine["local"]
-    entries = {}
-    for name, (value, error) in mine.items():
-        ratio, paper_ratio = value / local, paper[name] / paper["local"]
-        # As if the two were independent; that of the local one to itself is exact.
-        relative = math.hypot(error / value, local_error / local) if name != "local" else 0.0
-        entries[name] = {
-            "variance": value,
-            "standard_error": error,
-            "ratio_to_local": ratio,
-            "ratio_standard_error": ratio * relative,
-            "paper": paper[name],
-            "paper_ratio_to_local": paper_ratio,
-            "ratio_over_paper_ratio": ratio / paper_ratio,
-        }
-    by_paper = sorted(mine, key=lambda name: paper[name])
-    values = [mine[name] for name in by_paper]
-    gaps = [(b[0] - a[0]) / math.hypot(a[1], b[1]) for a, b in pairwise(values)]
-    return {
-        "layer": layer,
-        "epochs": epochs,
-        "estimators": entries,
-        "order_as_in_the_paper": all(gap > 0.0 for gap in gaps),
-        "least_gap_in_standard_errors": min(gaps),
-        "ratios_within_2": all(
-            0.5 <= entry["ratio_over_paper_ratio"] <= 2.0 for entry in entries.values()
-        ),
-    }
+    return network.pairs_after(epochs).half_squared_difference(estimator, number)
 
 
 def draw(path: str, tables: dict[str, Any]) -> None:
@@ -261,7 +236,7 @@ def _draw_one(axes: Any, made: dict[str, Any], layer: str) -> None:
     for number, estimator in enumerate(ESTIMATORS[made["noise"]]):
         epochs = sorted({row["epochs"] for row in rows if row["estimator"] == estimator})
         ratios = [
-            _pooled(rows, estimator, layer, e)[0] / _pooled(rows, "local", layer, e)[0]
+            pooled(rows, estimator, layer, e)[0] / pooled(rows, "local", layer, e)[0]
             for e in epochs
         ]
         axes.loglog(epochs, ratios, f"C{number}.-", label=estimator.replace("_", " "))
@@ -271,22 +246,14 @@ def _draw_one(axes: Any, made: dict[str, Any], layer: str) -> None:
         axes.loglog(printed.EPOCHS, theirs, f"C{number}x", markersize=9, label=label)
 
 
-def nearest_error(trained: list[dict[str, Any]], percent: float) -> int:
-    """Choose the number of epochs after which the test error is nearest to that of the paper."""
-
-    def away(epochs: int) -> float:
-        errors = [each["test_error_percent"] for each in trained if each["epochs"] == epochs]
-        return abs(math.log(statistics.fmean(errors) / percent))
-
-    return min(sorted({each["epochs"] for each in trained}), key=away)
-
-
-def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Make both tables."""
+def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any] | None:
+    """Make both tables, or the part of one, of which there is no record."""
     sizes = full_and_quick(options.quick)
-    tables, found_of = {}, {}
-    for kind, estimators in ESTIMATORS.items():
-        fast = [name for name in estimators if name not in SLOW]
+    kinds = [options.noise] if options.noise else list(ESTIMATORS)
+    tables: dict[str, dict[str, Any]] = {}
+    found_of: dict[str, list[dict[str, Any]]] = {}
+    for kind in kinds:
+        fast = [name for name in ESTIMATORS[kind] if name not in SLOW]
         found_of[kind] = [
             measure_one(kind, seed, fast, sizes, dataset, parts) for seed in options.seeds
         ]
@@ -306,6 +273,8 @@ def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict
             ],
             "each": variances,
         }
+    if options.noise:
+        return None
     networks_trained = [each for table in tables.values() for each in table["networks"]]
     training = sum(each["trained"][-1]["seconds_of_training"] for each in networks_trained)
     if options.plot:

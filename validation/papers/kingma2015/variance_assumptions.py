@@ -22,7 +22,7 @@ import torch
 
 from logunif_kl.cli._output import track
 from validation.papers.kingma2015 import printed
-from validation.papers.kingma2015.gradient_variance import beside_the_paper
+from validation.papers.kingma2015.ratios import beside_the_paper
 from validation.training import networks
 from validation.training.data import Dataset
 from validation.training.gradient_pairs import Pairs, summary

@@ -94,6 +94,14 @@ SECTIONS = (
 )
 
 
+_OTHERS = (hron2017, molchanov2017, haussmann2018, gal2016)
+
+
+def sections() -> dict[str, Sequence[Section]]:
+    """Return the parts of all pages, one for each experiment, by the paper."""
+    return {PAPER: SECTIONS, **{other.PAPER: other.SECTIONS for other in _OTHERS}}
+
+
 def took(record: Results | None) -> str:
     """Say how long a record's computation took, and where."""
     if record is None:
@@ -152,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def pages() -> dict[Path, str]:
     """Write the page of each paper, by its path."""
     found = {PAGE: page(read())}
-    for other in (hron2017, molchanov2017, haussmann2018, gal2016):
+    for other in _OTHERS:
         path = ROOT / "validation" / "papers" / other.PAPER / "README.md"
         records = read(RESULTS / other.PAPER, other.SECTIONS)
         found[path] = page(records, other.HEAD, other.SECTIONS)

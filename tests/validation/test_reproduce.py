@@ -1,0 +1,384 @@
+"""One command for all experiments: what it knows, what it runs, and how it goes on."""
+
+import ast
+import hashlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from validation.paths import RESULTS, ROOT
+from validation.reports import REPORTS
+from validation.reproduce import command, listing, running, show, work
+from validation.tools import stale
+
+pytest.importorskip("rich")
+
+SYSTEMS = listing.systems()
+WORKS = work.everything()
+PUBLIC = (ROOT / "tests" / "golden" / "public.txt").read_text(encoding="utf-8").splitlines()
+CLAIMS = json.loads((RESULTS / "papers" / "papers.json").read_text(encoding="utf-8"))["claims"]
+# Two experiments whose records are there, and which need no data.
+TWO = ("hron2017.remarks", "hron2017.slides")
+
+
+def files():
+    return {p: hashlib.sha256(p.read_bytes()).digest() for p in RESULTS.rglob("*.*")}
+
+
+@pytest.fixture
+def ran(monkeypatch, tmp_path):
+    """Run nothing, and note what would have been; a status per module can be set."""
+    monkeypatch.setattr(running, "FINISHED", tmp_path / "finished.json")
+    monkeypatch.delenv(command.data.VARIABLE, raising=False)
+    made, status = [], {}
+
+    def run(argv):
+        made.append(argv)
+        return status.get(argv[2].rpartition(".")[2], 0)
+
+    monkeypatch.setattr(running, "run", run)
+    run.made, run.status = made, status
+    return run
+
+
+class TestWorks:
+    def test_every_experiment_is_there(self):
+        found = {
+            f"{path.parent.name}.{path.stem}"
+            for path in (ROOT / "validation" / "papers").glob("*/*.py")
+            if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
+        }
+        assert found == {name for name, each in WORKS.items() if each.paper}
+        assert len(found) == 22
+
+    def test_each_writes_its_record(self):
+        for each in WORKS.values():
+            assert REPORTS[each.record].command == each.command
+
+    @pytest.mark.parametrize("name", WORKS)
+    def test_its_command_is_there(self, name, tmp_path):
+        for argv in (WORKS[name].full("FILE"), WORKS[name].quick(tmp_path)):
+            assert argv[:2] == [sys.executable, "-m"]
+            path = ROOT.joinpath(*argv[2].split("."))
+            module = path / "__main__.py" if path.is_dir() else path.with_suffix(".py")
+            assert '__name__ == "__main__"' in module.read_text(encoding="utf-8")
+
+    def test_those_that_take_data(self):
+        without = {name for name, each in WORKS.items() if not each.takes_data}
+        assert {name for name in WORKS if name.startswith("hron2017.")} < without
+        assert {"papers", "validate", "monte_carlo", "ladder", "gal2016.regression"} < without
+        assert all(each.paper in listing.PAPERS for each in WORKS.values() if each.takes_data)
+
+    def test_the_data_may_have_blanks_in_their_name(self):
+        argv = WORKS["kingma2015.speed"].full("/a b/c.npz")
+        assert argv[1:] == ["-m", "validation.papers.kingma2015.speed", "--data", "/a b/c.npz"]
+
+    @pytest.mark.parametrize("name", WORKS)
+    def test_a_small_form_writes_into_its_folder_alone(self, name, tmp_path):
+        words = WORKS[name].quick(tmp_path)[3:]
+        assert ("--quick" in words) == bool(WORKS[name].paper)
+        assert "--data" not in words
+        assert not any(word.startswith("validation/results") for word in words)
+        for option in {"--out", "--work", "--plot", "--output"}.intersection(words):
+            assert Path(words[words.index(option) + 1]).is_relative_to(tmp_path)
+        if name == "papers":
+            assert set(words) < {each["name"] for each in CLAIMS}
+        if name == "ladder":
+            assert words[-2] == "--out"
+
+    def test_a_choice(self):
+        assert [each.name for each in work.chosen(["hron2017.slides", "papers"])] == [
+            "papers",
+            "hron2017.slides",
+        ]
+        of_kingma = [each.name for each in work.chosen(["kingma2015", "kingma2015.speed"])]
+        assert len(of_kingma) == 6
+        assert [each.name for each in work.chosen([])] == list(WORKS)
+
+    @pytest.mark.parametrize(
+        ("name", "hint"),
+        [
+            ("kingma2015.sped", "did you mean kingma2015.speed"),
+            ("hron", "did you mean hron2017?"),
+            ("x", "name kingma2015, hron2017, molchanov2017, haussmann2018, gal2016"),
+        ],
+    )
+    def test_a_name_of_none(self, name, hint, capsys, ran):
+        assert command.main([name]) == 2
+        said = capsys.readouterr().err
+        assert f"error: there is no experiment or paper '{name}': {hint}" in said
+        assert said.count("\n") == 1
+        assert ran.made == []
+
+
+class TestList:
+    def test_each_paper_is_covered_in_one_piece(self):
+        papers = [each.paper for each in SYSTEMS]
+        assert list(dict.fromkeys(papers)) == list(listing.PAPERS)
+        assert papers == sorted(papers, key=list(listing.PAPERS).index)
+        assert {p for p, s in work.page.sections().items() if s} < set(listing.PAPERS)
+
+    def test_every_experiment_is_on_it(self):
+        assert {name for each in SYSTEMS for name in each.run} == set(WORKS) - {"papers"}
+
+    def test_every_claim_is_on_it(self):
+        assert {name for each in SYSTEMS for name in each.claims} == {c["name"] for c in CLAIMS}
+
+    @pytest.mark.parametrize("each", SYSTEMS, ids=lambda s: f"{s.paper}: {s.what[:40]}")
+    def test_an_entry(self, each):
+        assert each.where
+        assert each.what
+        assert each.shown_by()
+        for name in each.library:
+            assert exists(name), name
+        for test in each.tests:
+            path, _, inside = test.partition("::")
+            assert not inside or inside in defined(ROOT / path), test
+            assert (ROOT / path).is_file(), test
+
+    def test_that_a_wrong_name_is_found(self):
+        assert not exists("logunif_kl.torch.nn.Dropout")
+        assert not exists("logunif_kl.torch")  # the public names of it are on file, not it
+        assert not exists("validation.training.loop.Walk")
+        assert exists("validation.training.loop.Run")
+
+    def test_all_of_it_is_printed(self, capsys, ran):
+        assert command.main(["--list"]) == 0
+        said = capsys.readouterr().out
+        for each in SYSTEMS:
+            assert f"{each.where}: {each.what}\n" in said
+            assert all(f"    {line}\n" in said for line in each.shown_by())
+        assert "validation/results/hron2017/slides.json (hron2017.slides): there\n" in said
+        assert f"{len(SYSTEMS)} systems and claims; " in said
+        assert ran.made == []
+
+    def test_of_one_paper(self, capsys):
+        assert command.main(["--list", "molchanov2017"]) == 0
+        said = capsys.readouterr().out
+        assert listing.PAPERS["molchanov2017"] in said
+        assert listing.PAPERS["hron2017"] not in said
+
+    def test_whether_a_record_is_there(self, monkeypatch):
+        state = listing._state.__wrapped__
+        assert state("validation/results/hron2017/slides.json") == "there"
+        assert state("validation/results/hron2017/nothing.json") == "not there yet"
+        monkeypatch.setattr(stale, "complaints", lambda file: iter(["it is old"]))
+        assert state("validation/results/hron2017/slides.json") == "out of date"
+
+
+def exists(name):
+    """Whether a public name is on file, or a name of `validation` is defined in its module."""
+    if name.startswith("logunif_kl."):
+        return any(line.startswith((f"{name}(", f"{name}:")) for line in PUBLIC)
+    module, _, inside = name.rpartition(".")
+    return inside in defined(ROOT.joinpath(*module.split(".")).with_suffix(".py"))
+
+
+def defined(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {n.name for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
+
+
+class TestFull:
+    def test_without_data_nothing_is_run(self, ran, capsys):
+        assert command.main(["hron2017.slides", "kingma2015"]) == 2
+        assert capsys.readouterr().err == (
+            "python -m validation.reproduce: error: nothing was run, since "
+            "kingma2015.gradient_variance and 5 more take MNIST, and no data are named: give "
+            "--data FILE or set LOGUNIF_KL_MNIST to MNIST as .npz or IDX files\n"
+        )
+        assert ran.made == []
+
+    def test_data_that_are_none(self, ran, capsys, tmp_path):
+        assert command.main(["gal2016.rotated", "--data", str(tmp_path / "no.npz")]) == 2
+        said = capsys.readouterr().err
+        assert "nothing was run, since gal2016.rotated takes MNIST, and there is no file" in said
+        assert ran.made == []
+
+    def test_without_need_of_data(self, ran, capsys):
+        assert command.main(TWO) == 0
+        assert [argv[2] for argv in ran.made] == [f"validation.papers.{name}" for name in TWO]
+        said = capsys.readouterr().out
+        assert "[1/2] hron2017.remarks: Remarks 1 and 2 (python -m validation" in said
+        assert "2 of 2 were run without failure." in said
+
+    def test_a_failure_does_not_stop_the_others(self, ran, capsys):
+        ran.status["remarks"] = 2
+        assert command.main(TWO) == 1
+        assert len(ran.made) == 2
+        said = capsys.readouterr()
+        assert "1 of 2 were run without failure." in said.out
+        assert said.err == (
+            "python -m validation.reproduce: hron2017.remarks failed with exit status 2: run "
+            "python -m validation.papers.hron2017.remarks to see why\n"
+        )
+
+    def test_the_same_command_goes_on(self, ran, capsys):
+        ran.status["remarks"] = -9
+        assert command.main(TWO) == 1
+        assert "failed with signal 9" in capsys.readouterr().err
+        ran.made.clear()
+        ran.status.clear()
+        assert command.main(TWO) == 0
+        assert [argv[2] for argv in ran.made] == ["validation.papers.hron2017.remarks"]
+        assert "[2/2] hron2017.slides: Slides about" in capsys.readouterr().out
+        assert command.main([*TWO, "--again"]) == 0
+        assert len(ran.made) == 3
+
+    def test_an_interrupt(self, ran, capsys, monkeypatch):
+        def interrupted(argv):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(running, "run", interrupted)
+        assert command.main(TWO) == 130
+        assert "interrupted; the same command goes on" in capsys.readouterr().err
+
+
+class TestFinished:
+    @pytest.fixture
+    def slides(self, tmp_path):
+        """The record of an experiment in a tree of its own."""
+        made = WORKS["hron2017.slides"]
+        record = tmp_path / made.record
+        record.parent.mkdir(parents=True)
+        record.write_bytes((ROOT / made.record).read_bytes())
+        return made, record, lambda: running.Finished(tmp_path / "f.json", tmp_path)
+
+    def test_what_it_takes(self, slides):
+        made, _, finished = slides
+        argv = made.full(None)
+        assert not finished().has(made, argv)
+        finished().add(made, argv)
+        assert finished().has(made, argv)
+        assert not finished().has(made, [*argv, "--seeds", "2"])
+        assert not finished().has(WORKS["hron2017.remarks"], argv)
+
+    @pytest.mark.parametrize("change", ["lost", "written", "old"])
+    def test_what_undoes_it(self, slides, change):
+        made, record, finished = slides
+        argv = made.full(None)
+        if change == "old":
+            content = json.loads(record.read_text(encoding="utf-8"))
+            record.write_text(json.dumps({**content, "sources_sha256": "0"}), encoding="utf-8")
+        finished().add(made, argv)
+        if change == "lost":
+            record.unlink()
+        elif change == "written":
+            record.write_bytes(record.read_bytes() + b"\n")
+        assert not finished().has(made, argv)
+
+    def test_a_broken_file(self, tmp_path):
+        path = tmp_path / "f.json"
+        path.write_text("{")
+        with pytest.raises(command.CommandError, match="cannot be read: remove it"):
+            running.Finished(path)
+
+
+class TestProcess:
+    def test_its_status(self):
+        assert running.run([sys.executable, "-c", "import sys; sys.exit(3)"]) == 3
+
+    def test_none_outlives_this_one(self, tmp_path):
+        """A signal to the command alone, which a terminal sends to all its processes."""
+        file = tmp_path / "pid"
+        child = f"import os, time; open({str(file)!r}, 'w').write(f'{{os.getpid()}}.'); "
+        code = (
+            "import sys\nfrom validation.reproduce import running\nrunning._GRACE = 0.2\n"
+            "with running.terminated_as_interrupted():\n"
+            f"    running.run([sys.executable, '-c', {child + 'time.sleep(600)'!r}])\n"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        ) as process:
+            until(lambda: file.exists() and file.read_text().endswith("."))
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=60)
+        assert "KeyboardInterrupt" in said
+        until(lambda: gone(int(file.read_text()[:-1])))
+
+
+def until(true, seconds=60):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def gone(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+class TestShow:
+    PAGE = "## Title\n\n\nText of [x] `code`.\n\n| a \\| b | c |\n| --- | --- |\n| **no** | 1.5 |\n"
+
+    def test_a_page(self, capsys):
+        show.put(self.PAGE + "\n![figure](a.png)\n")
+        said = capsys.readouterr().out
+        assert said.startswith("Title\n\nText of [x] code.\n")
+        for part in ("a | b", "no ", "1.5"):
+            assert part in said
+        assert "png" not in said
+        assert "**" not in said
+
+    def test_without_rich(self, capsys, monkeypatch):
+        monkeypatch.setattr(show, "has_rich", lambda: False)
+        show.put(self.PAGE)
+        assert capsys.readouterr().out == self.PAGE
+
+    @pytest.mark.parametrize("name", [n for n, w in WORKS.items() if (ROOT / w.record).exists()])
+    def test_each_record(self, name, capsys):
+        page = show.results(WORKS[name], ROOT / WORKS[name].record)
+        assert page or name == "monte_carlo"  # which prints its own
+        show.put(page)
+        capsys.readouterr()
+
+
+class TestQuick:
+    def test_a_study(self, capfd):
+        before = files()
+        assert command.main(["--quick", "papers"]) == 0
+        said = capfd.readouterr().out
+        assert "[1/1] papers: what the papers state, decided (in its quick form)" in said
+        assert "\nholds  hron-equation-1: it agrees with the integral" in said
+        assert files() == before
+
+    @pytest.mark.slow
+    def test_an_experiment(self, capfd):
+        pytest.importorskip("torch")
+        before = files()
+        assert command.main(["--quick", "hron2017.slides"]) == 0
+        said = capfd.readouterr().out
+        assert "[1/1] hron2017.slides: Slides about Kingma et al. 2015 (in its quick form)" in said
+        assert "the only prior that can be used is the log-uniform one" in said
+        assert files() == before
+
+    def test_which_failed(self, ran, capsys):
+        ran.status["validation"] = 1
+        ran.status["slides"] = 1
+        assert command.main(["--quick", "hron2017.slides"]) == 1
+        (sentence,) = capsys.readouterr().err.splitlines()
+        words = shlex.split(sentence.partition(": run ")[2].removesuffix(" to see why"))
+        assert words[:4] == ["python", "-m", "validation.papers.hron2017.slides", "--quick"]
+
+    @pytest.mark.slow
+    def test_all(self, capfd):
+        """Three and a half minutes of processor time."""
+        for package in ("torch", "sklearn", "torchmetrics", "numpyro"):
+            pytest.importorskip(package)
+        before = files()
+        assert command.main(["--quick"]) == 0
+        said = capfd.readouterr().out
+        assert f"{len(WORKS)} of {len(WORKS)} were run without failure." in said
+        assert "There is no record yet" not in said
+        assert files() == before

@@ -1,0 +1,89 @@
+"""Ratios of the variances of gradients by two estimators, beside those of the paper."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from validation.papers.kingma2015 import printed
+
+ESTIMATORS = {
+    "independent": ("local", "per_batch", "none", "per_example"),
+    # A scale for each example is what local reparameterisation draws: two rows would be one.
+    "correlated": ("local", "per_batch", "none"),
+}
+
+
+def beside_the_paper(
+    variances: list[dict[str, Any]], noise_kind: str, epochs: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Put each column's ratios to local reparameterisation beside those of the paper.
+
+    The two ``epochs`` take the places of the paper's 10 and 100.
+    """
+    columns = []
+    for layer in printed.LAYERS:
+        for ours, theirs in zip(epochs, printed.EPOCHS, strict=True):
+            there = {row["estimator"] for row in variances if row["epochs"] == ours}
+            names = [name for name in ESTIMATORS[noise_kind] if name in there]
+            mine = {name: pooled(variances, name, layer, ours) for name in names}
+            table = printed.GRADIENT_VARIANCE[noise_kind]
+            paper = {name: table[name, layer, theirs] for name in mine}
+            columns.append(_column(layer, ours, mine, paper))
+    return columns
+
+
+def pooled(
+    variances: list[dict[str, Any]], estimator: str, layer: str, epochs: int
+) -> tuple[float, float]:
+    """Return the mean over the seeds, and its standard error for these networks."""
+    key = (estimator, layer, epochs)
+    rows = [v for v in variances if (v["estimator"], v["layer"], v["epochs"]) == key]
+    errors = math.hypot(*(row["standard_error"] for row in rows))
+    return statistics.fmean(row["variance"] for row in rows), errors / len(rows)
+
+
+def _column(
+    layer: str, epochs: int, mine: dict[str, tuple[float, float]], paper: dict[str, float]
+) -> dict[str, Any]:
+    local, local_error = mine["local"]
+    entries = {}
+    for name, (value, error) in mine.items():
+        ratio, paper_ratio = value / local, paper[name] / paper["local"]
+        # As if the two were independent; that of the local one to itself is exact.
+        relative = math.hypot(error / value, local_error / local) if name != "local" else 0.0
+        entries[name] = {
+            "variance": value,
+            "standard_error": error,
+            "ratio_to_local": ratio,
+            "ratio_standard_error": ratio * relative,
+            "paper": paper[name],
+            "paper_ratio_to_local": paper_ratio,
+            "ratio_over_paper_ratio": ratio / paper_ratio,
+        }
+    by_paper = sorted(mine, key=lambda name: paper[name])
+    values = [mine[name] for name in by_paper]
+    gaps = [(b[0] - a[0]) / math.hypot(a[1], b[1]) for a, b in pairwise(values)]
+    return {
+        "layer": layer,
+        "epochs": epochs,
+        "estimators": entries,
+        "order_as_in_the_paper": all(gap > 0.0 for gap in gaps),
+        "least_gap_in_standard_errors": min(gaps),
+        "ratios_within_2": all(
+            0.5 <= entry["ratio_over_paper_ratio"] <= 2.0 for entry in entries.values()
+        ),
+    }
+
+
+def nearest_error(trained: list[dict[str, Any]], percent: float) -> int:
+    """Choose the number of epochs after which the test error is nearest to that of the paper."""
+
+    def away(epochs: int) -> float:
+        errors = [each["test_error_percent"] for each in trained if each["epochs"] == epochs]
+        return abs(math.log(statistics.fmean(errors) / percent))
+
+    return min(sorted({each["epochs"] for each in trained}), key=away)

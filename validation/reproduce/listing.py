@@ -1,0 +1,113 @@
+"""The list of the papers' systems and claims, and what of the library shows each."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import sys
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from logunif_kl.cli._layout import wrapped
+from logunif_kl.cli._output import emit
+from validation.paths import ROOT
+from validation.reproduce.work import everything
+from validation.tools import stale
+
+FILE = Path(__file__).with_name("systems.toml")
+PAPERS = {
+    "kingma2015": "Kingma, Salimans and Welling 2015, arXiv:1506.02557",
+    "kingma2015_slides": "slides about Kingma et al. 2015",
+    "hron2017": "Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
+    "haussmann2018": "Haussmann, Hamprecht and Kandemir 2018, arXiv:1805.07654",
+    "gal2016": "a blog post after Gal 2016, and Gal and Ghahramani, arXiv:1506.02142",
+    "molchanov2017": "Molchanov, Ashukha and Vetrov 2017, arXiv:1701.05369, as those use it",
+}
+_UNLIMITED = 1_000_000
+STATEMENTS = "validation/results/papers/papers.json"
+
+
+class System(NamedTuple):
+    """A system or a claim of a paper.
+
+    ``library`` names what has it, as one would import it. It is shown by experiments and studies
+    (``run``), by statements of ``python -m validation.papers`` (``claims``), and by ``tests``.
+    ``without`` says what of it is missing, and why.
+    """
+
+    paper: str
+    where: str
+    what: str
+    library: Sequence[str] = ()
+    run: Sequence[str] = ()
+    claims: Sequence[str] = ()
+    tests: Sequence[str] = ()
+    without: str = ""
+
+    def shown_by(self) -> list[str]:
+        """Say which file shows it, by which command, and whether it is there."""
+        records = {name: everything()[name].record for name in self.run}
+        lines = [f"{path} ({name}): {_state(path)}" for name, path in records.items()]
+        lines += [f"{STATEMENTS} (papers): {name} {_verdict(name)}" for name in self.claims]
+        return [*lines, *self.tests, *([f"missing: {self.without}"] if self.without else [])]
+
+
+@cache
+def systems() -> tuple[System, ...]:
+    """Read the list."""
+    entries: list[dict[str, Any]] = tomllib.loads(FILE.read_text(encoding="utf-8"))["system"]
+    return tuple(System(**entry) for entry in entries)
+
+
+def put(names: Sequence[str] = ()) -> None:
+    """Print the list, or what of it the named papers and experiments are in."""
+    wanted = set(names)
+    there = [s for s in systems() if not wanted or wanted & _names(s)]
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
+    for paper, entries in itertools.groupby(there, lambda system: system.paper):
+        emit(f"\n{PAPERS[paper]}\n\n")
+        for each in entries:
+            lines = [f"{each.where}: {each.what}"]
+            lines += [f"    in {', '.join(each.library)}"] if each.library else []
+            lines += [f"    {line}" for line in each.shown_by()]
+            emit("".join(f"{wrapped(line, width)}\n" for line in lines))
+    _count(there)
+
+
+def _names(system: System) -> set[str]:
+    about = system.paper.partition("_")[0]  # the slides are about a paper
+    return {system.paper, about, *system.run, *(["papers"] if system.claims else [])}
+
+
+def _count(there: Sequence[System]) -> None:
+    records = {everything()[name].record for system in there for name in system.run}
+    records |= {STATEMENTS for system in there if system.claims}
+    states = [_state(record) for record in records]
+    absent = sum(bool(system.without) for system in there)
+    emit(
+        f"\n{len(there)} systems and claims; {states.count('there')} of {len(states)} records are "
+        f"there; {absent} systems are not shown, or not in full, for the reason given. The names "
+        "in brackets are those that python -m validation.reproduce runs.\n"
+    )
+
+
+@cache
+def _state(record: str) -> str:
+    """Say whether a record is there, and measured the sources that are here."""
+    if not (ROOT / record).exists():
+        return "not there yet"
+    return "out of date" if list(stale.complaints(record)) else "there"
+
+
+@cache
+def _verdicts() -> dict[str, str]:
+    found = json.loads((ROOT / STATEMENTS).read_text(encoding="utf-8"))
+    return {record["name"]: record["verdict"] for record in found["claims"]}
+
+
+def _verdict(name: str) -> str:
+    return _verdicts().get(name, "is not decided yet")
