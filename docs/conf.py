@@ -8,7 +8,9 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "_extensions")]
 
 # For the kernels that execute the pages.
-os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "docs")])
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(ROOT), str(ROOT / "docs"), str(ROOT / "docs" / "_extensions")]
+)
 
 import stand_ins  # noqa: E402
 
@@ -30,9 +32,12 @@ extensions = [
     "sphinx_design",
     "sphinx-mathjax-offline",
     "sphinxcontrib.bibtex",
+    "computed",
     "docstrings",
     "explore",
     "listings",
+    "llms",
+    "made_by",
     "public_names",
     "results",
     "roles",

@@ -16,6 +16,7 @@ import matplotlib as mpl
 import numpy as np
 from IPython.display import HTML
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 import logunif_kl as lk
 from logunif_kl.methods import METHODS
@@ -45,13 +46,15 @@ STYLE = {
 }
 
 
-def drawn(text: str) -> Callable[[Callable[[Figure], None]], Callable[[], HTML]]:
+def drawn(
+    text: str, size: tuple[float, float] = (7.2, 3.6)
+) -> Callable[[Callable[[Figure], None]], Callable[[], HTML]]:
     """Make a function that draws into a figure return the figure for a page, with a description."""
 
     def decorate(draw: Callable[[Figure], None]) -> Callable[[], HTML]:
         def show() -> HTML:
             with mpl.rc_context({**STYLE, "svg.hashsalt": draw.__name__}):
-                figure = Figure(figsize=(7.2, 3.6), layout="constrained")
+                figure = Figure(figsize=size, layout="constrained")
                 draw(figure)
                 out = io.StringIO()
                 figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
@@ -59,7 +62,7 @@ def drawn(text: str) -> Callable[[Callable[[Figure], None]], Callable[[], HTML]]
             svg = svg[svg.index("<svg") :]
             svg = re.sub(r'(<svg[^>]*?) height="[\d.]+pt"', r"\1", svg, count=1)
             svg = re.sub(r'width="[\d.]+pt"', f'role="img" aria-label="{text}"', svg, count=1)
-            return HTML(f'<figure class="drawn">{svg}</figure>')
+            return HTML(f'<figure class="drawn" tabindex="0">{svg}</figure>')
 
         show.__name__ = draw.__name__
         show.__doc__ = draw.__doc__
@@ -173,3 +176,39 @@ def signed_errors(figure: Figure) -> None:
     axes.plot(x, ours, ".", markersize=3, color=COLOURS[0], label="neg_kl_grad")
     axes.set(xlabel="log α", ylabel="error (ulp)", yscale="symlog")
     axes.legend()
+
+
+@drawn("The rooms of the package on their floors, from the arithmetic up", size=(7.2, 5.0))
+def house(figure: Figure) -> None:
+    """Draw the floors that a test holds the imports to."""
+    from computed import constant
+
+    floors = constant("tests/test_imports.py", "FLOORS")
+    axes = figure.subplots()
+    axes.set_axis_off()
+    axes.set(xlim=(0.0, 1.0), ylim=(0.0, len(floors)))
+    for i, rooms in enumerate(floors):
+        for k, room in enumerate(rooms):
+            left, width = k / len(rooms), 1.0 / len(rooms)
+            box = (left + 0.005, i + 0.1), width - 0.01, 0.8
+            axes.add_patch(Rectangle(*box, facecolor=COLOURS[0], alpha=0.2, linewidth=0))
+            axes.text(left + width / 2, i + 0.5, room, ha="center", va="center", fontsize=9)
+
+
+@drawn("The pieces of the gradient of -KL in float64, each with a polynomial of its own")
+def pieces(figure: Figure) -> None:
+    """Draw the ranges of the gradient, each in the colour of its form."""
+    from logunif_kl._arithmetic.coefficients import TABLES
+
+    forms = {"origin": COLOURS[0], "centre": COLOURS[1], "recip": COLOURS[2]}
+    axes = figure.subplots()
+    high = 4.0
+    for piece in TABLES["neg_kl_grad", "float64"]:
+        low = max(piece.bound, -8.0)
+        x = np.linspace(low, high, 101)
+        axes.plot(x, lk.neg_kl_grad(x), color=forms[piece.form], linewidth=3, label=piece.form)
+        axes.axvline(low, color=INK, linewidth=0.5, alpha=0.5)
+        high = low
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    axes.set(xlabel="log α", title="gradient of −KL, by the form of each range")
+    axes.legend(handles.values(), handles.keys())

@@ -77,7 +77,8 @@ def markup() -> str:
         for name, title in METHODS.items()
     )
     pictures = "".join(
-        f'<figure><svg data-part="{part}" role="img" aria-label="{escape(text)}"></svg>'
+        '<figure tabindex="0">'
+        f'<svg data-part="{part}" role="img" aria-label="{escape(text)}"></svg>'
         f"<figcaption>{escape(text)}</figcaption></figure>"
         for part, text in (
             ("values", "−KL against log α"),
@@ -96,7 +97,8 @@ second derivative <output data-part="bend-exact"></output>.</p>
 <p>{slider("low", "from log α =", -6.0, -12.0, 12.0)}
 {slider("high", "to", 6.0, -12.0, 12.0)} {checks}</p>
 <p role="status" data-part="message"></p>
-<div class="results"><table><thead><tr><th scope="col">approximation</th><th scope="col">−KL</th>
+<div class="pst-scrollable-table-container" tabindex="0"><table class="table numbers"><thead><tr>
+<th scope="col">approximation</th><th scope="col">−KL</th>
 <th scope="col">error</th><th scope="col">gradient</th><th scope="col">relative error</th>
 </tr></thead><tbody>{rows}</tbody></table></div>
 {pictures}

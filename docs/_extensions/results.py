@@ -1,6 +1,6 @@
 """The directive ``results``: a table of committed results, made as the page is built.
 
-The tables are those of `validation.tools.readme`. A file that measured other sources than are here
+The tables are those of `validation.tools.tables`. A file that measured other sources than are here
 is a warning, and so is a file that is not there.
 """
 
@@ -12,34 +12,49 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from validation.tools import readme, stale
+from validation.paths import ROOT
+from validation.tools import stale, tables
 
 logger = logging.getLogger(__name__)
 
 
 class Results(SphinxDirective):
-    """``{results} NAME``: one of `validation.tools.readme.SECTIONS`."""
+    """``{results} NAME``: one of `validation.tools.tables.SECTIONS`."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         (name,) = self.arguments
-        if name not in readme.SECTIONS:
-            raise self.error(f"{name} is none of {', '.join(readme.SECTIONS)}")
-        _, files = readme.SECTIONS[name]
-        for file in map(readme.path, files):
-            self.env.note_dependency(str(readme.ROOT / file))
-            if not (readme.ROOT / file).exists():
+        if name not in tables.SECTIONS:
+            raise self.error(f"{name} is none of {', '.join(tables.SECTIONS)}")
+        _, files = tables.SECTIONS[name]
+        for file in map(tables.path, files):
+            self.env.note_dependency(str(ROOT / file))
+            if not (ROOT / file).exists():
                 continue  # the section says so
             for complaint in stale.complaints(file):
                 logger.warning("%s", complaint, location=self.get_location())
         container = nodes.container(classes=["results"])
-        text = StringList(readme.section(name).splitlines(), source=f"results: {name}")
+        text = StringList(tables.section(name).splitlines(), source=f"results: {name}")
         self.state.nested_parse(text, self.content_offset, container)
         return [container]
+
+
+def mark(app: Sphinx, doctree: nodes.document) -> None:
+    """Mark the tables whose cells are numbers, which a page does not fold."""
+    for table in doctree.findall(nodes.table):
+        cells = [
+            entry.astext()
+            for body in table.findall(nodes.tbody)
+            for entry in body.findall(nodes.entry)
+        ]
+        short = [text for text in cells if len(text) <= 32 and any(map(str.isdigit, text))]
+        if 2 * len(short) > len(cells):
+            table["classes"].append("numbers")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Enter the directive."""
     app.add_directive("results", Results)
+    app.connect("doctree-read", mark)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

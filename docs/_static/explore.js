@@ -139,9 +139,13 @@ function draw(svg, curves, low, high, at) {
     label.textContent = Number(y.toPrecision(3));
   }
   for (const { name, points } of curves) {
-    const shown = points.filter((p) => Number.isFinite(p[1]));
-    const path = shown.map(([x, y], i) => `${i ? "L" : "M"}${px(x).toFixed(2)} ${py(y).toFixed(2)}`);
-    element("path", { class: `curve ${name}`, d: path.join("") }, svg);
+    let path = "";
+    let pen = "M"; // up, at the start and after what is outside
+    for (const [x, y] of points) {
+      if (Number.isFinite(y)) path += `${pen}${px(x).toFixed(2)} ${py(y).toFixed(2)}`;
+      pen = Number.isFinite(y) ? "L" : "M";
+    }
+    element("path", { class: `curve ${name}`, d: path }, svg);
   }
   element("line", { class: "at", x1: px(at), x2: px(at), y1: SIZE.top, y2: SIZE.height - SIZE.bottom }, svg);
 }

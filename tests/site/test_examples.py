@@ -2,12 +2,20 @@
 
 import doctest
 import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from argparse import _SubParsersAction
+from importlib.util import find_spec
 
 import pytest
 
+from logunif_kl.cli._main import build_parser
 from validation.paths import ROOT
 
 DOCS = ROOT / "docs"
+METADATA = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 BLOCK = re.compile(r"(?:^<!-- needs: (\w+) -->\n)?^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGES = sorted(
     path.relative_to(DOCS).as_posix()
@@ -23,6 +31,16 @@ def examples(page):
     return {needs for needs, _ in typed} - {""}, typed
 
 
+def failures(text, page):
+    """What of some examples is not as shown, all run in one namespace."""
+    test = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
+    assert test.examples
+    report: list[str] = []
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    doctest.DocTestRunner(optionflags=flags).run(test, out=report.append)
+    return "".join(report)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_examples(page):
     """All of a page in turn, in one namespace, as a reader would type them."""
@@ -30,15 +48,63 @@ def test_examples(page):
     for name in sorted(needed):
         pytest.importorskip(name)
     text = "".join(body for _, body in typed)
-    test = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
-    assert test.examples
-    report: list[str] = []
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    doctest.DocTestRunner(optionflags=flags).run(test, out=report.append)
-    assert not report, "".join(report)
+    if needed:  # in a process of its own: some frameworks do not bear one another
+        call = "import sys; from tests.site.test_examples import failures; "
+        call += "sys.exit(failures(sys.stdin.read(), sys.argv[1]) or None)"
+        done = subprocess.run(
+            [sys.executable, "-c", call, page],
+            cwd=ROOT,
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    else:
+        assert not failures(text, page)
 
 
 def test_every_example_is_found():
     for page in PAGES:
         shown = (DOCS / page).read_text(encoding="utf-8").count("```python\n>>>")
         assert shown == len(examples(page)[1]), page
+
+
+def test_a_wrong_example_is_found():
+    assert "Got:\n    2\n" in failures(">>> 1 + 1\n3\n", "page.md")
+
+
+COMMAND = re.compile(r"^```bash\n(.*?)^```$|`((?:logunif-kl|python -m) [^`]+)`", re.M | re.S)
+COMMANDS = sorted(
+    {
+        (path.relative_to(DOCS).as_posix(), block or inline)
+        for path in DOCS.rglob("*.md")
+        if "_build" not in path.parts
+        for block, inline in COMMAND.findall(path.read_text(encoding="utf-8"))
+    }
+)
+
+
+def wrong(command):
+    """What of a command cannot be: an extra, a subcommand or a module that is not there."""
+    extras = set(tomllib.loads(METADATA)["project"]["optional-dependencies"])
+    (commands,) = (a.choices for a in build_parser()._actions if isinstance(a, _SubParsersAction))
+    named = re.findall(r"\.\[([\w,]+)\]", command)
+    found = [extra for each in named for extra in each.split(",") if extra not in extras]
+    found += [name for name in re.findall(r"logunif-kl (\w+)", command) if name not in commands]
+    modules = re.findall(r"-m (validation[\w.]*)", command)
+    return found + [name for name in modules if "PAPER" not in name and find_spec(name) is None]
+
+
+@pytest.mark.parametrize(("page", "command"), COMMANDS)
+def test_commands_are_there(page, command):
+    assert shlex.split(command.replace("&&", "\n"), comments=True)
+    assert wrong(command) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["pip install -e '.[jaxx]'", "logunif-kl comparison", "python -m validation.ladders --json F"],
+)
+def test_a_command_that_is_not_there_is_found(command):
+    assert len(wrong(command)) == 1

@@ -13,7 +13,7 @@ from typing import Any
 from logunif_kl.cli._layout import wrapped
 from logunif_kl.cli._output import emit, has_rich, new_table, show_tables
 from validation.reproduce.work import Work
-from validation.tools import readme
+from validation.tools import tables
 from validation.tools.experiments import page
 from validation.tools.markdown import Results, table
 
@@ -24,8 +24,8 @@ _NUMBER = re.compile(r"[-+−–]?[\d.,]*( ± [\d.]+)?( ?%)?([·e][-+\d^]+)?")
 
 def results(work: Work, record: Path) -> str:
     """Write the results of a work beside the paper's, as its page has them."""
-    if work.name in readme.SECTIONS:
-        return readme.section(work.name)
+    if work.name in tables.SECTIONS:
+        return tables.section(work.name)
     if work.name == "ladder":
         return _ladder(json.loads(record.read_text(encoding="utf-8")))
     for section in page.sections().get(work.paper or "", ()):

@@ -38,9 +38,10 @@ TESTS = {
     "jax": ("tests/jax", "logunif_kl/jax"),
     "tensorflow": ("tests/tensorflow", "logunif_kl/tensorflow"),
     "arrays": ("tests/test_dispatch.py", "tests/test_public.py", "tests/scale"),
-    "readme": tuple(
-        f"tests/packaging/test_readme.py::{name}"
-        for name in ("test_examples_of_a_framework", "test_the_command_for_torch")
+    "readme": (
+        "tests/packaging/test_readme.py::test_examples_of_a_framework",
+        "tests/site/test_examples.py",
+        "tests/site/test_alone.py",
     ),
 }
 # A package that rows of other frameworks depend on.

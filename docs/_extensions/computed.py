@@ -1,0 +1,104 @@
+"""The role ``computed``: a number in a sentence, computed as the page is built.
+
+``{computed}`EXPRESSION:FORMAT``` is what stands in the braces of an f-string. Beside ``lk``, ``np``
+and ``math`` it may take what `names` has.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import tomllib
+from typing import Any
+
+import numpy as np
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxRole
+
+import logunif_kl as lk
+from validation.paths import RESULTS, ROOT
+
+COMPARED = "compare/compare"
+
+
+def constant(file: str, name: str) -> Any:
+    """Return a constant of a module, which need not be importable here."""
+    for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return ast.literal_eval(node.value)
+    raise LookupError(f"{file} has no constant {name}")
+
+
+def result(file: str) -> Any:
+    """Return what a file of ``validation/results`` holds."""
+    return json.loads((RESULTS / f"{file}.json").read_text(encoding="utf-8"))
+
+
+def method(name: str) -> Any:
+    """Return what `logunif-kl compare` found of a method, over its own domain."""
+    return next(row for row in result(COMPARED)["rows"] if row["method"] == name)
+
+
+def peak() -> tuple[float, float]:
+    """Return log alpha where the gradient of -KL is largest, and the gradient there."""
+    from scipy.optimize import brentq
+
+    at = brentq(lk.neg_kl_hess, -2.0, -1.0, xtol=1e-14)
+    return at, float(lk.neg_kl_grad(at))
+
+
+def crossing() -> float:
+    """Return alpha where the lower bound of Kingma et al. is -KL, above which it bounds nothing."""
+    from scipy.optimize import brentq
+
+    at = brentq(lambda x: lk.methods.lower_bound(x) - lk.neg_kl(x), 0.5, 1.5, xtol=1e-14)
+    return math.exp(at)
+
+
+def table(function: str, dtype: str) -> Any:
+    """Return the ranges of a function in one format."""
+    from logunif_kl._arithmetic.coefficients import TABLES
+
+    return TABLES[function, dtype]
+
+
+def spec() -> Any:
+    """Return the specification of the coefficients."""
+    path = ROOT / "validation" / "coefficients" / "spec.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+NAMES = {
+    "lk": lk,
+    "np": np,
+    "math": math,
+    "constant": constant,
+    "result": result,
+    "method": method,
+    "table": table,
+    "spec": spec,
+    "peak": peak,
+    "crossing": crossing,
+}
+
+
+class Computed(SphinxRole):
+    """``{computed}``: the text that an f-string makes of what is in its braces."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        try:
+            text = eval(f'f"""{{{self.text}}}"""', dict(NAMES))
+        except Exception as error:
+            message = self.inliner.reporter.error(f"{self.text} cannot be computed: {error}")
+            return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
+        if "method(" in self.text:
+            self.env.note_dependency(str(RESULTS / f"{COMPARED}.json"))
+        return [nodes.inline(self.rawtext, text, classes=["computed"])], []
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Enter the role."""
+    app.add_role("computed", Computed())
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

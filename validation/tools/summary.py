@@ -1,0 +1,78 @@
+"""The two small tables of the README: how accurate, and how fast."""
+
+import math
+from collections.abc import Iterable
+
+from validation.tools.markdown import Results, processor, table
+
+_FUNCTIONS = (
+    "neg_kl",
+    "neg_kl_grad",
+    "neg_kl_normal",
+    "neg_kl_normal.dmu",
+    "neg_kl_normal.dlog_sigma2",
+)
+_NUMPY = ("avx512", "avx2", "baseline")
+# By the heading: the kernels of a column, and its type.
+_COLUMNS = {
+    "NumPy, float64": (_NUMPY, "float64"),
+    "NumPy, float32": (_NUMPY, "float32"),
+    "PyTorch, float32": (("torch", "inductor"), "float32"),
+    "JAX, float32": (("jax",), "float32"),
+}
+_SIZES = (10_000, 1_000_000, 10_000_000)
+_OF_FUNCTIONS = {
+    ("`neg_kl`, float64", "Molchanov's formula in NumPy"): "Molchanov in NumPy / neg_kl, float64",
+    ("`special.kl_gap_grad`, float64", "`scipy.special.dawsn`"): "scipy dawsn / kl_gap_grad",
+}
+_PEERS = "Molchanov's formula, clipped"
+# By the framework and how: the ratio in its report, and whether ours is the numerator.
+_OF_TRAINING = {
+    ("torch", "training in PyTorch"): ("peers, eager / ours, eager", False),
+    ("torch", "training in PyTorch, compiled"): ("ours, compiled / peers, compiled", True),
+    ("jax", "training in JAX, jitted"): ("ours, jitted / peers, jitted", True),
+}
+
+
+def worst(rows: list[Results], function: str, dtype: str, kernels: Iterable[str]) -> str:
+    """Give the worst error in ulp of a function in a type over some kernels, rounded up."""
+    found = [
+        row["ulp"]
+        for row in rows
+        if (row["function"], row["dtype"]) == (function, dtype) and row["kernel"] in kernels
+    ]
+    return f"{math.ceil(1000 * max(found)) / 1000:.3f}" if found else "–"
+
+
+def accuracy(*reports: Results) -> str:
+    """Tabulate the worst errors of the functions that training takes."""
+    rows = [row for report in reports for row in report["rows"]]
+    cells = (
+        [function, *(worst(rows, function, dtype, kernels) for kernels, dtype in _COLUMNS.values())]
+        for function in _FUNCTIONS
+    )
+    return table(["worst error in ulp", *_COLUMNS], cells)
+
+
+def bench(functions: Results, *of_training: Results) -> str:
+    """Tabulate how many times as fast a few things are as what they replace."""
+    ratios = {row["what"]: row["median"] for row in functions["ratios"]}
+    rows = [
+        [*names, *(f"{ratios[what]:.1f}" if size == functions["size"] else "" for size in _SIZES)]
+        for names, what in _OF_FUNCTIONS.items()
+    ]
+    suites = {suite["framework"]: suite for report in of_training for suite in report["suites"]}
+    for (framework, name), (what, inverse) in _OF_TRAINING.items():
+        medians = {
+            sized["size"]: ratio["median"]
+            for sized in suites[framework]["sizes"]
+            for ratio in sized["ratios"]
+            if ratio["what"] == f"{what}, forward+backward"
+        }
+        times = (medians[size] for size in _SIZES)
+        rows.append([name, _PEERS, *(f"{1 / t if inverse else t:.1f}" for t in times)])
+    sizes = (f"{size:,} elements" for size in _SIZES)
+    return table(
+        [f"times as fast, {processor(functions)}", "as", *sizes],
+        rows,
+    )

@@ -1,0 +1,210 @@
+"""The tables of the committed results, for the README and for the site.
+
+Each section shows files of ``validation/results`` and, for each, the command that makes it.
+"""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+
+from validation.paths import RESULTS
+from validation.reports import REPORTS
+from validation.tools import speed, studies, summary
+from validation.tools.markdown import Results, table
+
+
+def path(file: str) -> str:
+    """Return the path of a result from the root."""
+    return f"validation/results/{file}.json"
+
+
+def made_by(results: Results, file: str) -> str:
+    """Name the command, the versions, the machine and the days of a file behind a table."""
+    versions = ", ".join(
+        f"{name} {version}" for name, version in results["versions"].items() if name != "logunif_kl"
+    )
+    machine = results["machine"]
+    report = REPORTS[path(file)]
+    # The rows of an accuracy report may be made in parts; one command makes them all.
+    command = results["command"] if report.of else report.command
+    kernel = f", kernel {results['kernel']}" if "kernel" in results else ""
+    days = [row["date"][:10] for row in results.get("rows", []) if "date" in row]
+    days = sorted(set(days or [results["date"][:10]]))
+    return (
+        f"Made by `{command}` ({machine['cpu']}, {machine['architecture']}{kernel}; "
+        f"{versions}; {' to '.join(dict.fromkeys([days[0], days[-1]]))})."
+    )
+
+
+def made_in_short(results: list[Results], files: Sequence[str]) -> str:
+    """Name the commands, the machines and the days of the files behind a small table."""
+    commands = dict.fromkeys(REPORTS[path(file)].command for file in files)
+    machines = dict.fromkeys(each["machine"]["cpu"] for each in results)
+    days = sorted({each["date"][:10] for each in results if "date" in each})
+    when = f"; {' to '.join(dict.fromkeys([days[0], days[-1]]))}" if days else ""
+    made = ", ".join(f"`{command}`" for command in commands)
+    return f"Made by {made} ({', '.join(machines)}{when})."
+
+
+def percent(error: float) -> str:
+    """Write a relative error in per cent, or as a number if it is large."""
+    return f"{error:.1e}" if abs(error) >= 10 else f"{100 * error:.3g} %"
+
+
+def compare(results: Results) -> str:
+    """Tabulate the worst errors of the published approximations."""
+    rows = [
+        (
+            row["method"],
+            row["interval"]["name"],
+            f"{abs(float(row['value']['worst'])):.2e}",
+            f"{float(row['value']['log_alpha']):.2f}",
+            f"{float(row['value']['worst_with_best_constant']):.2e}",
+            percent(abs(float(row["gradient"]["worst"]))),
+            f"{float(row['gradient']['log_alpha']):.2f}",
+        )
+        for row in results["rows"]
+    ]
+    header = ["method", "over", "worst error of −KL", "at log α", "with the best constant"]
+    return table([*header, "worst relative error of the gradient", "at log α"], rows)
+
+
+COMPILED = ("avx512", "avx2", "baseline")
+IN_PYTHON = ("python",)
+
+
+def accuracy(search: Results, exhaustive: Results) -> str:
+    """Tabulate the worst error in ulp of each function in each type, over the kernels."""
+    rows = [*search["rows"], *exhaustive["rows"]]
+    types = ("float64", "float32", "float16", "bfloat16")
+    functions = dict.fromkeys(row["function"] for row in rows)
+    columns = [(kernels, dtype) for kernels in (COMPILED, IN_PYTHON) for dtype in types]
+    header = [f"{dtype}{where}" for where in ("", ", in Python") for dtype in types]
+    cells = ([f, *(summary.worst(rows, f, dtype, k) for k, dtype in columns)] for f in functions)
+    return table(["worst error in ulp", *header], cells)
+
+
+FRAMEWORKS = {
+    "torch": "PyTorch",
+    "inductor": "PyTorch, compiled",
+    "triton": "Triton",
+    "jax": "JAX, jitted",
+    "tensorflow": "TensorFlow",
+}
+
+
+def frameworks(*reports: Results) -> str:
+    """Tabulate the worst error in ulp of each function on each framework."""
+    rows = [row for report in reports for row in report["rows"]]
+    measured = {(row["kernel"], row["dtype"]) for row in rows}
+    columns = [
+        (kernel, dtype)
+        for kernel in FRAMEWORKS
+        for dtype in ("float32", "float64")
+        if (kernel, dtype) in measured
+    ]
+    functions = dict.fromkeys(row["function"] for row in rows)
+    cells = ([f, *(summary.worst(rows, f, dtype, [k]) for k, dtype in columns)] for f in functions)
+    header = [f"{FRAMEWORKS[kernel]}, {dtype}" for kernel, dtype in columns]
+    halves = [row["ulp"] for row in rows if row["dtype"] in ("float16", "bfloat16")]
+    text = table(["worst error in ulp", *header], cells)
+    if halves:
+        text += (
+            "\n\nIn float16 and bfloat16 every input of the functions of one argument was tried on "
+            f"each; the worst error is {math.ceil(1000 * max(halves)) / 1000:.3f} ulp."
+        )
+    return text
+
+
+def validate(results: Results) -> str:
+    """Tabulate what every method declares and what was measured."""
+
+    def pair(part: Results | None) -> tuple[str, str]:
+        return (f"{part['declared']:.2e}", f"{part['measured']:.2e}") if part else ("", "")
+
+    rows = [
+        (
+            row["method"],
+            f"{first_author(row['citation'])}, {row['equation']}",
+            row["interval"]["name"],
+            *pair(row["value"]),
+            *pair(row["gradient"]),
+            f"{row['nanoseconds']:,.0f}"
+            if row["nanoseconds"] >= 10
+            else f"{row['nanoseconds']:.1f}",
+        )
+        for row in results["rows"]
+        if row["is_domain"]
+    ]
+    header = ["method", "equation", "domain", "worst error of −KL, declared", "measured"]
+    return table([*header, "of the gradient, declared", "measured", "ns an element"], rows)
+
+
+def papers(results: Results) -> str:
+    """Tabulate the claims that fail, and name those that hold."""
+    fails = [row for row in results["claims"] if row["verdict"] == "fails"]
+    holds = [row for row in results["claims"] if row["verdict"] == "holds"]
+    cells = (
+        (
+            f"{first_author(row['paper'])}, {row['where']}",
+            f"{row['claim']}{'' if row['stated_by_the_paper'] else ' (asked here)'}",
+            row["note"],
+        )
+        for row in fails
+    )
+    lines = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in cells)
+    rows = "\n".join(f"| {line} |" for line in lines)
+    names = ", ".join(f"`{row['name']}`" for row in holds)
+    return (
+        f"| where | what does not hold | what is found |\n| - | - | - |\n{rows}\n\n"
+        f"Of {len(results['claims'])} claims {len(holds)} hold: {names}. "
+        "`python -m validation.papers NAME` decides one again."
+    )
+
+
+def first_author(citation: str) -> str:
+    """Name the first author of a citation."""
+    return citation.replace(",", " ").split()[0]
+
+
+SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
+    "accuracy": (accuracy, ("accuracy/search", "accuracy/exhaustive")),
+    "accuracy_in_short": (
+        summary.accuracy,
+        ("accuracy/search", "accuracy/exhaustive", "accuracy/torch", "accuracy/jax"),
+    ),
+    "bench": (speed.functions, ("bench/bench",)),
+    "bench_in_short": (summary.bench, ("bench/bench", "bench/bench_torch", "bench/bench_jax")),
+    "roofline": (studies.cuda, ("cuda/cuda",)),
+    "compare": (compare, ("compare/compare",)),
+    "frameworks": (frameworks, ("accuracy/torch", "accuracy/jax", "accuracy/tensorflow")),
+    "papers": (papers, ("papers/papers",)),
+    "refits": (studies.ladder, ("ladder/ladder",)),
+    "layers": (speed.layers, ("bench/bench_layers",)),
+    "magnitudes": (speed.magnitudes, ("bench/bench_magnitudes",)),
+    "coverage": (studies.monte_carlo, ("monte_carlo/monte_carlo",)),
+    "run": (speed.run, ("bench/bench_training",)),
+    "sizes": (speed.sizes, ("bench/bench_sizes",)),
+    "training": (speed.training, ("bench/bench_torch", "bench/bench_jax", "bench/bench_cuda")),
+    "validate": (validate, ("validate/validate",)),
+}
+
+
+# A section among these shows the files that exist, and is empty if none does.
+WHERE_MEASURED = ("frameworks", "layers", "magnitudes", "run", "sizes", "training")
+
+
+def section(name: str) -> str:
+    """Return the text of one section, from its results."""
+    show, files = SECTIONS[name]
+    if name in WHERE_MEASURED:
+        files = tuple(file for file in files if (RESULTS / f"{file}.json").exists())
+        if not files:
+            commands = " and ".join(f"`{REPORTS[path(f)].command}`" for f in SECTIONS[name][1])
+            return f"Not measured yet; {commands} does so.\n"
+    results = [json.loads((RESULTS / f"{f}.json").read_text(encoding="utf-8")) for f in files]
+    if name.endswith("_in_short"):
+        made = [made_in_short(results, files)]
+    else:
+        made = list(map(made_by, results, files))
+    return "\n\n".join(["", show(*results), *made, ""]).removeprefix("\n")
