@@ -105,7 +105,9 @@ def error(function: Callable[[mpf], mpf], row: list[mpf] | list[float], low: mpf
     for k in range(101):
         t = low + (high - low) * k / 100
         truth = function(t)
-        value = mp.polyval([mpf(c) for c in reversed(row)], t - centre(low, high))
+        value, place = mpf(0), t - centre(low, high)
+        for coefficient in reversed(row):
+            value = value * place + mpf(coefficient)
         worst = max(worst, abs(value - truth) / max(abs(truth), mpf("0.125")))
     return worst
 
