@@ -30,7 +30,16 @@ _FRAMEWORKS = ("torch", "jax", "tensorflow")
 # All tests except four kinds: of files that no wheel holds, of the tools that measure the package,
 # of faults and widths, which take minutes, and of frameworks. TensorFlow and Triton bring an LLVM
 # each, and in one process the second aborts.
-_MEASURING = ("accuracy", "capability", "coefficients", "emulated", "fuzz", "plan", "results")
+_MEASURING = (
+    "accuracy",
+    "capability",
+    "coefficients",
+    "emulated",
+    "fuzz",
+    "neighbours",
+    "plan",
+    "results",
+)
 TESTS = (
     "tests",
     *(f"--ignore=tests/validation/test_{name}.py" for name in (*_MEASURING, "imports")),
