@@ -38,6 +38,7 @@ _MEASURING = (
     "fuzz",
     "neighbours",
     "plan",
+    "reproduce",
     "results",
 )
 TESTS = (
