@@ -63,10 +63,14 @@ _LAZY = {
     "reference": "reference",
 }
 
+# Those take seconds to import what they are for, so that a word does not do it.
+_FRAMEWORKS = ("jax", "tensorflow", "torch")
+
 
 def __getattr__(name: str) -> _Any:
     if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        until = f" before `import {__name__}.{name}`" if name in _FRAMEWORKS else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{until}")
     module = _import_module(f"{__name__}.{_LAZY[name]}")
     return module if name == _LAZY[name] else getattr(module, name)
 

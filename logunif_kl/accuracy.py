@@ -68,7 +68,10 @@ def worst(function: str, dtype: str, kernel: str | None = None) -> Claim:
     rows = [c for c in CLAIMS if (c.function, c.dtype) == (function, dtype)]
     rows = [c for c in rows if c.kernel in kernels]
     if not rows:
-        raise KeyError(f"nothing is claimed for {function}, {dtype}, kernel {kernel}")
+        of = "NumPy's kernels" if kernel is None else f"kernel {kernel}"
+        raise KeyError(
+            f"nothing is claimed for {function} in {dtype} and {of}: CLAIMS lists what is"
+        )
     return max(rows, key=lambda claim: claim.ulp)
 
 

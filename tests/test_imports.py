@@ -98,6 +98,14 @@ class TestNames:
         with pytest.raises(AttributeError, match="module 'logunif_kl' has no attribute 'nonsense'"):
             lk.nonsense  # noqa: B018
 
+    def test_a_framework_is_imported_by_name(self):
+        said = "module 'logunif_kl' has no attribute 'torch' before `import logunif_kl.torch`"
+        imported_after(
+            "import logunif_kl as lk; found = None\n"
+            "try: lk.torch\nexcept AttributeError as error: found = str(error)\n"
+            f"assert found == {said!r}, found"
+        )
+
     def test_star(self):
         names: dict = {}
         exec("from logunif_kl import *", names)

@@ -9,7 +9,6 @@ the text of each fit in NumPy and in PyTorch, to be pasted from there.
 
 import argparse
 import itertools
-import json
 import shlex
 import sys
 import time
@@ -17,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from logunif_kl.cli._output import write_record
 from logunif_kl.cli.fit import ladder_document
 from logunif_kl.cli.provenance import provenance
 from logunif_kl.fitting import Rung, ladder
@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "text_digits": DIGITS,
         "rungs": [entry for rungs in climbed.values() for entry in document(rungs)],
     }
-    options.out.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    write_record(str(options.out), result)
     failed = [line for rungs in climbed.values() for line in complaints(rungs)]
     for line in failed:
         print(line, file=sys.stderr)

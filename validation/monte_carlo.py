@@ -23,7 +23,7 @@ import numpy as np
 from scipy import integrate, stats
 
 import logunif_kl as lk
-from logunif_kl.cli._output import track
+from logunif_kl.cli._output import track, write_record
 from logunif_kl.cli.provenance import provenance
 from logunif_kl.methods import monte_carlo, monte_carlo_grad
 from validation.paths import RESULTS
@@ -241,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for sentence in wrong:
         print(f"fault: {sentence}", file=sys.stderr)
     if (options.seeds, options.samples) == (SEEDS, SAMPLES):
-        RESULT.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        write_record(str(RESULT), document)
     return 1 if wrong else 0
 
 

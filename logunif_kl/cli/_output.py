@@ -17,6 +17,7 @@ from typing import Any, TextIO, TypeVar
 
 from . import _layout
 from ._memory import lacks_memory
+from .provenance import SEAL, seal
 
 STDOUT = "-"
 PATIENCE = 2.0  # seconds before a progress bar appears
@@ -82,6 +83,12 @@ def check_writable(path: str | None) -> None:
         raise CommandError(
             f"cannot write {path}: permission denied in {parent}; name another directory"
         )
+
+
+def write_record(path: str, document: dict[str, Any]) -> None:
+    """Write a result as `write_json` does, with a hash by which a change by hand is found."""
+    plain = _plain(document)
+    write_json(path, {**plain, SEAL: seal(plain)})
 
 
 def write_json(path: str, document: dict[str, Any]) -> None:
@@ -195,7 +202,7 @@ def results(
     output instead, or if JSON was written to a file and rich is not installed.
     """
     if command_json is not None:
-        write_json(command_json, document)
+        write_record(command_json, document)
         if command_json == STDOUT:
             return
         if not has_rich():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
+import json
 import os
 import platform
 from collections.abc import Sequence
@@ -13,6 +15,7 @@ from typing import Any
 from . import sources
 
 PACKAGES = ("numpy", "scipy", "mpmath")
+SEAL = "content_sha256"
 
 
 def provenance(command: str, *packages: str, of: str | Sequence[str] = ()) -> dict[str, Any]:
@@ -58,6 +61,14 @@ def stamp(path: str, of: str) -> dict[str, str] | None:
     """Return the metadata that puts the hash of the sources into a PNG; none for other formats."""
     sha256 = sources.sha256(of) if path.lower().endswith(".png") else None
     return None if sha256 is None else {"sources_sha256": sha256}
+
+
+def seal(document: dict[str, Any]) -> str:
+    """Hash all that a JSON document says, but for the hash that it may have already."""
+    content = {key: value for key, value in document.items() if key != SEAL}
+    read_back = json.loads(json.dumps(content, allow_nan=False))  # with strings for keys
+    text = json.dumps(read_back, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def cpu_name() -> str:

@@ -73,9 +73,9 @@ def run(options: argparse.Namespace, command: str) -> None:
     faults = [fault for row in checked for fault in row.faults()]
     taken = document(checked, faults, time.monotonic() - began, command)
     if directory is not None:
-        from ._output import write_json
+        from ._output import write_record
 
-        write_json(str(directory / RESULTS), taken)
+        write_record(str(directory / RESULTS), taken)
     results(options.json, taken, lambda: [table(checked)], NOTES)
     if directory is not None:
         from ._validate_figure import draw_errors, draw_figure_2

@@ -8,6 +8,7 @@ import zlib
 import pytest
 
 from logunif_kl.cli import provenance, sources
+from logunif_kl.cli._output import write_record
 from validation.accuracy import sources as of_kernels
 from validation.paths import ROOT
 from validation.reports import REPORTS
@@ -122,8 +123,10 @@ class TestStale:
         def judged(file, content):
             path = tmp_path / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            data = content if isinstance(content, bytes) else json.dumps(content).encode()
-            path.write_bytes(data)
+            if isinstance(content, bytes):
+                path.write_bytes(content)
+            else:
+                write_record(str(path), content)
             return list(stale.complaints(file, tmp_path))
 
         return judged
@@ -135,6 +138,26 @@ class TestStale:
         assert old == f"{file}: it measured other sources than are here; run {COMMAND} again"
         assert "no hash of what it measured" in judged(file, {})[0]
         assert "no hash of what it measured" in judged(file, {"sources_sha256": None})[0]
+
+    def test_a_number_changed_by_hand(self, tmp_path):
+        file = "validation/results/papers/papers.json"
+        path = tmp_path / file
+        path.parent.mkdir(parents=True)
+        write_record(str(path), {"sources_sha256": sources.sha256("papers"), "value": 0.1})
+        assert list(stale.complaints(file, tmp_path)) == []
+        path.write_text(path.read_text().replace("0.1", "0.2"))
+        changed = f"{file}: it does not say what its command wrote; run {COMMAND} again"
+        assert list(stale.complaints(file, tmp_path)) == [changed]
+        path.write_text(json.dumps({"sources_sha256": sources.sha256("papers"), "value": 0.1}))
+        assert list(stale.complaints(file, tmp_path)) == [changed]
+
+    def test_the_hash_does_not_depend_on_how_json_is_written(self, tmp_path):
+        document = {"b": [1.5, {1: 2.0, 10: 3, 2: None}], "a": float("inf")}
+        write_record(str(tmp_path / "a.json"), document)
+        found = json.loads((tmp_path / "a.json").read_text())
+        assert found["a"] == "inf"
+        assert found["content_sha256"] == provenance.seal(found)
+        assert provenance.seal(dict(reversed(found.items()))) == provenance.seal(found)
 
     def test_rows_of_kernels(self, judged):
         file = "validation/results/accuracy/search.json"

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn, TimeRemainingColumn
 
 from logunif_kl._numpy import ufuncs
+from logunif_kl.cli._output import write_record
 from logunif_kl.cli.provenance import provenance
 from logunif_kl.cli.sources import EXACT_C, FLOAT32_C, TORCH_C
 from logunif_kl.cli.sources import paths as files
@@ -203,7 +204,7 @@ def save(rows: Iterable[Row], path: Path, about: dict[str, Any]) -> None:
     fresh = {key(row): row for row in kept(path, about)} | fresh
     path.parent.mkdir(parents=True, exist_ok=True)
     about["rows"] = [fresh[k] for k in sorted(fresh)]
-    path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    write_record(str(path), about)
 
 
 def is_done(job: Job, rows: Sequence[Row]) -> bool:

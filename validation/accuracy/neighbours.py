@@ -24,6 +24,7 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from logunif_kl.accuracy import Claim
+from logunif_kl.cli._output import write_record
 from logunif_kl.cli.provenance import provenance
 from validation.paths import PACKAGE, RESULTS
 
@@ -287,9 +288,7 @@ def measure(kernel: str, count: int, rounds: int, seed: int) -> None:
     same = record.get("sources_sha256") == about["sources_sha256"]
     kept = [row for row in record["rows"] if same and row["kernel"] != kernel]
     RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(
-        json.dumps({**about, "rows": [*kept, *rows]}, indent=1) + "\n", encoding="utf-8"
-    )
+    write_record(str(RESULT), {**about, "rows": [*kept, *rows]})
 
 
 def claims() -> str:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any
 
+from logunif_kl.cli._output import write_record
 from logunif_kl.cli.provenance import provenance
 from validation.paths import RESULTS
 
@@ -110,7 +111,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     if options.check:
         old = json.loads(RESULT.read_text(encoding="utf-8"))
-        found = list(differences({name: old.get(name) for name in new}, json.loads(_text(new))))
+        found = list(
+            differences({name: old.get(name) for name in new}, json.loads(json.dumps(new)))
+        )
         for line in found:
             print(f"{RESULT.name}: {line}", file=sys.stderr)
         return 1 if found else 0
@@ -120,12 +123,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         **new,
     }
     RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(_text(result), encoding="utf-8")
+    write_record(str(RESULT), result)
     return 0
-
-
-def _text(result: dict[str, Any]) -> str:
-    return json.dumps(result, indent=1, allow_nan=False) + "\n"
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ target: it leaves the input in ``build/fuzz``, and prints the command that tries
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import re
@@ -23,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from logunif_kl.cli._output import track
+from logunif_kl.cli._output import track, write_record
 from logunif_kl.cli.provenance import provenance
 from validation.fuzz.build import (
     SANITIZERS,
@@ -171,7 +170,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "targets": results,
         }
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        write_record(str(options.json), document)
     return 1 if findings else 0
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from logunif_kl.cli._output import track
+from logunif_kl.cli._output import track, write_record
 from logunif_kl.cli.provenance import provenance
 from validation.papers.record import STATEMENTS
-from validation.paths import RESULTS
+from validation.paths import RESULTS, ROOT
 
 # Each module enters its statements. The order is that of papers.json.
 for _module in (
@@ -46,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{record['verdict']:5}  {record['name']}: {record['note']}")
     if not options.names:
         document = {**provenance("python -m validation.papers", of="papers"), "claims": records}
-        RESULT.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        write_record(str(RESULT), document)
+        print(f"wrote {RESULT.relative_to(ROOT)}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""List the committed results that measured other sources than are here.
+"""List the committed results that measured other sources than are here, or were changed by hand.
 
     python -m validation.tools.stale
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from logunif_kl.cli import sources
+from logunif_kl.cli.provenance import SEAL, seal
 from validation.accuracy import sources as of_kernels
 from validation.paths import RESULTS, ROOT
 from validation.reports import REPORTS, Report
@@ -53,6 +54,8 @@ def complaints(file: str, root: Path = ROOT) -> Iterator[str]:
         yield from _judged(file, report, png_text(path.read_bytes()))
         return
     results = json.loads(path.read_text(encoding="utf-8"))
+    if results.get(SEAL) != seal(results):
+        yield f"{file}: it does not say what its command wrote; run {report.command} again"
     if not report.of:
         yield from _judged_rows(file, report, results["rows"])
     elif report.of == ("capability",):  # each run has a hash of its own

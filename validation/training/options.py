@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from logunif_kl.cli._output import CommandError, complain, write_json
+from logunif_kl.cli._output import CommandError, complain, write_record
 from logunif_kl.cli.provenance import provenance
 from validation.paths import RESULTS, ROOT
 from validation.training import data
@@ -144,13 +144,13 @@ class Experiment:
             **found,
         }
         if options.out is not None:
-            write_json(options.out, record)
+            write_record(options.out, record)
         elif options.quick:
-            write_json("-", record)
+            write_record("-", record)
         else:
             path = RESULTS / self.paper / f"{self.name}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_json(str(path), record)
+            write_record(str(path), record)
 
     def command(self, given: Sequence[str] = ()) -> str:
         """Write the command without what belongs to one machine."""

@@ -37,7 +37,8 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
     TypeError
         If `labels` does not hold integers.
     ValueError
-        If the shapes do not agree, or if a label that is not traced is no class.
+        If the shapes do not agree, if there is one class, or if a label that is not traced is no
+        class.
 
     Examples
     --------
@@ -54,6 +55,11 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
     if not jnp.issubdtype(labels.dtype, jnp.integer):
         raise TypeError(f"labels must hold integers, but {labels.dtype} was given: pass int32")
     _check_shapes("labels", labels.shape, logits.shape[:-1])
+    if logits.shape[-1] == 1:
+        raise ValueError(
+            f"logits of shape {logits.shape} were given, and one class is always right: use "
+            "bernoulli_log_likelihood for a single logit"
+        )
     # Under `jax.jit` an array of NumPy becomes a tracer too.
     _check_classes(given if isinstance(given, np.ndarray) else labels, logits.shape[-1])
     found = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)

@@ -33,7 +33,7 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
     Raises
     ------
     ValueError
-        If `logits` has no dimension for the classes.
+        If `logits` has no dimension for the classes, or if there is one class.
 
     Examples
     --------
@@ -46,6 +46,11 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
         raise ValueError(
             f"logits must be of shape (M, classes), but {tuple(logits.shape)} was given: add the "
             "dimension of the minibatch"
+        )
+    if logits.shape[1] == 1:
+        raise ValueError(
+            f"logits of shape {tuple(logits.shape)} were given, and one class is always right: use "
+            "bernoulli_log_likelihood for a single logit"
         )
     return -F.cross_entropy(logits, target, reduction="none")
 

@@ -75,6 +75,12 @@ CASES = {
         TypeError,
         "labels must hold integers, but float32 was given: pass int32",
     ),
+    "one class": (
+        lambda: nn.categorical_log_likelihood(jnp.ones((3, 1)), jnp.zeros(3, int)),
+        ValueError,
+        "logits of shape (3, 1) were given, and one class is always right: use "
+        "bernoulli_log_likelihood for a single logit",
+    ),
     "labels, none": (
         lambda: nn.categorical_log_likelihood(jnp.ones((3, 2)), None),
         TypeError,

@@ -269,6 +269,12 @@ def bound_of(log_likelihood, size=10, batch=2):
 
 REFUSALS = [
     (
+        lambda: nn.categorical_log_likelihood(torch.zeros(2, 1), torch.zeros(2).long()),
+        ValueError,
+        "logits of shape (2, 1) were given, and one class is always right: use "
+        "bernoulli_log_likelihood for a single logit",
+    ),
+    (
         lambda: nn.ELBO(fixed(), given, -5),
         ValueError,
         "dataset_size must be positive, but -5 was given: pass len(dataset)",

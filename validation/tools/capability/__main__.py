@@ -26,6 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from logunif_kl.cli._output import write_record
 from logunif_kl.cli.provenance import cpus_usable, provenance
 from validation.paths import RESULTS, ROOT
 from validation.tools.capability import table
@@ -122,7 +123,7 @@ def write(rows: table.Table, before: dict[str, Any], command: str, run: str) -> 
     abouts = {**before.get("runs", {}), run: about}
     abouts = {name: abouts[name] for name in RUNS if name in abouts}
     document = {"runs": abouts, "made_with": made, "rows": table.to_json(rows)}
-    RESULT.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_record(str(RESULT), document)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
