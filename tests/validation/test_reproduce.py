@@ -44,6 +44,7 @@ def ran(monkeypatch, tmp_path):
         return status.get(argv[2].rpartition(".")[2], 0)
 
     monkeypatch.setattr(running, "run", run)
+    monkeypatch.setattr(command, "find_spec", lambda name: name)  # nothing of PyTorch is needed
     run.made, run.status = made, status
     return run
 
@@ -195,6 +196,17 @@ class TestFull:
             "--data FILE or set LOGUNIF_KL_MNIST to MNIST as .npz or IDX files\n"
         )
         assert ran.made == []
+
+    @pytest.mark.parametrize("options", [(), ("--quick",)])
+    def test_without_pytorch_nothing_is_run(self, ran, capsys, monkeypatch, options):
+        monkeypatch.setattr(command, "find_spec", lambda name: None)
+        assert command.main([*TWO, "kingma2015.speed", *options]) == 2
+        assert ran.made == []
+        assert capsys.readouterr().err == (
+            "python -m validation.reproduce: error: nothing was run, since kingma2015.speed needs "
+            "PyTorch, which is not installed: run pip install -r validation/frameworks.txt\n"
+        )
+        assert command.main(TWO) == 0
 
     def test_data_that_are_none(self, ran, capsys, tmp_path):
         assert command.main(["gal2016.rotated", "--data", str(tmp_path / "no.npz")]) == 2

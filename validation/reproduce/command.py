@@ -7,6 +7,7 @@ import os
 import shlex
 import tempfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from logunif_kl.cli._output import CommandError, complain, emit
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.list:
             listing.put(options.names)
             return 0
+        _check_torch(works)
         with running.terminated_as_interrupted():
             if options.quick:
                 with tempfile.TemporaryDirectory() as folder:
@@ -53,6 +55,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--data", metavar="FILE", help=f"MNIST: .npz or IDX files (default: ${data.VARIABLE})")
     add("--again", action="store_true", help="run those, too, that an earlier command finished")
     return parser
+
+
+def _check_torch(works: Sequence[Work]) -> None:
+    takers = [work.name for work in works if work.takes_torch]
+    if takers and find_spec("torch") is None:
+        raise CommandError(
+            f"nothing was run, since {takers[0]} needs PyTorch, which is not installed: "
+            "run pip install -r validation/frameworks.txt"
+        )
 
 
 def _data(works: Sequence[Work], named: str | None) -> str | None:

@@ -110,4 +110,5 @@ def _verdicts() -> dict[str, str]:
 
 
 def _verdict(name: str) -> str:
-    return _verdicts().get(name, "is not decided yet")
+    verdict = _verdicts().get(name)
+    return "is not decided yet" if verdict is None else f"(the statement {verdict})"

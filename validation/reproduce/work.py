@@ -55,6 +55,11 @@ class Work(NamedTuple):
     def takes_data(self) -> bool:
         return "FILE" in shlex.split(self.command)
 
+    @property
+    def takes_torch(self) -> bool:
+        """Whether it needs PyTorch, as all but the integrals and the chains of Hron et al. do."""
+        return self.paper not in (None, "hron2017") or self.name == "hron2017.parametrisations"
+
     def full(self, data: str | None) -> list[str]:
         """Return the arguments of the command that writes the record."""
         words = shlex.split(self.command)
