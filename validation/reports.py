@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-ACCURACY = ("search", "exhaustive", "neon", "torch", "jax", "tensorflow")
+ACCURACY = ("search", "exhaustive", "neon", "torch", "torch_avx2", "jax", "tensorflow")
 
 
 class Report(NamedTuple):
@@ -41,7 +41,7 @@ def _experiment(
 REPORTS = {
     **{
         f"validation/results/accuracy/{name}.json": Report(
-            f"python -m validation.accuracy measure {name}"
+            f"python -m validation.accuracy measure {name.removesuffix('_avx2')}"
         )
         for name in ACCURACY
     },

@@ -322,6 +322,14 @@ class TestRecords:
         assert claim.inputs == ("0x1.8p+0",)
         assert module["worst"]("kl_gap", "float64") is claim
 
+    def test_the_committed_claims_are_those_of_the_reports(self):
+        assert claims.CLAIMS.read_text(encoding="utf-8") == claims.render(claims.results())
+
+    def test_the_worst_machine_is_claimed(self):
+        module = {}
+        exec(claims.render([ROW, {**ROW, "ulp": 0.9}, {**ROW, "ulp": 0.8}]), module)
+        assert [claim.ulp for claim in module["CLAIMS"]] == [0.9]
+
     def test_reports_of_different_sources_do_not_mix(self):
         other = {**ROW, "sources_sha256": "1"}
         with pytest.raises(RuntimeError, match="different sources of the family compiled"):

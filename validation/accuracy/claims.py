@@ -80,7 +80,10 @@ def worst(function: str, dtype: str, kernel: str | None = None) -> Claim:
     rows = [c for c in CLAIMS if (c.function, c.dtype) == (function, dtype)]
     rows = [c for c in rows if c.kernel in kernels]
     if not rows:
-        raise KeyError(f"nothing is claimed for {{function}}, {{dtype}}, kernel {{kernel}}")
+        of = "NumPy's kernels" if kernel is None else f"kernel {{kernel}}"
+        raise KeyError(
+            f"nothing is claimed for {{function}} in {{dtype}} and {{of}}: CLAIMS lists what is"
+        )
     return max(rows, key=lambda claim: claim.ulp)
 
 
@@ -94,8 +97,15 @@ def rounded_up(ulp: float) -> float:
     return math.ceil(ulp * 1000) / 1000
 
 
+def worst(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row for each function, type and kernel, in order: the worst of its machines."""
+    ordered = sorted(rows, key=lambda row: row["ulp"])
+    found = {key(row): row for row in ordered}
+    return [found[each] for each in sorted(found)]
+
+
 def render(rows: list[dict[str, Any]]) -> str:
-    """Return the text of the module.
+    """Return the text of the module, with a claim for each function, type and kernel.
 
     Raises
     ------
@@ -125,7 +135,7 @@ def render(rows: list[dict[str, Any]]) -> str:
             )
         )
         + "),"
-        for row in sorted(rows, key=key)
+        for row in worst(rows)
     ]
     body = "\n".join(lines).replace("'", '"')
     measured = "\n".join(f"# {name} {sha256}" for name, sha256 in sorted(_sources(rows).items()))

@@ -46,10 +46,14 @@ def report(kernel: str, method: str) -> str:
     """Name the file for the rows of a kernel.
 
     Each framework has its own, with its versions, and so has each kernel of another architecture.
+    PyTorch has two, since it computes otherwise where there is no AVX-512.
     """
     if kernel in EMULATED:
         return f"{kernel}.json"
-    return f"{FRAMEWORKS[kernel][0] if kernel in FRAMEWORKS else method}.json"
+    name = FRAMEWORKS[kernel][0] if kernel in FRAMEWORKS else method
+    if name == "torch" and "avx512" not in ufuncs.available_kernels():
+        name = "torch_avx2"
+    return f"{name}.json"
 
 
 def _packages(kernel: str) -> list[str]:

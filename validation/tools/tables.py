@@ -167,17 +167,20 @@ def first_author(citation: str) -> str:
     return citation.replace(",", " ").split()[0]
 
 
+# On a processor with AVX-512, and on one without.
+_OF_TORCH = ("accuracy/torch", "accuracy/torch_avx2")
+
 SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "accuracy": (accuracy, ("accuracy/search", "accuracy/exhaustive")),
     "accuracy_in_short": (
         summary.accuracy,
-        ("accuracy/search", "accuracy/exhaustive", "accuracy/torch", "accuracy/jax"),
+        ("accuracy/search", "accuracy/exhaustive", *_OF_TORCH, "accuracy/jax"),
     ),
     "bench": (speed.functions, ("bench/bench",)),
     "bench_in_short": (summary.bench, ("bench/bench", "bench/bench_torch", "bench/bench_jax")),
     "roofline": (studies.cuda, ("cuda/cuda",)),
     "compare": (compare, ("compare/compare",)),
-    "frameworks": (frameworks, ("accuracy/torch", "accuracy/jax", "accuracy/tensorflow")),
+    "frameworks": (frameworks, (*_OF_TORCH, "accuracy/jax", "accuracy/tensorflow")),
     "papers": (papers, ("papers/papers",)),
     "refits": (studies.ladder, ("ladder/ladder",)),
     "layers": (speed.layers, ("bench/bench_layers",)),
