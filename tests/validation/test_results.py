@@ -10,7 +10,7 @@ import pytest
 from logunif_kl.cli import provenance, sources
 from logunif_kl.cli._output import write_record
 from validation.accuracy import sources as of_kernels
-from validation.paths import ROOT
+from validation.paths import RESULTS, ROOT, RUNS
 from validation.reports import REPORTS
 from validation.tools import stale
 
@@ -43,6 +43,15 @@ def test_all_files_are_looked_at():
     assert len(FILES) == len(inside) - len(elsewhere) + 1
     assert all(path.parent.name == "accuracy" for path in elsewhere)
     assert set(FILES) == set(REPORTS) - TO_COME
+
+
+def test_the_parts_of_experiments_are_of_the_sources_that_are_here():
+    for path in RUNS.rglob("*.json"):
+        experiment = "_".join(path.parent.parts[-2:])
+        about = json.loads(path.read_text(encoding="utf-8"))["about"]
+        assert about["sources_sha256"] == sources.sha256(experiment), f"remove {path}"
+        record = RESULTS.joinpath(*path.parent.parts[-2:]).with_suffix(".json")
+        assert not record.exists(), f"{record.name} has all: remove {path.parent}"
 
 
 class TestSources:

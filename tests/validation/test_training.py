@@ -271,6 +271,19 @@ class TestParts:
             Parts(tmp_path, {}).growing("a", 4, make)
         assert Parts(tmp_path, {}).growing("a", 4, lambda n: -n) == [0, 1, -2, -3]
 
+    def test_those_that_were_computed_elsewhere(self, tmp_path):
+        begun, here = tmp_path / "begun", tmp_path / "here"
+        Parts(begun, {"seed": 1}).growing("a", 2, lambda n: 10 + n)
+        parts = Parts(here, {"seed": 1}, begun)
+        assert parts.growing("a", 3, lambda n: n) == [10, 11, 2]
+        assert parts.seconds > 0.0
+        assert Parts(begun, {"seed": 1}).kept("a")[0] == [10, 11]
+        assert Parts(here, {"seed": 1}).kept("a")[0] == [10, 11, 2]
+
+    def test_those_of_other_settings_do_not_count(self, tmp_path):
+        Parts(tmp_path / "begun", {"seed": 1}).get("a", lambda: 1)
+        assert Parts(tmp_path / "here", {"seed": 2}, tmp_path / "begun").get("a", lambda: 2) == 2
+
     def test_without_a_folder(self):
         assert Parts(None, {}).get("a", lambda: 3) == 3
         assert Parts(None, {}).file("a") is None

@@ -15,9 +15,10 @@ from typing import Any
 
 import torch
 
+from logunif_kl.cli import sources
 from logunif_kl.cli._output import CommandError, complain, write_record
 from logunif_kl.cli.provenance import provenance
-from validation.paths import RESULTS, ROOT
+from validation.paths import RESULTS, ROOT, RUNS
 from validation.training import data
 from validation.training.checkpoint import CheckpointError
 from validation.training.data import DataError, Dataset
@@ -100,7 +101,7 @@ class Experiment:
             began = time.monotonic()
             with self._folder(options) as folder:
                 about = {"data": images[0].sha256} if images else {}
-                parts = Parts(folder, {**about, "quick": options.quick})
+                parts = self._parts(folder, {**about, "quick": options.quick})
                 found = measure(options, *images, parts)
             # Parts may have been computed by earlier commands, which were ended.
             seconds = max(parts.seconds, time.monotonic() - began)
@@ -128,6 +129,13 @@ class Experiment:
                 yield Path(folder)
         else:
             yield ROOT / "build" / self.paper / self._subfolder
+
+    def _parts(self, folder: Path, about: dict[str, Any]) -> Parts:
+        """Give the parts; those of a full run go on from what is committed of it."""
+        if about["quick"] or self._subfolder != self.name:
+            return Parts(folder, about)
+        about = {**about, "sources_sha256": sources.sha256(f"{self.paper}_{self.name}")}
+        return Parts(folder, about, RUNS / self.paper / self.name)
 
     def _write(
         self,

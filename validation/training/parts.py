@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +17,15 @@ class Parts:
     """The results of the parts of an experiment, as JSON files in a folder.
 
     A file holds the settings that its part was computed with; those of another run are refused.
-    With no folder, nothing is kept. ``seconds`` is what all parts took, whenever they were
-    computed.
+    With no folder, nothing is kept. A part that the folder lacks is taken from ``begun``, a folder
+    of parts that were computed elsewhere, if it was computed with the same settings. ``seconds`` is
+    what all parts took, whenever they were computed.
     """
 
-    def __init__(self, folder: Path | None, about: dict[str, Any]) -> None:
-        self._folder, self._about = folder, about
+    def __init__(
+        self, folder: Path | None, about: dict[str, Any], begun: Path | None = None
+    ) -> None:
+        self._folder, self._about, self._begun = folder, about, begun
         self.seconds = 0.0
 
     def get(self, name: str, make: Callable[[], T], **settings: Any) -> T:
@@ -31,18 +35,32 @@ class Parts:
 
     def growing(self, name: str, count: int, make: Callable[[int], T], **settings: Any) -> list[T]:
         """Return results 0, 1, ..., count - 1 of ``make``, each kept as soon as it is there."""
-        path = None if self._folder is None else self._folder / f"{name}.json"
-        about = {**self._about, **settings}
-        kept = None if path is None else checkpoint.load_json(path, about)
-        found, seconds = kept or ([], 0.0)
+        found, seconds = self.kept(name, **settings) or ([], 0.0)
         while len(found) < count:
             began = time.monotonic()
             found.append(make(len(found)))
             seconds += time.monotonic() - began
-            if path is not None:
-                checkpoint.save_json(path, about, found, seconds)
+            self.keep(name, found, seconds, **settings)
         self.seconds += seconds
         return found[:count]
+
+    def kept(self, name: str, **settings: Any) -> tuple[Any, float] | None:
+        """Return what is on file of a part, and how long it took; None if nothing is."""
+        about = {**self._about, **settings}
+        if self._folder is not None:
+            found = checkpoint.load_json(self._folder / f"{name}.json", about)
+            if found is not None:
+                return found
+        if self._begun is not None:
+            with contextlib.suppress(checkpoint.CheckpointError):
+                return checkpoint.load_json(self._begun / f"{name}.json", about)
+        return None
+
+    def keep(self, name: str, found: Any, seconds: float = 0.0, **settings: Any) -> None:
+        """Write what there is of a part."""
+        if self._folder is not None:
+            about = {**self._about, **settings}
+            checkpoint.save_json(self._folder / f"{name}.json", about, found, seconds)
 
     def file(self, name: str) -> Path | None:
         """Give the path of another file of a part, such as a checkpoint."""

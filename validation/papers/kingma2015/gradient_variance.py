@@ -130,7 +130,7 @@ class _Network:
         self._settings = Settings(sizes["batch_size"], seed)
         kind = {"noise": noise_kind, "hidden": sizes["hidden"]}
         self.about = {**self._settings.about(), "data": dataset.sha256, **kind}
-        self._dataset, self._file = dataset, parts.file
+        self._dataset, self._parts = dataset, parts
         self._make = partial(
             networks.network, METHODS[noise_kind], dataset.pixels, sizes["hidden"], seed=seed
         )
@@ -141,21 +141,20 @@ class _Network:
             dataset.train,
             self._settings,
             about=kind,
-            file=self._file(f"{self.name}.pt"),
+            file=parts.file(f"{self.name}.pt"),
         )
         self._pairs: tuple[int, Pairs] | None = None
 
     def said_after(self, epochs: int) -> dict[str, Any]:
         """Return what the network is like after some epochs, from file if there."""
-        path = self._file(f"{self.name}-epoch{epochs}-trained.json")
-        kept = None if path is None else checkpoint.load_json(path, self.about)
+        name = f"{self.name}-epoch{epochs}-trained"
+        kept = self._parts.kept(name, **self.about)
         if kept is not None:
             said: dict[str, Any] = kept[0]
             return said
         self._train(epochs)
         said = _said(self._run, self._dataset.test)
-        if path is not None:
-            checkpoint.save_json(path, self.about, said)
+        self._parts.keep(name, said, **self.about)
         return said
 
     def pairs_after(self, epochs: int) -> Pairs:
@@ -187,7 +186,7 @@ class _Network:
         return held
 
     def _parameters_file(self, epochs: int) -> Path | None:
-        return self._file(f"{self.name}-epoch{epochs}.pt")
+        return self._parts.file(f"{self.name}-epoch{epochs}.pt")
 
 
 def _said(run: Run, test: Split) -> dict[str, Any]:
