@@ -34,7 +34,8 @@ plain or gzipped, named by `--data` or the environment variable `LOGUNIF_KL_MNIS
 downloaded. `--quick` takes scikit-learn's digits and some seconds instead. A run that was ended
 goes on from its checkpoints when the same command is given again; they are in `build/`, or in the
 folder that `--work` names. `python -m validation.papers.kingma2015.test_error --part 1/2` and
-`--part 2/2` are two processes, whose results the command without it collects.
+`--part 2/2` are two processes, whose results the command without it collects. All of them need what
+`pip install -r validation/frameworks.txt` installs.
 """
 
 
