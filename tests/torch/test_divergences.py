@@ -18,8 +18,10 @@ Prior = importlib.import_module("logunif_kl.torch").ImproperLogUniform
 
 OPTIONS = [{}, {"zero_at": 0.5}, {"log_c": -1.25}]
 # The worst errors measured, in units of eps of the largest term, by the order of the derivative.
+# NumPy's powers of 10, of which the parameters are made, depend on the processor. With Laplace's of
+# one without AVX-512, d2/dloc dscale is wrong by 17.7 beside its zero at loc = 3.4 scale.
 WORST = {
-    ("Laplace", "float64"): (1.4, 3.2, 12.5),
+    ("Laplace", "float64"): (1.4, 3.2, 17.7),
     ("Laplace", "float32"): (1.5, 2.9, 12.6),
     ("Cauchy", "float64"): (1.5, 3.1, 5.1),
     ("Cauchy", "float32"): (1.5, 3.4, 5.3),
