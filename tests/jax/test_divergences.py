@@ -65,17 +65,18 @@ SCIPY = [
     ("HalfNormal", (3.0,), stats.halfnorm(scale=3.0)),
     ("Exponential", (4.0,), stats.expon(scale=0.25)),
 ]
-# The worst errors measured, in units of eps of the largest term, by the order of the derivative.
+# The worst errors measured, in units of eps of the largest term, by the order of the derivative, on
+# processors with AVX-512 and without: XLA's programs are of the processor.
 WORST = {
-    ("Laplace", "float64"): (1.4, 3.2, 12.4),
-    ("Laplace", "float32"): (1.5, 2.6, 9.4),
+    ("Laplace", "float64"): (1.4, 3.2, 14.5),
+    ("Laplace", "float32"): (1.5, 2.6, 12.1),
     ("Cauchy", "float64"): (1.5, 2.5, 7.1),
-    ("Cauchy", "float32"): (1.6, 2.7, 3.9),
+    ("Cauchy", "float32"): (1.6, 2.7, 4.8),
     ("Uniform", "float64"): (1.2, 2.8, 3.7),
     ("Uniform", "float32"): (1.9, 2.7, 3.5),
     ("Gamma", "float64"): (1.3, 1.6, 2.5),
     ("Gamma", "float32"): (2.1, 1.6, 2.6),
-    ("StudentT", "float64"): (1.8, 3.0, 3.2),
+    ("StudentT", "float64"): (1.8, 3.0, 3.6),
     ("StudentT", "float32"): (2.5, 2.7, 6.2),
 }
 
@@ -140,7 +141,7 @@ class TestAccuracy:
             log_c = of_numpyro.ImproperLogUniform().log_c
             worst = divergences.errors(name, getattr(np, dtype), found, log_c)
         by_order = [max(e for o, e in worst.items() if sum(o) == n) for n in range(3)]
-        assert all(e <= bound for e, bound in zip(by_order, WORST[name, dtype], strict=True)), worst
+        assert all(e <= bound for e, bound in zip(by_order, WORST[name, dtype], strict=True)), by_order
 
 
 class TestEdges:
