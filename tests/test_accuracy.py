@@ -95,7 +95,8 @@ class TestClaim:
     @pytest.mark.slow
     def test_is_attained(self, claim):
         """No claim is larger than what was found, on the machine that made it or one like it."""
-        if claim.kernel == "python" and "avx512" not in ufuncs.available_kernels():
+        of_numpy = (claim.kernel, claim.dtype) == ("python", "float64")
+        if of_numpy and "avx512" not in ufuncs.available_kernels():
             pytest.skip("measured with AVX-512, without which NumPy's exponential is better")
         row = measured(claim.kernel)[claim.function, claim.dtype]
         found = on_file(driver.report(claim.kernel, claim.method))[driver.key(row)]

@@ -141,7 +141,8 @@ class TestAccuracy:
             log_c = of_numpyro.ImproperLogUniform().log_c
             worst = divergences.errors(name, getattr(np, dtype), found, log_c)
         by_order = [max(e for o, e in worst.items() if sum(o) == n) for n in range(3)]
-        assert all(e <= bound for e, bound in zip(by_order, WORST[name, dtype], strict=True)), by_order
+        bounds = WORST[name, dtype]
+        assert all(e <= b for e, b in zip(by_order, bounds, strict=True)), (by_order, bounds)
 
 
 class TestEdges:

@@ -89,7 +89,8 @@ def test_passing_tests_make_the_table(elsewhere, capsys):
     assert re.search(r"\| vmap: nested +\| yes +\| yes +\|", captured.out)
     assert tool.main(["--print"]) == 0
     assert capsys.readouterr().out in captured.out
-    assert list(json.loads(tool.RESULT.read_text())) == ["runs", "made_with", "rows", "content_sha256"]
+    written = json.loads(tool.RESULT.read_text())
+    assert list(written) == ["runs", "made_with", "rows", "content_sha256"]
 
 
 def test_a_failing_test_takes_the_capability_away(elsewhere, capsys):
