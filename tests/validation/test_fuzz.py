@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+from logunif_kl._numpy import ufuncs
 from validation.fuzz import __main__ as fuzz
 from validation.fuzz import build
 from validation.fuzz.build import TARGETS, BuildError
@@ -127,6 +128,8 @@ class TestTargets:
         target, file, good, bad, said = BROKEN[what]
         if what == "a NaN is not limited" and "clang" in build.version(compiler):
             pytest.skip("clang takes subnormal numbers anyway, and so they are not looked for")
+        if what == "a NaN is not limited" and "avx512" not in ufuncs.available_kernels():
+            pytest.skip("it was found by the kernel for AVX-512 alone")
         for folder in ("_numpy/c", "torch/c", "jax/c"):
             shutil.copytree(PACKAGE / folder, tmp_path / "logunif_kl" / folder)
         path = tmp_path / "logunif_kl" / file
