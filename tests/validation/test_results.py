@@ -18,7 +18,11 @@ FILES = list(stale.committed())
 EXPERIMENTS = ("kingma2015", "molchanov2017", "haussmann2018", "gal2016")
 # One takes a GPU, the others hours of training, or a quiet machine.
 _TO_TRAIN = ("kingma2015/", "molchanov2017/", "haussmann2018/")
-_TRAINED = {f"validation/results/kingma2015/extra_variance.{kind}" for kind in ("json", "png")}
+_TRAINED = {
+    f"validation/results/{name}.{kind}"
+    for name in ("kingma2015/extra_variance", "haussmann2018/moments")
+    for kind in ("json", "png")
+}
 TO_COME = {
     "validation/results/bench/bench_cuda.json",
     "validation/results/bench/bench_layers.json",
