@@ -63,7 +63,7 @@ _LAZY = {
     "reference": "reference",
 }
 
-# Those take seconds to import what they are for, so that a word does not do it.
+# To import these is to import the frameworks, which takes seconds: the attribute alone does not.
 _FRAMEWORKS = ("jax", "tensorflow", "torch")
 
 

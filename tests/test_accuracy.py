@@ -94,7 +94,7 @@ class TestClaim:
 
     @pytest.mark.slow
     def test_is_attained(self, claim):
-        """No claim is larger than what was found, on the machine that made it or one like it."""
+        """What was found on a machine like this one, and is claimed, is found again."""
         of_numpy = (claim.kernel, claim.dtype) == ("python", "float64")
         if of_numpy and "avx512" not in ufuncs.available_kernels():
             pytest.skip("measured with AVX-512, without which NumPy's exponential is better")

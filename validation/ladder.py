@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "text_digits": DIGITS,
         "rungs": [entry for rungs in climbed.values() for entry in document(rungs)],
     }
-    write_record(str(options.out), result)
+    write_record(str(options.out), result, finite=True)
     failed = [line for rungs in climbed.values() for line in complaints(rungs)]
     for line in failed:
         print(line, file=sys.stderr)

@@ -85,9 +85,12 @@ def check_writable(path: str | None) -> None:
         )
 
 
-def write_record(path: str, document: dict[str, Any]) -> None:
-    """Write a result as `write_json` does, with a hash by which a change by hand is found."""
-    plain = _plain(document)
+def write_record(path: str, document: dict[str, Any], *, finite: bool = False) -> None:
+    """Write a result as `write_json` does, with a hash by which a change by hand is found.
+
+    If all numbers are to be ``finite``, one that is not is a ValueError.
+    """
+    plain = document if finite else _plain(document)
     write_json(path, {**plain, SEAL: seal(plain)})
 
 

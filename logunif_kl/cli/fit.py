@@ -132,9 +132,9 @@ def run(options: argparse.Namespace, command: str) -> None:
         results(options.json, document(fit, command), lambda: tables(fit), NOTES)
     else:
         if options.json is not None:
-            from ._output import write_json
+            from ._output import write_record
 
-            write_json(options.json, document(fit, command))
+            write_record(options.json, document(fit, command))
         emit(written.rstrip("\n") + "\n")
     if options.plot is not None:
         from ._figure import save

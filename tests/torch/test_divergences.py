@@ -18,8 +18,8 @@ Prior = importlib.import_module("logunif_kl.torch").ImproperLogUniform
 
 OPTIONS = [{}, {"zero_at": 0.5}, {"log_c": -1.25}]
 # The worst errors measured, in units of eps of the largest term, by the order of the derivative.
-# NumPy's powers of 10, of which the parameters are made, depend on the processor. With Laplace's of
-# one without AVX-512, d2/dloc dscale is wrong by 17.7 beside its zero at loc = 3.4 scale.
+# NumPy's powers of 10, of which the parameters are made, depend on the processor. The error of
+# 17.7 is d2/dloc dscale's beside its zero at loc = 3.4 scale, at parameters made without AVX-512.
 WORST = {
     ("Laplace", "float64"): (1.4, 3.2, 17.7),
     ("Laplace", "float32"): (1.5, 2.9, 12.6),

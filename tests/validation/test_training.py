@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from logunif_kl.torch import nn  # noqa: E402
 from validation.training import gradient_pairs, loop, networks  # noqa: E402
 from validation.training.average import TemporalAverage  # noqa: E402
+from validation.training.checkpoint import CheckpointError  # noqa: E402
 from validation.training.data import Split  # noqa: E402
 from validation.training.parts import Parts  # noqa: E402
 
@@ -276,13 +277,19 @@ class TestParts:
         Parts(begun, {"seed": 1}).growing("a", 2, lambda n: 10 + n)
         parts = Parts(here, {"seed": 1}, begun)
         assert parts.growing("a", 3, lambda n: n) == [10, 11, 2]
-        assert parts.seconds > 0.0
+        assert (parts.seconds > 0.0, parts.elsewhere) == (True, ["a"])
         assert Parts(begun, {"seed": 1}).kept("a")[0] == [10, 11]
         assert Parts(here, {"seed": 1}).kept("a")[0] == [10, 11, 2]
 
     def test_those_of_other_settings_do_not_count(self, tmp_path):
         Parts(tmp_path / "begun", {"seed": 1}).get("a", lambda: 1)
-        assert Parts(tmp_path / "here", {"seed": 2}, tmp_path / "begun").get("a", lambda: 2) == 2
+        parts = Parts(tmp_path / "here", {"seed": 2}, tmp_path / "begun")
+        assert (parts.get("a", lambda: 2), parts.elsewhere) == (2, [])
+
+    def test_one_that_cannot_be_read_is_named(self, tmp_path):
+        (tmp_path / "a.json").write_text("{")
+        with pytest.raises(CheckpointError, match=r"a\.json is no record that can be read"):
+            Parts(None, {}, tmp_path).get("a", lambda: 2)
 
     def test_without_a_folder(self):
         assert Parts(None, {}).get("a", lambda: 3) == 3

@@ -99,8 +99,9 @@ def rounded_up(ulp: float) -> float:
 
 def worst(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return one row for each function, type and kernel, in order: the worst of its machines."""
-    ordered = sorted(rows, key=lambda row: row["ulp"])
-    found = {key(row): row for row in ordered}
+    found: dict[tuple[int, str, str], dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: row["ulp"], reverse=True):
+        found.setdefault(key(row), row)
     return [found[each] for each in sorted(found)]
 
 

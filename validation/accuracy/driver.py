@@ -46,7 +46,8 @@ def report(kernel: str, method: str) -> str:
     """Name the file for the rows of a kernel.
 
     Each framework has its own, with its versions, and so has each kernel of another architecture.
-    PyTorch has two, since it computes otherwise where there is no AVX-512.
+    PyTorch has two, since it computes otherwise on processors without AVX-512. Which this one is
+    the kernels tell that are available.
     """
     if kernel in EMULATED:
         return f"{kernel}.json"

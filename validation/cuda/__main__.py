@@ -111,9 +111,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     if options.check:
         old = json.loads(RESULT.read_text(encoding="utf-8"))
-        found = list(
-            differences({name: old.get(name) for name in new}, json.loads(json.dumps(new)))
-        )
+        read_back = json.loads(json.dumps(new, allow_nan=False))
+        found = list(differences({name: old.get(name) for name in new}, read_back))
         for line in found:
             print(f"{RESULT.name}: {line}", file=sys.stderr)
         return 1 if found else 0
@@ -123,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         **new,
     }
     RESULT.parent.mkdir(exist_ok=True)
-    write_record(str(RESULT), result)
+    write_record(str(RESULT), result, finite=True)
     return 0
 
 

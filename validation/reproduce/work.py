@@ -57,8 +57,8 @@ class Work(NamedTuple):
 
     @property
     def takes_torch(self) -> bool:
-        """Whether it needs PyTorch, as all but the integrals and the chains of Hron et al. do."""
-        return self.paper not in (None, "hron2017") or self.name == "hron2017.parametrisations"
+        """Whether it needs PyTorch, as every experiment does and no study."""
+        return self.paper is not None
 
     def full(self, data: str | None) -> list[str]:
         """Return the arguments of the command that writes the record."""

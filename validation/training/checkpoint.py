@@ -20,6 +20,10 @@ class CheckpointError(Exception):
     """A file that cannot serve; the text is the sentence to print."""
 
 
+class OtherSettings(CheckpointError):
+    """A file of a run with other settings."""
+
+
 def save(path: Path, about: dict[str, Any], state: dict[str, Any]) -> None:
     """Write the state of the run that ``about`` describes."""
     with _replacing(path) as part:
@@ -86,7 +90,7 @@ def _refuse_another(path: Path, written: dict[str, Any], about: dict[str, Any]) 
     wanted = json.loads(_canonical(about))
     for key in {**wanted, **written}:
         if written.get(key) != wanted.get(key):
-            raise CheckpointError(
+            raise OtherSettings(
                 f"{path} is of a run with {key} {written.get(key)!r}, not {wanted.get(key)!r}: "
                 "name another folder with --work"
             )

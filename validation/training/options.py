@@ -101,10 +101,13 @@ class Experiment:
             began = time.monotonic()
             with self._folder(options) as folder:
                 about = {"data": images[0].sha256} if images else {}
-                parts = self._parts(folder, {**about, "quick": options.quick})
+                parts = self._parts(options, folder, {**about, "quick": options.quick})
                 found = measure(options, *images, parts)
             # Parts may have been computed by earlier commands, which were ended.
             seconds = max(parts.seconds, time.monotonic() - began)
+            if parts.elsewhere:
+                complain(f"{len(parts.elsewhere)} parts are of {RUNS.name}/{self.paper}\n")
+                found = found and {**found, "parts_computed_elsewhere": sorted(parts.elsewhere)}
             if found is not None:
                 whose = {"data": images[0].about()} if images else {}
                 self._write(options, given, {**whose, "seconds": round(seconds, 1), **found})
@@ -130,9 +133,10 @@ class Experiment:
         else:
             yield ROOT / "build" / self.paper / self._subfolder
 
-    def _parts(self, folder: Path, about: dict[str, Any]) -> Parts:
-        """Give the parts; those of a full run go on from what is committed of it."""
-        if about["quick"] or self._subfolder != self.name:
+    def _parts(self, options: argparse.Namespace, folder: Path, about: dict[str, Any]) -> Parts:
+        """Give the parts; what makes the committed record goes on from what is committed of it."""
+        whole = not options.quick and options.work is None and options.out is None
+        if not whole or self._subfolder != self.name:
             return Parts(folder, about)
         about = {**about, "sources_sha256": sources.sha256(f"{self.paper}_{self.name}")}
         return Parts(folder, about, RUNS / self.paper / self.name)

@@ -18,8 +18,8 @@ class Parts:
 
     A file holds the settings that its part was computed with; those of another run are refused.
     With no folder, nothing is kept. A part that the folder lacks is taken from ``begun``, a folder
-    of parts that were computed elsewhere, if it was computed with the same settings. ``seconds`` is
-    what all parts took, whenever they were computed.
+    of parts that were computed elsewhere, if it was computed with the same settings; ``elsewhere``
+    names those. ``seconds`` is what all parts took, whenever they were computed.
     """
 
     def __init__(
@@ -27,6 +27,7 @@ class Parts:
     ) -> None:
         self._folder, self._about, self._begun = folder, about, begun
         self.seconds = 0.0
+        self.elsewhere: list[str] = []
 
     def get(self, name: str, make: Callable[[], T], **settings: Any) -> T:
         """Return what the part's file holds, or else compute the part and write the file."""
@@ -52,8 +53,11 @@ class Parts:
             if found is not None:
                 return found
         if self._begun is not None:
-            with contextlib.suppress(checkpoint.CheckpointError):
-                return checkpoint.load_json(self._begun / f"{name}.json", about)
+            with contextlib.suppress(checkpoint.OtherSettings):
+                found = checkpoint.load_json(self._begun / f"{name}.json", about)
+                if found is not None:
+                    self.elsewhere.append(name)
+                return found
         return None
 
     def keep(self, name: str, found: Any, seconds: float = 0.0, **settings: Any) -> None:
