@@ -22,7 +22,7 @@ _TRAINED = {
     f"validation/results/{name}.{kind}"
     for name in ("kingma2015/extra_variance", "haussmann2018/moments")
     for kind in ("json", "png")
-}
+} | {"validation/results/kingma2015/variance_assumptions.json"}
 TO_COME = {
     "validation/results/bench/bench_cuda.json",
     "validation/results/bench/bench_layers.json",
