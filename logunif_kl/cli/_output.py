@@ -17,7 +17,6 @@ from typing import Any, TextIO, TypeVar
 
 from . import _layout
 from ._memory import lacks_memory
-from .provenance import SEAL, seal
 
 STDOUT = "-"
 PATIENCE = 2.0  # seconds before a progress bar appears
@@ -90,6 +89,8 @@ def write_record(path: str, document: dict[str, Any], *, finite: bool = False) -
 
     If all numbers are to be ``finite``, one that is not is a ValueError.
     """
+    from .provenance import SEAL, seal
+
     plain = document if finite else _plain(document)
     write_json(path, {**plain, SEAL: seal(plain)})
 

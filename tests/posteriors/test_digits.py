@@ -80,7 +80,10 @@ def test_the_limits():
 def test_where_the_significands_are_full(bits, log_alpha, dtype):
     assert np.finfo(dtype).nmant + 1 == bits
     found = brentq(lambda x: float(significant_digits(x)) - bits, -200.0, 0.0)
-    assert found == pytest.approx(log_alpha, abs=0.05)
+    # The law for small alpha, log2(log 2) - log2(2 pi e alpha) / 2, solved for alpha.
+    law = 2.0 * (math.log(math.log(2.0)) - bits * math.log(2.0)) - math.log(2.0 * math.pi * math.e)
+    assert found == pytest.approx(law, rel=1e-11)
+    assert round(found, 1) == log_alpha
 
 
 @pytest.mark.parametrize(("dtype", "bits"), [(np.float32, 8), (np.float64, 11)])

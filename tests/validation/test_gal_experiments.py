@@ -6,6 +6,7 @@ from importlib import metadata
 
 import numpy as np
 import pytest
+from scipy import stats
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
@@ -90,10 +91,18 @@ class TestRegression:
         mean = rng.standard_normal(len(variance))
         y = mean + math.sqrt(total) * rng.standard_normal(len(mean))
         found = regression.judged(mean, y, mean, variance)
-        assert found["coverage_95"] == pytest.approx(0.95, abs=0.007)
-        assert found["root_mean_squared_error"] == pytest.approx(math.sqrt(total), rel=0.02)
+        drawn_by = stats.norm(mean, math.sqrt(total))
+        low, high = drawn_by.interval(0.95)
+        assert found["coverage_95"] == np.mean((low <= y) & (y <= high))
+        assert found["log_density"] == pytest.approx(drawn_by.logpdf(y).mean(), rel=1e-12)
+        off = np.sqrt(np.mean((y - mean) ** 2))
+        assert found["root_mean_squared_error"] == pytest.approx(off, rel=1e-12)
+        # Within 4.5 standard errors of what the distribution has.
+        n = len(y)
+        assert abs(found["coverage_95"] - 0.95) < 4.5 * math.sqrt(0.95 * 0.05 / n)
         entropy = 0.5 * math.log(2 * math.pi * math.e * total)
-        assert found["log_density"] == pytest.approx(-entropy, abs=0.03)
+        assert abs(found["log_density"] + entropy) < 4.5 * math.sqrt(0.5 / n)
+        assert abs(off / math.sqrt(total) - 1.0) < 4.5 * math.sqrt(0.5 / n)
         assert found["standard_deviation"] == pytest.approx(math.sqrt(0.03))
 
     @pytest.mark.parametrize("method", ["none", "binary", "gaussian_a"])

@@ -148,7 +148,7 @@ class TestNormaliser:
             if row["cut_off"] > 40.0:
                 assert row["right"] == pytest.approx(row["predicted"], rel=1e-13)
         for row in records("normaliser")["other_tails"]:
-            assert row["slope"] == pytest.approx(row["slope_predicted"], abs=1e-3)
+            assert row["slope"] == pytest.approx(row["slope_predicted"], rel=1e-12, abs=0.0)
 
     def test_networks(self, records):
         for row in records("normaliser")["networks"]:
@@ -269,7 +269,8 @@ class TestParametrisations:
                 assert row["rate"] == pytest.approx(row["rate_predicted"], rel=1e-2)
             else:
                 assert row["theta_moved_by"] == 0.0
-                assert row["alpha_over_its_limit"] == pytest.approx(1.0, abs=0.05)
+                short = 0.02 if record["quick"] else 0.002
+                assert 1.0 - short < row["alpha_over_its_limit"] < 1.0
         for row in record["additive_at_mu_0"]:
             assert row["kl"] == 0.0
             assert row["gradient"] == [0.0, 0.0]

@@ -205,7 +205,7 @@ def test_speed(records):
         assert (
             row["least_seconds_a_step"] <= row["seconds_a_step"] <= row["greatest_seconds_a_step"]
         )
-    assert record["paper_per_example_over_local"] == pytest.approx(220.9, abs=0.1)
+    assert record["paper_per_example_over_local"] == pytest.approx(1635 / 7.4, rel=1e-15)
 
 
 class TestTestError:

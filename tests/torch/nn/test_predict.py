@@ -659,7 +659,11 @@ class TestOnCuda:
         error = (2 * on_cpu.variance / n).sqrt()
         assert ((found.mean.cpu() - on_cpu.mean).abs() < WITHIN * error).all()
         torch.testing.assert_close(
-            found.mutual_information.cpu(), on_cpu.mutual_information, rtol=0.1, atol=1e-3
+            # Two seeds on the CPU differ by up to 2 %.
+            found.mutual_information.cpu(),
+            on_cpu.mutual_information,
+            rtol=0.06,
+            atol=0.0,
         )
 
 
