@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from .._refusals import real_number, shown
+from .._saving import new_figure, save_figure
 from ._sparsity import Sparsity, check_threshold
 
 
@@ -102,16 +100,7 @@ class ThresholdCurve:
         ImportError
             If matplotlib is not installed.
         """
-        try:
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise ImportError(
-                f"ThresholdCurve.plot needs matplotlib, which cannot be imported ({error}): "
-                'install it with pip install "logunif_kl[plot]"'
-            ) from None
-        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = new_figure("ThresholdCurve.plot", 6.4, 4.0)
         axes = figure.subplots()
         axes.plot(self.thresholds, self.losses, "o-", color="#0072B2", markersize=3)
         axes.set_xlabel("threshold on log α")
@@ -124,24 +113,8 @@ class ThresholdCurve:
         if chosen is not None:
             axes.axvline(chosen, color="0.6", lw=0.8)
         if path is not None:
-            _save(figure, path)
+            save_figure(figure, path, dpi=150)
         return figure
-
-
-def _save(figure: Any, path: Any) -> None:
-    """Save a figure beside the file that it is to replace, so that a full disk leaves that one."""
-    target = Path(os.path.realpath(path)) if isinstance(path, str | os.PathLike) else None
-    if target is None or not target.suffix or (target.exists() and not target.is_file()):
-        figure.savefig(path, dpi=150)
-        return
-    part = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
-    try:
-        figure.savefig(part, dpi=150)
-        if target.exists():
-            shutil.copymode(target, part)
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def check_thresholds(thresholds: Any) -> tuple[float, ...]:

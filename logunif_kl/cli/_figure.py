@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from .. import _api
+from .._saving import new_figure, save_figure
 from ..methods import Interval, Method
 from ..methods._measure import gradient_error, value_error
-from ._output import CommandError, replacing
+from ._output import CommandError, writing
 from .provenance import stamp
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
@@ -36,7 +36,7 @@ def check_format(path: str) -> None:
 
 def draw_comparison(methods: Sequence[Method], common: Interval, path: str) -> None:
     """Draw -KL by every method against the exact curve, and both errors, into a file."""
-    figure = new_figure(11.0, 5.2)
+    figure = new_figure("--plot", 11.0, 5.2)
     parts: Any = figure.subfigures(1, 2, width_ratios=(1.15, 1.0))
     left, right = parts
     curves = left.subplots()
@@ -106,27 +106,11 @@ def _draw_errors(
     gradient.locator_params(axis="x", nbins=6, integer=True)
 
 
-def new_figure(width: float, height: float) -> Any:
-    """Make an empty figure of a size in inches, which needs no display."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
 def save(figure: Any, path: str, of: str | None = None) -> None:
-    """Write a figure into a file, stamped with the sources of the kind of result that it shows.
-
-    It is drawn in memory. On a full disk matplotlib would leave files open, which complain later.
-    """
-    drawn = io.BytesIO()
-    suffix = Path(path).suffix.removeprefix(".").lower()
+    """Write a figure into a file, stamped with the sources of the kind of result that it shows."""
     metadata = None if of is None else stamp(path, of)
-    with replacing(path) as part:
-        figure.savefig(drawn, format=suffix, dpi=160, metadata=metadata)
-        part.write_bytes(drawn.getbuffer())
+    with writing(path):
+        save_figure(figure, path, dpi=160, metadata=metadata)
 
 
 def tidy(axes: Any, title: str) -> None:

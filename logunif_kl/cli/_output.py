@@ -7,7 +7,6 @@ import importlib
 import json
 import math
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO, TypeVar
 
+from .._saving import replacing
 from . import _layout
 from ._memory import lacks_memory
 
@@ -101,33 +101,20 @@ def write_json(path: str, document: dict[str, Any]) -> None:
     if path == STDOUT:
         emit(text)
         return
-    with replacing(path) as part:
+    with writing(path), replacing(path) as part:
         part.write_text(text, encoding="utf-8")
 
 
 @contextlib.contextmanager
-def replacing(path: str) -> Iterator[Path]:
-    """Give the path of a new file, which takes the place of the old one when it is complete.
-
-    If it cannot be written, what was there is left as it was, and nothing else is.
-    """
-    target = Path(os.path.realpath(path))
-    regular = target.is_file() or not target.exists()  # and no device or pipe
-    part = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}") if regular else target
+def writing(path: str) -> Iterator[None]:
+    """Say of a file that cannot be written what to do."""
     try:
-        yield part
-        if regular:
-            if target.exists():
-                shutil.copymode(target, part)
-            os.replace(part, target)
+        yield
     except OSError as error:
         if lacks_memory(error):
             raise
         reason = error.strerror or error
         raise CommandError(f"cannot write {path}: {reason}; name another file") from None
-    finally:
-        if regular:
-            part.unlink(missing_ok=True)
 
 
 def _plain(value: Any) -> Any:

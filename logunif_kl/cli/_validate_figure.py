@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from .. import _api
+from .._saving import new_figure
 from ..methods import METHODS, Interval, Method
 from ..methods._lower_bound import LOG_ALPHA_STAR
 from ._figure import COLOURS as FIRST_COLOURS
-from ._figure import DASHED, FIGURE_2, new_figure, save, tidy
+from ._figure import DASHED, FIGURE_2, save, tidy
 
 COLOURS = (*FIRST_COLOURS, "0.35", "#F0E442")
 SHOWN = Interval("log_alpha in [-12, 12]", -12.0, 12.0)
@@ -22,7 +23,7 @@ SEED = 0
 
 def draw_errors(methods: Sequence[Method], path: str) -> None:
     """Draw the errors of value and gradient of all methods, from a unit in the last place up."""
-    figure = new_figure(11.0, 5.2)
+    figure = new_figure("--output", 11.0, 5.2)
     value, gradient = figure.subplots(1, 2, sharey=True)
     for index, method in enumerate(methods):
         style = _style(index, method.kind == "closed form") | {"label": _label(method)}
@@ -80,7 +81,7 @@ def _value(method: Method, x: np.ndarray) -> Any:
 
 def draw_figure_2(path: str) -> None:
     """Draw Kingma's Figure 2 with the domain it shows, and the distance of its curves."""
-    figure = new_figure(11.0, 4.8)
+    figure = new_figure("--output", 11.0, 4.8)
     curves, gaps = figure.subplots(1, 2)
     cubic, bound = METHODS["kingma"], METHODS["lower_bound"]
     x = np.linspace(-4.0, 2.0, 1201)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._saving import new_figure, save_figure
 from ._formula import POLYNOMIAL
 
 COLOURS = {"value": "#0072B2", "gradient": "#D55E00"}
@@ -41,16 +42,7 @@ def draw(
     title: str, log_alpha_range: tuple[float, float], panels: Sequence[Panel], path: Any = None
 ) -> Any:
     """Draw the panels below each other in a new figure, and save it where a path is given."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            f"Fit.plot needs matplotlib, which cannot be imported ({error}): "
-            'install it with pip install "logunif_kl[plot]"'
-        ) from None
-    figure = Figure(figsize=(9.0, 5.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure("Fit.plot", 9.0, 5.6)
     axes: Any = figure.subplots(len(panels), 1, sharex=True)
     low, high = (min(max(end, -12.0), 12.0) for end in log_alpha_range)
     margin = 0.06 * (high - low)
@@ -72,7 +64,7 @@ def draw(
     axes[-1].set_xlim(x[0], x[-1])
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     if path is not None:
-        figure.savefig(path, dpi=160)
+        save_figure(figure, path, dpi=160)
     return figure
 
 

@@ -5,6 +5,7 @@ and nothing else is left.
 """
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import pytest
 
 from logunif_kl.cli import main
 from logunif_kl.cli.bench import functions
+from logunif_kl.cli.timing import import_seconds
 
 pytest.importorskip("rich")
 
@@ -38,6 +40,13 @@ BY_VALIDATE = {"validate.json", "validate_errors.png", "kingma_figure_2.png"}
 @pytest.fixture(autouse=True)
 def _few_imports(monkeypatch):
     monkeypatch.setattr(functions, "IMPORT_ROUNDS", 2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _bytecode():
+    """Write it while there is room: `bench` imports in new processes, which would leave a part."""
+    for module in (functions.IMPORT.under, functions.IMPORT.over):
+        import_seconds(module)
 
 
 @contextlib.contextmanager
@@ -193,17 +202,51 @@ def test_a_table_that_cannot_be_printed_costs_no_file(tmp_path):
     assert json.loads(path.read_text())["rows"]
 
 
-def test_a_curve_of_thresholds(tmp_path):
-    pytest.importorskip("matplotlib")
+def curve_of_thresholds():
     from logunif_kl._pruning import Sparsity, ThresholdCurve
 
-    curve = ThresholdCurve((0.0, 3.0), (2.0, 1.0), (Sparsity(2, 100), Sparsity(5, 100)))
-    path = tmp_path / "curve.png"
-    path.write_bytes(OLD)
-    with largest_file(100), pytest.raises(OSError, match="File too large"):
-        curve.plot(path)
-    assert files(tmp_path) == {"curve.png": OLD}
-    curve.plot(path)
-    (found,) = files(tmp_path).items()
-    assert found[0] == "curve.png"
-    assert found[1].startswith(b"\x89PNG")
+    return ThresholdCurve((0.0, 3.0), (2.0, 1.0), (Sparsity(2, 100), Sparsity(5, 100)))
+
+
+def fit():
+    from logunif_kl.fitting import fit_polynomial
+
+    return fit_polynomial(3)
+
+
+@pytest.mark.parametrize("drawn", [curve_of_thresholds, fit])
+class TestFiguresOfTheLibrary:
+    def test_a_full_disk_leaves_the_old_one(self, drawn, tmp_path):
+        pytest.importorskip("matplotlib")
+        figure, path = drawn(), tmp_path / "figure.png"
+        path.write_bytes(OLD)
+        with largest_file(100), pytest.raises(OSError, match="File too large"):
+            figure.plot(path)
+        assert files(tmp_path) == {"figure.png": OLD}
+        figure.plot(path)
+        (found,) = files(tmp_path).items()
+        assert found[0] == "figure.png"
+        assert found[1].startswith(b"\x89PNG")
+
+    def test_an_interrupt_leaves_the_old_one(self, drawn, tmp_path, monkeypatch):
+        pytest.importorskip("matplotlib")
+        figure, path = drawn(), tmp_path / "figure.png"
+        path.write_bytes(OLD)
+        write = type(path).write_bytes
+
+        def interrupted(self, content):
+            write(self, bytes(content)[:10])
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(type(path), "write_bytes", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            figure.plot(path)
+        assert files(tmp_path) == {"figure.png": OLD}
+
+    def test_where_it_goes_is_matplotlibs_choice(self, drawn, tmp_path):
+        pytest.importorskip("matplotlib")
+        drawn().plot(tmp_path / "figure")
+        assert list(files(tmp_path)) == ["figure.png"]
+        inside = io.BytesIO()
+        drawn().plot(inside)
+        assert inside.getvalue().startswith(b"\x89PNG")

@@ -6,14 +6,13 @@ killed leaves the old state or the new one.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from logunif_kl._saving import replacing
 
 
 class CheckpointError(Exception):
@@ -26,7 +25,8 @@ class OtherSettings(CheckpointError):
 
 def save(path: Path, about: dict[str, Any], state: dict[str, Any]) -> None:
     """Write the state of the run that ``about`` describes."""
-    with _replacing(path) as part:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, flushed=True) as part:
         torch.save({"about": _canonical(about), "state": state}, part)
 
 
@@ -50,7 +50,8 @@ def save_json(path: Path, about: dict[str, Any], state: Any, seconds: float = 0.
     """Write a result of the run that ``about`` describes, and how long it took."""
     document = {"about": about, "seconds": round(seconds, 3), "state": state}
     text = json.dumps(document, indent=1) + "\n"
-    with _replacing(path) as part:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, flushed=True) as part:
         part.write_text(text, encoding="utf-8")
 
 
@@ -65,20 +66,6 @@ def load_json(path: Path, about: dict[str, Any]) -> tuple[Any, float] | None:
         raise CheckpointError(f"{path} is no record that can be read: remove it") from None
     _refuse_another(path, written, about)
     return state, seconds
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Give the path of a new file, which takes the place of the old one when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield part
-        with part.open("rb+") as written:
-            os.fsync(written.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _canonical(about: dict[str, Any]) -> str:

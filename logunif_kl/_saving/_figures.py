@@ -1,0 +1,44 @@
+"""Figures of matplotlib, which need no display."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+from ._files import replacing
+
+
+def new_figure(purpose: str, width: float, height: float) -> Any:
+    """Make an empty figure of a size in inches; the error says what the ``purpose`` was."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            f"{purpose} needs matplotlib, which cannot be imported ({error}): "
+            'install it with pip install "logunif_kl[plot]"'
+        ) from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(figure: Any, path: Any, dpi: int, metadata: Any = None) -> None:
+    """Write a figure into a file, as ``figure.savefig`` does, or leave what was there.
+
+    It is drawn in memory: on a full disk matplotlib would leave files open, which complain later.
+    """
+    if not isinstance(path, str | os.PathLike):
+        figure.savefig(path, dpi=dpi, metadata=metadata)
+        return
+    target = Path(path)
+    suffix = target.suffix.removeprefix(".").lower()
+    if not suffix:
+        suffix = figure.canvas.get_default_filetype()
+        target = target.with_name(f"{target.name}.{suffix}")
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=suffix, dpi=dpi, metadata=metadata)
+    with replacing(target) as part:
+        part.write_bytes(drawn.getbuffer())

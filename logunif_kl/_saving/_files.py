@@ -1,0 +1,33 @@
+"""Files that are replaced when the new one is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str], *, flushed: bool = False) -> Iterator[Path]:
+    """Give the path of a new file, which takes the place of the old one when it is complete.
+
+    If it cannot be written, what was there is left as it was, and nothing else is. A device or a
+    pipe is written itself. A ``flushed`` file is on the disk before it takes that place.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    part = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    try:
+        yield part
+        if flushed:
+            with part.open("rb+") as written:
+                os.fsync(written.fileno())
+        if target.exists():
+            shutil.copymode(target, part)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
