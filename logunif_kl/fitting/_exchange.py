@@ -52,7 +52,16 @@ def alternation(x: Array, error: Array, wanted: int) -> list[int]:
 
 
 def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
-    """Minimise the largest error of one quantity; None where the exchange does not settle."""
+    """Minimise the largest error of one quantity; None where the exchange does not settle.
+
+    From a start that is not near enough Newton's steps diverge. What overflows then ends the
+    exchange, and is not for the caller to hear of.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _exchanged(problem, p, grid)
+
+
+def _exchanged(problem: Problem, p: Array, grid: Array) -> Array | None:
     (quantity,) = problem.quantities
     wanted = problem.family.size + 1
     if problem.family.linear:
@@ -71,6 +80,8 @@ def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
         if solved is None:
             return None
         p, h = solved
+        if not math.isfinite(problem.worst(p, grid)):
+            return None
         x, error = extrema(quantity, p, grid)
         chosen = alternation(x, error, wanted)
         if len(chosen) < wanted:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from logunif_kl.fitting._exchange import alternation, extrema, remez
-from logunif_kl.fitting._families import PolynomialFamily
+from logunif_kl.fitting._families import PolynomialFamily, SigmoidFamily
 from logunif_kl.fitting._problem import Problem, quantities
+from logunif_kl.fitting._sigmoid import GRID
 
 
 @pytest.fixture
@@ -60,6 +61,14 @@ def test_the_exchange_needs_no_good_start(problem):
     first = remez(problem, np.zeros(4), grid)
     second = remez(problem, np.array([5.0, -3.0, 2.0, 1.0]), grid)
     np.testing.assert_allclose(first, second, rtol=1e-7)
+
+
+def test_a_start_from_which_newton_diverges_is_given_up():
+    """The parameters reach 1e247, where the slope overflows with a warning."""
+    family = SigmoidFamily(2, False)
+    problem = Problem(family, quantities(family, "gradient", None), -math.inf, math.inf)
+    start = np.array([0.909044, 1.573545, 1.455559, 0.283728, -0.978808, -1.353116])
+    assert remez(problem, start, problem.grid(GRID)) is None
 
 
 def test_grids_cover_the_ends(problem):
