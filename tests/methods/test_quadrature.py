@@ -35,22 +35,31 @@ class TestAccuracy:
         with np.errstate(all="raise"):
             found = quadrature(ALL, rule=rule)
         error = np.abs(found - exact) / np.maximum(1.0, np.abs(exact))
-        assert error.max() <= {"tanh_sinh": 1.2e-15, "gauss_legendre": 3.2e-15}[rule]
+        assert error.max() <= {"tanh_sinh": 1.2e-15, "gauss_legendre": 1.0e-15}[rule]
         assert QUADRATURE.claims[0].value == 1.2e-15
 
     @PROPER
     def test_gradient(self, rule):
         x = np.concatenate([DENSE, FAR[1:-2]])
         error = np.abs(quadrature_grad(x, rule=rule) / lk.neg_kl_grad(x) - 1.0)
-        assert error.max() <= {"tanh_sinh": 1.6e-15, "gauss_legendre": 3.6e-15}[rule]
+        assert error.max() <= {"tanh_sinh": 1.6e-15, "gauss_legendre": 2.2e-15}[rule]
         assert QUADRATURE.claims[0].gradient == 1.6e-15
 
     @PROPER
     def test_it_is_relative_as_alpha_grows(self, rule):
         x = np.linspace(0.0, 700.0, 301)
-        np.testing.assert_allclose(
-            quadrature(x, rule=rule), lk.neg_kl(x), rtol={"tanh_sinh": 1e-15}.get(rule, 2e-15)
-        )
+        np.testing.assert_allclose(quadrature(x, rule=rule), lk.neg_kl(x), rtol=1e-15)
+
+    def test_the_weights_of_legendre_are_those_of_more_digits(self):
+        """Those of SciPy, of a LAPACK or another, are wrong by up to 8e-15."""
+        at, weight = _rules.nodes("gauss_legendre", 100)
+        with mpmath.workdps(30):
+            for i in (50, 60, 90, 95, 98, 99):
+                v = mpmath.root(mpmath.mpf(at[i]), 5)
+                # mpmath has all digits of the polynomial on the left.
+                x = mpmath.findroot(lambda x: mpmath.legendre(100, x), 1 - 2 * v)
+                exact = (1 - x * x) / (100 * mpmath.legendre(99, x)) ** 2
+                assert abs(weight[i] - exact * 5 * ((1 - x) / 2) ** 4) < 6e-16
 
     def test_the_error_of_tanh_sinh_falls_exponentially(self):
         worst = [
