@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
+from validation.accuracy.driver import EMULATOR
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.skipif(
+    EMULATOR in os.environ, reason="the memory that is limited is the emulator's too"
+)
 
 LIMIT = 200 * 2**20
 CHUNK = 500_000
