@@ -68,3 +68,28 @@ def test_a_command_that_fails_is_shown(capsys):
 def test_the_tests_are_there():
     for name in {name for names in emulated.TESTS.values() for name in names}:
         assert (emulated.ROOT / name).exists(), name
+
+
+def test_each_file_of_tests_is_in_one_group():
+    found = [name for group in emulated.groups() for name in group]
+    assert len(found) == len(set(found))
+    files = {
+        path.relative_to(emulated.ROOT).as_posix()
+        for path in (emulated.ROOT / "tests").rglob("test_*.py")
+    }
+    assert files <= set(found)
+
+
+def test_groups_are_chosen_by_a_file():
+    (group,) = emulated.chosen(["tests/validation/test_emulated.py"])
+    assert "tests/validation/test_emulated.py" in group
+    assert emulated.chosen([]) == emulated.groups()
+
+
+def test_a_file_of_no_group(capsys):
+    with pytest.raises(SystemExit) as ended:
+        emulated.chosen(["tests/none.py"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().out == (
+        "emulated: tests/none.py is in no group: name a file of tests or a directory\n"
+    )

@@ -1,15 +1,16 @@
 """Build the C extensions for AArch64 and run tests of them under emulation.
 
     python -m validation.tools.emulated [--cache DIRECTORY] [--measure] [pytest arguments]
-    python -m validation.tools.emulated --cache DIRECTORY --whole [--jobs N]
+    python -m validation.tools.emulated --cache DIRECTORY --whole [--jobs N] [FILE...]
 
 It takes root, on Debian or a system like it, for debootstrap. This puts Python for arm64 into a
 directory, pip the wheels that the tests need, a cross compiler builds the extensions, and QEMU runs
 the tests with the kernel ``neon``, and those of the accuracy and of the public functions with
 ``baseline``. Neither chroot nor binfmt_misc is needed: a script in the place of Python calls QEMU.
 With ``--measure`` the accuracy of ``neon`` is measured instead. With ``--whole`` all tests run that
-the README's command runs, a few files in a process, in N processes; those that passed are noted in
-the cache, and are not run again while the tree is the same.
+the README's command runs, or those of some files and what shares a process with them, a few files
+in a process, in N processes; those that passed are noted in the cache, and are not run again while
+the tree is the same.
 The exit status is 1 if a test fails, and 77 where emulation cannot be had.
 """
 
@@ -163,6 +164,8 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
         make_site(root, site)
         done.touch()
 
+    # A directory is looked for in the root first, and temporary files are outside.
+    shutil.rmtree(root / "tmp", ignore_errors=True)
     # Python finds its own directories from this name, and starts other Pythons by it.
     python = root / "usr" / "bin" / "python-emulated"
     python.write_text(f'#!/bin/sh\nexec "{qemu}" -L "{root}" -0 "$0" "{interpreter(root)}" "$@"\n')
@@ -233,15 +236,16 @@ def groups() -> list[tuple[str, ...]]:
     ]
 
 
-def test_whole(machine: Machine, cache: Path, jobs: int) -> int:
-    """Run all tests by groups of files; return 1 if one failed."""
+def test_whole(machine: Machine, cache: Path, jobs: int, only: Sequence[str]) -> int:
+    """Run all tests by groups of files, or the groups that hold some; return 1 if one failed."""
     copy([name for name in WHOLE if not (machine.tree / name).exists()], machine.tree)
     tree = hashlib.sha256()
     for path in (path for name in (*TREE, *WHOLE) for path in files_of(ROOT / name)):
         tree.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
     passed = cache / f"passed-{tree.hexdigest()[:16]}.txt"
     before = passed.read_text(encoding="utf-8").splitlines() if passed.exists() else []
-    left = [group for group in groups() if " ".join(group) not in before]
+    wanted = chosen(only)
+    left = [group for group in wanted if " ".join(group) not in before]
     counts, began = collections.Counter[str](), time.monotonic()
 
     def tested(group: tuple[str, ...]) -> int:
@@ -258,12 +262,22 @@ def test_whole(machine: Machine, cache: Path, jobs: int) -> int:
         say(f"{' '.join(group)}: {last}")
         return 0
 
-    say(f"{len(left)} groups of files; {len(before)} passed before")
+    say(f"{len(left)} groups of files; {len(wanted) - len(left)} passed before")
     with ThreadPoolExecutor(jobs) as pool:
         failed = sum(pool.map(tested, left))
     total = ", ".join(f"{number} {what}" for what, number in counts.items())
     say(f"{failed} groups failed; {total}; {time.monotonic() - began:.0f} s in {jobs} processes")
     return int(failed > 0)
+
+
+def chosen(only: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the groups that hold some of these files; without files all."""
+    found = groups()
+    missing = set(only).difference(*found)
+    if missing:
+        print(f"emulated: {min(missing)} is in no group: name a file of tests or a directory")
+        raise SystemExit(2)
+    return [group for group in found if not only or set(group) & set(only)]
 
 
 def files_of(path: Path) -> list[Path]:
@@ -287,7 +301,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cache.mkdir(parents=True, exist_ok=True)
         machine = make_machine(qemu, cache, Path(temporary, "tree"))
         if options.whole:
-            return test_whole(machine, cache, options.jobs)
+            return test_whole(machine, cache, options.jobs, rest)
         return measure(machine) if options.measure else test(machine, rest)
 
 
