@@ -30,14 +30,14 @@ def save_figure(figure: Any, path: Any, dpi: int, metadata: Any = None) -> None:
 
     It is drawn in memory: on a full disk matplotlib would leave files open, which complain later.
     """
-    if not isinstance(path, str | os.PathLike):
+    if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
         figure.savefig(path, dpi=dpi, metadata=metadata)
         return
     target = Path(path)
     suffix = target.suffix.removeprefix(".").lower()
     if not suffix:
         suffix = figure.canvas.get_default_filetype()
-        target = target.with_name(f"{target.name}.{suffix}")
+        target = Path(f"{os.fspath(path).rstrip('.')}.{suffix}")
     drawn = io.BytesIO()
     figure.savefig(drawn, format=suffix, dpi=dpi, metadata=metadata)
     with replacing(target) as part:

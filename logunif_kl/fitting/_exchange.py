@@ -19,6 +19,7 @@ from ._problem import Array, Problem, Quantity
 
 TOLERANCE = 1e-9
 MAX_EXCHANGES = 60
+DIVERGED = 1e100  # the square of a parameter does not overflow
 
 
 def extrema(quantity: Quantity, p: Array, grid: Array) -> tuple[Array, Array]:
@@ -52,16 +53,7 @@ def alternation(x: Array, error: Array, wanted: int) -> list[int]:
 
 
 def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
-    """Minimise the largest error of one quantity; None where the exchange does not settle.
-
-    From a start that is not near enough Newton's steps diverge. What overflows then ends the
-    exchange, and is not for the caller to hear of.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _exchanged(problem, p, grid)
-
-
-def _exchanged(problem: Problem, p: Array, grid: Array) -> Array | None:
+    """Minimise the largest error of one quantity; None where the exchange does not settle."""
     (quantity,) = problem.quantities
     wanted = problem.family.size + 1
     if problem.family.linear:
@@ -80,8 +72,6 @@ def _exchanged(problem: Problem, p: Array, grid: Array) -> Array | None:
         if solved is None:
             return None
         p, h = solved
-        if not math.isfinite(problem.worst(p, grid)):
-            return None
         x, error = extrema(quantity, p, grid)
         chosen = alternation(x, error, wanted)
         if len(chosen) < wanted:
@@ -104,7 +94,10 @@ def _first_reference(
 def level(
     problem: Problem, p: Array, points: Sequence[tuple[int, float]], signs: Array
 ) -> tuple[Array, float] | None:
-    """Solve error(p, x_i) = sign_i h for p and h; one step where the family is linear."""
+    """Solve error(p, x_i) = sign_i h for p and h; one step where the family is linear.
+
+    The result is None where there is no step, or where Newton's steps diverge.
+    """
     h = math.nan
     for _ in range(1 if problem.family.linear else 30):
         error = np.empty(len(points))
@@ -123,6 +116,8 @@ def level(
             return None
         before, h = h, float(step[-1])
         p = p + step[:-1]
+        if not problem.family.linear and np.max(np.abs(p)) > DIVERGED:
+            return None
         if abs(h - before) <= 1e-13 * abs(h):
             break
     return p, h

@@ -294,7 +294,8 @@ class Fit:
         Parameters
         ----------
         path : str or path, optional
-            The file to save to. Its suffix gives the format.
+            The file to save to. Its suffix gives the format. An old one is replaced when the new
+            one is complete.
 
         Returns
         -------

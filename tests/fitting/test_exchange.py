@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from logunif_kl.fitting._exchange import alternation, extrema, remez
+import logunif_kl as lk
+from logunif_kl.fitting._exchange import alternation, extrema, level, remez
 from logunif_kl.fitting._families import PolynomialFamily, SigmoidFamily
 from logunif_kl.fitting._problem import Problem, quantities
 from logunif_kl.fitting._sigmoid import GRID
@@ -64,11 +65,32 @@ def test_the_exchange_needs_no_good_start(problem):
 
 
 def test_a_start_from_which_newton_diverges_is_given_up():
-    """The parameters reach 1e247, where the slope overflows with a warning."""
+    """The parameters reached 1e247, and the slope overflowed with a warning."""
     family = SigmoidFamily(2, False)
     problem = Problem(family, quantities(family, "gradient", None), -math.inf, math.inf)
     start = np.array([0.909044, 1.573545, 1.455559, 0.283728, -0.978808, -1.353116])
     assert remez(problem, start, problem.grid(GRID)) is None
+
+
+class Arctangent:
+    """The error arctan(p - x): Newton's steps square p, if it is not near x."""
+
+    size, linear = 1, False
+
+    def value(self, p, x):
+        return lk.neg_kl(x) + np.arctan(p[0] - x)
+
+    def value_jacobian(self, p, x):
+        return (1.0 / (1.0 + (p[0] - x) ** 2))[:, np.newaxis]
+
+
+def test_newton_stops_before_parameters_overflow():
+    problem = Problem(Arctangent(), quantities(Arctangent(), "value", None), 0.0, 1.0)
+    points, signs = [(0, 0.0), (0, 1.0)], np.array([1.0, -1.0])
+    for start in (1e30, 1e60, 1e90):
+        assert level(problem, np.array([start]), points, signs) is None
+    p, h = level(problem, np.array([0.4]), points, signs)
+    np.testing.assert_allclose([p[0], h], [0.5, np.arctan(0.5)], rtol=1e-12)
 
 
 def test_grids_cover_the_ends(problem):

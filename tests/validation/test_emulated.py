@@ -88,8 +88,9 @@ def test_groups_are_chosen_by_a_file():
 
 def test_a_file_of_no_group(capsys):
     with pytest.raises(SystemExit) as ended:
-        emulated.chosen(["tests/none.py"])
+        emulated.main(["--whole", "tests/none.py"])
     assert ended.value.code == 2
-    assert capsys.readouterr().out == (
-        "emulated: tests/none.py is in no group: name a file of tests or a directory\n"
+    assert capsys.readouterr().err == (
+        "emulated: with --whole tests/none.py means nothing: name a file of tests, such as "
+        "tests/arithmetic/test_binary32.py, or a directory of logunif_kl\n"
     )

@@ -236,15 +236,14 @@ def groups() -> list[tuple[str, ...]]:
     ]
 
 
-def test_whole(machine: Machine, cache: Path, jobs: int, only: Sequence[str]) -> int:
-    """Run all tests by groups of files, or the groups that hold some; return 1 if one failed."""
+def test_whole(machine: Machine, cache: Path, jobs: int, wanted: Sequence[tuple[str, ...]]) -> int:
+    """Run groups of files of tests; return 1 if one failed."""
     copy([name for name in WHOLE if not (machine.tree / name).exists()], machine.tree)
     tree = hashlib.sha256()
     for path in (path for name in (*TREE, *WHOLE) for path in files_of(ROOT / name)):
         tree.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
     passed = cache / f"passed-{tree.hexdigest()[:16]}.txt"
     before = passed.read_text(encoding="utf-8").splitlines() if passed.exists() else []
-    wanted = chosen(only)
     left = [group for group in wanted if " ".join(group) not in before]
     counts, began = collections.Counter[str](), time.monotonic()
 
@@ -275,7 +274,11 @@ def chosen(only: Sequence[str]) -> list[tuple[str, ...]]:
     found = groups()
     missing = set(only).difference(*found)
     if missing:
-        print(f"emulated: {min(missing)} is in no group: name a file of tests or a directory")
+        print(
+            f"emulated: with --whole {min(missing)} means nothing: name a file of tests, such as "
+            f"{found[0][0]}, or a directory of {found[-1][0].partition('/')[0]}",
+            file=sys.stderr,
+        )
         raise SystemExit(2)
     return [group for group in found if not only or set(group) & set(only)]
 
@@ -295,13 +298,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--whole", action="store_true", help="run what the README's command runs")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once of --whole")
     options, rest = parser.parse_known_args(arguments)
+    wanted = chosen(rest) if options.whole else []
     qemu = emulator()
     with tempfile.TemporaryDirectory() as temporary:
         cache = options.cache.absolute() if options.cache else Path(temporary, "cache")
         cache.mkdir(parents=True, exist_ok=True)
         machine = make_machine(qemu, cache, Path(temporary, "tree"))
         if options.whole:
-            return test_whole(machine, cache, options.jobs, rest)
+            return test_whole(machine, cache, options.jobs, wanted)
         return measure(machine) if options.measure else test(machine, rest)
 
 
