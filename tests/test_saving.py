@@ -1,4 +1,4 @@
-"""Files that are replaced when the new one is complete. `tests/faults` fills the disk below them."""
+"""Files that take the place of old ones when they are complete. `tests/faults` fills the disk."""
 
 import os
 import stat
