@@ -52,7 +52,7 @@ class TestAccuracy:
 
     @pytest.mark.parametrize("n", [2, 3, 49, 100])
     def test_the_rule_of_legendre_is_that_of_more_digits(self, n):
-        """Of SciPy's 100 weights some are wrong by 7e-15, which differs with the LAPACK."""
+        """SciPy's own weights, whose last digits differ with the LAPACK, fail this."""
         at, weight = _rules._legendre(n)
         np.testing.assert_array_equal(at, -at[::-1])
         np.testing.assert_array_equal(weight, weight[::-1])
