@@ -103,7 +103,8 @@ def evaluate(
         values.append(value)
     half = (constant != 0.0 or reduction != "none") and _half(values)
     if half:
-        values = [value.astype(np.float32) if _has_dtype(value) else value for value in values]
+        with np.errstate(invalid="ignore"):  # of a signalling NaN, on AArch64
+            values = [value.astype(np.float32) if _has_dtype(value) else value for value in values]
     result = shifted(operation.ufunc(*values), constant)
     if reduction != "none":
         result = reduced(result, reduction)
