@@ -196,7 +196,8 @@ class TestInShort:
                 {"what": f"{what}, forward+backward", "median": m} for what, m in ratios.items()
             ]
             sizes = [{"size": size, "ratios": rows} for size in (10_000, 1_000_000, 10_000_000)]
-            return ABOUT | {"suites": [{"framework": framework, "sizes": sizes}]}
+            suites = [{"framework": framework, "sizes": sizes}]
+            return ABOUT | {"machine": {"cpu": framework}, "suites": suites}
 
         torch = {"peers, eager / ours, eager": 4.0, "ours, compiled / peers, compiled": 0.5}
         jax = {"ours, jitted / peers, jitted": 1.25}
@@ -205,7 +206,10 @@ class TestInShort:
         bench["ratios"] = [{"what": what, "median": median} for what, median in of.items()]
         lines = summary.bench(bench, report("torch", **torch), report("jax", **jax)).splitlines()
         cells = [[cell.strip() for cell in line.split("|")[3:-1]] for line in lines[2:]]
-        assert cells == [["", "3.0", ""], ["", "9.0", ""], ["4.0"] * 3, ["2.0"] * 3, ["0.8"] * 3]
+        where = ["c (avx2)"] * 2 + ["torch (avx2)"] * 2 + ["jax (avx2)"]
+        assert [line[0] for line in cells] == where
+        times = [["", "3.0", ""], ["", "9.0", ""], ["4.0"] * 3, ["2.0"] * 3, ["0.8"] * 3]
+        assert [line[1:] for line in cells] == times
 
     def test_the_commands_of_all_files_are_named(self):
         files = ("bench/bench", "bench/bench_torch")

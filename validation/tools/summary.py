@@ -58,21 +58,27 @@ def bench(functions: Results, *of_training: Results) -> str:
     """Tabulate how many times as fast a few things are as what they replace."""
     ratios = {row["what"]: row["median"] for row in functions["ratios"]}
     rows = [
-        [*names, *(f"{ratios[what]:.1f}" if size == functions["size"] else "" for size in _SIZES)]
+        [
+            *names,
+            processor(functions),
+            *(f"{ratios[what]:.1f}" if size == functions["size"] else "" for size in _SIZES),
+        ]
         for names, what in _OF_FUNCTIONS.items()
     ]
-    suites = {suite["framework"]: suite for report in of_training for suite in report["suites"]}
+    suites = {
+        suite["framework"]: (suite, processor(report))
+        for report in of_training
+        for suite in report["suites"]
+    }
     for (framework, name), (what, inverse) in _OF_TRAINING.items():
+        suite, where = suites[framework]
         medians = {
             sized["size"]: ratio["median"]
-            for sized in suites[framework]["sizes"]
+            for sized in suite["sizes"]
             for ratio in sized["ratios"]
             if ratio["what"] == f"{what}, forward+backward"
         }
         times = (medians[size] for size in _SIZES)
-        rows.append([name, _PEERS, *(f"{1 / t if inverse else t:.1f}" for t in times)])
+        rows.append([name, _PEERS, where, *(f"{1 / t if inverse else t:.1f}" for t in times)])
     sizes = (f"{size:,} elements" for size in _SIZES)
-    return table(
-        [f"times as fast, {processor(functions)}", "as", *sizes],
-        rows,
-    )
+    return table(["times as fast", "as", "on", *sizes], rows)
