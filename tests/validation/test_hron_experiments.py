@@ -36,6 +36,7 @@ MODULES = {
     "slides": slides,
 }
 ALL = ("chains", *MODULES)
+DRAWN = ("chains", "normaliser", "correlated", "parametrisations")
 FOLDER = RESULTS / "hron2017"
 
 
@@ -51,7 +52,11 @@ def module(name):
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     """Run each experiment in its quick form once, when a test asks for it."""
-    return Records(tmp_path_factory.mktemp("records"), module)
+
+    def options(name, folder):
+        return ["--plot", folder / f"{name}.png"] if name in DRAWN else []
+
+    return Records(tmp_path_factory.mktemp("records"), module, options)
 
 
 def committed(name):

@@ -272,6 +272,7 @@ def draw(path: str, found: dict[str, Any]) -> None:
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     colours = {"logistic": "#0072B2", "linear": "#D55E00"}
+    markers = {"logistic": "o", "linear": "s"}
     log10 = math.log(10.0)
     for name, part in found["without_cut_offs"].items():
         between = part["draws_a_point"]
@@ -288,12 +289,11 @@ def draw(path: str, found: dict[str, Any]) -> None:
     left.set(xlabel="draws n", ylabel="log₁₀|w|")
     left.set_title("without cut-offs: HMC wanders off", fontsize="medium")
     left.legend(fontsize="small", loc="lower left")
-    for name, marker in (("logistic", "o"), ("linear", "s")):
-        rows = found["with_cut_offs"][name]
+    for name, rows in found["with_cut_offs"].items():
         x = [-math.log10(row["cut_off"]) for row in rows]
         mean = [row["mean"] / log10 for row in rows]
         predicted = [row["mean_predicted"] / log10 for row in rows]
-        right.plot(x, mean, marker, color=colours[name], markersize=5, label=f"{name}: NUTS")
+        right.plot(x, mean, markers[name], color=colours[name], markersize=5, label=f"{name}: NUTS")
         right.plot(x, predicted, "-", color=colours[name], linewidth=1, label=f"{name}: quadrature")
     right.set(xlabel="log₁₀(1/a), the cut-off around 0", ylabel="posterior mean of log₁₀|w|")
     right.set_title("with cut-offs: the mean has no limit", fontsize="medium")
