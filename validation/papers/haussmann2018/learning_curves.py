@@ -38,6 +38,7 @@ from validation.training.data import DataError, Dataset, Split
 from validation.training.loop import Settings, evaluate, seeded
 from validation.training.options import Experiment
 from validation.training.parts import Parts
+from validation.training.subnormals import flushed
 
 EXPERIMENT = Experiment("haussmann2018", "learning_curves", __doc__, seeds=[1, 2, 3])
 EXPERIMENT.parser.add_argument(
@@ -69,22 +70,11 @@ def full_and_quick(options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+@flushed()
 def train(
     method: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> dict[str, Any]:
     """Train one network, and prune it."""
-    # Units that are pruned leave subnormal numbers in gradients and in Adam's averages: a step
-    # takes 2.5 times as long with them.
-    torch.set_flush_denormal(True)
-    try:
-        return _train(method, seed, sizes, dataset, parts)
-    finally:
-        torch.set_flush_denormal(False)
-
-
-def _train(
-    method: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
-) -> dict[str, Any]:
     noise = seeded(seed, 1)
     model = network(dataset.pixels, seed, noise)
     settings = Settings(sizes["batch_size"], seed, sizes["learning_rate"], None, sizes["kl_weight"])

@@ -35,6 +35,7 @@ from validation.training.loop import Examples, Settings, evaluate, seeded
 from validation.training.options import Experiment
 from validation.training.parts import Parts
 from validation.training.scheduled import Schedule, ScheduledRun
+from validation.training.subnormals import flushed
 
 LOOK_EVERY = 5  # epochs
 
@@ -91,6 +92,7 @@ def run_of(
     )
 
 
+@flushed()
 def train(
     name: str,
     case: str,

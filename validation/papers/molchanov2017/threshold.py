@@ -26,12 +26,14 @@ from validation.training.data import Dataset
 from validation.training.loop import evaluate
 from validation.training.options import Experiment
 from validation.training.parts import Parts
+from validation.training.subnormals import flushed
 
 EXPERIMENT = Experiment("molchanov2017", "threshold", __doc__, seeds=[1, 2, 3])
 EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the curve of the first seed")
 EXPERIMENT.parser.add_argument("--epochs", metavar="N", type=int)
 
 
+@flushed()
 def one(
     seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts, *, quick: bool
 ) -> dict[str, Any]:
