@@ -20,7 +20,10 @@ EXPERIMENTS = ("kingma2015", "molchanov2017", "haussmann2018", "gal2016")
 _TO_TRAIN = ("kingma2015/", "molchanov2017/", "haussmann2018/")
 _TRAINED = {
     f"validation/results/{name}.{kind}"
-    for name in ("kingma2015/extra_variance", "haussmann2018/moments")
+    for name in (
+        *(f"kingma2015/{name}" for name in ("constraint", "extra_variance", "gradient_variance")),
+        "haussmann2018/moments",
+    )
     for kind in ("json", "png")
 } | {"validation/results/kingma2015/variance_assumptions.json"}
 TO_COME = {
