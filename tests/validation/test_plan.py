@@ -38,13 +38,16 @@ class TestPlan:
         assert files <= {f"{report}.json", f"{report}_avx2.json"}
         assert len(files) == 1
 
-    def test_pytorch_without_avx512_has_a_report_of_its_own(self, monkeypatch):
+    def test_pytorch_has_a_report_of_its_own_unless_on_intel_with_avx512(self, monkeypatch):
         of_torch = rows_of("torch")
         assert {driver.key(row) for row in rows_of("torch_avx2")} == set(map(driver.key, of_torch))
-        for kernels, name in (
-            (("avx512", "avx2"), "torch.json"),
-            (("avx2", "python"), "torch_avx2.json"),
+        for cpu, kernels, name in (
+            ("Intel(R) Xeon(R) Processor @ 2.80GHz", ("avx512", "avx2"), "torch.json"),
+            ("Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz", ("avx2", "python"), "torch_avx2.json"),
+            ("AMD EPYC", ("avx512", "avx2"), "torch_avx2.json"),
+            ("AMD EPYC", ("avx2", "python"), "torch_avx2.json"),
         ):
+            monkeypatch.setattr(driver, "cpu_name", lambda found=cpu: found)
             monkeypatch.setattr(driver.ufuncs, "available_kernels", lambda found=kernels: found)
             assert driver.report("torch", "search") == driver.report("inductor", "search") == name
             assert driver.report("jax", "search") == "jax.json"

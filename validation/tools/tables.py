@@ -167,7 +167,7 @@ def first_author(citation: str) -> str:
     return citation.replace(",", " ").split()[0]
 
 
-# On a processor with AVX-512, and on one without.
+# On a processor of Intel with AVX-512, and on another.
 _OF_TORCH = ("accuracy/torch", "accuracy/torch_avx2")
 
 SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
