@@ -50,14 +50,21 @@ _ROOMS = ("torch", "torch/_triton", "jax", "tensorflow")
 
 _EXPERIMENTS = (
     "gradient_variance",
+    "shared_noise",
     "variance_assumptions",
+    "correlated_assumptions",
     "speed",
     "test_error",
     "constraint",
     "extra_variance",
 )
-# And the module beside both that puts their numbers beside the paper's.
-_OF_KINGMA = {"gradient_variance": ("ratios",), "variance_assumptions": ("ratios",)}
+# And the modules beside them that put their numbers beside the paper's, or train in stages.
+_OF_KINGMA: dict[str, tuple[str, ...]] = {
+    "gradient_variance": ("ratios",),
+    "shared_noise": ("stages",),
+    "variance_assumptions": ("ratios",),
+    "correlated_assumptions": ("ratios", "stages"),
+}
 _OF_DIGITS = ("rotated", "out_of_distribution", "calibration")
 
 # And the modules beside each that it shares with the others.

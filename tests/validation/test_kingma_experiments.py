@@ -15,9 +15,11 @@ from tests.validation.experiments import Records  # noqa: E402
 from tests.validation.experiments import run as run_module  # noqa: E402
 from validation.papers.kingma2015 import (  # noqa: E402
     constraint,
+    correlated_assumptions,
     extra_variance,
     gradient_variance,
     printed,
+    shared_noise,
     speed,
     test_error,
     variance_assumptions,
@@ -33,7 +35,9 @@ from validation.training.parts import Parts  # noqa: E402
 
 MODULES = {
     "gradient_variance": gradient_variance,
+    "shared_noise": shared_noise,
     "variance_assumptions": variance_assumptions,
+    "correlated_assumptions": correlated_assumptions,
     "speed": speed,
     "test_error": test_error,
     "constraint": constraint,
@@ -191,6 +195,115 @@ class TestVarianceAssumptions:
         found = variance_assumptions.measure_one("as in the tables", 1, sizes, data.digits())
         assert (found["epochs"], found["test_error_percent"]) == (3, 2.9)
         assert list(errors) == [0.1]
+
+
+class TestSharedNoise:
+    def test_it_is_above_zero_where_training_has_ended(self, records):
+        (made,) = records("shared_noise")["seeds_measured"]
+        assert [(c["layer"], c["epochs"]) for c in made["columns"]] == [
+            ("top", 3),
+            ("top", 10),
+            ("bottom", 3),
+            ("bottom", 10),
+        ]
+        for column in made["columns"]:
+            assert 0.0 < column["shared"]["variance"] < column["per_batch"]["variance"]
+            assert column["above_zero_in_standard_errors"] > 1.0
+        assert made["columns"][1]["paper_share"] == pytest.approx((4.3e3 - 2.6e3) / 4.3e3)
+
+    def test_it_is_the_difference_of_two_rows_of_table_1(self):
+        """One sample of the weights for a minibatch, less one for each example, by many pairs."""
+        noise = torch.Generator()
+        digits = data.digits()
+        make = networks.network
+        model = make("variational_b", digits.pixels, [8], seed=0, generator=noise)
+        examples = loop.Examples(data.Split(digits.train.x[:60], digits.train.y[:60]))
+        pairs = shared_noise.Pairs(model, noise, examples, 10, seed=0)
+        shared = shared_noise.SharedNoise(model, noise, examples, 10, 3, seed=0)
+        products = [shared.product(number) for number in range(600)]
+        both = [
+            [pairs.half_squared_difference(name, number) for name in ("per_batch", "per_example")]
+            for number in range(600)
+        ]
+        for layer in ("top", "bottom"):
+            rows = shared_noise.summary([one[layer] - each[layer] for one, each in both])
+            told = shared_noise.summary([product[layer] for product in products])
+            error = math.hypot(rows["standard_error"], told["standard_error"])
+            assert abs(told["variance"] - rows["variance"]) < 4 * error
+            assert error < 0.2 * told["variance"]
+
+    def test_a_product_is_the_same_whenever_it_is_asked_for(self):
+        noise = torch.Generator()
+        digits = data.digits()
+        model = networks.network("variational_b", digits.pixels, [8], seed=0, generator=noise)
+        shared = shared_noise.SharedNoise(model, noise, loop.Examples(digits.train), 50, 2, seed=0)
+        found = [shared.product(number) for number in (0, 1)]
+        assert [shared.product(number) for number in (1, 0)] == found[::-1]
+        assert found[0] != found[1]
+
+    def test_goes_on_where_it_was_ended(self, records, tmp_path, monkeypatch):
+        """Ended in the training after the first measurement, it ends with the same numbers."""
+        options = ("--quick", "--work", tmp_path / "work", "--out", tmp_path / "a.json")
+        original = loop.Run._take_step
+        steps = []
+
+        def ended(self):
+            steps.append(self.step)
+            if self.epoch == 6:
+                raise KeyboardInterrupt
+            original(self)
+
+        monkeypatch.setattr(loop.Run, "_take_step", ended)
+        with pytest.raises(KeyboardInterrupt):
+            run("shared_noise", *options)
+        monkeypatch.setattr(loop.Run, "_take_step", original)
+        assert run("shared_noise", *options) == 0
+        again = json.loads((tmp_path / "a.json").read_text())["seeds_measured"]
+        whole = records("shared_noise")["seeds_measured"]
+        assert again[0]["columns"] == whole[0]["columns"]
+
+    def test_what_is_missing_of_a_stage_that_is_past(self, tmp_path, capsys):
+        options = ("--quick", "--work", tmp_path / "work", "--out", tmp_path / "a.json")
+        assert run("shared_noise", *options) == 0
+        (tmp_path / "work" / "independent-seed1-epoch3.json").unlink()
+        assert run("shared_noise", *options) == 2
+        assert capsys.readouterr().err.endswith(
+            "error: the checkpoint independent-seed1.pt is past 3 epochs, and what was to be "
+            "measured there is missing: remove its folder\n"
+        )
+
+
+class TestCorrelatedAssumptions:
+    def test_each_is_another_training(self, records):
+        cases = records("correlated_assumptions")["cases"]
+        assert [case["assumption"] for case in cases] == list(correlated_assumptions.ASSUMPTIONS)
+        for case in cases:
+            assert [(c["layer"], c["epochs"]) for c in case["columns"]] == [
+                ("top", 3),
+                ("top", 10),
+                ("bottom", 3),
+                ("bottom", 10),
+            ]
+            for column in case["columns"]:
+                assert list(column["estimators"]) == ["local", "per_batch", "none"]
+
+    def test_a_divergence_of_every_weight_raises_the_dropout_rates(self, records):
+        counted, slow = records("correlated_assumptions")["cases"]
+        assert (
+            counted["networks"][-1]["mean_dropout_rates"][0]
+            > slow["networks"][-1]["mean_dropout_rates"][0]
+        )
+
+    def test_the_parts_are_collected(self, records, tmp_path):
+        options = ("--quick", "--work", tmp_path / "work", "--out", tmp_path / "a.json")
+        for part in ("1/2", "2/2"):
+            assert run("correlated_assumptions", *options, "--part", part) == 0
+            assert not (tmp_path / "a.json").exists()
+        assert run("correlated_assumptions", *options) == 0
+        again = json.loads((tmp_path / "a.json").read_text())["cases"]
+        assert [each["columns"] for each in again] == [
+            each["columns"] for each in records("correlated_assumptions")["cases"]
+        ]
 
 
 def test_speed(records):

@@ -51,6 +51,15 @@ SECTIONS = (
         tables.gradient_variance,
     ),
     Section(
+        "shared_noise",
+        "Table 1: what one sample of the weights for a minibatch adds",
+        "The last step of the order of Table 1, from a sample of the weights for each data point "
+        "to one for a minibatch, measured by itself: it is the covariance of the gradients of two "
+        "data points, Eq. 5. `shared_noise.py` has the formula.",
+        "",
+        tables.shared_noise,
+    ),
+    Section(
         "variance_assumptions",
         "Table 1 under other assumptions",
         "The paper leaves open how its network was trained. Here one assumption is changed at a "
@@ -58,6 +67,15 @@ SECTIONS = (
         "to the 3 % that the paper gives for its first columns.",
         "",
         tables.variance_assumptions,
+    ),
+    Section(
+        "correlated_assumptions",
+        "Table 2 under other assumptions",
+        "In the networks of Table 2 above, the divergence of the scales is a few thousand nats, "
+        "and the dropout rates fall. Here it is counted once for each weight, or the learning rate "
+        "is a fifth.",
+        "",
+        tables.correlated_assumptions,
     ),
     Section(
         "speed",

@@ -137,6 +137,54 @@ def variance_assumptions(record: Results) -> str:
     return table(["training", "test error in %", "epochs", *head], [*rows, paper])
 
 
+def shared_noise(record: Results) -> str:
+    """Tabulate what a shared sample of the weights adds, beside the paper's two rows."""
+    made = [
+        (each["seed"], column) for each in record["seeds_measured"] for column in each["columns"]
+    ]
+    rows = [
+        (
+            str(seed),
+            column["layer"],
+            str(column["epochs"]),
+            f"{number(column['shared']['variance'])} ± "
+            f"{number(column['shared']['standard_error'], 2)}",
+            f"{number(column['per_batch']['variance'])} ± "
+            f"{number(column['per_batch']['standard_error'], 2)}",
+            with_error(column["share"], column["share_standard_error"]),
+            f"{column['paper_share']:.2f}",
+        )
+        for seed, column in made
+    ]
+    least = min(column["above_zero_in_standard_errors"] for _, column in made)
+    above = sum(column["shared"]["variance"] > 0.0 for _, column in made)
+    head = ["seed", "layer", "epochs", "added", "weight sample per minibatch", "share", "paper"]
+    return (
+        f"{table(head, rows)}\n\nWhat is added is above zero in {above} of {len(made)} columns, by "
+        f"at least {least:.1f} standard errors: there a sample for each data point has the smaller "
+        "variance, as in the paper."
+    )
+
+
+def correlated_assumptions(record: Results) -> str:
+    """Tabulate Table 2 under each assumption."""
+    text = []
+    for case in record["cases"]:
+        text += [f"### Table 2: {case['assumption']}", "", _columns(case["columns"]), ""]
+        rows = [
+            (
+                str(each["seed"]),
+                str(each["epochs"]),
+                f"{each['test_error_percent']:.2f}",
+                ", ".join(f"{rate:.2f}" for rate in each["mean_dropout_rates"]),
+            )
+            for each in case["networks"]
+        ]
+        head = ["seed", "epochs", "test error in %", "mean dropout rates, from the bottom"]
+        text += [_agreement(case["columns"]), "", table(head, rows), ""]
+    return "\n".join(text).rstrip()
+
+
 WAYS = {
     "deterministic": "no noise",
     "local": ESTIMATORS["local"],

@@ -1,0 +1,178 @@
+"""Table 1: how much variance one sample of the weights for a whole minibatch adds.
+
+    python -m validation.papers.kingma2015.shared_noise [--data FILE] [--quick]
+
+A minibatch of M of the N examples has the gradient (N/M) sum_i g_i. With a sample of the weights
+for each example its variance has a part for each example alone; one sample for all adds the
+covariances of two examples, Eq. 5. Their sum is
+
+    N^2 (1 - 1/M) E Cov(g_i, g_j),    i != j,
+
+the covariance being over the sample of the weights that the two share. The difference of the two
+rows of Table 1 is this number. Taken from the rows it has the errors of both, and a sample for each
+example takes half a minute a gradient. Here it is measured by itself: for two disjoint sets A and B
+of examples and two samples of the weights z and z',
+
+    (1 - 1/M) <g_A(z) - g_A(z'), g_B(z) - g_B(z')> / 2
+
+has it as its mean, where g_A is N times the mean gradient of the examples in A. What is reported is
+the mean over the weights of a layer, and its standard error from the spread of such products, each
+of which has samples and an order of the examples of its own.
+
+The network, its training and its seed are those of `gradient_variance`.
+"""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from functools import partial
+from typing import Any
+
+import torch
+
+from logunif_kl.cli._output import track
+from logunif_kl.torch import nn
+from validation.papers.kingma2015 import printed
+from validation.papers.kingma2015.stages import Stages
+from validation.training.data import Dataset
+from validation.training.gradient_pairs import Pairs, gradients, summary
+from validation.training.loop import Examples, Settings, seeded
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+
+EXPERIMENT = Experiment("kingma2015", "shared_noise", __doc__, seeds=[1])
+
+
+def full_and_quick(quick: bool) -> dict[str, Any]:
+    """Return the sizes of the experiment; a set has ``minibatches`` minibatches of examples."""
+    if quick:
+        small = {"hidden": [32] * 3, "batch_size": 100, "epochs": [3, 10]}
+        return {**small, "products": 20, "minibatches": 5, "pairs": 14}
+    large = {"hidden": [1024] * 3, "batch_size": 1000, "epochs": [10, 100]}
+    return {**large, "products": 40, "minibatches": 5, "pairs": 120}
+
+
+class SharedNoise:
+    """Products of two differences of gradients; product k is the same whenever it is asked for."""
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        noise: torch.Generator,
+        examples: Examples,
+        batch: int,
+        minibatches: int,
+        seed: int,
+    ) -> None:
+        self._model, self._noise, self._examples = model, noise, examples
+        self._batch, self._in_a_set, self._seed = batch, batch * minibatches, seed
+
+    def product(self, number: int) -> dict[str, float]:
+        """Estimate the covariances of Eq. 5 by product ``number``, as a mean over each layer."""
+        self._model.train()
+        for layer in self._model.modules():
+            if isinstance(layer, nn.VariationalLinear):
+                layer.estimator = "per_batch"
+        order = torch.randperm(len(self._examples), generator=seeded(self._seed, 20000 + number))
+        first, second = order[: 2 * self._in_a_set].split(self._in_a_set)
+        a, b = self._difference(first, number), self._difference(second, number)
+        factor = 0.5 * (1.0 - 1.0 / self._batch)
+        return {layer: factor * float((a[layer] * b[layer]).mean()) for layer in a}
+
+    def _difference(self, rows: torch.Tensor, number: int) -> dict[str, torch.Tensor]:
+        one, other = (self._gradient(rows, 30000 + 2 * number + which) for which in (0, 1))
+        return {layer: one[layer] - other[layer] for layer in one}
+
+    def _gradient(self, rows: torch.Tensor, purpose: int) -> dict[str, torch.Tensor]:
+        """Return N times the mean gradient of some examples, with one sample of the weights."""
+        total: dict[str, torch.Tensor] = {}
+        for some in rows.split(self._batch):
+            self._noise.set_state(seeded(self._seed, purpose).get_state())
+            x, y = self._examples.x[some], self._examples.y[some]
+            found = gradients(self._model, x, y, len(self._examples), self._batch)
+            for layer, gradient in found.items():
+                part = gradient.double() * (len(some) / len(rows))
+                total[layer] = total[layer] + part if layer in total else part
+        return total
+
+
+def measure_there(
+    stages: Stages, epochs: int, seed: int, sizes: dict[str, Any], dataset: Dataset
+) -> dict[str, Any]:
+    """Measure the covariances and the whole variance after a number of epochs."""
+    model, noise = stages.after(epochs)
+    examples, batch = Examples(dataset.train), sizes["batch_size"]
+    shared = SharedNoise(model, noise, examples, batch, sizes["minibatches"], seed)
+    numbers = track(range(sizes["products"]), f"{epochs} epochs, products", sizes["products"])
+    products = [shared.product(number) for number in numbers]
+    pairs = Pairs(model, noise, examples, batch, seed)
+    numbers = track(range(sizes["pairs"]), f"{epochs} epochs, pairs", sizes["pairs"])
+    halves = [pairs.half_squared_difference("per_batch", number) for number in numbers]
+    return {
+        "network": stages.said(),
+        "layers": {
+            layer: {
+                "shared": _named("products", summary([each[layer] for each in products])),
+                "per_batch": summary([each[layer] for each in halves]),
+            }
+            for layer in printed.LAYERS
+        },
+    }
+
+
+def _named(what: str, found: dict[str, float]) -> dict[str, float]:
+    return {what if key == "pairs" else key: value for key, value in found.items()}
+
+
+def column(layer: str, epochs: int, theirs: int, found: dict[str, Any]) -> dict[str, Any]:
+    """Put the share of the covariances in the variance beside that of the paper."""
+    shared, whole = found["shared"], found["per_batch"]
+    share = shared["variance"] / whole["variance"]
+    error = math.hypot(
+        shared["standard_error"] / whole["variance"],
+        share * whole["standard_error"] / whole["variance"],
+    )
+    table = printed.GRADIENT_VARIANCE["independent"]
+    one, each = table["per_batch", layer, theirs], table["per_example", layer, theirs]
+    return {
+        "layer": layer,
+        "epochs": epochs,
+        **found,
+        "above_zero_in_standard_errors": shared["variance"] / shared["standard_error"],
+        "share": share,
+        "share_standard_error": error,
+        "paper_share": (one - each) / one,
+    }
+
+
+def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
+    """Measure the covariances in the networks of Table 1."""
+    sizes = full_and_quick(options.quick)
+    made = []
+    for seed in options.seeds:
+        settings = Settings(sizes["batch_size"], seed)
+        name = f"independent-seed{seed}"
+        stages = Stages(name, "variational_b", settings, sizes["hidden"], dataset, parts)
+        after = [
+            parts.get(
+                f"{name}-epoch{epochs}",
+                partial(measure_there, stages, epochs, seed, sizes, dataset),
+                **{**sizes, **settings.about()},
+            )
+            for epochs in sizes["epochs"]
+        ]
+        columns = [
+            column(layer, epochs, theirs, found["layers"][layer])
+            for layer in printed.LAYERS
+            for epochs, theirs, found in zip(sizes["epochs"], printed.EPOCHS, after, strict=True)
+        ]
+        networks = [found["network"] for found in after]
+        made.append({"seed": seed, "networks": networks, "columns": columns})
+    return {"sizes": sizes, "seeds_measured": made}
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))
