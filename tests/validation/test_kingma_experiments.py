@@ -1,5 +1,6 @@
 """The experiments of Kingma et al. 2015 in their quick forms, and what decides their agreement."""
 
+import copy
 import json
 import math
 import shlex
@@ -231,6 +232,36 @@ class TestSharedNoise:
             error = math.hypot(rows["standard_error"], told["standard_error"])
             assert abs(told["variance"] - rows["variance"]) < 4 * error
             assert error < 0.2 * told["variance"]
+
+    def test_the_size_of_the_minibatch(self):
+        """Minibatches of 2 and of 10 from the same sets: 1 - 1/2 and 1 - 1/10."""
+        noise, digits = torch.Generator(), data.digits()
+        model = networks.network("variational_b", digits.pixels, [8], seed=0, generator=noise)
+        examples = loop.Examples(data.Split(digits.train.x[:60], digits.train.y[:60]))
+        small, large = (
+            shared_noise.SharedNoise(model, noise, examples, batch, 30 // batch, seed=0).product(0)
+            for batch in (2, 10)
+        )
+        for layer in ("top", "bottom"):
+            assert small[layer] == pytest.approx(large[layer] * 0.5 / 0.9, rel=1e-4)
+
+    def test_the_whole_variance_is_that_of_table_1(self, records):
+        (made,) = records("shared_noise")["seeds_measured"]
+        table = {
+            (column["layer"], column["epochs"]): column["estimators"]["per_batch"]["variance"]
+            for column in records("gradient_variance")["table_1"]["columns"]
+        }
+        for column in made["columns"]:
+            found = column["per_batch"]["variance"]
+            assert found == table[column["layer"], column["epochs"]]
+
+    def test_the_table_says_where_it_is_not_above_zero(self, records):
+        record = copy.deepcopy(records("shared_noise"))
+        columns = record["seeds_measured"][0]["columns"]
+        for step, column in zip((-2.0, 3.0, 4.0, 5.0), columns, strict=True):
+            column["above_zero_in_standard_errors"] = step
+        told = tables.shared_noise(record)
+        assert "above zero in 3 of 4 columns, by at least 3.0 standard errors." in told
 
     def test_a_product_is_the_same_whenever_it_is_asked_for(self):
         noise = torch.Generator()

@@ -278,6 +278,10 @@ class TestParts:
         parts = Parts(here, {"seed": 1}, begun)
         assert parts.growing("a", 3, lambda n: n) == [10, 11, 2]
         assert (parts.seconds > 0.0, parts.elsewhere) == (True, ["a"])
+        parts.kept("b")
+        Parts(begun, {"seed": 1}).keep("b", [3])
+        assert [parts.kept("b"), parts.kept("b")] == [([3], 0.0)] * 2
+        assert parts.elsewhere == ["a", "b"]
         assert Parts(begun, {"seed": 1}).kept("a")[0] == [10, 11]
         assert Parts(here, {"seed": 1}).kept("a")[0] == [10, 11, 2]
 

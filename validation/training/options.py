@@ -66,7 +66,9 @@ class Experiment:
         self._subfolder = folder or name
         self.module = f"validation.papers.{paper}.{name}"
         self.parser = argparse.ArgumentParser(
-            prog=f"python -m {self.module}", description=description.partition("\n")[0]
+            prog=f"python -m {self.module}",
+            description=description.partition("\n")[0],
+            allow_abbrev=False,  # `command` knows whole options
         )
         add = self.parser.add_argument
         small = "a small form that takes seconds"

@@ -55,7 +55,7 @@ class Parts:
         if self._begun is not None:
             with contextlib.suppress(checkpoint.OtherSettings):
                 found = checkpoint.load_json(self._begun / f"{name}.json", about)
-                if found is not None:
+                if found is not None and name not in self.elsewhere:
                     self.elsewhere.append(name)
                 return found
         return None

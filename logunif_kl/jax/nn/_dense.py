@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -111,8 +112,9 @@ def dense(
     once = partial(jnp.matmul, precision=precision)
 
     def each(x: Array, kernels: Array) -> Array:
-        rows = x.reshape(x.shape[0], -1, x.shape[-1])
-        return once(rows, kernels).reshape(*x.shape[:-1], -1)
+        # Not -1, of which there is no one value where the minibatch is empty.
+        rows = x.reshape(x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1])
+        return once(rows, kernels).reshape(*x.shape[:-1], kernels.shape[-1])
 
     def scales(estimator: str, deviations: Array) -> tuple[tuple[int, ...], Array]:
         shape = x.shape

@@ -117,7 +117,12 @@ def _keep(link: Link, weights: Weights, kept: Tensor) -> None:
 def _keeps_constants(link: Link) -> bool:
     """Whether a constant channel of the first layer adds the same to every output."""
     if any(
-        type(module) in _AVERAGES and (_any(module.padding) or module.ceil_mode)
+        type(module) in _AVERAGES
+        and (
+            _any(module.padding)
+            or module.ceil_mode
+            or getattr(module, "divisor_override", None) is not None
+        )
         for module in link.between
     ):
         return False

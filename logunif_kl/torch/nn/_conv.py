@@ -128,7 +128,7 @@ class _VariationalConv(VariationalLayer):
 
     def _scaled(self, input: Tensor) -> Tensor:
         ones = [1 for _ in self.kernel_size]
-        shape = (self.in_channels, *ones)
+        shape = (self._scales(), *ones)
         if self._batched(input) and self.estimator != "per_batch":
             shape = (input.shape[0], *shape)
         deviation = (0.5 * self._bounded()[0]).exp().to(input.dtype)
@@ -137,7 +137,8 @@ class _VariationalConv(VariationalLayer):
         return input * (1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
-        return self.in_channels
+        # Not in_channels, which is 0 in a lazy layer that was loaded.
+        return self.weight.shape[1] * self.groups
 
 
 class VariationalConv1d(_VariationalConv, torch.nn.Conv1d):

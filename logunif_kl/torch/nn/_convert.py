@@ -9,7 +9,7 @@ does.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from ..._refusals import OF_COMPLEX, real_number, shown, type_name
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._embedding import VariationalEmbedding
+from ._hooks import copies, masked, remove_masks
 from ._layer import VariationalLayer
 from ._linear import VariationalLinear
 from ._models import kind_name, layers
@@ -123,8 +124,8 @@ def to_variational(
                 "options, or make it plain first by to_deterministic"
             )
         raise ValueError(
-            f"a {kind_name(model)} was given in which no module is to be converted: choose some of "
-            f"{_NAMES} with modules="
+            f"a {kind_name(model)} was given in which no module is to be converted: choose "
+            f"{_NAMES} (no subclasses) with modules="
         )
     for name in found:
         _check_convertible(name, model.get_submodule(name))
@@ -147,7 +148,8 @@ def to_deterministic(
 
     The result holds modules of torch alone where layers of this library were, so it can be
     exported (`torch.onnx.export`, `torch.export`). It computes what the network computes in
-    evaluation mode, but for the weights that are pruned. `GaussianDropoutLinear` becomes
+    evaluation mode, but for the weights that are pruned. Masks of `prune` are made permanent in
+    these layers. `GaussianDropoutLinear` becomes
     `torch.nn.Linear`, and `GaussianDropoutA` becomes `torch.nn.Identity`.
 
     Parameters
@@ -169,8 +171,8 @@ def to_deterministic(
     ------
     TypeError
         If `model` is no module, `threshold` no real number, or a layer is of a derived class, or
-        its weight is computed by a hook (`torch.nn.utils.weight_norm`, `spectral_norm`, `prune`)
-        or by a parametrization.
+        its weight is computed by a hook (`torch.nn.utils.weight_norm`, `spectral_norm`) or by a
+        parametrization.
     ValueError
         If there is no variational layer, a lazy one has no shape yet, or `threshold` is NaN.
 
@@ -210,9 +212,11 @@ def to_deterministic(
                 "convert it before the others"
             )
         if isinstance(module, VariationalLayer):
-            _check_parameters(name, module, ("weight", module._spread_name))
-    result = model if inplace else copy.deepcopy(model)
+            names = ("weight", module._spread_name)
+            _check_parameters(name, module, [each for each in names if not masked(module, each)])
+    result = model if inplace else copy.deepcopy(model, copies(model))
     for name in found:
+        remove_masks(result.get_submodule(name))
         _make_plain(result.get_submodule(name), threshold)
     return result
 
@@ -290,7 +294,7 @@ def _module(name: str) -> str:
     return f"module {name!r}" if name else "the model"
 
 
-def _check_parameters(name: str, module: Any, names: tuple[str, ...]) -> None:
+def _check_parameters(name: str, module: Any, names: Sequence[str]) -> None:
     for parameter in names:
         if parameter not in module._parameters:
             raise TypeError(

@@ -209,7 +209,8 @@ def _refuse_loss(function: Any) -> None:
         name = getattr(function, "__name__", None) or type(function).__name__
         raise TypeError(
             f"log_likelihood is {name}, a loss, whose sign is the other: pass "
-            "categorical_log_likelihood, or lambda output, target: -loss(output, target)"
+            "categorical_log_likelihood, or lambda output, target: -loss(output, target) of a loss "
+            "with reduction='none'"
         )
 
 

@@ -211,10 +211,17 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         constant = torch.full_like(found[at : at + 1], -math.inf)
         return torch.cat([found[:at], constant, found[at + 1 :]])
 
+    def _mask(self, whole: bool) -> Tensor | None:
+        mask = super()._mask(whole)
+        if mask is None or self.padding_idx is None or whole:
+            return mask
+        rows = torch.arange(len(mask), device=mask.device)[:, None]
+        return mask.masked_fill(rows == self.padding_idx, 0.0)
+
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
         """As for every layer, but without the row of the padding, which is a constant."""
-        terms = super()._penalty_terms()
-        if self.padding_idx is None or whole:
+        terms = super()._penalty_terms(whole)
+        if self.padding_idx is None or whole or isinstance(terms[0][-1], Tensor):
             return terms
         ((kind, *tensors, count),) = terms
         if kind == "alpha" and self.sharing in ("output", "layer"):

@@ -10,6 +10,7 @@ from torch.nn import Parameter
 
 from ..._refusals import OF_COMPLEX, shown
 from . import _moments_rules, _penalty, _posterior
+from ._hooks import refresh
 from ._local import drawn
 from ._moments import Moments
 from ._noise import Drawing, normals
@@ -235,16 +236,36 @@ class VariationalLayer(Drawing):
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
         """What the KL is the sum of; of all rows of a table if `whole`.
 
-        ("normal", mu, log_sigma2, 1), or ("alpha", log_alpha, weights or scales an element). Half
-        types are converted to float32, in which a sum over many weights fits.
+        ("normal", mu, log_sigma2, 1), or ("alpha", log_alpha, weights or scales an element). With a
+        mask of `torch.nn.utils.prune` the last is a tensor that counts those that are kept. The
+        exact KL of the normal ones needs none, as it is 0 where `prune` put a mean of 0 and a
+        variance of 0. Half types are converted to float32, in which a sum over many weights fits.
         """
         if self.weight.is_complex():
             raise TypeError(f"the weights of a layer are of {self.weight.dtype}: {OF_COMPLEX}")
+        mask = self._mask(whole)
         if self.posterior == "additive":
-            return [("normal", _single(self.weight), _single(self._spread), 1)]
+            kept = 1 if mask is None or self.penalty == _penalty.EXACT else mask
+            return [("normal", _single(self.weight), _single(self._spread), kept)]
         log_alpha = self._bounded()
+        if mask is not None:
+            return [("alpha", _single(log_alpha), self._kept(mask).sum_to_size(log_alpha.shape))]
         counted = self._scales() if self.noise == "correlated" else self.weight.numel()
         return [("alpha", _single(log_alpha), counted // max(log_alpha.numel(), 1))]
+
+    def _mask(self, whole: bool) -> Tensor | None:
+        """The mask of `torch.nn.utils.prune` on the weights, 1 where they are kept."""
+        return self._buffers.get("weight_mask")
+
+    def _kept(self, mask: Tensor) -> Tensor:
+        """Count the kept weights; under correlated noise, the scales of inputs that have some."""
+        # In float64, which holds the number of weights of any layer.
+        mask = mask.double()
+        if self.noise == "independent":
+            return mask
+        of_inputs = _posterior.spread_shape("input", mask.shape, self._units)
+        kept = (mask.sum_to_size(of_inputs) > 0).double()
+        return kept * (self._scales() // max(kept.numel(), 1))
 
     def _check_of(self, of: str | None) -> None:
         if of is None:
@@ -294,6 +315,7 @@ class VariationalLayer(Drawing):
         tensor(-12.6479)
         """
         self._check_of(of)
+        refresh(self)
         return _penalty.total([(self.penalty, self._penalty_terms())])
 
     def kl(self, of: str | None = None) -> Tensor:
@@ -314,6 +336,7 @@ class VariationalLayer(Drawing):
             `log_alpha` as the layer uses it. It is -inf in the row of a `padding_idx`, which has no
             noise.
         """
+        refresh(self)
         if self.posterior == "additive":
             return self._spread - 2.0 * self.weight.abs().log()
         return self._bounded().expand(self.weight.shape)

@@ -204,4 +204,5 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         return input * (1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
-        return self.in_features
+        # Not in_features, which is 0 in a lazy layer that was loaded.
+        return self.weight.shape[-1]

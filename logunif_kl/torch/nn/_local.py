@@ -84,7 +84,7 @@ def composite(
     else:
         # In float16 the square of 256 overflows and exp(-10) is subnormal. bfloat16 has the range.
         input = input.float()
-        with _without_autocast(mean.device.type):
+        with without_autocast(mean.device.type):
             variance = layer._product((input * input).bfloat16(), variances.bfloat16(), None)
     return with_noise(mean, variance, draw(mean))
 
@@ -100,7 +100,7 @@ def with_noise(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
     return mean + deviation.to(mean.dtype) * noise
 
 
-def _without_autocast(device: str) -> Any:
+def without_autocast(device: str) -> Any:
     if device == "meta" or not torch.is_autocast_enabled(device):
         return nullcontext()
     return torch.autocast(device, enabled=False)

@@ -12,6 +12,7 @@ import torch
 
 from ..._refusals import type_name
 from . import _penalty
+from ._hooks import refresh
 from ._layer import VariationalLayer
 from ._noise import Drawing
 
@@ -251,6 +252,7 @@ def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
     seen: dict[Any, tuple[Tensor, Tensor, int]] = {}
     for name, module in _module(model).named_modules():
         if isinstance(module, VariationalLayer):
+            refresh(module)
             weight, spread = module.weight, module._spread
             at = _place(weight, spread, seen)
             if at is None:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ._local import _without_autocast
+from ._local import without_autocast
 
 Tensor = torch.Tensor
 Multiply = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -39,7 +39,7 @@ def product(
         at, spread = at.float(), None if spread is None else spread.float()
         weight, variances = weight.float(), None if variances is None else variances.float()
     found: list[Tensor] = []
-    with _without_autocast(mean.device.type if half else "meta"):
+    with without_autocast(mean.device.type if half else "meta"):
         if variances is not None:
             second = at * at if spread is None else torch.addcmul(spread, at, at)
             found.append(multiply(second, variances, None))
@@ -187,7 +187,8 @@ def scale(x: Any, constant: Any) -> Any:
     """Multiply by a constant."""
     mean = x.mean * constant
     spread = _as_wide_as(x, mean)
-    return x._like(mean, None if spread is None else spread * (constant * constant))
+    # Not by the square of the constant, which for 300 is infinite in float16.
+    return x._like(mean, None if spread is None else spread * constant * constant)
 
 
 def _as_wide_as(x: Any, mean: Tensor) -> Tensor | None:

@@ -17,6 +17,7 @@ import torch
 from torch.autograd import Function
 
 from ..._refusals import shown
+from .._api import neg_kl, neg_kl_normal
 from .._internals import called_by_compiler
 from .._several import total as exact_total
 from ._prior import NormalPrior
@@ -25,7 +26,8 @@ Tensor = torch.Tensor
 
 EXACT = "exact"
 
-# ("normal", mu, log_sigma2, count) or ("alpha", log_alpha, count), of float32 or float64.
+# ("normal", mu, log_sigma2, count) or ("alpha", log_alpha, count), of float32 or float64. The count
+# is a number, or a tensor with one for each element.
 Term = tuple[Any, ...]
 
 
@@ -75,7 +77,9 @@ def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
     sums: list[Tensor] = []
     for penalty, terms in parts:
         for kind, *tensors, count in terms:
-            if penalty == EXACT:
+            if isinstance(count, Tensor):
+                sums.append(_counted(penalty, kind, tensors, count))
+            elif penalty == EXACT:
                 first = tensors[0]
                 mesh = getattr(first, "device_mesh", None)
                 groups.setdefault((first.dtype, first.device, mesh), []).append(
@@ -93,6 +97,19 @@ def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
 
 def _gathered(value: Any) -> Tensor:
     return value.full_tensor() if hasattr(value, "full_tensor") else value
+
+
+def _counted(penalty: Any, kind: str, tensors: Sequence[Tensor], counts: Tensor) -> Tensor:
+    """Add up -KL, which may be infinite where none is counted."""
+    kept = counts > 0
+    # At these numbers all methods are finite, and so is every derivative.
+    safe = (1.0, 0.0) if kind == "normal" else (0.0,)
+    tensors = [torch.where(kept, x, fill) for x, fill in zip(tensors, safe, strict=True)]
+    if penalty == EXACT:
+        found = (neg_kl_normal if kind == "normal" else neg_kl)(*tensors)
+    else:
+        found = approximate(penalty, kind, *tensors)
+    return torch.where(kept, counts.to(found.dtype) * found, 0.0).sum()
 
 
 def approximate(penalty: Any, kind: str, *tensors: Tensor) -> Tensor:

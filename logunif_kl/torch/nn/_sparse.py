@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ._local import without_autocast
 from ._posterior import check_input
 
 Tensor = torch.Tensor
@@ -77,7 +78,9 @@ class SparseLayer(torch.nn.Module):
     def _times(self, matrix: Any, columns: Tensor) -> Tensor:
         """Multiply such a matrix and a dense one."""
         if self.backend == "torch":
-            return (matrix @ columns.to(matrix.dtype)).to(columns.dtype)
+            # Autocast would have the product in half types, for which torch has none on the CPU.
+            with without_autocast(columns.device.type):
+                return (matrix @ columns.to(matrix.dtype)).to(columns.dtype)
         product = matrix @ columns.to(_wide(columns.dtype)).numpy()
         return torch.from_numpy(product).to(columns.dtype)
 

@@ -19,6 +19,7 @@ from ..._pruning import (
 from ..._refusals import shown, type_name
 from ._convert import VARIATIONAL, to_deterministic
 from ._dropout import GaussianDropoutLinear
+from ._hooks import refresh
 from ._layer import VariationalLayer
 from ._models import kind_name, layers
 
@@ -211,6 +212,7 @@ def weighted(model: Any) -> Iterator[tuple[str, Any]]:
             )
         if is_weighted(module):
             found = True
+            refresh(module)
             yield name, module
     if not found:
         raise ValueError(

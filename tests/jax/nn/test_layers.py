@@ -67,6 +67,14 @@ def test_the_bias_has_no_part_in_the_variance(kind):
     np.testing.assert_allclose(shift, -100.0, rtol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (0, 4, 3), (2, 0, 3)])
+@pytest.mark.parametrize("estimator", ["local", "per_example", "per_batch"])
+def test_no_examples(shape, estimator):
+    weight = nn.Normal(jnp.ones((3, 2)), jnp.zeros((3, 2)))
+    found = nn.dense(jnp.ones(shape), weight, key=KEY, estimator=estimator)
+    assert found.shape == (*shape[:-1], 2)
+
+
 def test_no_noise_without_variance():
     x = minibatch("dense")
     weight = nn.Normal(jnp.ones((5, 3)), jnp.full((5, 3), -jnp.inf))

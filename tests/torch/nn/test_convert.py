@@ -319,8 +319,8 @@ LISTED = "Linear, Conv1d, Conv2d, Conv3d, Embedding"
         (
             lambda: nn.to_variational(torch.nn.ReLU()),
             ValueError,
-            "a torch.nn.ReLU was given in which no module is to be converted: choose some of "
-            f"{LISTED} with modules=",
+            "a torch.nn.ReLU was given in which no module is to be converted: choose "
+            f"{LISTED} (no subclasses) with modules=",
         ),
         (
             lambda: nn.to_variational(torch.nn.LSTM(1, 1), modules=torch.nn.LSTM),
@@ -393,7 +393,9 @@ LISTED = "Linear, Conv1d, Conv2d, Conv3d, Embedding"
             for hook in HOOKS
         ),
         (
-            lambda: nn.to_deterministic(hooked(nn.VariationalLinear(2, 2)), 3.0),
+            lambda: nn.to_deterministic(
+                torch.nn.utils.spectral_norm(nn.VariationalLinear(2, 2)), 3.0
+            ),
             TypeError,
             "the weight of the model is computed by a hook: remove it first, by "
             "torch.nn.utils.remove_weight_norm, remove_spectral_norm or prune.remove",

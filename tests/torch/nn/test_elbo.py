@@ -398,7 +398,8 @@ REFUSALS = [
             lambda loss=loss: nn.ELBO(fixed(), loss, 10),
             TypeError,
             f"log_likelihood is {name}, a loss, whose sign is the other: pass "
-            "categorical_log_likelihood, or lambda output, target: -loss(output, target)",
+            "categorical_log_likelihood, or lambda output, target: -loss(output, target) of a loss "
+            "with reduction='none'",
         )
         for loss, name in (
             (torch.nn.CrossEntropyLoss(reduction="none"), "CrossEntropyLoss"),

@@ -132,6 +132,22 @@ class TestLayers:
         single(x.float())
         check(model.to(dtype), single.to(dtype), x)
 
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_autocast(self, backend, dtype):
+        """The products stay in the type of the weights, since torch has none in half types."""
+        for layer, x in (
+            (torch.nn.Linear(30, 20), random_input(7, 30)),
+            (torch.nn.Conv2d(3, 8, 3), random_input(2, 3, 9, 9)),
+        ):
+            sparse = nn.to_sparse(pruned(layer), backend=backend)
+            for given in (x, x.to(dtype)):
+                with torch.autocast("cpu", dtype=dtype):
+                    found = sparse(given)
+                expected = sparse(given)
+                assert found.dtype == given.dtype
+                assert torch.equal(found, expected)
+
     @pytest.mark.parametrize(("layer", "shape"), LAYERS[4:])
     @pytest.mark.parametrize("backend", BACKENDS)
     @pytest.mark.parametrize("most", [1, 500])
@@ -253,6 +269,13 @@ class TestUnits:
         model = without_units(convolutional(pool=torch.nn.AvgPool2d(2, padding=1)))
         with torch.no_grad():
             model[6] = torch.nn.Linear(8 * 16, 12)
+        sparse = nn.to_sparse(model)
+        assert sparse[0].weight.shape[0] == 5
+        check(model, sparse, X)
+
+    def test_a_constant_that_a_pool_multiplies_stays(self):
+        pool = torch.nn.AvgPool2d(2, divisor_override=3)
+        model = without_units(convolutional(pool=pool, between=torch.nn.Sigmoid))
         sparse = nn.to_sparse(model)
         assert sparse[0].weight.shape[0] == 5
         check(model, sparse, X)

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from torch.nn.utils import prune as torch_prune  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
+from logunif_kl.torch.nn import _penalty  # noqa: E402
 
 
 def network(**options):
@@ -214,6 +215,109 @@ class TestPrune:
         assert nn.sparsity(model, math.inf) == nn.sparsity(plain)
         layer = model[3].train()
         assert (layer.weight[layer.log_sigma2 == -1e4] == 0.0).all()
+
+    @pytest.mark.parametrize("options", POSTERIORS)
+    def test_what_is_read_between_two_calls(self, options):
+        """The masked weights are those of the parameters, not of the last call."""
+        first = nn.prune(network(**options), 1.0).eval()
+        with torch.no_grad():
+            for parameter in first.parameters():
+                parameter.mul_(1.1)
+        called = nn.prune(network(**options), 1.0).eval()
+        called.load_state_dict(first.state_dict())
+        output = called(IMAGES)
+
+        def loaded():
+            other = nn.prune(network(**options), 1.0).eval()
+            other.load_state_dict(first.state_dict())
+            return other
+
+        assert torch.equal(nn.kl(loaded()), nn.kl(called))
+        assert torch.equal(loaded()[3].kl(), called[3].kl())
+        for name, found in nn.log_alpha(loaded()).items():
+            assert torch.equal(found, nn.log_alpha(called)[name])
+        assert torch.equal(loaded()[3].log_alpha_of_weights(), called[3].log_alpha_of_weights())
+        assert nn.sparsity(loaded(), 0.5) == nn.sparsity(called, 0.5)
+        assert torch.equal(nn.to_deterministic(loaded())(IMAGES), output)
+        sparse = nn.to_sparse(loaded(), math.inf, max_density=1.0)
+        torch.testing.assert_close(sparse(IMAGES), output)
+        again = nn.prune(loaded(), 0.5)
+        assert torch.equal(again[3].weight_mask, nn.prune(called, 0.5)[3].weight_mask)
+
+    def test_weights_that_are_only_counted_keep_their_graph(self):
+        model = nn.prune(network(), 1.0)
+        model(IMAGES)
+        nn.sparsity(model)
+        model[3].weight.sum().backward()
+        assert torch.isfinite(model[3].weight_orig.grad).all()
+
+    def test_a_plain_layer_with_a_mask(self):
+        model = torch.nn.Sequential(torch.nn.Linear(30, 20))
+        torch_prune.l1_unstructured(model[0], "weight", 0.9)
+        with torch.no_grad():
+            model[0].weight_orig *= 2.0
+        x = torch.linspace(-1.0, 1.0, 30)[None]
+        torch.testing.assert_close(nn.to_sparse(model)(x), model(x))
+
+    @pytest.mark.parametrize(
+        "penalty", ["kingma", "molchanov", "lower_bound", "kummer", nn.NormalPrior(1.0), "exact"]
+    )
+    @pytest.mark.parametrize("options", POSTERIORS)
+    def test_pruned_weights_have_no_kl(self, penalty, options):
+        """What remains is that of the others, and so are its derivatives."""
+        if isinstance(penalty, nn.NormalPrior) and options:
+            pytest.skip("of weights alone")
+        if options.get("posterior") == "multiplicative":
+            options = {**options, "max_log_alpha": 0.5}
+        model = network(**options, penalty=penalty)
+        layer = model[3]
+        kept = ~(layer.log_alpha_of_weights() > 0.0)
+        terms = layer._penalty_terms()
+        kind, *tensors, _ = terms[0]
+        if options.get("noise") == "correlated":
+            kept = kept.any(0, keepdim=True)
+        parts = [torch.broadcast_to(x, layer.weight.shape)[: len(kept)] for x in tensors]
+        chosen = [part[kept] for part in parts]
+        expected = _penalty.total([(penalty, [(kind, *chosen, 1)])])
+        gradients = torch.autograd.grad(expected, (layer._spread,))
+        nn.prune(layer, 0.0)
+        found = layer.neg_kl()
+        assert math.isfinite(found.item())
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=0.0)
+        spread = layer._parameters.get("log_sigma2_orig", layer._parameters.get("log_alpha"))
+        (gradient,) = torch.autograd.grad(found, (spread,))
+        torch.testing.assert_close(gradient, gradients[0], rtol=1e-5, atol=1e-30)
+
+    def test_the_kl_of_a_table_with_a_padding(self):
+        table = nn.VariationalEmbedding(
+            5, 3, padding_idx=1, posterior="multiplicative", sharing="layer", initial=0.5
+        )
+        whole = table.kl()
+        with torch.no_grad():
+            table.weight[3, 0] = 0.0
+        nn.prune(table, 3.0)
+        assert table.kl().item() == pytest.approx(whole.item() * 11 / 12, rel=1e-6)
+
+    def test_to_deterministic(self):
+        model = nn.prune(network(), 1.0).eval()
+        for threshold in (None, 0.0):
+            plain = nn.to_deterministic(model, threshold)
+            kept = nn.sparsity(model, 1.0 if threshold is None else threshold)
+            assert nn.sparsity(plain).kept == kept.kept
+            assert not torch_prune.is_pruned(plain)
+            assert torch_prune.is_pruned(model)
+        assert torch.equal(nn.to_deterministic(model)(IMAGES), model(IMAGES))
+        curve = nn.threshold_curve(model, lambda pruned: pruned(IMAGES).abs().sum(), [0.0, 1.0])
+        assert [each.kept for each in curve.sparsities] == [
+            nn.sparsity(model, 0.0).kept,
+            nn.sparsity(model, 1.0).kept,
+        ]
+        output = model(IMAGES)
+        assert nn.to_deterministic(model, inplace=True) is model
+        assert torch.equal(model(IMAGES), output)
+        assert {name for name, _ in model.named_parameters()} == {
+            *("0.weight", "0.bias", "3.weight", "3.bias"),
+        }
 
     def test_a_state_dict_goes_round(self):
         model, other = nn.prune(network(), 1.0), nn.prune(network(), 9.0)

@@ -476,11 +476,19 @@ class TestLazy:
             assert torch.equal(layer.state_dict()[name], value)
 
     @CASES
-    def test_of_a_state(self, lazy, full, arguments, shape):
-        made = full(shape[1], *arguments, **POSTERIORS["input"])
-        layer = lazy(*arguments, **POSTERIORS["input"])
+    @pytest.mark.parametrize("noise", ["independent", "correlated"])
+    def test_of_a_state(self, lazy, full, arguments, shape, noise):
+        options = {**POSTERIORS["input"], "noise": noise}
+        made = full(shape[1], *arguments, **options)
+        layer = lazy(*arguments, **options)
         layer.load_state_dict(made.state_dict())
+        assert torch.equal(layer.kl(), made.kl())
+        assert torch.equal(nn.kl(layer), made.kl())
         x = torch.randn(shape)
+        torch.manual_seed(1)
+        found = layer(x)
+        torch.manual_seed(1)
+        assert torch.equal(found, made(x))
         assert torch.equal(layer.eval()(x), made.eval()(x))
 
     def test_the_device_and_type(self):

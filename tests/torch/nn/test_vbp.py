@@ -376,6 +376,12 @@ def test_padding_with_a_constant_has_no_variance():
     assert (found.mean.tolist(), found.variance.tolist()) == ([5.0, 1.0, 1.0], [0.0, 1.0, 1.0])
 
 
+def test_a_constant_whose_square_is_infinite_in_float16():
+    x = nn.Moments(torch.ones(2, dtype=torch.float16), torch.ones(2))
+    for constant in (300.0, torch.tensor(300.0, dtype=torch.float16)):
+        assert (x * constant).variance.tolist() == [90000.0, 90000.0]
+
+
 def test_constants():
     x = nn.Moments(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
     found = (3.0 + 2.0 * x - torch.tensor([1.0, 1.0])) / -2.0

@@ -3,8 +3,9 @@
     python -m validation.papers.kingma2015.correlated_assumptions [--data FILE] [--quick] [--part]
 
 With correlated noise (type A, section 3.2) a scale s_i multiplies all weights of an input unit. The
-divergence of the scales is that of a few thousand numbers, and the networks of Table 2 here learn
-dropout rates below those they start from. The paper scales the divergence of type A down by 3
+divergence of the scales is that of a few thousand numbers, and in the network of Table 2 here no
+layer comes to the largest dropout rate, 1/2, as all layers of Table 1 do, where the divergence is
+that of millions of weights. The paper scales the divergence of type A down by 3
 (Figure 1a, A2) because small networks underfit under it, which a divergence of a few thousand nats
 would not make them do. Here the divergence of each scale is counted once for each of the weights
 that it multiplies in the lower layers: ``kl_weight`` is their number, and the scales of the top

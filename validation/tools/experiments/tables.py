@@ -156,13 +156,15 @@ def shared_noise(record: Results) -> str:
         )
         for seed, column in made
     ]
-    least = min(column["above_zero_in_standard_errors"] for _, column in made)
-    above = sum(column["shared"]["variance"] > 0.0 for _, column in made)
+    steps = [column["above_zero_in_standard_errors"] for _, column in made]
+    above = [step for step in steps if step > 0.0]
     head = ["seed", "layer", "epochs", "added", "weight sample per minibatch", "share", "paper"]
+    told = f"What is added is above zero in {len(above)} of {len(steps)} columns"
+    if above:
+        told += f", by at least {min(above):.1f} standard errors"
     return (
-        f"{table(head, rows)}\n\nWhat is added is above zero in {above} of {len(made)} columns, by "
-        f"at least {least:.1f} standard errors: there a sample for each data point has the smaller "
-        "variance, as in the paper."
+        f"{table(head, rows)}\n\n{told}. Where it is above zero, a sample for each data point has "
+        "the smaller variance, as in the paper."
     )
 
 
