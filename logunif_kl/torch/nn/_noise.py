@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 import torch
 
-from .._internals import called_by_compiler, transformed
+from .._internals import called_by_compiler, plain, transformed
 
 Tensor = torch.Tensor
 
@@ -64,8 +64,26 @@ def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | Non
     drawn_by: dict[str, Any] = {} if generator is None else {"generator": generator}
     if tuple(shape) == tuple(like.shape):
         # In the memory format of the other, such as channels_last.
+        if _drawn_one_by_one(like):
+            noise = torch.empty_like(like)
+            noise.as_strided((noise.numel(),), (1,)).normal_(**drawn_by)
+            return noise
         return torch.randn_like(like, **drawn_by)
     return torch.randn(shape, dtype=like.dtype, device=device, **drawn_by)
+
+
+def _drawn_one_by_one(like: Tensor) -> bool:
+    """Tell whether PyTorch would draw one normal at a time, which takes several times as long.
+
+    It does so on a CPU for a tensor that is not contiguous.
+    """
+    return (
+        like.device.type == "cpu"
+        and not like.is_contiguous()
+        and not torch.compiler.is_compiling()
+        and not transformed()
+        and plain(like)
+    )
 
 
 def _check(generator: torch.Generator, device: torch.device) -> None:

@@ -11,6 +11,7 @@ from torch.nn import functional as F  # noqa: E402
 
 from logunif_kl.torch import kl, kl_normal, nn  # noqa: E402
 from logunif_kl.torch.nn import _local  # noqa: E402
+from logunif_kl.torch.nn._noise import normals  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
@@ -392,6 +393,19 @@ class TestConvolution:
         assert layer(x).stride() == plain(x).stride()
         layer(x).sum().backward()
         assert torch.isfinite(layer.weight.grad).all()
+
+    @pytest.mark.parametrize("seed", [None, 3])
+    def test_normals_of_another_format_are_those_of_their_memory(self, seed):
+        # PyTorch draws one at a time for such a tensor, which takes longer and gives others.
+        generator = None if seed is None else torch.Generator().manual_seed(seed)
+        like = torch.empty(2, 3, 4, 5).to(memory_format=torch.channels_last)
+        torch.manual_seed(7)
+        found = normals(like.shape, like, generator)
+        assert found.stride() == like.stride()
+        torch.manual_seed(7)
+        again = generator and generator.manual_seed(seed)
+        expected = torch.randn(2, 4, 5, 3, generator=again)
+        assert torch.equal(found.permute(0, 2, 3, 1), expected)
 
 
 class TestEmbedding:
