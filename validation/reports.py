@@ -91,6 +91,7 @@ REPORTS = {
     **_experiment("correlated_assumptions"),
     **_experiment("speed"),
     **_experiment("test_error", plot=True),
+    **_experiment("input_rate"),
     **_experiment("constraint", plot=True),
     **_experiment("extra_variance", plot=True),
     **_experiment("lenet_300_100", plot=True, paper="molchanov2017"),

@@ -55,6 +55,7 @@ _EXPERIMENTS = (
     "correlated_assumptions",
     "speed",
     "test_error",
+    "input_rate",
     "constraint",
     "extra_variance",
 )

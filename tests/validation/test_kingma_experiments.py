@@ -19,6 +19,7 @@ from validation.papers.kingma2015 import (  # noqa: E402
     correlated_assumptions,
     extra_variance,
     gradient_variance,
+    input_rate,
     printed,
     shared_noise,
     speed,
@@ -41,6 +42,7 @@ MODULES = {
     "correlated_assumptions": correlated_assumptions,
     "speed": speed,
     "test_error": test_error,
+    "input_rate": input_rate,
     "constraint": constraint,
     "extra_variance": extra_variance,
 }
@@ -196,6 +198,19 @@ class TestVarianceAssumptions:
         found = variance_assumptions.measure_one("as in the tables", 1, sizes, data.digits())
         assert (found["epochs"], found["test_error_percent"]) == (3, 2.9)
         assert list(errors) == [0.1]
+
+
+def test_input_rate(records):
+    record = records("input_rate")
+    summary = {each["case"]: each for each in record["summary"]}
+    assert list(summary) == list(input_rate.CASES)
+    gaussian, whole, held, scaled = summary.values()
+    assert gaussian["above_gaussian_b"] == 0.0
+    assert gaussian["mean_dropout_rates"] == []
+    assert held["mean_dropout_rates"][0] <= 0.2 + 1e-6 < whole["mean_dropout_rates"][0]
+    assert held["mean_dropout_rates"][1] == pytest.approx(whole["mean_dropout_rates"][1], abs=0.02)
+    assert scaled["mean_dropout_rates"][0] < whole["mean_dropout_rates"][0]
+    assert len({each["test_error"] for each in record["rows"]}) > 1
 
 
 class TestSharedNoise:

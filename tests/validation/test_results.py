@@ -21,7 +21,10 @@ _TO_TRAIN = ("kingma2015/", "molchanov2017/", "haussmann2018/")
 _TRAINED = {
     f"validation/results/{name}.{kind}"
     for name in (
-        *(f"kingma2015/{name}" for name in ("constraint", "extra_variance", "gradient_variance")),
+        *(
+            f"kingma2015/{name}"
+            for name in ("constraint", "extra_variance", "gradient_variance", "test_error")
+        ),
         "haussmann2018/moments",
     )
     for kind in ("json", "png")

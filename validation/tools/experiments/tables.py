@@ -253,6 +253,21 @@ def _error_of(row: Results | None) -> str:
     return f"{with_error(row['test_error'], row['standard_error'])} ({row['epochs']:.0f}{rate})"
 
 
+def input_rate(record: Results) -> str:
+    """Figure 1a, B in narrow networks."""
+    rows = [
+        (
+            each["case"],
+            with_error(each["test_error"], each["test_error_standard_error"]),
+            with_error(each["above_gaussian_b"], each["above_gaussian_b_standard_error"]),
+            ", ".join(f"{rate:.2f}" for rate in each["mean_dropout_rates"]),
+        )
+        for each in record["summary"]
+    ]
+    head = ["training", "test error in %", "above Gaussian dropout B"]
+    return table([*head, "mean dropout rates, from the bottom"], rows)
+
+
 def constraint(record: Results) -> str:
     """Section 3.4."""
     rows = [
