@@ -54,13 +54,13 @@ def test_all_files_are_looked_at():
     assert set(FILES) == set(REPORTS) - TO_COME
 
 
-def useless(folder):
+def useless(folder, results=RESULTS):
     """Name the parts that other sources than are here computed, or whose record is complete."""
     for path in sorted(folder.rglob("*.json")):
         paper, name = path.parent.parts[-2:]
         about = json.loads(path.read_text(encoding="utf-8"))["about"]
         old = about["sources_sha256"] != sources.sha256(f"{paper}_{name}")
-        if old or (RESULTS / paper / f"{name}.json").exists():
+        if old or (results / paper / f"{name}.json").exists():
             yield path.name
 
 
@@ -69,7 +69,10 @@ def test_the_committed_parts_of_experiments_serve():
 
 
 def test_parts_that_do_not_serve_are_found(tmp_path):
-    new, done = tmp_path / "kingma2015" / "test_error", tmp_path / "hron2017" / "slides"
+    runs, results = tmp_path / "runs", tmp_path / "results"
+    new, done = runs / "kingma2015" / "test_error", runs / "hron2017" / "slides"
+    (results / "hron2017").mkdir(parents=True)
+    (results / "hron2017" / "slides.json").touch()
     for folder, name, sha256 in (
         (new, "a", sources.sha256("kingma2015_test_error")),
         (new, "b", "0"),
@@ -78,7 +81,7 @@ def test_parts_that_do_not_serve_are_found(tmp_path):
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"about": {"sources_sha256": sha256}})
         (folder / f"{name}.json").write_text(text)
-    assert list(useless(tmp_path)) == ["c.json", "b.json"]
+    assert list(useless(runs, results)) == ["c.json", "b.json"]
 
 
 class TestSources:
