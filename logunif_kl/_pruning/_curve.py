@@ -9,7 +9,7 @@ from typing import Any
 
 from .._refusals import real_number, shown
 from .._saving import new_figure, save_figure
-from ._sparsity import Sparsity, check_threshold
+from ._sparsity import Sparsity, aligned, check_threshold
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,25 @@ class ThresholdCurve:
     >>> curve = nn.ThresholdCurve((0.0, 3.0, 6.0), (9.0, 1.5, 1.4), tuple(counts))
     >>> curve.choose(), curve.choose(tolerance=0.2)
     (6.0, 3.0)
+    >>> print(curve)
+    threshold  loss  kept  pruned
+    0          9     2     98.00 %
+    3          1.5   5     95.00 %
+    6          1.4   20    80.00 %
     """
 
     thresholds: tuple[float, ...]
     losses: tuple[float, ...]
     sparsities: tuple[Sparsity, ...]
+
+    def __str__(self) -> str:
+        rows = [("threshold", "loss", "kept", "pruned")]
+        for threshold, loss, each in zip(
+            self.thresholds, self.losses, self.sparsities, strict=True
+        ):
+            pruned = f"{100.0 * each.pruned:.2f} %"
+            rows.append((f"{threshold:g}", f"{loss:.6g}", str(each.kept), pruned))
+        return aligned(rows)
 
     def choose(self, tolerance: float = 0.0) -> float:
         """Choose the threshold with the fewest weights whose loss is near the least one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,12 +72,17 @@ class Sparsity:
         rows = [("layer", "weights", "kept", "pruned")]
         for name, each in (*self.layers.items(), ("all", self)):
             rows.append((name, str(each.weights), str(each.kept), f"{100.0 * each.pruned:.2f} %"))
-        widths = [max(len(row[column]) for row in rows) for column in range(3)]
-        lines = [
-            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]])
-            for row in rows
-        ]
-        return "\n".join(lines) + f", {self.compression:.1f} times fewer"
+        return f"{aligned(rows)}, {self.compression:.1f} times fewer"
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> str:
+    """Write rows of cells, each column as wide as its widest cell but for the last."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths[-1] = 0
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    )
 
 
 def check_threshold(threshold: Any) -> float:
