@@ -1,6 +1,7 @@
 """Log alpha, counts of weights, masks and thresholds of models of PyTorch."""
 
 import copy
+import itertools
 import math
 
 import pytest
@@ -260,13 +261,16 @@ class TestPrune:
         torch.testing.assert_close(nn.to_sparse(model)(x), model(x))
 
     @pytest.mark.parametrize(
-        "penalty", ["kingma", "molchanov", "lower_bound", "kummer", nn.NormalPrior(1.0), "exact"]
+        ("penalty", "options"),
+        [
+            *itertools.product(
+                ["kingma", "molchanov", "lower_bound", "kummer", "exact"], POSTERIORS
+            ),
+            (nn.NormalPrior(1.0), {}),
+        ],
     )
-    @pytest.mark.parametrize("options", POSTERIORS)
     def test_pruned_weights_have_no_kl(self, penalty, options):
         """What remains is that of the others, and so are its derivatives."""
-        if isinstance(penalty, nn.NormalPrior) and options:
-            pytest.skip("of weights alone")
         if options.get("posterior") == "multiplicative":
             options = {**options, "max_log_alpha": 0.5}
         model = network(**options, penalty=penalty)
