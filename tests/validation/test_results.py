@@ -28,7 +28,10 @@ _TRAINED = {
         "haussmann2018/moments",
     )
     for kind in ("json", "png")
-} | {"validation/results/kingma2015/variance_assumptions.json"}
+} | {
+    f"validation/results/kingma2015/{name}.json"
+    for name in ("input_rate", "variance_assumptions")
+}
 TO_COME = {
     "validation/results/bench/bench_cuda.json",
     *(path for path in REPORTS if path.removeprefix("validation/results/").startswith(_TO_TRAIN)),
