@@ -72,8 +72,9 @@ SECTIONS = (
         "correlated_assumptions",
         "Table 2 under other assumptions",
         "In the networks of Table 2 above, the divergence of the scales is a few thousand nats, "
-        "and the dropout rates fall. Here it is counted once for each weight, or the learning rate "
-        "is a fifth.",
+        "and the lower layers stay below the largest dropout rate, 0.5. Here the divergence of a "
+        "scale is counted once for each weight that it multiplies, or the learning rate is a "
+        "fifth.",
         "",
         tables.correlated_assumptions,
     ),
