@@ -30,7 +30,10 @@ _TRAINED = {
     for kind in ("json", "png")
 } | {
     f"validation/results/kingma2015/{name}.json"
-    for name in ("input_rate", "shared_noise", "speed", "variance_assumptions")
+    for name in (
+        *("correlated_assumptions", "input_rate", "shared_noise", "speed"),
+        "variance_assumptions",
+    )
 }
 TO_COME = {
     "validation/results/bench/bench_cuda.json",
