@@ -57,7 +57,7 @@ class TestWorks:
             if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
         }
         assert found == {name for name, each in WORKS.items() if each.paper}
-        assert len(found) == 22
+        assert len(found) == 25
 
     def test_each_writes_its_record(self):
         for each in WORKS.values():
@@ -100,7 +100,7 @@ class TestWorks:
             "hron2017.slides",
         ]
         of_kingma = [each.name for each in work.chosen(["kingma2015", "kingma2015.speed"])]
-        assert len(of_kingma) == 6
+        assert len(of_kingma) == 9
         assert [each.name for each in work.chosen([])] == list(WORKS)
 
     @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ class TestFull:
         assert command.main(["hron2017.slides", "kingma2015"]) == 2
         assert capsys.readouterr().err == (
             "python -m validation.reproduce: error: nothing was run, since "
-            "kingma2015.gradient_variance and 5 more take MNIST, and no data are named: give "
+            "kingma2015.gradient_variance and 8 more take MNIST, and no data are named: give "
             "--data FILE or set LOGUNIF_KL_MNIST to MNIST as .npz or IDX files\n"
         )
         assert ran.made == []

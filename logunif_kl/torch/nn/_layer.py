@@ -246,26 +246,19 @@ class VariationalLayer(Drawing):
         mask = self._mask(whole)
         if self.posterior == "additive":
             kept = 1 if mask is None or self.penalty == _penalty.EXACT else mask
-            return [("normal", _single(self.weight), _single(self._spread), kept)]
-        log_alpha = self._bounded()
+            mean, spread = _posterior.single(self.weight), _posterior.single(self._spread)
+            return [("normal", mean, spread, kept)]
+        log_alpha = _posterior.single(self._bounded())
+        scales = self._scales() if self.noise == "correlated" else None
         if mask is not None:
-            return [("alpha", _single(log_alpha), self._kept(mask).sum_to_size(log_alpha.shape))]
-        counted = self._scales() if self.noise == "correlated" else self.weight.numel()
-        return [("alpha", _single(log_alpha), counted // max(log_alpha.numel(), 1))]
+            kept = _posterior.kept(mask, self._units, scales).sum_to_size(log_alpha.shape)
+            return [("alpha", log_alpha, kept)]
+        counted = self.weight.numel() if scales is None else scales
+        return [("alpha", log_alpha, counted // max(log_alpha.numel(), 1))]
 
     def _mask(self, whole: bool) -> Tensor | None:
         """The mask of `torch.nn.utils.prune` on the weights, 1 where they are kept."""
         return self._buffers.get("weight_mask")
-
-    def _kept(self, mask: Tensor) -> Tensor:
-        """Count the kept weights; under correlated noise, the scales of inputs that have some."""
-        # In float64, which holds the number of weights of any layer.
-        mask = mask.double()
-        if self.noise == "independent":
-            return mask
-        of_inputs = _posterior.spread_shape("input", mask.shape, self._units)
-        kept = (mask.sum_to_size(of_inputs) > 0).double()
-        return kept * (self._scales() // max(kept.numel(), 1))
 
     def _check_of(self, of: str | None) -> None:
         if of is None:
@@ -355,7 +348,3 @@ class VariationalLayer(Drawing):
             if value != default:
                 shown_options.append(f"{name}={shown(value)}")
         return ", ".join(shown_options)
-
-
-def _single(x: Tensor) -> Tensor:
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

@@ -201,6 +201,23 @@ def wide(x: Tensor) -> Tensor:
     return x.float() if x.dtype == torch.float16 else x
 
 
+def single(x: Tensor) -> Tensor:
+    """In float32 instead of half types, in which a sum over many weights overflows or stops."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def kept(mask: Tensor, units: dict[str, int], scales: int | None) -> Tensor:
+    """Count the weights that a mask keeps, or the scales of inputs that have some.
+
+    ``scales`` is their number in all. The counts are of float64, which holds those of any layer.
+    """
+    mask = mask.double()
+    if scales is None:
+        return mask
+    found = (mask.sum_to_size(spread_shape("input", mask.shape, units)) > 0).double()
+    return found * (scales // max(found.numel(), 1))
+
+
 class Bounded(Function):
     """min(x, bound), whose gradient is that of a projected descent.
 
