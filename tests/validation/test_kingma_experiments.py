@@ -352,6 +352,13 @@ class TestCorrelatedAssumptions:
         ]
 
 
+def test_an_option_cut_short_is_refused(tmp_path, capsys):
+    """The recorded command would keep the path behind it."""
+    with pytest.raises(SystemExit):
+        run("speed", "--quick", "--wor", tmp_path)
+    assert "unrecognized arguments: --wor" in capsys.readouterr().err
+
+
 def test_speed(records):
     record = records("speed")
     of = {row["way"]: row for row in record["rows"]}
