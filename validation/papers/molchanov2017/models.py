@@ -98,4 +98,5 @@ def network(
                 if isinstance(layer, nn.VariationalLayer):
                     log_alpha = layer.get_parameter("log_alpha")
                     log_alpha.copy_(INITIAL - 2.0 * layer.weight.abs().log())
-    return model
+    # The convolutions of LeNet-5-Caffe take a quarter less time so.
+    return model.to(memory_format=torch.channels_last)
