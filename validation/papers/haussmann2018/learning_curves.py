@@ -13,8 +13,8 @@ Weights are pruned by log alpha > 3, and by a threshold in the valley of the his
 which is found without the test set. At the end VBP's variance of the outputs is compared with that
 of samples of the weights, on test images.
 
-Each network is one part with a checkpoint. ``--part 1/2`` trains the first half of the networks and
-``--part 2/2`` the other; the command without it collects them.
+Each network is one part with a checkpoint. ``--part 1/2`` trains every second network and
+``--part 2/2`` the others; the command without it collects them.
 """
 
 from __future__ import annotations

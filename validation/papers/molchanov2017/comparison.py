@@ -38,6 +38,7 @@ from validation.training.scheduled import Schedule, ScheduledRun
 from validation.training.subnormals import flushed
 
 LOOK_EVERY = 5  # epochs
+THRESHOLDS = [0.5 * step for step in range(-4, 11)]  # of which `threshold.py` chooses one
 
 
 def experiment(name: str, description: str) -> Experiment:
@@ -123,6 +124,7 @@ def train(
         "log_likelihood": last["log_likelihood"],
         "neg_kl": last["neg_kl"],
         "seconds": round(sum(record["seconds"] for record in run.history), 1),
+        "by_threshold": [at_threshold(run.model, each, dataset) for each in THRESHOLDS],
         "by_epoch": [
             {key: record[key] for key in ("epoch", "test_error_pruned", "kept")}
             for record in run.history
@@ -142,6 +144,16 @@ def look(run: ScheduledRun, dataset: Dataset, epochs: int) -> None:
             test_error_pruned=evaluate(pruned, dataset.test)["error_percent"],
             kept=nn.sparsity(run.model, THRESHOLD).kept,
         )
+
+
+def at_threshold(model: torch.nn.Module, threshold: float, dataset: Dataset) -> dict[str, float]:
+    """Prune a network at another threshold."""
+    pruned = nn.to_deterministic(model, threshold)
+    return {
+        "threshold": threshold,
+        "test_error_pruned": evaluate(pruned, dataset.test)["error_percent"],
+        "kept": nn.sparsity(model, threshold).kept,
+    }
 
 
 @torch.no_grad()
@@ -180,6 +192,14 @@ def summarised(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for case in dict.fromkeys(row["case"] for row in rows):
         several = [row for row in rows if row["case"] == case]
         kept = statistics.fmean(row["kept"] for row in several)
+        by_threshold = [
+            {
+                "threshold": each[0]["threshold"],
+                "test_error_pruned": _mean_and_error([r["test_error_pruned"] for r in each]),
+                "kept": statistics.fmean(r["kept"] for r in each),
+            }
+            for each in zip(*(row["by_threshold"] for row in several), strict=True)
+        ]
         found.append(
             {
                 "case": case,
@@ -193,6 +213,7 @@ def summarised(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     for layer in zip(*(row["pruned_percent"] for row in several), strict=True)
                 ],
                 "seconds": statistics.fmean(row["seconds"] for row in several),
+                "by_threshold": by_threshold,
                 "as_good_as_the_paper": bool(
                     kept
                     and statistics.fmean(row["test_error_pruned"] for row in several)

@@ -2,8 +2,8 @@
 
     python -m validation.papers.molchanov2017.lenet_300_100 [--data FILE] [--quick] [--part 1/2]
 
-`comparison.py` says how the networks are trained and compared. ``--part 1/2`` trains the first half
-of them and ``--part 2/2`` the other, as two processes; the command without it then collects them.
+`comparison.py` says how the networks are trained and compared. ``--part 1/2`` trains every second
+network and ``--part 2/2`` the others, as two processes; the command without it collects them.
 """
 
 from __future__ import annotations
