@@ -1,9 +1,11 @@
 """What pruned models have in common in all frameworks: counts of weights, thresholds."""
 
 from ._curve import ThresholdCurve, check_measured, check_thresholds
-from ._sparsity import Sparsity, check_threshold
+from ._sparsity import SILENT, THRESHOLD, Sparsity, check_threshold
 
 __all__ = [
+    "SILENT",
+    "THRESHOLD",
     "Sparsity",
     "ThresholdCurve",
     "check_measured",

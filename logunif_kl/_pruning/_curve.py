@@ -113,7 +113,10 @@ class ThresholdCurve:
         ------
         ImportError
             If matplotlib is not installed.
+        TypeError, ValueError
+            If `chosen` is no number, or NaN.
         """
+        mark = None if chosen is None else check_threshold(chosen, "chosen")
         figure = new_figure("ThresholdCurve.plot", 6.4, 4.0)
         axes = figure.subplots()
         axes.plot(self.thresholds, self.losses, "o-", color="#0072B2", markersize=3)
@@ -122,17 +125,18 @@ class ThresholdCurve:
         counts = axes.twinx()
         kept = [100.0 * (1.0 - each.pruned) for each in self.sparsities]
         counts.plot(self.thresholds, kept, "s--", color="#D55E00", markersize=3)
-        counts.set_yscale("log")
+        if any(kept):
+            counts.set_yscale("log")
         counts.set_ylabel("weights that are kept in %", color="#D55E00")
-        if chosen is not None:
-            axes.axvline(chosen, color="0.6", lw=0.8)
+        if mark is not None:
+            axes.axvline(mark, color="0.6", lw=0.8)
         if path is not None:
             save_figure(figure, path, dpi=150)
         return figure
 
 
 def check_thresholds(thresholds: Any) -> tuple[float, ...]:
-    """Return thresholds in ascending order, each once.
+    """Return thresholds in ascending order, each once; for None those from -4 to 8.
 
     Raises
     ------
@@ -141,12 +145,16 @@ def check_thresholds(thresholds: Any) -> tuple[float, ...]:
     ValueError
         If there are none, or one is NaN.
     """
+    if thresholds is None:
+        return tuple(0.5 * step for step in range(-8, 17))
     if isinstance(thresholds, str) or not isinstance(thresholds, Iterable):
         raise TypeError(
             f"thresholds must be a sequence of numbers, but {shown(thresholds)} was given: pass a "
             "list"
         )
-    found = tuple(sorted({check_threshold(each) for each in thresholds}))
+    # An array or a tensor of any framework yields no numbers, but others of no dimension.
+    given = thresholds.tolist() if hasattr(thresholds, "tolist") else thresholds
+    found = tuple(sorted({check_threshold(each, "each of thresholds") for each in given}))
     if not found:
         raise ValueError("thresholds is empty: pass one threshold at least")
     return found

@@ -9,6 +9,15 @@ from typing import Any
 
 from .._refusals import real_number
 
+THRESHOLD = 3.0
+"""Molchanov et al. (2017), section 5: a dropout rate alpha/(1 + alpha) of 95 %."""
+
+SILENT = -1e4
+"""log sigma^2 of a pruned weight: the variance is 0 in every type, and the KL of mu = 0 is 0.
+
+-inf would make the KL NaN, as alpha = sigma^2/mu^2 would be 0/0.
+"""
+
 
 @dataclass(frozen=True)
 class Sparsity:
@@ -85,7 +94,7 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> str:
     )
 
 
-def check_threshold(threshold: Any) -> float:
+def check_threshold(threshold: Any, name: str = "threshold") -> float:
     """Return a threshold on log alpha.
 
     Raises
@@ -95,7 +104,7 @@ def check_threshold(threshold: Any) -> float:
     ValueError
         If it is NaN.
     """
-    number = real_number("threshold", threshold)
+    number = real_number(name, threshold)
     if math.isnan(number):
-        raise ValueError("threshold must be no NaN: pass 3.0, or inf to keep every weight but 0")
+        raise ValueError(f"{name} must be no NaN: pass 3.0, or inf to keep every weight but 0")
     return number

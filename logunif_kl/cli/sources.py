@@ -159,7 +159,7 @@ DEPENDS: dict[str, tuple[str, ...]] = {
     },
     "hron2017_remarks": (*_METHODS, "validation/papers/hron2017/remarks.py"),
     "haussmann2018_moments": (
-        *_files("logunif_kl/torch/nn", "_moments", "_moments_rules"),
+        *_files("logunif_kl/torch/nn", "_moments", "_moments_rules", "_vbp"),
         *_files("validation/papers/haussmann2018", "moments"),
     ),
     "haussmann2018_learning_curves": (

@@ -78,6 +78,20 @@ def test_truncated_refuses_what_is_outside(posterior):
     assert neg_kl_posterior(posterior, prior=prior, return_error=True) == (-math.inf, 0.0)
 
 
+@pytest.mark.parametrize("inside", [lambda w: 0.5 <= abs(w) <= 2.0, lambda w: 0.5 < abs(w) < 2.0])
+def test_truncated_prior_of_itself(inside):
+    """Also where the function is not zero at the ends, between which its scan adds up."""
+
+    def density(w):
+        return 1.0 / (2.0 * math.log(4.0) * abs(w)) if inside(w) else 0.0
+
+    itself = Density(density, support=(-2.0, 2.0), points=[-0.5, 0.5])
+    found, error = neg_kl_posterior(itself, prior=TruncatedLogUniform(0.5, 2.0), return_error=True)
+    assert abs(found) <= error < 1e-6
+    wider = TruncatedLogUniform(0.51, 2.0)
+    assert neg_kl_posterior(itself, prior=wider) == -math.inf
+
+
 def test_truncated_tends_to_the_improper_prior():
     """Of a posterior cut off likewise (Hron et al. 2018)."""
     improper = neg_kl_posterior(stats.norm(1.0, 0.5), log_c=0.0)

@@ -69,6 +69,11 @@ class TestComparison:
         for row in record["rows"]:
             assert 0 < row["kept"] < row["weights"] == 64 * 30 + 30 * 20 + 20 * 10
             assert len(row["pruned_percent"]) == 3
+            at = {each["threshold"]: each for each in row["by_threshold"]}
+            assert at[3.0]["kept"] == row["kept"]
+            assert at[3.0]["test_error_pruned"] == row["test_error_pruned"]
+            kept = [each["kept"] for each in row["by_threshold"]]
+            assert kept == sorted(kept)
             by_layer = zip(row["pruned_percent"], row["sizes"].values(), strict=True)
             kept = sum(size * (1.0 - share / 100.0) for share, size in by_layer)
             assert kept == pytest.approx(row["kept"])
@@ -169,6 +174,9 @@ class TestComparison:
                 "weights": 266_200,
                 "pruned_percent": [99.0, 98.0, 60.0],
                 "seconds": 1.0,
+                "by_threshold": [
+                    {"threshold": 2.0, "test_error_pruned": error + 0.1 * seed, "kept": 1000 * seed}
+                ],
             }
             for seed in (1, 2, 3)
         ]
@@ -176,6 +184,9 @@ class TestComparison:
         assert found["as_good_as_the_paper"] is good
         assert found["compression"] == pytest.approx(266_200 / kept)
         assert found["test_error_pruned"]["standard_error"] == pytest.approx(0.01 / math.sqrt(3))
+        (other,) = found["by_threshold"]
+        assert other["kept"] == 2000
+        assert other["test_error_pruned"]["mean"] == pytest.approx(error + 0.2)
 
 
 class TestMasks:

@@ -85,7 +85,8 @@ def bernoulli_log_likelihood(logits: Any, targets: Any) -> Any:
     TypeError
         If an argument does not hold real numbers.
     ValueError
-        If the shapes do not agree.
+        If the shapes do not agree, or a target is below 0 or above 1. It is not looked at under
+        `jax.jit`.
 
     Examples
     --------
@@ -96,6 +97,7 @@ def bernoulli_log_likelihood(logits: Any, targets: Any) -> Any:
     """
     logits, targets = widened(real_array("logits", logits)), real_numbers("targets", targets)
     _check_shapes("targets", targets.shape, logits.shape)
+    _check_probabilities(targets)
     return _by_example(targets * logits - jax.nn.softplus(logits))
 
 
@@ -146,7 +148,7 @@ def _by_example(values: Array) -> Array:
 
 def _check_classes(labels: Array, classes: int) -> None:
     """Raise if a label that this process can read is no class."""
-    if isinstance(labels, jax.core.Tracer) or not getattr(labels, "is_fully_addressable", True):
+    if not _readable(labels):
         return
     values = np.asarray(labels)
     wrong = values[(values < 0) | (values >= classes)]
@@ -155,6 +157,22 @@ def _check_classes(labels: Array, classes: int) -> None:
             f"labels must be from 0 to {classes - 1}, but {wrong[0]} was given: pass the numbers "
             "of classes"
         )
+
+
+def _check_probabilities(targets: Array) -> None:
+    """Raise if a target that this process can read is outside of 0 to 1."""
+    if not _readable(targets) or not targets.size:
+        return
+    least, most = float(targets.min()), float(targets.max())
+    if not (least >= 0 and most <= 1):
+        raise ValueError(
+            f"targets hold numbers from {least:g} to {most:g}, not from 0 to 1: pass "
+            "(targets + 1)/2 for labels of -1 and 1"
+        )
+
+
+def _readable(x: Array) -> bool:
+    return not isinstance(x, jax.core.Tracer) and getattr(x, "is_fully_addressable", True)
 
 
 def _check_shapes(name: str, shape: Any, expected: Any) -> None:

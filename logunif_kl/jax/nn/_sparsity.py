@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from ..._pruning import (
+    SILENT,
+    THRESHOLD,
     Sparsity,
     ThresholdCurve,
     check_measured,
@@ -22,17 +24,6 @@ from ._posterior import Dropout, Normal
 from ._trees import is_posterior, posteriors
 
 Array = Any
-
-THRESHOLD = 3.0
-"""Molchanov et al. (2017), section 5: a dropout rate alpha/(1 + alpha) of 95 %."""
-
-SILENT = -1e4
-"""log sigma^2 of a pruned weight: the variance is 0 in every type, and the KL of mu = 0 is 0.
-
--inf would make the KL NaN, as alpha = sigma^2/mu^2 would be 0/0.
-"""
-
-_CURVE = tuple(0.5 * step for step in range(-8, 17))
 
 
 def log_alpha(tree: Any) -> dict[str, Any]:
@@ -169,6 +160,13 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
             "like is of another structure than tree: pass what prune returned for the same model"
         )
 
+    for (name, node), (_, other) in zip(_named(tree), _named(like), strict=True):
+        if node._mean().shape != other._mean().shape:
+            raise ValueError(
+                f"like has weights of shape {other._mean().shape} at {name!r}, where tree has "
+                f"{node._mean().shape}: pass what prune returned for the same model"
+            )
+
     def both(node: Any, other: Any) -> Any:
         if not is_posterior(node):
             return node
@@ -222,7 +220,7 @@ def threshold_curve(
             f"measure must be a function of the pruned tree, but {shown(measure)} was given: pass "
             "one that returns a loss"
         )
-    found = check_thresholds(_CURVE if thresholds is None else thresholds)
+    found = check_thresholds(thresholds)
     losses = tuple(check_measured(measure(prune(tree, threshold))) for threshold in found)
     return ThresholdCurve(found, losses, tuple(sparsity(tree, each) for each in found))
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..._pruning import SILENT
 from ..._refusals import type_name
 from ._arguments import one_of
 from ._noise import widened
@@ -175,7 +176,11 @@ def _neg_kl(node: Normal | Dropout, of: str | None, penalty: Any) -> Array:
     mean, spread = node._checked()
     _check_of(node, of)
     if isinstance(node, Normal):
-        return of_normal(penalty)(widened(mean), widened(spread)).sum()
+        # By the exact form a pruned weight has none; by others it may have an infinite one.
+        pruned = (mean == 0) & (spread <= jnp.asarray(SILENT, spread.dtype))
+        mean, spread = jnp.where(pruned, 1, mean), jnp.where(pruned, 0, spread)
+        found = of_normal(penalty)(widened(mean), widened(spread))
+        return jnp.where(pruned, 0, found).sum()
     counted = input_units(node) if correlated(node) else mean.size
     return counted // max(spread.size, 1) * of_alpha(penalty)(widened(spread)).sum()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..._refusals import type_name
+from ._arguments import check_module
 
 States = dict[torch.Generator, torch.Tensor]
 Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
@@ -49,10 +49,7 @@ def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
     >>> contexts = nn.checkpoint_contexts(layer)
     >>> checkpoint(layer, x, use_reentrant=False, context_fn=contexts).sum().backward()
     """
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(
-            f"model must be a torch.nn.Module, but {type_name(model)} was given: pass the module"
-        )
+    check_module(model)
 
     def contexts() -> Contexts:
         states: States = {}

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ._arguments import check_dtype, check_flag
 from ._layer import VariationalLayer
-from ._posterior import check_dtype, check_flag
 
 Tensor = torch.Tensor
 

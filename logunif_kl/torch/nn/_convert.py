@@ -16,7 +16,8 @@ import torch
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import parametrize
 
-from ..._refusals import OF_COMPLEX, real_number, shown, type_name
+from ..._refusals import OF_COMPLEX, real_number, shown
+from ._arguments import check_flag, check_module
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._embedding import VariationalEmbedding
@@ -24,7 +25,6 @@ from ._hooks import copies, masked, remove_masks
 from ._layer import VariationalLayer
 from ._linear import VariationalLinear
 from ._models import kind_name, layers
-from ._posterior import check_flag
 
 Tensor = torch.Tensor
 Modules = type | tuple[type, ...] | Callable[[str, torch.nn.Module], bool]
@@ -198,7 +198,6 @@ def to_deterministic(
     found = [name for name, module in model.named_modules() if isinstance(module, ours)]
     for name in found:
         module: Any = model.get_submodule(name)
-        kind = type(module)
         if isinstance(module, LazyModuleMixin):
             raise _no_shape(name, module)
         if parametrize.is_parametrized(module):
@@ -206,11 +205,7 @@ def to_deterministic(
                 f"{_module(name)} has parametrizations: remove them first, by "
                 "torch.nn.utils.parametrize.remove_parametrizations"
             )
-        if kind not in PLAIN:
-            raise TypeError(
-                f"{_module(name)} is of type {kind.__name__}, of which no plain form is known: "
-                "convert it before the others"
-            )
+        check_known(name, module)
         if isinstance(module, VariationalLayer):
             names = ("weight", module._spread_name)
             _check_parameters(name, module, [each for each in names if not masked(module, each)])
@@ -245,6 +240,28 @@ _OPTIONS = (
 )
 
 
+def check_known(name: str, module: torch.nn.Module) -> None:
+    """Raise if a layer is of a subclass, which may compute something else.
+
+    Raises
+    ------
+    TypeError
+        If it is variational, or draws dropout, and has no plain form here.
+    """
+    kind = type(module)
+    ours = (VariationalLayer, GaussianDropoutA, GaussianDropoutLinear)
+    if isinstance(module, ours) and kind not in PLAIN:
+        raise TypeError(
+            f"{_module(name)} is of type {kind.__name__}, of which no plain form is known: "
+            "convert it before the others"
+        )
+
+
+def plain_kind(module: torch.nn.Module) -> type[torch.nn.Module]:
+    """Return the type of torch that computes what a layer does without noise."""
+    return PLAIN.get(type(module), type(module))
+
+
 def _check(options: tuple[Any, ...]) -> None:
     """Make a layer without memory, so that a wrong option is refused before anything changes."""
     layer: Any = torch.nn.Linear(1, 1, device="meta")
@@ -253,10 +270,7 @@ def _check(options: tuple[Any, ...]) -> None:
 
 
 def _chooser(model: Any, modules: Any) -> Callable[[str, torch.nn.Module], bool]:
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(
-            f"model must be a torch.nn.Module, but {type_name(model)} was given: pass the module"
-        )
+    check_module(model)
     if modules is None:
         return _has_form
     if isinstance(modules, (type, tuple)):

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from ..._refusals import shown
-from ._models import kind_name, sampling, without_fast_path
+from ._models import kind_name
 from ._noise import Drawing
+from ._sampling import sampling, without_fast_path
 
 DROPOUTS = (
     torch.nn.Dropout,

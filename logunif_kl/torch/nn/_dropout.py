@@ -12,10 +12,11 @@ from typing import Any
 import torch
 
 from ..._refusals import real_number, shown, type_name
+from ._arguments import check_dtype, check_flag
 from ._linear import VariationalLinear
 from ._local import drawn
 from ._noise import Drawing, normals
-from ._posterior import check_dtype, check_flag, check_input, wide
+from ._posterior import check_input, wide
 
 Tensor = torch.Tensor
 

@@ -15,7 +15,7 @@ import torch
 from ..._refusals import real_number, shown, type_name
 from ._layer import VariationalLayer
 from ._models import layers, neg_kl
-from ._moments import VBP
+from ._vbp import VBP
 
 Tensor = torch.Tensor
 LogLikelihood = Callable[[Any, Any], Tensor]

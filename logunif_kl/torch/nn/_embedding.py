@@ -10,9 +10,9 @@ import torch
 from torch.nn import functional as F
 
 from ..._refusals import type_name
+from ._arguments import check_dtype, check_flag
 from ._layer import VariationalLayer
 from ._noise import settled
-from ._posterior import check_dtype, check_flag
 
 Tensor = torch.Tensor
 

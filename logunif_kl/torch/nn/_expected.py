@@ -3,15 +3,22 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch.nn import functional as F
 
 from ..._refusals import type_name
-from ._likelihoods import categorical_log_likelihood, normal_log_likelihood
+from ._arguments import one_of
+from ._likelihoods import (
+    categorical_log_likelihood,
+    check_probabilities,
+    check_same_shape,
+    normal_log_likelihood,
+)
 from ._moments import Moments
-from ._posterior import one_of
+from ._posterior import single
 
 Tensor = torch.Tensor
 
@@ -82,14 +89,14 @@ def expected_bernoulli_log_likelihood(
     Returns
     -------
     Tensor
-        Of the same shape.
+        Of the same shape; float32 where the moments of the probit are of a half type.
 
     Raises
     ------
     TypeError
         If `output` is no `Moments`.
     ValueError
-        If the shapes differ, or `link` is none of these.
+        If the shapes differ, a target is below 0 or above 1, or `link` is none of these.
 
     Notes
     -----
@@ -106,17 +113,26 @@ def expected_bernoulli_log_likelihood(
     """
     one_of("link", link, ("probit", "logit"))
     mean, variance = _moments_of(output)
-    if mean.shape != target.shape:
-        raise ValueError(
-            f"output of shape {tuple(mean.shape)} and target of shape {tuple(target.shape)} were "
-            "given, which would broadcast to pairs of examples: reshape one"
-        )
+    check_same_shape("output", mean, target)
+    check_probabilities(target)
     target = target.to(mean.dtype)
     if link == "logit":
         at_mean = -F.binary_cross_entropy_with_logits(mean, target, reduction="none")
         return at_mean - 0.125 * variance
-    log_ndtr = torch.special.log_ndtr
-    return target * log_ndtr(mean) + (1.0 - target) * log_ndtr(-mean) - 0.5 * variance
+    # torch has erfc and erfcx in no half type.
+    mean, variance, target = single(mean), single(variance), single(target)
+    return target * _log_ndtr(mean) + (1.0 - target) * _log_ndtr(-mean) - 0.5 * variance
+
+
+def _log_ndtr(x: Tensor) -> Tensor:
+    """Log Phi(x). The slope of torch's is wrong in float32 below -1e3, where it cancels."""
+    below = (x < 0.0) * x * -math.sqrt(0.5)
+    above = (x >= 0.0) * x * math.sqrt(0.5)
+    return torch.where(
+        x < 0.0,
+        (0.5 * torch.special.erfcx(below)).log() - below * below,
+        (-0.5 * torch.special.erfc(above)).log1p(),
+    )
 
 
 def expected_categorical_log_likelihood(

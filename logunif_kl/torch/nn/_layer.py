@@ -9,7 +9,7 @@ import torch
 from torch.nn import Parameter
 
 from ..._refusals import OF_COMPLEX, shown
-from . import _moments_rules, _penalty, _posterior
+from . import _arguments, _moments_rules, _penalty, _posterior
 from ._hooks import refresh
 from ._local import drawn
 from ._moments import Moments
@@ -263,7 +263,7 @@ class VariationalLayer(Drawing):
     def _check_of(self, of: str | None) -> None:
         if of is None:
             return
-        _posterior.one_of("of", of, ("weights", "scales"))
+        _arguments.one_of("of", of, ("weights", "scales"))
         if self.noise == "correlated" and of == "weights":
             raise ValueError(
                 "the KL of weights under correlated noise is infinite (Hron et al. 2017, section "

@@ -9,7 +9,7 @@ import torch
 from torch.nn import UninitializedParameter
 from torch.nn.parameter import is_lazy
 
-from . import _posterior
+from . import _arguments, _posterior
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._layer import VariationalLayer
 from ._linear import VariationalLinear
@@ -100,8 +100,8 @@ class LazyVariationalLinear(_Lazy, torch.nn.LazyLinear, VariationalLinear):
         penalty: Any = "exact",
         generator: torch.Generator | None = None,
     ) -> None:
-        _posterior.check_dtype(dtype)
-        _posterior.check_flag("bias", bias)
+        _arguments.check_dtype(dtype)
+        _arguments.check_flag("bias", bias)
         super().__init__(out_features, bias, device, dtype)
         self._become_variational(
             posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
@@ -138,8 +138,8 @@ class _LazyConv(_Lazy):
         penalty: Any = "exact",
         generator: torch.Generator | None = None,
     ) -> None:
-        _posterior.check_dtype(dtype)
-        _posterior.check_flag("bias", bias)
+        _arguments.check_dtype(dtype)
+        _arguments.check_flag("bias", bias)
         super().__init__(
             *(out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode),
             *(device, dtype),

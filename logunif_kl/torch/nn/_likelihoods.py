@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch.nn import functional as F
+
+from .._internals import plain, transformed
+from ._moments import Moments
 
 Tensor = torch.Tensor
 
@@ -42,6 +46,7 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
     >>> nn.categorical_log_likelihood(torch.zeros(2, 4), torch.tensor([0, 3]))
     tensor([-1.3863, -1.3863])
     """
+    _no_moments(logits, "categorical")
     if logits.ndim < 2:
         raise ValueError(
             f"logits must be of shape (M, classes), but {tuple(logits.shape)} was given: add the "
@@ -75,7 +80,8 @@ def bernoulli_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
     Raises
     ------
     ValueError
-        If the shapes differ.
+        If the shapes differ, or a target is below 0 or above 1. It is looked at
+        on the CPU, and not under `torch.compile`.
 
     Examples
     --------
@@ -84,7 +90,9 @@ def bernoulli_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
     >>> nn.bernoulli_log_likelihood(torch.zeros(2), torch.tensor([0.0, 1.0]))
     tensor([-0.6931, -0.6931])
     """
-    _same_shape("logits", logits, target)
+    _no_moments(logits, "bernoulli")
+    check_same_shape("logits", logits, target)
+    check_probabilities(target)
     return -F.binary_cross_entropy_with_logits(logits, target.to(logits.dtype), reduction="none")
 
 
@@ -122,7 +130,8 @@ def normal_log_likelihood(mean: Tensor, target: Tensor, log_sigma2: Tensor | flo
     >>> nn.normal_log_likelihood(torch.zeros(2), torch.tensor([0.0, 1.0]))
     tensor([-0.9189, -1.4189])
     """
-    _same_shape("mean", mean, target)
+    _no_moments(mean, "normal")
+    check_same_shape("mean", mean, target)
     spread = torch.as_tensor(log_sigma2, dtype=mean.dtype, device=mean.device)
     if not _broadcasts(spread.shape, mean.shape):
         raise ValueError(
@@ -139,7 +148,42 @@ def _broadcasts(shape: torch.Size, to: torch.Size) -> bool:
     )
 
 
-def _same_shape(name: str, first: Tensor, target: Tensor) -> None:
+def _no_moments(output: Any, name: str) -> None:
+    if isinstance(output, Moments):
+        raise TypeError(
+            f"moments were given to {name}_log_likelihood: pass "
+            f"expected_{name}_log_likelihood to ELBO"
+        )
+
+
+def check_probabilities(target: Tensor) -> None:
+    """Raise if a target of two classes is outside of 0 to 1, where it can be looked at.
+
+    Raises
+    ------
+    ValueError
+        If one is, such as the -1 of labels of both signs.
+    """
+    # On a device it would be waited for.
+    if torch.compiler.is_compiling() or transformed() or not plain(target) or not target.is_cpu:
+        return
+    if target.dtype != torch.bool and target.numel():
+        least, most = (x.item() for x in target.detach().aminmax())
+        if not (least >= 0 and most <= 1):
+            raise ValueError(
+                f"target holds numbers from {least:g} to {most:g}, not from 0 to 1: pass "
+                "(target + 1)/2 for labels of -1 and 1"
+            )
+
+
+def check_same_shape(name: str, first: Tensor, target: Tensor) -> None:
+    """Raise if two shapes differ.
+
+    Raises
+    ------
+    ValueError
+        If they do.
+    """
     if first.shape != target.shape:
         raise ValueError(
             f"{name} of shape {tuple(first.shape)} and target of shape {tuple(target.shape)} were "

@@ -62,15 +62,15 @@ class Moments:
     def __init__(
         self, mean: Tensor, variance: Tensor | None = None, *, steepness: float = math.inf
     ) -> None:
-        _check("mean", mean)
+        check_real("mean", mean, "pass real numbers")
         if variance is not None:
-            _check("variance", variance)
+            check_real("variance", variance, "pass real numbers")
             if variance.shape != mean.shape:
                 raise ValueError(
                     f"variance of shape {tuple(variance.shape)} was given with a mean of shape "
                     f"{tuple(mean.shape)}: pass one of the same shape"
                 )
-        self.mean, self._spread, self.steepness = mean, variance, _steepness(steepness)
+        self.mean, self._spread, self.steepness = mean, variance, check_steepness(steepness)
 
     @property
     def variance(self) -> Tensor:
@@ -145,11 +145,34 @@ class Moments:
         first = bool(args) and isinstance(args[0], Moments)
         if rule is None or not first or any(isinstance(x, Moments) for x in others):
             name = getattr(function, "__name__", str(function))
-            raise TypeError(
-                f"moments do not pass through torch's {name!r}: use linear layers, convolutions, "
-                "ReLU and pooling, or sample"
-            )
+            raise _no_rule(f"torch's {name!r}")
         return rule(*args, **(kwargs or {}))
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse the other methods of tensors."""
+        if not name.startswith("_") and hasattr(Tensor, name):
+            # Both kinds of error: `hasattr` goes on after the second.
+            raise _NoMethod(str(_no_rule(f"the method {name!r} of tensors")))
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __neg__(self) -> Moments:
+        """Change the sign."""
+        return rules.scale(self, -1.0)
+
+    def __matmul__(self, other: Any) -> Moments:
+        """Refuse a product of matrices without a layer."""
+        raise _no_rule("the operator '@'")
+
+
+class _NoMethod(TypeError, AttributeError):
+    """A method of tensors that has no rule."""
+
+
+def _no_rule(what: str) -> TypeError:
+    return TypeError(
+        f"moments do not pass through {what}: use linear layers, convolutions, ReLU and pooling, "
+        "or sample"
+    )
 
 
 def _method(name: str) -> Any:
@@ -167,163 +190,14 @@ for _name in rules.ARRANGING:
     setattr(Moments, _name, _method(_name))
 
 
-def moments(
-    model: torch.nn.Module,
-    x: Tensor,
-    variance: Tensor | None = None,
-    *,
-    steepness: float = math.inf,
-) -> Moments:
-    """Compute the mean and the variance of a network's outputs without samples.
-
-    Variance back-propagation ([1]_, section 2.3). Through a layer with weights N(mu, sigma^2), from
-    inputs a that are taken for independent (Eqs. 3 and 4)::
-
-        E[h_j]   = sum_i E[a_i] mu_ij + bias_j
-        var[h_j] = sum_i E[a_i]^2 sigma_ij^2 + var[a_i] (mu_ij^2 + sigma_ij^2)
-
-    A rectifier max(h, 0) is z h, the identity times a step that has a posterior of its own
-    (the identity-delta decomposition): z is 1 where E[h] > 0, and 0 elsewhere, so that E[z h] is
-    max(E[h], 0) and var[z h] is var[h] or 0.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Any module that takes a tensor and consists of `VariationalLinear`, `VariationalConv2d` and
-        the like, `torch.nn.Linear` and convolutions, ReLU, average and maximum pooling, padding,
-        and functions that arrange elements, as modules or in a ``forward`` of its own. Training and
-        evaluation mode give the same.
-    x : Tensor
-        The input.
-    variance : Tensor, optional
-        The variance of the noise of the input, of its shape; none by default.
-    steepness : float
-        C of the relaxed step: z is a Bernoulli variable of P(z = 1) = sigmoid(C E[h]). The default
-        is its limit, a step.
-
-    Returns
-    -------
-    Moments
-        Of the outputs, with the fields `mean` and `variance`. The mean is the output of
-        ``model.eval()`` where the steepness is infinite.
+def check_real(name: str, given: Any, instead: str) -> None:
+    """Raise if an argument is no tensor of real numbers.
 
     Raises
     ------
     TypeError
-        If `model` is no module, or holds an operation that moments do not pass (an activation
-        other than ReLU, batch normalisation, dropout layers of this package).
-    ValueError
-        If a layer has correlated noise, shapes do not fit, `steepness` is not positive, or dropout
-        is in training mode.
-
-    See Also
-    --------
-    VBP : a module that calls this, for `ELBO`.
-
-    Notes
-    -----
-    The moments are exact through one layer, and through two without a rectifier between them.
-    Beyond, the rectifier's step ignores that h itself decides on z, which is right where E[h] is
-    several standard deviations from 0; and elements are taken for independent, which those of a
-    convolution, or of a layer that reads the same random inputs, are not.
-    `validation/papers/haussmann2018` measures both.
-
-    The mean of elements in pooling has the sum of their variances, divided by the square of their
-    number. The maximum is the element of the greatest mean ([1]_, section 2.3.3).
-
-    No variance is negative: each is a sum of products that are not. Where training prunes whole
-    units, a step on a CPU is faster after ``torch.set_flush_denormal(True)``.
-
-    References
-    ----------
-    .. [1] Haussmann, Hamprecht, Kandemir, "Sampling-Free Variational Inference of Bayesian Neural
-       Networks by Variance Backpropagation" (2018), arXiv:1805.07654.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from logunif_kl.torch import nn
-    >>> model = torch.nn.Sequential(
-    ...     nn.VariationalLinear(4, 8), torch.nn.ReLU(), nn.VariationalLinear(8, 2)
-    ... )
-    >>> mean, variance = nn.moments(model, torch.ones(3, 4))
-    >>> mean.shape, bool((variance > 0).all())
-    (torch.Size([3, 2]), True)
-    >>> mean.equal(model.eval()(torch.ones(3, 4)))
-    True
+        If it is none; `instead` says what to do with a tensor of other numbers.
     """
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(
-            f"model must be a torch.nn.Module, but {type_name(model)} was given: pass the module"
-        )
-    found = model(Moments(x, variance, steepness=steepness))
-    if not isinstance(found, Moments):
-        raise TypeError(
-            f"the model made {type_name(found)} of moments: pass one that returns one tensor"
-        )
-    return found
-
-
-class VBP(torch.nn.Module):
-    """A network that returns the moments of its outputs in place of a sample.
-
-    ``VBP(model)(x)`` is ``moments(model, x)``. With the expected log-likelihoods it makes `ELBO` a
-    bound without noise (Haussmann et al. 2018); its penalty is that of the layers, the exact KL
-    from the log-uniform prior, or that of a `NormalPrior`. The wrapped model keeps its parameters,
-    so it can be sampled, pruned, converted and saved as before.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        As for `moments`.
-    steepness : float
-        As for `moments`.
-
-    Raises
-    ------
-    TypeError
-        If `model` is no module, or `steepness` no number.
-    ValueError
-        If `steepness` is not positive.
-
-    See Also
-    --------
-    expected_categorical_log_likelihood, expected_bernoulli_log_likelihood
-    expected_normal_log_likelihood
-
-    Examples
-    --------
-    >>> import torch
-    >>> from logunif_kl.torch import nn
-    >>> model = torch.nn.Sequential(
-    ...     nn.VariationalLinear(4, 8), torch.nn.ReLU(), nn.VariationalLinear(8, 3)
-    ... )
-    >>> elbo = nn.ELBO(nn.VBP(model), nn.expected_categorical_log_likelihood, dataset_size=1000)
-    >>> x, target = torch.randn(10, 4), torch.arange(10) % 3
-    >>> elbo(x, target).loss.backward()
-    >>> bool(elbo(x, target).loss == elbo(x, target).loss)
-    True
-    """
-
-    def __init__(self, model: torch.nn.Module, steepness: float = math.inf) -> None:
-        super().__init__()
-        if not isinstance(model, torch.nn.Module):
-            raise TypeError(
-                f"model must be a torch.nn.Module, but {type_name(model)} was given: pass the "
-                "module"
-            )
-        self.model, self.steepness = model, _steepness(steepness)
-
-    def forward(self, x: Tensor, variance: Tensor | None = None) -> Moments:
-        """Compute the moments of the outputs."""
-        return moments(self.model, x, variance, steepness=self.steepness)
-
-    def extra_repr(self) -> str:
-        """Show the steepness, if it is finite."""
-        return "" if self.steepness == math.inf else f"steepness={self.steepness}"
-
-
-def _check(name: str, given: Any) -> None:
     if not isinstance(given, Tensor):
         raise TypeError(
             f"{name} must be a torch.Tensor, but {type_name(given)} was given: convert it with "
@@ -331,8 +205,7 @@ def _check(name: str, given: Any) -> None:
         )
     if not given.is_floating_point():
         raise TypeError(
-            f"{name} must hold real numbers, but a tensor of {given.dtype} was given: convert it "
-            "with .float()"
+            f"{name} must hold real numbers, but a tensor of {given.dtype} was given: {instead}"
         )
 
 
@@ -343,7 +216,16 @@ def _check_constant(how: str, other: Any) -> None:
         )
 
 
-def _steepness(given: Any) -> float:
+def check_steepness(given: Any) -> float:
+    """Return the steepness of a step.
+
+    Raises
+    ------
+    TypeError
+        If it is no real number.
+    ValueError
+        If it is not positive.
+    """
     value = real_number("steepness", given)
     if not value > 0.0:
         raise ValueError(f"steepness must be positive, but {value} was given: pass math.inf")

@@ -51,10 +51,13 @@ def check(penalty: Any) -> Any:
     names = ", ".join(map(repr, (EXACT, *(n for n, m in METHODS.items() if m.gradient))))
     if not isinstance(penalty, str):
         raise TypeError(
-            f"penalty must be a name or a Fit, but {shown(penalty)} was given: pass one of {names}"
+            f"penalty must be a name, a Fit or a NormalPrior, but {shown(penalty)} was given: pass "
+            f"one of {names}"
         )
     if penalty not in METHODS:
-        raise ValueError(f"there is no penalty {shown(penalty)}: pass one of {names}, or a Fit")
+        raise ValueError(
+            f"there is no penalty {shown(penalty)}: pass one of {names}, a Fit or a NormalPrior"
+        )
     if METHODS[penalty].gradient is None:
         raise ValueError(
             f"penalty={penalty!r} was given, a method without a gradient: pass one of {names}"

@@ -11,13 +11,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch.autograd import Function
 
-from ..._refusals import OF_COMPLEX, real_number, shown, type_name
+from ..._refusals import real_number, shown, type_name
 from .._internals import called_by_compiler
 from . import _penalty
+from ._arguments import one_of
 from ._moments import Moments
 from ._prior import NormalPrior
 
@@ -44,20 +44,6 @@ The first is that of Molchanov et al. (2017), section 5. The second is a dropout
 alpha/(1 + alpha) of 5 %. From a much smaller alpha, the KL term raises log alpha by a gradient of
 1/2 at most, so that thousands of steps pass before the noise matters.
 """
-
-
-def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return the option, if it is one of the choices.
-
-    Raises
-    ------
-    ValueError
-        If it is none of them.
-    """
-    if isinstance(value, str) and value in choices:
-        return value
-    listed = ", ".join(map(repr, choices[:-1])) + f" or {choices[-1]!r}"
-    raise ValueError(f"{name} must be {listed}, but {shown(value)} was given: pass one of these")
 
 
 def option(name: str, value: Any, posterior: str) -> Any:
@@ -115,31 +101,6 @@ def check(posterior: str, sharing: str, noise: str, max_log_alpha: float | None)
             f"noise='correlated' scales the inputs, but sharing={sharing!r} was given: pass "
             "sharing='input' or sharing='layer'"
         )
-
-
-def check_dtype(dtype: Any) -> None:
-    """Raise if parameters of this type are no real numbers.
-
-    Raises
-    ------
-    TypeError
-        If it is a type of integers or of complex numbers.
-    """
-    if isinstance(dtype, torch.dtype) and not dtype.is_floating_point:
-        remedy = OF_COMPLEX if dtype.is_complex else "pass torch.float32"
-        raise TypeError(f"dtype must be a real floating type, but {dtype} was given: {remedy}")
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Raise if an argument is not true or false.
-
-    Raises
-    ------
-    TypeError
-        If it is anything else, such as a word.
-    """
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, but {shown(value)} was given: pass one")
 
 
 def check_input(input: Any) -> None:

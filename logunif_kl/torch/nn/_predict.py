@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from ..._refusals import shown, type_name
+from ._arguments import check_flag, check_module, one_of
 from ._drawing import drawing, drawn_by, in_training, kinds, noisy
 from ._dropout import _generator
 from ._layer import VariationalLayer
-from ._models import _module, without_fast_path
-from ._posterior import check_flag, one_of
 from ._prediction import LIKELIHOODS, Prediction, Tally, check_output, prediction
+from ._sampling import without_fast_path
 
 Tensor = torch.Tensor
 
@@ -62,7 +62,8 @@ def predict(
         What returns one tensor: logits of shape (M, classes, ...), logits of any shape (M, ...) for
         ``"bernoulli"``, or means of any shape (M, ...) for ``"normal"``. It may be compiled.
     x : Tensor
-        The examples, of shape (M, ...). With ``batched=False``, anything that the model takes.
+        The examples, of shape (M, ...). With ``batched=False``, any one argument that the model
+        takes.
     samples : int
         S, at least 2.
     likelihood : {"categorical", "bernoulli", "normal"}
@@ -79,8 +80,9 @@ def predict(
         between examples, or whose inputs have the examples in another dimension.
     batch_size : int, optional
         How many rows, examples times samples, may pass the model at once. By default, as many as
-        keep the largest output of a module within 2^24 elements; a pass of a few examples without
-        noise finds that out. Half as many are tried where memory runs out.
+        keep the largest output of a module, and the weights that ``estimator="per_example"`` draws,
+        within 2^24 elements; a pass of a few examples without noise finds that out. Half as many
+        are tried where memory runs out.
     generator : torch.Generator, optional
         What all noise is drawn by. The global generators and those of layers are left as they were.
         By default they draw, and `torch.manual_seed` decides.
@@ -185,8 +187,8 @@ class _Run:
             block = x[begin : begin + rows]
             try:
                 moments = self._of_block(block, rows)
-            except torch.OutOfMemoryError:
-                if rows == 1:
+            except RuntimeError as error:
+                if rows == 1 or not _out_of_memory(error):
                     raise
                 rows = max(1, min(rows, len(block) * self._samples) // 2)
                 continue
@@ -218,7 +220,7 @@ class _Run:
 
 
 def _rows(model: torch.nn.Module, x: Tensor) -> int:
-    """How many rows may pass at once, by the largest output of a module for a few examples."""
+    """How many rows may pass at once, by what the largest output, or sample of weights, takes."""
     if not len(x):
         return ELEMENTS
     few = x[:_PROBED].clone()
@@ -228,6 +230,8 @@ def _rows(model: torch.nn.Module, x: Tensor) -> int:
         nonlocal largest
         if isinstance(output, Tensor):
             largest = max(largest, output.numel())
+        if isinstance(module, VariationalLayer) and module.estimator == "per_example":
+            largest = max(largest, len(few) * module.weight.numel())
 
     hooks = [module.register_forward_hook(look) for module in model.modules()]
     try:
@@ -237,6 +241,11 @@ def _rows(model: torch.nn.Module, x: Tensor) -> int:
         for hook in hooks:
             hook.remove()
     return max(1, ELEMENTS * len(few) // max(largest, 1))
+
+
+def _out_of_memory(error: RuntimeError) -> bool:
+    # The allocator of the CPU has no error of its own.
+    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
 
 
 def _not_compiled() -> Any:
@@ -255,7 +264,7 @@ def _check(
     batch_size: Any,
     generator: Any,
 ) -> None:
-    _module(model)
+    check_module(model)
     _at_least("samples", samples, 2)
     check_flag("batched", batched)
     _generator(generator)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..._refusals import type_name
+from ..._refusals import real_number, type_name
 
 Tensor = torch.Tensor
 
@@ -86,9 +86,11 @@ def prediction(
     """Put the moments of all examples together, in the type of an output or float32."""
     mean, variance, of_samples = (_joined(parts) for parts in zip(*moments, strict=True))
     if likelihood == "normal":
-        sigma2 = _sigma2(log_sigma2, mean)
-        entropy = 0.5 * (math.log(2.0 * math.pi * math.e) + (variance + sigma2).log())
-        information = 0.5 * (variance / sigma2).log1p()
+        spread = _log_sigma2(log_sigma2, mean)
+        # In logarithms, as sigma^2 may be beyond the range of its type.
+        log_variance = variance.log()
+        entropy = 0.5 * (math.log(2.0 * math.pi * math.e) + torch.logaddexp(log_variance, spread))
+        information = 0.5 * torch.logaddexp(log_variance - spread, torch.zeros_like(spread))
     else:
         entropy = _entropy(likelihood, mean, 1 - mean, 1)
         # Rounding may leave a small negative number.
@@ -164,11 +166,15 @@ def _entropy(likelihood: str, p: Tensor, others: Tensor, dim: int) -> Tensor:
     return torch.special.entr(p) + torch.special.entr(others)
 
 
-def _sigma2(log_sigma2: Any, mean: Tensor) -> Tensor:
+def _log_sigma2(log_sigma2: Any, mean: Tensor) -> Tensor:
     given = 0.0 if log_sigma2 is None else log_sigma2
+    if not isinstance(given, Tensor):
+        given = real_number("log_sigma2", given)
     spread = torch.as_tensor(given, device=mean.device).to(mean.dtype)
+    if bool(spread.isnan().any()):
+        raise ValueError("log_sigma2 holds NaN: pass the logarithm of a variance")
     try:
-        return spread.exp().broadcast_to(mean.shape)
+        return spread.broadcast_to(mean.shape)
     except RuntimeError:
         raise ValueError(
             f"log_sigma2 of shape {tuple(spread.shape)} was given for outputs of shape "

@@ -8,18 +8,12 @@ from typing import Any
 import torch
 from torch.nn.utils import prune as torch_prune
 
-from ..._pruning import check_threshold
+from ..._pruning import SILENT, THRESHOLD, check_threshold
 from ._layer import VariationalLayer
 from ._models import layers
-from ._sparsity import THRESHOLD, kept_weights
+from ._sparsity import check_shape, kept_weights
 
 Tensor = torch.Tensor
-
-SILENT = -1e4
-"""log sigma^2 of a pruned weight: the variance is 0 in every type, and the KL of mu = 0 is 0.
-
--inf would make the KL NaN, as alpha = sigma^2/mu^2 would be 0/0.
-"""
 
 
 def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Module:
@@ -50,7 +44,8 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     TypeError
         If `model` is no module, `threshold` no number, or a weight is computed by another hook.
     ValueError
-        If there is no variational layer, if `threshold` is NaN, or if layers share a weight.
+        If there is no variational layer, one has no shape yet, `threshold` is NaN, or layers share
+        a weight.
 
     See Also
     --------
@@ -59,11 +54,16 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
 
     Notes
     -----
-    A second call prunes more; a lower threshold is needed, or training in between. The masks are
-    made permanent by ``torch.nn.utils.prune.remove(layer, "weight")`` and, of the additive
-    posterior, the same with ``"log_sigma2"``. As with all hooks of `torch.nn.utils.prune`,
-    ``weight`` is computed at each call of the layer, and `copy.deepcopy` refuses a model that has
-    them.
+    A second call prunes more; a lower threshold is needed, or training in between. As with all
+    hooks of `torch.nn.utils.prune`, ``weight`` is computed at each call of the layer, and
+    `copy.deepcopy` refuses a model that has them.
+
+    `to_deterministic` makes the masks permanent, in a network without variances.
+    `torch.nn.utils.prune.remove` does so in a variational layer, by
+    ``remove(layer, "weight")`` and, of the additive posterior, ``remove(layer, "log_sigma2")``: for
+    inference alone. Its pruned weights are then parameters with log sigma^2 = -1e4. A step of an
+    optimizer that moves one from 0 adds thousands of nats to the KL, and penalties other than
+    ``"exact"`` and ``"molchanov"`` count them even before.
 
     References
     ----------
@@ -83,6 +83,8 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     """
     threshold = check_threshold(threshold)
     found = layers(model)
+    for name, layer, _ in found:
+        check_shape(name, layer)
     _check_prunable(model)
     for _, layer, _ in found:
         with torch.no_grad():

@@ -81,7 +81,13 @@ class SparseLayer(torch.nn.Module):
             # Autocast would have the product in half types, for which torch has none on the CPU.
             with without_autocast(columns.device.type):
                 return (matrix @ columns.to(matrix.dtype)).to(columns.dtype)
-        product = matrix @ columns.to(_wide(columns.dtype)).numpy()
+        if columns.requires_grad and torch.is_grad_enabled():
+            raise RuntimeError(
+                "an input that requires grad was given to a layer with backend='scipy', which has "
+                "no gradients: call the model under torch.no_grad(), or make it with "
+                "backend='torch'"
+            )
+        product = matrix @ columns.detach().to(_wide(columns.dtype)).numpy()
         return torch.from_numpy(product).to(columns.dtype)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
@@ -151,7 +157,9 @@ class SparseLinear(SparseLayer):
         rows = input.reshape(input.shape[:-1].numel(), self.in_features)
         if self._made is None:
             size = self.out_features, self.in_features
-            self._made = self._matrix(self.row_starts, self.columns, self.values, size)
+            # It is kept, and may be differentiated through by a later call.
+            with torch.inference_mode(False):
+                self._made = self._matrix(self.row_starts, self.columns, self.values, size)
         output = self._times(self._made, rows.T).T
         if self.bias is not None:
             output = output + self.bias.to(output.dtype)

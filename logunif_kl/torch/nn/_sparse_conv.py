@@ -74,7 +74,9 @@ class SparseConv(SparseLayer):
         """Multiply by the matrix from all inputs of an example to all its outputs."""
         shape = tuple(padded.shape[1:])
         if self._made is None or self._made[0] != shape:
-            self._made = shape, self._unroll(shape, positions)
+            # It is kept, and may be differentiated through by a later call.
+            with torch.inference_mode(False):
+                self._made = shape, self._unroll(shape, positions)
         outputs = self._times(self._made[1], padded.flatten(1).T)
         return outputs.T.reshape(len(padded), self.out_channels, *positions)
 

@@ -8,27 +8,26 @@ from typing import Any
 
 import torch
 from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.utils import parametrize
 
 from ..._pruning import (
+    THRESHOLD,
     Sparsity,
     ThresholdCurve,
     check_measured,
     check_threshold,
     check_thresholds,
 )
-from ..._refusals import shown, type_name
+from ..._refusals import shown
+from ._arguments import check_module
 from ._convert import VARIATIONAL, to_deterministic
 from ._dropout import GaussianDropoutLinear
 from ._hooks import refresh
 from ._layer import VariationalLayer
 from ._models import kind_name, layers
+from ._sparse import SparseLayer
 
 Tensor = torch.Tensor
-
-THRESHOLD = 3.0
-"""Molchanov et al. (2017), section 5: a dropout rate alpha/(1 + alpha) of 95 %."""
-
-_CURVE = tuple(0.5 * step for step in range(-8, 17))
 
 
 @torch.no_grad()
@@ -81,7 +80,8 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     Parameters
     ----------
     model : torch.nn.Module
-        A layer, or a network, variational or pruned and made plain.
+        A layer, or a network: variational, pruned and made plain, or made sparse by `to_sparse`,
+        where the weights of the units that are left are counted.
     threshold : float
         3 is that of Molchanov et al. (2017), section 5. With inf only zeros are pruned.
 
@@ -118,7 +118,7 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     threshold = check_threshold(threshold)
     found: dict[str, Sparsity] = {}
     seen: dict[Any, Any] = {}
-    for name, module in weighted(model):
+    for name, module in weighted(model, sparse=True):
         spread = module._spread if isinstance(module, VariationalLayer) else None
         key = id(module.weight), id(spread)
         if key not in seen:
@@ -178,7 +178,7 @@ def threshold_curve(
             f"measure must be a function of the pruned model, but {shown(measure)} was given: pass "
             "one that returns a loss"
         )
-    found = check_thresholds(_CURVE if thresholds is None else thresholds)
+    found = check_thresholds(thresholds)
     losses, counts = [], []
     for threshold in found:
         pruned = to_deterministic(model, threshold).eval()
@@ -187,8 +187,8 @@ def threshold_curve(
     return ThresholdCurve(found, tuple(losses), tuple(counts))
 
 
-def weighted(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the layers with weights that can be pruned, with their names.
+def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield the layers with weights that can be pruned, with their names, and the sparse ones.
 
     Raises
     ------
@@ -197,20 +197,11 @@ def weighted(model: Any) -> Iterator[tuple[str, Any]]:
     ValueError
         If there are none, or one has no shape yet.
     """
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(
-            f"model must be a torch.nn.Module, but {type_name(model)} was given: pass the module"
-        )
+    check_module(model)
     found = False
     for name, module in model.named_modules():
-        if isinstance(module, LazyModuleMixin) and isinstance(
-            getattr(module, "weight", None), torch.nn.UninitializedParameter
-        ):
-            raise ValueError(
-                f"module {name!r} is a {type(module).__name__} that has no shape yet: run a batch "
-                "through the model first"
-            )
-        if is_weighted(module):
+        check_shape(name, module)
+        if is_weighted(module) or (sparse and isinstance(module, SparseLayer)):
             found = True
             refresh(module)
             yield name, module
@@ -221,12 +212,29 @@ def weighted(model: Any) -> Iterator[tuple[str, Any]]:
         )
 
 
+def check_shape(name: str, module: torch.nn.Module) -> None:
+    """Raise if the weight of a module has no shape yet.
+
+    Raises
+    ------
+    ValueError
+        If it is a lazy module that has seen no batch.
+    """
+    if isinstance(module, LazyModuleMixin) and isinstance(
+        getattr(module, "weight", None), torch.nn.UninitializedParameter
+    ):
+        raise ValueError(
+            f"module {name!r} is a {type(module).__name__} that has no shape yet: run a batch "
+            "through the model first"
+        )
+
+
 def is_weighted(module: torch.nn.Module) -> bool:
     """Whether it is a layer of ours, or one of torch that has a variational form."""
-    return isinstance(module, VariationalLayer) or type(module) in (
-        *VARIATIONAL,
-        GaussianDropoutLinear,
-    )
+    kind = type(module)
+    if parametrize.is_parametrized(module):
+        kind = kind.__bases__[0]
+    return issubclass(kind, VariationalLayer) or kind in (*VARIATIONAL, GaussianDropoutLinear)
 
 
 def kept_weights(module: Any, threshold: float) -> Tensor:

@@ -9,14 +9,15 @@ from typing import Any
 import torch
 from torch.nn.utils import parametrize
 
-from ..._pruning import check_threshold
+from ..._pruning import THRESHOLD, check_threshold
 from ..._refusals import real_number
+from ._arguments import check_flag, one_of
 from ._chain import drop_units as dropped
-from ._convert import PLAIN
-from ._posterior import check_flag, one_of
+from ._convert import check_known, plain_kind
+from ._hooks import copies
 from ._sparse import BACKENDS, SparseEmbedding, SparseLinear
 from ._sparse_conv import SparseConv
-from ._sparsity import THRESHOLD, kept_weights, weighted
+from ._sparsity import kept_weights, weighted
 
 Tensor = torch.Tensor
 
@@ -45,12 +46,14 @@ def to_sparse(
         Weights with log alpha above it are left out, as are zeros. 3 is that of Molchanov et al.
         (2017), section 5. With inf only zeros are.
     backend : {"torch", "scipy"}
-        What multiplies: PyTorch's CSR matrices, or SciPy's on the CPU, without gradients.
+        What multiplies: PyTorch's CSR matrices, or SciPy's on the CPU, without gradients: the
+        network is then to be called under `torch.no_grad`. Under autocast both give float32.
     drop_units : bool
         In a `torch.nn.Sequential`, leave out hidden units and channels of which all weights to the
         next layer are pruned, and those of which all weights from the layer before are: these are
         constants, which the bias of the next layer takes in. Between the two layers there may be
-        functions of single elements, pooling, dropout and `torch.nn.Flatten`. The hidden
+        functions of single elements, pooling, dropout and `torch.nn.Flatten`. The network must then
+        be given batches, as `torch.nn.Flatten` takes them, and no single image. The hidden
         activations are then smaller, though the output is not. Pass False where a program reads
         them, or runs a part of the network.
     max_density : float
@@ -62,13 +65,13 @@ def to_sparse(
     torch.nn.Module
         A copy in evaluation mode, without parameters that can be trained in these layers. Its
         ``state_dict`` holds ``values``, ``columns``, ``row_starts`` and ``bias`` of each. Hooks of
-        the layers are not carried over.
+        the layers are not carried over. `torch.export` cannot trace matrices in CSR.
 
     Raises
     ------
     TypeError
-        If `model` is no module, an argument is of a wrong type, or a weight is computed by a
-        parametrization.
+        If `model` is no module, an argument is of a wrong type, a weight is computed by a
+        parametrization, or a layer is of a subclass, whose plain form is not known.
     ValueError
         If there is no layer with weights, `threshold` is NaN, `backend` is unknown, or
         `max_density` is not from 0 to 1.
@@ -113,6 +116,7 @@ def to_sparse(
                 f"module {name!r} has parametrizations: remove them first, by "
                 "torch.nn.utils.parametrize.remove_parametrizations"
             )
+        check_known(name, module)
         weight = module.weight.masked_fill(~kept_weights(module, threshold), 0.0)
         weights[module] = weight, getattr(module, "bias", None)
     if drop_units:
@@ -122,13 +126,13 @@ def to_sparse(
         for module, (weight, bias) in weights.items()
     }
     # The copy takes these in place of the layers, which are not copied.
-    return copy.deepcopy(model, made).eval()
+    return copy.deepcopy(model, {**copies(model), **made}).eval()
 
 
 def _made(
     module: Any, weight: Tensor, bias: Tensor | None, backend: str, max_density: float
 ) -> torch.nn.Module:
-    kind = PLAIN.get(type(module), type(module))
+    kind = plain_kind(module)
     if int(weight.count_nonzero()) > max_density * weight.numel():
         return _dense(kind, module, weight, bias)
     if kind is torch.nn.Linear:

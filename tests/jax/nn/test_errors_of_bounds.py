@@ -123,6 +123,12 @@ CASES = {
         "log_sigma2 of shape (1, 4) does not broadcast to mean's (4,): pass one number, or the "
         "shape of mean",
     ),
+    "targets of both signs": (
+        lambda: nn.bernoulli_log_likelihood(jnp.zeros((2, 1)), jnp.array([[-1.0], [1.0]])),
+        ValueError,
+        "targets hold numbers from -1 to 1, not from 0 to 1: pass (targets + 1)/2 for labels of "
+        "-1 and 1",
+    ),
     "targets without a minibatch": (
         lambda: nn.bernoulli_log_likelihood(jnp.array(0.0), jnp.array(0.0)),
         ValueError,

@@ -93,6 +93,18 @@ def test_a_pruned_weight_has_neither_noise_nor_kl():
     assert nn.kl(some) == pytest.approx(float(nn.kl(alone)), rel=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("penalty", ["kingma", "molchanov", "lower_bound", "exact"])
+def test_a_pruned_weight_has_no_kl_by_any_penalty(penalty, dtype):
+    given = nn.Normal(jnp.array([1.0, 0.1], dtype), jnp.zeros(2, dtype))
+    pruned = nn.prune(given)
+    assert pruned.mu.tolist()[1] == 0.0
+    alone = nn.Normal(given.mu[:1], given.log_sigma2[:1])
+    assert nn.kl(pruned, penalty=penalty) == nn.kl(alone, penalty=penalty)
+    slopes = jax.grad(lambda p: nn.kl(p, penalty=penalty))(pruned)
+    assert slopes.mu.tolist()[1] == slopes.log_sigma2.tolist()[1] == 0.0
+
+
 def test_further_training_keeps_the_zeros():
     pruned = nn.prune(tree(), 0.5)
     before = nn.sparsity(pruned, math.inf)
@@ -163,6 +175,15 @@ def test_the_curve():
             lambda: nn.prune(tree(), like=tree()["hidden"]),
             ValueError,
             "like is of another structure than tree: pass what prune returned for the same model",
+        ),
+        (
+            lambda: nn.prune(
+                {"w": nn.Normal(jnp.ones((4, 3)), jnp.ones((4, 3)))},
+                like={"w": nn.Normal(jnp.ones((4, 2)), jnp.ones((4, 2)))},
+            ),
+            ValueError,
+            "like has weights of shape (4, 2) at 'w', where tree has (4, 3): pass what prune "
+            "returned for the same model",
         ),
         (
             lambda: nn.threshold_curve(tree(), 3.0),

@@ -408,6 +408,12 @@ REFUSALS = [
         )
     ),
     (
+        lambda: nn.bernoulli_log_likelihood(torch.zeros(3, 1), torch.full((3, 1), 2)),
+        ValueError,
+        "target holds numbers from 2 to 2, not from 0 to 1: pass (target + 1)/2 for labels of -1 "
+        "and 1",
+    ),
+    (
         lambda: nn.bernoulli_log_likelihood(torch.zeros(3, 1), torch.zeros(3)),
         ValueError,
         "logits of shape (3, 1) and target of shape (3,) were given, which would broadcast to "

@@ -4,6 +4,7 @@ import copy
 import functools
 import pickle
 
+import mpmath
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -66,15 +67,58 @@ class TestBernoulli:
         found = nn.expected_bernoulli_log_likelihood(output, target, "logit")
         torch.testing.assert_close(found, nn.bernoulli_log_likelihood(m, target))
 
-    def test_far_margins_are_finite(self):
-        m = torch.tensor([-1e4, -30.0, 30.0, 1e4], requires_grad=True)
-        for target in (0.0, 1.0):
-            found = nn.expected_bernoulli_log_likelihood(
-                nn.Moments(m, torch.ones(4)), torch.full((4,), target)
-            )
-            (slope,) = torch.autograd.grad(found.sum(), m)
-            assert found.isfinite().all()
-            assert slope.isfinite().all()
+    @pytest.mark.parametrize(("dtype", "rel"), [(torch.float32, 1e-6), (torch.float64, 5e-15)])
+    def test_far_margins(self, dtype, rel):
+        far = [-1e5, -1e4, -3e3, -300.0, -13.0, -5.0, -1.0, -1e-3, 0.0, 1e-3, 0.5, 3.0, 9.0, 1e5]
+        m = torch.tensor(far, dtype=dtype, requires_grad=True)
+        certain = torch.zeros_like(m)
+        value = nn.expected_bernoulli_log_likelihood(nn.Moments(m, certain), certain + 1.0)
+        (slope,) = torch.autograd.grad(value.sum(), m)
+        tiny = torch.finfo(dtype).tiny
+        for margin, v, s in zip(m.tolist(), value.tolist(), slope.tolist(), strict=True):
+            with mpmath.workdps(40):
+                below = mpmath.ncdf(-margin)
+                log_p = mpmath.log1p(-below) if margin > 0 else mpmath.log(mpmath.ncdf(margin))
+                exact = mpmath.npdf(margin) / mpmath.ncdf(margin)
+            # Rounding of the margin alone changes exp(-margin^2/2) by so much.
+            allowed = rel * (1.0 + max(margin, 0.0) ** 2 / 2.0)
+            assert v == pytest.approx(float(log_p), rel=allowed, abs=tiny)
+            assert s == pytest.approx(float(exact), rel=allowed, abs=tiny)
+        other = nn.expected_bernoulli_log_likelihood(nn.Moments(-m, certain), certain)
+        assert torch.equal(other, value)
+
+    def test_gradcheck_of_the_probit(self):
+        m = MARGINS.clone().requires_grad_()
+        v, target = torch.ones_like(m).requires_grad_(), torch.full_like(m, 0.3)
+
+        def bound(m, v):
+            return nn.expected_bernoulli_log_likelihood(nn.Moments(m, v), target)
+
+        assert torch.autograd.gradcheck(bound, (m, v))
+        assert torch.autograd.gradgradcheck(bound, (m, v))
+
+    @pytest.mark.parametrize("link", ["probit", "logit"])
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+    def test_half_types(self, dtype, link):
+        m = torch.tensor([-20.0, -1.0, 0.5, 6.0], dtype=dtype, requires_grad=True)
+        output = nn.Moments(m, torch.full_like(m, 0.25))
+        wide = nn.Moments(m.detach().float(), torch.full((4,), 0.25))
+        target = torch.tensor([1, 0, 1, 0])
+        found = nn.expected_bernoulli_log_likelihood(output, target, link)
+        expected = nn.expected_bernoulli_log_likelihood(wide, target, link)
+        torch.testing.assert_close(found.float(), expected, rtol=0.02, atol=0.0)
+        found.sum().backward()
+        assert m.grad.isfinite().all()
+
+    @pytest.mark.parametrize("link", ["probit", "logit"])
+    def test_a_target_that_is_no_probability(self, link):
+        output = nn.Moments(torch.zeros(2), torch.zeros(2))
+        with pytest.raises(ValueError, match="target holds numbers") as caught:
+            nn.expected_bernoulli_log_likelihood(output, torch.tensor([-1.0, 1.0]), link)
+        assert str(caught.value) == (
+            "target holds numbers from -1 to 1, not from 0 to 1: pass (target + 1)/2 for labels of "
+            "-1 and 1"
+        )
 
     def test_the_papers_sigmoid_is_a_bound_as_well(self):
         """log sigmoid(m) - v/2, section 2.4: below that of the logit."""

@@ -194,17 +194,18 @@ LISTED = "'exact', 'kingma', 'molchanov', 'lower_bound', 'series', 'kummer', 'qu
         (
             "moltschanow",
             ValueError,
-            f"there is no penalty 'moltschanow': pass one of {LISTED}, or a Fit",
+            f"there is no penalty 'moltschanow': pass one of {LISTED}, a Fit or a NormalPrior",
         ),
         (
             None,
             TypeError,
-            f"penalty must be a name or a Fit, but None was given: pass one of {LISTED}",
+            f"penalty must be a name, a Fit or a NormalPrior, but None was given: pass one of "
+            f"{LISTED}",
         ),
         (
             lk.neg_kl,
             TypeError,
-            "penalty must be a name or a Fit, but <function neg_kl at ",
+            "penalty must be a name, a Fit or a NormalPrior, but <function neg_kl at ",
         ),
     ],
 )

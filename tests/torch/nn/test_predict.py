@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 from scipy import stats  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
+from logunif_kl.torch.nn import _predict  # noqa: E402
 
 # In standard errors.
 WITHIN = 4.5
@@ -100,6 +101,15 @@ class TestWhatIsFound:
         np.testing.assert_allclose(found.entropy, predictive, rtol=1e-12)
         of_noise = np.broadcast_to(stats.norm(scale=np.sqrt(sigma2)).entropy(), variance.shape)
         np.testing.assert_allclose(found.expected_entropy, of_noise, rtol=1e-12, atol=1e-15)
+
+    @pytest.mark.parametrize("log_sigma2", [-1e3, 1e3])
+    def test_noise_of_the_data_beyond_the_range_of_its_variance(self, log_sigma2):
+        found, outputs = self.found("normal", 20, log_sigma2=log_sigma2)
+        log_variance = np.log(outputs.var(0, ddof=1))
+        information = 0.5 * np.logaddexp(0.0, log_variance - log_sigma2)
+        np.testing.assert_allclose(found.mutual_information, information, rtol=1e-5)
+        entropy = 0.5 * (math.log(2 * math.pi * math.e) + np.logaddexp(log_variance, log_sigma2))
+        np.testing.assert_allclose(found.entropy, entropy, rtol=1e-5)
 
     def test_two_classes_are_one_of_bernoulli(self):
         """Logits 0 and z of two classes against the logit z of one."""
@@ -530,11 +540,21 @@ class TestPasses:
             means.append(nn.predict(network(), examples(), 4, batch_size=batch_size).mean)
         assert torch.equal(*means)
 
-    def test_half_as_many_where_memory_runs_out(self):
+    def test_weights_for_each_example_count(self, monkeypatch):
+        monkeypatch.setattr(_predict, "ELEMENTS", 120)
+        options = {"estimator": "per_example", "initial": 0.0}
+        model = Recorded(nn.VariationalLinear(4, 3, **options))
+        nn.predict(model, examples(2), 20)
+        assert max(model.rows) == 10
+
+    @pytest.mark.parametrize("device", ["accelerator", "cpu"])
+    def test_half_as_many_where_memory_runs_out(self, device):
         class Small(Recorded):
             def forward(self, x):
                 if len(x) > 9:
                     self.rows.append(-len(x))
+                    if device == "cpu":
+                        torch.empty(2**60)  # the allocator's own error
                     raise torch.OutOfMemoryError("out of memory")
                 return super().forward(x)
 
@@ -725,6 +745,16 @@ REFUSED = [
         lambda: nn.predict(network(), X, log_sigma2=0.0),
         ValueError,
         "log_sigma2 was given with likelihood='categorical': pass likelihood='normal'",
+    ),
+    (
+        lambda: nn.predict(network(), X, likelihood="normal", log_sigma2="a"),
+        TypeError,
+        "log_sigma2 must be one real number, but str 'a' was given: pass a float",
+    ),
+    (
+        lambda: nn.predict(network(), X, likelihood="normal", log_sigma2=float("nan")),
+        ValueError,
+        "log_sigma2 holds NaN: pass the logarithm of a variance",
     ),
     (
         lambda: nn.predict(network(), X, likelihood="normal", log_sigma2=torch.zeros(4)),

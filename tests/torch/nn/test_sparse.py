@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("scipy")
 
 from torch.nn.utils import parametrizations  # noqa: E402
+from torch.nn.utils import prune as torch_prune  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
 
@@ -176,8 +177,27 @@ class TestLayers:
         (found,) = torch.autograd.grad(nn.to_sparse(model)(x).sum(), x)
         (expected,) = torch.autograd.grad(model(x).sum(), x)
         torch.testing.assert_close(found, expected)
-        with pytest.raises(RuntimeError, match="requires grad"):
+        with pytest.raises(RuntimeError) as caught:
             nn.to_sparse(model, backend="scipy")(x)
+        assert str(caught.value) == (
+            "an input that requires grad was given to a layer with backend='scipy', which has no "
+            "gradients: call the model under torch.no_grad(), or make it with backend='torch'"
+        )
+        with torch.no_grad():
+            torch.testing.assert_close(nn.to_sparse(model, backend="scipy")(x), model(x))
+
+    @pytest.mark.parametrize(
+        ("layer", "shape"),
+        [(torch.nn.Linear(30, 20), (7, 30)), (torch.nn.Conv2d(3, 4, 3), (2, 3, 5, 5))],
+    )
+    def test_a_gradient_after_a_call_in_inference_mode(self, layer, shape):
+        model, x = pruned(layer), random_input(*shape).requires_grad_()
+        sparse = nn.to_sparse(model)
+        with torch.inference_mode():
+            sparse(x)
+        (found,) = torch.autograd.grad(sparse(x).sum(), x)
+        (expected,) = torch.autograd.grad(model(x).sum(), x)
+        torch.testing.assert_close(found, expected)
 
     def test_wrong_shapes(self):
         with pytest.raises(ValueError, match="was given to a layer of 30 inputs") as caught:
@@ -493,3 +513,28 @@ class TestWhole:
         parametrizations.weight_norm(layer)
         with pytest.raises(TypeError, match="module '0' has parametrizations: remove them first"):
             nn.to_sparse(torch.nn.Sequential(layer))
+
+    def test_a_plain_layer_with_a_parametrization_is_refused(self):
+        layer = parametrizations.weight_norm(torch.nn.Linear(3, 2))
+        with pytest.raises(TypeError, match="module '0' has parametrizations: remove them first"):
+            nn.to_sparse(torch.nn.Sequential(layer))
+
+    @pytest.mark.parametrize("max_density", [0.0, 1.0])
+    @pytest.mark.parametrize("kind", [nn.VariationalLinear, nn.VariationalEmbedding])
+    def test_a_subclass_is_refused(self, kind, max_density):
+        class Mine(kind):
+            pass
+
+        with pytest.raises(TypeError) as caught:
+            nn.to_sparse(torch.nn.Sequential(Mine(4, 3)), max_density=max_density)
+        assert str(caught.value) == (
+            "module '0' is of type Mine, of which no plain form is known: convert it before the "
+            "others"
+        )
+
+    def test_other_modules_may_have_masks(self):
+        other = torch.nn.ConvTranspose1d(1, 1, 2)
+        torch_prune.l1_unstructured(other, "weight", 1)
+        model = torch.nn.Sequential(other, pruned(torch.nn.Linear(8, 4)))
+        x = random_input(2, 1, 7)
+        torch.testing.assert_close(nn.to_sparse(model)(x), model(x))

@@ -70,6 +70,18 @@ class TestSparsity:
         before = nn.sparsity(model)
         assert nn.sparsity(nn.prune(model), math.inf) == before
 
+    @pytest.mark.parametrize("max_density", [0.0, 1.0])
+    def test_a_sparse_network(self, max_density):
+        model = network()
+        expected = nn.sparsity(model, 1.0)
+        sparse = nn.to_sparse(model, 1.0, max_density=max_density, drop_units=False)
+        assert nn.sparsity(sparse) == expected
+        assert isinstance(sparse[3], nn.SparseLinear) is bool(max_density)
+
+    def test_a_parametrised_layer(self):
+        layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(3, 2))
+        assert nn.sparsity(layer).weights == 6
+
     def test_shared_weights_count_once(self):
         layer = nn.VariationalLinear(3, 3)
         assert nn.sparsity(torch.nn.Sequential(layer, layer)).weights == 9
@@ -217,6 +229,19 @@ class TestPrune:
         layer = model[3].train()
         assert (layer.weight[layer.log_sigma2 == -1e4] == 0.0).all()
 
+    @pytest.mark.parametrize("penalty", ["exact", "molchanov"])
+    def test_made_permanent_they_are_not_to_be_trained(self, penalty):
+        """What the notes say: the KL is right, until a step moves a weight from 0."""
+        model = network(penalty=penalty)
+        nn.prune(model, 1.0)
+        before = nn.kl(model)
+        for name in ("weight", "log_sigma2"):
+            torch_prune.remove(model[3], name)
+        torch.testing.assert_close(nn.kl(model), before)
+        with torch.no_grad():
+            model[3].weight[model[3].log_sigma2 == -1e4] += 1e-3
+        assert nn.kl(model) > before + 1000.0
+
     @pytest.mark.parametrize("options", POSTERIORS)
     def test_what_is_read_between_two_calls(self, options):
         """The masked weights are those of the parameters, not of the last call."""
@@ -357,6 +382,12 @@ class TestPrune:
         )
         with pytest.raises(ValueError, match="without variational layers was given"):
             nn.prune(torch.nn.Linear(2, 1))
+        with pytest.raises(ValueError, match="no shape yet") as lazy:
+            nn.prune(torch.nn.Sequential(nn.LazyVariationalLinear(4)))
+        assert str(lazy.value) == (
+            "module '0' is a LazyVariationalLinear that has no shape yet: run a batch through the "
+            "model first"
+        )
         hooked = nn.VariationalLinear(3, 4)
         torch.nn.utils.spectral_norm(hooked)
         with pytest.raises(TypeError) as refused:
@@ -407,6 +438,19 @@ class TestThresholdCurve:
         assert axes.get_ylabel() == "error in %"
         assert counts.get_yscale() == "log"
         assert len(axes.lines) == 2
+        with pytest.raises(TypeError) as caught:
+            curve.plot(chosen="a")
+        words = "chosen must be one real number, but str 'a' was given: pass a float"
+        assert str(caught.value) == words
+
+    def test_the_plot_where_nothing_is_kept(self):
+        pytest.importorskip("matplotlib")
+        figure = nn.threshold_curve(network(), lambda m: 1.0, [-math.inf]).plot()
+        assert figure.axes[1].get_yscale() == "linear"
+
+    def test_thresholds_may_be_a_tensor(self):
+        curve = nn.threshold_curve(network(), lambda m: 1.0, torch.tensor([3.0, 0.0]))
+        assert curve.thresholds == (0.0, 3.0)
 
     def test_refusals(self):
         model = network()
@@ -426,6 +470,11 @@ class TestThresholdCurve:
                 (model, lambda m: 1.0, 3.0),
                 TypeError,
                 "thresholds must be a sequence of numbers, but 3.0 was given: pass a list",
+            ),
+            (
+                (model, lambda m: 1.0, [1.0, "a"]),
+                TypeError,
+                "each of thresholds must be one real number, but str 'a' was given: pass a float",
             ),
             (
                 (model, lambda m: 1.0, []),

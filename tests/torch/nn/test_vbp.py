@@ -635,6 +635,23 @@ def test_refused_modules(module, kind, words):
     assert len(str(error.value)) < 140
 
 
+def test_the_sign():
+    found = -nn.Moments(torch.ones(2), torch.ones(2))
+    assert (found.mean.tolist(), found.variance.tolist()) == ([-1.0, -1.0], [1.0, 1.0])
+    assert not hasattr(found, "clamp")
+
+
+def test_padding_by_copies_is_not_exact():
+    """What the notes say: the copies of an input count as independent."""
+    layer = nn.VariationalConv1d(
+        1, 1, 3, padding=1, padding_mode="reflect", bias=False, initial=-20.0
+    )
+    layer.weight.data[:] = torch.tensor([1.0, 2.0, 3.0])
+    x = torch.zeros(1, 1, 3)
+    variance = nn.moments(layer, x, torch.ones_like(x)).variance.flatten().tolist()
+    assert variance == pytest.approx([14.0, 14.0, 14.0], rel=1e-6)  # exact: 20, 14, 20
+
+
 def test_dropout_in_evaluation_mode_passes():
     found = nn.moments(torch.nn.Dropout().eval(), torch.ones(2), torch.ones(2))
     assert found.variance.tolist() == [1.0, 1.0]
@@ -647,7 +664,7 @@ ARGUMENTS = [
     (
         lambda: nn.Moments(torch.ones(1, dtype=torch.int64)),
         TypeError,
-        "mean must hold real numbers, but a tensor of torch.int64 was given: convert it with",
+        "mean must hold real numbers, but a tensor of torch.int64 was given: pass real numbers",
     ),
     (
         lambda: nn.Moments(torch.ones(2), torch.ones(3)),
@@ -663,6 +680,43 @@ ARGUMENTS = [
         lambda: nn.VBP(torch.nn.ReLU(), steepness="1"),
         TypeError,
         "steepness must be one real number, but str '1' was given",
+    ),
+    (
+        lambda: nn.moments(nn.VariationalEmbedding(3, 2), torch.tensor([1])),
+        TypeError,
+        "x must hold real numbers, but a tensor of torch.int64 was given: convert it with "
+        ".float(), or give moments what an embedding looked up",
+    ),
+    (
+        lambda: nn.moments(torch.nn.ReLU(), [1.0]),
+        TypeError,
+        "x must be a torch.Tensor, but list was given",
+    ),
+    (
+        lambda: nn.Moments(torch.ones(2)).clamp(min=0.0),
+        TypeError,
+        "moments do not pass through the method 'clamp' of tensors: use linear layers",
+    ),
+    (
+        lambda: nn.Moments(torch.ones(2)) @ torch.ones(2),
+        TypeError,
+        "moments do not pass through the operator '@': use linear layers",
+    ),
+    (
+        lambda: nn.Moments(torch.ones(2)).no_such_name,
+        AttributeError,
+        "'Moments' object has no attribute 'no_such_name'",
+    ),
+    *(
+        (
+            lambda name=name: getattr(nn, f"{name}_log_likelihood")(
+                nn.Moments(torch.ones(2, 3)), torch.ones(2, 3)
+            ),
+            TypeError,
+            f"moments were given to {name}_log_likelihood: pass expected_{name}_log_likelihood to "
+            "ELBO",
+        )
+        for name in ("categorical", "bernoulli", "normal")
     ),
     (
         lambda: F.linear(torch.ones(2), nn.Moments(torch.ones(2))),

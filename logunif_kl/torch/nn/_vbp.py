@@ -1,0 +1,164 @@
+"""Variance back-propagation: the moments of a whole network, and the network that returns them."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ..._refusals import type_name
+from ._arguments import check_module
+from ._moments import Moments, check_real, check_steepness
+
+Tensor = torch.Tensor
+
+
+def moments(
+    model: torch.nn.Module,
+    x: Tensor,
+    variance: Tensor | None = None,
+    *,
+    steepness: float = math.inf,
+) -> Moments:
+    """Compute the mean and the variance of a network's outputs without samples.
+
+    Variance back-propagation ([1]_, section 2.3). Through a layer with weights N(mu, sigma^2), from
+    inputs a that are taken for independent (Eqs. 3 and 4)::
+
+        E[h_j]   = sum_i E[a_i] mu_ij + bias_j
+        var[h_j] = sum_i E[a_i]^2 sigma_ij^2 + var[a_i] (mu_ij^2 + sigma_ij^2)
+
+    A rectifier max(h, 0) is z h, the identity times a step that has a posterior of its own
+    (the identity-delta decomposition): z is 1 where E[h] > 0, and 0 elsewhere, so that E[z h] is
+    max(E[h], 0) and var[z h] is var[h] or 0.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Any module that takes a tensor and consists of `VariationalLinear`, `VariationalConv2d` and
+        the like, `torch.nn.Linear` and convolutions, ReLU, average and maximum pooling, padding,
+        and functions that arrange elements, as modules or in a ``forward`` of its own. Training and
+        evaluation mode give the same.
+    x : Tensor
+        The input.
+    variance : Tensor, optional
+        The variance of the noise of the input, of its shape; none by default.
+    steepness : float
+        C of the relaxed step: z is a Bernoulli variable of P(z = 1) = sigmoid(C E[h]). The default
+        is its limit, a step.
+
+    Returns
+    -------
+    Moments
+        Of the outputs, with the fields `mean` and `variance`. The mean is the output of
+        ``model.eval()`` where the steepness is infinite.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no module, or holds an operation that moments do not pass (an activation
+        other than ReLU, batch normalisation, dropout layers of this package).
+    ValueError
+        If a layer has correlated noise, shapes do not fit, `steepness` is not positive, or dropout
+        is in training mode.
+
+    See Also
+    --------
+    VBP : a module that calls this, for `ELBO`.
+
+    Notes
+    -----
+    The moments are exact through one layer, and through two linear ones without a rectifier between
+    them. Beyond, the rectifier's step ignores that h itself decides on z, which is right where E[h]
+    is several standard deviations from 0; and elements are taken for independent, which those of a
+    convolution, or of a layer that reads the same random inputs, are not. Nor are the copies that
+    padding by ``"reflect"`` or ``"replicate"`` makes of a random input, even in one layer.
+    `validation/papers/haussmann2018` measures both.
+
+    The mean of elements in pooling has the sum of their variances, divided by the square of their
+    number. The maximum is the element of the greatest mean ([1]_, section 2.3.3).
+
+    No variance is negative: each is a sum of products that are not. Where training prunes whole
+    units, a step on a CPU is faster after ``torch.set_flush_denormal(True)``.
+
+    References
+    ----------
+    .. [1] Haussmann, Hamprecht, Kandemir, "Sampling-Free Variational Inference of Bayesian Neural
+       Networks by Variance Backpropagation" (2018), arXiv:1805.07654.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> model = torch.nn.Sequential(
+    ...     nn.VariationalLinear(4, 8), torch.nn.ReLU(), nn.VariationalLinear(8, 2)
+    ... )
+    >>> mean, variance = nn.moments(model, torch.ones(3, 4))
+    >>> mean.shape, bool((variance > 0).all())
+    (torch.Size([3, 2]), True)
+    >>> mean.equal(model.eval()(torch.ones(3, 4)))
+    True
+    """
+    check_module(model)
+    check_real("x", x, "convert it with .float(), or give moments what an embedding looked up")
+    found = model(Moments(x, variance, steepness=steepness))
+    if not isinstance(found, Moments):
+        raise TypeError(
+            f"the model made {type_name(found)} of moments: pass one that returns one tensor"
+        )
+    return found
+
+
+class VBP(torch.nn.Module):
+    """A network that returns the moments of its outputs in place of a sample.
+
+    ``VBP(model)(x)`` is ``moments(model, x)``. With the expected log-likelihoods it makes `ELBO` a
+    bound without noise (Haussmann et al. 2018); its penalty is that of the layers, the exact KL
+    from the log-uniform prior, or that of a `NormalPrior`. The wrapped model keeps its parameters,
+    so it can be sampled, pruned, converted and saved as before.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        As for `moments`.
+    steepness : float
+        As for `moments`.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no module, or `steepness` no number.
+    ValueError
+        If `steepness` is not positive.
+
+    See Also
+    --------
+    expected_categorical_log_likelihood, expected_bernoulli_log_likelihood
+    expected_normal_log_likelihood
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> model = torch.nn.Sequential(
+    ...     nn.VariationalLinear(4, 8), torch.nn.ReLU(), nn.VariationalLinear(8, 3)
+    ... )
+    >>> elbo = nn.ELBO(nn.VBP(model), nn.expected_categorical_log_likelihood, dataset_size=1000)
+    >>> x, target = torch.randn(10, 4), torch.arange(10) % 3
+    >>> elbo(x, target).loss.backward()
+    >>> bool(elbo(x, target).loss == elbo(x, target).loss)
+    True
+    """
+
+    def __init__(self, model: torch.nn.Module, steepness: float = math.inf) -> None:
+        super().__init__()
+        self.model, self.steepness = check_module(model), check_steepness(steepness)
+
+    def forward(self, x: Tensor, variance: Tensor | None = None) -> Moments:
+        """Compute the moments of the outputs."""
+        return moments(self.model, x, variance, steepness=self.steepness)
+
+    def extra_repr(self) -> str:
+        """Show the steepness, if it is finite."""
+        return "" if self.steepness == math.inf else f"steepness={self.steepness}"
