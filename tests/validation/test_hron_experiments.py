@@ -204,6 +204,16 @@ class TestChains:
             away = row["mean_magnitude"] - row["mean_magnitude_predicted"]
             assert abs(away) < 4.5 * row["mean_magnitude_standard_error"]
 
+    def test_a_reflected_walk_comes_to_its_limit_from_below(self):
+        rows = committed("chains")["without_cut_offs"]["linear"]["rows"]
+        for name in ("root_mean_square", "mean_magnitude"):
+            away = {
+                row["draws"]: (row[name] - row[f"{name}_predicted"]) / row[f"{name}_standard_error"]
+                for row in rows
+            }
+            assert away[10] < -3.0
+            assert all(abs(away[draws]) < 4.5 for draws in (300, 1000, 3000))
+
     @pytest.mark.parametrize("of", [lambda r: r("chains"), lambda r: committed("chains")])
     def test_do_not_agree_without_cut_offs(self, records, of):
         record = of(records)

@@ -372,6 +372,7 @@ class TestQuick:
         assert command.main(["--quick", "hron2017.slides"]) == 0
         said = capfd.readouterr().out
         assert "[1/1] hron2017.slides: Slides about Kingma et al. 2015 (in its quick form)" in said
+        assert "The numbers are those of a small form; the words are of the full one." in said
         assert "the only prior that can be used is the log-uniform one" in said
         assert files() == before
 

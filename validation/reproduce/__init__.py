@@ -10,8 +10,8 @@ last lines say which.
 
 An interrupt ends the command that is running. The same command then goes on: what was finished is
 kept, and an experiment takes up its checkpoints. ``--again`` runs the finished ones once more.
-``--quick`` runs small forms, which need no data and write no committed record: all of them take
-three and a half minutes of processor time.
+``--quick`` runs small forms, on the digits of scikit-learn where an experiment takes MNIST. They
+write no committed record: all of them take three and a half minutes of processor time.
 
 ``--list`` runs nothing. It goes through the systems and the claims of the papers, as `systems.toml`
 has them, and says of each which part of the library has it, and which file shows it.

@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="a paper, or PAPER.EXPERIMENT (default: all)")
     add("--list", action="store_true", help="say what there is and what shows it; run nothing")
-    add("--quick", action="store_true", help="small forms: no data, and no record is written")
+    add("--quick", action="store_true", help="small forms, of small images; no record is written")
     add("--data", metavar="FILE", help=f"MNIST: .npz or IDX files (default: ${data.VARIABLE})")
     add("--again", action="store_true", help="run those, too, that an earlier command finished")
     return parser
@@ -106,6 +106,9 @@ def _quick(works: Sequence[Work], folder: Path) -> int:
         if status:
             failed.append(_sentence(work, status, argv))
         elif work.quick_record(folder).exists():
+            images = ", on scikit-learn's digits" if work.takes_data else ""
+            emit(f"The numbers are those of a small form{images}; the words are of the full one.\n")
+            emit("\n")
             show.put(show.results(work, work.quick_record(folder)))
     return _end(works, failed)
 

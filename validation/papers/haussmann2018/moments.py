@@ -102,13 +102,21 @@ def _conv(inputs: int, made: Any) -> torch.nn.Module:
     return torch.nn.Sequential(_image(inputs), layer, torch.nn.Flatten(-3))
 
 
-def _convs(rectified: bool) -> Callable[..., torch.nn.Module]:
+def _convs(rectified: bool, one_sign: bool = False) -> Callable[..., torch.nn.Module]:
     def make(inputs: int, made: Any) -> torch.nn.Module:
+        layers = [
+            nn.VariationalConv2d(1, 3, 3, stride=2, padding=1, **made),
+            nn.VariationalConv2d(3, 2, 3, stride=2, padding=1, **made),
+        ]
+        if one_sign:
+            # Covariances that are left out then have one sign too.
+            for layer in layers:
+                layer.weight.data.abs_()
         return torch.nn.Sequential(
             _image(inputs),
-            nn.VariationalConv2d(1, 3, 3, stride=2, padding=1, **made),
+            layers[0],
             torch.nn.ReLU() if rectified else torch.nn.Identity(),
-            nn.VariationalConv2d(3, 2, 3, stride=2, padding=1, **made),
+            layers[1],
             torch.nn.Flatten(-3),
         )
 
@@ -162,6 +170,9 @@ CASES = {
     ),
     "conv_average": Case("convolution, average pooling: places share weights", _conv_pool, False),
     "two_conv": Case("convolution, convolution: places share weights", _convs(False), False),
+    "two_conv_one_sign": Case(
+        "the same, all weights positive", _convs(False, one_sign=True), False
+    ),
     "two_conv_rectified": Case("convolution, ReLU, convolution", _convs(True), False),
 }
 

@@ -13,7 +13,8 @@ NumPyro, in float64.
   density is flat a trajectory of length T moves log|w| by T times a standard normal number, and
   every draw is accepted. So for that logistic regression log|w| is a random walk: its root mean
   square after n draws is T sqrt(n), and its mean magnitude T sqrt(2 n/pi). For the linear one the
-  likelihood turns it back on one side: the walk is reflected, and grows alike.
+  likelihood turns it back on one side. The walk is reflected near its start, so that these are
+  its limits for many draws, and after few it is nearer to 0.
 - Without cut-offs, NUTS with adaptation draws w itself under `ImproperLogUniform`, as one would who
   had not noticed. R-hat and the effective number of draws are set beside those with cut-offs.
 """

@@ -99,4 +99,4 @@ def network(
                     log_alpha = layer.get_parameter("log_alpha")
                     log_alpha.copy_(INITIAL - 2.0 * layer.weight.abs().log())
     # The convolutions of LeNet-5-Caffe take a quarter less time so.
-    return model.to(memory_format=torch.channels_last)
+    return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -216,7 +216,8 @@ SECTIONS = (
         "chains",
         "Proposition 1: chains",
         "The same posteriors by NumPyro. With cut-offs their mean moves with the cut-off; without, "
-        "log|w| is a random walk.",
+        "log|w| is a random walk. That of the linear model is reflected near its start: T √n is "
+        "its limit for many draws.",
         chains,
     ),
     _section(

@@ -131,7 +131,7 @@ def chains(record: Results) -> str:
         ),
     )
     walks = table(
-        ["model", "draws", "rms of t", "predicted", "mean size of t", "predicted"],
+        ["model", "draws", "rms of t", "T √n", "mean size of t", "T √(2n/π)"],
         (
             (
                 name,

@@ -56,11 +56,32 @@ def network(record: Results) -> str:
         f"{number(max(each['bytes'] for each in sparse) / 1e3)} kB, the dense ones "
         f"{number(sparse[0]['bytes_dense'] / 1e3)} kB.\n\n"
     )
-    return table([*head, "seconds"], rows) + made + _overlaps(record["overlaps"])
+    of_all = table([*head, "seconds"], rows)
+    return of_all + made + _by_threshold(record) + "\n\n" + _overlaps(record["overlaps"])
 
 
 def _with_error(found: Results) -> str:
     return with_error(found["mean"], found["standard_error"])
+
+
+def _by_threshold(record: Results) -> str:
+    weights, paper = record["rows"][0]["weights"], record["paper"]
+    columns = record["summary"]
+    rows, as_good = [], []
+    for several in zip(*(column["by_threshold"] for column in columns), strict=True):
+        cells = []
+        for column, at in zip(columns, several, strict=True):
+            error, fewer = at["test_error_pruned"]["mean"], weights / max(at["kept"], 1)
+            cells.append(f"{error:.2f}, {number(fewer)}")
+            if error <= paper["error_percent"] and fewer >= paper["compression"]:
+                as_good.append(f"{at['threshold']:.1f} ({column['title']})")
+        rows.append([f"{several[0]['threshold']:.1f}", *cells])
+    which = ", ".join(as_good) or "none"
+    return (
+        "At other thresholds on log α, the test error in % and how many times fewer weights:\n\n"
+        + table(["log α", *(column["title"] for column in columns)], rows)
+        + f"\n\nBoth are at least as good as the paper's at these thresholds: {which}."
+    )
 
 
 def _overlaps(found: Results) -> str:
