@@ -6,9 +6,12 @@ Points of y = sin(2x) + x/2 with noise of standard deviation 0.1, on two interva
 beyond, a network should say that it does not know. Each network has two hidden layers of rectified
 linear units. Binary and Gaussian dropout of a fixed rate p minimise the risk with the L2 term of
 Gal and Ghahramani (2016), section 3, by which dropout is a variational posterior: for N points, a
-noise of variance 1/tau and a prior N(0, 1/l^2) of the weights,
+noise of variance 1/tau and a prior N(0, 1/l^2) of the weights W,
 
-    (tau/2N) sum_n (y_n - f(x_n))^2 + ((1 - p) l^2/2N) |M|^2 + (l^2/2N) |b|^2.
+    (tau/2N) sum_n (y_n - f(x_n))^2 + (l^2/2N) (E|W|^2 + |b|^2).
+
+There W is M with rows left out, and E|W|^2 is (1 - p) |M|^2. Here the other rows are divided by
+1 - p too, as torch does, so that E|W|^2 is |M|^2/(1 - p), and so it is by Gaussian noise.
 
 Variational dropout maximises its bound, with the exact divergence. A Gaussian process, by
 scikit-learn, is the yardstick. The predictive variance is that of the samples, plus 1/tau. What is
@@ -116,11 +119,11 @@ def decays(method: str, model: torch.nn.Module, points: int) -> list[dict[str, A
     first = next(model.parameters())
     groups = []
     for name, parameter in model.named_parameters():
-        kept = 1.0 if method == "none" or parameter is first else 1.0 - RATE
+        square = 1.0 if method == "none" or parameter is first else 1.0 / (1.0 - RATE)
         if method == "variational_a" and parameter is not first and name != "0.bias":
             decay = 0.0
         else:
-            decay = LENGTH**2 / points * (kept if name.endswith("weight") else 1.0)
+            decay = LENGTH**2 / points * (square if name.endswith("weight") else 1.0)
         groups.append({"params": [parameter], "weight_decay": decay})
     return groups
 
