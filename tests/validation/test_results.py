@@ -29,10 +29,11 @@ _TRAINED = {
     )
     for kind in ("json", "png")
 } | {
-    f"validation/results/kingma2015/{name}.json"
+    f"validation/results/{name}.json"
     for name in (
-        *("correlated_assumptions", "input_rate", "shared_noise", "speed"),
-        "variance_assumptions",
+        *("kingma2015/correlated_assumptions", "kingma2015/input_rate"),
+        *("kingma2015/shared_noise", "kingma2015/speed", "kingma2015/variance_assumptions"),
+        "molchanov2017/inference",
     )
 }
 TO_COME = {
