@@ -190,8 +190,9 @@ def centred(
     if known is not None:
         return *known, 1.0
     if method == "closed":
+        beside = "" if dist.over is None else " and a prior of Student's t"
         raise ValueError(
-            f'no closed form of -KL is known for {dist.text}: pass method="auto" or '
+            f'no closed form of -KL is known for {dist.text}{beside}: pass method="auto" or '
             'method="quadrature"'
         )
     return from_sides(dist, signed_entropies(dist, points))
