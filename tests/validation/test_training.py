@@ -272,6 +272,16 @@ class TestParts:
             Parts(tmp_path, {}).growing("a", 4, make)
         assert Parts(tmp_path, {}).growing("a", 4, lambda n: -n) == [0, 1, -2, -3]
 
+    def test_a_part_says_what_it_took_before(self, tmp_path):
+        parts = Parts(tmp_path, {})
+        parts.get("a", lambda: {"seconds": 5000.0})
+        assert 5000.0 <= parts.seconds < 5001.0
+        again = Parts(tmp_path, {})
+        again.get("a", lambda: pytest.fail("it is there"))
+        assert again.seconds == parts.seconds
+        parts.get("b", lambda: {"seconds": "unknown"})
+        assert parts.seconds < 5001.0
+
     def test_those_that_were_computed_elsewhere(self, tmp_path):
         begun, here = tmp_path / "begun", tmp_path / "here"
         Parts(begun, {"seed": 1}).growing("a", 2, lambda n: 10 + n)

@@ -19,7 +19,8 @@ class Parts:
     A file holds the settings that its part was computed with; those of another run are refused.
     With no folder, nothing is kept. A part that the folder lacks is taken from ``begun``, a folder
     of parts that were computed elsewhere, if it was computed with the same settings; ``elsewhere``
-    names those. ``seconds`` is what all parts took, whenever they were computed.
+    names those. ``seconds`` is what all parts took, whenever they were computed: a part that was
+    taken up from a checkpoint says itself, in ``"seconds"``, what it took before.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Parts:
         while len(found) < count:
             began = time.monotonic()
             found.append(make(len(found)))
-            seconds += time.monotonic() - began
+            seconds += max(time.monotonic() - began, _own_seconds(found[-1]))
             self.keep(name, found, seconds, **settings)
         self.seconds += seconds
         return found[:count]
@@ -69,3 +70,8 @@ class Parts:
     def file(self, name: str) -> Path | None:
         """Give the path of another file of a part, such as a checkpoint."""
         return None if self._folder is None else self._folder / name
+
+
+def _own_seconds(result: Any) -> float:
+    own = result.get("seconds") if isinstance(result, dict) else None
+    return float(own) if isinstance(own, (int, float)) else 0.0
