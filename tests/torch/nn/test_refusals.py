@@ -139,7 +139,7 @@ LATER = [
         {"penalty": "foo"},
         ValueError,
         "there is no penalty 'foo': pass one of 'exact', 'kingma', 'molchanov', 'lower_bound', "
-        "'series', 'kummer', 'quadrature', or a Fit",
+        "'series', 'kummer', 'quadrature', a Fit or a NormalPrior",
     ),
 ]
 
