@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 _NEEDED = {
-    "logunif_kl/_pruning/*": "torch",
+    "logunif_kl/_layers/*": "torch",
     "logunif_kl/torch/*": "torch",
     "logunif_kl/torch/_triton/[!l]*": "triton",
     "logunif_kl/torch/pyro.py": "pyro",

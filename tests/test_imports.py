@@ -144,7 +144,7 @@ def imported(names: set[str], module: str) -> bool:
 # The floors of the house, from the ground up. A room imports rooms of lower floors alone.
 FLOORS = (
     ("_refusals", "_arithmetic", "_version", "_mpmath", "_saving"),
-    ("_numpy", "_pruning"),
+    ("_numpy", "_layers"),
     ("_convention", "_config"),
     ("_dispatch", "_neighbours"),
     ("_conversions", "torch", "jax", "tensorflow"),
@@ -201,7 +201,7 @@ ONLY = {
 }
 # The rooms of layers see these rooms alone, and of their framework's room the public names.
 LAYERS = {"jax.nn": "jax"}
-SEEN_BY_LAYERS = {"_refusals", "_pruning", "methods", "fitting"}
+SEEN_BY_LAYERS = {"_refusals", "_layers", "methods", "fitting"}
 
 
 def room_of(name: str) -> str | None:
@@ -283,7 +283,7 @@ BREACHES = [
     ("_dispatch.py", "from ._adapters import adapter"),
     ("_adapters.py", "from ._api import neg_kl"),
     ("_conversions.py", "from ._adapters import adapter"),
-    ("_saving/_files.py", "from .._pruning import Sparsity"),
+    ("_saving/_files.py", "from .._layers import Sparsity"),
     ("fitting/_plot.py", "import matplotlib"),
     ("_api.py", "from .torch import neg_kl"),
     ("_api.py", "from . import reference"),

@@ -203,7 +203,7 @@ def test_a_table_that_cannot_be_printed_costs_no_file(tmp_path):
 
 
 def curve_of_thresholds():
-    from logunif_kl._pruning import Sparsity, ThresholdCurve
+    from logunif_kl._layers import Sparsity, ThresholdCurve
 
     return ThresholdCurve((0.0, 3.0), (2.0, 1.0), (Sparsity(2, 100), Sparsity(5, 100)))
 

@@ -47,7 +47,7 @@ TESTS = (
     "--ignore=tests/faults",
     "--ignore=tests/cli/test_widths.py",
     *(f"--ignore=tests/{name}" for name in _FRAMEWORKS),
-    *(f"--ignore-glob=/*/logunif_kl/{name}/*" for name in (*_FRAMEWORKS, "_pruning")),
+    *(f"--ignore-glob=/*/logunif_kl/{name}/*" for name in (*_FRAMEWORKS, "_layers")),
     *(f"--ignore-glob=/*/logunif_kl/cli/bench/_{name}*.py" for name in (*_FRAMEWORKS, "layers")),
     "--pyargs",
     "logunif_kl",

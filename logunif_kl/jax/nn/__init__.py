@@ -51,7 +51,7 @@ Examples
 (4, 3)
 """
 
-from ..._pruning import Sparsity, ThresholdCurve
+from ..._layers import Sparsity, ThresholdCurve
 from ._conv import conv
 from ._dense import dense
 from ._elbo import Bound, elbo, linear_warm_up

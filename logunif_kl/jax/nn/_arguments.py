@@ -3,28 +3,13 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax.numpy as jnp
 
-from ..._refusals import real_number, shown, type_name
+from ..._refusals import shown, type_name
 
 Array = Any
-
-
-def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return the option, if it is one of the choices.
-
-    Raises
-    ------
-    ValueError
-        If it is none of them.
-    """
-    if isinstance(value, str) and value in choices:
-        return value
-    listed = ", ".join(map(repr, choices[:-1])) + f" or {choices[-1]!r}"
-    raise ValueError(f"{name} must be {listed}, but {shown(value)} was given: pass one of these")
 
 
 def real_array(name: str, value: Any) -> Array:
@@ -130,33 +115,3 @@ def axis_of(name: str, axis: int, theta: Array) -> int:
             "pass another"
         )
     return axis % theta.ndim
-
-
-def finite(name: str, value: Any) -> float:
-    """Return an option that is one finite number.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not.
-    """
-    number = real_number(name, value)
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite, but {number} was given: pass a number like -3.0")
-    return number
-
-
-def count(name: str, value: Any) -> int:
-    """Return an option that is a positive integer.
-
-    Raises
-    ------
-    ValueError
-        If it is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(
-            f"{name} must be a positive integer, but {shown(value)} was given: pass 1 for the "
-            "usual case"
-        )
-    return value

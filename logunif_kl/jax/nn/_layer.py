@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ._arguments import in_type_of_variance, one_of, real_numbers, working
+from ..._layers import one_of
+from ._arguments import in_type_of_variance, real_numbers, working
 from ._noise import check_key, normals, widened, with_noise
 from ._posterior import Dropout, Normal, correlated
 

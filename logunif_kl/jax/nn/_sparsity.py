@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..._pruning import (
+from ..._layers import (
     SILENT,
     THRESHOLD,
     Sparsity,

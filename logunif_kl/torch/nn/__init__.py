@@ -23,7 +23,7 @@ Sequential(
 )
 """
 
-from ..._pruning import Sparsity, ThresholdCurve
+from ..._layers import Sparsity, ThresholdCurve
 from ._checkpoint import checkpoint_contexts
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._convert import to_deterministic, to_variational

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ._arguments import check_dtype, check_flag
+from ..._layers import check_flag
+from ._arguments import check_dtype
 from ._layer import VariationalLayer
 
 Tensor = torch.Tensor

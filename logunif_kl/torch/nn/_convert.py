@@ -16,8 +16,9 @@ import torch
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import parametrize
 
+from ..._layers import check_flag
 from ..._refusals import OF_COMPLEX, real_number, shown
-from ._arguments import check_flag, check_module
+from ._arguments import check_module
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._embedding import VariationalEmbedding

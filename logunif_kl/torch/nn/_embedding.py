@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ..._layers import check_flag
 from ..._refusals import type_name
-from ._arguments import check_dtype, check_flag
+from ._arguments import check_dtype
 from ._layer import VariationalLayer
 from ._noise import settled
 

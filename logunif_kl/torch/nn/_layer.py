@@ -9,7 +9,7 @@ import torch
 from torch.nn import Parameter
 
 from ..._refusals import OF_COMPLEX, shown
-from . import _arguments, _moments_rules, _penalty, _posterior
+from . import _moments_rules, _penalty, _posterior
 from ._hooks import refresh
 from ._local import drawn
 from ._moments import Moments
@@ -260,21 +260,6 @@ class VariationalLayer(Drawing):
         """The mask of `torch.nn.utils.prune` on the weights, 1 where they are kept."""
         return self._buffers.get("weight_mask")
 
-    def _check_of(self, of: str | None) -> None:
-        if of is None:
-            return
-        _arguments.one_of("of", of, ("weights", "scales"))
-        if self.noise == "correlated" and of == "weights":
-            raise ValueError(
-                "the KL of weights under correlated noise is infinite (Hron et al. 2017, section "
-                "3): pass of='scales'"
-            )
-        if self.noise == "independent" and of == "scales":
-            raise ValueError(
-                "there are no scales under independent noise: pass of='weights', or make the layer "
-                "with noise='correlated'"
-            )
-
     def neg_kl(self, of: str | None = None) -> Tensor:
         """-KL(q || p), summed over the weights or the scales: *maximise* it (ELBO sign).
 
@@ -307,7 +292,7 @@ class VariationalLayer(Drawing):
         >>> layer.neg_kl().detach()
         tensor(-12.6479)
         """
-        self._check_of(of)
+        _posterior.check_of(of, self.noise)
         refresh(self)
         return _penalty.total([(self.penalty, self._penalty_terms())])
 

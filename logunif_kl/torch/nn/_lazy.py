@@ -9,6 +9,7 @@ import torch
 from torch.nn import UninitializedParameter
 from torch.nn.parameter import is_lazy
 
+from ..._layers import check_flag
 from . import _arguments, _posterior
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._layer import VariationalLayer
@@ -101,7 +102,7 @@ class LazyVariationalLinear(_Lazy, torch.nn.LazyLinear, VariationalLinear):
         generator: torch.Generator | None = None,
     ) -> None:
         _arguments.check_dtype(dtype)
-        _arguments.check_flag("bias", bias)
+        check_flag("bias", bias)
         super().__init__(out_features, bias, device, dtype)
         self._become_variational(
             posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
@@ -139,7 +140,7 @@ class _LazyConv(_Lazy):
         generator: torch.Generator | None = None,
     ) -> None:
         _arguments.check_dtype(dtype)
-        _arguments.check_flag("bias", bias)
+        check_flag("bias", bias)
         super().__init__(
             *(out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode),
             *(device, dtype),

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ..._refusals import type_name
-from . import _penalty
+from . import _penalty, _posterior
 from ._arguments import check_module
 from ._hooks import refresh
 from ._layer import VariationalLayer
@@ -222,6 +222,6 @@ def kind_name(model: torch.nn.Module) -> str:
 def _terms(model: Any, of: str | None) -> list[tuple[VariationalLayer, list[Any]]]:
     found = []
     for _, layer, whole in layers(model):
-        layer._check_of(of)
+        _posterior.check_of(of, layer.noise)
         found.append((layer, layer._penalty_terms(whole)))
     return found

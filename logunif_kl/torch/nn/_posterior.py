@@ -7,17 +7,16 @@ a standard deviation from the parameters.
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch.autograd import Function
 
-from ..._refusals import real_number, shown, type_name
+from ..._layers import finite, one_of
+from ..._refusals import shown, type_name
 from .._internals import called_by_compiler
 from . import _penalty
-from ._arguments import one_of
 from ._moments import Moments
 from ._prior import NormalPrior
 
@@ -128,20 +127,27 @@ def check_input(input: Any) -> None:
         )
 
 
-def finite(name: str, value: Any, instead: str) -> float:
-    """Return an option that is one finite real number.
+def check_of(of: Any, noise: str) -> None:
+    """Raise if no KL of these is there: of the weights, or of the scales, under such noise.
 
     Raises
     ------
-    TypeError
-        If it is no real number.
     ValueError
-        If it is not finite.
+        If it is neither, or infinite.
     """
-    number = real_number(name, value)
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite, but {number} was given: pass {instead}")
-    return number
+    if of is None:
+        return
+    one_of("of", of, ("weights", "scales"))
+    if noise == "correlated" and of == "weights":
+        raise ValueError(
+            "the KL of weights under correlated noise is infinite (Hron et al. 2017, section 3): "
+            "pass of='scales'"
+        )
+    if noise == "independent" and of == "scales":
+        raise ValueError(
+            "there are no scales under independent noise: pass of='weights', or make the layer "
+            "with noise='correlated'"
+        )
 
 
 def spread_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> tuple[int, ...]:

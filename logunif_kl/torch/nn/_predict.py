@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 
+from ..._layers import check_flag, one_of
 from ..._refusals import shown, type_name
-from ._arguments import check_flag, check_module, one_of
+from ._arguments import check_module
 from ._drawing import drawing, drawn_by, in_training, kinds, noisy
 from ._dropout import _generator
 from ._layer import VariationalLayer
@@ -60,7 +61,8 @@ def predict(
     ----------
     model : torch.nn.Module
         What returns one tensor: logits of shape (M, classes, ...), logits of any shape (M, ...) for
-        ``"bernoulli"``, or means of any shape (M, ...) for ``"normal"``. It may be compiled.
+        ``"bernoulli"``, or means of any shape (M, ...) for ``"normal"``. Outputs of a sigmoid would
+        be taken as logits: leave it out. The model may be compiled.
     x : Tensor
         The examples, of shape (M, ...). With ``batched=False``, any one argument that the model
         takes.

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn.utils import prune as torch_prune
 
-from ..._pruning import SILENT, THRESHOLD, check_threshold
+from ..._layers import SILENT, THRESHOLD, check_threshold
 from ._layer import VariationalLayer
 from ._models import layers
 from ._sparsity import check_shape, kept_weights

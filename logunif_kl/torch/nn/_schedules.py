@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..._layers import finite
 from ..._refusals import real_number
 
 
@@ -104,21 +105,15 @@ def cyclical_warm_up(step: float, period: float, rising: float = 0.5) -> float:
         raise ValueError(f"period must be positive, but {period} was given: pass a number of steps")
     if not 0.0 < rising <= 1.0:
         raise ValueError(f"rising must be in (0, 1], but {rising} was given: pass a part of 1")
-    return _fraction(_step(step) % period, 0.0, rising * period)
+    return _fraction(finite("step", step, "a count of steps") % period, 0.0, rising * period)
 
 
 def _fraction(step: Any, begin: Any, end: Any) -> float:
-    step, begin, end = _step(step), real_number("begin", begin), real_number("end", end)
+    step = finite("step", step, "a count of steps")
+    begin, end = real_number("begin", begin), real_number("end", end)
     if not begin < end:
         raise ValueError(
             f"end must be after begin, but begin={begin:g} and end={end:g} were given: exchange "
             "them, or pass the weight 1.0"
         )
     return min(max((step - begin) / (end - begin), 0.0), 1.0)
-
-
-def _step(step: Any) -> float:
-    number = real_number("step", step)
-    if not math.isfinite(number):
-        raise ValueError(f"step must be finite, but {number} was given: pass a count of steps")
-    return number

@@ -10,7 +10,7 @@ import torch
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import parametrize
 
-from ..._pruning import (
+from ..._layers import (
     THRESHOLD,
     Sparsity,
     ThresholdCurve,

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch.nn.utils import parametrize
 
-from ..._pruning import THRESHOLD, check_threshold
+from ..._layers import THRESHOLD, check_flag, check_threshold, one_of
 from ..._refusals import real_number
-from ._arguments import check_flag, one_of
 from ._chain import drop_units as dropped
 from ._convert import check_known, plain_kind
 from ._hooks import copies

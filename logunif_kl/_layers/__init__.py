@@ -1,6 +1,7 @@
-"""What pruned models have in common in all frameworks: counts of weights, thresholds."""
+"""What layers of all frameworks share: checks of options, counts of kept weights, thresholds."""
 
 from ._curve import ThresholdCurve, check_measured, check_thresholds
+from ._options import check_flag, count, finite, one_of
 from ._sparsity import SILENT, THRESHOLD, Sparsity, check_threshold
 
 __all__ = [
@@ -8,7 +9,11 @@ __all__ = [
     "THRESHOLD",
     "Sparsity",
     "ThresholdCurve",
+    "check_flag",
     "check_measured",
     "check_threshold",
     "check_thresholds",
+    "count",
+    "finite",
+    "one_of",
 ]
