@@ -49,7 +49,7 @@ EXPERIMENT.parser.add_argument("--epochs", metavar="N", type=int, help="default:
 EXPERIMENT.parser.add_argument("--methods", metavar="NAME", nargs="+", choices=METHODS)
 
 FULL = ["vbp", "sampled", "vbp_warm"]
-EARLY = 10  # epochs, of which the mean error tells how steep a curve is
+EARLY = 10  # epochs, of which the mean error tells how steep a curve is; and what is pruned then
 
 
 def full_and_quick(options: argparse.Namespace) -> dict[str, Any]:
@@ -170,6 +170,7 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             statistics.fmean(point["test_error"] for point in row["curve"][:EARLY])
             for row in several
         ]
+        gone = [row["curve"][:EARLY][-1]["pruned_percent"] for row in several]
         found.append(
             {
                 "method": method,
@@ -177,6 +178,7 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "seeds": len(several),
                 **_mean("test_error", [row["test_error"] for row in several]),
                 **_mean("early_error", early),
+                **_mean("early_pruned_percent", gone),
                 **_mean("pruned_percent", [row["fixed"]["pruned_percent"] for row in several]),
                 **_mean("pruned_error", [row["fixed"]["error_percent"] for row in several]),
                 **_mean("histogram_threshold", [found["threshold"] for found in histograms]),

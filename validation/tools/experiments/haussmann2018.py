@@ -70,6 +70,7 @@ def learning_curves(record: Results) -> str:
             row["title"],
             _with_error(row, "test_error"),
             _with_error(row, "early_error"),
+            _with_error(row, "early_pruned_percent", 1),
             f"{_with_error(row, 'pruned_percent', 1)}: {_with_error(row, 'pruned_error')}",
             f"{number(row['histogram_threshold'], 2)}; {_with_error(row, 'histogram_percent', 1)}: "
             f"{_with_error(row, 'histogram_error')}",
@@ -82,6 +83,7 @@ def learning_curves(record: Results) -> str:
         "method",
         "test error in %",
         "mean of the first 10 epochs",
+        "% with log α > 3 after them",
         "% pruned at log α > 3: error",
         "by the histogram: threshold; % pruned: error",
         "variance of outputs / sampled",
