@@ -97,6 +97,7 @@ REPORTS = {
     **_experiment("lenet_300_100", plot=True, paper="molchanov2017"),
     **_experiment("lenet_5_caffe", plot=True, paper="molchanov2017"),
     **_experiment("threshold", plot=True, paper="molchanov2017"),
+    **_experiment("gradients", paper="molchanov2017"),
     **_experiment("inference", paper="molchanov2017"),
     **_experiment("normaliser", plot=True, paper="hron2017", data=False),
     **_experiment("chains", plot=True, paper="hron2017", data=False),

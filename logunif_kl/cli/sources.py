@@ -73,6 +73,7 @@ _OF_MOLCHANOV: dict[str, tuple[str, ...]] = {
     "lenet_300_100": ("comparison", "masks", "models"),
     "lenet_5_caffe": ("comparison", "masks", "models"),
     "threshold": ("comparison", "models"),
+    "gradients": ("comparison", "models"),
 }
 
 # And the modules beside each that it takes its models from.

@@ -15,6 +15,7 @@ from tests.validation.experiments import Records  # noqa: E402
 from tests.validation.experiments import run as run_module  # noqa: E402
 from validation.papers.molchanov2017 import (  # noqa: E402
     comparison,
+    gradients,
     inference,
     lenet_5_caffe,
     lenet_300_100,
@@ -32,6 +33,7 @@ MODULES = {
     "lenet_300_100": lenet_300_100,
     "lenet_5_caffe": lenet_5_caffe,
     "threshold": threshold,
+    "gradients": gradients,
     "inference": inference,
 }
 OPTIONS = {"lenet_5_caffe": ["--cases", "exact", "molchanov", "--epochs", "2"]}
@@ -46,7 +48,7 @@ def records(tmp_path_factory):
     """Run each experiment in its quick form once, when a test asks for it."""
 
     def options(name, folder):
-        plot = [] if name == "inference" else ["--plot", folder / f"{name}.png"]
+        plot = [] if name in ("gradients", "inference") else ["--plot", folder / f"{name}.png"]
         return [*plot, *OPTIONS.get(name, [])]
 
     return Records(tmp_path_factory.mktemp("records"), MODULES.__getitem__, options)
@@ -268,6 +270,46 @@ def test_the_threshold(records):
     ]
     assert all(error > least + row["standard_error"] for error in fewer)
     assert row["of_the_paper"]["threshold"] == 3.0
+
+
+class TestGradients:
+    def test_the_variance_grows_with_alpha(self, records):
+        found = records("gradients")["summary"]
+        assert [row["estimator"] for row in found] == ["local"] * 3 + ["per_batch"] * 3
+        for ratios in ([row["ratio"] for row in found[i : i + 3]] for i in (0, 3)):
+            assert ratios == sorted(ratios)
+            assert ratios[0] == pytest.approx(1.0, abs=0.2)
+            assert ratios[2] > 5.0
+        assert all(row["holds"] for row in found if row["log_alpha"] >= 0.0)
+
+    def test_the_parametrisations_are_of_one_posterior(self):
+        torch.manual_seed(0)
+        plain = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3))
+        x, y = torch.rand(20, 6), torch.arange(20) % 3
+        models_of = [
+            gradients.network(plain, posterior, 0.5, "local", seeded(1, 2))
+            for posterior in gradients.POSTERIORS
+        ]
+        losses = [torch.nn.functional.cross_entropy(model(x), y) for model in models_of]
+        assert float(losses[0].detach()) == pytest.approx(float(losses[1].detach()), rel=1e-6)
+        for loss in losses:
+            loss.backward()
+        for ours, theirs in zip(*models_of, strict=True):
+            if isinstance(ours, nn.VariationalLayer):
+                # log sigma^2 = log alpha + 2 log |theta|
+                of_spread = theirs.log_sigma2.grad * 2.0 / theirs.weight
+                torch.testing.assert_close(ours.weight.grad, theirs.weight.grad + of_spread)
+                torch.testing.assert_close(ours.log_alpha.grad.sum(), theirs.log_sigma2.grad.sum())
+
+    def test_moments(self):
+        draws = np.random.default_rng(1).normal(3.0, 2.0, (50, 7))
+        moments = gradients.Moments()
+        for draw in draws:
+            moments.add(torch.from_numpy(draw))
+        variance = draws.var(0, ddof=1).sum()
+        assert moments.variance() == pytest.approx(variance, rel=1e-12)
+        expected = (draws.mean(0) ** 2).sum() - variance / 50
+        assert moments.squared_mean() == pytest.approx(expected, rel=1e-12)
 
 
 def test_inference(records):

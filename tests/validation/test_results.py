@@ -34,7 +34,7 @@ _TRAINED = {
     for name in (
         *("kingma2015/correlated_assumptions", "kingma2015/input_rate"),
         *("kingma2015/shared_noise", "kingma2015/speed", "kingma2015/variance_assumptions"),
-        "molchanov2017/inference",
+        *("molchanov2017/gradients", "molchanov2017/inference"),
     )
 }
 TO_COME = {

@@ -1,0 +1,210 @@
+"""Section 4.2: the variance of the gradient of the means, by two parametrisations of one posterior.
+
+    python -m validation.papers.molchanov2017.gradients [--data FILE] [--quick]
+
+The posterior is N(theta, alpha theta^2), with one alpha for all weights of LeNet-300-100. Its
+parameters are theta and log alpha, or theta and log sigma^2. The distribution of the loss is the
+same for both; that of its gradient in theta is not, as sigma depends on theta in the first. The
+means are those of a network that was trained for a few epochs without divergence, and the loss is
+the mean over one minibatch.
+"""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import sys
+from functools import partial
+from typing import Any
+
+import torch
+
+from logunif_kl.cli._output import track
+from logunif_kl.torch import nn
+from validation.papers.molchanov2017 import comparison
+from validation.training.data import Dataset
+from validation.training.loop import seeded
+from validation.training.options import Experiment
+from validation.training.parts import Parts
+from validation.training.subnormals import flushed
+
+EXPERIMENT = Experiment("molchanov2017", "gradients", __doc__, seeds=[1, 2, 3])
+POSTERIORS = ("multiplicative", "additive")
+ESTIMATORS = ("local", "per_batch")
+STATEMENT = "the gradient of theta varies less in the additive parametrisation"
+
+
+def full_and_quick(quick: bool) -> dict[str, Any]:
+    """Return the sizes of the experiment."""
+    if quick:
+        sizes = {"epochs": 2, "batch_size": 50, "learning_rate": 2e-2, "samples": 40}
+        return {**sizes, "warm_up": [2, 3], "log_alphas": [-4.0, 0.0, 3.0]}
+    sizes = {"epochs": 5, "batch_size": 200, "learning_rate": 1e-3, "samples": 400}
+    log_alphas = [-8.0, -6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0]
+    # The weight of the divergence rises after the last epoch only.
+    return {**sizes, "warm_up": [5, 6], "log_alphas": log_alphas}
+
+
+def network(
+    means: torch.nn.Module,
+    posterior: str,
+    log_alpha: float,
+    estimator: str,
+    noise: torch.Generator,
+) -> torch.nn.Module:
+    """Give all weights one alpha, in a parametrisation."""
+    multiplicative = posterior == "multiplicative"
+    model = nn.to_variational(
+        means,
+        posterior=posterior,
+        initial=log_alpha if multiplicative else None,
+        estimator=estimator,
+        generator=noise,
+    )
+    if not multiplicative:
+        with torch.no_grad():
+            for layer in model.modules():
+                if isinstance(layer, nn.VariationalLayer):
+                    spread = log_alpha + 2.0 * layer.weight.abs().log()
+                    layer.get_parameter("log_sigma2").copy_(spread)
+    return model.train()
+
+
+class Moments:
+    """The mean and the variance of gradients, each element by itself, by Welford's recurrence."""
+
+    def __init__(self) -> None:
+        self.count, self._mean, self._sum = 0, 0.0, 0.0  # type: int, Any, Any
+
+    def add(self, gradient: torch.Tensor) -> None:
+        self.count += 1
+        away = gradient.double() - self._mean
+        self._mean = self._mean + away / self.count
+        self._sum = self._sum + away * (gradient.double() - self._mean)
+
+    def variance(self) -> float:
+        """The variance, summed over the elements."""
+        return float(self._sum.sum()) / (self.count - 1)
+
+    def squared_mean(self) -> float:
+        """The square of the mean, summed; without the share that the noise adds to it."""
+        return float(self._mean.square().sum()) - self.variance() / self.count
+
+
+def gradients(
+    model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, samples: int
+) -> dict[str, Any]:
+    """Draw the gradient of the means, so many times."""
+    layers = [layer for layer in model.modules() if isinstance(layer, nn.VariationalLayer)]
+    moments, losses = [Moments() for _ in layers], []
+    for _ in range(samples):
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        found = torch.autograd.grad(loss, [layer.weight for layer in layers])
+        for each, gradient in zip(moments, found, strict=True):
+            each.add(gradient)
+        losses.append(float(loss.detach()))
+    return {
+        "losses": losses,
+        "variances": [each.variance() for each in moments],
+        "squared_means": [each.squared_mean() for each in moments],
+    }
+
+
+@flushed()
+def of_seed(
+    seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts, *, quick: bool
+) -> list[dict[str, Any]]:
+    """Train one network, and measure its gradients for every alpha."""
+    run = comparison.run_of("lenet_300_100", "exact", seed, sizes, dataset, parts, quick=quick)
+    for _ in run.train(sizes["epochs"]):
+        pass
+    means = nn.to_deterministic(run.model, math.inf)
+    batch = slice(sizes["batch_size"])
+    x, y = torch.from_numpy(dataset.train.x[batch]), torch.from_numpy(dataset.train.y[batch])
+    cells = [(e, log_alpha) for e in ESTIMATORS for log_alpha in sizes["log_alphas"]]
+    found = []
+    for estimator, log_alpha in track(cells, f"gradients of seed {seed}", len(cells)):
+        both = {
+            posterior: gradients(
+                network(means, posterior, log_alpha, estimator, seeded(seed, 2)),
+                *(x, y, sizes["samples"]),
+            )
+            for posterior in POSTERIORS
+        }
+        ours, theirs = (both[posterior]["variances"] for posterior in POSTERIORS)
+        found.append(
+            {
+                "seed": seed,
+                "estimator": estimator,
+                "log_alpha": log_alpha,
+                "ratio": sum(ours) / sum(theirs),
+                "ratio_by_layer": [a / b for a, b in zip(ours, theirs, strict=True)],
+                **{
+                    posterior: {
+                        "loss": statistics.fmean(each["losses"]),
+                        "variance": sum(each["variances"]),
+                        "squared_mean": sum(each["squared_means"]),
+                    }
+                    for posterior, each in both.items()
+                },
+            }
+        )
+    return found
+
+
+def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Average over the seeds; the statement holds if it does for each."""
+    found = []
+    for key in dict.fromkeys((row["estimator"], row["log_alpha"]) for row in rows):
+        several = [row for row in rows if (row["estimator"], row["log_alpha"]) == key]
+        ratios = [row["ratio"] for row in several]
+        spread = statistics.stdev(ratios) if len(ratios) > 1 else math.nan
+        found.append(
+            {
+                "estimator": key[0],
+                "log_alpha": key[1],
+                "loss": statistics.fmean(row["additive"]["loss"] for row in several),
+                "ratio": statistics.fmean(ratios),
+                "standard_error": spread / math.sqrt(len(ratios)),
+                "ratio_by_layer": [
+                    statistics.fmean(layer)
+                    for layer in zip(*(row["ratio_by_layer"] for row in several), strict=True)
+                ],
+                "noise_to_signal": {
+                    posterior: statistics.fmean(
+                        row[posterior]["variance"] / row[posterior]["squared_mean"]
+                        for row in several
+                    )
+                    for posterior in POSTERIORS
+                },
+                "holds": all(ratio > 1.0 for ratio in ratios),
+            }
+        )
+    return found
+
+
+def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
+    """Measure the gradients of a network of each seed."""
+    sizes = full_and_quick(options.quick)
+    rows = [
+        row
+        for seed in options.seeds
+        for row in parts.get(
+            f"seed{seed}",
+            partial(of_seed, seed, sizes, dataset, parts, quick=options.quick),
+            seed=seed,
+            **sizes,
+        )
+    ]
+    return {
+        "sizes": sizes,
+        "statement": STATEMENT,
+        "summary": summarised(rows),
+        "rows": rows,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(EXPERIMENT.main(measure))
