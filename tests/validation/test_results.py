@@ -25,7 +25,7 @@ _TRAINED = {
             f"kingma2015/{name}"
             for name in ("constraint", "extra_variance", "gradient_variance", "test_error")
         ),
-        "haussmann2018/moments",
+        *("haussmann2018/learning_curves", "haussmann2018/moments"),
         *("molchanov2017/lenet_300_100", "molchanov2017/threshold"),
     )
     for kind in ("json", "png")
