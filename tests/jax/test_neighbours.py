@@ -11,9 +11,12 @@ from jax.test_util import check_grads  # noqa: E402
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl import reference  # noqa: E402
+from logunif_kl._arithmetic.neighbours import complex_hessian  # noqa: E402
 from logunif_kl.jax import neighbours  # noqa: E402
+from logunif_kl.jax.neighbours import _rules  # noqa: E402
 from logunif_kl.neighbours import ACCURACY  # noqa: E402
 from tests import ulp  # noqa: E402
+from tests.neighbours.exact import EDGES, differs, hessian  # noqa: E402
 from validation.accuracy import neighbours as measured  # noqa: E402
 
 TRUTH = {
@@ -86,6 +89,22 @@ def test_zero_means():
     assert not jnp.any(jax.grad(lambda m: lk.neg_kl_complex_normal(m, s).sum())(mu))
     hessian = jax.hessian(lambda m: neighbours.neg_kl_complex_normal(m, s).sum())(jnp.zeros(2))
     np.testing.assert_allclose(jnp.diag(hessian), -2.0 * jnp.exp(-s), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", EDGES)
+def test_second_derivatives(dtype):
+    def of_complex_mean(point):
+        return neighbours.neg_kl_complex_normal(jax.lax.complex(point[0], point[1]), point[2])
+
+    with jax.enable_x64(dtype == "float64"):
+        for point in EDGES[dtype]:
+            arguments = jnp.array(point, dtype)
+            expected = hessian(*map(float, arguments))
+            found = np.array(complex_hessian.normal_hessian(jnp, _rules._ein, *arguments))
+            assert not differs(found, expected, dtype), point
+            if not np.isinf(found).any():
+                found = np.asarray(jax.hessian(of_complex_mean)(arguments))
+                assert not differs(found, expected, dtype), point
 
 
 def test_derivatives():

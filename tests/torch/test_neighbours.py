@@ -16,6 +16,7 @@ from logunif_kl.neighbours import ACCURACY  # noqa: E402
 from logunif_kl.torch import neighbours  # noqa: E402
 from logunif_kl.torch.neighbours import _rules  # noqa: E402
 from tests import ulp  # noqa: E402
+from tests.neighbours.exact import EDGES, differs, hessian  # noqa: E402
 from validation.accuracy import neighbours as measured  # noqa: E402
 
 OF_LOG_ALPHA = {
@@ -135,11 +136,29 @@ def test_derivatives_from_mean_and_variance():
     assert gradgradcheck(gradient, arguments)
 
 
-def test_second_derivatives_where_u_is_large():
-    re, im, s = (torch.tensor([v], dtype=torch.float64) for v in (3e3, 4e3, -800.0))
-    hessian = torch.func.hessian(lambda m: neighbours.neg_kl_complex_normal(m, s[0]).sum())(re)
-    torch.testing.assert_close(hessian[0, 0], 2.0 / re[0] ** 2, rtol=1e-12, atol=0.0)
-    assert im.isfinite().all()
+@pytest.mark.parametrize("dtype", EDGES)
+def test_second_derivatives(dtype):
+    for point in EDGES[dtype]:
+        arguments = torch.tensor(point, dtype=getattr(torch, dtype))
+        expected = hessian(*map(float, arguments))
+        found = np.array([[float(each) for each in row] for row in _rules._hessian(*arguments)])
+        assert not differs(found, expected, dtype), point
+        if not np.isinf(found).any():
+            found = torch.func.hessian(of_complex_mean)(arguments).numpy()
+            assert not differs(found, expected, dtype), point
+
+
+def of_complex_mean(point):
+    return neighbours.neg_kl_complex_normal(torch.complex(point[0], point[1]), point[2])
+
+
+def test_the_third_derivatives_of_a_silent_weight():
+    mu, s = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (0.0, -600.0))
+    for order in range(1, 4):
+        value = neighbours.neg_kl_complex_normal(mu, s)
+        for _ in range(order):
+            (value,) = torch.autograd.grad(value, mu, create_graph=True)
+        assert value == (0.0 if order % 2 else -2.0 * torch.exp(-s))
 
 
 def test_transforms():

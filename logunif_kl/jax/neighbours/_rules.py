@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from ..._arithmetic.neighbours import complex_weights, vector
+from ..._arithmetic.neighbours import complex_hessian, complex_weights, vector
 from ..._neighbours.nodes import rule
 
 Array = Any
@@ -26,7 +26,7 @@ def _computed(x: Array, k: float | None, order: int) -> Array:
 
 
 _normal = jax.jit(partial(complex_weights.normal, jnp), inline=True)
-_ein_computed = jax.jit(partial(complex_weights.ein_derivative, jnp), static_argnums=1, inline=True)
+_ein_computed = jax.jit(partial(complex_hessian.ein_derivative, jnp), static_argnums=1, inline=True)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2))
@@ -62,7 +62,7 @@ def _with_gradient(re: Array, im: Array, log_sigma2: Array) -> tuple[Array, ...]
 def _with_gradient_rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
     results = _with_gradient(*primals)
     value, *gradient = results
-    rows = complex_weights.normal_hessian(jnp, _ein, *primals)
+    rows = complex_hessian.normal_hessian(jnp, _ein, *primals)
     directions = (_along(tangents, row, value) for row in rows)
     return results, (_along(tangents, gradient, value), *directions)
 

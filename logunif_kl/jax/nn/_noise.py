@@ -66,7 +66,7 @@ def with_noise(mean: Array, variance: Array, key: Array) -> Array:
     Where the variance is 0 the result is the mean, and the derivative in the variance is 0.
     """
     variance = widened(variance)
-    noisy = variance > 0.0
-    deviation = jnp.sqrt(jnp.where(noisy, variance, 1.0))
+    quiet = variance <= 0.0  # no variance that is no number, which the result shows
+    deviation = jnp.sqrt(jnp.where(quiet, 1.0, variance))
     noise = normals(key, mean.shape, variance.dtype)
-    return mean + jnp.where(noisy, deviation * noise, 0.0).astype(mean.dtype)
+    return mean + jnp.where(quiet, 0.0, deviation * noise).astype(mean.dtype)

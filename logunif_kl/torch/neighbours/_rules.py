@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from ..._arithmetic.neighbours import complex_weights, vector
+from ..._arithmetic.neighbours import complex_hessian, complex_weights, vector
 from ..._neighbours.nodes import rule
 from .._internals import called_by_compiler, with_primals, with_signature
 from ._namespace import widened, xp
@@ -139,7 +139,7 @@ class _Ein(Function):
     @staticmethod
     @with_signature
     def forward(u: Tensor, order: int) -> Tensor:
-        return complex_weights.ein_derivative(xp, u, order)
+        return complex_hessian.ein_derivative(xp, u, order)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
@@ -160,7 +160,7 @@ class _Ein(Function):
 
 def _hessian(re: Tensor, im: Tensor, log_sigma2: Tensor) -> list[list[Tensor]]:
     arguments = widened(re), widened(im), widened(log_sigma2)
-    found = complex_weights.normal_hessian(xp, _Ein.apply, *arguments)
+    found = complex_hessian.normal_hessian(xp, _Ein.apply, *arguments)
     return [[each.to(re.dtype) for each in row] for row in found]
 
 

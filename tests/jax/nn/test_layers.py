@@ -81,6 +81,14 @@ def test_no_noise_without_variance():
     assert (nn.dense(x, weight, key=KEY) == nn.dense(x, weight)).all()
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_variance_that_is_no_number_is_seen(kind, estimator):
+    weight = with_spread(posterior("additive", KINDS[kind]), math.nan)
+    found = KINDS[kind].call(minibatch(kind), weight, key=KEY, estimator=estimator)
+    assert jnp.isnan(found).all()
+
+
 DEGENERATE = {
     "zero inputs": lambda x, weight: (x * 0, weight),
     "zero means": lambda x, weight: (x, jax.tree.map(lambda a: a * 0, weight)),

@@ -1,0 +1,54 @@
+"""Second derivatives of -KL for complex weights, by mpmath, and places where they are difficult."""
+
+import mpmath
+import numpy as np
+
+# mu and log sigma^2: at 0, where 1/sigma^2 or |mu|^2 leaves the type, and at and between.
+EDGES = {
+    "float64": [
+        *[(0.0, 0.0, -10000.0), (0.0, 0.0, -800.0), (0.0, 0.0, -700.0), (0.0, 0.0, 900.0)],
+        *[(1e200, 5e199, 900.0), (1e200, 0.0, 0.0), (0.0, -1e200, 921.0), (1e160, 1e160, 735.0)],
+        *[(1e-160, 0.0, -735.0), (1e-160, -3e-161, -735.0), (1e-200, 2e-200, 0.0)],
+        *[(1e150, 2e150, 700.0), (1e-3, 1.0, -3.9), (1.0, 0.5, 0.25), (-7.0, 1.0, 0.0)],
+    ],
+    "float32": [
+        *[(0.0, 0.0, -10000.0), (0.0, 0.0, -90.0), (0.0, 0.0, -85.0), (0.0, 0.0, 95.0)],
+        *[(1e20, 5e19, 90.0), (1e20, 0.0, 0.0), (0.0, -1e20, 91.0), (1e17, 1e17, 79.0)],
+        *[(1e-20, 0.0, -91.0), (1e-20, -3e-21, -91.0), (1e-25, 2e-25, 0.0)],
+        *[(1e15, 2e15, 70.0), (1e-3, 1.0, -3.9), (1.0, 0.5, 0.25), (-7.0, 1.0, 0.0)],
+    ],
+}
+
+
+def hessian(re: float, im: float, log_sigma2: float) -> np.ndarray:
+    """Return the matrix of second derivatives in re, im and log_sigma2, rounded to float64."""
+    with mpmath.workdps(500):
+        re, im, over = mpmath.mpf(re), mpmath.mpf(im), mpmath.exp(-mpmath.mpf(log_sigma2))
+        u = (re * re + im * im) * over
+        decay, rise = mpmath.exp(-u), -mpmath.expm1(-u)
+        # The first two derivatives of -Ein
+        first = -rise / u if u else mpmath.mpf(-1)
+        second = (rise - u * decay) / u**2 if u else mpmath.mpf(0.5)
+        both = 4 * re * im * over * over * second
+        by_re, by_im = 2 * re * over * decay, 2 * im * over * decay
+        rows = [
+            [2 * over * first + (2 * re * over) ** 2 * second, both, by_re],
+            [both, 2 * over * first + (2 * im * over) ** 2 * second, by_im],
+            [by_re, by_im, -u * decay],
+        ]
+        return np.array([[float(each) for each in row] for row in rows])
+
+
+def differs(found: np.ndarray, expected: np.ndarray, dtype: str) -> bool:
+    """Whether second derivatives differ by more than one formula in the type explains.
+
+    A derivative that is 0 beyond u = 50 may be 2e-22 of the others.
+    """
+    kind = np.finfo(dtype)
+    with np.errstate(over="ignore"):
+        expected = expected.astype(dtype).astype(float)
+    # The exponential of log sigma^2 has its rounding, of up to 100 or 1000.
+    relative = 100.0 * float(kind.eps)
+    largest = float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0))
+    absolute = max(float(kind.tiny), 1e-20 * largest)
+    return not np.allclose(found, expected, rtol=relative, atol=absolute)
