@@ -3,7 +3,7 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -117,15 +117,11 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     """
     threshold = check_threshold(threshold)
     found: dict[str, Sparsity] = {}
-    seen: dict[Any, Any] = {}
-    for name, module in weighted(model, sparse=True):
-        spread = module._spread if isinstance(module, VariationalLayer) else None
-        key = id(module.weight), id(spread)
-        if key not in seen:
-            # The tensors are kept, so that none is freed and its identity given to another.
-            seen[key] = module.weight, spread
-            kept = _plain(kept_weights(module, threshold).sum())
-            found[name] = Sparsity(int(kept), module.weight.numel())
+    seen = set()
+    for name, _, weight, kept in with_kept(weighted(model, sparse=True), threshold):
+        if id(weight) not in seen:
+            seen.add(id(weight))
+            found[name] = Sparsity(int(_plain(kept.sum())), weight.numel())
     return Sparsity.of(found)
 
 
@@ -243,6 +239,23 @@ def kept_weights(module: Any, threshold: float) -> Tensor:
     if isinstance(module, VariationalLayer):
         kept &= ~(module.log_alpha_of_weights() > threshold)
     return kept
+
+
+def with_kept(
+    modules: Iterable[tuple[str, Any]], threshold: float
+) -> list[tuple[str, Any, Tensor, Tensor]]:
+    """Add to layers their weight and a mask of what is kept.
+
+    Of a weight that layers share, an element is kept where each of them keeps it, as
+    `to_deterministic` prunes for one after another.
+    """
+    # With their tensors, so that none is freed and its identity given to another.
+    rows = [(name, module, module.weight) for name, module in modules]
+    masks: dict[int, Tensor] = {}
+    for _, module, weight in rows:
+        kept, before = kept_weights(module, threshold), masks.get(id(weight))
+        masks[id(weight)] = kept if before is None else before & kept
+    return [(*row, masks[id(row[2])]) for row in rows]
 
 
 def _plain(x: Tensor) -> Tensor:

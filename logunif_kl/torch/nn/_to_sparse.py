@@ -16,7 +16,7 @@ from ._convert import check_known, plain_kind
 from ._hooks import copies
 from ._sparse import BACKENDS, SparseEmbedding, SparseLinear
 from ._sparse_conv import SparseConv
-from ._sparsity import kept_weights, weighted
+from ._sparsity import with_kept, weighted
 
 Tensor = torch.Tensor
 
@@ -108,7 +108,7 @@ def to_sparse(
             "sparse"
         )
     weights: dict[torch.nn.Module, tuple[Tensor, Tensor | None]] = {}
-    for name, module in weighted(model):
+    for name, module, weight, kept in with_kept(weighted(model), threshold):
         if getattr(module, "max_norm", None) is not None:
             continue  # The rows of this table change as they are read.
         if parametrize.is_parametrized(module):
@@ -117,8 +117,7 @@ def to_sparse(
                 "torch.nn.utils.parametrize.remove_parametrizations"
             )
         check_known(name, module)
-        weight = module.weight.masked_fill(~kept_weights(module, threshold), 0.0)
-        weights[module] = weight, getattr(module, "bias", None)
+        weights[module] = weight.masked_fill(~kept, 0.0), getattr(module, "bias", None)
     if drop_units:
         dropped(model, weights)
     made = {

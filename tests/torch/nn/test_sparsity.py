@@ -36,6 +36,26 @@ POSTERIORS = [
 ]
 
 
+def tied(*, variational_table):
+    """A table with a row of padding, and a layer of the same weight with variances of its own."""
+    torch.manual_seed(0)
+    kind = nn.VariationalEmbedding if variational_table else torch.nn.Embedding
+    table, out = kind(4, 3, padding_idx=1), nn.VariationalLinear(3, 4)
+    with torch.no_grad():
+        table.weight.normal_()
+        for layer in (table, out):
+            if isinstance(layer, nn.VariationalLayer):
+                layer.log_sigma2.normal_(0.0, 3.0)
+    out.weight = table.weight
+    return torch.nn.ModuleDict({"table": table, "out": out})
+
+
+TIED = {
+    "two variational layers": lambda: tied(variational_table=True),
+    "a plain layer and a variational one": lambda: tied(variational_table=False),
+}
+
+
 class TestLogAlpha:
     def test_by_layer(self):
         model = network()
@@ -90,6 +110,19 @@ class TestSparsity:
         found = nn.sparsity(torch.nn.ModuleDict({"table": table, "out": out}))
         assert list(found.layers) == ["table"]
         assert found.weights == 12
+
+    @pytest.mark.parametrize("made", TIED)
+    def test_is_what_is_left_where_layers_share_a_weight(self, made):
+        model = TIED[made]()
+        plain = nn.to_deterministic(model, 1.0)
+        found = nn.sparsity(model, 1.0)
+        assert 0 < found.kept < found.weights == 12
+        assert found.kept == plain["table"].weight.count_nonzero()
+        sparse = nn.to_sparse(model, 1.0, max_density=1.0)
+        assert nn.sparsity(sparse["table"]).kept == found.kept
+        ids, x = torch.arange(4), torch.ones(2, 3)
+        assert torch.equal(sparse["table"](ids), plain["table"](ids))
+        torch.testing.assert_close(sparse["out"](x), plain["out"](x))
 
     def test_weights_that_are_zero_or_nan(self):
         layer = nn.VariationalLinear(4, 1, initial=0.0)
