@@ -105,6 +105,10 @@ def drawn_by(generator: torch.Generator | None, model: torch.nn.Module, x: Any) 
     if generator is None:
         yield
         return
+    if _is_global(generator):
+        # Its state is restored below; so it goes on before that.
+        seed = _seed(generator)
+        generator = torch.Generator(generator.device).manual_seed(seed)
     with ExitStack() as stack:
         _seed_global(stack, generator, _accelerators(model, x))
         own = (getattr(module, "generator", None) for module in model.modules())
@@ -114,6 +118,12 @@ def drawn_by(generator: torch.Generator | None, model: torch.nn.Module, x: Any) 
                 stack.callback(each.set_state, each.get_state())
                 each.manual_seed(_seed(generator))
         yield
+
+
+def _is_global(generator: torch.Generator) -> bool:
+    return any(
+        generator is each for each in (torch.default_generator, *torch.cuda.default_generators)
+    )
 
 
 def _seed(generator: torch.Generator) -> int:

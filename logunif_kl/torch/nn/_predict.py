@@ -116,8 +116,10 @@ def predict(
     log(2 pi e (v + sigma^2))/2 and log(1 + v/sigma^2)/2, for each element by itself. v + sigma^2 is
     the predictive variance (Gal and Ghahramani 2016, section 4).
 
-    The information of S samples is too small by about 1/S of itself on average, as a variance that
-    is divided by S is. Sums are in float64, so that it is right also where it is tiny.
+    For ``"categorical"`` and ``"bernoulli"`` the information of S samples is too small by about 1/S
+    of itself on average, as a variance that is divided by S is. For ``"normal"`` the variance of the
+    samples is divided by S - 1. Sums are in float64, so that both are right also where they are
+    tiny.
 
     Layers with ``estimator="per_batch"`` have one sample of their weights in a pass, so there are
     as many passes as samples. The noise depends on how many rows pass at once: for the same numbers

@@ -90,7 +90,9 @@ def prediction(
         # In logarithms, as sigma^2 may be beyond the range of its type.
         log_variance = variance.log()
         entropy = 0.5 * (math.log(2.0 * math.pi * math.e) + torch.logaddexp(log_variance, spread))
-        information = 0.5 * torch.logaddexp(log_variance - spread, torch.zeros_like(spread))
+        # Samples that are equal say nothing of the weights, with or without noise.
+        log_ratio = torch.where(variance == 0, log_variance, log_variance - spread)
+        information = 0.5 * torch.logaddexp(log_ratio, torch.zeros_like(spread))
     else:
         entropy = _entropy(likelihood, mean, 1 - mean, 1)
         # Rounding may leave a small negative number.

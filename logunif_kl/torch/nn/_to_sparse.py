@@ -46,7 +46,9 @@ def to_sparse(
         (2017), section 5. With inf only zeros are.
     backend : {"torch", "scipy"}
         What multiplies: PyTorch's CSR matrices, or SciPy's on the CPU, without gradients: the
-        network is then to be called under `torch.no_grad`. Under autocast both give float32.
+        network is then to be called under `torch.no_grad`. Sparse layers multiply in the type of
+        their weights, or in float32 for half types, and return the type of their input, under
+        autocast too.
     drop_units : bool
         In a `torch.nn.Sequential`, leave out hidden units and channels of which all weights to the
         next layer are pruned, and those of which all weights from the layer before are: these are

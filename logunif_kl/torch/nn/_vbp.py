@@ -69,12 +69,12 @@ def moments(
 
     Notes
     -----
-    The moments are exact through one layer, and through two linear ones without a rectifier between
-    them. Beyond, the rectifier's step ignores that h itself decides on z, which is right where E[h]
-    is several standard deviations from 0; and elements are taken for independent, which those of a
-    convolution, or of a layer that reads the same random inputs, are not. Nor are the copies that
-    padding by ``"reflect"`` or ``"replicate"`` makes of a random input, even in one layer.
-    `validation/papers/haussmann2018` measures both.
+    The moments are exact through one layer and, of an input without variance, through two that are
+    `VariationalLinear` without a rectifier between them. Beyond, the rectifier's step ignores that
+    h itself decides on z, which is right where E[h] is several standard deviations from 0; and
+    elements are taken for independent, which those of a convolution, or of a layer that reads the
+    same random inputs, are not. Nor are the copies that padding by ``"reflect"`` or ``"replicate"``
+    makes of a random input, even in one layer. `validation/papers/haussmann2018` measures both.
 
     The mean of elements in pooling has the sum of their variances, divided by the square of their
     number. The maximum is the element of the greatest mean ([1]_, section 2.3.3).

@@ -111,6 +111,12 @@ class TestWhatIsFound:
         entropy = 0.5 * (math.log(2 * math.pi * math.e) + np.logaddexp(log_variance, log_sigma2))
         np.testing.assert_allclose(found.entropy, entropy, rtol=1e-5)
 
+    def test_equal_samples_without_noise_of_the_data(self):
+        model = torch.nn.Sequential(torch.nn.Dropout(0.0), torch.nn.Linear(4, 2))
+        found = nn.predict(model, examples(), 3, likelihood="normal", log_sigma2=-math.inf)
+        assert (found.mutual_information == 0.0).all()
+        assert (found.entropy == -math.inf).all()
+
     def test_two_classes_are_one_of_bernoulli(self):
         """Logits 0 and z of two classes against the logit z of one."""
         one = network(outputs=1)
@@ -483,10 +489,9 @@ class TestGenerator:
         assert torch.equal(model[0].generator.get_state(), states[1])
 
     def test_goes_on_from_call_to_call(self):
-        """Also where it is the generator of a layer itself."""
-        for own in (False, True):
-            model = self.model()
-            drawn_by = model[0].generator if own else generator(1)
+        """Also where it is the generator of a layer itself, or a global one."""
+        model = self.model()
+        for drawn_by in (generator(1), model[0].generator, torch.default_generator):
             means = [nn.predict(model, examples(), 4, generator=drawn_by).mean for _ in "ab"]
             assert not torch.equal(*means)
 
