@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+import mpmath
 
 from .._refusals import real_number, shown
 from ._distribution import Standardised, standardised
@@ -84,14 +87,15 @@ def correction(prior: Any) -> Callable[[float], float]:
     TypeError
         If the prior is something else.
     """
-    from scipy import special, stats
+    from scipy import stats
 
     family = getattr(prior, "dist", None)
     if not isinstance(family, type(stats.t)):
+        name = getattr(family, "name", None)
+        given = f"scipy.stats.{name}" if name else f"{type(prior).__name__} {shown(prior)}"
         raise TypeError(
-            "prior must be a TruncatedLogUniform or a frozen scipy.stats.t, but "
-            f"{type(prior).__name__} {shown(prior)} was given: leave it out for the log-uniform "
-            "prior"
+            f"prior must be a TruncatedLogUniform or a frozen scipy.stats.t, but {given} was "
+            "given: leave it out for the log-uniform prior"
         )
     read = standardised(prior)
     (df,), scale = read.shapes, read.scale
@@ -100,7 +104,9 @@ def correction(prior: Any) -> Callable[[float], float]:
             f"prior must be symmetric about 0, but loc={read.loc!r} was given: pass "
             "scipy.stats.t(df, scale=scale)"
         )
-    head = -float(special.betaln(0.5 * df, 0.5))
+    if df == math.inf:
+        return partial(_of_normal, scale)
+    head = -_log_beta(0.5 * df)
     unit = math.log(scale) + 0.5 * math.log(df)
 
     def log_density(w: float) -> float:
@@ -111,3 +117,15 @@ def correction(prior: Any) -> Callable[[float], float]:
         return head + 0.5 * y - 0.5 * (df + 1.0) * softplus
 
     return log_density
+
+
+def _of_normal(scale: float, w: float) -> float:
+    x = abs(w) / scale
+    return math.log(x) - 0.5 * (math.log(2.0 * math.pi) + x * x) if x else -math.inf
+
+
+def _log_beta(a: float) -> float:
+    """Return log B(a, 1/2), of which SciPy's betaln has seven digits for a of a million."""
+    with mpmath.workdps(30 + max(round(math.log10(a)), 0)):
+        of_half = mpmath.loggamma(mpmath.mpf(0.5))
+        return float(of_half + mpmath.loggamma(a) - mpmath.loggamma(mpmath.mpf(a) + 0.5))
