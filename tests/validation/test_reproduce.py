@@ -108,7 +108,7 @@ class TestWorks:
         [
             ("kingma2015.sped", "did you mean kingma2015.speed"),
             ("hron", "did you mean hron2017?"),
-            ("x", "name kingma2015, hron2017, molchanov2017, haussmann2018, gal2016"),
+            ("x", "name kingma2015, hron2017, molchanov2017, haussmann2018, gal2016, papers"),
         ],
     )
     def test_a_name_of_none(self, name, hint, capsys, ran):

@@ -49,7 +49,8 @@ def _parser() -> argparse.ArgumentParser:
         "papers print. The same command goes on where it was ended.",
     )
     add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="a paper, or PAPER.EXPERIMENT (default: all)")
+    named = "a paper, PAPER.EXPERIMENT, or a study such as ladder (default: all)"
+    add("names", nargs="*", metavar="NAME", help=named)
     add("--list", action="store_true", help="say what there is and what shows it; run nothing")
     add("--quick", action="store_true", help="small forms, of small images; no record is written")
     add("--data", metavar="FILE", help=f"MNIST: .npz or IDX files (default: ${data.VARIABLE})")

@@ -105,7 +105,8 @@ def chosen(names: Sequence[str]) -> list[Work]:
     for name in names:
         if name not in known and name not in papers:
             near = difflib.get_close_matches(name, [*papers, *known], n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"name {', '.join(papers)}"
+            every = ", ".join([*papers, *(each for each in known if not known[each].paper)])
+            hint = f"did you mean {' or '.join(near)}?" if near else f"name {every}"
             raise CommandError(f"there is no experiment or paper {name!r}: {hint}")
     wanted = set(names)
     return [w for w in known.values() if not wanted or wanted & {w.name, w.paper}]

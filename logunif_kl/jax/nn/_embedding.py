@@ -34,8 +34,8 @@ def embedding(
     Parameters
     ----------
     ids : array of int
-        The rows to look up, of any shape. As for `jax.numpy.take`, ids that are not in the table
-        give NaN.
+        The rows to look up, of any shape. As for `jax.numpy.take`, ids below 0 count from the
+        end, and those beyond the table on either side give NaN.
     weight : Normal or Dropout
         The posterior of a table of shape (rows, columns). The rows are its input units, the columns
         its output units.

@@ -164,6 +164,8 @@ def _check_probabilities(targets: Array) -> None:
     if not _readable(targets) or not targets.size:
         return
     least, most = float(targets.min()), float(targets.max())
+    if least != least:
+        raise ValueError("targets hold NaN: leave out the examples without one")
     if not (least >= 0 and most <= 1):
         raise ValueError(
             f"targets hold numbers from {least:g} to {most:g}, not from 0 to 1: pass "

@@ -94,8 +94,9 @@ def to_variational(
         If `model` is no module, or `modules` names a type that has no variational form, or a weight
         is complex or computed by a hook (`torch.nn.utils.weight_norm`, `spectral_norm`, `prune`).
     ValueError
-        If there is no layer to convert, or all are variational already, if an option is refused by
-        the layers, or if layers that share a weight would have different alphas.
+        If there is no layer to convert, or all are variational already, if an Embedding has
+        `max_norm` or `sparse` (leave it out by `modules`), if an option is refused by the layers,
+        or if layers that share a weight would have different alphas.
 
     See Also
     --------

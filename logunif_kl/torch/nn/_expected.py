@@ -46,7 +46,7 @@ def expected_normal_log_likelihood(
     Raises
     ------
     TypeError
-        If `output` is no `Moments`.
+        If `output` is no `Moments`, or `target` no tensor.
     ValueError
         As for `normal_log_likelihood`.
 
@@ -84,7 +84,7 @@ def expected_bernoulli_log_likelihood(
     target : Tensor
         Of the same shape, 0 or 1, or probabilities.
     link : {"probit", "logit"}
-        What makes the probability of a margin.
+        What makes the probability of a margin. `predict` takes the same, and has another default.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def expected_bernoulli_log_likelihood(
     Raises
     ------
     TypeError
-        If `output` is no `Moments`.
+        If `output` is no `Moments`, or `target` no tensor.
     ValueError
         If the shapes differ, a target is below 0 or above 1, or `link` is none of these.
 
@@ -168,7 +168,7 @@ def expected_categorical_log_likelihood(
     Raises
     ------
     TypeError
-        If `output` is no `Moments`.
+        If `output` is no `Moments`, or `target` no tensor.
     ValueError
         If `output` has no dimension for the classes, or `form` is none of these.
 

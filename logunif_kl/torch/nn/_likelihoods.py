@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ..._refusals import type_name
 from .._internals import plain, transformed
 from ._moments import Moments
 
@@ -36,6 +37,8 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
 
     Raises
     ------
+    TypeError
+        If `target` is no tensor.
     ValueError
         If `logits` has no dimension for the classes, or if there is one class.
 
@@ -57,6 +60,9 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
             f"logits of shape {tuple(logits.shape)} were given, and one class is always right: use "
             "bernoulli_log_likelihood for a single logit"
         )
+    _check_target(target)
+    if not target.is_floating_point():
+        target = target.long()  # torch takes no other whole numbers
     return -F.cross_entropy(logits, target, reduction="none")
 
 
@@ -79,8 +85,10 @@ def bernoulli_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
 
     Raises
     ------
+    TypeError
+        If `target` is no tensor.
     ValueError
-        If the shapes differ, or a target is below 0 or above 1. It is looked at
+        If the shapes differ, or a target is NaN, below 0 or above 1. It is looked at
         on the CPU, and not under `torch.compile`.
 
     Examples
@@ -119,6 +127,8 @@ def normal_log_likelihood(mean: Tensor, target: Tensor, log_sigma2: Tensor | flo
 
     Raises
     ------
+    TypeError
+        If `target` is no tensor.
     ValueError
         If the shapes of `mean` and `target` differ, or that of `log_sigma2` does not broadcast to
         theirs.
@@ -148,6 +158,14 @@ def _broadcasts(shape: torch.Size, to: torch.Size) -> bool:
     )
 
 
+def _check_target(target: Any) -> None:
+    if not isinstance(target, Tensor):
+        raise TypeError(
+            f"target must be a torch.Tensor, but {type_name(target)} was given: convert it with "
+            "torch.as_tensor"
+        )
+
+
 def _no_moments(output: Any, name: str) -> None:
     if isinstance(output, Moments):
         raise TypeError(
@@ -169,6 +187,8 @@ def check_probabilities(target: Tensor) -> None:
         return
     if target.dtype != torch.bool and target.numel():
         least, most = (x.item() for x in target.detach().aminmax())
+        if least != least:
+            raise ValueError("target holds NaN: leave out the examples without one")
         if not (least >= 0 and most <= 1):
             raise ValueError(
                 f"target holds numbers from {least:g} to {most:g}, not from 0 to 1: pass "
@@ -181,9 +201,12 @@ def check_same_shape(name: str, first: Tensor, target: Tensor) -> None:
 
     Raises
     ------
+    TypeError
+        If the target is no tensor.
     ValueError
         If they do.
     """
+    _check_target(target)
     if first.shape != target.shape:
         raise ValueError(
             f"{name} of shape {tuple(first.shape)} and target of shape {tuple(target.shape)} were "

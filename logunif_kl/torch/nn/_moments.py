@@ -198,6 +198,10 @@ def check_real(name: str, given: Any, instead: str) -> None:
     TypeError
         If it is none; `instead` says what to do with a tensor of other numbers.
     """
+    if isinstance(given, Moments):
+        raise TypeError(
+            f"{name} must be a tensor, but Moments were given: pass their mean and their variance"
+        )
     if not isinstance(given, Tensor):
         raise TypeError(
             f"{name} must be a torch.Tensor, but {type_name(given)} was given: convert it with "

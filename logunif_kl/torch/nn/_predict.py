@@ -16,7 +16,7 @@ from ._arguments import check_module
 from ._drawing import drawing, drawn_by, in_training, kinds, noisy
 from ._dropout import _generator
 from ._layer import VariationalLayer
-from ._prediction import LIKELIHOODS, Prediction, Tally, check_output, prediction
+from ._prediction import LIKELIHOODS, LINKS, PROBIT, Prediction, Tally, check_output, prediction
 from ._sampling import without_fast_path
 
 Tensor = torch.Tensor
@@ -34,6 +34,7 @@ def predict(
     samples: int = 100,
     *,
     likelihood: str = "categorical",
+    link: str = "logit",
     log_sigma2: float | Tensor | None = None,
     modules: type | tuple[type, ...] = (),
     batched: bool = True,
@@ -60,9 +61,9 @@ def predict(
     Parameters
     ----------
     model : torch.nn.Module
-        What returns one tensor: logits of shape (M, classes, ...), logits of any shape (M, ...) for
-        ``"bernoulli"``, or means of any shape (M, ...) for ``"normal"``. Outputs of a sigmoid would
-        be taken as logits: leave it out. The model may be compiled.
+        What returns one tensor: logits of shape (M, classes, ...), margins of any shape (M, ...)
+        for ``"bernoulli"``, or means of any shape (M, ...) for ``"normal"``. Outputs of a sigmoid
+        would be taken as logits: leave it out. The model may be compiled.
     x : Tensor
         The examples, of shape (M, ...). With ``batched=False``, any one argument that the model
         takes.
@@ -70,6 +71,9 @@ def predict(
         S, at least 2.
     likelihood : {"categorical", "bernoulli", "normal"}
         What the outputs are of, as for `categorical_log_likelihood` and its neighbours.
+    link : {"logit", "probit"}
+        For ``"bernoulli"``: what makes the probability of a margin. `bernoulli_log_likelihood`
+        trains logits, `expected_bernoulli_log_likelihood` by default the margins of a probit.
     log_sigma2 : float or Tensor, optional
         For ``"normal"``: the logarithm of the variance of the noise of the data; 0 by default. A
         tensor broadcasts to the shape of the outputs.
@@ -117,9 +121,8 @@ def predict(
     the predictive variance (Gal and Ghahramani 2016, section 4).
 
     For ``"categorical"`` and ``"bernoulli"`` the information of S samples is too small by about 1/S
-    of itself on average, as a variance that is divided by S is. For ``"normal"`` the variance of the
-    samples is divided by S - 1. Sums are in float64, so that both are right also where they are
-    tiny.
+    of itself on average, as a variance that is divided by S is. For ``"normal"`` the variance of
+    the samples is divided by S - 1. Sums are in float64, so that it is right also where it is tiny.
 
     Layers with ``estimator="per_batch"`` have one sample of their weights in a pass, so there are
     as many passes as samples. The noise depends on how many rows pass at once: for the same numbers
@@ -153,6 +156,13 @@ def predict(
     """
     _check(model, samples, likelihood, log_sigma2, batched, batch_size, generator)
     likelihood = one_of("likelihood", likelihood, LIKELIHOODS)
+    if one_of("link", link, LINKS) == "probit":
+        if likelihood != "bernoulli":
+            raise ValueError(
+                f"link='probit' was given with likelihood={shown(likelihood)}: pass "
+                "likelihood='bernoulli'"
+            )
+        likelihood = PROBIT
     found = noisy(model, kinds(modules))
     if batched:
         _check_examples(x)

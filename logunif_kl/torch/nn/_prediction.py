@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 import torch
 
 from ..._refusals import real_number, type_name
+from ._moments import Moments
 
 Tensor = torch.Tensor
 
 LIKELIHOODS = ("categorical", "bernoulli", "normal")
+LINKS = ("logit", "probit")
+PROBIT = "bernoulli of a probit"
 
 
 class Prediction(NamedTuple):
@@ -117,6 +120,11 @@ def check_output(likelihood: str, output: Any) -> Tensor:
     ValueError
         If it has no classes, or holds probabilities where logits are asked for.
     """
+    if isinstance(output, Moments):
+        raise TypeError(
+            "the model returned Moments, which have no samples: pass the model that VBP wraps, "
+            "vbp.model"
+        )
     if not isinstance(output, Tensor):
         raise TypeError(
             f"the model returned {type_name(output)}: wrap it in a module that returns one tensor"
@@ -157,8 +165,9 @@ def _values(likelihood: str, outputs: Tensor) -> tuple[Tensor, Tensor]:
     if likelihood == "categorical":
         values = outputs.softmax(2)
         return values, _entropy(likelihood, values, values, 2)
-    values = outputs.sigmoid()
-    return values, _entropy(likelihood, values, (-outputs).sigmoid(), 2)
+    link = torch.special.ndtr if likelihood == PROBIT else torch.sigmoid
+    values = link(outputs)
+    return values, _entropy(likelihood, values, link(-outputs), 2)
 
 
 def _entropy(likelihood: str, p: Tensor, others: Tensor, dim: int) -> Tensor:

@@ -56,7 +56,8 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     -----
     A second call prunes more; a lower threshold is needed, or training in between. As with all
     hooks of `torch.nn.utils.prune`, ``weight`` is computed at each call of the layer, and
-    `copy.deepcopy` refuses a model that has them.
+    `copy.deepcopy` refuses the model after a call that is differentiated: copy it by
+    ``pickle.loads(pickle.dumps(model))``.
 
     `to_deterministic` makes the masks permanent, in a network without variances.
     `torch.nn.utils.prune.remove` does so in a variational layer, by

@@ -16,7 +16,7 @@ from ._convert import check_known, plain_kind
 from ._hooks import copies
 from ._sparse import BACKENDS, SparseEmbedding, SparseLinear
 from ._sparse_conv import SparseConv
-from ._sparsity import with_kept, weighted
+from ._sparsity import weighted, with_kept
 
 Tensor = torch.Tensor
 
@@ -56,7 +56,8 @@ def to_sparse(
         functions of single elements, pooling, dropout and `torch.nn.Flatten`. The network must then
         be given batches, as `torch.nn.Flatten` takes them, and no single image. The hidden
         activations are then smaller, though the output is not. Pass False where a program reads
-        them, or runs a part of the network.
+        them, or runs a part of the network. `sparsity` of the result counts the weights of the
+        units that are left: for the compression of the whole, take ``sparsity(model, threshold)``.
     max_density : float
         Layers that keep a larger share of their weights become torch's dense ones. Of a linear
         layer of 1024 by 1024 that keeps a tenth, sparse weights were faster for minibatches of 100

@@ -129,6 +129,11 @@ CASES = {
         "targets hold numbers from -1 to 1, not from 0 to 1: pass (targets + 1)/2 for labels of "
         "-1 and 1",
     ),
+    "a target that is NaN": (
+        lambda: nn.bernoulli_log_likelihood(jnp.zeros(2), jnp.array([1.0, jnp.nan])),
+        ValueError,
+        "targets hold NaN: leave out the examples without one",
+    ),
     "targets without a minibatch": (
         lambda: nn.bernoulli_log_likelihood(jnp.array(0.0), jnp.array(0.0)),
         ValueError,

@@ -229,7 +229,9 @@ class TestLogLikelihoods:
         logits = torch.tensor([[1.0, 2.0, 0.5], [0.0, 0.0, 0.0]], dtype=torch.float64)
         target = torch.tensor([1, 2])
         expected = torch.distributions.Categorical(logits=logits).log_prob(target)
-        torch.testing.assert_close(nn.categorical_log_likelihood(logits, target), expected)
+        for kind in (torch.int64, torch.int32, torch.uint8):
+            found = nn.categorical_log_likelihood(logits, target.to(kind))
+            torch.testing.assert_close(found, expected)
         images = torch.randn(2, 3, 4, 5)
         assert nn.categorical_log_likelihood(images, torch.zeros(2, 4, 5).long()).shape == (2, 4, 5)
 
@@ -412,6 +414,23 @@ REFUSALS = [
         ValueError,
         "target holds numbers from 2 to 2, not from 0 to 1: pass (target + 1)/2 for labels of -1 "
         "and 1",
+    ),
+    (
+        lambda: nn.bernoulli_log_likelihood(torch.zeros(2), torch.tensor([1.0, math.nan])),
+        ValueError,
+        "target holds NaN: leave out the examples without one",
+    ),
+    *(
+        (
+            lambda function=function, shape=shape: function(torch.zeros(shape), [0, 1]),
+            TypeError,
+            "target must be a torch.Tensor, but list was given: convert it with torch.as_tensor",
+        )
+        for function, shape in (
+            (nn.categorical_log_likelihood, (2, 3)),
+            (nn.bernoulli_log_likelihood, 2),
+            (nn.normal_log_likelihood, 2),
+        )
     ),
     (
         lambda: nn.bernoulli_log_likelihood(torch.zeros(3, 1), torch.zeros(3)),

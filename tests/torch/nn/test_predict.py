@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from scipy import stats  # noqa: E402
+from scipy import special, stats  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
 from logunif_kl.torch.nn import _predict  # noqa: E402
@@ -81,9 +81,12 @@ class TestWhatIsFound:
         assert found.samples == 7
 
     @pytest.mark.parametrize("batch_size", [42, 20])
-    def test_bernoulli(self, batch_size):
-        found, outputs = self.found("bernoulli", batch_size)
-        p = 1 / (1 + np.exp(-outputs))
+    @pytest.mark.parametrize(
+        ("link", "function"), [("logit", special.expit), ("probit", special.ndtr)]
+    )
+    def test_bernoulli(self, batch_size, link, function):
+        found, outputs = self.found("bernoulli", batch_size, link=link)
+        p = function(outputs)
         np.testing.assert_allclose(found.mean, p.mean(0), rtol=1e-14)
         entropy = stats.bernoulli(p.mean(0)).entropy()
         np.testing.assert_allclose(found.entropy, entropy, rtol=1e-13)
@@ -745,6 +748,22 @@ REFUSED = [
         ValueError,
         "likelihood must be 'categorical', 'bernoulli' or 'normal', but 'softmax' was given: pass "
         "one of these",
+    ),
+    (
+        lambda: nn.predict(nn.VBP(torch.nn.Sequential(nn.VariationalLinear(4, 2))), X),
+        TypeError,
+        "the model returned Moments, which have no samples: pass the model that VBP wraps, "
+        "vbp.model",
+    ),
+    (
+        lambda: nn.predict(network(), X, likelihood="bernoulli", link="log"),
+        ValueError,
+        "link must be 'logit' or 'probit', but 'log' was given: pass one of these",
+    ),
+    (
+        lambda: nn.predict(network(), X, link="probit"),
+        ValueError,
+        "link='probit' was given with likelihood='categorical': pass likelihood='bernoulli'",
     ),
     (
         lambda: nn.predict(network(), X, log_sigma2=0.0),

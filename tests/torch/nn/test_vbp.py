@@ -688,6 +688,11 @@ ARGUMENTS = [
         ".float(), or give moments what an embedding looked up",
     ),
     (
+        lambda: nn.VBP(torch.nn.ReLU())(nn.Moments(torch.ones(2, 3))),
+        TypeError,
+        "x must be a tensor, but Moments were given: pass their mean and their variance",
+    ),
+    (
         lambda: nn.moments(torch.nn.ReLU(), [1.0]),
         TypeError,
         "x must be a torch.Tensor, but list was given",
