@@ -13,19 +13,25 @@ def normaliser(record: Results) -> str:
     """Section 2, Proposition 1."""
     parts = [
         table(
-            ["model", "L(0)", "slope in log(1/a)", "predicted 2 L(0)", "Z at the least a", "line"],
+            ["model", "L(0)", "slope in log(1/a)", "predicted 2 L(0)", "a", "Z", "line"],
             (
                 (
                     part["title"],
                     number(part["likelihood_at_zero"], 4),
                     f"{part['rows'][-1]['slope_from_the_row_above']:.10f}",
                     f"{part['slope_predicted']:.10f}",
-                    f"{part['rows'][-1]['normaliser']:.6f}",
-                    f"{part['rows'][-1]['predicted']:.6f}",
+                    number(middle["cut_off"]),
+                    f"{middle['normaliser']:.6f}",
+                    f"{middle['predicted']:.6f}",
                 )
                 for part in record["around_zero"]
+                # The constant of a line that is not predicted is that of the last row.
+                for middle in [part["rows"][len(part["rows"]) // 2]]
             ),
         ),
+        "The slope is that between the two least cut-offs. The line has the predicted slope and, "
+        "but for the first model, goes through Z at the least a, "
+        f"{number(record['around_zero'][0]['rows'][-1]['cut_off'])}.",
         "For the logistic regression with one observation every constant is predicted; the bound "
         "is that of the proof, with r = L(0)/2:",
         table(
