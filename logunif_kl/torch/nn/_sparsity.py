@@ -75,7 +75,8 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
 
     A weight is kept if it is not 0 and its log alpha is not above the threshold: those that
     ``to_deterministic(model, threshold)`` leaves other than 0. Of `torch.nn.Linear`, `Conv1d`,
-    `Conv2d`, `Conv3d` and `Embedding`, which have no alpha, the weights that are not 0 are kept.
+    `Conv2d`, `Conv3d` and `Embedding`, which have no alpha, the weights that are not 0 are kept. So
+    is a weight that is NaN, or whose log alpha is.
 
     Parameters
     ----------
