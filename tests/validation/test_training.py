@@ -1,5 +1,6 @@
 """The loop, the average, the networks and the variance of gradients, apart from any experiment."""
 
+import json
 import math
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from logunif_kl.cli import sources  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from validation.training import gradient_pairs, loop, networks  # noqa: E402
+from validation.training import gradient_pairs, loop, networks, options  # noqa: E402
 from validation.training.average import TemporalAverage  # noqa: E402
 from validation.training.checkpoint import CheckpointError  # noqa: E402
 from validation.training.data import Split  # noqa: E402
@@ -271,6 +273,22 @@ class TestParts:
         with pytest.raises(KeyboardInterrupt):
             Parts(tmp_path, {}).growing("a", 4, make)
         assert Parts(tmp_path, {}).growing("a", 4, lambda n: -n) == [0, 1, -2, -3]
+
+    @pytest.mark.parametrize("folder", [None, "digits"])
+    def test_those_of_the_committed_record_are_of_its_sources(self, folder, tmp_path, monkeypatch):
+        monkeypatch.setattr(options, "ROOT", tmp_path)
+        made = options.Experiment(
+            "gal2016", "regression", "", seeds=[1], takes_data=False, folder=folder
+        )
+
+        def measure(given, parts):
+            parts.get("a", lambda: 1.0, seed=given.seeds[0])
+
+        assert made.main(measure, ["--seeds", "1"]) == 0
+        (path,) = tmp_path.rglob("a.json")
+        assert path.parent == tmp_path / "build" / "gal2016" / (folder or "regression")
+        about = json.loads(path.read_text(encoding="utf-8"))["about"]
+        assert about["sources_sha256"] == sources.sha256("gal2016_regression")
 
     def test_a_part_says_what_it_took_before(self, tmp_path):
         parts = Parts(tmp_path, {})

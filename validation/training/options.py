@@ -136,9 +136,12 @@ class Experiment:
             yield ROOT / "build" / self.paper / self._subfolder
 
     def _parts(self, options: argparse.Namespace, folder: Path, about: dict[str, Any]) -> Parts:
-        """Give the parts; what makes the committed record goes on from what is committed of it."""
-        whole = not options.quick and options.work is None and options.out is None
-        if not whole or self._subfolder != self.name:
+        """Give the parts; what makes the committed record goes on from what is committed of it.
+
+        That record has no part that other sources computed. Checkpoints serve any, also those of
+        experiments that share a folder.
+        """
+        if options.quick or options.work is not None or options.out is not None:
             return Parts(folder, about)
         about = {**about, "sources_sha256": sources.sha256(f"{self.paper}_{self.name}")}
         return Parts(folder, about, RUNS / self.paper / self.name)
