@@ -121,9 +121,10 @@ def check_input(input: Any) -> None:
             "torch.as_tensor"
         )
     if not input.is_floating_point():
+        parts = "pass its real and imaginary parts, as by torch.view_as_real"
         raise TypeError(
-            f"input must hold real numbers, but a tensor of {input.dtype} was given: convert it "
-            "with .float()"
+            f"input must hold real numbers, but a tensor of {input.dtype} was given: "
+            f"{parts if input.is_complex() else 'convert it with .float()'}"
         )
 
 
