@@ -229,8 +229,8 @@ def test_of_an_embedding(options, sentence):
             nn.VariationalLinear(3, 2),
             torch.ones(2, 3, dtype=torch.complex64),
             TypeError,
-            "input must hold real numbers, but a tensor of torch.complex64 was given: pass its real "
-            "and imaginary parts, as by torch.view_as_real",
+            "input must hold real numbers, but a tensor of torch.complex64 was given: pass its "
+            "real and imaginary parts, as by torch.view_as_real",
         ),
         (
             nn.VariationalConv1d(3, 2, 1),
