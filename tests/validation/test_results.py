@@ -26,7 +26,7 @@ _TRAINED = {
             for name in ("constraint", "extra_variance", "gradient_variance", "test_error")
         ),
         *("haussmann2018/learning_curves", "haussmann2018/moments"),
-        *("molchanov2017/lenet_300_100", "molchanov2017/threshold"),
+        *(f"molchanov2017/{name}" for name in ("lenet_300_100", "lenet_5_caffe", "threshold")),
     )
     for kind in ("json", "png")
 } | {
