@@ -1,7 +1,8 @@
-"""The conversions of `logunif_kl.log_alpha` for tensors: what the tests of the frameworks share."""
+"""The conversions of `logunif_kl.log_alpha` for tensors: the tests of every framework."""
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -56,8 +57,6 @@ LIMITS = [
     ("from_normal", 0.0, INF, -INF),
     ("to_log_sigma2", 0.0, -INF, INF),
 ]
-# An array of a float type -> the values and the derivatives, as NumPy arrays of that type.
-Evaluate = Callable[[Callable, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def function(name: str) -> Callable:
@@ -70,21 +69,39 @@ def function(name: str) -> Callable:
     return found
 
 
-def check_accuracy(evaluate: Evaluate, name: str, dtype: str) -> None:
-    *truths, points = CASES[name]
-    x = np.array(points, dtype)
-    for got, truth in zip(evaluate(function(name), x), truths, strict=True):
-        assert got.dtype == dtype
-        for g, argument in zip(got, x, strict=True):
-            with mpmath.workdps(60):
-                assert abs(error(float(g), truth(mpmath.mpf(float(argument))), dtype)) < 4
+class Conversions:
+    """The tests that the frameworks share; a subclass computes in one of them."""
 
+    def evaluate(self, f: Callable, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the values and the derivatives, as arrays of the type of `x`."""
+        raise NotImplementedError
 
-def check_limit(evaluate: Evaluate, name: str, at: float, value: float, slope: float) -> None:
-    got, derivative = evaluate(function(name), np.array([at], "float32"))
-    np.testing.assert_array_equal(got, [value])
-    np.testing.assert_array_equal(derivative, [slope])
+    def cast(self, x: Any, dtype: str) -> Any:
+        """Return an array or a tensor as a tensor of a type."""
+        raise NotImplementedError
 
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    @pytest.mark.parametrize("name", CASES)
+    def test_value_and_derivative(self, name, dtype):
+        *truths, points = CASES[name]
+        x = np.array(points, dtype)
+        for got, truth in zip(self.evaluate(function(name), x), truths, strict=True):
+            assert got.dtype == dtype
+            for g, argument in zip(got, x, strict=True):
+                with mpmath.workdps(60):
+                    assert abs(error(float(g), truth(mpmath.mpf(float(argument))), dtype)) < 4
 
-every_conversion = pytest.mark.parametrize("name", CASES)
-every_limit = pytest.mark.parametrize(("name", "at", "value", "slope"), LIMITS)
+    @pytest.mark.parametrize(("name", "at", "value", "slope"), LIMITS)
+    def test_limits(self, name, at, value, slope):
+        got, derivative = self.evaluate(function(name), np.array([at], "float32"))
+        np.testing.assert_array_equal(got, [value])
+        np.testing.assert_array_equal(derivative, [slope])
+
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+    @pytest.mark.parametrize("name", CASES)
+    def test_half_types_are_computed_in_float32(self, name, dtype):
+        x, f = self.cast(np.linspace(0.01, 0.99, 500), dtype), function(name)
+        got, wanted = f(x), self.cast(f(self.cast(x, "float32")), dtype)
+        assert got.dtype == wanted.dtype == x.dtype
+        numbers = [np.asarray(self.cast(each, "float32")) for each in (got, wanted)]
+        np.testing.assert_array_equal(*numbers)

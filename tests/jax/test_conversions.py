@@ -4,46 +4,30 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
-from tests import conversions
+from tests.conversions import CASES, Conversions, function
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 la = lk.log_alpha
 
 
-def evaluate(f, x):
-    with jax.enable_x64(x.dtype == "float64"):
-        both = jax.jit(jax.vmap(jax.value_and_grad(f)))
-        return tuple(np.asarray(found) for found in both(jnp.asarray(x)))
+class TestConversions(Conversions):
+    def evaluate(self, f, x):
+        with jax.enable_x64(x.dtype == "float64"):
+            both = jax.jit(jax.vmap(jax.value_and_grad(f)))
+            return tuple(np.asarray(found) for found in both(jnp.asarray(x)))
 
+    def cast(self, x, dtype):
+        return jnp.asarray(x).astype(dtype)
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@conversions.every_conversion
-def test_value_and_derivative(name, dtype):
-    conversions.check_accuracy(evaluate, name, dtype)
-
-
-@conversions.every_limit
-def test_limits(name, at, value, slope):
-    conversions.check_limit(evaluate, name, at, value, slope)
-
-
-@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
-@conversions.every_conversion
-def test_half_types_are_computed_in_float32(name, dtype):
-    x = jnp.linspace(0.01, 0.99, 500).astype(dtype)
-    f = conversions.function(name)
-    assert jnp.array_equal(f(x), f(x.astype(jnp.float32)).astype(dtype))
-
-
-@conversions.every_conversion
-def test_second_derivatives(name):
-    f = conversions.function(name)
-    with jax.enable_x64(True):
-        x, step = jnp.array([0.1, 0.3, 0.7]), 1e-6
-        slope = jax.vmap(jax.grad(f))
-        wanted = (slope(x + step) - slope(x - step)) / (2.0 * step)
-        np.testing.assert_allclose(jax.vmap(jax.hessian(f))(x), wanted, rtol=1e-7)
+    @pytest.mark.parametrize("name", CASES)
+    def test_second_derivatives(self, name):
+        f = function(name)
+        with jax.enable_x64(True):
+            x, step = jnp.array([0.1, 0.3, 0.7]), 1e-6
+            slope = jax.vmap(jax.grad(f))
+            wanted = (slope(x + step) - slope(x - step)) / (2.0 * step)
+            np.testing.assert_allclose(jax.vmap(jax.hessian(f))(x), wanted, rtol=1e-7)
 
 
 def test_weak_types_remain():
