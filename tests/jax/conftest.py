@@ -1,6 +1,9 @@
 """What the tests of JAX share."""
 
+import json
 import os
+import subprocess
+import sys
 from importlib.util import find_spec
 
 import pytest
@@ -20,6 +23,26 @@ def capability(record_property):
         record_property("capability", f"{function}:{library}:{transform}")
 
     return record
+
+
+@pytest.fixture(scope="session")
+def on_eight_devices():
+    """Run a module where the host counts as eight devices; return what it prints as JSON."""
+
+    def run(module: str, *flags: str) -> dict:
+        flags = ("--xla_force_host_platform_device_count=8", *flags)
+        done = subprocess.run(
+            [sys.executable, "-m", module],
+            env={**os.environ, "XLA_FLAGS": " ".join(flags), "JAX_PLATFORMS": "cpu"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
 
 
 @pytest.fixture(autouse=LEAST is not None)

@@ -1,10 +1,5 @@
 """Arrays over eight host devices: the sharding is kept, and the results are those of one device."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
 pytest.importorskip("jax")
@@ -13,22 +8,8 @@ DEVICES = 8
 
 
 @pytest.fixture(scope="module")
-def found():
-    """What `tests/jax/sharded.py` found."""
-    environment = {
-        **os.environ,
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}",
-        "JAX_PLATFORMS": "cpu",
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.jax.sharded"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    return json.loads(done.stdout)
+def found(on_eight_devices):
+    return on_eight_devices("tests.jax.sharded")
 
 
 def test_there_were_eight_devices(found):

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.torch.processes import Group
+
 # Doctests are looked for in every module, whether or not what it imports is there.
 collect_ignore = [] if find_spec("torch") else ["cases.py", "rows.py", "sharded.py"]
 
@@ -17,6 +19,16 @@ def capability(record_property):
         record_property("capability", f"{function}:torch:{transform}")
 
     return record
+
+
+@pytest.fixture(scope="session")
+def two_processes(tmp_path_factory):
+    """A group of two processes, which runs the checks of every module that is named to it."""
+    if not pytest.importorskip("torch").distributed.is_available():
+        pytest.skip("this PyTorch was built without torch.distributed")
+    group = Group(tmp_path_factory.mktemp("processes"))
+    yield group
+    group.end()
 
 
 @pytest.fixture

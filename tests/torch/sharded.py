@@ -1,16 +1,7 @@
-"""Run by test_dtensor in two processes: write what each check found, as JSON.
-
-python -m tests.torch.sharded RANK DIRECTORY
-"""
-
-import json
-import os
-import sys
-from pathlib import Path
+"""The checks of test_dtensor, which run in two processes."""
 
 import torch
 import torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
 import logunif_kl as lk
@@ -156,17 +147,6 @@ def controls(mesh):
     yield "control:kernel", seen == [(4 if dist.get_rank() == 0 else 3, 6)]
 
 
-def main():
-    rank, directory = int(sys.argv[1]), Path(sys.argv[2])
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", f"file://{directory}/store", rank=rank, world_size=2)
-    mesh = init_device_mesh("cpu", (2,))
-    found = {key: bool(fine) for make in (rows, further, controls) for key, fine in make(mesh)}
-    (directory / f"found{rank}.json").write_text(json.dumps(found))
-    dist.barrier()
-    # The threads of gloo now and then abort an interpreter that tidies up.
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
+def checks(mesh):
+    for make in (rows, further, controls):
+        yield from make(mesh)

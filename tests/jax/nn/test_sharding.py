@@ -1,10 +1,5 @@
 """Layers over eight host devices draw the noise of one device, and keep the sharding."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
 pytest.importorskip("jax")
@@ -14,24 +9,9 @@ ESTIMATORS = ("local", "per_example", "per_batch")
 
 
 @pytest.fixture(scope="module")
-def found():
-    """What `tests/jax/nn/sharded.py` found."""
-    environment = {
-        **os.environ,
-        # The programs run once each, so that compiling them is the time.
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES} "
-        "--xla_backend_optimization_level=0",
-        "JAX_PLATFORMS": "cpu",
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.jax.nn.sharded"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=600,
-    )
-    return json.loads(done.stdout)
+def found(on_eight_devices):
+    # Each program runs once, so most of the time would go into optimizing it.
+    return on_eight_devices("tests.jax.nn.sharded", "--xla_backend_optimization_level=0")
 
 
 def test_this_test_can_fail(found):

@@ -1,17 +1,9 @@
-"""Run by test_models_sharded in two processes: write what each check found, as JSON.
-
-python -m tests.torch.nn.models_sharded RANK DIRECTORY
-"""
+"""The checks of test_models_sharded, which run in two processes."""
 
 import copy
-import json
-import os
-import sys
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Shard, distribute_module, distribute_tensor
 
@@ -55,9 +47,10 @@ def agree(found, expected):
     )
 
 
-def checks(rank, mesh):
+def checks(mesh):
     x, y = data()
-    mine = slice(4 * rank, 4 * rank + 4)
+    first = 4 * dist.get_rank()
+    mine = slice(first, first + 4)
     alone = network()
     bound = elbo_of(alone)(x, y)
     bound.loss.backward()
@@ -118,18 +111,3 @@ def checks(rank, mesh):
 
 def bound_with_twice_the_kl(model, x, y):
     return elbo_of(model)(x, y, kl_weight=2.0).loss
-
-
-def main(rank, directory):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", f"file://{directory}/store", rank=rank, world_size=2)
-    mesh = init_device_mesh("cpu", (2,))
-    found = {name: bool(value) for name, value in checks(rank, mesh)}
-    (directory / f"found{rank}.json").write_text(json.dumps(found))
-    dist.barrier()
-    # The threads of gloo now and then abort an interpreter that tidies up.
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]))

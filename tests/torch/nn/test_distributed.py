@@ -1,45 +1,16 @@
 """The layers over two processes: DDP, FSDP2, DTensors and tensor parallelism."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
 torch = pytest.importorskip("torch")
-if not torch.distributed.is_available():
-    pytest.skip("this PyTorch was built without torch.distributed", allow_module_level=True)
 
-PROCESSES = 2
 POSTERIORS = ("additive", "output", "layer", "correlated")
 KINDS = {"linear": 3, "embedding": 3, "conv1d": 1}
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    """What `tests/torch/nn/distributed.py` found in each of the processes."""
-    directory = tmp_path_factory.mktemp("distributed")
-    command = [sys.executable, "-m", "tests.torch.nn.distributed"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    processes = [
-        subprocess.Popen(
-            [*command, str(rank), str(directory)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(PROCESSES)
-    ]
-    try:
-        outputs = [process.communicate(timeout=240)[0] for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    reports = [directory / f"found{rank}.json" for rank in range(PROCESSES)]
-    assert all(report.exists() for report in reports), "\n".join(outputs)
-    return [json.loads(report.read_text()) for report in reports]
+def found(two_processes):
+    return two_processes.found("tests.torch.nn.distributed")
 
 
 def check(found, key):

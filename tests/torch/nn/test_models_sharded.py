@@ -1,44 +1,15 @@
 """The KL of models over two processes: DTensors, FullyShardedDataParallel and DDP."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
 torch = pytest.importorskip("torch")
-if not torch.distributed.is_available():
-    pytest.skip("this PyTorch was built without torch.distributed", allow_module_level=True)
 
 from logunif_kl.torch import neg_kl, neg_kl_normal, nn  # noqa: E402
 
-PROCESSES = 2
-
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    """What `tests/torch/nn/models_sharded.py` found in each of the processes."""
-    directory = tmp_path_factory.mktemp("sharded")
-    command = [sys.executable, "-m", "tests.torch.nn.models_sharded"]
-    processes = [
-        subprocess.Popen(
-            [*command, str(rank), str(directory)],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(PROCESSES)
-    ]
-    try:
-        outputs = [process.communicate(timeout=240)[0] for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    reports = [directory / f"found{rank}.json" for rank in range(PROCESSES)]
-    assert all(report.exists() for report in reports), "\n".join(outputs)
-    return [json.loads(report.read_text()) for report in reports]
+def found(two_processes):
+    return two_processes.found("tests.torch.nn.models_sharded")
 
 
 @pytest.mark.parametrize(
