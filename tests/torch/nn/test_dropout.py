@@ -135,11 +135,14 @@ class TestUse:
         drawn.float().sum().backward()
         assert torch.isfinite(layer.weight.grad).all()
 
-    def test_compiled_and_copied(self):
+    @pytest.mark.parametrize(
+        "backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
+    )
+    def test_compiled_and_copied(self, backend):
         torch._dynamo.reset()
         model = torch.nn.Sequential(nn.GaussianDropoutA(0.2), nn.GaussianDropoutLinear(3, 2, 0.5))
         x = torch.ones(2, 3)
-        assert torch.compile(model, fullgraph=True)(x).shape == (2, 2)
+        assert torch.compile(model, fullgraph=True, backend=backend)(x).shape == (2, 2)
         assert copy.deepcopy(model)(x).shape == (2, 2)
 
 

@@ -1,6 +1,7 @@
 """Moments without samples are those of a million explicit samples, where they are exact."""
 
 import copy
+import functools
 import math
 import warnings
 
@@ -69,9 +70,13 @@ def apart(found, samples):
     return float(torch.cat(away).max())
 
 
-def noisy(case, layer):
-    x = inputs(case)
-    return x, spread(x.shape)
+@functools.lru_cache(maxsize=1)
+def noisy(name, posterior="additive"):
+    """A layer, an input with its variances, and the samples of the outputs."""
+    layer = made(CASES[name], **POSTERIORS[posterior])
+    x = inputs(CASES[name])
+    variance = spread(x.shape)
+    return layer, x, variance, explicit(CASES[name], layer, x, variance)
 
 
 class TestLayers:
@@ -80,10 +85,8 @@ class TestLayers:
         [*((case, "additive") for case in MULTIPLYING), *(("conv1d", p) for p in INDEPENDENT[1:])],
     )
     def test_noisy_inputs(self, case, posterior):
-        layer = made(CASES[case], **POSTERIORS[posterior])
-        x, variance = noisy(CASES[case], layer)
-        found = nn.moments(layer, x, variance)
-        assert apart(found, explicit(CASES[case], layer, x, variance)) < SIGMAS
+        layer, x, variance, samples = noisy(case, posterior)
+        assert apart(nn.moments(layer, x, variance), samples) < SIGMAS
 
     @pytest.mark.parametrize("case", MULTIPLYING)
     def test_certain_inputs(self, case):
@@ -102,9 +105,7 @@ class TestLayers:
     )
     @pytest.mark.parametrize("case", ["linear", "conv2d"])
     def test_that_these_tests_can_fail(self, case, broken):
-        layer = made(CASES[case])
-        x, variance = noisy(CASES[case], layer)
-        samples = explicit(CASES[case], layer, x, variance)
+        layer, x, variance, samples = noisy(case)
         assert apart(broken(nn.moments(layer, x, variance)), samples) > SIGMAS
 
     def test_that_a_missing_product_is_seen(self, monkeypatch):
@@ -115,9 +116,7 @@ class TestLayers:
             found = multiply(at * at, variances, None) + multiply(spread, weight * weight, None)
             return x._like(multiply(at, weight, bias), found)
 
-        layer = made(CASES["linear"])
-        x, variance = noisy(CASES["linear"], layer)
-        samples = explicit(CASES["linear"], layer, x, variance)
+        layer, x, variance, samples = noisy("linear")
         monkeypatch.setattr(rules, "product", without)
         assert apart(nn.moments(layer, x, variance), samples) > SIGMAS
 
@@ -125,7 +124,8 @@ class TestLayers:
     def test_torchs_own_layers(self, case):
         """Weights without variance: the limit of a small one."""
         layer = made(CASES[case], initial=-4.0)
-        x, variance = noisy(CASES[case], layer)
+        x = inputs(CASES[case])
+        variance = spread(x.shape)
         found = nn.moments(twin(CASES[case], layer), x, variance)
         with torch.no_grad():
             layer.log_sigma2.fill_(-80.0)
