@@ -11,8 +11,7 @@ _NEEDED = {
     "logunif_kl/jax/numpyro.py": "numpyro",
     "logunif_kl/jax/tfp.py": "tensorflow_probability",
     "logunif_kl/tensorflow/*": "tensorflow",
-    "logunif_kl/cli/bench/_torch*.py": "torch",
-    "logunif_kl/cli/bench/_layers*.py": "torch",
+    "logunif_kl/cli/bench/_torch.py": "torch",
     "logunif_kl/cli/bench/_jax.py": "jax",
 }
 

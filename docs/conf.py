@@ -38,11 +38,12 @@ extensions = [
     "listings",
     "llms",
     "made_by",
+    "papers",
     "public_names",
     "results",
     "roles",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "papers/_made"]
 default_role = "autolink"
 
 # Code cells are executed at every build, and one that fails, fails the build.

@@ -16,16 +16,16 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import integrate, stats
 
 import logunif_kl as lk
-from logunif_kl.cli._output import track, write_record
-from logunif_kl.cli.provenance import provenance
 from logunif_kl.methods import monte_carlo, monte_carlo_grad
+from validation import record
+from validation.output import track, write_record
 from validation.paths import RESULTS
 
 RESULT = RESULTS / "monte_carlo" / "monte_carlo.json"
@@ -210,20 +210,30 @@ def faults(document: dict[str, Any]) -> list[str]:
     return found
 
 
+def coverages(seeds: int) -> list[dict[str, Any]]:
+    """Count the coverage of each function in each setting."""
+    return [coverage(what, settings, seeds) for what in FUNCTIONS for settings in SETTINGS]
+
+
+def complaints(made: dict[str, Any], *, replay: bool = True) -> Iterator[str]:
+    """Compute all but the memory again, and say where the record differs."""
+    if replay:
+        now = {"coverage": coverages(SEEDS), "gradient": gradients()}
+        yield from record.computed_again(made, {**now, "variance_reduction": variances()})
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=COMMAND)
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N")
     parser.add_argument("--samples", type=int, default=SAMPLES, metavar="N")
     options = parser.parse_args(arguments)
-    covered = [
-        coverage(what, settings, options.seeds) for what in FUNCTIONS for settings in SETTINGS
-    ]
+    covered = coverages(options.seeds)
     for row in covered:
         share = row["coverage"]
         reduced = "" if row["variance_reduction"] else ", bare"
         print(f"{row['of']}, {row['scheme']}{reduced}: {min(share):.1%} to {max(share):.1%}")
     document = {
-        **provenance(COMMAND, of="monte_carlo"),
+        **record.about(COMMAND),
         "seed": f"seeds 0 to {options.seeds - 1} for the coverage, 0 for the rest",
         "log_alpha": LOG_ALPHA.tolist(),
         "coverage_of": "estimate +- 1.96 standard_error",

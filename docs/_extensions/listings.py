@@ -15,9 +15,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from logunif_kl.cli._main import build_parser
+from validation.markdown import table
 from validation.paths import RESULTS, ROOT
 from validation.tools.capability import table as capability
-from validation.tools.markdown import table
 
 
 class Listing(SphinxDirective):

@@ -7,13 +7,12 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from validation import record
 from validation.paths import ROOT
-from validation.reports import REPORTS
 
 BUILD = "python -m sphinx -W --keep-going docs docs/_build/html"
 EXAMPLES = "python -m pytest tests/site/test_examples.py"
 DOCSTRINGS = "python -m pytest logunif_kl"
-EXPERIMENTS = "python -m validation.tools.experiments"
 
 
 def dependencies(app: Sphinx, docname: str) -> set[str]:
@@ -33,9 +32,8 @@ def sentences(
         found.append(
             ("Examples are run by", [DOCSTRINGS if docname.startswith("api/") else EXAMPLES])
         )
-    measured = {REPORTS[file].command for file in files if file in REPORTS}
-    if any(file.endswith("README.md") for file in files):
-        measured.add(EXPERIMENTS)
+    records = {ROOT / file for file in files if file.startswith("validation/results/")}
+    measured = {record.read(path)["command"] for path in records if path.exists()}
     if measured:
         found.append(("Tables are made by", sorted(measured)))
     if any(

@@ -1,7 +1,6 @@
 """The directive ``results``: a table of committed results, made as the page is built.
 
-The tables are those of `validation.tools.tables`. A file that measured other sources than are here
-is a warning, and so is a file that is not there.
+The tables are those of `validation.tools.tables`. A record that was changed by hand is a warning.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from validation.paths import ROOT
-from validation.tools import stale, tables
+from validation.record import is_sealed
+from validation.tools import tables
 
 logger = logging.getLogger(__name__)
 
@@ -30,10 +30,8 @@ class Results(SphinxDirective):
         _, files = tables.SECTIONS[name]
         for file in map(tables.path, files):
             self.env.note_dependency(str(ROOT / file))
-            if not (ROOT / file).exists():
-                continue  # the section says so
-            for complaint in stale.complaints(file):
-                logger.warning("%s", complaint, location=self.get_location())
+            if (ROOT / file).exists() and not is_sealed(ROOT / file):
+                logger.warning("%s was changed by hand", file, location=self.get_location())
         container = nodes.container(classes=["results"])
         text = StringList(tables.section(name).splitlines(), source=f"results: {name}")
         self.state.nested_parse(text, self.content_offset, container)

@@ -7,7 +7,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+import scipy.stats  # noqa: F401  # which would ask the stand-ins for their classes
 from sphinx.ext.autodoc.mock import MockFinder
+
+from validation.experiment import names as names_of_experiments
 
 FRAMEWORKS = (
     "torch",
@@ -55,7 +58,7 @@ def import_rooms() -> None:
             _make_functions_real()
         if "jax" in names:
             _make_registries_real()
-        for room in ROOMS:
+        for room in (*ROOMS, *(f"validation.papers.{name}" for name in names_of_experiments())):
             import_module(room)
     finally:
         sys.meta_path.remove(finder)

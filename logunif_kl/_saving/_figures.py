@@ -25,13 +25,13 @@ def new_figure(purpose: str, width: float, height: float) -> Any:
     return figure
 
 
-def save_figure(figure: Any, path: Any, dpi: int, metadata: Any = None) -> None:
+def save_figure(figure: Any, path: Any, dpi: int) -> None:
     """Write a figure into a file, as ``figure.savefig`` does, or leave what was there.
 
     It is drawn in memory: on a full disk matplotlib would leave files open, which complain later.
     """
     if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
-        figure.savefig(path, dpi=dpi, metadata=metadata)
+        figure.savefig(path, dpi=dpi)
         return
     target = Path(path)
     suffix = target.suffix.removeprefix(".").lower()
@@ -39,6 +39,6 @@ def save_figure(figure: Any, path: Any, dpi: int, metadata: Any = None) -> None:
         suffix = figure.canvas.get_default_filetype()
         target = Path(f"{os.fspath(path).rstrip('.')}.{suffix}")
     drawn = io.BytesIO()
-    figure.savefig(drawn, format=suffix, dpi=dpi, metadata=metadata)
+    figure.savefig(drawn, format=suffix, dpi=dpi)
     with replacing(target) as part:
         part.write_bytes(drawn.getbuffer())

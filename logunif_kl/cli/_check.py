@@ -232,7 +232,7 @@ def _numerical(method: Method, declared: Declared) -> Checked:
     return Checked(
         method,
         declared.interval,
-        value=_worst(_scaled(method.function(x), _api.neg_kl(x)), x, declared.value),
+        value=_worst(_relative(method.function(x), _api.neg_kl(x), 1.0), x, declared.value),
         gradient=None
         if method.gradient is None
         else _worst(_relative(method.gradient(x), _api.neg_kl_grad(x)), x, declared.gradient),
@@ -278,18 +278,11 @@ def _finite(interval: Interval, limit: float) -> tuple[float, float]:
     return max(interval.low, -limit), min(interval.high, limit)
 
 
-def _scaled(found: Any, exact: Any) -> np.ndarray:
-    """Divide the error by max(1, |exact|); the error of equal infinities is 0."""
-    found, exact = np.asarray(found), np.asarray(exact)
-    with np.errstate(invalid="ignore"):
-        error = np.abs(found - exact) / np.maximum(1.0, np.abs(exact))
-    return np.asarray(np.where(found == exact, 0.0, error))
-
-
-def _relative(found: Any, exact: Any) -> np.ndarray:
+def _relative(found: Any, exact: Any, least: float = 0.0) -> np.ndarray:
+    """Divide the error by max(least, |exact|); the error of equal infinities is 0."""
     found, exact = np.asarray(found), np.asarray(exact)
     with np.errstate(invalid="ignore", divide="ignore"):
-        error = np.abs(found - exact) / np.abs(exact)
+        error = np.abs(found - exact) / np.maximum(least, np.abs(exact))
     return np.asarray(np.where(found == exact, 0.0, error))
 
 

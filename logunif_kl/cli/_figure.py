@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,25 +12,12 @@ from .. import _api
 from .._saving import new_figure, save_figure
 from ..methods import Interval, Method
 from ..methods._measure import gradient_error, value_error
-from ._output import CommandError, writing
-from .provenance import stamp
+from ._output import writing
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHED = (0, (2, 2))
 FIGURE_2 = Interval("dropout rates from 0.05 to 0.5", math.log(0.05 / 0.95), 0.0)
-
-
-def check_format(path: str) -> None:
-    """Refuse a suffix that matplotlib cannot write."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    known = FigureCanvasAgg.get_supported_filetypes()
-    suffix = Path(path).suffix.removeprefix(".").lower()
-    if suffix not in known:
-        raise CommandError(
-            f"cannot draw {path}: its suffix must name a format, such as .png, .svg or .pdf"
-        )
 
 
 def draw_comparison(methods: Sequence[Method], common: Interval, path: str) -> None:
@@ -44,14 +30,25 @@ def draw_comparison(methods: Sequence[Method], common: Interval, path: str) -> N
     colours = dict(zip((m.name for m in methods), COLOURS * len(methods), strict=False))
     _draw_curves(curves, methods, colours)
     _draw_errors(value, gradient, methods, colours, common)
-    save(figure, path, "compare")
+    save(figure, path)
+
+
+def draw_exact(axes: Any, x: np.ndarray) -> None:
+    """Draw the exact curve at some log alphas, and shade the domain of Kingma's Figure 2."""
+    axes.axvspan(FIGURE_2.low, FIGURE_2.high, color="0.93", lw=0)
+    exact = _api.neg_kl(x, zero_at=1.0)
+    axes.plot(x, exact, color="0.6", lw=6.5, label="exact", solid_capstyle="butt")
+    axes.set(
+        xlim=(x[0], x[-1]),
+        ylim=(-2.2, 0.9),
+        xlabel=r"$\log\,\alpha$",
+        ylabel=r"$-\mathrm{KL}\,[\,q(w)\,\|\,p(w)\,]$, zero at $\alpha = 1$",
+    )
 
 
 def _draw_curves(axes: Any, methods: Sequence[Method], colours: dict[str, str]) -> None:
     x = np.linspace(-4.5, 3.5, 1601)
-    exact = _api.neg_kl(x, zero_at=1.0)
-    axes.axvspan(FIGURE_2.low, FIGURE_2.high, color="0.93", lw=0)
-    axes.plot(x, exact, color="0.6", lw=6.5, label="exact", solid_capstyle="butt")
+    draw_exact(axes, x)
     for index, method in enumerate(methods):
         width = max(3.2 - 1.6 * index, 1.4)
         y = method.function(x, zero_at=1.0)
@@ -60,12 +57,6 @@ def _draw_curves(axes: Any, methods: Sequence[Method], colours: dict[str, str]) 
         axes.plot(x[inside], y[inside], color=colour, lw=width, label=method.name)
         if not inside.all():
             axes.plot(x, np.where(inside, np.nan, y), color=colour, lw=1.4, ls=DASHED)
-    axes.set(
-        xlim=(x[0], x[-1]),
-        ylim=(-2.2, 0.9),
-        xlabel=r"$\log\,\alpha$",
-        ylabel=r"$-\mathrm{KL}\,[\,q(w)\,\|\,p(w)\,]$, zero at $\alpha = 1$",
-    )
     axes.text(
         (FIGURE_2.low + FIGURE_2.high) / 2.0,
         0.83,
@@ -106,11 +97,10 @@ def _draw_errors(
     gradient.locator_params(axis="x", nbins=6, integer=True)
 
 
-def save(figure: Any, path: str, of: str | None = None) -> None:
-    """Write a figure into a file, stamped with the sources of the kind of result that it shows."""
-    metadata = None if of is None else stamp(path, of)
+def save(figure: Any, path: str) -> None:
+    """Write a figure into a file."""
     with writing(path):
-        save_figure(figure, path, dpi=160, metadata=metadata)
+        save_figure(figure, path, dpi=160)
 
 
 def tidy(axes: Any, title: str) -> None:

@@ -53,11 +53,7 @@ def ladder_table(rungs: Sequence[Rung]) -> Any:
         published = ("", "", "")
         if rung.published is not None:
             theirs = rung.published
-            published = (
-                theirs.name,
-                f"{theirs.max_error:.2e}",
-                _relative(theirs.max_grad_error),
-            )
+            published = (theirs.name, f"{theirs.max_error:.2e}", _relative(theirs.max_grad_error))
         table.add_row(
             str(rung.terms),
             str(rung.constants),

@@ -7,6 +7,7 @@ import importlib
 import json
 import math
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from ._memory import lacks_memory
 
 STDOUT = "-"
 PATIENCE = 2.0  # seconds before a progress bar appears
+_NUMBERS = re.compile(r"\[\s+((?:[-+.\deE]+,\s+)*[-+.\deE]+)\s+\]")
 
 T = TypeVar("T")
 
@@ -52,10 +54,8 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
 def has_rich() -> bool:
     """Whether tables and progress bars can be shown."""
     try:
-        importlib.import_module("rich")
-    except ImportError as error:
-        if lacks_memory(error):
-            raise
+        require("rich", "cli", "the table")
+    except CommandError:
         return False
     return True
 
@@ -64,24 +64,49 @@ def check_writable(path: str | None) -> None:
     """Check before any work is done that a file can be written."""
     if path is None or path == STDOUT:
         return
-    target = Path(path)
-    if target.is_dir():
-        raise CommandError(f"cannot write {path}: it is a directory; name a file")
-    if target.exists():
-        if not os.access(target, os.W_OK):
-            raise CommandError(f"cannot write {path}: permission denied; name another file")
-        return
+    target, reason = Path(path), ""
     parent = target.parent
-    if parent.exists() and not parent.is_dir():
-        raise CommandError(f"cannot write {path}: {parent} is no directory; name one")
-    if not parent.is_dir():
+    if target.is_dir():
+        reason = "it is a directory; name a file"
+    elif target.exists():
+        if not os.access(target, os.W_OK):
+            reason = "permission denied; name another file"
+    elif not parent.exists():
+        reason = f"the directory {parent} does not exist; create it first"
+    elif not parent.is_dir():
+        reason = f"{parent} is no directory; name one"
+    elif not os.access(parent, os.W_OK):
+        reason = f"permission denied in {parent}; name another directory"
+    if reason:
+        raise CommandError(f"cannot write {path}: {reason}")
+
+
+def check_plot(path: str | None) -> None:
+    """Check before any work is done that a picture can be drawn into a file."""
+    check_writable(path)
+    if path is None:
+        return
+    require("matplotlib", "plot", "--plot")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    known = FigureCanvasAgg.get_supported_filetypes()
+    if Path(path).suffix.removeprefix(".").lower() not in known:
         raise CommandError(
-            f"cannot write {path}: the directory {parent} does not exist; create it first"
+            f"cannot draw {path}: its suffix must name a format, such as .png, .svg or .pdf"
         )
-    if not os.access(parent, os.W_OK):
-        raise CommandError(
-            f"cannot write {path}: permission denied in {parent}; name another directory"
-        )
+
+
+def check_known(what: str, name: str, names: Iterable[str], purpose: str = "") -> None:
+    """Refuse a name that is not one of some names."""
+    if name not in names:
+        raise CommandError(f"there is no {what} {name!r}{purpose}: choose from {', '.join(names)}")
+
+
+def add_json(parser: Any) -> None:
+    """Declare the option that writes the results."""
+    parser.add_argument(
+        "--json", metavar="FILE", help="also write the results as JSON; - instead prints them"
+    )
 
 
 def write_record(path: str, document: dict[str, Any], *, finite: bool = False) -> None:
@@ -96,8 +121,12 @@ def write_record(path: str, document: dict[str, Any], *, finite: bool = False) -
 
 
 def write_json(path: str, document: dict[str, Any]) -> None:
-    """Write a document as JSON to a file, or to standard output for ``-``."""
-    text = json.dumps(_plain(document), indent=2, allow_nan=False) + "\n"
+    """Write a document as JSON to a file, or to standard output for ``-``.
+
+    A list of numbers stands on one line.
+    """
+    text = json.dumps(_plain(document), indent=2, allow_nan=False)
+    text = _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
     if path == STDOUT:
         emit(text)
         return

@@ -12,7 +12,7 @@ from .._saving import new_figure
 from ..methods import METHODS, Interval, Method
 from ..methods._lower_bound import LOG_ALPHA_STAR
 from ._figure import COLOURS as FIRST_COLOURS
-from ._figure import DASHED, FIGURE_2, save, tidy
+from ._figure import DASHED, FIGURE_2, draw_exact, save, tidy
 
 COLOURS = (*FIRST_COLOURS, "0.35", "#F0E442")
 SHOWN = Interval("log_alpha in [-12, 12]", -12.0, 12.0)
@@ -26,7 +26,8 @@ def draw_errors(methods: Sequence[Method], path: str) -> None:
     figure = new_figure("--output", 11.0, 5.2)
     value, gradient = figure.subplots(1, 2, sharey=True)
     for index, method in enumerate(methods):
-        style = _style(index, method.kind == "closed form") | {"label": _label(method)}
+        label = f"{method.name}, one seed" if method.kind == "statistical" else method.name
+        style = _style(index, method.kind == "closed form") | {"label": label}
         x = _points(method)
         exact = _api.neg_kl(x)
         error = np.abs(_value(method, x) - exact) / np.maximum(1.0, np.abs(exact))
@@ -48,7 +49,7 @@ def draw_errors(methods: Sequence[Method], path: str) -> None:
         frameon=False,
         fontsize=9,
     )
-    save(figure, path, "validate")
+    save(figure, path)
 
 
 def _style(index: int, smooth: bool) -> dict[str, Any]:
@@ -56,10 +57,6 @@ def _style(index: int, smooth: bool) -> dict[str, Any]:
     if smooth:
         return {"color": colour, "lw": 1.6}
     return {"color": colour, "ls": "none", "marker": MARKERS[index % len(MARKERS)], "ms": 3.2}
-
-
-def _label(method: Method) -> str:
-    return f"{method.name}, one seed" if method.kind == "statistical" else method.name
 
 
 def _points(method: Method) -> np.ndarray:
@@ -85,23 +82,14 @@ def draw_figure_2(path: str) -> None:
     curves, gaps = figure.subplots(1, 2)
     cubic, bound = METHODS["kingma"], METHODS["lower_bound"]
     x = np.linspace(-4.0, 2.0, 1201)
-    exact = _api.neg_kl(x, zero_at=1.0)
-    curves.axvspan(FIGURE_2.low, FIGURE_2.high, color="0.93", lw=0)
-    curves.plot(x, exact, color="0.6", lw=6.5, label="exact", solid_capstyle="butt")
-    for method, width in ((cubic, 1.6), (bound, 1.6)):
+    draw_exact(curves, x)
+    for method, colour in ((cubic, COLOURS[0]), (bound, COLOURS[2])):
         y = method.function(x, zero_at=1.0)
         inside = x <= method.domain.high
-        curve = {"color": COLOURS[0 if method is cubic else 2]}
-        curves.plot(x[inside], y[inside], lw=width, label=method.name, **curve)
-        curves.plot(x[~inside], y[~inside], lw=width, ls=DASHED, **curve)
+        curves.plot(x[inside], y[inside], lw=1.6, label=method.name, color=colour)
+        curves.plot(x[~inside], y[~inside], lw=1.6, ls=DASHED, color=colour)
     curves.axvline(LOG_ALPHA_STAR, color="0.35", lw=0.8)
     curves.text(LOG_ALPHA_STAR + 0.06, -1.9, "the bound\nfails from here", fontsize=8, color="0.35")
-    curves.set(
-        xlim=(x[0], x[-1]),
-        ylim=(-2.2, 0.9),
-        xlabel=r"$\log\,\alpha$",
-        ylabel=r"$-\mathrm{KL}\,[\,q(w)\,\|\,p(w)\,]$, zero at $\alpha = 1$",
-    )
     curves.legend(loc="upper left", frameon=False)
     tidy(curves, "Kingma et al. 2015, Figure 2 (its domain is shaded)")
     x = np.linspace(-6.0, 0.0, 1201)
@@ -122,4 +110,4 @@ def draw_figure_2(path: str) -> None:
     )
     gaps.legend(loc="upper left", frameon=False, fontsize=9)
     tidy(gaps, "The cubic with either constant: both cannot be had")
-    save(figure, path, "validate")
+    save(figure, path)

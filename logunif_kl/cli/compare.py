@@ -8,10 +8,9 @@ import math
 from typing import Any
 
 from ..methods import METHODS, WIDE, Interval, Measurement, Method, measure
-from ._output import CommandError, check_results, check_writable, new_table, require, results, track
+from ._output import CommandError, add_json, check_plot, check_results, new_table, results, track
 from .provenance import provenance
 
-PLOT_EXTRA = "plot"
 # A statistical method has no single error to show; logunif-kl validate checks it instead.
 _NAMES = [name for name, method in METHODS.items() if method.kind != "statistical"]
 _CLOSED_FORMS = [name for name in _NAMES if METHODS[name].kind == "closed form"]
@@ -47,9 +46,7 @@ def add_parser(subparsers: Any) -> None:
         default=(WIDE.low, WIDE.high),
         help="the common range of log alpha (default: -10 10)",
     )
-    parser.add_argument(
-        "--json", metavar="FILE", help="also write the results as JSON; - instead prints them"
-    )
+    add_json(parser)
     parser.add_argument(
         "--plot",
         metavar="FILE",
@@ -63,12 +60,7 @@ def run(options: argparse.Namespace, command: str) -> None:
     methods = [_method(name) for name in dict.fromkeys(_chosen(options))]
     common = _common(*options.range)
     check_results(options.json)
-    check_writable(options.plot)
-    if options.plot is not None:
-        from ._figure import check_format
-
-        require("matplotlib", PLOT_EXTRA, "--plot")
-        check_format(options.plot)
+    check_plot(options.plot)
     work = [(method, interval) for method in methods for interval in intervals(method, common)]
     rows = [
         (method, measure(method, interval))
@@ -112,7 +104,7 @@ def intervals(method: Method, common: Interval = WIDE) -> list[Interval]:
 def document(rows: list[tuple[Method, Measurement]], command: str) -> dict[str, Any]:
     """Return the comparison as a JSON document."""
     return {
-        **provenance(command, of="compare"),
+        **provenance(command),
         "quantities": {
             "value": "signed absolute error of -KL (method minus exact) of largest magnitude",
             "gradient": "signed relative error of d(-KL)/d log alpha of largest magnitude",
@@ -151,27 +143,10 @@ def _row(method: Method, found: Measurement) -> dict[str, Any]:
 
 def tables(rows: list[tuple[Method, Measurement]]) -> list[Any]:
     """Make one table for the value and one for the gradient, a row for each measurement."""
-    value = new_table(
-        "Error of the value -KL",
-        [
-            ("method", False),
-            ("range", False),
-            ("worst", True),
-            ("at\nlog_alpha", True),
-            ("mean", True),
-            ("best\nconstant", True),
-        ],
-    )
-    gradient = new_table(
-        "Relative error of the gradient d(-KL)/d log alpha",
-        [
-            ("method", False),
-            ("range", False),
-            ("worst", True),
-            ("at\nlog_alpha", True),
-            ("mean", True),
-        ],
-    )
+    columns = [("method", False), ("range", False)]
+    columns += [("worst", True), ("at\nlog_alpha", True), ("mean", True)]
+    value = new_table("Error of the value -KL", [*columns, ("best\nconstant", True)])
+    gradient = new_table("Relative error of the gradient d(-KL)/d log alpha", columns)
     previous = None
     for method, found in rows:
         name = "" if method.name == previous else method.name

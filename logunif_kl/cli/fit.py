@@ -17,23 +17,28 @@ from ._fit_tables import ladder_table, tables
 from ._output import (
     STDOUT,
     CommandError,
+    add_json,
+    check_known,
+    check_plot,
     check_results,
     check_writable,
     emit,
-    require,
     results,
     track,
+    write_record,
 )
 from .provenance import provenance
 
-PLOT_EXTRA = "plot"
-#: The options of one family only, as (option, its destination).
+# The options of one family only.
 ONLY = {
-    SIGMOID: (("--terms", "terms"), ("--log-alpha-range", "log_alpha_range"),
-              ("--fix-limit", "fix_limit")),
-    POLYNOMIAL: (("--degree", "degree"), ("--alpha-range", "alpha_range"), ("--grid", "grid"),
-                 ("--fix-constant", "fix_constant")),
-}  # fmt: skip
+    SIGMOID: ("--terms", "--log-alpha-range", "--fix-limit"),
+    POLYNOMIAL: ("--degree", "--alpha-range", "--grid", "--fix-constant"),
+}
+# The options of one fit, which a ladder does not take, with --target.
+SINGLE = [
+    *("--terms", "--degree", "--formula", "--plot", "--round", "--weight", "--log-alpha-range"),
+    *("--alpha-range", "--fix-limit", "--fix-constant", "--grid", "--zero-at", "--log-c"),
+]
 NOTES = (
     "Errors are fit minus exact: of -KL absolute, of d(-KL)/d log alpha relative.",
     "No convention changes an error; the constant is for zero_at=inf.",
@@ -64,39 +69,28 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--weight", help="absolute or relative (default: of -KL absolute, of its gradient relative)"
     )
+
+    def add_range(group: Any, option: str, default: str) -> None:
+        place = ("LOW", "HIGH")
+        group.add_argument(
+            option, nargs=2, type=float, metavar=place, help=f"where (default: {default})"
+        )
+
+    def add_flag(group: Any, option: str, help: str) -> None:
+        group.add_argument(option, action="store_true", default=None, help=help)
+
     sigmoid = parser.add_argument_group("sigmoid")
     sigmoid.add_argument("--terms", type=int, help="how many (default: 1)")
-    sigmoid.add_argument(
-        "--log-alpha-range",
-        nargs=2,
-        type=float,
-        metavar=("LOW", "HIGH"),
-        help="where (default: -inf inf)",
-    )
-    sigmoid.add_argument(
-        "--fix-limit",
-        action="store_true",
-        default=None,
-        help="hold sum k1 to (gamma + log 2)/2, exact as alpha -> 0",
-    )
+    add_range(sigmoid, "--log-alpha-range", "-inf inf")
+    exact = "exact as alpha -> 0"
+    add_flag(sigmoid, "--fix-limit", f"hold sum k1 to (gamma + log 2)/2, {exact}")
     polynomial = parser.add_argument_group("polynomial")
     polynomial.add_argument("--degree", type=int, help="in alpha (default: 3)")
-    polynomial.add_argument(
-        "--alpha-range",
-        nargs=2,
-        type=float,
-        metavar=("LOW", "HIGH"),
-        help="where (default: 0.05 1)",
-    )
+    add_range(polynomial, "--alpha-range", "0.05 1")
     polynomial.add_argument(
         "--grid", help=f"for least squares: uniform in {', '.join(GRIDS)} (default: log)"
     )
-    polynomial.add_argument(
-        "--fix-constant",
-        action="store_true",
-        default=None,
-        help="hold the constant to -(gamma + log 2)/2, exact as alpha -> 0",
-    )
+    add_flag(polynomial, "--fix-constant", f"hold the constant to -(gamma + log 2)/2, {exact}")
     output = parser.add_argument_group("output")
     output.add_argument(
         "--ladder", type=int, metavar="N", help="fit 1, 2, ... N terms, for value and for gradient"
@@ -111,9 +105,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="NAME",
         help=f"print the formula instead of the table: {', '.join(WRITERS)}",
     )
-    output.add_argument(
-        "--json", metavar="FILE", help="also write the results as JSON; - instead prints them"
-    )
+    add_json(output)
     output.add_argument("--plot", metavar="FILE", help="also draw the errors (.png, .pdf, .svg)")
     parser.set_defaults(run=run)
 
@@ -127,13 +119,12 @@ def run(options: argparse.Namespace, command: str) -> None:
     fit = _fit(options)
     if options.round is not None:
         fit = fit.rounded(options.round)
-    written = _written(fit, options)
     if options.formula is None:
         results(options.json, document(fit, command), lambda: tables(fit), NOTES)
     else:
+        zero_at, log_c = _convention(options)
+        written = fit.formula(options.formula, zero_at=zero_at, log_c=log_c)
         if options.json is not None:
-            from ._output import write_record
-
             write_record(options.json, document(fit, command))
         emit(written.rstrip("\n") + "\n")
     if options.plot is not None:
@@ -142,55 +133,39 @@ def run(options: argparse.Namespace, command: str) -> None:
         save(fit.plot(), options.plot)
 
 
+def _given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
+    """Choose those of some options that were given."""
+    return [n for n in names if getattr(options, n[2:].replace("-", "_")) is not None]
+
+
 def _check(options: argparse.Namespace) -> None:
-    if options.family not in ONLY:
-        raise CommandError(f"there is no family {options.family!r}: choose from {', '.join(ONLY)}")
+    check_known("family", options.family, ONLY)
     other = POLYNOMIAL if options.family == SIGMOID else SIGMOID
-    for option, name in ONLY[other]:
-        if getattr(options, name) is not None:
+    for option in _given(options, ONLY[other]):
+        raise CommandError(
+            f"{option} belongs to {other}, but {options.family} is to be fitted: "
+            f"leave it out, or ask for logunif-kl fit {other}"
+        )
+    if options.weight is not None:
+        check_known("weight", options.weight, WEIGHTS)
+    if options.formula is not None:
+        check_known("language", options.formula, WRITERS, " to write a formula in")
+        if options.json == STDOUT:
             raise CommandError(
-                f"{option} belongs to {other}, but {options.family} is to be fitted: "
-                f"leave it out, or ask for logunif-kl fit {other}"
+                "--formula and --json - would both be printed: name a file for one of them"
             )
-    if options.weight is not None and options.weight not in WEIGHTS:
-        raise CommandError(
-            f"there is no weight {options.weight!r}: choose from {', '.join(WEIGHTS)}"
-        )
-    if options.formula is not None and options.formula not in WRITERS:
-        raise CommandError(
-            f"there is no language {options.formula!r} to write a formula in: "
-            f"choose from {', '.join(WRITERS)}"
-        )
-    if options.formula is not None and options.json == STDOUT:
-        raise CommandError(
-            "--formula and --json - would both be printed: name a file for one of them"
-        )
     if options.ladder is not None:
-        _check_ladder(options)
+        given = _given(options, SINGLE) + ["--target"] * (options.target != TARGETS[0])
+        if given:
+            raise CommandError(
+                f"--ladder makes many fits of its own, and {given[0]} is for one: "
+                "leave one of them out"
+            )
     _convention(options)
     if options.formula is None:
         check_results(options.json)
     check_writable(options.json)
-    check_writable(options.plot)
-    if options.plot is not None:
-        from ._figure import check_format
-
-        require("matplotlib", PLOT_EXTRA, "--plot")
-        check_format(options.plot)
-
-
-def _check_ladder(options: argparse.Namespace) -> None:
-    single = [("--terms", "terms"), ("--degree", "degree"), ("--formula", "formula"),
-              ("--plot", "plot"), ("--round", "round"), ("--weight", "weight"),
-              ("--log-alpha-range", "log_alpha_range"), ("--alpha-range", "alpha_range"),
-              ("--fix-limit", "fix_limit"), ("--fix-constant", "fix_constant"),
-              ("--grid", "grid"), ("--zero-at", "zero_at"), ("--log-c", "log_c")]  # fmt: skip
-    given = [option for option, name in single if getattr(options, name) is not None]
-    given += ["--target"] if options.target != TARGETS[0] else []
-    if given:
-        raise CommandError(
-            f"--ladder makes many fits of its own, and {given[0]} is for one: leave one of them out"
-        )
+    check_plot(options.plot)
 
 
 def _convention(options: argparse.Namespace) -> tuple[float, float | None]:
@@ -218,14 +193,9 @@ def _fit(options: argparse.Namespace) -> Fit:
     )
 
 
-def _written(fit: Fit, options: argparse.Namespace) -> str:
-    zero_at, log_c = _convention(options)
-    return fit.formula(options.formula or "python", zero_at=zero_at, log_c=log_c)
-
-
 def document(fit: Fit, command: str) -> dict[str, Any]:
     """Return a fit as a JSON document; `Fit.from_json` reads its ``fit``."""
-    return {**provenance(command, of="fit"), "fit": json.loads(fit.to_json())}
+    return {**provenance(command), "fit": json.loads(fit.to_json())}
 
 
 def _climb(options: argparse.Namespace, command: str) -> None:
@@ -233,7 +203,7 @@ def _climb(options: argparse.Namespace, command: str) -> None:
         return track(steps, "climbing", len(steps))
 
     rungs = ladder(options.ladder, options.family, norm=options.norm, progress=progress)
-    made = {**provenance(command, of="fit"), **ladder_document(rungs)}
+    made = {**provenance(command), **ladder_document(rungs)}
     results(options.json, made, lambda: [ladder_table(rungs)], LADDER_NOTES)
 
 

@@ -95,7 +95,7 @@ def run(options: argparse.Namespace, command: str) -> None:
     ]
     fixed = f"log_c = {options.log_c}" if options.log_c else f"zero_at = {options.zero_at or 'inf'}"
     document = {
-        **provenance(command, of="table"),
+        **provenance(command),
         "convention": fixed,
         "computed_by": "reference" if options.digits > DOUBLE_DIGITS else "float64",
         "rows": rows,
@@ -177,7 +177,9 @@ def _by_reference(kind: str, number: Exact, convention: dict[str, Exact], digits
             x = _mpf(number)
             alpha = mpmath.exp(x)
         else:
-            exact = number if kind == "alpha" else _odds(number)
+            exact = number
+            if kind == "dropout_rate":
+                exact = math.inf if number == 1 else number / (1 - number)
             alpha = _mpf(exact)
             x = mpmath.log(alpha) if alpha > 0 else mpmath.mpf("-inf")
         p = 1 / (1 + 1 / alpha) if alpha > 0 else mpmath.mpf(0)
@@ -195,10 +197,6 @@ def _by_reference(kind: str, number: Exact, convention: dict[str, Exact], digits
             "neg_kl_hess": reference.neg_kl_hess(x, digits + 1),
         }
         return {name: mpmath.nstr(value, digits) for name, value in row.items()}
-
-
-def _odds(p: Exact) -> Exact:
-    return math.inf if p == 1 else p / (1 - p)
 
 
 def _mpf(number: Exact) -> Any:

@@ -12,34 +12,38 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import quantiles
+from typing import Any
+
+from ._output import track
 
 Job = Callable[[], object]
-Timer = Callable[[Job, int], float]
+Jobs = Mapping[str, Job]
+Samples = Sequence[Mapping[Any, float]]
+Spread = dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Median and quartiles."""
+def spread(samples: Sequence[float], scale: float = 1.0) -> Spread:
+    """Return the median and the quartiles of at least two samples, in another unit by ``scale``."""
+    lower, middle, upper = quantiles(samples, n=4, method="inclusive")
+    return {
+        "median": middle * scale,
+        "lower_quartile": lower * scale,
+        "upper_quartile": upper * scale,
+    }
 
-    median: float
-    lower_quartile: float
-    upper_quartile: float
 
-    @classmethod
-    def of(cls, samples: list[float]) -> Spread:
-        """Take the spread of at least two samples."""
-        lower, middle, upper = quantiles(samples, n=4, method="inclusive")
-        return cls(middle, lower, upper)
+def spreads(samples: Samples, scale: float = 1.0) -> dict[str, Spread]:
+    """Return the spread of each job over the rounds."""
+    names = samples[0] if samples else ()
+    return {name: spread([sample[name] for sample in samples], scale) for name in names}
 
-    def scaled(self, factor: float) -> Spread:
-        """Return the spread of the same samples in another unit."""
-        return Spread(
-            self.median * factor, self.lower_quartile * factor, self.upper_quartile * factor
-        )
+
+def ratio(samples: Samples, over: object, under: object) -> Spread:
+    """Divide one job's time by another's in each round, and take the spread."""
+    return spread([sample[over] / sample[under] for sample in samples])
 
 
 def wall_seconds(job: Job, count: int) -> float:
@@ -50,8 +54,11 @@ def wall_seconds(job: Job, count: int) -> float:
     return (time.perf_counter() - began) / count
 
 
+Timer = Callable[[Job, int], float]
+
+
 def repetitions(
-    jobs: Mapping[str, Job], at_least: float = 0.005, seconds: Timer = wall_seconds
+    jobs: Jobs, at_least: float = 0.005, seconds: Timer = wall_seconds
 ) -> dict[str, int]:
     """Find how often each job must run in a round to take ``at_least`` that many seconds."""
     counts = {}
@@ -62,12 +69,12 @@ def repetitions(
 
 
 def rounds(
-    jobs: Mapping[str, Job],
-    counts: Mapping[str, int],
+    jobs: Mapping[Any, Any],
+    counts: Mapping[Any, int],
     number: int,
-    seconds: Timer = wall_seconds,
-) -> Iterator[dict[str, float]]:
-    """Yield, for each of ``number`` rounds, the seconds of one run of every job."""
+    seconds: Callable[[Any, int], Any] = wall_seconds,
+) -> Iterator[dict[Any, Any]]:
+    """Yield, for each of ``number`` rounds, what ``seconds`` measures of every job."""
     names = list(jobs)
     for index in range(number):
         turn = index % len(names)
@@ -76,9 +83,12 @@ def rounds(
         yield {name: took[name] for name in names}
 
 
-def ratio(samples: list[dict[str, float]], over: str, under: str) -> Spread:
-    """Divide one job's time by another's in each round, and take the spread."""
-    return Spread.of([sample[over] / sample[under] for sample in samples])
+def sample(
+    jobs: Jobs, number: int, what: str, seconds: Timer = wall_seconds
+) -> list[dict[str, float]]:
+    """Time the jobs in ``number`` rounds, with a progress bar that says ``what`` is timed."""
+    counts = repetitions(jobs, seconds=seconds)
+    return list(track(rounds(jobs, counts, number, seconds), what, number))
 
 
 def import_seconds(module: str) -> float:

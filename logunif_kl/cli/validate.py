@@ -7,6 +7,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,18 @@ from ._check import Checked, Compared, check, check_dawson, check_exact
 from ._output import (
     CommandError,
     Failure,
+    add_json,
+    check_known,
     check_results,
     check_writable,
     new_table,
     require,
     results,
     track,
+    write_record,
 )
 from .provenance import provenance
 
-PLOT_EXTRA = "plot"
 GRADIENT = "dawson"  # it has no value, so it is not one of METHODS
 RESULTS, ERRORS, FIGURE_2 = "validate.json", "validate_errors.png", "kingma_figure_2.png"
 NOTES = (
@@ -48,9 +51,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="METHOD",
         help=f"which: {', '.join([*METHODS, GRADIENT])} (default: all)",
     )
-    parser.add_argument(
-        "--json", metavar="FILE", help="also write the results as JSON; - instead prints them"
-    )
+    add_json(parser)
     parser.add_argument(
         "--output",
         metavar="DIR",
@@ -62,19 +63,19 @@ def add_parser(subparsers: Any) -> None:
 def run(options: argparse.Namespace, command: str) -> None:
     """Check everything that can fail early, measure, write the results, then report failures."""
     names = list(dict.fromkeys(options.methods or [*METHODS, GRADIENT]))
-    methods = [_method(name) for name in names if name != GRADIENT]
+    for name in names:
+        check_known("method", name, [*METHODS, GRADIENT])
+    methods = [METHODS[name] for name in names if name != GRADIENT]
     check_results(options.json)
     directory = None if options.output is None else _directory(options.output)
     began = time.monotonic()
     work: list[Callable[[], Checked]] = [check_exact]
-    work += [_job(method, index) for method in methods for index in range(len(method.claims))]
+    work += [partial(check, method, claim) for method in methods for claim in method.claims]
     work += [check_dawson] * (GRADIENT in names)
     checked = [job() for job in track(work, "validating", len(work))]
     faults = [fault for row in checked for fault in row.faults()]
     taken = document(checked, faults, time.monotonic() - began, command)
     if directory is not None:
-        from ._output import write_record
-
         write_record(str(directory / RESULTS), taken)
     results(options.json, taken, lambda: [table(checked)], NOTES)
     if directory is not None:
@@ -86,18 +87,6 @@ def run(options: argparse.Namespace, command: str) -> None:
         raise Failure("; ".join(faults))
 
 
-def _job(method: Method, index: int) -> Callable[[], Checked]:
-    return lambda: check(method, method.claims[index])
-
-
-def _method(name: str) -> Method:
-    if name not in METHODS:
-        raise CommandError(
-            f"there is no method {name!r}: choose from {', '.join([*METHODS, GRADIENT])}"
-        )
-    return METHODS[name]
-
-
 def _directory(path: str) -> Path:
     directory = Path(path)
     if not directory.is_dir():
@@ -106,7 +95,7 @@ def _directory(path: str) -> Path:
         raise CommandError(f"cannot write into {path}: permission denied; name another directory")
     for name in (RESULTS, ERRORS, FIGURE_2):
         check_writable(str(directory / name))
-    require("matplotlib", PLOT_EXTRA, "--output")
+    require("matplotlib", "plot", "--output")
     return directory
 
 
@@ -115,7 +104,7 @@ def document(
 ) -> dict[str, Any]:
     """Return the results as a JSON document."""
     return {
-        **provenance(command, of="validate"),
+        **provenance(command),
         "quantities": {
             "value": "worst error of -KL: of a closed form absolute, of a numerical method "
             "relative to max(1, |-KL|), of a statistical one the largest standard error",

@@ -1,89 +1,264 @@
-"""``logunif-kl bench``: it runs, on any number of threads, and its arithmetic is right."""
+"""``logunif-kl bench``: it runs, counts what it says it counts, and its arithmetic is right."""
 
 import json
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
-from logunif_kl.cli import main, timing
+from logunif_kl.cli import main, provenance, timing
 from logunif_kl.cli.bench import functions
+from logunif_kl.cli.bench.command import MOVED
+from logunif_kl.cli.bench.suite import BACKWARD, COPY, FORWARD, molchanov_sum
+
+TINY = ["--rounds", "2", "--size", "500", "900"]
+NUMBERS = ("ours, log_sigma2 an array", "ours, log_sigma2 one number")
 
 
-@pytest.fixture
-def _few_imports(monkeypatch):
-    monkeypatch.setattr(functions, "IMPORT_ROUNDS", 2)
-
-
-@pytest.mark.usefixtures("_few_imports")
-@pytest.mark.parametrize("threads", ["1", "3"])
-def test_it_writes_what_it_measured(threads, tmp_path, capsys):
+def run(arguments, tmp_path, capsys):
+    """Run the command; return what it writes, and what it prints."""
     path = tmp_path / "bench.json"
-    arguments = ["--size", "5000", "--rounds", "2", "--threads", threads, "--json", str(path)]
-    assert main(["bench", *arguments]) == 0
+    assert main(["bench", *arguments, "--json", str(path)]) == 0
     out = capsys.readouterr().out
+    assert not re.search(r"\b(must|aim|target)\b", out + path.read_text())
+    return json.loads(path.read_text()), out
+
+
+def rises(row):
+    return 0.0 < row["lower_quartile"] <= row["median"] <= row["upper_quartile"]
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_functions(threads, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(functions, "IMPORT_ROUNDS", 2)
+    arguments = ["--size", "5000", "--rounds", "2", "--threads", threads]
+    document, out = run(arguments, tmp_path, capsys)
     assert "scipy dawsn / kl_gap_grad" in out
-    assert "beyond it, KiB" in out
-    document = json.loads(path.read_text())
-    assert document["threads"] == int(threads)
-    assert document["rounds"] == 2
+    assert "beyond it," in out
+    assert (document["threads"], document["rounds"]) == (int(threads), 2)
     assert set(document["machine"]) == {"cpu", "architecture", "system", "cpus_usable"}
-    by_name = {row["what"]: row for row in document["ratios"]}
-    assert by_name["neg_kl / np.exp, float32"]["must"] == "<= 5"
-    assert by_name["kl_normal / neg_kl_normal, float32"]["aim"] == "<= 1"
-    for row in document["ratios"]:
-        assert 0.0 < row["lower_quartile"] <= row["median"] <= row["upper_quartile"]
-    assert set(document["import_seconds"]) == {"numpy", "logunif_kl"}
+    times = document["nanoseconds_an_element"]
+    assert all(map(rises, (*document["ratios"], *times.values())))
+    names = {row["what"]: (row["over"], row["under"]) for row in document["ratios"]}
+    assert names["neg_kl / np.exp, float32"] == ("neg_kl f32", "np.exp f32")
+    whats = names.pop("import logunif_kl / import numpy")
+    assert set(document["import_seconds"]) == set(whats) == {"numpy", "logunif_kl"}
+    assert {name for pair in names.values() for name in pair} <= set(times)
 
 
 def test_no_function_takes_a_mebibyte_beyond_its_result():
-    for name, (result, beyond) in functions._memory(1_000_000).items():
-        assert result == 8_000_000, name
-        assert beyond < 2**20, f"{name} takes {beyond} bytes beyond its result"
+    for name, found in functions._memory(1_000_000).items():
+        assert found["result"] == 8_000_000, name
+        assert found["beyond"] < 2**20, f"{name} takes {found['beyond']} bytes beyond its result"
 
 
 def test_threads_share_the_whole_array():
-    from concurrent.futures import ThreadPoolExecutor
-
-    import numpy as np
-
     x, out = np.arange(1001.0), np.zeros(1001)
     with ThreadPoolExecutor(4) as pool:
         functions._shared(pool, 4, np.negative, (x, out))()
     np.testing.assert_array_equal(out, -x)
 
 
-def test_ratios_are_taken_within_a_round():
-    samples = [{"a": 2.0 * drift, "b": drift} for drift in (1.0, 3.0, 2.0, 100.0)]
-    assert timing.ratio(samples, "a", "b") == timing.Spread(2.0, 2.0, 2.0)
-    assert timing.Spread.of([1.0, 2.0, 3.0, 4.0, 5.0]) == timing.Spread(3.0, 2.0, 4.0)
+class TestTiming:
+    def test_ratios_are_taken_within_a_round(self):
+        samples = [{"a": 2.0 * drift, "b": drift} for drift in (1.0, 3.0, 2.0, 100.0)]
+        assert set(timing.ratio(samples, "a", "b").values()) == {2.0}
+        found = timing.spread([1.0, 2.0, 3.0, 4.0, 5.0], 10.0)
+        assert found == {"median": 30.0, "lower_quartile": 20.0, "upper_quartile": 40.0}
+        assert timing.spreads([{"a": 1.0}, {"a": 3.0}])["a"]["median"] == 2.0
+
+    def test_rounds_rotate_and_run_every_job(self):
+        ran = []
+        jobs = {name: (lambda name=name: ran.append(name)) for name in "abc"}
+        samples = list(timing.rounds(jobs, dict.fromkeys(jobs, 1), 3))
+        assert "".join(ran) == "abcbcacab"
+        assert [list(sample) for sample in samples] == [["a", "b", "c"]] * 3
+
+    def test_peak_bytes_counts_arrays_that_are_freed_again(self):
+        assert timing.peak_bytes(lambda: None) < 4096
+        assert 8e6 <= timing.peak_bytes(lambda: np.zeros(1_000_000).sum()) < 8.1e6
 
 
-def test_rounds_rotate_and_run_every_job():
-    ran = []
-    jobs = {name: (lambda name=name: ran.append(name)) for name in "abc"}
-    samples = list(timing.rounds(jobs, dict.fromkeys(jobs, 1), 3))
-    assert "".join(ran) == "abcbcacab"
-    assert [list(sample) for sample in samples] == [["a", "b", "c"]] * 3
+def check(suite, ways, more=()):
+    """All that the report of a framework must hold."""
+    assert [sized["size"] for sized in suite["sizes"]] == [500, 900]
+    assert suite["rounds"] == 2
+    names = {f"{way}: {part}" for way in ways for part in (FORWARD, BACKWARD)} | set(more)
+    copies = {f"{COPY}: {part}" for part in (FORWARD, BACKWARD)}
+    for sized in suite["sizes"]:
+        times = sized["nanoseconds_a_weight"]
+        assert set(times) == names | copies
+        assert set(sized["peak_bytes_a_weight"]) == names
+        assert all(map(rises, (*sized["ratios"], *times.values())))
+        for part, count in ((FORWARD, 8), (BACKWARD, 24)):
+            copied = count / times[f"copy: {part}"]["median"]
+            assert sized["copied_gigabytes_a_second"][part] == pytest.approx(copied)
 
 
-def test_peak_bytes_counts_arrays_that_are_freed_again():
-    import numpy as np
+def test_jax(tmp_path, capsys):
+    pytest.importorskip("jax")
+    document, out = run(["--jax", *TINY], tmp_path, capsys)
+    [suite] = document["suites"]
+    ways = ["ours, jitted", "peers, jitted", *NUMBERS]
+    check(suite, ways, [f"{name}, not reduced: forward" for name in ("kl_normal", "neg_kl_normal")])
+    assert len(suite["small"]["microseconds"]) == 3
+    assert (suite["framework"], suite["on_threads"]) == ("jax", [])
+    assert {"jax", "jaxlib", "numpy"} <= set(document["versions"])
+    assert "what the compiler counts" in out
+    assert "a call on 100 weights, jax" in out
+    for sized in suite["sizes"]:
+        counts = sized["counts"]["ours, jitted: forward+backward"]
+        # From 512 weights on a program calls C, of which the compiler counts nothing. Before, it
+        # reads two arguments and writes two gradients at least, and does something in between.
+        counted = sized["size"] < 512
+        assert (counts["bytes"] >= 16.0) is counted
+        assert (counts["operations"] > 100.0) is counted
+        assert counts["loops"] >= 1.0
+        # The results alone are two gradients.
+        assert sized["peak_bytes_a_weight"]["ours, jitted: forward+backward"] >= 8.0
 
-    assert timing.peak_bytes(lambda: None) < 4096
-    assert 8e6 <= timing.peak_bytes(lambda: np.zeros(1_000_000).sum()) < 8.1e6
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # by torch's own compiler
+def test_torch(tmp_path, capsys):
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    document, out = run(["--torch", "--threads", "1", *TINY], tmp_path, capsys)
+    [suite] = document["suites"]
+    ways = ["ours, eager", 'ours, eager, reduction="sum"', "ours, compiled", *NUMBERS]
+    ways += [f"{name}, not reduced" for name in ("kl_normal", "neg_kl_normal")]
+    check(suite, [*ways, "peers, eager", "peers, compiled"])
+    assert suite["small"]["weights"] == 100
+    assert len(suite["small"]["microseconds"]) == 4
+    across = "ours, one thread / ours, two threads, forward+backward"
+    assert all(sized["ratios"][0]["what"] == across for sized in suite["on_threads"])
+    assert len(suite["on_threads"]) == (2 if provenance.cpus_usable() > 1 else 0)
+    assert (suite["framework"], suite["device"], suite["threads"]) == ("torch", "cpu", 1)
+    assert torch.get_num_threads() == before
+    assert "peers, eager / ours, eager, forward+backward" in out
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_cuda(tmp_path, capsys):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch finds no GPU")
+    document, _ = run(["--torch", "--cuda", *TINY], tmp_path, capsys)
+    [suite] = document["suites"]
+    assert suite["device"] == torch.cuda.get_device_name()
+    fraction = "copying 24 bytes a weight / ours, eager, forward+backward"
+    assert all(fraction in {row["what"] for row in s["ratios"]} for s in suite["sizes"])
+
+
+class TestTorch:
+    @pytest.fixture
+    def bench(self):
+        pytest.importorskip("torch")
+        from logunif_kl.cli.bench import _torch
+
+        return _torch
+
+    def test_memory(self, bench):
+        """What is freed again is counted; ours takes no more than its results."""
+        import torch
+
+        x, y = (torch.ones(1_000_000, requires_grad=True) for _ in range(2))
+        z = x.detach()
+        for job, count in ((lambda: z + z, 1), (lambda: (z + z) * z, 2), (z.sum, 0)):
+            assert bench.cpu_peak_bytes(job) == pytest.approx(count * z.nbytes, abs=4096)
+        ours, peers = (
+            bench.cpu_peak_bytes(lambda function=function: bench.backward(function, [x, y]))
+            for function in (bench.ours, bench.peers)
+        )
+        assert 8_000_000 <= ours < peers  # the gradients alone are 8 MB
+        assert bench.cpu_peak_bytes(lambda: bench.forward(bench.reduced, [x, y])) < 2**20
+
+    def test_what_is_timed_is_the_same(self, bench):
+        """Ours three times, and an approximation of it; both gradients of each."""
+        import torch
+
+        generator = torch.Generator().manual_seed(0)
+        weights = [
+            torch.randn(1000, generator=generator, requires_grad=True),
+            (torch.randn(1000, generator=generator) - 1).requires_grad_(),
+        ]
+        exact = bench.forward(bench.ours, weights)
+        assert bench.forward(bench.reduced, weights) == pytest.approx(float(exact), rel=1e-6)
+        assert bench.forward(bench.peers, weights) == pytest.approx(float(exact), rel=0.02)
+        for function in (bench.ours, bench.reduced, bench.peers):
+            assert [g.shape for g in bench.backward(function, weights)] == [(1000,), (1000,)]
+
+    def test_threads_are_given_back(self, bench):
+        import torch
+
+        before = torch.get_num_threads()
+        with bench.threads(before + 1):
+            assert torch.get_num_threads() == before + 1
+        with bench.threads(None):
+            assert torch.get_num_threads() == before
+        assert torch.get_num_threads() == before
+
+
+def test_peers_formula_is_molchanovs():
+    """Within the clamp it is `methods.molchanov`, but for the epsilon."""
+    from logunif_kl.methods import molchanov
+
+    mu, log_sigma2 = np.linspace(0.5, 2, 9), np.linspace(-5, 3, 9)
+    found = molchanov_sum(np, lambda z: 1 / (1 + np.exp(-z)), mu, log_sigma2)
+    assert found == pytest.approx(molchanov(log_sigma2 - np.log(mu**2)).sum(), rel=1e-7)
+    clamped = molchanov_sum(np, lambda z: 1 / (1 + np.exp(-z)), mu, log_sigma2 - 100)
+    assert clamped == pytest.approx(9 * molchanov(-8.0), rel=1e-7)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--size", "0"], "--size must be at least 1, but 0 was given"),
-        (["--rounds", "1"], "--rounds must be at least 2, but 1 was given"),
-        (["--threads", "-2"], "--threads must be at least 1, but -2 was given"),
-        (["--training", "--steps", "29"], "--steps must be at least 30, but 29 was given"),
-        (["--sizes", "--seed", "-1"], "--seed must be at least 0, but -1 was given"),
+        ("--size 0", "--size must be at least 1, but 0 was given: ask for more\n"),
+        ("--jax --size 5 0", "--size must be at least 1, but 0 was given: ask for more"),
+        ("--rounds 1", "--rounds must be at least 2, but 1 was given: ask for more\n"),
+        ("--threads -2", "--threads must be at least 1, but -2 was given: ask for more\n"),
+        ("--cuda", "--cuda says where --torch is to run: give --torch as well\n"),
+        ("--jax --threads 2", "--threads cannot be chosen with --jax: leave it out, and"),
+        ("--size 1 2", "several sizes are for --torch and --jax: give --size one number\n"),
+        ("--torch --cuda", "--cuda needs a GPU, but PyTorch 2"),
     ],
 )
 def test_errors_are_one_sentence_and_status_2(arguments, words, capsys):
-    assert main(["bench", *arguments]) == 2
+    if "GPU" in words and pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("there is a GPU")
+    assert main(["bench", *arguments.split()]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == f"logunif-kl: error: {words}: ask for more\n"
+    assert err.startswith(f"logunif-kl: error: {words}")
+
+
+@pytest.mark.parametrize("name", MOVED)
+@pytest.mark.parametrize("more", [[], ["5"], ["--json", "x"]])
+def test_options_that_moved_say_where(name, more, capsys):
+    from validation.benchmarks.__main__ import BENCHMARKS
+
+    assert main(["bench", name, *more]) == 2
+    where = f"python -m validation.benchmarks {MOVED[name]}"
+    assert MOVED[name] in BENCHMARKS
+    sentence = f"{name} moved to `{where}`, in a clone of the repository"
+    assert capsys.readouterr() == ("", f"logunif-kl: error: {sentence}\n")
+
+
+@pytest.mark.parametrize("package", ["torch", "jax"])
+def test_missing_framework(package, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["bench", f"--{package}"]) == 2
+    assert capsys.readouterr().err.endswith(
+        f': install it with pip install "logunif_kl[{package}]"\n'
+    )
+
+
+def test_no_framework_is_imported_before_it_is_asked_for():
+    code = "import sys; from logunif_kl.cli import main; main(['bench', '--size', '0']); "
+    command = [sys.executable, "-c", f"{code} print({{'torch', 'jax'}} & {{*sys.modules}})"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

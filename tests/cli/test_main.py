@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,14 +12,14 @@ import logunif_kl as lk
 from logunif_kl.cli import _output, main
 
 
+def python(*arguments, **options):
+    """Run Python to its end, and keep what it prints."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    return subprocess.run([sys.executable, *arguments], text=True, check=False, **pipes)
+
+
 def run(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "logunif_kl", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        **options,
-    )
+    return python("-m", "logunif_kl", *arguments, **options)
 
 
 def test_the_module_runs_the_command_line():
@@ -68,23 +69,6 @@ def test_version_and_help(capsys):
         assert words in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "the following arguments are required: COMMAND"),
-        (["nonsense"], "invalid choice: 'nonsense'"),
-        (["compare", "--nonsense"], "unrecognized arguments: --nonsense"),
-    ],
-)
-def test_what_argparse_refuses_is_one_sentence_and_status_2(arguments, words, capsys):
-    assert main(arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert words in err
-    assert err.startswith("logunif-kl: error: ")
-    assert err.count("\n") == 1
-
-
 def test_an_interrupt_is_one_line(monkeypatch, capsys):
     from logunif_kl.cli import table
 
@@ -96,11 +80,65 @@ def test_an_interrupt_is_one_line(monkeypatch, capsys):
     assert capsys.readouterr().err == "logunif-kl: error: interrupted\n"
 
 
-def test_a_file_that_fills_the_disk_is_one_sentence(capsys):
-    if not sys.platform.startswith("linux"):
-        pytest.skip("only Linux has /dev/full")
+@pytest.mark.skipif(os.name != "posix", reason="shells of other systems cannot close it")
+def test_closed_output():
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "logunif_kl", "table"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "logunif-kl: error: standard output is closed: leave it open, or send it to a file\n"
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+def test_a_full_disk_is_one_sentence(capsys):
     assert main(["table", "1", "--json", "/dev/full"]) == 2
     assert "cannot write /dev/full: No space left on device" in capsys.readouterr().err
+    with open("/dev/full", "w") as full:
+        done = run("table", stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "logunif-kl: error: cannot write to standard output: No space left on device; "
+        "send it elsewhere\n"
+    )
+
+
+# Python runs a module of the name sitecustomize when it starts.
+INTERRUPTED = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "MODULE":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+"""
+SCRIPT = "import sys\nfrom logunif_kl.cli import main\nsys.exit(main())\n"
+
+
+class TestInterruptedWhileAModuleIsImported:
+    @pytest.fixture(params=["numpy", "logunif_kl.cli.compare"])
+    def interrupted(self, request, tmp_path):
+        """Run Python, which is interrupted when it comes to this module."""
+        interrupting = INTERRUPTED.replace("MODULE", request.param)
+        (tmp_path / "sitecustomize.py").write_text(interrupting)
+        (tmp_path / "logunif-kl").write_text(SCRIPT)
+        paths = (str(tmp_path), str(Path(__file__).parents[2]))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        return lambda *arguments: python(*arguments, env=environment, cwd=tmp_path)
+
+    @pytest.mark.parametrize("command", [["-m", "logunif_kl"], ["-mlogunif_kl"], ["logunif-kl"]])
+    def test_the_command(self, interrupted, command):
+        done = interrupted(*command, "table")
+        assert (done.returncode, done.stderr) == (130, "logunif-kl: error: interrupted\n")
+
+    @pytest.mark.parametrize("command", [["-c", "import logunif_kl"], ["-m", "logunif_kl.methods"]])
+    @pytest.mark.parametrize("interrupted", ["numpy"], indirect=True)
+    def test_a_program_hears_of_it(self, interrupted, command):
+        done = interrupted(*command)
+        assert done.returncode not in (0, 130)
+        assert done.stderr.endswith("\nKeyboardInterrupt\n")
 
 
 class Terminal(io.StringIO):

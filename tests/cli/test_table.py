@@ -86,31 +86,3 @@ def test_the_terminal_table_names_the_convention_and_keeps_every_digit(capsys):
     assert f"{lk.neg_kl(math.log(0.1), zero_at=1.0):.15g}" in out
     assert main(["table"]) == 0
     assert "zero_at = inf;" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["-1"], "alpha must not be negative, but -1 was given"),
-        (["x"], "alpha must be a number, but 'x' was given"),
-        (["nan"], "alpha must be a number, but 'nan' was given"),
-        (["--log-alpha", "1/0"], "log alpha must be a number, but '1/0' was given"),
-        (["--dropout-rate", "1.5"], "a dropout rate must lie in [0, 1], but 1.5 was given"),
-        (["--digits", "0"], "--digits must lie between 1 and 10000, but 0 was given"),
-        (["1e400"], "alpha must be 0, infinite, or of a size between 5E-324 and"),
-        (["--log-alpha", "1e1000000000"], "log alpha must be 0, infinite, or of a size between"),
-        (["--zero-at", "1e-400", "1"], "--zero-at must be 0, infinite, or of a size between"),
-        (["--digits", "many"], "argument --digits: invalid int value: 'many'"),
-        (["--zero-at", "0"], "zero_at must be a positive alpha"),
-        (["--zero-at", "1", "--log-c", "0"], "were both given"),
-        (["--log-c", "inf"], "log_c must be finite"),
-        (["--zero-at", "one"], "--zero-at must be a number, but 'one' was given"),
-    ],
-)
-def test_errors_are_one_sentence_and_status_2(arguments, words, capsys):
-    assert main(["table", *arguments]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("logunif-kl: error: ")
-    assert words in err
-    assert err.count("\n") == 1

@@ -3,13 +3,12 @@
 import dataclasses
 import json
 import math
-import sys
 
 import numpy as np
 import pytest
 
 import logunif_kl as lk
-from logunif_kl.cli import _check, main, validate
+from logunif_kl.cli import _check, main
 from logunif_kl.methods import METHODS, Declared, Interval, Method
 
 MOLCHANOV = METHODS["molchanov"]
@@ -186,31 +185,6 @@ def test_a_false_alarm_is_as_rare_as_said():
     assert accused <= 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["nothing"], "there is no method 'nothing': choose from kingma"),
-        (["--output", "no/such/place"], "it is no directory; create it first"),
-        (["--json", "no/such/place.json"], "the directory no/such does not exist"),
-    ],
-)
-def test_errors_are_one_sentence_and_status_2(arguments, words, capsys):
-    assert main(["validate", *arguments]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("logunif-kl: error: ")
-    assert words in err
-    assert err.count("\n") == 1
-
-
-def test_without_matplotlib_nothing_is_begun(monkeypatch, capsys, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["validate", "--output", str(tmp_path)]) == 2
-    assert 'pip install "logunif_kl[plot]"' in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-    assert main(["validate", "lower_bound"]) == 0
-
-
 def test_the_time_of_an_element_is_that_of_the_function():
     import time
 
@@ -219,9 +193,3 @@ def test_the_time_of_an_element_is_that_of_the_function():
         return x
 
     assert 1e4 <= _check.nanoseconds(slow, CENTRE) < 3e4
-
-
-def test_every_column_has_its_unit_in_the_notes():
-    said = " ".join(validate.NOTES)
-    for word in ("Value", "Gradient", "absolute", "relative", "'best'", "'exact'"):
-        assert word in said

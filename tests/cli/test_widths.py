@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from logunif_kl.cli import _output, main
-from logunif_kl.cli.bench import functions, magnitudes, sizes
+from logunif_kl.cli.bench import functions
 from validation.paths import RESULTS
 
 pytest.importorskip("rich")
@@ -93,25 +93,6 @@ def test_tables_of_a_framework(framework, terminal, monkeypatch, capsys):
     pytest.importorskip(framework)
     command = f"bench --{framework} --size 1000 --rounds 2"
     assert_readable(*shown_by(command, monkeypatch), terminal, capsys)
-
-
-@pytest.mark.parametrize("kind", ["sizes", "magnitudes", "training", "layers"])
-def test_tables_of_what_takes_minutes(kind, terminal, capsys):
-    """As they are made from the results on file."""
-    path = RESULTS / "bench" / f"bench_{kind}.json"
-    if not path.exists():
-        pytest.skip("nothing was measured yet")
-    document = json.loads(path.read_text(encoding="utf-8"))
-    notes = []
-    if kind in ("training", "layers"):
-        pytest.importorskip("torch")
-        from logunif_kl.cli.bench import _layers, _torch_training
-
-        module = {"training": _torch_training, "layers": _layers}[kind]
-        notes = _layers.notes(document) if kind == "layers" else []
-    else:
-        module = {"sizes": sizes, "magnitudes": magnitudes}[kind]
-    assert_readable(module.tables(document), notes, terminal, capsys)
 
 
 def test_the_notes_of_the_bench(terminal, capsys):

@@ -45,7 +45,7 @@ def _few_imports(monkeypatch):
 @pytest.fixture(scope="module", autouse=True)
 def _bytecode():
     """Write it while there is room: `bench` imports in new processes, which would leave a part."""
-    for module in (functions.IMPORT.under, functions.IMPORT.over):
+    for module in functions.IMPORTS:
         import_seconds(module)
 
 

@@ -147,7 +147,6 @@ COMMANDS = (
     "compare kummer",
     "validate lower_bound monte_carlo",
     "fit --norm least_squares",
-    "bench --sizes --size 300000 --rounds 2",
 )
 
 

@@ -1,11 +1,15 @@
-"""The commands that are written in the tree name files and tests that exist."""
+"""The commands that are written in the tree name what exists, and CI runs what can be affected."""
 
 import re
+import runpy
+import shutil
+import subprocess
 
 import pytest
 
 PATH = re.compile(r"(?<![\w/.{-])((?:tests|validation|logunif_kl)/[\w.*/-]*\w\*?)((?:::\w+)*)")
 PLACEHOLDER = re.compile(r"(?<=/)[A-Z]+\b")  # PAPER, FUNCTION
+ALL = "kernels packaging slow-core slow-frameworks browser experiments mutants"
 
 
 @pytest.mark.parametrize(("name", "at_least"), [(".ci/run", 25), ("CONTRIBUTING.md", 10)])
@@ -18,3 +22,72 @@ def test_paths_and_tests_exist(tree, name, at_least):
         for each in inside.split("::")[1:]:
             text = (tree / path).read_text(encoding="utf-8")
             assert re.search(rf"^ *(def|class) {each}\b", text, re.MULTILINE), (path, each)
+
+
+@pytest.fixture
+def lanes(tree):
+    return runpy.run_path(str(tree / ".ci" / "lanes"))
+
+
+@pytest.mark.parametrize(
+    ("path", "affected"),
+    [
+        (".ci/passed", ""),
+        ("logunif_kl/torch/nn/_linear.py", "browser experiments"),
+        ("docs/guide/choose.md", "browser"),
+        ("tests/torch/nn/test_elbo.py", ""),
+        ("validation/papers/kingma2015/test_error.py", "slow-core browser experiments mutants"),
+        ("validation/results/kingma2015/test_error.json", "slow-core browser experiments"),
+        ("logunif_kl/torch/_cpu.py", "kernels packaging slow-frameworks browser experiments"),
+        ("logunif_kl/_numpy/c/targets.h", ALL.removesuffix(" mutants")),
+        ("pyproject.toml", ALL),
+        ("a/new/file", ALL),
+    ],
+)
+def test_lanes_that_a_change_can_affect(lanes, path, affected):
+    assert lanes["affected"]([path]) == affected.split()
+    assert lanes["affected"]([path, ".ci/passed"]) == affected.split()
+
+
+def test_a_change_of_several_files(lanes):
+    assert lanes["affected"](["docs/index.md", "logunif_kl/torch/nn/_linear.py"]) == [
+        "browser",
+        "experiments",
+    ]
+
+
+def test_a_pattern_that_names_nothing(lanes):
+    assert lanes["missing"]() == []
+    assert lanes["missing"]({"kernels": ("docs/*", "moved/*")}) == ["moved/*"]
+
+
+def test_what_changed_since_the_commit(lanes, tmp_path, monkeypatch):
+    if shutil.which("git") is None:
+        pytest.skip("git is not here")
+
+    def git(*words):
+        who = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
+        command = ["git", *who, *words]
+        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+
+    changed = lanes["changed"]
+    monkeypatch.setitem(changed.__globals__, "ROOT", tmp_path)
+    git("init", "-q")
+    for name in ("kept", "edited", "moved"):
+        (tmp_path / name).write_text(name)
+    git("add", ".")
+    git("commit", "-qm", "first")
+    assert changed() is None
+
+    passed = tmp_path / ".ci" / "passed"
+    passed.parent.mkdir()
+    passed.write_text(git("rev-parse", "HEAD").stdout)
+    git("add", ".")
+    git("mv", "moved", "here")
+    git("commit", "-qm", "second")
+    (tmp_path / "edited").write_text("again")
+    (tmp_path / "new").touch()
+    assert sorted(changed()) == [".ci/passed", "edited", "here", "moved", "new"]
+
+    passed.write_text("0" * 40)
+    assert changed() is None

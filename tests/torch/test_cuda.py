@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import math
-import re
 
 import numpy as np
 import pytest
@@ -62,44 +61,19 @@ class TestKernels:
 
 
 class TestReport:
-    def test_is_what_is_counted_now(self):
-        old, new = committed(), report.counted([90])
-        assert old["toolchain"] == new["toolchain"]
-        for name in ("kernels", "roofline"):
-            old[name] = [row for row in old[name] if row["capability"] == 90]
-        new = json.loads(json.dumps(new))
-        assert list(report.differences({name: old[name] for name in new}, new)) == []
-
-    @pytest.mark.slow
-    def test_all_of_it(self, capsys):
-        assert report.main(["--check"]) == 0
-        assert capsys.readouterr().err == ""
-
-    def test_check_fails_and_writes_nothing(self, tmp_path, monkeypatch, capsys):
-        new = {name: value for name, value in committed().items() if name in report.HOLDS}
-        old = committed()
-        old["kernels"][0]["registers"] += 1
-        path = tmp_path / "cuda.json"
-        path.write_text(json.dumps(old))
-        monkeypatch.setattr(report, "RESULT", path)
-        monkeypatch.setattr(report, "measured", lambda: new)
-        before = path.read_bytes()
-        assert report.main(["--check"]) == 1
-        assert "cuda.json: kernels[0].registers: " in capsys.readouterr().err
-        assert path.read_bytes() == before
-
     def test_without_triton(self, monkeypatch, capsys):
         monkeypatch.setattr(report, "find_spec", lambda name: None if name == "triton" else name)
         with pytest.raises(SystemExit):
             report.main([])
-        assert "the kernels cannot be compiled without triton; install" in capsys.readouterr().err
+        assert (
+            "the kernels cannot be compiled without triton: install it" in capsys.readouterr().err
+        )
 
     def test_holds_every_kernel_and_gpu(self):
         old = committed()
         rows = {(row["capability"], row["kernel"]) for row in old["kernels"]}
         assert rows == {(c, kernel) for c in (80, 90, 100) for kernel in compiled.KERNELS}
         assert [row["gpu"] for row in old["roofline"]] == [gpu.name for gpu in roofline.GPUS]
-        assert re.fullmatch("[0-9a-f]{64}", old["sources_sha256"])
 
 
 def sass(*lines):

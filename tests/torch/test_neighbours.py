@@ -17,7 +17,7 @@ from logunif_kl.torch import neighbours  # noqa: E402
 from logunif_kl.torch.neighbours import _rules  # noqa: E402
 from tests import ulp  # noqa: E402
 from tests.neighbours.exact import EDGES, differs, hessian  # noqa: E402
-from validation.accuracy import neighbours as measured  # noqa: E402
+from validation.accuracy import plan, worker  # noqa: E402
 
 OF_LOG_ALPHA = {
     "complex": lk.neg_kl_complex,
@@ -198,9 +198,9 @@ CLAIMS = [c for c in ACCURACY if c.kernel == "torch" and "vector" not in c.funct
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: f"{c.function}-{c.dtype}")
 def test_claims_hold_at_other_points(claim):
-    case = measured.case_of(claim)
-    found = measured.search(case, measured.implementation(case), count=300, rounds=0, seed=78)
-    assert found["ulp"] <= claim.ulp
+    wanted = {"functions": [claim.function], "dtypes": [claim.dtype], "count": 300, "rounds": 0}
+    [job] = plan.jobs("neighbours", [claim.kernel], **wanted, seed=78)
+    assert worker.measured(job)["ulp"] <= claim.ulp
 
 
 def test_refusals():

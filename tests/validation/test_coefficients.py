@@ -1,6 +1,5 @@
 """The generated tables: what made them, that it makes them again, and that it fits well."""
 
-import hashlib
 import itertools
 import os
 
@@ -10,20 +9,14 @@ from mpmath import mp, mpf
 
 from logunif_kl import reference
 from logunif_kl._arithmetic import coefficients
+from validation import generated
 from validation.coefficients import __main__ as generator
-from validation.coefficients import functions, write
+from validation.coefficients import functions, neighbours, posteriors, write
 from validation.coefficients.remez import Grid, errors, minimax
+from validation.paths import PACKAGE
 
-FILES = [
-    generator.PACKAGE / "_arithmetic" / "coefficients.py",
-    generator.PACKAGE / "_numpy" / "c" / "exact_coefficients.h",
-]
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
-def test_files_carry_the_hash_of_the_spec(path):
-    spec = (generator.HERE / "spec.toml").read_bytes()
-    assert hashlib.sha256(spec).hexdigest() in path.read_text()
+ARITHMETIC = PACKAGE / "_arithmetic"
+HEADER = PACKAGE / "_numpy" / "c" / "exact_coefficients.h"
 
 
 def entry(spec, function, fmt):
@@ -41,12 +34,24 @@ def test_one_table_is_made_again_bit_for_bit(function, fmt):
     with mp.workdps(spec["digits"]):
         if fmt in ("float32", "float32_in_u"):
             made = write.python_source([table], [], digest).split("TABLES")[1].split("\n", 1)[1]
-            block, file = made.split("}\n")[0], FILES[0].read_text()
+            block, file = made.split("}\n")[0], ARITHMETIC / "coefficients.py"
         else:
             made = write.c_source([table], [], digest).split("LK_ALIGNED double\n")[1]
-            block, file = made.split("\n/* 2^(j/8)")[0], FILES[1].read_text()
+            block, file = made.split("\n/* 2^(j/8)")[0], HEADER
     assert block.strip()
-    assert block in file
+    assert block in file.read_text()
+    assert digest in file.read_text()
+
+
+@pytest.mark.parametrize("module", [neighbours, posteriors])
+def test_the_interpolants_are_made_again(module, tmp_path, monkeypatch, capsys):
+    assert generated.main(module.COMMAND, module.sources, ["--check"]) == 0
+    monkeypatch.setattr(module, "TABLES", tmp_path / "tables.py")
+    assert generated.main(module.COMMAND, module.sources, ["--check"]) == 1
+    said = f"/tables.py differs from its source: run {module.COMMAND}\n"
+    assert capsys.readouterr().err.endswith(said)
+    assert generated.main(module.COMMAND, module.sources, []) == 0
+    assert generated.main(module.COMMAND, module.sources, ["--check"]) == 0
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from logunif_kl._numpy import ufuncs
 from validation.fuzz import __main__ as fuzz
 from validation.fuzz import build
 from validation.fuzz.build import TARGETS, BuildError
-from validation.paths import PACKAGE, ROOT
+from validation.paths import PACKAGE, RESULTS
 
 INPUTS = 400
 SANITIZE = ("-fsanitize=address",)
@@ -97,7 +97,7 @@ def built(compiler, sanitize, tmp_path_factory):
     def built(target):
         made = folder / target
         if not made.exists():
-            build.build_plain(target, folder, compiler, sanitize(target))
+            build.build(target, folder, compiler, sanitize(target))
         return made
 
     return built
@@ -140,7 +140,7 @@ class TestTargets:
         for name in TARGETS[target]:
             if target != "float32" or name == "reference":
                 shutil.copy(others / f"{name}.o", tmp_path)
-        broken = build.build_plain(target, tmp_path, compiler, sanitize(target), tmp_path)
+        broken = build.build(target, tmp_path, compiler, sanitize(target), root=tmp_path)
         done = run(broken, "--seed", 1, "--count", 4 * INPUTS)
         assert done.returncode != 0
         assert re.search(said, done.stderr), done.stderr
@@ -172,13 +172,12 @@ class TestCommand:
             build.compile_file(compiler, tmp_path / "a", [str(tmp_path / "a.c")])
 
     def test_the_inputs_to_start_from_are_the_same(self, tmp_path):
-        for name in ("one", "other"):
+        def written(name):
             fuzz.write_corpus(tmp_path / name)
-        one, other = (
-            [path.read_bytes() for path in sorted((tmp_path / name).iterdir())]
-            for name in ("one", "other")
-        )
-        assert one == other
+            return [path.read_bytes() for path in sorted((tmp_path / name).iterdir())]
+
+        one = written("one")
+        assert one == written("other")
         assert len(one) == fuzz.SEEDS
         assert max(map(len, one)) <= fuzz.MOST_BYTES
 
@@ -216,8 +215,7 @@ class TestCommand:
 
 
 def test_the_report():
-    path = ROOT / "validation" / "results" / "fuzz" / "fuzz.json"
-    report = json.loads(path.read_text(encoding="utf-8"))
+    report = json.loads((RESULTS / "fuzz" / "fuzz.json").read_text(encoding="utf-8"))
     assert report["findings"] == 0
     assert set(report["targets"]) == set(TARGETS)
     assert all(target["inputs"] > 1_000 for target in report["targets"].values())

@@ -1,8 +1,7 @@
-"""The experiments after Gal 2016 in their quick forms, and what they are made of."""
+"""The experiments after Gal 2016: what their records show, and what they are made of."""
 
-import json
 import math
-from importlib import metadata
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,10 +11,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 pytest.importorskip("torchmetrics")
 
-from logunif_kl.cli import sources  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from tests.validation.experiments import Records  # noqa: E402
-from tests.validation.experiments import run as run_module  # noqa: E402
+from tests.validation.experiments import committed, quick  # noqa: E402
 from validation.papers.gal2016 import (  # noqa: E402
     calibration,
     digit_networks,
@@ -24,58 +21,18 @@ from validation.papers.gal2016 import (  # noqa: E402
     regression,
     rotated,
 )
-from validation.paths import RESULTS, ROOT  # noqa: E402
-from validation.reports import REPORTS  # noqa: E402
-from validation.tools.experiments import gal2016  # noqa: E402
-from validation.tools.experiments import page as experiments  # noqa: E402
 from validation.training import data  # noqa: E402
 from validation.training.loop import seeded  # noqa: E402
+from validation.training.parts import Parts  # noqa: E402
 
-MODULES = {
-    "regression": regression,
-    "rotated": rotated,
-    "out_of_distribution": out_of_distribution,
-    "calibration": calibration,
-}
+records = partial(committed, "gal2016")
+
+
 DROPOUTS = ("binary", "gaussian_a", "variational_b")
-OF_GAL = (gal2016.HEAD, gal2016.SECTIONS)
-
-
-def run(name, *arguments):
-    return run_module(MODULES[name], *arguments)
-
-
-@pytest.fixture(scope="module")
-def records(tmp_path_factory):
-    """Run each experiment in its quick form once, when a test asks for it; they share networks."""
-
-    def options(name, folder):
-        return ["--plot", folder / f"{name}.png", "--work", folder / "work"]
-
-    return Records(tmp_path_factory.mktemp("records"), MODULES.__getitem__, options)
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_a_record_says_where_it_comes_from(records, name):
-    record = records(name)
-    assert record["command"] == f"python -m validation.papers.gal2016.{name} --quick"
-    assert (record["quick"], record["seeds"], record["threads"]) == (True, [1], 1)
-    assert record["versions"]["scikit-learn"] == metadata.version("scikit-learn")
-    assert ("data" in record) == (name != "regression")
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_the_command_that_makes_a_record(name):
-    report = REPORTS[f"validation/results/gal2016/{name}.json"]
-    words = report.command.split()
-    assert words[:3] == ["python", "-m", f"validation.papers.gal2016.{name}"]
-    options = MODULES[name].EXPERIMENT.parser.parse_args(words[3:])
-    assert REPORTS[options.plot] == report
-    assert sources.sha256(*report.of) is not None
 
 
 class TestRegression:
-    def test_it_knows_what_it_has_not_seen(self, records):
+    def test_it_knows_what_it_has_not_seen(self):
         of = {(row["method"], row["range"]): row for row in records("regression")["summary"]}
         for method in regression.METHODS:
             spread = [of[method, name]["standard_deviation"] for name in ("data", "beyond")]
@@ -132,19 +89,7 @@ class TestRegression:
 
 
 class TestRotated:
-    def test_errors_and_uncertainty_grow(self, records):
-        of = {(row["method"], row["angle"]): row for row in records("rotated")["summary"]}
-        for method in DROPOUTS:
-            upright, turned = of[method, 0], of[method, 45]
-            for name in ("error", "error_without_noise", "entropy", "mutual_information"):
-                assert upright[name]["mean"] < turned[name]["mean"]
-            for name in digit_networks.SCORES:
-                assert upright["auroc"][name]["mean"] == 0.5
-                assert turned["auroc"][name]["mean"] > 0.5
-            assert turned["auroc"]["mutual_information"]["mean"] > 0.6
-        assert of["none", 45]["mutual_information"]["mean"] is None
-
-    def test_one_digit(self, records):
+    def test_one_digit(self):
         for row in records("rotated")["rows"]:
             if row["method"] == "none":
                 assert row["one"] is None
@@ -156,16 +101,6 @@ class TestRotated:
 
 
 class TestOutOfDistribution:
-    def test_what_is_told_apart(self, records):
-        record = records("out_of_distribution")
-        assert set(record["others"]) == set(images.OTHERS)
-        of = {(row["method"], row["other"]): row["auroc"] for row in record["summary"]}
-        for method in DROPOUTS:
-            for other in ("permuted", "noise", "inverted"):
-                information = of[method, other]["mutual_information"]["mean"]
-                assert information > max(0.7, of[method, other]["entropy_without_noise"]["mean"])
-        assert of["none", "noise"]["mutual_information"]["mean"] is None
-
     def test_a_file_of_the_user(self, tmp_path, capsys):
         """Of the right size, it is one more set of images; of another, it is refused."""
         for width in (8, 9):
@@ -176,20 +111,14 @@ class TestOutOfDistribution:
                 "y_test": np.zeros(3, np.uint8),
             }
             np.savez(tmp_path / f"{width}.npz", **arrays)
-        options = out_of_distribution.EXPERIMENT.parser.parse_args(
-            ["--quick", "--other", str(tmp_path / "8.npz")]
-        )
-        sets = out_of_distribution.others(options, data.digits(), 2)
+        settings = {"quick": True, "images": 2, "other": str(tmp_path / "8.npz")}
+        sets = out_of_distribution.others(settings, data.digits())
         assert list(sets) == [*images.OTHERS, "other"]
         assert sets["other"]["x"].shape == (2, 64)
-        assert run("out_of_distribution", "--quick", "--other", tmp_path / "9.npz") == 2
+        assert quick(out_of_distribution, tmp_path, "--other", tmp_path / "9.npz") == 2
         assert capsys.readouterr().err.endswith(
             "has 81 pixels an image, and the digits have 64: name images of the same size\n"
         )
-
-    def test_the_command_says_that_there_was_one(self):
-        command = out_of_distribution.EXPERIMENT.command(["--data=a", "--other", "/b/c.npz"])
-        assert command.endswith("out_of_distribution --data FILE --other FILE")
 
     def test_the_area(self):
         """By its definition, over all pairs."""
@@ -200,25 +129,6 @@ class TestOutOfDistribution:
 
 
 class TestCalibration:
-    def test_the_quick_form(self, records):
-        record = records("calibration")
-        of = {(r["method"], r["angle"], r["samples"]): r for r in record["summary"]}
-        assert len(of) == 3 * (1 + 2 * len(DROPOUTS))
-        for (_, angle, _), row in of.items():
-            assert 0.0 <= row["expected_calibration_error"]["mean"] <= 1.0
-            upright = of[row["method"], 0, row["samples"]]
-            if angle:
-                measures = ("negative_log_likelihood", "brier_score", "error_percent")
-                assert all(row[name]["mean"] > upright[name]["mean"] for name in measures)
-        for method in DROPOUTS:  # turned digits are called with less confidence by samples
-            for angle in (30, 60):
-                with_and_without = (of[method, angle, samples] for samples in (True, False))
-                error, larger = (r["expected_calibration_error"]["mean"] for r in with_and_without)
-                assert error < larger
-        for row in record["rows"]:
-            for angle in row["angles"]:
-                assert sum(angle["without_noise"]["reliability"]["count"]) == 359
-
     @pytest.mark.parametrize(("right", "error"), [(8, 0.0), (10, 0.2), (3, 0.5)])
     def test_the_error_is_the_gap(self, right, error):
         """Ten predictions of confidence 0.8, so many of them right."""
@@ -288,16 +198,16 @@ class TestImages:
             images.side(np.zeros((1, 12), np.float32))
 
 
-def test_a_network_is_trained_once(records, tmp_path, monkeypatch):
-    """The three experiments on digits take the same networks from their folder."""
-    work = tmp_path / "work"
-    assert run("rotated", "--quick", "--work", work, "--out", tmp_path / "a.json") == 0
-    saved = {path: path.stat().st_mtime_ns for path in work.glob("*.pt")}
-    assert {path.name for path in saved} == {f"{m}-seed1.pt" for m in digit_networks.METHODS}
-    assert run("calibration", "--quick", "--work", work, "--out", tmp_path / "b.json") == 0
-    assert saved == {path: path.stat().st_mtime_ns for path in work.glob("*.pt")}
-    record = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))
-    assert record["summary"] == records("calibration")["summary"]
+def test_a_network_is_trained_once(tmp_path):
+    """The experiments on digits take the same networks from their folder."""
+    settings = {**rotated.EXPERIMENT._quick, "hidden": [8], "epochs": 1}
+    made = [
+        digit_networks.Trained("binary", 1, settings, data.digits(), Parts(tmp_path, {}))
+        for _ in range(2)
+    ]
+    (file,) = tmp_path.glob("*.pt")
+    assert file.name == "binary-seed1.pt"
+    assert made[0].training_seconds == made[1].training_seconds
 
 
 def test_averages():
@@ -307,32 +217,3 @@ def test_averages():
     }
     assert digit_networks.mean_and_error([2.0]) == {"mean": 2.0, "standard_error": None}
     assert digit_networks.mean_and_error([None])["mean"] is None
-
-
-class TestPage:
-    def test_every_number_comes_from_the_records(self, records):
-        written = experiments.page({name: records(name) for name in MODULES}, *OF_GAL)
-        assert "There is no record yet" not in written
-        for row in records("rotated")["summary"]:
-            if row["method"] != "none":
-                assert f"{row['auroc']['mutual_information']['mean']:.3f}" in written
-        for row in records("calibration")["summary"]:
-            assert f"{100 * row['expected_calibration_error']['mean']:.2f}" in written
-        for other in records("out_of_distribution")["others"].values():
-            assert other["title"] in written
-        for row in records("regression")["summary"]:
-            assert f"{row['log_density']:.2f}" in written
-
-    def test_without_records(self):
-        written = experiments.page({}, *OF_GAL)
-        assert written.count("There is no record yet") == len(MODULES)
-        for name in MODULES:
-            assert REPORTS[f"validation/results/gal2016/{name}.json"].command in written
-
-
-def test_committed_records_are_full_ones():
-    for path in (RESULTS / "gal2016").glob("*.json"):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        assert record["quick"] is False, path
-        assert record.get("data", {"name": "MNIST"})["name"] == "MNIST", path
-        assert str(ROOT) not in path.read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""The experiments of Haussmann et al. 2018 in their quick forms, and what decides them."""
+"""The experiments of Haussmann et al. 2018: what their records show, and what decides them."""
 
-import json
 import math
+from functools import partial
 
 import pytest
 
@@ -9,52 +9,27 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
 from logunif_kl.torch import nn  # noqa: E402
-from tests.validation.experiments import Records  # noqa: E402
-from tests.validation.experiments import run as run_module  # noqa: E402
+from tests.validation.experiments import committed, quick  # noqa: E402
 from validation.papers.haussmann2018 import (  # noqa: E402
     learning_curves,
     moments,
     networks,
     thresholds,
 )
-from validation.paths import ROOT  # noqa: E402
-from validation.tools.experiments import haussmann2018, page  # noqa: E402
 from validation.training import data  # noqa: E402
 from validation.training.loop import Settings, seeded  # noqa: E402
 
-MODULES = {"moments": moments, "learning_curves": learning_curves}
-
-
-def run(name, *arguments):
-    return run_module(MODULES[name], *arguments)
-
-
-@pytest.fixture(scope="module")
-def records(tmp_path_factory):
-    """Run each experiment in its quick form once, with its picture, when a test asks for it."""
-
-    def options(name, folder):
-        return ["--plot", folder / f"{name}.png"]
-
-    return Records(tmp_path_factory.mktemp("records"), MODULES.__getitem__, options)
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_a_record_says_where_it_comes_from(records, name):
-    record = records(name)
-    assert record["command"] == f"python -m validation.papers.haussmann2018.{name} --quick"
-    assert record["quick"] is True
-    assert {"date", "machine", "kernel", "sizes", "seeds"} <= set(record)
+records = partial(committed, "haussmann2018")
 
 
 class TestMoments:
-    def test_where_the_assumptions_hold(self, records):
+    def test_where_the_assumptions_hold(self):
         record = records("moments")
         assert record["agrees_where_exact"] is True
         assert {row["case"] for row in record["rows"]} == set(moments.CASES)
         assert sum(row["exact"] for row in record["rows"]) == 6
 
-    def test_where_they_do_not(self, records):
+    def test_where_they_do_not(self):
         off = {row["case"]: row for row in records("moments")["rows"] if not row["exact"]}
         for name in ("rectifier", "four_rectified", "maximum", "conv_average"):
             assert off[name]["variance_off_in_errors"] > 4 * moments.SIGMAS
@@ -62,13 +37,13 @@ class TestMoments:
         assert off["conv_average"]["variance_ratio"]["median"] < 0.6
         assert off["rectifier"]["variance_ratio"]["median"] > 1.1
 
-    def test_another_variance_is_seen(self, records):
+    def test_another_variance_is_seen(self):
         """One that is 1.2 times as large, with these few samples."""
         for row in records("moments")["rows"]:
             if row["exact"]:
                 assert moments.SIGMAS * row["ratio_standard_error"] < 0.2
 
-    def test_the_rectifier(self, records):
+    def test_the_rectifier(self):
         for row in records("moments")["rectifier"]:
             assert row["mean"] <= row["exact_mean"]
             if row["ratio"] >= 4.0:
@@ -79,45 +54,29 @@ class TestMoments:
 
 
 class TestLearningCurves:
-    def test_each_method_learns(self, records):
-        record = records("learning_curves")
-        assert [row["method"] for row in record["rows"]] == learning_curves.FULL
-        for row in record["rows"]:
-            assert row["test_error"] < 30.0
-            assert row["curve"][0]["test_error"] > row["test_error"]
-            assert len(row["curve"]) == record["sizes"]["epochs"]
-            assert sum(row["histogram"]) == row_weights()
-            assert 0.3 < row["variance"]["ratio_median"] < 3.0
-
-    def test_pruning_is_ordered(self, records):
+    def test_pruning_is_ordered(self):
         for row in records("learning_curves")["rows"]:
             shares = [each["pruned_percent"] for each in row["by_threshold"]]
             assert shares == sorted(shares, reverse=True)
             fixed = next(e for e in row["by_threshold"] if e["threshold"] == 3.0)
             assert fixed == row["fixed"]
 
-    def test_goes_on_where_it_was_ended(self, records, tmp_path, monkeypatch):
-        whole = records("learning_curves")["rows"][0]
-        options = ("--quick", "--methods", "vbp", "--work", tmp_path, "--out", tmp_path / "a.json")
+    def test_goes_on_where_it_was_ended(self, tmp_path, monkeypatch):
+        options = ("--methods", "vbp", "--epochs", 2)
+        (whole,) = quick(learning_curves, tmp_path / "whole", *options)["rows"]
         original, made = networks.Annealed._take_step, []
 
         def ended(self):
             made.append(1)
-            if len(made) == 150:
+            if len(made) == 50:
                 raise KeyboardInterrupt
             return original(self)
 
         monkeypatch.setattr(networks.Annealed, "_take_step", ended)
         with pytest.raises(KeyboardInterrupt):
-            run("learning_curves", *options)
-        assert run("learning_curves", *options) == 0
-        (row,) = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["rows"]
+            quick(learning_curves, tmp_path, *options)
+        (row,) = quick(learning_curves, tmp_path, *options)["rows"]
         assert {**row, "seconds": 0} == {**whole, "seconds": 0}
-
-    def test_one_seed_decides_nothing(self, records):
-        found = records("learning_curves")["statements"]
-        assert found
-        assert all(each["holds"] is None for each in found)
 
     def test_statements(self):
         def row(method, seed, error, share):
@@ -140,15 +99,6 @@ class TestLearningCurves:
         rows[3] = row("sampled", 2, 0.7, 80.0)
         by = {e["statement"]: e["holds"] for e in learning_curves.statements(rows)}
         assert sorted(by.values()) == [False, False, False, True, True]
-
-    def test_a_part_that_is_none(self, capsys):
-        assert run("learning_curves", "--quick", "--part", "3/2") == 2
-        assert "--part 3/2 is no part: write --part 1/2" in capsys.readouterr().err
-
-
-def row_weights():
-    model = networks.network(64, 1, seeded(1, 1))
-    return thresholds.log_alphas(model).numel()
 
 
 class TestNetworks:
@@ -202,21 +152,3 @@ class TestThresholds:
     def test_one_mode_has_none(self):
         counts = [int(1000 * math.exp(-0.002 * (i - 60) ** 2)) for i in range(thresholds.BINS)]
         assert thresholds.valley(counts) is None
-
-
-class TestPage:
-    def test_shows_the_records(self, records):
-        shown = {name: records(name) for name in MODULES}
-        for record in shown.values():
-            record["machine"].setdefault("cpu", "some")
-        written = page.page(shown, haussmann2018.HEAD, haussmann2018.SECTIONS)
-        for case in moments.CASES.values():
-            assert case.title in written
-        for method in learning_curves.FULL:
-            assert networks.METHODS[method].title in written
-        assert "not decided" in written
-        assert "There is no record yet." not in written
-
-    def test_the_committed_one(self):
-        path = ROOT / "validation" / "papers" / "haussmann2018" / "README.md"
-        assert path.read_text(encoding="utf-8") == page.pages()[path]

@@ -1,6 +1,7 @@
 """Which module of `validation` may import which: one way, and in no circle."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -10,15 +11,21 @@ from validation.paths import PACKAGE, ROOT
 
 # From the lowest floor up. A room imports rooms of lower floors alone.
 FLOORS = (
-    ("__init__", "paths", "reports"),
+    ("__init__", "paths"),
+    ("output", "generated"),
+    ("record", "markdown", "summary"),
     ("training",),
-    ("coefficients", "golden", "papers", "accuracy", "monte_carlo", "ladder", "fuzz"),
-    ("traced", "tools", "cuda"),
+    ("experiment",),
+    ("coefficients", "golden", "papers", "accuracy", "monte_carlo", "ladder", "fuzz", "studies"),
+    ("traced", "benchmarks", "cuda"),
+    ("tools",),
     ("reproduce",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # The lowest imports nothing of the package either.
-ALONE = ("paths", "reports")
+ALONE = ("paths",)
+# The rooms that may import the command line of the package; all others take it from `output`.
+OF_THE_COMMAND_LINE = ("output", "ladder", "benchmarks")
 
 
 def modules(root: Path = ROOT) -> dict[str, set[str]]:
@@ -52,6 +59,8 @@ def breaches(files: dict[str, set[str]]) -> list[str]:
             continue
         if room in ALONE and any(name.split(".")[0] == "logunif_kl" for name in names):
             found.append(f"{file} imports the package")
+        if room not in OF_THE_COMMAND_LINE and any(n.startswith("logunif_kl.cli") for n in names):
+            found.append(f"{file} imports the command line")
         others = {name.split(".")[1] for name in names if name.startswith("validation.")}
         found += [
             f"{file} imports {other}, which is no lower floor"
@@ -80,15 +89,36 @@ def test_the_package_does_not_import_validation():
         assert not names & {"validation", "tests"}, path
 
 
+def strings_outside_of_sentences(text: str) -> list[str]:
+    """Strings of code that name `validation`, but for docstrings and sentences."""
+    return [
+        node.value
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.search(r"\bvalidation[./]", node.value)
+        and " " not in node.value.strip()
+    ]
+
+
+def test_the_package_names_no_path_of_validation():
+    assert strings_outside_of_sentences('x = "validation/results"') == ["validation/results"]
+    assert strings_outside_of_sentences('raise E("it moved to python -m validation.x")') == []
+    for path in PACKAGE.rglob("*.py"):
+        assert strings_outside_of_sentences(path.read_text(encoding="utf-8")) == [], path
+
+
 @pytest.mark.parametrize(
     ("file", "code"),
     [
         ("paths.py", "from validation.tools import readme"),
-        ("reports.py", "from logunif_kl.cli import sources"),
-        ("papers/record.py", "def f():\n    from validation.accuracy import ulp"),
-        ("papers/record.py", "from ..accuracy import ulp"),
-        ("accuracy/claims.py", "from validation.tools.stale import main"),
-        ("tools/stale.py", "from validation.reproduce import work"),
+        ("paths.py", "import logunif_kl"),
+        ("record.py", "from logunif_kl.cli._output import emit"),
+        ("papers/statement.py", "def f():\n    from validation.accuracy import ulp"),
+        ("papers/statement.py", "from ..accuracy import ulp"),
+        ("accuracy/claims.py", "from validation.tools.readme import main"),
+        ("tools/readme.py", "from validation.reproduce import work"),
+        ("benchmarks/tables.py", "from validation.tools import summary"),
         ("elsewhere/a.py", ""),
     ],
 )

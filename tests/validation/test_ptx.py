@@ -45,39 +45,26 @@ def cases(rng):
 
 
 class TestRounding:
-    def test_fma_is_the_nearest(self, rng):
+    @pytest.mark.parametrize("down", [False, True])
+    def test_fma_is_the_nearest_or_the_one_below(self, rng, down):
         a, b, c = cases(rng)
         with np.errstate(all="ignore"):
-            got = fma(a, b, c)
-        checked = 0
-        for x, y, z, r in zip(a, b, c, got, strict=True):
+            got = fma(a, b, c, down=down)
+            ways = [np.nextafter(got, F32(way)) for way in (-INF, INF)]
+        assert np.isfinite(got).sum() > 1500
+        for x, y, z, r, below, above in zip(a, b, c, got, *ways, strict=True):
             truth = exact(x, y, z)
             if not np.isfinite(r):
-                assert abs(truth) > Fraction(float(np.finfo(F32).max))
+                assert down or abs(truth) > Fraction(float(np.finfo(F32).max))
+                continue
+            if down:
+                assert Fraction(float(r)) <= truth
+                assert not np.isfinite(above) or Fraction(float(above)) > truth
                 continue
             error = abs(Fraction(float(r)) - truth)
-            for way in (-INF, INF):
-                with np.errstate(over="ignore", under="ignore"):
-                    other = np.nextafter(r, F32(way))
-                if np.isfinite(other):
-                    distance = abs(Fraction(float(other)) - truth)
-                    assert error < distance or (
-                        error == distance and int(r.view(np.uint32)) % 2 == 0
-                    )
-            checked += 1
-        assert checked > 1500
-
-    def test_fma_downward(self, rng):
-        a, b, c = cases(rng)
-        with np.errstate(all="ignore"):
-            got = fma(a, b, c, down=True)
-        for x, y, z, r in zip(a, b, c, got, strict=True):
-            if np.isfinite(r):
-                truth = exact(x, y, z)
-                assert Fraction(float(r)) <= truth
-                with np.errstate(over="ignore"):
-                    above = np.nextafter(r, F32(INF))
-                assert not np.isfinite(above) or Fraction(float(above)) > truth
+            others = [abs(Fraction(float(o)) - truth) for o in (below, above) if np.isfinite(o)]
+            even = int(r.view(np.uint32)) % 2 == 0
+            assert all(error < other or (error == other and even) for other in others)
 
     @pytest.mark.parametrize(
         ("a", "b", "c", "wanted"),

@@ -1,178 +1,87 @@
 """The tables of the committed results, which the README and the site show."""
 
-import json
+import math
 
 import pytest
 
-from validation.reports import REPORTS
-from validation.tools import readme, studies, summary, tables
+from validation import record
+from validation.markdown import with_quartiles
+from validation.tools import studies, summary, tables
 
 
-def test_sections_of_what_was_not_measured_say_so(tmp_path, monkeypatch):
+def records(name):
+    """The records of a section that exist."""
+    paths = (tables.RESULTS / f"{file}.json" for file in tables.SECTIONS[name][1])
+    return [record.read(path) for path in paths if path.exists()]
+
+
+def cells(name):
+    """The cells of all rows of the tables of a section, by the first cell."""
+    lines = (line for line in tables.section(name).splitlines() if line.startswith("| "))
+    rows = ([cell.strip() for cell in line.split(" | ")] for line in lines)
+    return {row[0].strip("| "): [*row[1:-1], row[-1].strip("| ")] for row in rows}
+
+
+@pytest.mark.parametrize("name", tables.SECTIONS)
+def test_each_section_shows_its_records(name, tmp_path, monkeypatch):
+    text = tables.section(name)
+    assert text.count("\n| -") + text.startswith("| -") > 0
+    assert all(f"`{each['command']}`" in text for each in records(name))
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
-    about = {"versions": {"jax": "1"}, "machine": {"cpu": "c", "architecture": "a"}}
-    about |= {"command": "make it", "date": "2026-01-01T00:00"}
-    row = {"function": "neg_kl", "dtype": "float32", "kernel": "jax", "ulp": 2.3456}
-    row |= {"command": "a part of it", "date": "2026-01-02T00:00"}
-    later = row | {"date": "2026-01-03T00:00"}
-    spread = {"median": 1.5, "lower_quartile": 1.25, "upper_quartile": 1.75}
-    sized = {
-        "size": 1000,
-        "ratios": [{"what": "a / b", "must": "<= 2", "aim": "", **spread}],
-        "nanoseconds_a_weight": {"a": spread, "copy": spread},
-        "peak_bytes_a_weight": {"a": 12.0},
-    }
-    suite = {"framework": "jax", "device": "cpu", "threads": 1, "sizes": [sized]}
-    for name, file, report, shown in (
-        (
-            "frameworks",
-            "accuracy/jax",
-            {"rows": [later, row]},
-            (
-                "JAX, jitted, float32",
-                "2.346",
-                "Made by `python -m validation.accuracy measure jax` "
-                "(c, a; jax 1; 2026-01-02 to 2026-01-03).",
-            ),
-        ),
-        (
-            "training",
-            "bench/bench_jax",
-            {"suites": [suite]},
-            ("1.50 (1.25 to 1.75) | <= 2", "12  ", "Made by `make it` (c, a; jax 1; 2026-01-01)."),
-        ),
-    ):
-        assert tables.section(name).startswith("Not measured yet; `")
-        (tmp_path / file).parent.mkdir()
-        (tmp_path / f"{file}.json").write_text(json.dumps(about | report))
-        text = tables.section(name)
-        for cell in shown:
-            assert cell in text
+    if name in tables.WHERE_MEASURED:
+        assert tables.section(name) == "Not measured yet.\n"
 
 
-SPREAD = {"median": 1.5, "lower_quartile": 1.25, "upper_quartile": 1.75}
-BY_SIZE = {
-    "middle": 100_000,
-    "sizes": [100, 100_000, 30_000_000],
-    "by_size": [
-        {
-            "function": "kl_gap",
-            "dtype": dtype,
-            "results": kind,
-            "size": size,
-            "nanoseconds_an_element": SPREAD | {"median": 2.5 if dtype == "float64" else 1.0},
-            "against_middle": SPREAD | {"median": against + (0.25 if dtype == "float64" else 0)},
-            "must": "<= 1.5" if size == 30_000_000 else "",
-            "aim": "<= 1.2" if size == 30_000_000 else "",
-        }
-        for dtype in ("float64", "float32")
-        for kind, against in (("new arrays", 3.0), ("out=", 1.0))
-        for size in (100, 100_000, 30_000_000)
-    ],
-    "cold": {
-        "size": 1_000_000,
-        "rows": [
-            {
-                "dtype": "float64",
-                "nanoseconds_an_element": {"scipy dawsn": SPREAD, "kl_gap_grad": SPREAD},
-                "ratio": SPREAD | {"median": 9.0},
-                "must": ">= 8",
-            }
-        ],
-    },
-}
-SLOWEST = {"argument": "mu", "at": "1e-25", "elements": "1 in 64", "against_usual": SPREAD}
-BY_MAGNITUDE = {
-    "by_function": [
-        {
-            "function": "neg_kl_normal",
-            "framework": "torch",
-            "dtype": "float32",
-            "threads": 2,
-            "usual_nanoseconds": SPREAD | {"median": 7.0},
-            "slowest": [SLOWEST, SLOWEST | {"at": "nan"}],
-            "must": "<= 2",
-            "aim": "<= 1.3",
-        }
-    ]
-}
-RUN = {
-    "optimizer": "Adam",
-    "weights": 100_000,
-    "dtype": "float32",
-    "runs": [
-        {
-            "name": name,
-            "nanoseconds_a_weight_at_step": {
-                "0": {"step": 20.0, "penalty": 5.75, "optimizer": 7.0},
-                "3000": {"step": 21.0, "penalty": 5.5, "optimizer": 8.0},
-            },
-            "worst_against_first": {"step": 1.125, "penalty": 1.375, "optimizer": 1.25},
-            "must": must,
-        }
-        for name, must in (("ours", "<= 1.3"), ("peers", ""))
-    ],
-}
+def test_what_made_a_record():
+    about = {"versions": {"logunif_kl": "1", "jax": "2"}, "command": "make it", "commit": "f00"}
+    about |= {"machine": {"cpu": "c", "architecture": "a"}, "date": "2026-01-01T00:00"}
+    assert tables.made_by(about) == "Made by `make it` (c, a; jax 2; 2026-01-01, commit f00)."
+    rows = [{"date": f"2026-01-0{day}T00:00"} for day in (3, 2)]
+    assert tables.made_by(about | {"kernel": "k", "rows": rows}) == (
+        "Made by `make it` (c, a, kernel k; jax 2; 2026-01-02 to 2026-01-03, commit f00)."
+    )
 
 
-@pytest.mark.parametrize(
-    ("name", "file", "report", "shown"),
-    [
-        (
-            "sizes",
-            "bench/bench_sizes",
-            BY_SIZE,
-            (
-                "| c (avx2), one thread |",
-                "| kl_gap ",
-                "| 2.50 ",
-                "| 1.25, 3.25 ",
-                "At 30,000,000 elements the target is <= 1.5, and the aim <= 1.2.",
-                "9.00 (1.25 to 1.75)",
-            ),
-        ),
-        (
-            "magnitudes",
-            "bench/bench_magnitudes",
-            BY_MAGNITUDE,
-            (
-                "torch: neg_kl_normal, 2 threads ",
-                "mu: 1e-25 ",
-                "1 in 64",
-                "1.50 (1.25 to 1.75)",
-                "<= 2, and",
-            ),
-        ),
-        (
-            "run",
-            "bench/bench_training",
-            RUN,
-            (
-                "Adam, 100,000 weights, float32, c (avx2), one thread",
-                *("ours: the penalty ", "ours: Adam "),
-                "ns a weight at step 3,000",
-                *("5.8", "8.0 ", "1.12 ", "1.38 ", "1.25 ", "<= 1.3"),
-            ),
-        ),
-    ],
-)
-def test_sections_of_speed(name, file, report, shown, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "RESULTS", tmp_path)
-    monkeypatch.setattr(readme, "RESULTS", tmp_path)
-    path = tmp_path / f"{file}.json"
-    text = f"<!-- results: {name} -->\n<!-- end -->"
-    command = REPORTS[f"validation/results/{file}.json"].command
-    assert tables.section(name) == f"Not measured yet; `{command}` does so.\n"
-    [line] = readme.missing(text)
-    assert line.startswith(f"validation/results/{file}.json is not there, and logunif-kl bench --")
-    path.parent.mkdir()
-    about = {"versions": {}, "machine": {"cpu": "c", "architecture": "a"}, "kernel": "avx2"}
-    about |= {"command": "make it", "date": "2026-01-01T00:00", "threads": 1}
-    path.write_text(json.dumps(about | report))
-    assert readme.missing(text) == []
-    section = tables.section(name)
-    for cell in (*shown, "Made by `make it` (c, a, kernel avx2; ; 2026-01-01)."):
-        assert cell in section, cell
+class TestSpeed:
+    def test_sizes_show_the_worse_type(self):
+        of = records("sizes")[0]
+        rows = [row for row in of["by_size"] if row["function"] == "kl_gap"]
+        shown = cells("sizes")
+        for kind in ("out=", "new arrays"):
+            large = [r for r in rows if (r["results"], r["size"]) == (kind, of["sizes"][-1])]
+            worse = max(row["against_middle"]["median"] for row in large)
+            assert f"{worse:.2f}" in shown["kl_gap"][-1]
+        cold = of["cold"]["rows"][0]
+        assert shown[cold["dtype"]][-2:] == [with_quartiles(cold["ratio"]), ">= 8"]
+
+    def test_magnitudes_show_the_slowest(self):
+        row = records("magnitudes")[0]["by_function"][-1]
+        worst = max(row["slowest"], key=lambda at: at["against_usual"]["median"])
+        shown = cells("magnitudes")[f"{row['framework']}: {row['function']}, 2 threads"]
+        assert shown[2:4] == [f"{worst['argument']}: {worst['at']}", worst["elements"]]
+        assert shown[4] == with_quartiles(worst["against_usual"])
+
+    def test_an_ordinary_run_shows_the_first_and_the_last_step(self):
+        ours = records("run")[0]["runs"][0]
+        at = list(ours["nanoseconds_a_weight_at_step"].values())
+        shown = cells("run")[f"{ours['name']}: the whole step"]
+        assert (shown[0], shown[-3]) == (f"{at[0]['step']:.1f}", f"{at[-1]['step']:.1f}")
+        assert shown[-2:] == [f"{ours['worst_against_first']['step']:.2f}", "<= 1.3"]
+
+    def test_training_has_the_target_of_its_sizes(self):
+        (suite,) = records("training")[1]["suites"]
+        what = "ours, jitted / peers, jitted, forward+backward"
+        ratios = [r for sized in suite["sizes"] for r in sized["ratios"] if r["what"] == what]
+        shown = [*map(with_quartiles, ratios), "<= 1.1, <= 1, <= 0.8", ""]
+        assert cells("training")[what] == shown
+
+
+def test_the_accuracy_of_frameworks_is_rounded_up():
+    rows = records("frameworks")[-1]["rows"]
+    worst = max(
+        row["ulp"] for row in rows if (row["function"], row["dtype"]) == ("neg_kl", "float32")
+    )
+    assert cells("frameworks")["neg_kl"][-2] == f"{math.ceil(1000 * worst) / 1000:.3f}"
 
 
 ABOUT = {"machine": {"cpu": "c"}, "kernel": "avx2", "date": "2026-01-01T00:00"}
@@ -212,11 +121,9 @@ class TestInShort:
         assert [line[1:] for line in cells] == times
 
     def test_the_commands_of_all_files_are_named(self):
-        files = ("bench/bench", "bench/bench_torch")
-        later = ABOUT | {"date": "2026-01-03T00:00"}
-        commands = [f"`{REPORTS[f'validation/results/{file}.json'].command}`" for file in files]
-        made = tables.made_in_short([ABOUT, later], files)
-        assert made == f"Made by {', '.join(commands)} (c; 2026-01-01 to 2026-01-03)."
+        first, later = ABOUT | {"command": "a"}, ABOUT | {"command": "b"}
+        made = tables.made_in_short([first, later | {"date": "2026-01-03T00:00"}])
+        assert made == "Made by `a`, `b` (c; 2026-01-01 to 2026-01-03)."
 
 
 class TestStudies:

@@ -64,9 +64,6 @@ def same(found):
 
 
 class TestEveryForm:
-    def test_npz(self, tmp_path):
-        same(data.load(npz(tmp_path / "a.npz")))
-
     def test_npz_compressed_and_gzipped(self, tmp_path):
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **ARRAYS)
@@ -100,11 +97,11 @@ class TestEveryForm:
         same(data.load())
         assert data.load(str(folder(tmp_path / "b"))).name == "images named by the user"
 
-    def test_said(self, tmp_path):
-        about = data.load(npz(tmp_path / "a.npz")).about()
-        assert about["training_examples"] == 12
-        assert about["test_examples"] == 6
-        assert about["pixels"] == 20
+    def test_npz(self, tmp_path):
+        found = data.load(npz(tmp_path / "a.npz"))
+        same(found)
+        about = found.about()
+        assert (about["training_examples"], about["test_examples"], about["pixels"]) == (12, 6, 20)
         assert str(tmp_path) not in str(about)
 
     def test_held_out(self, tmp_path):
@@ -122,16 +119,18 @@ class TestRefused:
             "IDX files"
         )
 
-    def test_no_file(self, tmp_path):
-        refused(str(tmp_path / "none.npz"), "there is no file", "name an .npz file")
-
-    def test_another_file(self, tmp_path):
-        (tmp_path / "a.txt").write_text("hello")
-        refused(str(tmp_path / "a.txt"), "is neither an .npz nor an IDX file")
-
-    def test_an_empty_file(self, tmp_path):
-        (tmp_path / "a.npz").write_bytes(b"")
-        refused(str(tmp_path / "a.npz"), "is neither an .npz nor an IDX file")
+    @pytest.mark.parametrize(
+        ("name", "content", "words"),
+        [
+            ("none.npz", None, ["there is no file", "name an .npz file"]),
+            ("a.txt", b"hello", ["is neither an .npz nor an IDX file"]),
+            ("a.npz", b"", ["is neither an .npz nor an IDX file"]),
+        ],
+    )
+    def test_no_such_form(self, tmp_path, name, content, words):
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        refused(str(tmp_path / name), *words)
 
     def test_a_missing_array(self, tmp_path):
         np.savez(tmp_path / "a.npz", x_train=ARRAYS["x_train"])
@@ -147,43 +146,40 @@ class TestRefused:
         refused(named, "an array of pickled objects, which are never read: save it as uint8")
 
     def test_a_broken_npz(self, tmp_path):
-        whole = (tmp_path / "whole.npz", tmp_path / "half.npz")
-        npz(whole[0])
-        content = whole[0].read_bytes()
-        whole[1].write_bytes(content[: len(content) // 2])
-        refused(str(whole[1]), "is a broken .npz file: get the file again")
-
-    def test_a_broken_gzip(self, tmp_path):
-        content = gzip.compress(idx(ARRAYS["x_train"]))
-        folder(tmp_path)
-        (tmp_path / NAMES["x_train"]).write_bytes(content[:-20])
-        refused(str(tmp_path), "cannot be unpacked by gzip: get the file again")
+        path = tmp_path / "a.npz"
+        npz(path)
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 2])
+        refused(str(path), "is a broken .npz file: get the file again")
 
     def test_a_missing_idx_file(self, tmp_path):
         (folder(tmp_path) / NAMES["y_train"]).unlink()
         refused(str(tmp_path), "there is no train-labels-idx1-ubyte or train-labels-idx1-ubyte.gz")
 
-    @pytest.mark.parametrize("cut", [2, 10, -1])
-    def test_a_short_idx_file(self, tmp_path, cut):
-        file = folder(tmp_path) / NAMES["x_test"]
-        file.write_bytes(file.read_bytes()[:cut])
-        refused(str(tmp_path), "t10k-images", "promises" if cut == -1 else "is not an IDX file")
-
-    def test_a_long_idx_file(self, tmp_path):
-        file = folder(tmp_path) / NAMES["y_test"]
-        file.write_bytes(file.read_bytes() + b"\0")
-        refused(str(tmp_path), "has 7 bytes of data: its header promises 6")
-
-    def test_labels_in_the_place_of_images(self, tmp_path):
-        folder(tmp_path)
-        content = (tmp_path / NAMES["y_train"]).read_bytes()
-        (tmp_path / NAMES["x_train"]).write_bytes(content + bytes(20))
-        refused(str(tmp_path), "has type 0x08 in 1 dimensions: it must have bytes (0x08) in 3")
-
-    def test_another_type_of_idx(self, tmp_path):
-        folder(tmp_path)
-        (tmp_path / NAMES["y_train"]).write_bytes(idx(ARRAYS["y_train"], kind=0x0D))
-        refused(str(tmp_path), "has type 0x0d in 1 dimensions")
+    @pytest.mark.parametrize(
+        ("part", "change", "words"),
+        [
+            (
+                "x_train",
+                lambda _: gzip.compress(idx(ARRAYS["x_train"]))[:-20],
+                "cannot be unpacked by gzip",
+            ),
+            ("x_test", lambda content: content[:2], "t10k-images-idx3-ubyte is not an IDX file"),
+            ("x_test", lambda content: content[:10], "t10k-images-idx3-ubyte is not an IDX file"),
+            ("x_test", lambda content: content[:-1], "has 119 bytes of data: its header promises"),
+            (
+                "y_test",
+                lambda content: content + b"\0",
+                "has 7 bytes of data: its header promises 6",
+            ),
+            ("x_train", lambda _: idx(ARRAYS["y_train"]), "has type 0x08 in 1 dimensions: it must"),
+            ("y_train", lambda _: idx(ARRAYS["y_train"], kind=0x0D), "has type 0x0d in 1 dimen"),
+        ],
+    )
+    def test_an_idx_file_that_is_wrong(self, tmp_path, part, change, words):
+        file = folder(tmp_path) / NAMES[part]
+        file.write_bytes(change(file.read_bytes()))
+        refused(str(tmp_path), words)
 
     @pytest.mark.parametrize(
         ("changes", "words"),

@@ -1,23 +1,24 @@
-"""The commands ``python -m validation.accuracy measure | search | exhaustive | check | claims``."""
+"""The commands ``python -m validation.accuracy measure | check | claims | plot``."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from . import beside, driver, plan
+from validation.output import cpus_usable
+
+from . import beside, bits, driver, plan
+from .bits import complaints
 from .driver import Job
-from .exhaustive import cpus
-from .functions import EMULATED, FUNCTIONS, UNARY
+from .functions import ALL, EMULATED, FUNCTIONS
+
+__all__ = ["complaints", "main"]  # the first for `validation.record`
 
 CONSOLE = Console(stderr=True)
 
@@ -32,34 +33,32 @@ def _parser() -> argparse.ArgumentParser:
 
     measure = commands.add_parser(
         "measure",
-        help="make a report: measure all that it lacks of today's sources",
-        description="Make a report. What it has of today's sources is left out, so that an "
-        "interrupted run can be continued.",
+        help="make a report, or a part of it: measure all that it lacks of today's kernels",
+        description="Make a report, or a part of it. What it has of today's kernels is left out, "
+        "so that an interrupted run can be continued.",
     )
     measure.add_argument("report", choices=list(plan.PARTS))
     measure.add_argument("--again", action="store_true", help="leave nothing out")
-    _common(measure)
-
-    search = commands.add_parser("search", help="look for the worst errors: a part of a report")
-    _chosen(search, list(FUNCTIONS), ["float64", "float32", "float16"])
-    search.add_argument(
+    kernels = sorted({kernel for report in plan.PARTS for kernel in plan.kernels(report)})
+    measure.add_argument("--kernels", nargs="+", choices=kernels, default=kernels)
+    measure.add_argument("--functions", nargs="+", choices=list(ALL))
+    measure.add_argument("--dtypes", nargs="+", choices=("float64", *plan.NARROW))
+    measure.add_argument(
         "--count",
         type=int,
-        default=plan.COUNT,
         help="samples before climbing; a tenth of them in float64 on a framework",
     )
-    search.add_argument("--rounds", type=int, default=plan.ROUNDS, help="rounds of climbing")
-    search.add_argument("--seed", type=int, default=plan.SEED)
-
-    exhaustive = commands.add_parser(
-        "exhaustive", help="try every input of a narrow type: a part of a report"
+    measure.add_argument("--rounds", type=int, help="rounds of climbing")
+    measure.add_argument("--seed", type=int, default=plan.SEED)
+    measure.add_argument("--jobs", type=int, default=cpus_usable(), help="processes")
+    measure.add_argument(
+        "--out",
+        type=Path,
+        default=driver.RESULTS,
+        help="folder (default: validation/results/accuracy)",
     )
-    _chosen(exhaustive, list(UNARY), list(plan.NARROW))
 
-    for command in (measure, exhaustive):
-        command.add_argument("--jobs", type=int, default=cpus(), help="processes")
-
-    commands.add_parser("claims", help="write logunif_kl/accuracy.py from the results")
+    commands.add_parser("claims", help="write the claims of logunif_kl from the reports")
 
     plot = commands.add_parser("plot", help="draw signed errors in ulp")
     plot.add_argument("--out", type=Path, required=True)
@@ -67,42 +66,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _chosen(parser: argparse.ArgumentParser, functions: list[str], dtypes: list[str]) -> None:
-    parser.add_argument("--functions", nargs="+", choices=functions, default=functions)
-    parser.add_argument("--kernels", nargs="+", choices=driver.kernels(), default=driver.kernels())
-    parser.add_argument("--dtypes", nargs="+", choices=dtypes, help="default: those of the reports")
-    parser.add_argument(
-        "--resume", action="store_true", help="leave out what the report has of today's sources"
-    )
-    _common(parser)
-
-
-def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=driver.RESULTS,
-        help="folder (default: validation/results/accuracy)",
-    )
-
-
 def _jobs(options: argparse.Namespace) -> list[Job]:
-    if options.command == "search":
-        return plan.search_jobs(
-            options.kernels,
-            options.functions,
-            options.dtypes,
-            count=options.count,
-            rounds=options.rounds,
-            seed=options.seed,
-        )
-    if options.command == "exhaustive":
-        return plan.exhaustive_jobs(
-            options.kernels, options.functions, options.dtypes, processes=options.jobs
-        )
-    missing = [k for k in plan.kernels(options.report) if k not in driver.kernels()]
-    jobs = plan.jobs(options.report, driver.kernels(), options.jobs)
-    if not jobs:
+    wanted = [k for k in plan.kernels(options.report) if k in options.kernels]
+    missing = [k for k in wanted if k not in driver.kernels()]
+    jobs = plan.jobs(
+        options.report,
+        [k for k in wanted if k not in missing],
+        options.jobs,
+        functions=options.functions,
+        dtypes=options.dtypes,
+        count=options.count,
+        rounds=options.rounds,
+        seed=options.seed,
+    )
+    if missing and not jobs:
         elsewhere = "; python -m validation.tools.emulated --measure does it"
         raise RuntimeError(
             f"none of {', '.join(missing)} can be measured here"
@@ -128,105 +105,65 @@ def _check(options: argparse.Namespace) -> int:
     return 0
 
 
-def _without_path(given: Sequence[str]) -> str:
-    """Return the command line without --out, --resume and --again."""
-    kept = [argument for argument in given if argument not in ("--resume", "--again")]
-    if "--out" in kept:
-        place = kept.index("--out")
-        del kept[place : place + 2]
-    return shlex.join(["python", "-m", "validation.accuracy", *kept])
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; return the exit status."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    options = _parser().parse_args(given)
+    options = _parser().parse_args(arguments)
     try:
-        return _run(options, given)
+        return _run(options)
     except (RuntimeError, ImportError) as error:
         CONSOLE.print(f"[red]{error}", soft_wrap=True)
         return 1
 
 
-def _run(options: argparse.Namespace, given: Sequence[str]) -> int:
+def _run(options: argparse.Namespace) -> int:
     if options.command == "check":
         return _check(options)
     if options.command == "claims":
         from . import claims
 
-        if warning := claims.write():
-            CONSOLE.print(f"[yellow]{warning}")
+        claims.write()
         return 0
     if options.command == "plot":
         from .plot import plot
 
         plot(options.out, options.seed)
         return 0
-    return _measure(_jobs(options), _without_path(given), options)
+    return _measure(_jobs(options), options)
 
 
-class _Target(NamedTuple):
-    """The file for the rows of a kernel, and the conditions that they are measured under."""
-
-    path: Path
-    about: dict[str, Any]
-
-
-def _measure(jobs: list[Job], command: str, options: argparse.Namespace) -> int:
+def _measure(jobs: list[Job], options: argparse.Namespace) -> int:
     """Do the jobs, write the rows, and compare those outside of the committed reports with them."""
-    resume = not options.again if options.command == "measure" else options.resume
-    # Read all conditions first, so that nothing is measured that could not be written.
-    targets: dict[tuple[str, str], _Target] = {}
-    todo: list[Job] = []
-    for kernel, method in dict.fromkeys((job["kernel"], job["method"]) for job in jobs):
-        target = _target(kernel, method, command, jobs, options.out)
-        targets[kernel, method] = target
-        rows = driver.kept(*target)
-        todo += [
-            job
-            for job in jobs
-            if (job["kernel"], job["method"]) == (kernel, method)
-            and not (resume and driver.is_done(job, rows))
-        ]
-    if not todo:
+    # Read the conditions first, so that nothing is measured that could not be written.
+    about = driver.conditions(options.report, options.seed)
+    path = beside.place(options.out / plan.file(options.report), about)
+    before = driver.read(path)
+    if not options.again and before["rows"]:
+        other = bits.differences(before)
+        rows = [row for row in before["rows"] if driver.key(row) not in other]
+        jobs = [job for job in jobs if not driver.is_done(job, rows)]
+    if not jobs:
         CONSOLE.print("nothing is left to measure")
-    with closing(driver.measure(todo, CONSOLE)) as found:
+    with closing(driver.measure(jobs, CONSOLE)) as found:
         for row in found:
             # Write each row at once, so that an interrupted run loses nothing.
-            target = targets[row["kernel"], row["method"]]
-            driver.save([row], *target)
-            if beside.is_committed(target.path):
+            driver.save([row], path, about)
+            if beside.is_committed(path):
                 driver.remember([row])
-    return _compare(jobs, {target.path for target in targets.values()})
+    return 0 if beside.is_committed(path) else _compare(path)
 
 
-def _target(kernel: str, method: str, command: str, jobs: list[Job], folder: Path) -> _Target:
-    name = driver.report(kernel, method)
-    seeds = [
-        job["seed"]
-        for job in jobs
-        if driver.report(job["kernel"], job["method"]) == name and "seed" in job
-    ]
-    about = driver.conditions(command, method, kernel, seeds[0] if seeds else None)
-    return _Target(beside.place(folder / name, about), about)
-
-
-def _compare(jobs: list[Job], paths: set[Path]) -> int:
-    """Compare the rows of other files with the committed reports; return 1 if one is worse."""
-    wanted = {(job["kernel"], job["function"], job["dtype"]) for job in jobs}
-    worse = 0
-    for path in sorted(path for path in paths if not beside.is_committed(path) and path.exists()):
-        report = driver.RESULTS / f"{path.name.partition('.')[0]}.json"
-        here = json.loads(path.read_text(encoding="utf-8"))
-        before = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {"rows": []}
-        rows = [r for r in here["rows"] if (r["kernel"], r["function"], r["dtype"]) in wanted]
-        changed = driver.differences(before, here) if before["rows"] else []
-        with_what = f", which was measured with {'; '.join(changed)}" if changed else ""
-        CONSOLE.print(f"{path}, compared with the committed {report.name}{with_what}:")
-        for line in beside.compared(rows, before["rows"]):
-            print(line)
-            worse += line.is_worse
-    return 1 if worse else 0
+def _compare(path: Path) -> int:
+    """Compare another file with the committed report; return 1 if an error is larger than that."""
+    report = driver.RESULTS / f"{path.name.partition('.')[0]}.json"
+    here, before = driver.read(path), driver.read(report)
+    changed = driver.differences(before, here) if before["rows"] and here["rows"] else []
+    with_what = f", which was measured with {'; '.join(changed)}" if changed else ""
+    CONSOLE.print(f"{path}, compared with the committed {report.name}{with_what}:")
+    worse = False
+    for line, is_worse in beside.compared(here["rows"], before["rows"]):
+        print(line)
+        worse |= is_worse
+    return int(worse)
 
 
 if __name__ == "__main__":

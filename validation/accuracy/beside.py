@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import driver
 from .claims import rounded_up
@@ -29,10 +29,7 @@ def slug(about: dict[str, Any]) -> str:
 
 def place(report: Path, about: dict[str, Any]) -> Path:
     """Return the file for new rows: the report, or one beside it if that has other conditions."""
-    if not report.exists():
-        return report
-    before = json.loads(report.read_text(encoding="utf-8"))
-    if not driver.differences(before, about):
+    if not report.exists() or not driver.differences(driver.read(report), about):
         return report
     return report.with_name(f"{report.stem}.{slug(about)}.json")
 
@@ -42,27 +39,15 @@ def is_committed(path: Path) -> bool:
     return path.resolve().parent == driver.RESULTS.resolve() and "." not in path.stem
 
 
-class Compared(NamedTuple):
-    """An error that was measured here, and the committed one if there is one."""
-
-    row: Row
-    committed: float | None
-
-    @property
-    def is_worse(self) -> bool:
-        """Whether it is worse than what is claimed, which is the committed error rounded up."""
-        return self.committed is not None and not self.row["ulp"] <= rounded_up(self.committed)
-
-    def __str__(self) -> str:
-        row = self.row
-        what = f"{row['function']:<26} {row['dtype']:<9} {row['kernel']:<9}"
-        if self.committed is None:
-            return f"{what} committed: nothing; here {row['ulp']:.4f} ulp"
-        verdict = "WORSE" if self.is_worse else "not worse"
-        return f"{what} committed {self.committed:.4f}, here {row['ulp']:.4f} ulp: {verdict}"
-
-
-def compared(rows: Iterable[Row], committed: Sequence[Row]) -> list[Compared]:
-    """Put the committed error beside each row."""
+def compared(rows: Iterable[Row], committed: Sequence[Row]) -> Iterator[tuple[str, bool]]:
+    """Put the committed error beside each; say if it is worse than that rounded up, the claim."""
     known = {key(row): row["ulp"] for row in committed}
-    return [Compared(row, known.get(key(row))) for row in rows]
+    for row in rows:
+        what = f"{row['function']:<26} {row['dtype']:<9} {row['kernel']:<9}"
+        before = known.get(key(row))
+        if before is None:
+            yield f"{what} committed: nothing; here {row['ulp']:.4f} ulp", False
+            continue
+        worse = not row["ulp"] <= rounded_up(before)
+        verdict = "WORSE" if worse else "not worse"
+        yield f"{what} committed {before:.4f}, here {row['ulp']:.4f} ulp: {verdict}", worse

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,11 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn, TimeRemainingColumn
 
 from logunif_kl._numpy import ufuncs
-from logunif_kl.cli._output import write_record
-from logunif_kl.cli.provenance import cpu_name, provenance
-from logunif_kl.cli.sources import EXACT_C, FLOAT32_C, TORCH_C
-from logunif_kl.cli.sources import paths as files
 from validation import paths
-from validation.paths import ROOT
+from validation.output import cpus_usable, provenance, write_record
+from validation.paths import PACKAGE, ROOT
 
-from . import sources
-from .functions import ARRAYS, COMPILED, EMULATED, FRAMEWORKS, FUNCTIONS
+from .functions import ALL, ARRAYS, COMPILED, FRAMEWORKS, FUNCTIONS
 
 RESULTS = paths.RESULTS / "accuracy"
 WORST_INPUTS = ROOT / "tests" / "golden" / "worst_inputs.json"
@@ -33,6 +30,22 @@ EMULATOR = "LOGUNIF_KL_EMULATOR"
 
 Job = dict[str, Any]
 Row = dict[str, Any]
+Key = tuple[int, str, str]
+
+# The packages whose versions matter to a report, and the extensions behind it with their sources.
+_PACKAGES = {
+    "torch": ("torch", "triton"),
+    "triton": ("torch", "triton"),
+    "jax": ("jax", "jaxlib"),
+    "tensorflow": ("tensorflow", "tensorflow-cpu"),
+    "neighbours": ("torch", "jax"),
+}
+LIBRARIES = {"numpy", *(name for names in _PACKAGES.values() for name in names)}
+_EXTENSIONS = {
+    "_numpy._exact": ("_numpy/c",),
+    "_numpy._float32": ("_numpy/c",),
+    "torch._library": ("_numpy/c", "torch/c"),
+}
 
 
 def kernels() -> tuple[str, ...]:
@@ -42,35 +55,11 @@ def kernels() -> tuple[str, ...]:
     return (*ufuncs.available_kernels(), *here)
 
 
-def report(kernel: str, method: str) -> str:
-    """Name the file for the rows of a kernel.
-
-    Each framework has its own, with its versions, and so has each kernel of another architecture.
-    PyTorch has two, since the vector library it takes its exponential and logarithm from has code
-    of its own for AVX-512, which it runs on processors of Intel alone: an AMD EPYC with AVX-512
-    attains each of the figures of one without.
-    """
-    if kernel in EMULATED:
-        return f"{kernel}.json"
-    name = FRAMEWORKS[kernel][0] if kernel in FRAMEWORKS else method
-    if name == "torch" and not ("avx512" in ufuncs.available_kernels() and "Intel" in cpu_name()):
-        name = "torch_avx2"
-    return f"{name}.json"
-
-
-def _packages(kernel: str) -> list[str]:
-    """Name the packages whose versions matter to the report that a kernel's rows go to."""
-    first = FRAMEWORKS.get(kernel, ("",))[0]
-    shared = (needed for needed in FRAMEWORKS.values() if needed[0] == first)
-    further = {"jax": ["jaxlib"], "tensorflow": ["tensorflow-cpu"]}.get(first, [])
-    return [*dict.fromkeys(package for needed in shared for package in needed), *further]
-
-
 def inputs_of(job: Job) -> int:
     """Return about how many inputs a job will try."""
     if job["method"] == "exhaustive":
         return 1 << (32 if job["dtype"] == "float32" else 16)
-    return int(job["count"]) + 5 * 32 * 256 * int(job["rounds"])
+    return int(job["count"]) + 5 * 32 * int(job["climbers"]) * int(job["rounds"])
 
 
 def measure(jobs: list[Job], console: Console) -> Generator[Row, None, None]:
@@ -92,11 +81,24 @@ def measure(jobs: list[Job], console: Console) -> Generator[Row, None, None]:
                     yield content
 
 
+def answers(jobs: list[Job]) -> list[Row]:
+    """Do the jobs, several kernels at once, and show nothing."""
+
+    def rows(kernel: str) -> list[Row]:
+        said = _converse(kernel, [job for job in jobs if job["kernel"] == kernel])
+        return [content for kind, content in said if kind == "row"]
+
+    with ThreadPoolExecutor(cpus_usable()) as pool:
+        found = pool.map(rows, dict.fromkeys(job["kernel"] for job in jobs))
+        return [row for each in found for row in each]
+
+
 def _converse(kernel: str, jobs: list[Job]) -> Generator[tuple[str, Any], None, None]:
     env = dict(os.environ)
     # The truth of an exhaustive run must not come from the arithmetic under test.
     env["LOGUNIF_KL_KERNEL"] = kernel if kernel in COMPILED else ""
-    env["OMP_NUM_THREADS"] = "1"
+    # And the frameworks keep their warnings to themselves.
+    env |= {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
     with subprocess.Popen(
         [sys.executable, "-m", "validation.accuracy.worker"],
         stdin=subprocess.PIPE,
@@ -129,35 +131,38 @@ def _summary(row: Row) -> str:
     return text
 
 
-def key(row: Row) -> tuple[int, str, str]:
+def key(row: Row) -> Key:
     """Order rows by function, type and kernel."""
-    return list(FUNCTIONS).index(row["function"]), row["dtype"], row["kernel"]
+    return list(ALL).index(row["function"]), row["dtype"], row["kernel"]
 
 
-def conditions(command: str, method: str, kernel: str, seed: int | None = None) -> dict[str, Any]:
-    """Return the conditions under which the measurement of a kernel begins.
+def conditions(report: str, seed: int | None = None) -> dict[str, Any]:
+    """Return the conditions under which the measurement of a report begins.
 
     Raises
     ------
     RuntimeError
-        If the extension is measured, or used as the truth, and is older than its sources.
+        If an extension is older than its sources.
     """
-    wanted = {
-        "_numpy._exact": EXACT_C if kernel in COMPILED or method == "exhaustive" else (),
-        "_numpy._float32": FLOAT32_C if kernel == "torch" else (),
-        "torch._library": (*FLOAT32_C, *TORCH_C) if kernel == "torch" else (),
-    }
-    for name, patterns in wanted.items():
-        extension = find_spec(f"logunif_kl.{name}") if patterns else None
+    for name, folders in _EXTENSIONS.items():
+        extension = find_spec(f"logunif_kl.{name}")
         if extension is not None and extension.origin is not None:
             built = Path(extension.origin).stat().st_mtime
-            if any(path.stat().st_mtime > built for path in files(patterns)):
+            files = (path for folder in folders for path in (PACKAGE / folder).glob("*.[ch]"))
+            if any(path.stat().st_mtime > built for path in files):
                 raise RuntimeError("the extension is older than its sources: build it again")
-    about = provenance(command, "python-flint", *_packages(kernel))
-    about.pop("kernel")
+    command = f"python -m validation.accuracy measure {report}"
+    about = provenance(command, "python-flint", *_PACKAGES.get(report, ()))
+    del about["kernel"]
     if emulator := os.environ.get(EMULATOR):
         about["machine"]["emulator"] = emulator
-    return about | {"seed": seed, "sources_sha256": sources.sha256(kernel)}
+    return about | {"seed": seed}
+
+
+def versions(names: Iterable[str]) -> dict[str, str]:
+    """Return the versions of some packages here, as a report has them; less what is not here."""
+    found: dict[str, str] = provenance("", *names)["versions"]
+    return found
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
@@ -170,47 +175,30 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     ]
 
 
-def kept(path: Path, about: dict[str, Any]) -> list[Row]:
-    """Return the rows of a report that can stay beside new ones: those of today's sources.
+def read(path: Path) -> dict[str, Any]:
+    """Read a report; one without rows if there is none."""
+    found: dict[str, Any] = {"rows": []}
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else found
+
+
+def save(rows: Iterable[Row], path: Path, about: dict[str, Any]) -> None:
+    """Write rows with their conditions, in place of those of the same functions.
 
     Raises
     ------
     RuntimeError
-        If those rows were measured with other versions, or on another machine.
+        If other rows were measured with other versions, or on another machine.
     """
-    if not path.exists():
-        return []
-    old = json.loads(path.read_text(encoding="utf-8"))
-    today = {kernel: sources.sha256(kernel) for kernel in {row["kernel"] for row in old["rows"]}}
-    rows = [row for row in old["rows"] if row["sources_sha256"] == today[row["kernel"]]]
-    if rows and (changed := differences(old, about)):
+    old = read(path)
+    if old["rows"] and (changed := differences(old, about)):
         raise RuntimeError(
             f"{path.name} was measured with {'; '.join(changed)}: measure where that is, "
             "or remove the file and measure all of it again"
         )
-    return rows
-
-
-def save(rows: Iterable[Row], path: Path, about: dict[str, Any]) -> None:
-    """Write rows of one kernel with their conditions, beside the rows that `kept` returns.
-
-    Raises
-    ------
-    RuntimeError
-        If the sources changed since the measurement began, or as for `kept`.
-    """
-    about = dict(about)
-    mine = {k: about[k] for k in ("command", "date")}
-    mine["sources_sha256"] = about.pop("sources_sha256")
-    fresh = {}
-    for row in rows:
-        if mine["sources_sha256"] != sources.sha256(row["kernel"]):
-            raise RuntimeError("the sources changed while they were measured: measure them again")
-        fresh[key(row)] = row | mine
-    fresh = {key(row): row for row in kept(path, about)} | fresh
+    known = {key(row): row for row in old["rows"]}
+    known |= {key(row): row | {"date": about["date"]} for row in rows}
     path.parent.mkdir(parents=True, exist_ok=True)
-    about["rows"] = [fresh[k] for k in sorted(fresh)]
-    write_record(str(path), about)
+    write_record(str(path), {**about, "rows": [known[k] for k in sorted(known)]})
 
 
 def is_done(job: Job, rows: Sequence[Row]) -> bool:
@@ -225,7 +213,7 @@ def is_done(job: Job, rows: Sequence[Row]) -> bool:
 def remember(rows: Iterable[Row]) -> None:
     """Add the worst inputs to those that the tests always try; none is removed."""
     known = {_point(entry): entry for entry in worst_inputs()}
-    for row in rows:
+    for row in (row for row in rows if row["function"] in FUNCTIONS):
         entry = {k: row[k] for k in ("function", "dtype", "inputs", "wanted")}
         known.setdefault(_point(entry), entry)
     lines = [json.dumps(known[k]) for k in sorted(known)]

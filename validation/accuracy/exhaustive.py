@@ -7,7 +7,6 @@ arguments, so the error found is the worst, to that precision.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -245,8 +244,3 @@ def _pool(jobs: int) -> Iterator[Callable[[list[Task]], Iterable[Tally]]]:
     # Spawn, so that every child imports the kernel that the environment names.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         yield lambda tasks: pool.map(_task, *zip(*tasks, strict=True))
-
-
-def cpus() -> int:
-    """Return how many processes to use by default."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,26 +1,58 @@
-"""Errors of a kernel whose processor replaces subnormal numbers, given or found, by zero.
+"""Which errors count, where a processor replaces subnormal numbers, given or found, by zero.
 
 XLA and TensorFlow set their threads on the CPU to do so. This is not counted as an error of the
 arithmetic. A zero for a subnormal truth counts as right. So does the right result for zeros in the
-place of subnormal arguments. The range of a claim on such a kernel says so.
+place of subnormal arguments. Of complex weights and of groups, frameworks are held to normal
+results only. The range of a claim says which of this holds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
+from .functions import ALL, NEIGHBOURS
 from .truth import Truth, truth
 from .ulp import FORMATS, Format, error
 
 KERNELS = ("jax", "tensorflow")
 
 
-def range_of(kernel: str, domain: str, described: str) -> str:
+Errors = Callable[[str, NDArray, Truth, list[NDArray]], NDArray[np.float64]]
+
+
+def range_of(kernel: str, name: str) -> str:
     """Return the range of a claim, with what does not count as an error of the kernel."""
+    function = ALL[name]
+    if name in NEIGHBOURS:
+        return "all" if kernel == "python" else "normal results"
     if kernel not in KERNELS:
-        return described
-    return described + (", subnormals 0" if domain == "normal" else ", subnormal results 0")
+        return function.range
+    flushed = "subnormals 0" if function.domain == "normal" else "subnormal results 0"
+    return f"{function.range}, {flushed}"
+
+
+def errors_of(kernel: str, name: str) -> Errors:
+    """Return the function that measures the errors of a kernel that count, in ulp."""
+    if name in NEIGHBOURS and kernel != "python":
+        return _normal_error
+    return flushed_error if kernel in KERNELS else plain_error
+
+
+def plain_error(
+    name: str, got: NDArray, exact: Truth, points: list[NDArray]
+) -> NDArray[np.float64]:
+    """Return every error in ulp."""
+    return error(got, exact, points[0].dtype.name)
+
+
+def _normal_error(
+    name: str, got: NDArray, exact: Truth, points: list[NDArray]
+) -> NDArray[np.float64]:
+    fmt = FORMATS[points[0].dtype.name]
+    return np.where(_subnormal(exact, fmt), 0.0, error(got, exact, fmt.name))
 
 
 def flushed_error(
@@ -44,10 +76,13 @@ def flushed_error(
 
 
 def _forgiven(got: NDArray, exact: Truth, fmt: Format) -> NDArray[np.float64]:
+    return np.where(_subnormal(exact, fmt) & (got == 0), 0.0, error(got, exact, fmt.name))
+
+
+def _subnormal(exact: Truth, fmt: Format) -> NDArray[np.bool_]:
     _, exponent = np.frexp(exact.hi)
-    subnormal = (exact.hi != 0) & np.isfinite(exact.hi) & (exact.scale + exponent <= fmt.emin)
-    errors = error(got, exact, fmt.name)
-    return np.where(subnormal & (got == 0), 0.0, errors)
+    found: NDArray[np.bool_] = (exact.hi != 0) & np.isfinite(exact.hi)
+    return found & (exact.scale + exponent <= fmt.emin)
 
 
 def unflushed(got: NDArray, want: NDArray[np.float64], fmt: Format) -> NDArray[np.float64]:

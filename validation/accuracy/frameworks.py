@@ -1,7 +1,8 @@
 """What each framework computes, as functions of NumPy's arrays.
 
 In float32 and float64 this is the composite: `_arithmetic` over the framework's namespace, which is
-what compilers see. In the half types, and for TensorFlow in every type, it is the public function.
+what compilers see. In the half types, for TensorFlow in every type, and of complex weights and of
+groups it is the public function.
 Where PyTorch in eager mode takes the float32 kernels in C, it is those. All blocks have one length,
 so that nothing is compiled twice.
 """
@@ -11,13 +12,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from .functions import Evaluate, Function, arithmetic_of
+from .functions import COMPLEX, NEIGHBOURS, Evaluate, Function, arithmetic_of
 
 BLOCK = 1 << 14
 HALVES = ("float16", "bfloat16")
@@ -29,7 +30,12 @@ def framework(function: Function, kernel: str, dtype: str) -> Evaluate:
     """Return what a framework's kernel computes for a type; bfloat16 is passed as float32."""
     if dtype in HALVES and function.nin > 1 and kernel in ("inductor", "triton"):
         raise RuntimeError(f"{function.name} is not measured in {dtype} on {kernel}")
-    call = _MAKERS[kernel](function.arithmetic, dtype)
+    neighbour = function.name in NEIGHBOURS
+    call = (
+        _NEIGHBOURS[kernel](function.ufunc, function.k, dtype)
+        if neighbour
+        else _MAKERS[kernel](function.arithmetic, dtype)
+    )
 
     def evaluate(*args: Any) -> Any:
         parts = [
@@ -203,3 +209,44 @@ _MAKERS: dict[str, Call] = {
     "jax": _jax,
     "tensorflow": _tensorflow,
 }
+
+
+def _public(room: str, name: str, k: float, join: Call) -> Call:
+    """Return a public function of complex weights, of which the mean is in parts, or of groups."""
+    function: Call = getattr(import_module(f"logunif_kl.{room}.neighbours"), name)
+    if name == COMPLEX:
+        return lambda re, im, log_sigma2: function(join(re, im), log_sigma2)
+    return partial(function, k=k) if k else function
+
+
+@cache
+def _torch_neighbours(name: str, k: float, dtype: str) -> Call:
+    import torch
+
+    function = _public("torch", name, k, torch.complex)
+    function = _with_gradients(function) if name == COMPLEX else function
+    return lambda *args: _each(lambda t: t.numpy(), function(*map(torch.tensor, args)))
+
+
+@cache
+def _jax_neighbours(name: str, k: float, dtype: str) -> Call:
+    import jax
+
+    function = _public("jax", name, k, jax.lax.complex)
+    jitted = jax.jit(_jax_slopes(function) if name == COMPLEX else function)
+
+    def call(*args: Any) -> Any:
+        with jax.enable_x64(dtype == "float64"):
+            return _each(np.asarray, jitted(*map(jax.numpy.asarray, args)))
+
+    return call
+
+
+def _jax_slopes(function: Call) -> Call:
+    import jax
+
+    slopes = jax.grad(lambda *args: function(*args).sum(), (0, 1, 2))
+    return lambda *args: (function(*args), *slopes(*args))
+
+
+_NEIGHBOURS: dict[str, Call] = {"torch": _torch_neighbours, "jax": _jax_neighbours}

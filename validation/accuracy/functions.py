@@ -17,11 +17,12 @@ class Function(NamedTuple):
     domain: str
     range: str
     output: int | None = None
+    k: float = 0.0
 
     @property
     def nin(self) -> int:
         """The number of arguments."""
-        return 2 if self.domain == "normal" else 1
+        return {"normal": 2, "complex": 3}.get(self.domain, 1)
 
 
 _U = ("u", "u in [0, inf]")
@@ -42,6 +43,30 @@ FUNCTIONS = {
         Function("neg_kl_normal.dlog_sigma2", "neg_kl_normal_and_grad", "neg_kl_normal", *_N, 2),
     )
 }
+# Of complex weights, of which the mean is given in parts, and of groups of weights.
+COMPLEX = "neg_kl_complex_normal"
+SLOPES = tuple(f"{COMPLEX}, {name}" for name in ("d_im", "d_log_sigma2", "d_re"))
+COMPLEX_UNARY = ("neg_kl_complex", "neg_kl_complex_grad", "neg_kl_complex_hess")
+_VECTOR = {
+    f"{name}, k={k:g}": (name, k)
+    for name in ("neg_kl_vector", "neg_kl_vector_grad")
+    for k in (1.0, 3.0, 9.0, 64.0, 1000.0)
+}
+VECTOR = tuple(_VECTOR)
+NEIGHBOURS = {
+    f.name: f
+    for f in (
+        Function(SLOPES[0], COMPLEX, COMPLEX, "complex", "all", 2),
+        Function(SLOPES[1], COMPLEX, COMPLEX, "complex", "all", 3),
+        Function(SLOPES[2], COMPLEX, COMPLEX, "complex", "all", 1),
+        *(Function(name, name, name, "log_alpha", "all") for name in COMPLEX_UNARY),
+        Function(COMPLEX, COMPLEX, COMPLEX, "complex", "all", 0),
+        *(Function(f, n, n, "log_alpha", "all", k=k) for f, (n, k) in _VECTOR.items()),
+    )
+}
+"""In the order of the claims. ``ufunc`` names the public function."""
+ALL = {**FUNCTIONS, **NEIGHBOURS}
+
 UNARY = tuple(f.name for f in FUNCTIONS.values() if f.nin == 1)
 OF_FRAMEWORKS = tuple(f.name for f in FUNCTIONS.values() if f.domain != "u")
 

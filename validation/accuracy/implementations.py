@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .frameworks import framework
-from .functions import ARRAYS, FRAMEWORKS, Evaluate, Function, arithmetic_of
+from .functions import ARRAYS, COMPLEX, FRAMEWORKS, NEIGHBOURS, Evaluate, Function, arithmetic_of
 
 
 def implementation(function: Function, kernel: str, dtype: str = "float64") -> Evaluate:
@@ -20,21 +21,37 @@ def implementation(function: Function, kernel: str, dtype: str = "float64") -> E
         return framework(function, kernel, dtype)
     if kernel == ARRAYS:
         return _over_arrays(function)
-    from logunif_kl._numpy import ufuncs
-
-    if kernel == "python":
-        call = ufuncs.python_ufunc(function.ufunc)
-    else:
-        if ufuncs.kernel_name() != kernel:
-            raise RuntimeError(
-                f"this process runs the kernel {ufuncs.kernel_name()!r}, not {kernel!r}: "
-                f"start it with LOGUNIF_KL_KERNEL={kernel}"
-            )
-        call = getattr(ufuncs, function.ufunc)
+    if function.name in NEIGHBOURS:
+        return _of_neighbours(function)
+    call = ufunc(function.ufunc, kernel)
     if function.output is None:
         return call
     output = function.output
     return lambda *args: call(*args)[output]
+
+
+def ufunc(name: str, kernel: str) -> Evaluate:
+    """Return a ufunc of one of NumPy's kernels."""
+    from logunif_kl._numpy import ufuncs
+
+    if kernel == "python":
+        return ufuncs.python_ufunc(name)
+    if ufuncs.kernel_name() != kernel:
+        raise RuntimeError(
+            f"this process runs the kernel {ufuncs.kernel_name()!r}, not {kernel!r}: "
+            f"start it with LOGUNIF_KL_KERNEL={kernel}"
+        )
+    found: Evaluate = getattr(ufuncs, name)
+    return found
+
+
+def _of_neighbours(function: Function) -> Evaluate:
+    import logunif_kl
+
+    public: Evaluate = getattr(logunif_kl, function.ufunc)
+    if function.ufunc == COMPLEX:
+        return lambda re, im, s: public(re + np.array(1j, f"complex{16 * re.itemsize}") * im, s)
+    return partial(public, k=function.k) if function.k else public
 
 
 def _over_arrays(function: Function) -> Evaluate:

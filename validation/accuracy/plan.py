@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from logunif_kl._numpy import ufuncs
+from validation.output import cpu_name
 
 from . import driver
 from .driver import Job
 from .functions import (
     ARRAYS,
     COMPILED,
+    COMPLEX,
+    COMPLEX_UNARY,
     EMULATED,
     FRAMEWORKS,
     FUNCTIONS,
     OF_FRAMEWORKS,
+    SLOPES,
     UNARY,
+    VECTOR,
 )
 
-COUNT, ROUNDS, SEED = 10_000_000, 200, 1
-# An emulator takes twenty times as long.
-FEWER = (100_000, 5)
+SEED = 1
+# How many inputs a search tries before climbing, how often it climbs, and from how many.
+Samples = tuple[int, int, int]
+SAMPLES = (10_000_000, 200, 256)
+FEWER = (100_000, 5, 256)  # an emulator takes twenty times as long
+OF_BALLS = (12_000, 10, 8)  # and Arb a thousand times; of groups more
+OF_SLOW_BALLS = (750, 10, 8)
 NARROW = ("float16", "bfloat16", "float32")
 HALVES = NARROW[:2]
+BOTH = ("float64", "float32")
 _ALL = tuple(FUNCTIONS)
 _HERE = tuple(kernel for kernel in COMPILED if kernel not in EMULATED)
 _OF_TWO = tuple(name for name in FUNCTIONS if name not in UNARY)
+_OF_ONE = tuple(name for name in OF_FRAMEWORKS if name in UNARY)
 
 
 class Part(NamedTuple):
@@ -34,26 +47,26 @@ class Part(NamedTuple):
     kernels: tuple[str, ...]
     dtypes: tuple[str, ...]
     functions: tuple[str, ...]
-    samples: tuple[int, int] = (COUNT, ROUNDS)
+    samples: Samples = SAMPLES
 
 
 def _of_framework(*kernels: str) -> tuple[Part, ...]:
     """List the parts of a framework's report; float16 of two arguments for the first kernel."""
-    unary = tuple(name for name in OF_FRAMEWORKS if name in UNARY)
     return (
-        Part("search", kernels, ("float64", "float32"), OF_FRAMEWORKS),
+        Part("search", kernels, BOTH, OF_FRAMEWORKS),
         Part("search", kernels[:1], ("float16",), _OF_TWO),
-        Part("exhaustive", kernels, HALVES, unary),
+        Part("exhaustive", kernels, HALVES, _OF_ONE),
     )
 
 
 # All inputs of a narrow type are tried, where there is one argument and time enough: for a kernel
-# in Python there is not in float32. Triton's interpreter is for parts: search --kernels triton.
+# in Python there is not in float32. The report of Triton's interpreter, which has no float64, is
+# not committed.
 PARTS: dict[str, tuple[Part, ...]] = {
     "search": (
         Part("search", _HERE, ("float64",), _ALL),
         Part("search", _HERE, ("float32", "float16"), _OF_TWO),
-        Part("search", ("python",), ("float64", "float32"), _ALL),
+        Part("search", ("python",), BOTH, _ALL),
         Part("search", ("python",), ("float16",), _OF_TWO),
         Part("search", (ARRAYS,), ("float32",), _ALL),  # in float64 they are `python`
     ),
@@ -62,14 +75,48 @@ PARTS: dict[str, tuple[Part, ...]] = {
         Part("exhaustive", ("python",), HALVES, UNARY),
     ),
     "neon": (
-        Part("search", ("neon",), ("float64", "float32"), _ALL, FEWER),
+        Part("search", ("neon",), BOTH, _ALL, FEWER),
         Part("search", ("neon",), ("float16",), _OF_TWO, FEWER),
         Part("exhaustive", ("neon",), HALVES, UNARY),
     ),
     "torch": _of_framework("torch", "inductor"),
     "jax": _of_framework("jax"),
     "tensorflow": _of_framework("tensorflow"),
+    "triton": (
+        Part("search", ("triton",), ("float32",), OF_FRAMEWORKS),
+        Part("exhaustive", ("triton",), HALVES, _OF_ONE),
+    ),
+    "neighbours": (
+        Part("search", ("python",), (*BOTH, "float16"), COMPLEX_UNARY, OF_BALLS),
+        Part("search", ("python",), BOTH, (COMPLEX,), OF_BALLS),
+        Part("search", ("torch", "jax"), BOTH, (*SLOPES, *COMPLEX_UNARY, COMPLEX), OF_BALLS),
+        Part("search", ("python",), ("float64",), VECTOR, OF_SLOW_BALLS),
+        Part("search", ("jax",), BOTH, VECTOR, OF_SLOW_BALLS),
+    ),
 }
+
+
+def file(report: str) -> str:
+    """Name the file of a report.
+
+    What PyTorch takes part in has two, because the vector library it takes its exponential and
+    logarithm from has code of its own for AVX-512, which it runs on processors of Intel alone: an
+    AMD EPYC with AVX-512 attains each of the figures of one without.
+    """
+    intel = "avx512" in ufuncs.available_kernels() and "Intel" in cpu_name()
+    names = {"torch": "torch" if intel else "torch_avx2"}
+    names["neighbours"] = "neighbours_intel" if intel else "neighbours"
+    return f"{names.get(report, report)}.json"
+
+
+def report_of(function: str, dtype: str, kernel: str) -> str:
+    """Name the report that has a function of a kernel in a type."""
+    return next(
+        report
+        for report, parts in PARTS.items()
+        for part in parts
+        if function in part.functions and dtype in part.dtypes and kernel in part.kernels
+    )
 
 
 def kernels(report: str) -> tuple[str, ...]:
@@ -77,102 +124,44 @@ def kernels(report: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kernel for part in PARTS[report] for kernel in part.kernels))
 
 
-def jobs(report: str, available: Sequence[str], processes: int) -> list[Job]:
-    """List the jobs of a report, for the kernels that are available."""
-    made = [
-        _search(name, dtype, kernel, *part.samples)
-        if part.method == "search"
-        else _exhaustive(name, dtype, kernel, processes)
-        for part in PARTS[report]
-        for kernel in part.kernels
-        for name in part.functions
-        for dtype in part.dtypes
-        if kernel in available
-    ]
+def jobs(
+    report: str,
+    available: Sequence[str],
+    processes: int = 1,
+    *,
+    functions: Sequence[str] | None = None,
+    dtypes: Sequence[str] | None = None,
+    count: int | None = None,
+    rounds: int | None = None,
+    seed: int = SEED,
+) -> list[Job]:
+    """List the jobs of a report, for the kernels that are available; all, or a part of them."""
+    made = []
+    for part in PARTS[report]:
+        given = zip((count, rounds, None), part.samples, strict=True)
+        samples = [usual if value is None else value for value, usual in given]
+        made += [
+            {"method": part.method, "function": name, "dtype": dtype, "kernel": kernel}
+            | (_search(name, dtype, kernel, samples, seed) if part.method == "search" else {})
+            | ({"jobs": processes} if part.method == "exhaustive" else {})
+            for kernel in part.kernels
+            for name in part.functions
+            for dtype in part.dtypes
+            if kernel in available
+            if functions is None or name in functions
+            if dtypes is None or dtype in dtypes
+        ]
     order = {kernel: place for place, kernel in enumerate(kernels(report))}
     return sorted(made, key=lambda job: order[job["kernel"]])
 
 
-def search_jobs(
-    kernels: Iterable[str],
-    functions: Sequence[str],
-    dtypes: Sequence[str] | None = None,
-    *,
-    count: int = COUNT,
-    rounds: int = ROUNDS,
-    seed: int = SEED,
-) -> list[Job]:
-    """List jobs that search; by default in the types of the reports."""
-    return [
-        _search(name, dtype, kernel, count, rounds, seed)
-        for kernel in kernels
-        for name in _measured(kernel, functions)
-        for dtype in dtypes or _dtypes("search", kernel, name)
-        if not (kernel in (ARRAYS, "triton") and dtype != "float32")
-    ]
-
-
-def exhaustive_jobs(
-    kernels: Iterable[str],
-    functions: Sequence[str],
-    dtypes: Sequence[str] | None = None,
-    *,
-    processes: int,
-) -> list[Job]:
-    """List jobs that try every input; by default in the types of the reports."""
-    return [
-        _exhaustive(name, dtype, kernel, processes)
-        for kernel in kernels
-        for name in _measured(kernel, functions)
-        for dtype in dtypes or _dtypes("exhaustive", kernel, name)
-        # 2**32 inputs would take a framework hours, and arrays have only that type.
-        if not (kernel == ARRAYS or (kernel in FRAMEWORKS and dtype == "float32"))
-    ]
-
-
-def _measured(kernel: str, functions: Iterable[str]) -> Iterator[str]:
-    return (name for name in functions if kernel not in FRAMEWORKS or name in OF_FRAMEWORKS)
-
-
-def _dtypes(method: str, kernel: str, name: str) -> list[str]:
-    """List the types in which the reports have a function of a kernel."""
-    if kernel == "triton":  # it has no float64
-        return ["float32"] if method == "search" else list(HALVES)
-    return [
-        dtype
-        for parts in PARTS.values()
-        for part in parts
-        if part.method == method and kernel in part.kernels and name in part.functions
-        for dtype in part.dtypes
-    ]
-
-
-def _search(
-    name: str, dtype: str, kernel: str, count: int = COUNT, rounds: int = ROUNDS, seed: int = SEED
-) -> Job:
+def _search(name: str, dtype: str, kernel: str, samples: Sequence[int], seed: int) -> Job:
     known = [
         entry["inputs"]
         for entry in driver.worst_inputs()
         if (entry["function"], entry["dtype"]) == (name, dtype)
     ]
-    fewer = kernel in FRAMEWORKS and dtype == "float64"
-    return {
-        "method": "search",
-        "function": name,
-        "dtype": dtype,
-        "kernel": kernel,
-        "count": count // 10 if fewer else count,
-        "rounds": rounds,
-        "seed": seed,
-        "known": known,
-    }
-
-
-def _exhaustive(name: str, dtype: str, kernel: str, processes: int) -> Job:
-    return {
-        "method": "exhaustive",
-        "function": name,
-        "dtype": dtype,
-        "kernel": kernel,
-        "jobs": processes,
-    }
+    count, rounds, climbers = samples
+    if kernel in FRAMEWORKS and dtype == "float64" and name in FUNCTIONS:
+        count //= 10
+    return {"count": count, "rounds": rounds, "climbers": climbers, "seed": seed, "known": known}

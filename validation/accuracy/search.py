@@ -15,11 +15,11 @@ import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
-from .flushing import flushed_error
-from .functions import FUNCTIONS, Evaluate
+from .flushing import Errors, plain_error
+from .functions import ALL, NEIGHBOURS, Evaluate, Function
 from .series import hess_zero
 from .truth import Truth, truth
-from .ulp import FORMATS, error
+from .ulp import FORMATS
 
 Points = list[NDArray]
 
@@ -63,7 +63,9 @@ def _bit_patterns(
 
 def sample(name: str, rng: np.random.Generator, count: int, dtype: str) -> Points:
     """Return arguments: a tenth over all bit patterns, the rest where the function varies."""
-    domain = FUNCTIONS[name].domain
+    domain = ALL[name].domain
+    if name in NEIGHBOURS:
+        return _sample_neighbours(NEIGHBOURS[name], rng, count, dtype)
     tenth = count // 10
     if domain == "u":
         parts = [
@@ -95,9 +97,33 @@ def _sample_x(rng: np.random.Generator, count: int, dtype: str) -> list[NDArray]
     ]
 
 
+# Of each type: the largest |log alpha|, and x of 2^x, the largest mean, and 2^-x, the smallest.
+_REACH = {"float64": (740.0, 450.0), "float32": (86.0, 55.0), "float16": (9.0, 3.0)}
+
+
+def _sample_neighbours(
+    function: Function, rng: np.random.Generator, count: int, dtype: str
+) -> Points:
+    """Return arguments: half where the function varies, the others over the range of the type."""
+    largest, binades = _REACH[dtype]
+    half = count // 2
+    if function.domain == "complex":
+        wide = rng.uniform(-1, 1, count - half) * largest
+        log_u = np.concatenate([rng.uniform(-5, 5, half), wide])
+        wide = rng.uniform(-binades, binades, count - half)
+        size = np.exp2(np.concatenate([rng.uniform(-2, 2, half), wide]))
+        angle = np.where(rng.random(count) < 0.2, 0.0, rng.uniform(0, 2 * np.pi, count))
+        points = size * np.cos(angle), size * np.sin(angle), 2.0 * np.log(size) - log_u
+        return [p.astype(dtype) for p in points]
+    low = -np.log(2.0 * max(45.0, function.k)) - 2.0 if function.k else -7.0
+    small = np.exp2(rng.uniform(-60, np.log2(largest), count // 4))
+    parts = [rng.uniform(low, 3.0, half), rng.uniform(-largest, largest, count // 4)]
+    return [np.concatenate([*parts, rng.choice((-1, 1), count // 4) * small]).astype(dtype)]
+
+
 def beside_edges(name: str, edges: dict[str, list[float]], dtype: str, reach: int = 8) -> Points:
     """Return every edge of the tables' ranges with ``reach`` neighbours on either side."""
-    domain = FUNCTIONS[name].domain
+    domain = ALL[name].domain
     with np.errstate(all="ignore"):
         if domain != "normal":
             centres = np.array(edges[domain]).astype(dtype)
@@ -117,17 +143,15 @@ def beside_edges(name: str, edges: dict[str, list[float]], dtype: str, reach: in
 
 
 def measure(
-    name: str, evaluate: Evaluate, points: Points, flushes: bool = False
+    name: str, evaluate: Evaluate, points: Points, counted: Errors = plain_error
 ) -> NDArray[np.float64]:
     """Return the error in ulp at each point, by blocks."""
-    dtype = points[0].dtype.name
     out = np.empty(len(points[0]))
     for start in range(0, len(out), BLOCK):
         block = [p[start : start + BLOCK] for p in points]
-        got, exact = evaluate(*block), truth(name, *block)
-        out[start : start + BLOCK] = (
-            flushed_error(name, got, exact, block) if flushes else error(got, exact, dtype)
-        )
+        with np.errstate(all="ignore"):
+            got = np.asarray(evaluate(*block))
+        out[start : start + BLOCK] = counted(name, got, truth(name, *block), block)
     return out
 
 
@@ -150,7 +174,7 @@ def _select(points: Points, errors: NDArray, size: int) -> tuple[Points, NDArray
 
 
 def _neighbours(points: Points, rng: np.random.Generator, each: int, domain: str) -> Points:
-    """Return points that differ by one bit pattern to millions, in one argument or in both."""
+    """Return points that differ by one bit pattern to millions, in one argument or in several."""
     dtype = points[0].dtype.name
     out = []
     bits = FORMATS[dtype].precision - 6
@@ -176,7 +200,7 @@ def search(
     climbers: int = 256,
     edges: dict[str, list[float]] | None = None,
     known: Sequence[tuple[float, ...]] = (),
-    flushes: bool = False,
+    counted: Errors = plain_error,
     progress: Callable[[int], None] = lambda count: None,
 ) -> Worst:
     """Search for the input with the largest error.
@@ -184,7 +208,7 @@ def search(
     Parameters
     ----------
     name : str
-        A name in ``FUNCTIONS``.
+        A name in ``functions.ALL``.
     evaluate : callable
         The implementation, over arrays of ``dtype``.
     rng : numpy.random.Generator
@@ -200,19 +224,19 @@ def search(
         Breakpoints of the tables' ranges, by domain.
     known : sequence of tuples
         Inputs that were bad before.
-    flushes : bool
-        Whether subnormal numbers may be taken for zeros; see `flushing`.
+    counted : callable
+        Measures the errors that count; see `flushing`.
     progress : callable
         Called with the number of points measured since the last call.
     """
-    domain = FUNCTIONS[name].domain
+    domain = ALL[name].domain
     tried = 0
     pool: Points = []
     errors = np.empty(0)
 
     def take(points: Points) -> None:
         nonlocal tried, pool, errors
-        found = measure(name, evaluate, points, flushes)
+        found = measure(name, evaluate, points, counted)
         tried += len(found)
         progress(len(found))
         if pool:
@@ -228,17 +252,18 @@ def search(
     for _ in range(rounds):
         take(_neighbours(pool, rng, 32, domain))
 
-    return describe(name, evaluate, [p[:1] for p in pool], tried, flushes)
+    return describe(name, evaluate, [p[:1] for p in pool], tried, counted)
 
 
 def describe(
-    name: str, evaluate: Evaluate, point: Points, tried: int, flushes: bool = False
+    name: str, evaluate: Evaluate, point: Points, tried: int, counted: Errors = plain_error
 ) -> Worst:
     """Return the result, the truth and the error at one point."""
     exact = truth(name, *point)
-    got = np.asarray(evaluate(*point))
+    with np.errstate(all="ignore"):
+        got = np.asarray(evaluate(*point))
     return Worst(
-        ulp=float(measure(name, evaluate, point, flushes)[0]),
+        ulp=float(measure(name, evaluate, point, counted)[0]),
         inputs=tuple(float(p[0]).hex() for p in point),
         got=float(got[0]).hex(),
         wanted=digits(exact),

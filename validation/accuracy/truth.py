@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from . import doubledouble as dd
 from .doubledouble import DD, Array
+from .functions import NEIGHBOURS
 from .series import CENTRES, OCTAVES, X_LIMIT, X_STEPS, tables
 
 _FAR = 1e5  # where abs(log alpha) is larger, exp() is zero or infinite for every purpose here
@@ -230,12 +231,13 @@ def _far_value(part: Truth, far: NDArray[np.bool_], m: Array, e: Array, ls: Arra
 
 
 def truth(name: str, *args: Array) -> Truth:
-    """Return the exact values of a function at float64 arguments.
-
-    ``name`` is that of a ufunc, and for ``neg_kl_normal`` also ``neg_kl_normal.dmu`` or
-    ``neg_kl_normal.dlog_sigma2``.
-    """
+    """Return the exact values of a function of ``functions.ALL`` at float64 arguments."""
     arrays = [np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in args]
+    if name in NEIGHBOURS:
+        from . import balls  # which takes python-flint
+
+        hi, lo, scale = np.array(balls.parts(NEIGHBOURS[name], *arrays)).T
+        return Truth(hi, lo, scale.astype(np.int64))
     with np.errstate(all="ignore"):
         if name in _U_NAMES:
             return _unary_u(_U_NAMES.index(name), *arrays)

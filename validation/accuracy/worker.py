@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from . import bits, flushing
 from . import exhaustive as _exhaustive
-from . import flushing
 from .frameworks import c_kernel
-from .functions import FUNCTIONS, edges
+from .functions import ALL, NEIGHBOURS, edges
 from .implementations import implementation
-from .search import digits, search
+from .search import describe, digits, search
 from .truth import truth
+from .ulp import error, round_to_bfloat16
 
 Row = dict[str, Any]
 
@@ -29,18 +30,19 @@ def _say(kind: str, content: object) -> None:
 
 
 def _search(job: dict[str, Any]) -> Row:
-    name, dtype = job["function"], job["dtype"]
-    key = [job["seed"], list(FUNCTIONS).index(name), np.dtype(dtype).itemsize]
+    name, kernel, dtype = job["function"], job["kernel"], job["dtype"]
+    key = [job["seed"], list(ALL).index(name), np.dtype(dtype).itemsize]
     worst = search(
         name,
-        implementation(FUNCTIONS[name], job["kernel"], dtype),
+        implementation(ALL[name], kernel, dtype),
         rng=np.random.default_rng(key),
         dtype=dtype,
         count=job["count"],
         rounds=job["rounds"],
-        edges={domain: edges(domain) for domain in ("u", "x")},
+        climbers=job["climbers"],
+        edges=None if name in NEIGHBOURS else {domain: edges(domain) for domain in ("u", "x")},
         known=[tuple(map(float.fromhex, point)) for point in job["known"]],
-        flushes=job["kernel"] in flushing.KERNELS,
+        counted=flushing.errors_of(kernel, name),
         progress=lambda count: _say("progress", count),
     )
     return worst._asdict()
@@ -69,18 +71,38 @@ def _exhaust(job: dict[str, Any]) -> Row:
     }
 
 
+def _again(job: dict[str, Any]) -> Row:
+    """Evaluate at the worst input that was found."""
+    name, kernel, dtype = job["function"], job["kernel"], job["dtype"]
+    loop = "float32" if dtype == "bfloat16" else dtype
+    point = [np.array([float.fromhex(x)]).astype(loop) for x in job["inputs"]]
+    evaluate = implementation(ALL[name], kernel, dtype)
+    found = describe(name, evaluate, point, 1, flushing.errors_of(kernel, name))
+    if dtype == "bfloat16":
+        got = round_to_bfloat16(np.array([float.fromhex(found.got)], np.float32))
+        ulp = float(error(got, truth(name, *point), dtype)[0])
+        found = found._replace(got=float(got[0]).hex(), ulp=ulp)
+    return found._asdict()
+
+
+def measured(job: dict[str, Any]) -> Row:
+    """Do a job; return its row."""
+    began = time.perf_counter()
+    row = {"search": _search, "exhaustive": _exhaust, "again": _again}[job["method"]](job)
+    about = {key: job[key] for key in ("function", "dtype", "kernel", "method")}
+    function = ALL[job["function"]]
+    about["range"] = flushing.range_of(job["kernel"], function.name)
+    if used := c_kernel(job["kernel"], function.arithmetic, job["dtype"]):
+        about["c_kernel"] = used
+    if found := bits.of(function, job["kernel"], job["dtype"]):
+        about["bits"] = found
+    return {**about, **row, "seconds": round(time.perf_counter() - began, 1)}
+
+
 def main() -> None:
     """Do the jobs on standard input."""
     for line in sys.stdin:
-        job = json.loads(line)
-        began = time.perf_counter()
-        row = {"search": _search, "exhaustive": _exhaust}[job["method"]](job)
-        about = {key: job[key] for key in ("function", "dtype", "kernel", "method")}
-        function = FUNCTIONS[job["function"]]
-        about["range"] = flushing.range_of(job["kernel"], function.domain, function.range)
-        if used := c_kernel(job["kernel"], function.arithmetic, job["dtype"]):
-            about["c_kernel"] = used
-        _say("row", {**about, **row, "seconds": round(time.perf_counter() - began, 1)})
+        _say("row", measured(json.loads(line)))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,10 @@ from typing import Any
 
 from mpmath import mp
 
+from validation import generated
 from validation.coefficients.fit import Table, fit_elementary, fit_table
-from validation.coefficients.write import c_source, python_source
+from validation.coefficients.write import COMMAND, c_source, python_source
+from validation.output import track
 from validation.paths import PACKAGE
 
 HERE = Path(__file__).parent
@@ -39,12 +41,7 @@ def sources(jobs: int) -> dict[Path, str]:
     entries = spec["table"] + spec["elementary"]
     with ProcessPoolExecutor(jobs) as pool:
         running = [pool.submit(fit_entry, e, spec["digits"], spec["centre_bits"]) for e in entries]
-        for i, (entry, job) in enumerate(zip(entries, running, strict=True), 1):
-            job.result()
-            name = f"{entry['function']} {entry['format']}"
-            print(f"\r{i}/{len(entries)} {name:40s}", end="", file=sys.stderr, flush=True)
-        print(file=sys.stderr)
-        done = [job.result() for job in running]
+        done = [job.result() for job in track(running, "fitting", len(running))]
     tables, elementary = done[: len(spec["table"])], done[len(spec["table"]) :]
     with mp.workdps(spec["digits"]):
         return {
@@ -54,20 +51,11 @@ def sources(jobs: int) -> dict[Path, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m validation.coefficients", description=__doc__)
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (all cores)")
     args = parser.parse_args()
-    stale = []
-    for path, text in sources(args.jobs).items():
-        if args.check:
-            if not path.exists() or path.read_text() != text:
-                stale.append(path.name)
-        else:
-            path.write_text(text)
-    if stale:
-        print(f"differ from what the spec gives: {', '.join(stale)}", file=sys.stderr)
-    return 1 if stale else 0
+    return generated.update(sources(args.jobs), COMMAND, check=args.check)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,6 +70,41 @@ def _centre(form: str, a: mpf, b: mpf, centre_bits: int, wide: bool) -> mpf:
     return mp.nint(middle / step) * step
 
 
+class Fit:
+    """A polynomial that is fitted to ``function`` on [a, b], with some powers known before."""
+
+    def __init__(
+        self,
+        function: Function,
+        a: mpf,
+        b: mpf,
+        free: Sequence[int],
+        known: dict[int, mpf],
+        weight: Function | None = None,
+    ) -> None:
+        self.grid = Grid.chebyshev(function, a, b, PER_TERM * (len(free) + 1), weight)
+        self.check = Grid.uniform(function, a, b, CHECK_POINTS, weight)
+        self.exact, self.level = minimax(self.grid, free, known)
+
+    def worst(self, coefficients: dict[int, mpf]) -> mpf:
+        """Return the largest error on a grid that is finer than that of the fit."""
+        return max(abs(e) for e in errors(self.check, coefficients))
+
+    def rounded(self, free: Sequence[int], known: dict[int, mpf], bits: int) -> dict[int, mpf]:
+        """Round from the lowest power up; after each of the first few, fit the free ones again."""
+        plain = {k: known[k] if k in known else rounded(c, bits) for k, c in self.exact.items()}
+        fixed, current = dict(known), self.exact
+        for i, power in enumerate(free):
+            fixed[power] = rounded(current[power], bits)
+            if i < REFITTED and i + 1 < len(free):
+                current, _ = minimax(self.grid, free[i + 1 :], fixed)
+        return min(plain, fixed, key=self.worst)
+
+    def errors(self, done: dict[int, mpf]) -> tuple[mpf, mpf, mpf]:
+        """Return the levelled error, and the largest before and after rounding."""
+        return self.level, self.worst(self.exact), self.worst(done)
+
+
 def fit_shifted(function: str, shift: mpf, lo: mpf, hi: mpf, degree: int, bits: int) -> Range:
     """Fit the form "shifted": P(v) = base + v (k1 + k2 x + k3 x^2 + ...), where x = v - centre.
 
@@ -85,72 +121,28 @@ def fit_shifted(function: str, shift: mpf, lo: mpf, hi: mpf, degree: int, bits: 
     def weight(x: mpf) -> mpf:
         return f(x + centre) / (x + centre)
 
-    a, b = lo + hi / NEVER_REACHED - centre, hi - centre
-    free = list(range(degree))
-    grid = Grid.chebyshev(slope, a, b, PER_TERM * (degree + 1), weight)
-    check = Grid.uniform(slope, a, b, CHECK_POINTS, weight)
-    exact, level = minimax(grid, free, {})
-    done = _round_one_by_one(grid, check, exact, free, {}, bits)
+    free = range(degree)
+    fit = Fit(slope, lo + hi / NEVER_REACHED - centre, hi - centre, free, {}, weight)
+    done = fit.rounded(free, {}, bits)
     coefficients = [done[k] for k in free]
-    errors_found = (level, _worst(check, exact), _worst(check, done))
-    return Range("shifted", lo, hi, centre, (base, mpf(0)), coefficients, *errors_found)
-
-
-def _worst(grid: Grid, coefficients: dict[int, mpf]) -> mpf:
-    return max(abs(e) for e in errors(grid, coefficients))
-
-
-def _round_one_by_one(
-    grid: Grid, check: Grid, fit: dict[int, mpf], free: list[int], known: dict[int, mpf], bits: int
-) -> dict[int, mpf]:
-    """Round from the lowest power up; after each of the first few, fit the free ones again."""
-    plain = {k: known[k] if k in known else rounded(c, bits) for k, c in fit.items()}
-    fixed, current = dict(known), fit
-    for i, power in enumerate(free):
-        fixed[power] = rounded(current[power], bits)
-        if i < REFITTED and i + 1 < len(free):
-            current, _ = minimax(grid, free[i + 1 :], fixed)
-    return min(plain, fixed, key=lambda c: _worst(check, c))
+    return Range("shifted", lo, hi, centre, (base, mpf(0)), coefficients, *fit.errors(done))
 
 
 def fit_range(
-    p: Function,
-    form: str,
-    lo: mpf,
-    hi: mpf,
-    centre: mpf,
-    degree: int,
-    format: str,
+    p: Function, form: str, lo: mpf, hi: mpf, centre: mpf, degree: int, format: str
 ) -> Range:
     """Fit P on [lo, hi] (in the uncentred variable) and round to ``format``."""
     bits = DIGITS_OF[format]
-
-    def moved(v: mpf) -> mpf:
-        return p(v + centre)
-
     a, b = lo - centre, hi - centre
     anchored = form == "root" or a == 0 or b == 0
     known: dict[int, mpf] = {0: mpf(0) if form == "root" else p(centre)} if anchored else {}
-    free = list(range(1 if anchored else 0, degree + 1))
-    grid = Grid.chebyshev(moved, a, b, PER_TERM * (len(free) + 1))
-    check = Grid.uniform(moved, a, b, CHECK_POINTS)
-    exact, level = minimax(grid, free, known)
-    base_hi = rounded(exact[0], bits)
-    base_lo = mpf(0) if format == "float32_in_float64" else rounded(exact[0] - base_hi, bits)
-    done = _round_one_by_one(
-        grid, check, exact, list(range(1, degree + 1)), {0: base_hi + base_lo}, bits
-    )
-    return Range(
-        form,
-        lo,
-        hi,
-        centre,
-        (base_hi, base_lo),
-        [done[k] for k in range(1, degree + 1)],
-        level,
-        _worst(check, exact),
-        _worst(check, done),
-    )
+    powers = range(1, degree + 1)
+    fit = Fit(lambda v: p(v + centre), a, b, powers if anchored else range(degree + 1), known)
+    base_hi = rounded(fit.exact[0], bits)
+    base_lo = mpf(0) if format == "float32_in_float64" else rounded(fit.exact[0] - base_hi, bits)
+    done = fit.rounded(powers, {0: base_hi + base_lo}, bits)
+    coefficients = [done[k] for k in powers]
+    return Range(form, lo, hi, centre, (base_hi, base_lo), coefficients, *fit.errors(done))
 
 
 def fit_table(entry: dict[str, Any], centre_bits: int) -> Table:
@@ -174,36 +166,25 @@ def fit_table(entry: dict[str, Any], centre_bits: int) -> Table:
 
 
 def fit_elementary(entry: dict[str, Any]) -> Table:
-    """Fit exp or log1p about 0, whose base (1 or 0) and first coefficient (1) are kept.
+    """Fit exp or log1p about 0, and keep their base (1 or 0) and first coefficient (1).
 
-    Of log(1 + v)/(2 v), on a range that is no half width, none is kept.
+    log(1 + v)/(2 v), whose entry has a range in place of a half width, keeps neither.
     """
+    table = Table(entry["function"], entry["format"], [entry["degree"]])
     if "range" in entry:
         lo, hi = map(mpf, entry["range"])
-        table = Table(entry["function"], entry["format"], [entry["degree"]])
         p = fitted(table.function, "origin")
         table.ranges.append(fit_range(p, "centre", lo, hi, mpf(0), table.degree, table.format))
         return table
-    table = Table(entry["function"], entry["format"], [entry["degree"]])
-    width, bits = mpf(entry["half_width"]), DIGITS_OF[entry["format"]]
+    width = mpf(entry["half_width"])
     f = fitted(table.function, "centre")
     known = {0: f(mpf(0)), 1: mpf(1)}
-    free = list(range(2, table.degree + 1))
-    grid = Grid.chebyshev(f, -width, width, PER_TERM * (len(free) + 1))
-    check = Grid.uniform(f, -width, width, CHECK_POINTS)
-    exact, level = minimax(grid, free, known)
-    done = _round_one_by_one(grid, check, exact, free, known, bits)
+    free = range(2, table.degree + 1)
+    fit = Fit(f, -width, width, free, known)
+    done = fit.rounded(free, known, DIGITS_OF[table.format])
+    coefficients = [done[k] for k in range(1, table.degree + 1)]
+    base = (known[0], mpf(0))
     table.ranges.append(
-        Range(
-            "centre",
-            -width,
-            width,
-            mpf(0),
-            (known[0], mpf(0)),
-            [done[k] for k in range(1, table.degree + 1)],
-            level,
-            _worst(check, exact),
-            _worst(check, done),
-        )
+        Range("centre", -width, width, mpf(0), base, coefficients, *fit.errors(done))
     )
     return table

@@ -54,6 +54,20 @@ def _tail_sum(u: mpf, weight: Callable[[int], mpf | int]) -> mpf:
     return total
 
 
+def _taylor_sum(u: mpf, odd: int, weight: Callable[[int], mpf | int], first: int | str = 1) -> mpf:
+    """Return the sum of ``weight(k) first (-2u)^k / ((odd + 2)...(odd + 2k))`` over k >= 0.
+
+    The terms cancel, so it is computed with more digits, of ``first`` as well.
+    """
+    with mp.workprec(mp.prec + int(3 * u) + 20):
+        total, term, k = mpf(0), mpf(first), 0
+        while abs(term) > mp.eps:
+            total += term * weight(k)
+            k += 1
+            term *= -2 * u / (2 * k + odd)
+    return +total
+
+
 @remembered
 def gap_remainder(u: mpf) -> mpf:
     """Return T(u) = log(4 e^gamma u)/2 - F(u), which falls to 0 like 1/(4u)."""
@@ -72,15 +86,8 @@ def gap(u: mpf) -> mpf:
 
 @remembered
 def gap_over_u(u: mpf) -> mpf:
-    """Return F(u)/u by its Taylor series, with more digits for the cancellation of its terms."""
-    with mp.workprec(mp.prec + int(3 * u) + 20):
-        # F(u) = sum_k (-1)^k 2^k u^(k+1) / ((2k+1)!! (k+1))
-        total, term, k = mpf(0), mpf(1), 0
-        while abs(term) > mp.eps:
-            total += term / (k + 1)
-            k += 1
-            term *= -2 * u / (2 * k + 1)
-    return +total
+    """Return F(u)/u = sum_k (-2u)^k / ((2k+1)!! (k+1))."""
+    return _taylor_sum(u, 1, lambda k: 1 / mpf(k + 1))
 
 
 @remembered
@@ -88,13 +95,7 @@ def grad(u: mpf) -> mpf:
     """Return F'(u) = M(1; 3/2; -u)."""
     if u >= ASYMPTOTIC_FROM:
         return _tail_sum(u, lambda k: 1) / (2 * u)
-    with mp.workprec(mp.prec + int(3 * u) + 20):
-        total, term, k = mpf(0), mpf(1), 0
-        while abs(term) > mp.eps:
-            total += term
-            k += 1
-            term *= -2 * u / (2 * k + 1)
-    return +total
+    return _taylor_sum(u, 1, lambda k: 1)
 
 
 @remembered
@@ -102,13 +103,7 @@ def hess(u: mpf) -> mpf:
     """Return F''(u) = -2/3 M(2; 5/2; -u)."""
     if u >= ASYMPTOTIC_FROM:
         return -_tail_sum(u, lambda k: k + 1) / (2 * u**2)
-    with mp.workprec(mp.prec + int(3 * u) + 20):
-        total, term, k = mpf(0), mpf(-2) / 3, 0
-        while abs(term) > mp.eps:
-            total += term * (k + 1)
-            k += 1
-            term *= -2 * u / (2 * k + 3)
-    return +total
+    return _taylor_sum(u, 3, lambda k: k + 1, "-2/3")
 
 
 @remembered

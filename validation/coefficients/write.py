@@ -64,42 +64,46 @@ def _head(spec_hash: str, comment: str) -> list[str]:
     ]
 
 
+_PYTHON_HEAD = '''
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Range(NamedTuple):
+    """One fitted range of a table."""
+
+    form: str
+    bound: float
+    centre: float
+    base_hi: float
+    base_lo: float
+    coefficients: tuple[float, ...]
+
+
+def _range(form: str, *numbers: str) -> Range:
+    bound, centre, hi, lo, *rest = map(float.fromhex, numbers)
+    return Range(form, bound, centre, hi, lo, tuple(rest))
+
+
+SPEC_SHA256 = "SPEC"
+# The root of the second derivative of -KL in log_alpha, as a sum of two float64.
+INFLECTION_HI = float.fromhex("HIGH")
+INFLECTION_LO = float.fromhex("LOW")
+
+# fmt: off
+TABLES: dict[tuple[str, str], tuple[Range, ...]] = {'''
+
+
 def python_source(tables: list[Table], elementary: list[Table], spec_hash: str) -> str:
+    high, low = _two_words(inflection())
+    head = _PYTHON_HEAD.replace('"SPEC"', f'"{spec_hash}"')
     lines = [
         '"""Coefficients of the exact functions, for `tables`."""',
         "",
         *_head(spec_hash, "#"),
         "# One range: (form, bound, centre, base_hi, base_lo, (k1, k2, ...)); see `tables`.",
-        "",
-        "from __future__ import annotations",
-        "",
-        "from typing import NamedTuple",
-        "",
-        "",
-        "class Range(NamedTuple):",
-        '    """One fitted range of a table."""',
-        "",
-        "    form: str",
-        "    bound: float",
-        "    centre: float",
-        "    base_hi: float",
-        "    base_lo: float",
-        "    coefficients: tuple[float, ...]",
-        "",
-        "",
-        "def _range(form: str, *numbers: str) -> Range:",
-        "    bound, centre, hi, lo, *rest = map(float.fromhex, numbers)",
-        "    return Range(form, bound, centre, hi, lo, tuple(rest))",
-        "",
-        "",
-        f'SPEC_SHA256 = "{spec_hash}"',
-        "# The root of the second derivative of -KL in log_alpha, as a sum of two float64.",
-        f'INFLECTION_HI = float.fromhex("{hexadecimal(rounded(inflection(), 53))}")',
-        "INFLECTION_LO = float.fromhex("
-        f'"{hexadecimal(rounded(inflection() - rounded(inflection(), 53), 53))}")',
-        "",
-        "# fmt: off",
-        "TABLES: dict[tuple[str, str], tuple[Range, ...]] = {",
+        head.replace("HIGH", hexadecimal(high)).replace("LOW", hexadecimal(low)),
     ]
     for table in tables:
         if table.format == "float32_in_float64":
@@ -107,14 +111,9 @@ def python_source(tables: list[Table], elementary: list[Table], spec_hash: str) 
         lines += [f"    # {text}" for text in report(table)]
         lines.append(f'    ("{table.function}", "{table.format}"): (')
         for r in table.ranges:
-            numbers = [
-                bound(table, upper_end(r)),
-                r.centre,
-                *r.base,
-                *r.coefficients,
-            ]
-            lines.append(f'        _range("{r.form}",')
+            numbers = [bound(table, upper_end(r)), r.centre, *r.base, *r.coefficients]
             texts = [f'"{hexadecimal(x)}"' for x in numbers]
+            lines.append(f'        _range("{r.form}",')
             for i in range(0, len(texts), 3):
                 lines.append("            " + ", ".join(texts[i : i + 3]) + ",")
             lines.append("        ),")
@@ -123,13 +122,14 @@ def python_source(tables: list[Table], elementary: list[Table], spec_hash: str) 
     for table in elementary:
         if table.format == "float32":
             lines += _python_elementary(table)
+    shifts = {t.function: float(t.shift) for t in tables if t.shift is not None}
     lines += [
         "# fmt: on",
         "",
         '# The b of each function in the form "shifted", where v = 1/(u + b).',
+        f"SHIFTS = {shifts}".replace("'", '"'),
+        "",
     ]
-    shifts = {t.function: float(t.shift) for t in tables if t.shift is not None}
-    lines += [f"SHIFTS = {shifts}".replace("'", '"'), ""]
     return "\n".join(lines)
 
 
@@ -143,13 +143,9 @@ def _python_elementary(table: Table) -> list[str]:
     return [*lines, ")))", ""]
 
 
-def _row(numbers: list[mpf]) -> str:
-    def c_literal(x: mpf) -> str:
-        if mpmath.isinf(x):
-            return "INFINITY" if x > 0 else "-INFINITY"
-        return float(x).hex()
-
-    return "    {" + ", ".join(c_literal(x) for x in numbers) + "},"
+def _row(numbers: Iterable[mpf]) -> str:
+    texts = (hexadecimal(x).replace("inf", "INFINITY") for x in numbers)
+    return "    {" + ", ".join(texts) + "},"
 
 
 def _c_table(table: Table) -> list[str]:
@@ -159,24 +155,31 @@ def _c_table(table: Table) -> list[str]:
             f"a C table has {LANES} ranges, but {table.function} {table.format} has {len(ranges)}: "
             "change its ranges in spec.toml"
         )
-    bounds = [bound(table, upper_end(r)) for r in ranges]
     name = f"{table.function.upper()}_{C_SUFFIX[table.format]}"
     forms = [r.form for r in ranges]
-    lines = ["", *(f"/* {text} */" for text in report(table))]
-    lines.append(f"#define {name}_DEGREE {table.degree}")
-    recip = forms.index("recip")
-    lines.append(f"#define {name}_RECIP {recip} /* first range in 1/u */")
-    if "root" in forms:
-        lines.append(f"#define {name}_ROOT {forms.index('root')}")
-    lines.append(f"LK_TABLE {name}[] = {{")
-    lines.append(_row(bounds) + " /* bounds */")
-    lines.append(_row([r.centre for r in ranges]) + " /* centre */")
-    lines.append(_row([r.base[0] for r in ranges]) + " /* base_hi */")
-    lines.append(_row([r.base[1] for r in ranges]) + " /* base_lo */")
-    for k in range(table.degree):
-        lines.append(_row([r.coefficients[k] for r in ranges]) + f" /* k{k + 1} */")
-    lines.append("};")
-    return lines
+    rows = {
+        "bounds": [bound(table, upper_end(r)) for r in ranges],
+        "centre": [r.centre for r in ranges],
+        "base_hi": [r.base[0] for r in ranges],
+        "base_lo": [r.base[1] for r in ranges],
+        **{f"k{k + 1}": [r.coefficients[k] for r in ranges] for k in range(table.degree)},
+    }
+    return [
+        "",
+        *(f"/* {text} */" for text in report(table)),
+        f"#define {name}_DEGREE {table.degree}",
+        f"#define {name}_RECIP {forms.index('recip')} /* first range in 1/u */",
+        *([f"#define {name}_ROOT {forms.index('root')}"] if "root" in forms else []),
+        f"LK_TABLE {name}[][8] = {{",
+        *(f"{_row(numbers)} /* {what} */" for what, numbers in rows.items()),
+        "};",
+    ]
+
+
+def _two_words(x: mpf) -> tuple[mpf, mpf]:
+    """Split ``x`` into the nearest double and the double that is nearest to the rest."""
+    high = rounded(x, 53)
+    return high, rounded(x - high, 53)
 
 
 def _split(x: mpf, step: mpf) -> tuple[mpf, mpf]:
@@ -188,25 +191,23 @@ def _split(x: mpf, step: mpf) -> tuple[mpf, mpf]:
 def _c_elementary() -> list[str]:
     """Write tables of eight for the exponential and the logarithm, and log 2 in two parts."""
     step = mpf(2) ** -42  # a multiple of it times an exponent (12 bits) is still exact
-    powers = [mpf(2) ** (mpf(j) / LANES) for j in range(LANES)]
+    powers = [_two_words(mpf(2) ** (mpf(j) / LANES)) for j in range(LANES)]
     # 1/m to 9 bits at the middle of each eighth of [1, 2)
     inverse = [mp.nint(512 / (1 + (j + mpf(1) / 2) / LANES)) / 512 for j in range(LANES)]
     logs = [_split(-mp.log(c) / 2, step) for c in inverse]
     half_log2 = _split(mp.log(2) / 2, step)
     eighth = _split(mp.log(2) / LANES, mpf(2) ** -35)
-    x0 = inflection()
+    x0 = _two_words(inflection())
     return [
         "",
         "/* 2^(j/8) in two words; c ~ 1/(1 + (j + 1/2)/8) and log(1/c)/2, whose high part is a",
         " * multiple of 2^-42 */",
-        "LK_TABLE EXP2_EIGHTHS[] = {",
-        _row([rounded(p, 53) for p in powers]),
-        _row([rounded(p - rounded(p, 53), 53) for p in powers]),
+        "LK_TABLE EXP2_EIGHTHS[][8] = {",
+        *map(_row, zip(*powers, strict=True)),
         "};",
-        "LK_TABLE LOG_EIGHTHS[] = {",
+        "LK_TABLE LOG_EIGHTHS[][8] = {",
         _row(inverse),
-        _row([high for high, _ in logs]),
-        _row([low for _, low in logs]),
+        *map(_row, zip(*logs, strict=True)),
         "};",
         f"#define HALF_LOG2_HI {float(half_log2[0]).hex()}",
         f"#define HALF_LOG2_LO {float(half_log2[1]).hex()}",
@@ -214,8 +215,8 @@ def _c_elementary() -> list[str]:
         f"#define EIGHTH_LOG2_LO {float(eighth[1]).hex()}",
         f"#define EIGHTH_LOG2 {float(mp.log(2) / LANES).hex()}",
         f"#define EIGHTHS_PER_LOG2 {float(LANES / mp.log(2)).hex()}",
-        f"#define INFLECTION_HI {float(rounded(x0, 53)).hex()}",
-        f"#define INFLECTION_LO {float(x0 - rounded(x0, 53)).hex()}",
+        f"#define INFLECTION_HI {float(x0[0]).hex()}",
+        f"#define INFLECTION_LO {float(x0[1]).hex()}",
     ]
 
 
@@ -254,4 +255,4 @@ def c_source(tables: list[Table], elementary: list[Table], spec_hash: str) -> st
         if table.format in C_SUFFIX:
             lines += _c_polynomial(table)
     lines += ["", "#endif", ""]
-    return "\n".join(lines).replace("[] = {\n    {", "[][8] = {\n    {")
+    return "\n".join(lines)

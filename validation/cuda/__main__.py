@@ -1,31 +1,27 @@
 """Count what the CUDA kernels cost, and measure their accuracy, without a GPU.
 
-    python -m validation.cuda [--check]
+    python -m validation.cuda
 
-Writes ``validation/results/cuda/cuda.json``. With ``--check``, compares with that file, and writes
-nothing.
+Writes ``validation/results/cuda/cuda.json``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from logunif_kl.cli._output import write_record
-from logunif_kl.cli.provenance import provenance
+from validation import record
+from validation.output import write_record
 from validation.paths import RESULTS
 
 from . import compiled, count, emulate, roofline
 
 RESULT = RESULTS / "cuda" / "cuda.json"
 CAPABILITIES = (80, 90, 100)
-HOLDS = ("toolchain", "settings", "counted", "kernels", "roofline", "accuracy")
 _COUNTED = (
     "instructions that a warp executes from entry to exit / weights of a thread; the subroutine of "
     "a division for subnormal and infinite divisors is left out, everything else is counted once "
@@ -33,67 +29,54 @@ _COUNTED = (
 )
 
 
-def kernel_rows(capability: int) -> list[dict[str, Any]]:
-    """Count the kernels for a compute capability."""
-    rows = []
-    for kernel in compiled.KERNELS:
-        code = compiled.compiled(kernel, capability)
-        found = count.count(code)
-        rows.append(
-            {
-                "capability": capability,
-                "kernel": kernel,
-                "weights_a_thread": code.weights,
-                **found._asdict(),
-            }
-        )
-    return rows
-
-
 def measured() -> dict[str, Any]:
-    """Measure what the report holds, but for where it was made."""
-    return counted() | {"accuracy": list(emulate.rows())}
-
-
-def counted(capabilities: Sequence[int] = CAPABILITIES) -> dict[str, Any]:
-    """Count, without the accuracy."""
-    gpus = []
-    for gpu in roofline.GPUS:
-        if gpu.capability in capabilities:
-            of_kernel = {
-                kernel: count.count(compiled.compiled(kernel, gpu.capability))
-                for kernel in compiled.KERNELS
-            }
-            gpus.append(roofline.row(gpu, of_kernel))
+    """Count the instructions of all kernels, and measure their accuracy."""
+    codes = {
+        (capability, kernel): compiled.compiled(kernel, capability)
+        for capability in CAPABILITIES
+        for kernel in compiled.KERNELS
+    }
+    counts = {key: count.count(code) for key, code in codes.items()}
     return {
         "toolchain": compiled.toolchain(),
         "settings": compiled.settings(),
         "counted": _COUNTED,
-        "kernels": [row for capability in capabilities for row in kernel_rows(capability)],
-        "roofline": gpus,
+        "kernels": [
+            {
+                "capability": capability,
+                "kernel": kernel,
+                "weights_a_thread": codes[capability, kernel].weights,
+                **found._asdict(),
+            }
+            for (capability, kernel), found in counts.items()
+        ],
+        "roofline": [
+            roofline.row(gpu, {k: counts[gpu.capability, k] for k in compiled.KERNELS})
+            for gpu in roofline.GPUS
+        ],
+        "accuracy": list(emulate.rows()),
     }
 
 
-def differences(old: Any, new: Any, place: str = "") -> Iterator[str]:
-    """Say where two results differ."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in dict.fromkeys([*old, *new]):
-            yield from differences(old.get(key), new.get(key), f"{place}.{key}" if place else key)
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for i, (a, b) in enumerate(zip(old, new, strict=True)):
-            yield from differences(a, b, f"{place}[{i}]")
-    elif old != new:
-        yield f"{place}: {old} in the report, {new} now"
+def complaints(made: dict[str, Any], *, replay: bool = True) -> Iterator[str]:
+    """Measure again, and say where the record differs."""
+    if replay:
+        if missing := _missing():
+            yield missing
+        else:
+            yield from record.computed_again(made, measured())
+
+
+def _missing() -> str:
+    absent = " and ".join(name for name in ("torch", "triton") if find_spec(name) is None)
+    return f"the kernels cannot be compiled without {absent}: install it" if absent else ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
-    options = parser.parse_args(arguments)
-    if missing := [name for name in ("torch", "triton") if find_spec(name) is None]:
-        absent = " and ".join(missing)
-        parser.error(f"the kernels cannot be compiled without {absent}; install what is missing")
+    parser.parse_args(argv)
+    if missing := _missing():
+        parser.error(missing)
     began = time.monotonic()
     new = measured()
     for row in new["kernels"]:
@@ -109,19 +92,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"{row['function']}: {row['ulp']:.2f} ulp with {row['share_of_documented_error']:.0%} "
             "of the errors that the PTX ISA allows the special functions"
         )
-    if options.check:
-        old = json.loads(RESULT.read_text(encoding="utf-8"))
-        read_back = json.loads(json.dumps(new, allow_nan=False))
-        found = list(differences({name: old.get(name) for name in new}, read_back))
-        for line in found:
-            print(f"{RESULT.name}: {line}", file=sys.stderr)
-        return 1 if found else 0
     result = {
-        **provenance(shlex.join(["python", "-m", "validation.cuda"]), "torch", "triton", of="cuda"),
+        **record.about("python -m validation.cuda", "torch", "triton"),
         "seconds": round(time.monotonic() - began, 1),
         **new,
     }
-    RESULT.parent.mkdir(exist_ok=True)
     write_record(str(RESULT), result, finite=True)
     return 0
 

@@ -118,7 +118,9 @@ def usual_path(code: list[Instruction], trips: int) -> Counter[Instruction]:
                 if not here.conditional:  # for sm_80, the loop is left by the "call" before
                     i = place[code[i - 1].target]
                     continue
-            elif not here.conditional or _calls(code[i + 1 : there]):
+            elif not here.conditional or any(
+                skipped.opcode.startswith("CALL") for skipped in code[i + 1 : there]
+            ):
                 i = there
                 continue
         elif name in ("CALL", "RET", "BRX", "JMP") and not _leaves_loop(code[i], code[i + 1]):
@@ -149,11 +151,6 @@ def loaded(path: Counter[Instruction]) -> int:
             bits = re.search(r"\.(64|128)\b", each.opcode)
             total += times * (int(bits[1]) // 8 if bits else 4)
     return total
-
-
-def _calls(skipped: list[Instruction]) -> bool:
-    """Tell whether a subroutine is called in code that a branch jumps over."""
-    return any(each.opcode.startswith("CALL") for each in skipped)
 
 
 def count(kernel: Compiled) -> Count:

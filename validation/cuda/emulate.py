@@ -27,16 +27,13 @@ FUNCTIONS = ("neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2")
 SHARES = (0.0, 0.5, 1.0)
 """Of the errors that the PTX ISA allows: taken above, below, and drawn for each result."""
 
-Results = tuple[NDArray[np.float32], ...]
-
 
 def run(
     kernel: str,
     mu: NDArray[np.float32],
     log_sigma2: NDArray[np.float32],
     approximation: Approximation,
-    capability: int = 90,
-) -> Results:
+) -> tuple[NDArray[np.float32], ...]:
     """Execute ``value`` or ``gradient``, as `launch` starts them; return what they write."""
     settings = compiled.settings()
     block, size = settings["BLOCK"], len(mu)
@@ -45,7 +42,7 @@ def run(
     upstream = [np.ones(1, np.float32)] if kernel == "gradient" else []
     parameters: list[Any] = [*upstream, mu, log_sigma2, *out, size]
     machine = Machine(-(-size // block), threads, parameters, approximation)
-    machine.run(compiled.compiled(kernel, capability).ptx)
+    machine.run(compiled.compiled(kernel, 90).ptx)
     return tuple(out)
 
 
@@ -55,18 +52,12 @@ def evaluator(function: str, approximation: Approximation) -> Callable[..., NDAr
     output = max(FUNCTIONS.index(function) - 1, 0)
 
     def evaluate(mu: NDArray[Any], log_sigma2: NDArray[Any]) -> NDArray[np.float32]:
-        found = _whole(kernel, mu, log_sigma2, approximation)[output]
-        return found[: len(mu)]
+        # The kernels are compiled for a multiple of 16 elements.
+        more = (0, -len(mu) % 16)
+        found = run(kernel, np.pad(mu, more), np.pad(log_sigma2, more), approximation)
+        return found[output][: len(mu)]
 
     return evaluate
-
-
-def _whole(
-    kernel: str, mu: NDArray[Any], log_sigma2: NDArray[Any], approximation: Approximation
-) -> Results:
-    """Run on a multiple of 16 elements, which the kernels are compiled for."""
-    more = -len(mu) % 16
-    return run(kernel, np.pad(mu, (0, more)), np.pad(log_sigma2, (0, more)), approximation)
 
 
 def points(function: str, count: int = COUNT) -> list[NDArray[Any]]:

@@ -44,14 +44,11 @@ class Approximation:
     def __init__(self, share: float, rng: np.random.Generator | None = None) -> None:
         self.share, self.rng = share, rng
 
-    def _shares(self, shape: tuple[int, ...]) -> Word:
-        drawn: Word = np.ones(shape) if self.rng is None else self.rng.uniform(-1.0, 1.0, shape)
-        drawn *= self.share
-        return drawn
-
     def apply(self, name: str, exact: Word, a: Word) -> Word:
         """Return float32 results near the ``exact`` ones, in float64, of arguments ``a``."""
-        shares = self._shares(exact.shape)
+        shares: Any = self.share
+        if self.rng is not None:
+            shares = self.share * self.rng.uniform(-1.0, 1.0, exact.shape)
         if name != "lg2":
             steps = np.rint(shares * ULP[name]).astype(np.int64)
             return shifted(exact.astype(np.float32), np.where(_special(exact, a), 0, steps))
@@ -167,25 +164,23 @@ class Machine:
     def _computed(self, name: str, modifiers: list[str], operands: tuple[str, ...]) -> Word:
         kind = modifiers[-1] if modifiers else ""
         try:
-            if kind == "f32" and name not in ("selp", "mov", "setp"):
-                values = [self._float(o) for o in operands]
-                if name != "cvt":
-                    return self._of_float(name, modifiers, values)
             if name == "cvt":
-                source = self._read(operands[0])
-                return rounding.CONVERSIONS[".".join(modifiers)](source)
-            if name == "setp" and kind == "f32":
-                return _COMPARED[modifiers[0]](*(self._float(o) for o in operands))
+                return rounding.CONVERSIONS[".".join(modifiers)](self._read(operands[0]))
             if name == "selp":
                 a, b, p = (self._read(o) for o in operands)
                 return np.where(p, a, b)
-            dtype = _DTYPES.get(kind)
-            values = [self._read(o) if dtype is None else self._as(o, dtype) for o in operands]
+            if kind == "f32" and name != "mov":
+                values = [self._float(o) for o in operands]
+                if name != "setp":
+                    return self._of_float(name, modifiers, values)
+            else:
+                dtype = _DTYPES.get(kind)
+                values = [self._read(o) if dtype is None else self._as(o, dtype) for o in operands]
+            if name == "setp":
+                return _COMPARED[modifiers[0]](*values)
             if name == "mul" and modifiers[0] == "wide":
                 wide = np.int64 if kind == "s32" else np.uint64
                 return values[0].astype(wide) * values[1].astype(wide)
-            if name == "setp":
-                return _COMPARED[modifiers[0]](*values)
             return _INTEGER[name](*values)
         except KeyError as error:
             text = ".".join([name, *modifiers])
@@ -204,9 +199,8 @@ class Machine:
                 exact = _EXACT[name](values[0].astype(np.float64))
                 result = self.near.apply(name, exact, values[0])
             else:
-                result = _FLOAT[".".join([name, *(m for m in modifiers[:-1] if m != "ftz")])](
-                    *values
-                )
+                known = ".".join([name, *(m for m in modifiers[:-1] if m != "ftz")])
+                result = _FLOAT[known](*values)
         return (flushed(result) if "ftz" in modifiers else result).view(np.uint32)
 
     def _read(self, text: str) -> Word:

@@ -40,43 +40,15 @@ class GPU(NamedTuple):
 
 
 _GUIDE = "lanes from the table of arithmetic throughput in the CUDA C++ Programming Guide"
+_A100 = f"NVIDIA A100 data sheet (2,039 GB/s, 19.5 TFLOPS in FP32) and white paper; {_GUIDE}"
+_H100 = f"NVIDIA H100 data sheet (3.35 TB/s, 67 TFLOPS in FP32) and white paper; {_GUIDE}"
+_H200 = f"NVIDIA H200 data sheet (4.8 TB/s, 67 TFLOPS in FP32); {_GUIDE}"
+_B200 = f"NVIDIA HGX B200 data sheet (8 GPUs: 62 TB/s, 600 TFLOPS in FP32); {_GUIDE}"
 GPUS = (
-    GPU(
-        "A100 SXM 80 GB",
-        80,
-        108,
-        1.41e9,
-        2.039e12,
-        64,
-        f"NVIDIA A100 data sheet (2,039 GB/s, 19.5 TFLOPS in FP32) and white paper; {_GUIDE}",
-    ),
-    GPU(
-        "H100 SXM",
-        90,
-        132,
-        1.98e9,
-        3.35e12,
-        128,
-        f"NVIDIA H100 data sheet (3.35 TB/s, 67 TFLOPS in FP32) and white paper; {_GUIDE}",
-    ),
-    GPU(
-        "H200 SXM",
-        90,
-        132,
-        1.98e9,
-        4.8e12,
-        128,
-        f"NVIDIA H200 data sheet (4.8 TB/s, 67 TFLOPS in FP32); {_GUIDE}",
-    ),
-    GPU(
-        "B200",
-        100,
-        148,
-        1.98e9,
-        7.75e12,
-        128,
-        f"NVIDIA HGX B200 data sheet (8 GPUs: 62 TB/s, 600 TFLOPS in FP32); {_GUIDE}",
-    ),
+    GPU("A100 SXM 80 GB", 80, 108, 1.41e9, 2.039e12, 64, _A100),
+    GPU("H100 SXM", 90, 132, 1.98e9, 3.35e12, 128, _H100),
+    GPU("H200 SXM", 90, 132, 1.98e9, 4.8e12, 128, _H200),
+    GPU("B200", 100, 148, 1.98e9, 7.75e12, 128, _B200),
 )
 _SCHEDULED = 4 * 32
 _SPECIAL = 16

@@ -22,16 +22,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from logunif_kl.cli._output import track, write_record
-from logunif_kl.cli.provenance import provenance
-from validation.fuzz.build import (
-    SANITIZERS,
-    TARGETS,
-    BuildError,
-    build_fuzzer,
-    find_clang,
-    version,
-)
+from validation import record
+from validation.fuzz.build import SANITIZERS, TARGETS, BuildError, build_fuzzer, find_clang, version
+from validation.output import track, write_record
 from validation.paths import ROOT
 
 FOLDER = ROOT / "build" / "fuzz"
@@ -50,9 +43,8 @@ def write_corpus(folder: Path) -> None:
     rng = random.Random(SEED)
     folder.mkdir(parents=True)
     for i in range(SEEDS):
-        (folder / f"{i:04}").write_bytes(
-            rng.randbytes(rng.randrange(4, 64 if i % 8 else MOST_BYTES))
-        )
+        length = rng.randrange(4, 64 if i % 8 else MOST_BYTES)
+        (folder / f"{i:04}").write_bytes(rng.randbytes(length))
 
 
 def running(process: subprocess.Popen[str], seconds: int) -> Iterator[None]:
@@ -91,12 +83,9 @@ def fuzz(target: str, program: Path, seconds: int) -> dict[str, Any]:
         finally:
             process.kill()
         log.seek(0)
-        said = log.read()
-    return {
-        **read_log(said),
-        "seconds": round(time.monotonic() - began, 1),
-        "ended": process.returncode,
-    }
+        found = read_log(log.read())
+    took = round(time.monotonic() - began, 1)
+    return {**found, "seconds": took, "ended": process.returncode}
 
 
 def read_log(said: str) -> dict[str, Any]:
@@ -112,10 +101,10 @@ def read_log(said: str) -> dict[str, Any]:
     }
     written = re.findall(r"Test unit written to (\S+)", said)
     if written:
-        lines = re.findall(
-            r"^(?:fuzz: .*|.*runtime error: .*|==\d+==\s?ERROR: .*)$", said, re.MULTILINE
+        line = re.search(
+            r"^(fuzz: .*|.*runtime error: .*|==\d+==\s?ERROR: .*)$", said, re.MULTILINE
         )
-        found["finding"] = {"input": written[-1], "said": lines[0] if lines else ""}
+        found["finding"] = {"input": written[-1], "said": line[0] if line else ""}
     return found
 
 
@@ -145,7 +134,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     # Before the runs, as a source may change while they last.
-    about = provenance(shlex.join(["python", "-m", "validation.fuzz", *arguments]), of="fuzz")
+    about = record.about(shlex.join(["python", "-m", "validation.fuzz", *arguments]))
     results = {}
     findings = 0
     for target, program in programs.items():

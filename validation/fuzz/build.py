@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,14 +62,10 @@ class BuildError(Exception):
 
 def find_clang() -> str:
     """Find clang, or a clang of some version, the newest."""
-    found = shutil.which("clang")
+    names = ("clang", *(f"clang-{version}" for version in range(40, 10, -1)))
+    found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
-        for version in range(40, 10, -1):
-            found = shutil.which(f"clang-{version}")
-            if found:
-                break
-        else:
-            raise BuildError(NO_CLANG.format(problem="there is no clang"))
+        raise BuildError(NO_CLANG.format(problem="there is no clang"))
     return found
 
 
@@ -105,37 +101,39 @@ def compile_file(compiler: str, output: Path, arguments: Sequence[str], root: Pa
         raise BuildError(f"fuzz: {compiler} failed to make {output.name}:\n{said}")
 
 
-def build_plain(
-    target: str, folder: Path, compiler: str, options: Sequence[str] = (), root: Path = ROOT
+def build(
+    target: str,
+    folder: Path,
+    compiler: str,
+    options: Sequence[str] = (),
+    of_part: Callable[[str], Sequence[str]] | None = None,
+    root: Path = ROOT,
 ) -> Path:
-    """Build a target that has a main of its own. Other files already compiled are taken as is."""
+    """Build a target with the other files that it needs; those already compiled stay as they are.
+
+    ``of_part`` gives the options of another file by its name, if they are not ``options``.
+    """
     objects = []
     for name in TARGETS[target]:
         made = folder / f"{name}.o"
         if not made.exists():
-            compile_file(compiler, made, [*options, "-c", str(HERE / f"{name}.c")], root)
+            own = of_part(name) if of_part else options
+            compile_file(compiler, made, [*own, "-c", str(HERE / f"{name}.c")], root)
         objects.append(str(made))
     output = folder / target
-    source = str(HERE / f"{target}.c")
-    compile_file(compiler, output, [*options, source, *objects, "-lm"], root)
+    compile_file(compiler, output, [*options, str(HERE / f"{target}.c"), *objects, "-lm"], root)
     return output
 
 
 def build_fuzzer(target: str, folder: Path, clang: str) -> Path:
     """Build a target of libFuzzer, with the sanitizers."""
-    objects = []
-    for name in TARGETS[target]:
-        made = folder / f"{name}.o"
-        sanitizers = PARTS[name]
-        fuzzed = [f"-fsanitize={','.join(sanitizers)},fuzzer-no-link", *SANITIZE]
-        if not made.exists():
-            arguments = [*(fuzzed if sanitizers else []), "-c", str(HERE / f"{name}.c")]
-            compile_file(clang, made, arguments)
-        objects.append(str(made))
-    output = folder / target
+
+    def of_part(name: str) -> Sequence[str]:
+        wanted = ",".join((*PARTS[name], "fuzzer-no-link"))
+        return [f"-fsanitize={wanted}", *SANITIZE] if PARTS[name] else []
+
     options = ["-DFUZZ_LIBFUZZER", f"-fsanitize={','.join(SANITIZERS)},fuzzer", *SANITIZE]
-    compile_file(clang, output, [*options, str(HERE / f"{target}.c"), *objects, "-lm"])
-    return output
+    return build(target, folder, clang, options, of_part)
 
 
 def version(compiler: str) -> str:

@@ -8,20 +8,19 @@ logunif_kl.reference.enclosure*, the value must lie in it. It is written with 40
 
 import argparse
 import hashlib
-import platform
-import subprocess
 import sys
 from collections.abc import Callable
-from importlib import metadata
 
 import mpmath
 
 from logunif_kl import reference
 from tests import golden
+from validation import record
 from validation.golden import points
 
 DIGITS, DPS, BITS = 40, 50, 170
 
+COLUMNS = {"neg_kl_normal": ("mu", "log_sigma2", "neg_kl_normal", "d/dmu", "d/dlog_sigma2")}
 BALLS: dict[str, Callable] = {
     "kl_gap": reference.enclosure_gap,
     "kl_gap_grad": reference.enclosure_gap_grad,
@@ -67,37 +66,16 @@ def decimal(value: mpmath.mpf) -> str:
     return str(mpmath.nstr(value, DIGITS, min_fixed=0, max_fixed=0)).removeprefix("+")
 
 
-def commit() -> str:
-    """Return the commit that the working tree is at, and whether it differs from it."""
-    git = ["git", "-C", str(golden.HERE)]
-    try:
-        head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True)
-        status = [
-            *git,
-            "status",
-            "--porcelain",
-            "--",
-            ":/logunif_kl/reference",
-            ":/validation/golden",
-        ]
-        dirty = subprocess.run(status, capture_output=True, text=True)
-    except OSError:
-        return "unknown"
-    return head.stdout.strip() + (" with changes" if dirty.stdout else "") or "unknown"
-
-
 def header(name: str, rows: str) -> str:
     """Return the lines that say where the rows came from."""
-    packages = ("mpmath", "gmpy2", "python-flint")
-    versions = [f"Python {platform.python_version()}"]
-    versions += [f"{p} {metadata.version(p)}" for p in packages if _installed(p)]
+    about = record.about(f"python -m validation.golden.make {name}", "gmpy2", "python-flint")
     ball = BALLS.get(name)
     lines = {
         "function": f"logunif_kl.reference.{name}, {DIGITS} significant digits, zeros unsigned",
         "columns": ", ".join(COLUMNS.get(name, ("log_alpha" if "neg" in name else "u", name))),
-        "command": f"python -m validation.golden.make {name}",
-        "versions": ", ".join(versions),
-        "commit": commit(),
+        "command": about["command"],
+        "versions": ", ".join(f"{p} {version}" for p, version in about["versions"].items()),
+        "commit": about["commit"],
         "checked": f"each row against logunif_kl.reference.{ball.__name__}"
         if ball
         else "by two definitions only",
@@ -105,17 +83,6 @@ def header(name: str, rows: str) -> str:
         "sha256": hashlib.sha256(rows.encode()).hexdigest(),
     }
     return "".join(f"# {key}: {value}\n" for key, value in lines.items())
-
-
-COLUMNS = {"neg_kl_normal": ("mu", "log_sigma2", "neg_kl_normal", "d/dmu", "d/dlog_sigma2")}
-
-
-def _installed(package: str) -> bool:
-    try:
-        metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 def main(argv: list[str] | None = None) -> int:

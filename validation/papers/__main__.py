@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from logunif_kl.cli._output import track, write_record
-from logunif_kl.cli.provenance import provenance
-from validation.papers.record import STATEMENTS
+from validation import record
+from validation.output import track, write_record
+from validation.papers.statement import STATEMENTS
 from validation.paths import RESULTS, ROOT
 
 # Each module enters its statements. The order is that of papers.json.
@@ -33,6 +33,12 @@ def decided(names: Sequence[str]) -> list[dict[str, Any]]:
     return [STATEMENTS[name].record() for name in work]
 
 
+def complaints(made: dict[str, Any], *, replay: bool = True) -> Iterator[str]:
+    """Decide all statements again, and say where the record differs."""
+    if replay:
+        yield from record.computed_again(made, {"claims": decided(list(STATEMENTS))})
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m validation.papers")
     parser.add_argument("names", nargs="*", metavar="NAME", help="which claims (default: all)")
@@ -41,10 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"there is no claim {unknown[0]!r}: choose from {', '.join(STATEMENTS)}")
     records = decided(options.names or list(STATEMENTS))
-    for record in records:
-        print(f"{record['verdict']:5}  {record['name']}: {record['note']}")
+    for each in records:
+        print(f"{each['verdict']:5}  {each['name']}: {each['note']}")
     if not options.names:
-        document = {**provenance("python -m validation.papers", of="papers"), "claims": records}
+        document = {**record.about("python -m validation.papers"), "claims": records}
         write_record(str(RESULT), document)
         print(f"wrote {RESULT.relative_to(ROOT)}")
     return 0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from logunif_kl.cli._output import CommandError, complain, emit
+from validation.output import CommandError, complain, emit
 from validation.paths import ROOT
 from validation.reproduce import listing, running, show
 from validation.reproduce.work import Work, chosen
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 with tempfile.TemporaryDirectory() as folder:
                     return _quick(works, Path(folder))
             return _full(works, _data(works, options.data), again=options.again)
-    except (CommandError, DataError) as error:
+    except CommandError as error:
         complain(f"{PROGRAM}: error: {error}\n")
         return 2
     except KeyboardInterrupt:
@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check_torch(works: Sequence[Work]) -> None:
-    takers = [work.name for work in works if work.takes_torch]
+    takers = [work.name for work in works if work.paper]
     if takers and find_spec("torch") is None:
         raise CommandError(
             f"nothing was run, since {takers[0]} needs PyTorch, which is not installed: "

@@ -12,11 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from logunif_kl.cli._layout import wrapped
-from logunif_kl.cli._output import emit
+from validation import record
+from validation.output import emit, wrapped
 from validation.paths import ROOT
 from validation.reproduce.work import everything
-from validation.tools import stale
 
 FILE = Path(__file__).with_name("systems.toml")
 PAPERS = {
@@ -86,7 +85,7 @@ def _names(system: System) -> set[str]:
 def _count(there: Sequence[System]) -> None:
     records = {everything()[name].record for system in there for name in system.run}
     records |= {STATEMENTS for system in there if system.claims}
-    states = [_state(record) for record in records]
+    states = [_state(path) for path in records]
     absent = sum(bool(system.without) for system in there)
     emit(
         f"\n{len(there)} systems and claims; {states.count('there')} of {len(states)} records are "
@@ -96,17 +95,17 @@ def _count(there: Sequence[System]) -> None:
 
 
 @cache
-def _state(record: str) -> str:
-    """Say whether a record is there, and measured the sources that are here."""
-    if not (ROOT / record).exists():
+def _state(path: str) -> str:
+    """Say whether a record is there, as its command wrote it."""
+    if not (ROOT / path).exists():
         return "not there yet"
-    return "out of date" if list(stale.complaints(record)) else "there"
+    return "there" if record.is_sealed(ROOT / path) else "changed by hand"
 
 
 @cache
 def _verdicts() -> dict[str, str]:
     found = json.loads((ROOT / STATEMENTS).read_text(encoding="utf-8"))
-    return {record["name"]: record["verdict"] for record in found["claims"]}
+    return {each["name"]: each["verdict"] for each in found["claims"]}
 
 
 def _verdict(name: str) -> str:

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from logunif_kl.cli._output import CommandError, write_json
+from validation.output import CommandError, write_json
 from validation.paths import ROOT
 from validation.reproduce.work import Work
-from validation.tools import stale
 
 FINISHED = ROOT / "build" / "reproduce" / "finished.json"
 _GRACE = 5.0  # seconds that a command has to end by itself after an interrupt
@@ -61,8 +60,7 @@ def terminated_as_interrupted() -> Iterator[None]:
 class Finished:
     """The commands that were finished, kept in a file, so that the same command goes on.
 
-    A command counts as finished if it was the same, its record is as it left it, and the record
-    measured the sources that are here.
+    A command counts as finished if it was the same, and its record is as the command left it.
     """
 
     def __init__(self, path: Path | None = None, root: Path = ROOT) -> None:
@@ -76,10 +74,7 @@ class Finished:
                 raise CommandError(f"{path} cannot be read: remove it, and all are run") from None
 
     def has(self, work: Work, argv: list[str]) -> bool:
-        known = self._known.get(work.name)
-        if known is None or known != self._about(work, argv):
-            return False
-        return not list(stale.complaints(work.record, self._root))
+        return bool(self._known.get(work.name) == self._about(work, argv))
 
     def add(self, work: Work, argv: list[str]) -> None:
         self._known[work.name] = self._about(work, argv)

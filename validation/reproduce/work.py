@@ -1,4 +1,4 @@
-"""What there is to run: the experiments of the papers, and the studies beside them."""
+"""What there is to run: the experiments of the papers, and the studies that decide statements."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from logunif_kl.cli._output import CommandError
-from validation.reports import REPORTS
-from validation.tools.experiments import page
+from validation.experiment import Experiment, experiments, names
+from validation.output import CommandError
 
-_MODULES = {"python": [sys.executable], "logunif-kl": [sys.executable, "-m", "logunif_kl"]}
-
-# The small forms of the studies; none writes a file of the repository. FOLDER is a temporary one.
-# The intervals of fewer seeds would cover more or less than they are to, by chance.
-_QUICK = {
+# By name, the title of each study, its command, and a small form that writes no committed file.
+# FOLDER is a temporary one. With fewer seeds, the intervals of Monte Carlo would cover more or less
+# than 95 % by chance.
+STUDIES = {
     "papers": (
+        "what the papers state, decided",
+        "python -m validation.papers",
         "python -m validation.papers kingma-sign-and-magnitude kingma-float-ranges "
-        "kingma-cubic-accurate hron-equation-1 hron-u molchanov-tight"
+        "kingma-cubic-accurate hron-equation-1 hron-u molchanov-tight",
     ),
-    "validate": "logunif-kl validate kingma molchanov lower_bound dawson",
-    "monte_carlo": "python -m validation.monte_carlo --seeds 1000 --samples 1000000",
-    "ladder": "python -m validation.ladder --sigmoids 2 --degree 3 --out FOLDER/ladder.json",
-}
-_TITLES = {
-    "papers": "what the papers state, decided",
-    "validate": "every method against the errors that it declares",
-    "monte_carlo": "the coverage of Monte Carlo's intervals",
-    "ladder": "refitted formulae by the number of terms",
+    "validate": (
+        "every method against the errors that it declares",
+        "python -m validation.studies validate",
+        "python -m logunif_kl validate kingma molchanov lower_bound dawson",
+    ),
+    "monte_carlo": (
+        "the coverage of Monte Carlo's intervals",
+        "python -m validation.monte_carlo",
+        "python -m validation.monte_carlo --seeds 1000 --samples 1000000",
+    ),
+    "ladder": (
+        "refitted formulae by the number of terms",
+        "python -m validation.ladder",
+        "python -m validation.ladder --sigmoids 2 --degree 3 --out FOLDER/ladder.json",
+    ),
 }
 
 
 class Work(NamedTuple):
-    """One command, and the record that it writes.
-
-    ``command`` has FILE in the place of the data, and is as `validation.reports` has it.
-    """
+    """One command, and the record that it writes: an experiment ``PAPER.NAME``, or a study."""
 
     name: str
-    title: str
-    record: str
-    command: str
 
     @property
     def paper(self) -> str | None:
@@ -52,13 +52,26 @@ class Work(NamedTuple):
         return paper if dot else None
 
     @property
-    def takes_data(self) -> bool:
-        return "FILE" in shlex.split(self.command)
+    def record(self) -> str:
+        folder, _, name = self.name.rpartition(".")
+        return f"validation/results/{folder or name}/{name}.json"
 
     @property
-    def takes_torch(self) -> bool:
-        """Whether it needs PyTorch, as every experiment does and no study."""
-        return self.paper is not None
+    def experiment(self) -> Experiment:
+        return experiments()[self.name]
+
+    @property
+    def title(self) -> str:
+        return self.experiment.title if self.paper else STUDIES[self.name][0]
+
+    @property
+    def takes_data(self) -> bool:
+        return self.paper is not None and self.experiment.takes_data
+
+    @property
+    def command(self) -> str:
+        """The command that writes the record, with FILE in the place of the data."""
+        return self.experiment.command() if self.paper else STUDIES[self.name][1]
 
     def full(self, data: str | None) -> list[str]:
         """Return the arguments of the command that writes the record."""
@@ -68,11 +81,10 @@ class Work(NamedTuple):
     def quick(self, folder: Path) -> list[str]:
         """Return the arguments of the small form, whose files go to a folder; it draws nothing."""
         if self.paper is None:
-            return _argv(shlex.split(_QUICK[self.name].replace("FOLDER", shlex.quote(str(folder)))))
-        words = shlex.split(self.command)
+            text = STUDIES[self.name][2].replace("FOLDER", shlex.quote(str(folder)))
+            return _argv(shlex.split(text))
         options = ["--quick", "--out", str(self.quick_record(folder))]
-        options += ["--work", str(folder / "work" / self.name)]
-        return _argv([*words[:3], *options])
+        return _argv([*shlex.split(self.command)[:3], *options, "--work", f"{folder}/{self.name}"])
 
     def quick_record(self, folder: Path) -> Path:
         """Return the record of the small form of an experiment."""
@@ -80,33 +92,22 @@ class Work(NamedTuple):
 
 
 def _argv(words: Sequence[str]) -> list[str]:
-    return [*_MODULES[words[0]], *words[1:]]
+    return [sys.executable, *words[1:]]
 
 
 def everything() -> dict[str, Work]:
     """Return all there is by its name: the studies first, which take minutes."""
-    records = {
-        name: (title, f"validation/results/{name}/{name}.json") for name, title in _TITLES.items()
-    }
-    for paper, sections in page.sections().items():
-        for section in sections:
-            path = f"validation/results/{paper}/{section.name}.json"
-            records[f"{paper}.{section.name}"] = section.title, path
-    return {
-        name: Work(name, title, path, REPORTS[path].command)
-        for name, (title, path) in records.items()
-    }
+    return {name: Work(name) for name in (*STUDIES, *names())}
 
 
-def chosen(names: Sequence[str]) -> list[Work]:
+def chosen(wanted: Sequence[str]) -> list[Work]:
     """Return the named works in their own order, each once; all if none is named."""
     known = everything()
     papers = dict.fromkeys(work.paper for work in known.values() if work.paper)
-    for name in names:
+    for name in wanted:
         if name not in known and name not in papers:
             near = difflib.get_close_matches(name, [*papers, *known], n=3, cutoff=0.5)
-            every = ", ".join([*papers, *(each for each in known if not known[each].paper)])
+            every = ", ".join([*papers, *STUDIES])
             hint = f"did you mean {' or '.join(near)}?" if near else f"name {every}"
             raise CommandError(f"there is no experiment or paper {name!r}: {hint}")
-    wanted = set(names)
-    return [w for w in known.values() if not wanted or wanted & {w.name, w.paper}]
+    return [w for w in known.values() if not wanted or {w.name, w.paper} & {*wanted}]

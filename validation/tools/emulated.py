@@ -3,14 +3,15 @@
     python -m validation.tools.emulated [--cache DIRECTORY] [--measure] [pytest arguments]
     python -m validation.tools.emulated --cache DIRECTORY --whole [--jobs N] [FILE...]
 
-It takes root, on Debian or a system like it, for debootstrap. This puts Python for arm64 into a
-directory, pip the wheels that the tests need, a cross compiler builds the extensions, and QEMU runs
-the tests with the kernel ``neon``, and those of the accuracy and of the public functions with
-``baseline``. Neither chroot nor binfmt_misc is needed: a script in the place of Python calls QEMU.
-With ``--measure`` the accuracy of ``neon`` is measured instead. With ``--whole`` all tests run that
-the README's command runs, or those of some files and what shares a process with them, a few files
-in a process, in N processes; those that passed are noted in the cache, and are not run again while
-the tree is the same.
+debootstrap, which needs root and a system like Debian, puts Python for arm64 into a directory. pip
+adds the wheels that the tests need, and a cross compiler builds the extensions. QEMU runs the tests
+with the kernel ``neon``, and a few of them with ``baseline``. A script in the place of Python calls
+QEMU, so that neither chroot nor binfmt_misc is needed.
+
+``--measure`` measures the accuracy of ``neon`` instead. ``--whole`` runs all tests that the
+README's command runs, or those of some files, a few files at a time in each of N processes. The
+cache lists the files that passed. They do not run again while the tree stays the same.
+
 The exit status is 1 if a test fails, and 77 where emulation cannot be had.
 """
 
@@ -35,16 +36,15 @@ from typing import NamedTuple, NoReturn
 
 from validation.accuracy.driver import EMULATOR, RESULTS, WORST_INPUTS
 from validation.paths import ROOT
-from validation.tools.elsewhere import copy, copy_source, copy_tests, run
+from validation.tools.elsewhere import EXTENSIONS, copy, copy_source, copy_tests, run
 from validation.tools.versions import project, requirements
 
 UNAVAILABLE = 77
 EMULATORS = ("qemu-aarch64-static", "qemu-aarch64")
 COMPILER = "aarch64-linux-gnu-gcc"
 PACKAGES = ("qemu-user-static", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "debootstrap")
-EXTENSIONS = ("_numpy/_exact", "_numpy/_float32", "torch/_library", "jax/_ffi")
 AT_ONCE = 4  # files of tests in a process
-TREE = ("logunif_kl", "tests", "validation", "pyproject.toml", "conftest.py", "README.md")
+SOURCES = (".py", ".c", ".h", ".toml", ".txt", ".json", ".md", ".cff")
 WHOLE = ("docs", ".ci", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", ".gitignore")
 SHORT = ("tests/test_accuracy.py", "tests/test_api.py")
 TESTS = {
@@ -53,7 +53,7 @@ TESTS = {
         "tests/test_special.py",
         "tests/numpy/test_float32_magnitudes.py",
         "tests/numpy/test_float32_ufuncs.py",
-        "tests/numpy/test_same_bits.py",
+        "tests/validation/test_bits.py",
         "tests/validation/test_golden.py",
     ),
     "baseline": SHORT,
@@ -112,9 +112,8 @@ def make_root(root: Path) -> None:
     options = ["--foreign", "--arch=arm64", "--variant=minbase", packages]
     checked(["debootstrap", *options, suite(), root], "debootstrap")
     for package in sorted(root.glob("var/cache/apt/archives/*.deb")):
-        with subprocess.Popen(
-            ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE
-        ) as unpacked:
+        unpack = ["dpkg-deb", "--fsys-tarfile", str(package)]
+        with subprocess.Popen(unpack, stdout=subprocess.PIPE) as unpacked:
             command = ["tar", "-x", "--keep-directory-symlink", "-C", str(root)]
             subprocess.run(command, stdin=unpacked.stdout, check=True)
         package.unlink()
@@ -143,13 +142,9 @@ class Machine(NamedTuple):
     tree: Path
     env: dict[str, str]
 
-    def command(self, *arguments: str) -> list[str]:
-        """Return the command line that runs Python with some arguments."""
-        return [str(self.python), *arguments]
-
     def test(self, kernel: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run pytest with a kernel."""
-        command = self.command("-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
+        command = [str(self.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
         return run(command, cwd=self.tree, env={**self.env, "LOGUNIF_KL_KERNEL": kernel})
 
 
@@ -189,7 +184,7 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
     say("the extensions")
     headers = {"CC": COMPILER, "LDSHARED": f"{COMPILER} -shared"}
     headers["CFLAGS"] = f"-idirafter {root}/usr/include"
-    built = run(machine.command("setup.py", "build_ext", "--inplace"), tree, env | headers)
+    built = run([str(python), "setup.py", "build_ext", "--inplace"], tree, env | headers)
     for name in EXTENSIONS:
         if built.returncode or not list(tree.glob(f"logunif_kl/{name}.*aarch64*.so")):
             print(built.stdout, f"emulated: {name} was not built", sep="\n")
@@ -199,8 +194,8 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
 
 def measure(machine: Machine) -> int:
     """Measure the accuracy of the kernel, and take the report and the worst inputs from there."""
-    command = machine.command("-m", "validation.accuracy", "measure", "neon")
-    status = subprocess.run(command, cwd=machine.tree, env={**os.environ, **machine.env}).returncode
+    command = [str(machine.python), "-m", "validation.accuracy", "measure", "neon"]
+    status = subprocess.run(command, cwd=machine.tree, env=os.environ | machine.env).returncode
     for path in (machine.tree / RESULTS.relative_to(ROOT)).glob("neon*.json"):
         shutil.copy(path, RESULTS / path.name)
     shutil.copy(machine.tree / WORST_INPUTS.relative_to(ROOT), WORST_INPUTS)
@@ -228,20 +223,17 @@ def groups() -> list[tuple[str, ...]]:
         names = [path.as_posix() for path in paths]
         found += [tuple(names[i : i + AT_ONCE]) for i in range(0, len(names), AT_ONCE)]
     rooms = sorted({path.parent for path in ROOT.glob("logunif_kl/*/*.py")})
+    found += [(room.relative_to(ROOT).as_posix(),) for room in rooms]
     files = sorted(ROOT.glob("logunif_kl/*.py"))
-    return [
-        *found,
-        *((room.relative_to(ROOT).as_posix(),) for room in rooms),
-        tuple(path.relative_to(ROOT).as_posix() for path in files),
-    ]
+    return [*found, tuple(path.relative_to(ROOT).as_posix() for path in files)]
 
 
 def test_whole(machine: Machine, cache: Path, jobs: int, wanted: Sequence[tuple[str, ...]]) -> int:
     """Run groups of files of tests; return 1 if one failed."""
     copy([name for name in WHOLE if not (machine.tree / name).exists()], machine.tree)
     tree = hashlib.sha256()
-    for path in (path for name in (*TREE, *WHOLE) for path in files_of(ROOT / name)):
-        tree.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    for path in sorted(p for p in machine.tree.rglob("*") if p.suffix in SOURCES):
+        tree.update(path.relative_to(machine.tree).as_posix().encode() + b"\0" + path.read_bytes())
     passed = cache / f"passed-{tree.hexdigest()[:16]}.txt"
     before = passed.read_text(encoding="utf-8").splitlines() if passed.exists() else []
     left = [group for group in wanted if " ".join(group) not in before]
@@ -281,14 +273,6 @@ def chosen(only: Sequence[str]) -> list[tuple[str, ...]]:
         )
         raise SystemExit(2)
     return [group for group in found if not only or set(group) & set(only)]
-
-
-def files_of(path: Path) -> list[Path]:
-    """List the sources of a directory, or the one file."""
-    if path.is_file():
-        return [path]
-    endings = (".py", ".c", ".h", ".toml", ".txt", ".json", ".md")
-    return sorted(each for each in path.rglob("*") if each.suffix in endings)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

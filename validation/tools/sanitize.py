@@ -14,9 +14,8 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from validation.tools.elsewhere import copy_source, copy_tests, pip_install, python
+from validation.tools.elsewhere import EXTENSIONS, copy_source, copy_tests, pip_install, python
 
-EXTENSIONS = ("_numpy/_exact", "_numpy/_float32", "torch/_library", "jax/_ffi")
 # These take the kernel that is chosen, and run once for each.
 OF_THE_CHOSEN = [
     "tests/numpy/test_kl.py",
@@ -83,12 +82,8 @@ def main(arguments: list[str]) -> int:
         for index, kernel in enumerate(kernels):
             tests = arguments or [*([] if index else OF_ALL), *OF_THE_CHOSEN]
             print(f"sanitize: {kernel}", flush=True)
-            done = python(
-                ["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *tests],
-                target,
-                cwd=elsewhere,
-                env={**env, "LOGUNIF_KL_KERNEL": kernel},
-            )
+            command = ["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *tests]
+            done = python(command, target, elsewhere, env | {"LOGUNIF_KL_KERNEL": kernel})
             print(done.stdout, flush=True)
             status = status or done.returncode
         return status

@@ -1,6 +1,6 @@
 """The tables of the studies: the ladder of refits, Monte Carlo, and what the CUDA kernels cost."""
 
-from validation.tools.markdown import Results, table
+from validation.markdown import Results, table
 
 # Those whose formulas are shown, by family and number of terms.
 _PASTED = (("sigmoid", 1), ("sigmoid", 2), ("sigmoid", 3), ("polynomial", 3))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from validation.tools.markdown import Results, processor, table
+from validation.markdown import Results, processor, table
 
 _FUNCTIONS = (
     "neg_kl",

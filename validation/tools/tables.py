@@ -5,12 +5,12 @@ Each section shows files of ``validation/results`` and, for each, the command th
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+from validation.benchmarks import tables as speed
+from validation.markdown import Results, table
 from validation.paths import RESULTS
-from validation.reports import REPORTS
-from validation.tools import speed, studies, summary
-from validation.tools.markdown import Results, table
+from validation.tools import studies, summary
 
 
 def path(file: str) -> str:
@@ -18,27 +18,25 @@ def path(file: str) -> str:
     return f"validation/results/{file}.json"
 
 
-def made_by(results: Results, file: str) -> str:
-    """Name the command, the versions, the machine and the days of a file behind a table."""
+def made_by(results: Results) -> str:
+    """Name the command, the versions, the machine and the days of a record behind a table."""
     versions = ", ".join(
         f"{name} {version}" for name, version in results["versions"].items() if name != "logunif_kl"
     )
     machine = results["machine"]
-    report = REPORTS[path(file)]
-    # The rows of an accuracy report may be made in parts; one command makes them all.
-    command = results["command"] if report.of else report.command
     kernel = f", kernel {results['kernel']}" if "kernel" in results else ""
     days = [row["date"][:10] for row in results.get("rows", []) if "date" in row]
     days = sorted(set(days or [results["date"][:10]]))
+    commit = f", commit {results['commit']}" if results.get("commit") else ""
     return (
-        f"Made by `{command}` ({machine['cpu']}, {machine['architecture']}{kernel}; "
-        f"{versions}; {' to '.join(dict.fromkeys([days[0], days[-1]]))})."
+        f"Made by `{results['command']}` ({machine['cpu']}, {machine['architecture']}{kernel}; "
+        f"{versions}; {' to '.join(dict.fromkeys([days[0], days[-1]]))}{commit})."
     )
 
 
-def made_in_short(results: list[Results], files: Sequence[str]) -> str:
-    """Name the commands, the machines and the days of the files behind a small table."""
-    commands = dict.fromkeys(REPORTS[path(file)].command for file in files)
+def made_in_short(results: list[Results]) -> str:
+    """Name the commands, the machines and the days of the records behind a small table."""
+    commands = dict.fromkeys(each["command"] for each in results)
     machines = dict.fromkeys(each["machine"]["cpu"] for each in results)
     days = sorted({each["date"][:10] for each in results if "date" in each})
     when = f"; {' to '.join(dict.fromkeys([days[0], days[-1]]))}" if days else ""
@@ -203,11 +201,10 @@ def section(name: str) -> str:
     if name in WHERE_MEASURED:
         files = tuple(file for file in files if (RESULTS / f"{file}.json").exists())
         if not files:
-            commands = " and ".join(f"`{REPORTS[path(f)].command}`" for f in SECTIONS[name][1])
-            return f"Not measured yet; {commands} does so.\n"
+            return "Not measured yet.\n"
     results = [json.loads((RESULTS / f"{f}.json").read_text(encoding="utf-8")) for f in files]
     if name.endswith("_in_short"):
-        made = [made_in_short(results, files)]
+        made = [made_in_short(results)]
     else:
-        made = list(map(made_by, results, files))
+        made = list(map(made_by, results))
     return "\n\n".join(["", show(*results), *made, ""]).removeprefix("\n")

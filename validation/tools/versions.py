@@ -36,14 +36,10 @@ from typing import Any
 from validation.paths import ROOT
 from validation.tools.elsewhere import TESTS, copy_source, copy_tests, run
 
-# Of a framework: what installs it, by `pyproject.toml` or in its place, and its tests.
 CORE = "core"
-FRAMEWORKS = {
-    "jax": ("jax", ("tests/jax",)),
-    "torch": ("torch", ("tests/torch",)),
-    # The same releases without what a GPU needs.
-    "tensorflow": ("tensorflow-cpu", ("tests/tensorflow",)),
-}
+# What installs each framework. tensorflow-cpu has the same releases, without what a GPU needs.
+FRAMEWORKS = {"jax": "jax", "torch": "torch", "tensorflow": "tensorflow-cpu"}
+TESTS_OF = {CORE: TESTS, **{name: (f"tests/{name}",) for name in FRAMEWORKS}}
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(\[(?P<extras>[^]]*)\])?>=(?P<bound>[\d.]+)")
 
 
@@ -83,10 +79,10 @@ def asked(which: str, kind: str, of: dict[str, Any], torch: str) -> list[str]:
     extras = ["test"] if kind == CORE else [kind, "test"]
     bounds = requirements(*extras, of=of)
     if kind != CORE:
-        bounds[FRAMEWORKS[kind][0]] = bounds.pop(kind)
+        bounds[FRAMEWORKS[kind]] = bounds.pop(kind)
     if which == "oldest":
         # A framework may need newer ones of the others, whose oldest are tried with the core.
-        old = bounds if kind == CORE else {FRAMEWORKS[kind][0]}
+        old = bounds if kind == CORE else {FRAMEWORKS[kind]}
         # The first release may be numbered x.y.0 or x.0.y.
         return [
             f"{name}>={bound}" + (f",<{bound}.1" if name in old else "")
@@ -115,14 +111,10 @@ def interpreter(which: str, of: dict[str, Any]) -> str:
     for version in sorted(declared, key=_parts, reverse=which == "newest"):
         path = shutil.which(f"python{version}")
         # A name on the path may be a launcher for versions that are not there.
-        if (
-            path
-            and not subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode
-        ):
+        if path and run([path, "-c", ""], ROOT).returncode == 0:
             return path
-    raise SystemExit(
-        f"versions: none of Python {', '.join(declared)} is on the path: pass --python"
-    )
+    versions = ", ".join(declared)
+    raise SystemExit(f"versions: none of Python {versions} is on the path: pass --python")
 
 
 def checked(command: Sequence[str], cwd: Path) -> str:
@@ -153,18 +145,12 @@ def install(python: str, texts: Sequence[str], made: Path, folder: Path) -> str:
     return own
 
 
-def tests_of(kind: str) -> list[str]:
-    """List what pytest is given."""
-    return list(TESTS) if kind == CORE else list(FRAMEWORKS[kind][1])
-
-
-def run_tests(own: str, kind: str, arguments: Sequence[str], folder: Path) -> int:
+def run_tests(own: str, arguments: Sequence[str], folder: Path) -> int:
     """Run the tests in an environment, and print their output as it comes."""
     elsewhere = copy_tests(folder / "elsewhere")
     print(checked([own, "-m", "pip", "list", "--format=freeze"], folder), flush=True)
     command = [own, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5"]
-    chosen = arguments or tests_of(kind)
-    return subprocess.run([*command, *chosen], cwd=elsewhere, check=False).returncode
+    return subprocess.run([*command, *arguments], cwd=elsewhere, check=False).returncode
 
 
 def main(arguments: list[str]) -> int:
@@ -175,15 +161,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--torch", choices=["pinned", "newest"], default="pinned")
     parser.add_argument("--print", action="store_true", dest="only_print")
-    own, _, others = _split(arguments)
-    options = parser.parse_args(own)
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    options, for_pytest = parser.parse_args(arguments[:at]), arguments[at + 1 :]
     unknown = set(options.kinds) - {CORE, *FRAMEWORKS}
     if unknown:
         parser.error(f"{' '.join(sorted(unknown))}: choose from {CORE} {' '.join(FRAMEWORKS)}")
     of = project()
+    wanted = {kind: asked(options.which, kind, of, options.torch) for kind in options.kinds}
     if options.only_print:
-        for kind in options.kinds:
-            print(kind, *asked(options.which, kind, of, options.torch), sep="\n  ")
+        for kind, texts in wanted.items():
+            print(kind, *texts, sep="\n  ")
         return 0
     python = options.python or interpreter(options.which, of)
     with tempfile.TemporaryDirectory() as temporary:
@@ -191,26 +178,17 @@ def main(arguments: list[str]) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         made = wheel(python, folder)
         status = 0
-        for kind in options.kinds:
+        for kind, texts in wanted.items():
             began = time.monotonic()
-            texts = asked(options.which, kind, of, options.torch)
             place = folder / f"{options.which}-{kind}"
             place.mkdir()
             with_it = install(python, texts, made, place / "venv")
-            outcome = run_tests(with_it, kind, others, place)
-            print(
-                f"versions: {options.which} {kind}: "
-                f"{'passed' if outcome == 0 else f'failed with status {outcome}'} "
-                f"[{time.monotonic() - began:.0f} s]",
-                flush=True,
-            )
+            outcome = run_tests(with_it, for_pytest or TESTS_OF[kind], place)
+            said = f"failed with status {outcome}" if outcome else "passed"
+            took = f"[{time.monotonic() - began:.0f} s]"
+            print(f"versions: {options.which} {kind}: {said} {took}", flush=True)
             status = status or outcome
     return status
-
-
-def _split(arguments: list[str]) -> tuple[list[str], str, list[str]]:
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:at], "--", arguments[at + 1 :]
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from logunif_kl._arithmetic import functions, normal_float32
+from validation import generated
 from validation.paths import PACKAGE
 from validation.traced import emit_c, emit_triton
 from validation.traced.graph import Output, operations
@@ -37,33 +39,18 @@ def sources() -> dict[Path, str]:
     }
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    parser.add_argument(
-        "--count", action="store_true", help="print the operations an element takes"
-    )
-    args = parser.parse_args()
+    parser.add_argument("--count", action="store_true", help="print an element's operations")
+    args = parser.parse_args(arguments)
     if args.count:
         for output in TRITON:
             counts = operations(output)
             parts = ", ".join(f"{n} {operation}" for operation, n in counts.most_common())
             print(f"{output.name}: {counts.total()} ({parts})")
         return 0
-    stale = []
-    for path, text in sources().items():
-        if path.exists() and path.read_text() == text:
-            continue  # and it keeps its date, by which what is compiled from it is not stale
-        if args.check:
-            stale.append(path.name)
-        else:
-            path.write_text(text)
-    if stale:
-        print(
-            f"differ from what the arithmetic gives: {', '.join(stale)}; run {COMMAND}",
-            file=sys.stderr,
-        )
-    return 1 if stale else 0
+    return generated.update(sources(), COMMAND, check=args.check)
 
 
 if __name__ == "__main__":

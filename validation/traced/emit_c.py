@@ -17,34 +17,12 @@ HEADER = """\
  * Written by `COMMAND`, which runs `normal_float32` on symbols: do not edit.
  * `float32.h` includes it once for each instruction set. */
 """
-CALLS = {
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "eq": "equal",
-    "ne": "not_equal",
-    "and": "both",
-    "or": "either",
-    "not": "negated",
-    "where": "choose",
-    "abs": "magnitude",
-    "minimum": "minimum",
-    "maximum": "maximum",
-    "bits": "bits",
-    "unbits": "unbits",
-    "from_integer": "from_bits",
-    "inverse": "inverse",
-}
-INFIX = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "divide": "/",
-    "quotient": "/",
-    "left": "<<",
-    "right": ">>",
-}
+CALLS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+CALLS |= {"eq": "equal", "ne": "not_equal", "and": "both", "or": "either", "not": "negated"}
+CALLS |= {"where": "choose", "abs": "magnitude", "from_integer": "from_bits"}
+CALLS |= {name: name for name in ("minimum", "maximum", "bits", "unbits", "inverse")}
+INFIX = {"add": "+", "sub": "-", "mul": "*", "divide": "/", "quotient": "/"}
+INFIX |= {"left": "<<", "right": ">>"}
 KINDS = {"float32": ("V", "t"), "bool": ("M", "m"), "int32": ("U", "n")}
 
 

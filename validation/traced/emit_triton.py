@@ -20,25 +20,13 @@ import triton.language as tl
 
 PLACE
 '''
-CALLS = {
-    "where": "tl.where",
-    "abs": "tl.abs",
-    "exp": "exp",
-    "log": "log",
-    "round": "nearest",
-    "divide": "divide",
-    "minimum": "minimum",
-    "maximum": "maximum",
-    "inverse": "inverse",
-    "quotient": "quotient",
-    "bits": "bits",
-    "unbits": "unbits",
-    "from_integer": "from_integer",
-    "left": "left",
-    "right": "right",
-}
-
-
+# The functions of `elementary`; "round" is `nearest` there.
+ELEMENTARY = [
+    *("bits", "divide", "exp", "from_integer", "inverse", "left", "log", "maximum", "minimum"),
+    *("nearest", "quotient", "right", "unbits"),
+]
+CALLS = {"where": "tl.where", "abs": "tl.abs", "round": "nearest"}
+PREFIX = {"neg": "-", "not": "~"}
 LINE = 100
 LETTERS = {"float32": "t", "bool": "m", "int32": "n"}
 
@@ -46,8 +34,7 @@ LETTERS = {"float32": "t", "bool": "m", "int32": "n"}
 def source(outputs: Sequence[Output], command: str) -> str:
     """Return the text of the generated module."""
     body = "\n\n".join(["", *map(device_function, outputs)])
-    used = [name for name in sorted(set(CALLS.values())) if f" {name}(" in body]
-    names = [name for name in used if "." not in name]
+    names = [name for name in ELEMENTARY if f" {name}(" in body]
     place = f"from .elementary import {', '.join(names)}"
     if len(place) > LINE:
         place = "from .elementary import (\n" + "".join(f"    {n},\n" for n in names) + ")"
@@ -65,11 +52,9 @@ def expression(node: Node, names: dict[int, str]) -> str:
     operands = [names[id(o)] for o in node.operands]
     if node.operation in OPERATORS:
         return f"{operands[0]} {OPERATORS[node.operation]} {operands[1]}"
-    if node.operation == "neg":
-        return f"-{operands[0]}"
-    if node.operation == "not":
-        return f"~{operands[0]}"
-    return f"{CALLS[node.operation]}({', '.join(operands)})"
+    if node.operation in PREFIX:
+        return f"{PREFIX[node.operation]}{operands[0]}"
+    return f"{CALLS.get(node.operation, node.operation)}({', '.join(operands)})"
 
 
 def device_function(output: Output) -> str:

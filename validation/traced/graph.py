@@ -48,13 +48,11 @@ def operations(output: Output) -> Any:
 
 def shortest(value: float) -> str:
     """Return the shortest decimal number that is this finite float32."""
-    candidates = [float(f"{value:.{digits}g}") for digits in range(1, 10)]
-    text = next((repr(c) for c in candidates if _is(c, value)), repr(value))
-    return text.replace("e+", "e")
-
-
-def _is(candidate: float, value: float) -> bool:
-    try:
-        return rounded_to_float32(candidate) == value
-    except ValueError:
-        return False
+    for digits in range(1, 10):
+        text = f"{value:.{digits}g}"
+        try:
+            if rounded_to_float32(float(text)) == value:
+                return repr(float(text)).replace("e+", "e")
+        except ValueError:  # rounded beyond the range of float32
+            continue
+    return repr(value)

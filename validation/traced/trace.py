@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import struct
+from collections.abc import Callable
 from typing import Any
 
 OPERATORS = {
@@ -42,6 +43,18 @@ def rounded_to_float32(value: float) -> float:
     return rounded
 
 
+def _binary(operation: str, *, swapped: bool = False) -> Callable[[Node, Any], Node]:
+    """Return a method of nodes for an operator."""
+
+    def method(self: Node, other: Any) -> Node:
+        if self.dtype == INT32 and isinstance(other, int):
+            other = self.tracer.integer(other)
+        pair = (self, self.tracer.node(other))
+        return self.tracer.make(operation, *(pair[::-1] if swapped else pair))
+
+    return method
+
+
 class Node:
     """An operation on other nodes, an argument (a string) or a constant (a float)."""
 
@@ -60,65 +73,24 @@ class Node:
     def is_constant(self, value: float) -> bool:
         return self.operation == "constant" and bool(self.operands[0] == value)
 
-    def _with(self, operation: str, other: Any, swapped: bool = False) -> Node:
-        if self.dtype == INT32 and isinstance(other, int):
-            other = self.tracer.integer(other)
-        pair = (self, self.tracer.node(other))
-        return self.tracer.make(operation, *(pair[::-1] if swapped else pair))
-
-    def __add__(self, other: Any) -> Node:
-        return self._with("add", other)
-
-    def __radd__(self, other: Any) -> Node:
-        return self._with("add", other, swapped=True)
-
-    def __sub__(self, other: Any) -> Node:
-        return self._with("sub", other)
-
-    def __rsub__(self, other: Any) -> Node:
-        return self._with("sub", other, swapped=True)
-
-    def __mul__(self, other: Any) -> Node:
-        return self._with("mul", other)
-
-    def __rmul__(self, other: Any) -> Node:
-        return self._with("mul", other, swapped=True)
-
-    def __truediv__(self, other: Any) -> Node:
-        return self._with("divide", other)
-
-    def __rtruediv__(self, other: Any) -> Node:
-        return self._with("divide", other, swapped=True)
+    __add__, __radd__ = _binary("add"), _binary("add", swapped=True)
+    __sub__, __rsub__ = _binary("sub"), _binary("sub", swapped=True)
+    __mul__, __rmul__ = _binary("mul"), _binary("mul", swapped=True)
+    __truediv__, __rtruediv__ = _binary("divide"), _binary("divide", swapped=True)
+    __lt__, __le__, __gt__, __ge__ = map(_binary, ("lt", "le", "gt", "ge"))
+    __eq__, __ne__ = _binary("eq"), _binary("ne")  # type: ignore[assignment]
+    __and__, __or__ = _binary("and"), _binary("or")
 
     def __neg__(self) -> Node:
         return self.tracer.make("neg", self)
 
-    def __lt__(self, other: Any) -> Node:
-        return self._with("lt", other)
-
-    def __le__(self, other: Any) -> Node:
-        return self._with("le", other)
-
-    def __gt__(self, other: Any) -> Node:
-        return self._with("gt", other)
-
-    def __ge__(self, other: Any) -> Node:
-        return self._with("ge", other)
-
-    def __eq__(self, other: Any) -> Node:  # type: ignore[override]
-        return self._with("eq", other)
-
-    def __ne__(self, other: Any) -> Node:  # type: ignore[override]
-        return self._with("ne", other)
-
-    def __and__(self, other: Any) -> Node:
-        return self._with("and", other)
-
-    def __or__(self, other: Any) -> Node:
-        return self._with("or", other)
-
     def __invert__(self) -> Node:
         return self.tracer.make("not", self)
+
+
+def _operation(name: str) -> Callable[..., Node]:
+    """Return the method of the tracer that records an operation on nodes and constants."""
+    return lambda tracer, *operands: tracer.make(name, *map(tracer.node, operands))
 
 
 class Tracer:
@@ -174,40 +146,23 @@ class Tracer:
     def full_like(self, like: Node, value: float) -> Node:
         return self.node(value)
 
-    def where(self, condition: Node, yes: Any, no: Any) -> Node:
-        return self.make("where", condition, self.node(yes), self.node(no))
-
-    def exp(self, x: Node) -> Node:
-        return self.make("exp", x)
-
-    def log(self, x: Node) -> Node:
-        return self.make("log", x)
-
-    def abs(self, x: Node) -> Node:
-        return self.make("abs", x)
-
-    def round(self, x: Node) -> Node:
-        return self.make("round", x)
-
-    def bits(self, x: Node) -> Node:
-        return self.make("bits", x)
-
-    def unbits(self, n: Node) -> Node:
-        return self.make("unbits", n)
-
-    def from_integer(self, n: Node) -> Node:
-        return self.make("from_integer", n)
+    where = _operation("where")
+    exp = _operation("exp")
+    log = _operation("log")
+    abs = _operation("abs")
+    round = _operation("round")
+    minimum = _operation("minimum")
+    maximum = _operation("maximum")
+    inverse = _operation("inverse")
+    quotient = _operation("quotient")
+    bits = _operation("bits")
+    unbits = _operation("unbits")
+    from_integer = _operation("from_integer")
 
     def nearest(self, x: Node, factor: float) -> tuple[Node, Node]:
         """The sum with this number is rounded to an integer, and its last bits are that plus 64."""
         shifted = self.fma(x, factor, MAGIC)
         return shifted - MAGIC, self.bits(shifted)
-
-    def inverse(self, x: Node) -> Node:
-        return self.make("inverse", x)
-
-    def quotient(self, a: Node, b: Node) -> Node:
-        return self.make("quotient", a, b)
 
     def left(self, n: Node, by: int) -> Node:
         return self.make("left", n, self.integer(by))
@@ -221,12 +176,6 @@ class Tracer:
         return total
 
     fused = fma
-
-    def minimum(self, a: Any, b: Any) -> Node:
-        return self.make("minimum", self.node(a), self.node(b))
-
-    def maximum(self, a: Any, b: Any) -> Node:
-        return self.make("maximum", self.node(a), self.node(b))
 
     def clip(self, x: Node, low: Any, high: Any) -> Node:
         x = self.maximum(x, low)

@@ -10,13 +10,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from logunif_kl._saving import replacing
+from validation.output import CommandError
 
 
-class CheckpointError(Exception):
-    """A file that cannot serve; the text is the sentence to print."""
+class CheckpointError(CommandError):
+    """A file that cannot serve."""
 
 
 class OtherSettings(CheckpointError):
@@ -25,6 +24,8 @@ class OtherSettings(CheckpointError):
 
 def save(path: Path, about: dict[str, Any], state: dict[str, Any]) -> None:
     """Write the state of the run that ``about`` describes."""
+    import torch
+
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, flushed=True) as part:
         torch.save({"about": _canonical(about), "state": state}, part)
@@ -34,6 +35,8 @@ def load(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
     """Read the state of the run that ``about`` describes; None if there is no file."""
     if not path.exists():
         return None
+    import torch
+
     try:
         found = torch.load(path, weights_only=True)
         written, state = found["about"], found["state"]

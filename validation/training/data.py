@@ -21,6 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from validation.output import CommandError
+
 VARIABLE = "LOGUNIF_KL_MNIST"
 CLASSES = 10
 
@@ -35,8 +37,8 @@ _GZIP, _ZIP = b"\x1f\x8b", b"PK"
 _UNSIGNED_BYTES = 0x08  # the code of the type in the header of an IDX file
 
 
-class DataError(Exception):
-    """Data that are missing or not as they should be; the text is the sentence to print."""
+class DataError(CommandError):
+    """Data that are missing or not as they should be."""
 
 
 class Split(NamedTuple):

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from logunif_kl.torch import nn
+from validation.output import CommandError
 from validation.training import checkpoint
 from validation.training.average import TemporalAverage
 from validation.training.data import Split
@@ -22,8 +23,8 @@ from validation.training.data import Split
 CHECK_EVERY = 60.0  # seconds between two checkpoints inside an epoch
 
 
-class TrainingError(Exception):
-    """A run that cannot go on; the text is the sentence to print."""
+class TrainingError(CommandError):
+    """A run that cannot go on."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from validation.output import CommandError, track
 from validation.training import checkpoint
 
 T = TypeVar("T")
+
+
+class Incomplete(Exception):
+    """The parts that this process was to compute are there, but not all parts."""
 
 
 class Parts:
@@ -20,15 +25,40 @@ class Parts:
     With no folder, nothing is kept. A part that the folder lacks is taken from ``begun``, a folder
     of parts that were computed elsewhere, if it was computed with the same settings; ``elsewhere``
     names those. ``seconds`` is what all parts took, whenever they were computed: a part that was
-    taken up from a checkpoint says itself, in ``"seconds"``, what it took before.
+    taken up from a checkpoint says itself, in ``"seconds"``, what it took before. ``part`` is
+    ``I/N`` for a process that shares the work of `rows` with others.
     """
 
     def __init__(
-        self, folder: Path | None, about: dict[str, Any], begun: Path | None = None
+        self,
+        folder: Path | None,
+        about: dict[str, Any],
+        begun: Path | None = None,
+        *,
+        part: str | None = None,
     ) -> None:
         self._folder, self._about, self._begun = folder, about, begun
+        self._number, self._of = _chosen(part)
         self.seconds = 0.0
         self.elsewhere: list[str] = []
+
+    def rows(self, title: str, make: Mapping[str, Callable[[], T]], **settings: Any) -> list[T]:
+        """Return the results of several parts by name, as `share` computes them."""
+        return self.share(make, lambda name: self.get(name, make[name], **settings), title)
+
+    def share(self, items: Iterable[str], do: Callable[[str], T], title: str = "parts") -> list[T]:
+        """Do something for each item or, as one of several processes, for every N-th.
+
+        Raises
+        ------
+        Incomplete
+            If this process did its share alone.
+        """
+        mine = list(items)[self._number - 1 :: self._of]
+        found = [do(item) for item in track(mine, title, len(mine))]
+        if self._of > 1:
+            raise Incomplete
+        return found
 
     def get(self, name: str, make: Callable[[], T], **settings: Any) -> T:
         """Return what the part's file holds, or else compute the part and write the file."""
@@ -70,6 +100,14 @@ class Parts:
     def file(self, name: str) -> Path | None:
         """Give the path of another file of a part, such as a checkpoint."""
         return None if self._folder is None else self._folder / name
+
+
+def _chosen(text: str | None) -> tuple[int, int]:
+    """Read ``I/N``; all is 1/1."""
+    number, slash, of = (text or "1/1").partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise CommandError(f"--part {text} is not a part: write --part 1/2 for the first of two")
+    return int(number), int(of)
 
 
 def _own_seconds(result: Any) -> float:

@@ -1,4 +1,6 @@
 """``logunif-kl bench``: speed, as ratios of times taken in the same rounds."""
 
+from .command import add_options as add_options
 from .command import add_parser as add_parser
-from .command import run as run
+from .command import check as check
+from .command import measure as measure

@@ -13,28 +13,22 @@ import numpy as np
 from ... import special
 from ...jax import kl_normal, neg_kl_normal
 from ..provenance import cpus_usable
-from ..timing import Job, wall_seconds
-from .frameworks import BACKWARD, COPY, FORWARD, Comparison, Suite
-from .magnitudes import Way
-from .peers import molchanov_sum
+from ..timing import Job
+from .suite import BACKWARD, BYTES, COPY, FORWARD, LOG_SIGMA2, Suite, molchanov_sum
 
 OURS, PEERS = "ours, jitted", "peers, jitted"
 NEG_KL, KL = "neg_kl_normal, not reduced", "kl_normal, not reduced"
 ARRAY, ONE = "ours, log_sigma2 an array", "ours, log_sigma2 one number"
 KERNEL = "the ufunc, value and gradients"
-# Ours is to take that part of the peers' time, from each size on.
-BY_SIZE = {10_000: "<= 1.1", 100_000: "<= 1", 1_000_000: "<= 0.8"}
-_LOG_SIGMA2 = -8.0
-# For each magnitude: enough that the calls cost little beside.
-_ELEMENTS = 100_000
 PACKAGES = ("jax", "jaxlib")
 
 
-def _ours(mu: Any, log_sigma2: Any) -> Any:
+def ours(mu: Any, log_sigma2: Any) -> Any:
+    """Compute the sum of -KL."""
     return neg_kl_normal(mu, log_sigma2).sum()
 
 
-_peers = partial(molchanov_sum, jnp, jax.nn.sigmoid)
+peers = partial(molchanov_sum, jnp, jax.nn.sigmoid)
 
 
 def suite() -> Suite:
@@ -43,17 +37,15 @@ def suite() -> Suite:
         framework="jax",
         device=jax.devices()[0].device_kind,
         threads=cpus_usable(),
-        packages=PACKAGES,
         jobs=_jobs,
-        comparisons=[
-            Comparison(OURS, PEERS, BACKWARD, BY_SIZE),
-            Comparison(OURS, PEERS, FORWARD),
-            Comparison(KL, NEG_KL, FORWARD, aim="<= 1"),
-            Comparison(ONE, ARRAY, BACKWARD, aim="<= 1"),
-            Comparison(ONE, ARRAY, FORWARD, aim="<= 1"),
-            Comparison(COPY, OURS, BACKWARD),
+        ratios=[
+            (OURS, PEERS, BACKWARD),
+            (OURS, PEERS, FORWARD),
+            (KL, NEG_KL, FORWARD),
+            (ONE, ARRAY, BACKWARD),
+            (ONE, ARRAY, FORWARD),
+            (COPY, OURS, BACKWARD),
         ],
-        seconds=wall_seconds,
         peak_bytes=_peak_bytes,
         counts=_counts,
         small=_small,
@@ -75,32 +67,28 @@ class _Call:
 def _weights(size: int) -> list[Any]:
     first, second = jax.random.split(jax.random.key(0))
     mu = jax.random.normal(first, (size,), dtype="float32")
-    return [mu, _LOG_SIGMA2 + 2.0 * jax.random.normal(second, (size,), dtype="float32")]
+    return [mu, LOG_SIGMA2 + 2.0 * jax.random.normal(second, (size,), dtype="float32")]
 
 
 def _jobs(size: int) -> dict[str, Job]:
     weights = mu, _ = _weights(size)
     jobs: dict[str, Job] = {}
     for name, function, arguments in (
-        (OURS, _ours, weights),
-        (PEERS, _peers, weights),
-        (ARRAY, _ours, [mu, jnp.full_like(mu, _LOG_SIGMA2)]),
-        (ONE, partial(_of_one, _LOG_SIGMA2), [mu]),
+        (OURS, ours, weights),
+        (PEERS, peers, weights),
+        (ARRAY, ours, [mu, jnp.full_like(mu, LOG_SIGMA2)]),
+        (ONE, lambda mu: ours(mu, LOG_SIGMA2), [mu]),
     ):
         jobs[f"{name}: {FORWARD}"] = _Call(function, *arguments)
-        # The second array of ARRAY is no variable, because a number is none.
+        # The second array of ARRAY is not a variable, because a number is not one.
         over = (0, 1) if arguments is weights else 0
         both = jax.value_and_grad(function, argnums=over)
         jobs[f"{name}: {BACKWARD}"] = _Call(both, *arguments)
     for name, function in ((NEG_KL, neg_kl_normal), (KL, kl_normal)):
         jobs[f"{name}: {FORWARD}"] = _Call(function, *weights)
-    for part, arrays in ((FORWARD, 1), (BACKWARD, 3)):
-        jobs[f"{COPY}: {part}"] = _Call(jnp.copy, jnp.ones(arrays * size, "float32"))
+    for part, count in BYTES.items():
+        jobs[f"{COPY}: {part}"] = _Call(jnp.copy, jnp.ones(count // 8 * size, "float32"))
     return jobs
-
-
-def _of_one(log_sigma2: float, mu: Any) -> Any:
-    return _ours(mu, log_sigma2)
 
 
 def _small(size: int) -> dict[str, Job]:
@@ -110,23 +98,9 @@ def _small(size: int) -> dict[str, Job]:
     out = tuple(np.empty_like(arrays[0]) for _ in range(3))
     jobs: dict[str, Job] = {
         f"{name}: {BACKWARD}": _Call(jax.value_and_grad(function, argnums=(0, 1)), *weights)
-        for name, function in ((OURS, _ours), (PEERS, _peers))
+        for name, function in ((OURS, ours), (PEERS, peers))
     }
     return {**jobs, KERNEL: partial(special.neg_kl_normal_and_grad, *arrays, out=out)}
-
-
-def ways() -> list[Way]:
-    """List what ``bench --magnitudes`` times: both passes in one program, in float32."""
-    program = jax.jit(jax.value_and_grad(_ours, argnums=(0, 1)))
-    name = f"neg_kl_normal(...).sum(), {BACKWARD}, jitted"
-    arguments, job = ("mu", "log_sigma2"), partial(_way, program)
-    return [Way(name, "jax", "float32", arguments, _ELEMENTS, job, cpus_usable())]
-
-
-def _way(program: Callable[..., Any], *arrays: Any) -> Job:
-    arguments = [jnp.asarray(array) for array in arrays]
-    wait: Any = jax.block_until_ready
-    return lambda: wait(program(*arguments))
 
 
 def _peak_bytes(job: Job) -> int:

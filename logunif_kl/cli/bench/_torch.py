@@ -14,10 +14,7 @@ from ... import special
 from ...torch import kl_normal, neg_kl_normal
 from ..provenance import cpus_usable
 from ..timing import Job, wall_seconds
-from .frameworks import BACKWARD, COPY, FORWARD, Comparison, Suite
-from .magnitudes import Way
-from .peers import molchanov_sum
-from .sizes import DTYPES
+from .suite import BACKWARD, BYTES, COPY, FORWARD, LOG_SIGMA2, Ratio, Suite, molchanov_sum
 
 EAGER, COMPILED, SUM = "ours, eager", "ours, compiled", 'ours, eager, reduction="sum"'
 PEERS, PEERS_COMPILED = "peers, eager", "peers, compiled"
@@ -26,71 +23,41 @@ ARRAY, ONE = "ours, log_sigma2 an array", "ours, log_sigma2 one number"
 KERNEL = "the ufunc, value and gradients"
 ONE_THREAD, TWO_THREADS = "ours, one thread", "ours, two threads"
 PACKAGES = ("torch", "triton")
-# Compiled, ours is to take that part of the peers' time, from each size on.
-BY_SIZE = {10_000: "<= 1.1", 100_000: "<= 1", 1_000_000: "<= 0.8"}
-_LOG_SIGMA2 = -8.0
-# For each magnitude: enough that the calls cost little beside.
-_ELEMENTS = {"float64": 30_000, "float32": 100_000}
 
 
-def _ours(mu: Any, log_sigma2: Any) -> Any:
+def ours(mu: Any, log_sigma2: Any) -> Any:
+    """Compute the sum of -KL from what is not reduced."""
     return neg_kl_normal(mu, log_sigma2).sum()
 
 
-def _reduced(mu: Any, log_sigma2: Any) -> Any:
+def reduced(mu: Any, log_sigma2: Any) -> Any:
+    """Compute the sum of -KL by the function's own reduction."""
     return neg_kl_normal(mu, log_sigma2, reduction="sum")
 
 
-_peers = partial(molchanov_sum, torch, torch.sigmoid)
+peers = partial(molchanov_sum, torch, torch.sigmoid)
 
 
 def suite(cuda: bool) -> Suite:
     """Return what to time on the CPU, with PyTorch's current number of threads, or on a GPU."""
     device = torch.device("cuda" if cuda else "cpu")
+    pairs = [(COPY, SUM), (PEERS, EAGER)] if cuda else [(PEERS, EAGER), (PEERS, SUM)]
+    pairs += [(COMPILED, PEERS_COMPILED)]
+    pairs += [] if cuda else [(KL, NEG_KL), (ONE, ARRAY)]
+    ratios: list[Ratio] = [(*pair, part) for pair in pairs for part in (BACKWARD, FORWARD)]
+    across = [(ONE_THREAD, TWO_THREADS, part) for part in (BACKWARD, FORWARD)]
     return Suite(
         framework="torch",
         device=torch.cuda.get_device_name() if cuda else "cpu",
         threads=torch.get_num_threads(),
-        packages=PACKAGES,
         jobs=partial(_jobs, device),
-        comparisons=_on_cuda() if cuda else _on_cpu(),
+        ratios=[*ratios, (COPY, EAGER, BACKWARD)],
         seconds=_cuda_seconds if cuda else wall_seconds,
-        peak_bytes=_cuda_peak_bytes if cuda else _cpu_peak_bytes,
+        peak_bytes=cuda_peak_bytes if cuda else cpu_peak_bytes,
         small=None if cuda else _small,
         on_threads=None if cuda or cpus_usable() < 2 else _on_threads,
-        across_threads=[
-            Comparison(ONE_THREAD, TWO_THREADS, BACKWARD, ">= 1.6"),
-            Comparison(ONE_THREAD, TWO_THREADS, FORWARD),
-        ],
+        across_threads=across,
     )
-
-
-def _on_cpu() -> list[Comparison]:
-    return [
-        Comparison(PEERS, EAGER, BACKWARD, ">= 5", ">= 10"),
-        Comparison(PEERS, SUM, BACKWARD, ">= 8"),
-        Comparison(PEERS, EAGER, FORWARD),
-        Comparison(PEERS, SUM, FORWARD),
-        Comparison(COMPILED, PEERS_COMPILED, BACKWARD, BY_SIZE),
-        Comparison(COMPILED, PEERS_COMPILED, FORWARD),
-        Comparison(KL, NEG_KL, BACKWARD, aim="<= 1"),
-        Comparison(KL, NEG_KL, FORWARD, aim="<= 1"),
-        Comparison(ONE, ARRAY, BACKWARD, aim="<= 1"),
-        Comparison(ONE, ARRAY, FORWARD, aim="<= 1"),
-        Comparison(COPY, EAGER, BACKWARD),
-    ]
-
-
-def _on_cuda() -> list[Comparison]:
-    return [
-        Comparison(COPY, EAGER, BACKWARD, ">= 0.7", ">= 0.9"),
-        Comparison(COPY, SUM, BACKWARD),
-        Comparison(COPY, SUM, FORWARD),
-        Comparison(PEERS, EAGER, BACKWARD, ">= 8"),
-        Comparison(PEERS, EAGER, FORWARD),
-        Comparison(COMPILED, PEERS_COMPILED, BACKWARD, "<= 1.2", "<= 1"),
-        Comparison(COMPILED, PEERS_COMPILED, FORWARD),
-    ]
 
 
 @contextmanager
@@ -107,49 +74,35 @@ def threads(number: int | None) -> Iterator[None]:
 def _weights(device: torch.device, size: int) -> list[Any]:
     generator = torch.Generator(device).manual_seed(0)
     mu = torch.randn(size, generator=generator, device=device)
-    log_sigma2 = _LOG_SIGMA2 + 2.0 * torch.randn(size, generator=generator, device=device)
+    log_sigma2 = LOG_SIGMA2 + 2.0 * torch.randn(size, generator=generator, device=device)
     return [mu.requires_grad_(), log_sigma2.requires_grad_()]
 
 
 def _jobs(device: torch.device, size: int) -> dict[str, Job]:
-    weights = _weights(device, size)
+    weights = mu, _ = _weights(device, size)
+    ones, array = torch.ones_like(mu), torch.full_like(mu, LOG_SIGMA2)
     torch._dynamo.reset()  # compile anew for each size
     compiled = partial(torch.compile, fullgraph=True, dynamic=False)
-    functions: dict[str, Callable[..., Any]] = {
-        EAGER: _ours,
-        SUM: _reduced,
-        COMPILED: compiled(_ours),
-        PEERS: _peers,
-        PEERS_COMPILED: compiled(_peers),
+    # A function, its variables, and the gradient of its result where that is not a number.
+    called: dict[str, tuple[Any, ...]] = {
+        EAGER: (ours, weights),
+        SUM: (reduced, weights),
+        COMPILED: (compiled(ours), weights),
+        PEERS: (peers, weights),
+        PEERS_COMPILED: (compiled(peers), weights),
+        NEG_KL: (neg_kl_normal, weights, ones),
+        KL: (kl_normal, weights, ones),
+        ARRAY: (lambda mu: ours(mu, array), [mu]),
+        ONE: (lambda mu: ours(mu, LOG_SIGMA2), [mu]),
     }
     jobs: dict[str, Job] = {}
-    for name, function in functions.items():
-        jobs[f"{name}: {FORWARD}"] = partial(_forward, function, weights)
-        jobs[f"{name}: {BACKWARD}"] = partial(_backward, function, weights)
-    jobs |= _no_more(weights)
-    for part, arrays in ((FORWARD, 1), (BACKWARD, 3)):
-        source, to = torch.ones(2, arrays * size, device=device)
+    for name, arguments in called.items():
+        jobs[f"{name}: {FORWARD}"] = partial(forward, *arguments[:2])
+        jobs[f"{name}: {BACKWARD}"] = partial(backward, *arguments)
+    for part, count in BYTES.items():
+        source, to = torch.ones(2, count // 8 * size, device=device)
         jobs[f"{COPY}: {part}"] = partial(to.copy_, source)
     return jobs
-
-
-def _no_more(weights: list[Any]) -> dict[str, Job]:
-    """Make the jobs that are to cost no more than others: another sign, one number."""
-    mu = weights[0]
-    ones = torch.ones_like(mu)
-    jobs: dict[str, Job] = {}
-    for name, function in ((NEG_KL, neg_kl_normal), (KL, kl_normal)):
-        jobs[f"{name}: {FORWARD}"] = partial(_forward, function, weights)
-        jobs[f"{name}: {BACKWARD}"] = partial(_backward, function, weights, ones)
-    for name, log_sigma2 in ((ARRAY, torch.full_like(mu, _LOG_SIGMA2)), (ONE, _LOG_SIGMA2)):
-        function = partial(_of_mu, log_sigma2)
-        jobs[f"{name}: {FORWARD}"] = partial(_forward, function, [mu])
-        jobs[f"{name}: {BACKWARD}"] = partial(_backward, function, [mu])
-    return jobs
-
-
-def _of_mu(log_sigma2: Any, mu: Any) -> Any:
-    return _ours(mu, log_sigma2)
 
 
 def _small(size: int) -> dict[str, Job]:
@@ -158,8 +111,8 @@ def _small(size: int) -> dict[str, Job]:
     arrays = [weight.detach().numpy() for weight in weights]
     out = tuple(arrays[0].copy() for _ in range(3))
     jobs: dict[str, Job] = {
-        f"{name}: {BACKWARD}": partial(_backward, function, weights)
-        for name, function in ((EAGER, _ours), (SUM, _reduced), (PEERS, _peers))
+        f"{name}: {BACKWARD}": partial(backward, function, weights)
+        for name, function in ((EAGER, ours), (SUM, reduced), (PEERS, peers))
     }
     return {**jobs, KERNEL: partial(special.neg_kl_normal_and_grad, *arrays, out=out)}
 
@@ -167,9 +120,9 @@ def _small(size: int) -> dict[str, Job]:
 def _on_threads(size: int) -> dict[str, Job]:
     weights = _weights(torch.device("cpu"), size)
     return {
-        f"{name}: {part}": partial(_on, number, partial(job, _reduced, weights))
+        f"{name}: {part}": partial(_on, number, partial(job, reduced, weights))
         for name, number in ((ONE_THREAD, 1), (TWO_THREADS, 2))
-        for part, job in ((FORWARD, _forward), (BACKWARD, _backward))
+        for part, job in ((FORWARD, forward), (BACKWARD, backward))
     }
 
 
@@ -179,34 +132,16 @@ def _on(number: int, job: Job) -> None:
     job()
 
 
-def ways() -> list[Way]:
-    """List what ``bench --magnitudes`` times: both passes, eager, on one thread."""
-    return [
-        Way(
-            f"neg_kl_normal(...).sum(), {BACKWARD}",
-            "torch",
-            dtype,
-            ("mu", "log_sigma2"),
-            _ELEMENTS[dtype],
-            _way,
-        )
-        for dtype in DTYPES
-    ]
-
-
-def _way(*arrays: Any) -> Job:
-    weights = [torch.from_numpy(array).requires_grad_() for array in arrays]
-    return partial(_backward, _ours, weights)
-
-
-def _forward(function: Callable[..., Any], weights: list[Any]) -> Any:
+def forward(function: Callable[..., Any], weights: list[Any]) -> Any:
+    """Compute a function without its gradients."""
     with torch.no_grad():
         return function(*weights)
 
 
-def _backward(
+def backward(
     function: Callable[..., Any], weights: list[Any], gradient: torch.Tensor | None = None
 ) -> Any:
+    """Compute a function and its gradients."""
     return torch.autograd.grad(function(*weights), weights, gradient)
 
 
@@ -223,7 +158,8 @@ def _cuda_seconds(job: Job, count: int) -> float:
     return float(begin.elapsed_time(end)) * 1e-3 / count
 
 
-def _cuda_peak_bytes(job: Job) -> int:
+def cuda_peak_bytes(job: Job) -> int:
+    """Return the peak of the GPU's memory that a job adds."""
     job()
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
@@ -235,7 +171,7 @@ def _cuda_peak_bytes(job: Job) -> int:
     return int(peak)
 
 
-def _cpu_peak_bytes(job: Job) -> int:
+def cpu_peak_bytes(job: Job) -> int:
     """Add up what PyTorch's CPU allocator reports to the profiler, in order of time."""
     job()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:

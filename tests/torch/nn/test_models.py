@@ -197,18 +197,18 @@ class TestCalls:
         assert len(names) <= 4
 
     def test_no_tensor_is_copied(self):
-        from logunif_kl.cli.bench._torch import _cpu_peak_bytes
+        from logunif_kl.cli.bench._torch import cpu_peak_bytes
 
         model = torch.nn.Sequential(*[nn.VariationalLinear(500, 500) for _ in range(4)])
         parameters = list(model.parameters())
         size = sum(p.nbytes for p in parameters)
         with torch.no_grad():
-            assert _cpu_peak_bytes(lambda: nn.neg_kl(model)) < 0.01 * size
+            assert cpu_peak_bytes(lambda: nn.neg_kl(model)) < 0.01 * size
 
         def backward():
             return torch.autograd.grad(nn.neg_kl(model), parameters, allow_unused=True)
 
-        assert _cpu_peak_bytes(backward) < 1.01 * size
+        assert cpu_peak_bytes(backward) < 1.01 * size
 
 
 class TestGradient:

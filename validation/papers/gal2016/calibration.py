@@ -10,29 +10,19 @@ network has seen. Last, how well a score tells the wrong predictions from the ri
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from validation.experiment import Experiment
+from validation.markdown import table
 from validation.papers.gal2016 import digit_networks, images
 from validation.papers.gal2016.digit_networks import METHODS, Rows, Trained, auroc, mean_and_error
+from validation.record import Record
 from validation.training.data import Dataset, Split
-from validation.training.options import Experiment
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment(
-    "gal2016",
-    "calibration",
-    __doc__,
-    seeds=[1, 2, 3],
-    packages=("torch", "scikit-learn", "torchmetrics"),
-    folder=digit_networks.FOLDER,
-)
-EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
 
 BINS = 15
 ANGLES = (0, 30, 60)
@@ -137,70 +127,85 @@ def summarised(rows: Rows) -> list[dict[str, Any]]:
     return found
 
 
-def draw(path: str, rows: Rows, summary: Rows) -> None:
-    """Draw reliability diagrams: the accuracy in each bin of the confidence, for each network.
-
-    The calibration error is the mean over the seeds.
-    """
+def draw(record: Record) -> Any:
+    """Draw reliability diagrams, for each network and angle, a curve for each seed."""
     from matplotlib.figure import Figure
 
-    from logunif_kl.cli.provenance import stamp
-
-    figure = Figure(figsize=(10.0, 7.5), layout="constrained")
-    axes = figure.subplots(len(ANGLES), len(METHODS), sharex=True, sharey=True)
-    for line, place_of_angle in zip(axes, range(len(ANGLES)), strict=True):
-        for place, method in zip(line, METHODS, strict=True):
-            place.plot([0.0, 1.0], [0.0, 1.0], color="0.7", linewidth=0.8)
-            for row in (row for row in rows if row["method"] == method):
-                here = row["angles"][place_of_angle]
-                for color, name in (("C0", "without_noise"), ("C1", "with_noise")):
+    figure = Figure(figsize=(7.2, 5.8), layout="constrained")
+    titles = digit_networks.titles(record["summary"])
+    angles = list(dict.fromkeys(each["angle"] for each in record["summary"]))
+    axes = figure.subplots(len(angles), len(titles), sharex=True, sharey=True)
+    for i, angle in enumerate(angles):
+        for place, (method, title) in zip(axes[i], titles.items(), strict=True):
+            place.plot([0.0, 1.0], [0.0, 1.0], color="0.6", lw=0.8)
+            for row in (row for row in record["rows"] if row["method"] == method):
+                here = next(each for each in row["angles"] if each["angle"] == angle)
+                for colour, name in (("C0", "without_noise"), ("C1", "with_noise")):
                     if here[name] is None:
                         continue
                     curve = here[name]["reliability"]
-                    first = row["seed"] == rows[0]["seed"]
-                    error = next(
-                        each["expected_calibration_error"]["mean"]
-                        for each in summary
-                        if (each["angle"], each["method"]) == (here["angle"], method)
-                        and each["samples"] == (name == "with_noise")
-                    )
-                    label = f"{name.replace('_', ' ')}: ECE {100 * error:.1f} %" if first else None
-                    place.plot(
-                        curve["confidence"],
-                        curve["accuracy"],
-                        color,
-                        marker=".",
-                        linewidth=0.8,
-                        label=label,
-                    )
-            free = "upper left" if place_of_angle else "lower right"
-            place.legend(fontsize="x-small", loc=free)
-            if place_of_angle == 0:
-                place.set_title(digit_networks.title(method), fontsize="medium")
-            if place_of_angle == len(ANGLES) - 1:
-                place.set_xlabel("confidence")
-        line[0].set_ylabel(f"accuracy, turned by {ANGLES[place_of_angle]}°")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120, metadata=stamp(path, "gal2016_calibration"))
+                    first = row["seed"] == record["rows"][0]["seed"]
+                    label = name.replace("_", " ") if first else None
+                    x, y = curve["confidence"], curve["accuracy"]
+                    place.plot(x, y, ".-", color=colour, lw=0.8, label=label)
+            if i == 0:
+                place.set_title(title, fontsize="small")
+        axes[i][0].set_ylabel(f"accuracy, turned by {angle}°", fontsize="small")
+    for place in axes[-1]:
+        place.set_xlabel("confidence")
+    handles = axes[0][1].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=2)
+    return figure
 
 
-def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def show(record: Record) -> str:
+    """Tabulate how probabilities agree with frequencies."""
+    rows = [
+        (
+            f"{row['angle']}°",
+            row["title"],
+            "samples" if row["samples"] else "no noise",
+            digit_networks.shown(row["expected_calibration_error"], 2, 100.0),
+            digit_networks.shown(row["negative_log_likelihood"], 3),
+            digit_networks.shown(row["brier_score"], 4),
+            digit_networks.shown(row["error_percent"], 2),
+            digit_networks.shown(row["auroc_of_errors"], 3),
+        )
+        for row in record["summary"]
+    ]
+    head = ["turned by", "network", "prediction", "ECE in %", "negative log-likelihood"]
+    more = ["Brier score", "error in %", "AUROC of errors by entropy"]
+    return table([*head, *more], rows)
+
+
+def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
     """Train the networks, and judge their predictions."""
-    sizes = digit_networks.full_and_quick(options.quick)
-    test = dataset.test
     rows = digit_networks.of_each(
         "calibration",
-        lambda trained: with_and_without(trained, test),
-        options.seeds,
-        sizes,
+        lambda trained: with_and_without(trained, dataset.test),
+        settings,
         dataset,
         parts,
     )
-    summary = summarised(rows)
-    if options.plot:
-        draw(options.plot, rows, summary)
-    return {"sizes": sizes, "bins": BINS, "summary": summary, "rows": rows}
+    return {"bins": BINS, "summary": summarised(rows), "rows": rows}
+
+
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Calibration with and without noise",
+    about="All test digits, upright and turned. The expected calibration error has 15 bins.",
+    place=4,
+    seeds=(1, 2, 3),
+    full=digit_networks.FULL,
+    quick=digit_networks.QUICK,
+    draw=draw,
+    packages=("torch", "scikit-learn", "torchmetrics"),
+    folder=digit_networks.FOLDER,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

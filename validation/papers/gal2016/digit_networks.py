@@ -8,7 +8,7 @@ are learned. There is no weight decay: Gal's prior in the limit of an infinite v
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from logunif_kl.cli._output import track
 from logunif_kl.torch import nn
 from validation.training import networks
 from validation.training.data import Dataset
@@ -25,16 +24,11 @@ from validation.training.parts import Parts
 
 METHODS = ("none", "binary", "gaussian_a", "variational_b")
 FOLDER = "digits"
+FULL = {"hidden": [256] * 2, "epochs": 10, "batch_size": 200, "samples": 30, "images": 1000}
+QUICK = {"hidden": [64] * 2, "epochs": 25, "batch_size": 50, "samples": 20, "images": 100}
 SCORES = ("mutual_information", "entropy", "entropy_without_noise")
 
 Rows = list[dict[str, Any]]
-
-
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the sizes that the experiments have in common."""
-    if quick:
-        return {"hidden": [64] * 2, "epochs": 25, "batch_size": 50, "samples": 20, "images": 100}
-    return {"hidden": [256] * 2, "epochs": 10, "batch_size": 200, "samples": 30, "images": 1000}
 
 
 def title(method: str) -> str:
@@ -102,17 +96,15 @@ def scores(sampled: nn.Prediction | None, entropy: torch.Tensor) -> dict[str, to
 def of_each(
     name: str,
     measure: Callable[[Trained], dict[str, Any]],
-    seeds: Sequence[int],
-    sizes: dict[str, Any],
+    settings: dict[str, Any],
     dataset: Dataset,
     parts: Parts,
-    **settings: Any,
+    **more: Any,
 ) -> Rows:
     """Measure something of each network, by method and seed."""
-    cells = [(method, seed) for seed in seeds for method in METHODS]
 
     def make(method: str, seed: int) -> dict[str, Any]:
-        trained = Trained(method, seed, sizes, dataset, parts)
+        trained = Trained(method, seed, settings, dataset, parts)
         return {
             "method": method,
             "seed": seed,
@@ -121,16 +113,27 @@ def of_each(
             **measure(trained),
         }
 
-    return [
-        parts.get(
-            f"{name}-{method}-seed{seed}",
-            partial(make, method, seed),
-            seed=seed,
-            **sizes,
-            **settings,
-        )
-        for method, seed in track(cells, "networks", len(cells))
-    ]
+    cells = {
+        f"{name}-{method}-seed{seed}": partial(make, method, seed)
+        for seed in settings["seeds"]
+        for method in METHODS
+    }
+    sizes = {key: settings[key] for key in FULL}
+    return parts.rows("networks", cells, **sizes, **more)
+
+
+def shown(found: Any, decimals: int, factor: float = 1.0) -> str:
+    """Write a mean over the seeds with its standard error."""
+    if found["mean"] is None:
+        return "–"
+    text = f"{factor * found['mean']:.{decimals}f}"
+    error = found["standard_error"]
+    return text if error is None else f"{text} ± {factor * error:.{decimals}f}"
+
+
+def titles(summary: Rows) -> dict[str, str]:
+    """Return the titles of the methods."""
+    return {row["method"]: row["title"] for row in summary}
 
 
 def mean_and_error(values: Iterable[float | None]) -> dict[str, float | None]:

@@ -11,14 +11,15 @@ images of a file of the user, such as Fashion-MNIST.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
+import textwrap
 from typing import Any
 
 import numpy as np
 import torch
 
+from validation.experiment import Experiment
+from validation.markdown import table
 from validation.papers.gal2016 import digit_networks, images
 from validation.papers.gal2016.digit_networks import (
     METHODS,
@@ -29,46 +30,34 @@ from validation.papers.gal2016.digit_networks import (
     mean_and_error,
     scores,
 )
+from validation.record import Record
 from validation.training import data
 from validation.training.data import DataError, Dataset
-from validation.training.options import Experiment
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment(
-    "gal2016",
-    "out_of_distribution",
-    __doc__,
-    seeds=[1, 2, 3],
-    packages=("torch", "scikit-learn", "matplotlib"),
-    folder=digit_networks.FOLDER,
-)
-EXPERIMENT.parser.add_argument(
-    "--other", metavar="FILE", help="further images, such as Fashion-MNIST: .npz or IDX files"
-)
-EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
 
 BINS = np.linspace(0.0, np.log(10.0), 47)  # of the mutual information: all that it can be
 
 
-def others(options: argparse.Namespace, dataset: Dataset, count: int) -> dict[str, Any]:
-    """Make the images that are no test digits, with their title and labels, if they have some."""
+def others(settings: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
+    """Make the images that are not test digits, with their title, and labels if they have some."""
+    count = settings["images"]
     rng, test = np.random.default_rng([0, dataset.pixels]), dataset.test.x
     found: dict[str, dict[str, Any]] = {
         name: {"title": other.title, "x": other.make(test, count, rng), "y": None}
         for name, other in images.OTHERS.items()
     }
-    if not options.quick:
+    if not settings["quick"]:
         split = images.other_digits(test)
         found["other_digits"] = {
             "title": "scikit-learn's digits, enlarged",
             "x": split.x[:count],
             "y": split.y[:count],
         }
-    if options.other is not None:
-        named = data.load(options.other)
+    if "other" in settings:
+        named = data.load(settings["other"])
         if named.pixels != dataset.pixels:
             raise DataError(
-                f"{options.other} has {named.pixels} pixels an image, and the digits have "
+                f"{settings['other']} has {named.pixels} pixels an image, and the digits have "
                 f"{dataset.pixels}: name images of the same size"
             )
         found["other"] = {
@@ -131,60 +120,64 @@ def summarised(rows: Rows, sets: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def draw(path: str, rows: Rows, sets: dict[str, Any]) -> None:
-    """Show some images of each set, and the information in the first network of each kind."""
+def draw(record: Record) -> Any:
+    """Draw the information in the first network of each kind, for test digits and others."""
     from matplotlib.figure import Figure
 
-    from logunif_kl.cli.provenance import stamp
-
-    methods = [method for method in METHODS if method != "none"]
-    figure = Figure(figsize=(10.0, 1.0 + 1.2 * len(sets)), layout="constrained")
-    axes = figure.subplots(
-        len(sets), 1 + len(methods), squeeze=False, width_ratios=[1.6] + [1.0] * len(methods)
-    )
-    middle = (BINS[:-1] + BINS[1:]) / 2
-    for line, (name, other) in zip(axes, sets.items(), strict=True):
-        width = images.side(other["x"])
-        strip = np.hstack([image.reshape(width, width) for image in other["x"][:8]])
-        line[0].imshow(strip, cmap="gray_r", vmin=0.0, vmax=1.0)
-        line[0].set_axis_off()
-        line[0].set_title(other["title"], fontsize="small")
-        for place, method in zip(line[1:], methods, strict=True):
-            row = next(row for row in rows if row["method"] == method)
-            both = {"test digits": row["digits"], "at the left": row["others"][name]}
-            for label, found in both.items():
-                share = np.asarray(found["histogram"]) / sum(found["histogram"])
-                place.step(middle, share, where="mid", linewidth=1.0, label=label)
+    figure = Figure(figsize=(7.2, 9.0), layout="constrained")
+    others = record["others"]
+    titles = {
+        m: title for m, title in digit_networks.titles(record["summary"]).items() if m != "none"
+    }
+    axes = figure.subplots(len(others), len(titles), sharex=True, sharey=True)
+    for line, (name, other) in zip(axes, others.items(), strict=True):
+        for place, method in zip(line, titles, strict=True):
+            row = next(row for row in record["rows"] if row["method"] == method)
             area = row["others"][name]["auroc"]["mutual_information"]
+            for label, found in (("test digits", row["digits"]), ("others", row["others"][name])):
+                counts = np.asarray(found["histogram"])
+                edges = np.linspace(0.0, np.log(10.0), len(counts) + 1)
+                middle = (edges[:-1] + edges[1:]) / 2
+                place.step(middle, counts / counts.sum(), where="mid", lw=1, label=label)
             place.set_title(f"AUROC {area:.3f}", fontsize="small")
             place.set_yscale("symlog", linthresh=1e-2)
             place.set_ylim(0.0, 1.2)
-            place.tick_params(labelsize="x-small")
-    for place, method in zip(axes[-1][1:], methods, strict=True):
-        place.set_xlabel(f"mutual information\n{digit_networks.title(method)}", fontsize="small")
-    axes[0][1].legend(fontsize="x-small")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120, metadata=stamp(path, "gal2016_out_of_distribution"))
+        line[0].set_ylabel(textwrap.fill(other["title"], 24), fontsize="x-small")
+    for place, title in zip(axes[-1], titles.values(), strict=True):
+        place.set_xlabel(f"mutual information\n{title}")
+    handles = axes[0][0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=2)
+    return figure
 
 
-def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def show(record: Record) -> str:
+    """Tabulate the areas under the ROC curve."""
+    titles = {name: other["title"] for name, other in record["others"].items()}
+    rows = [
+        (
+            titles[row["other"]],
+            row["title"],
+            *(digit_networks.shown(row["auroc"][name], 3) for name in SCORES),
+        )
+        for row in record["summary"]
+    ]
+    head = ["images", "network", "mutual information", "entropy", "entropy without noise"]
+    return table(head, rows)
+
+
+def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
     """Train the networks, and compare the scores."""
-    sizes = digit_networks.full_and_quick(options.quick)
-    sets = others(options, dataset, sizes["images"])
-    test = dataset.test.x[: sizes["images"]]
+    sets = others(settings, dataset)
+    test = dataset.test.x[: settings["images"]]
     rows = digit_networks.of_each(
         "out_of_distribution",
         lambda trained: compared(trained, test, sets),
-        options.seeds,
-        sizes,
+        settings,
         dataset,
         parts,
         others=[*sets, *(other["sha256"] for other in sets.values() if "sha256" in other)],
     )
-    if options.plot:
-        draw(options.plot, rows, sets)
     return {
-        "sizes": sizes,
         "others": {
             name: {"title": other["title"], "images": len(other["x"])}
             for name, other in sets.items()
@@ -194,5 +187,31 @@ def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict
     }
 
 
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Images that are not test digits",
+    about="How often a score is larger for one of 1,000 other images than for one of the first "
+    "1,000 test digits (AUROC). Letters are those that no digit looks like, drawn as MNIST "
+    "draws its digits. scikit-learn's digits are digits by other writers, from another "
+    "scanner. The figure shows the first seed.",
+    place=3,
+    seeds=(1, 2, 3),
+    full=digit_networks.FULL,
+    quick=digit_networks.QUICK,
+    options={
+        "other": {
+            "metavar": "FILE",
+            "help": "further images, such as Fashion-MNIST: .npz or IDX files",
+        }
+    },
+    draw=draw,
+    packages=("torch", "scikit-learn", "matplotlib"),
+    folder=digit_networks.FOLDER,
+)
+
+
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

@@ -10,14 +10,14 @@ tells turned digits from upright ones.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from validation.experiment import Experiment
+from validation.markdown import table
 from validation.papers.gal2016 import digit_networks, images
 from validation.papers.gal2016.digit_networks import (
     METHODS,
@@ -28,19 +28,9 @@ from validation.papers.gal2016.digit_networks import (
     mean_and_error,
     scores,
 )
+from validation.record import Record
 from validation.training.data import Dataset
-from validation.training.options import Experiment
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment(
-    "gal2016",
-    "rotated",
-    __doc__,
-    seeds=[1, 2, 3],
-    packages=("torch", "scipy", "scikit-learn"),
-    folder=digit_networks.FOLDER,
-)
-EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
 
 ANGLES = (0, 15, 30, 45, 60, 90, 135, 180)
 ANGLES_OF_ONE = tuple(range(0, 181, 15))
@@ -113,72 +103,94 @@ def summarised(rows: Rows) -> list[dict[str, Any]]:
     return found
 
 
-def draw(path: str, rows: Rows, summary: list[dict[str, Any]], dataset: Dataset) -> None:
-    """Draw the scores by angle, and the probabilities of the digit 1 as it turns."""
+def draw(record: Record) -> Any:
+    """Draw the scores by angle, and the probabilities of a digit 1 as it turns."""
     from matplotlib.figure import Figure
 
-    from logunif_kl.cli.provenance import stamp
-
-    figure = Figure(figsize=(10.0, 7.5), layout="constrained")
-    panels: Any = figure.subfigures(3, 1, height_ratios=[1.0, 0.25, 1.0])
-    above, strip, below = panels
-    axes = above.subplots(1, 3)
-    titles = ("test error in %", "mean mutual information", "mean entropy")
-    for number, method in enumerate(METHODS):
-        here = [each for each in summary if each["method"] == method]
-        draws = method != "none"
-        names = (
-            "error" if draws else "error_without_noise",
-            "mutual_information",
-            "entropy" if draws else "entropy_without_noise",
-        )
-        for place, name in zip(axes, names, strict=True):
+    figure = Figure(figsize=(7.2, 5.4), layout="constrained")
+    above, below = figure.subplots(2, 3)
+    titles = digit_networks.titles(record["summary"])
+    for method, title in titles.items():
+        here = [each for each in record["summary"] if each["method"] == method]
+        names = ["error", "mutual_information", "entropy"]
+        if method == "none":
+            names = ["error_without_noise", "mutual_information", "entropy_without_noise"]
+        colour = f"C{list(titles).index(method)}"
+        for place, name in zip(above, names, strict=True):
             values = [each[name]["mean"] for each in here]
             if None not in values:
-                label = digit_networks.title(method)
-                place.plot(ANGLES, values, f"C{number}.-", linewidth=1.0, label=label)
-    for place, title in zip(axes, titles, strict=True):
-        place.set_title(title, fontsize="medium")
-        place.set_xlabel("angle in degrees")
-    axes[0].legend(fontsize="small")
-    for place, image in zip(strip.subplots(1, len(ANGLES_OF_ONE)), one(dataset), strict=True):
-        width = images.side(image[None])
-        place.imshow(image.reshape(width, width), cmap="gray_r", vmin=0.0, vmax=1.0)
-        place.set_axis_off()
-    methods = [method for method in METHODS if method != "none"]
-    for place, method in zip(below.subplots(1, len(methods), sharey=True), methods, strict=True):
-        found = next(row["one"] for row in rows if row["method"] == method)
+                angles = [each["angle"] for each in here]
+                place.plot(angles, values, ".-", color=colour, label=title, lw=1)
+    for place, title in zip(above, ("error in %", "mutual information", "entropy"), strict=True):
+        place.set(title=title, xlabel="angle in degrees")
+    for place, method in zip(below, [m for m in titles if m != "none"], strict=True):
+        found = next(row["one"] for row in record["rows"] if row["method"] == method)
         mean, spread = np.asarray(found["mean"]), np.asarray(found["standard_deviation"])
-        for digit in sorted(np.argsort(mean.max(0))[-4:]):
+        turns = np.linspace(0.0, 180.0, len(mean))
+        for place_of_class, digit in enumerate(sorted(np.argsort(mean.max(0))[-4:])):
+            colour = f"C{place_of_class}"
             low, high = mean[:, digit] - spread[:, digit], mean[:, digit] + spread[:, digit]
-            place.plot(ANGLES_OF_ONE, mean[:, digit], f"C{digit}.-", linewidth=1.0, label=digit)
-            place.fill_between(
-                ANGLES_OF_ONE, low.clip(0), high.clip(max=1), color=f"C{digit}", alpha=0.15
+            place.plot(turns, mean[:, digit], ".-", color=colour, label=str(digit), lw=1)
+            place.fill_between(turns, low.clip(0), high.clip(max=1), color=colour, alpha=0.15, lw=0)
+        place.set(title=titles[method], xlabel="angle of a digit 1", ylim=(-0.05, 1.05))
+        place.legend(fontsize="x-small", title="class")
+    below[0].set_ylabel("probability, ± 1 std")
+    handles = above[2].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=4)
+    return figure
+
+
+def show(record: Record) -> str:
+    """Tabulate errors and scores by angle."""
+    rows = []
+    for row in record["summary"]:
+        draws = row["error"]["mean"] is not None
+        rows.append(
+            (
+                row["title"],
+                f"{row['angle']}°",
+                digit_networks.shown(row["error" if draws else "error_without_noise"], 1),
+                digit_networks.shown(row["mutual_information"], 3),
+                digit_networks.shown(row["entropy"], 3),
+                digit_networks.shown(row["entropy_without_noise"], 3),
+                *(digit_networks.shown(row["auroc"][name], 3) for name in SCORES),
             )
-        place.set_title(digit_networks.title(method), fontsize="medium")
-        place.set_xlabel("angle of the digit 1 in degrees")
-        place.legend(fontsize="small", title="class")
-    below.axes[0].set_ylabel("probability, ± 1 standard deviation")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120, metadata=stamp(path, "gal2016_rotated"))
+        )
+    head = ["network", "angle", "error in %", "mutual information", "entropy", "without noise"]
+    areas = ["AUROC by information", "by entropy", "by entropy without noise"]
+    return table([*head, *areas], rows)
 
 
-def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
     """Train the networks, and turn the digits."""
-    sizes = digit_networks.full_and_quick(options.quick)
     rows = digit_networks.of_each(
         "rotated",
-        lambda trained: by_angle(trained, dataset, sizes["images"]),
-        options.seeds,
-        sizes,
+        lambda trained: by_angle(trained, dataset, settings["images"]),
+        settings,
         dataset,
         parts,
     )
-    summary = summarised(rows)
-    if options.plot:
-        draw(options.plot, rows, summary, dataset)
-    return {"sizes": sizes, "summary": summary, "rows": rows}
+    return {"summary": summarised(rows), "rows": rows}
+
+
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Digits that are turned",
+    about="The first 1,000 test digits, turned counterclockwise. AUROC: how often a score is "
+    "larger for a turned digit than for an upright one. Means over the seeds, with "
+    "standard errors.",
+    place=2,
+    seeds=(1, 2, 3),
+    full=digit_networks.FULL,
+    quick=digit_networks.QUICK,
+    draw=draw,
+    packages=("torch", "scipy", "scikit-learn"),
+    folder=digit_networks.FOLDER,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

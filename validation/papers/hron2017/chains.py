@@ -21,61 +21,26 @@ NumPyro, in float64.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from logunif_kl.cli._output import require, track
+from validation.experiment import Experiment
+from validation.markdown import number, table, with_error
+from validation.output import require, track
 from validation.papers.hron2017.models import MODELS, Model, integral, normaliser
-from validation.training.options import Experiment
+from validation.record import Record
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment(
-    "hron2017",
-    "chains",
-    __doc__,
-    seeds=[1],
-    takes_data=False,
-    packages=("jax", "numpyro"),
-)
-EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
 
 Array = npt.NDArray[np.float64]
 NEAR = 1e-3  # a weight below this counts as one at 0
 B = 1e3
 LENGTH = 1.0  # of a trajectory of HMC in log|w|, in ten steps
-
-
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the sizes of the experiment."""
-    if quick:
-        return {
-            "models": ["logistic"],
-            "powers": [4, 12],
-            "chains": 4,
-            "warmup": 300,
-            "draws": 500,
-            "tree_depth": 5,
-            "walkers": 200,
-            "steps": [10, 100],
-        }
-    return {
-        "models": ["logistic", "linear"],
-        "powers": [4, 6, 12, 24, 48, 96, 192, 300],
-        "chains": 8,
-        "warmup": 1000,
-        "draws": 4000,
-        "tree_depth": 8,
-        "walkers": 500,
-        "steps": [10, 30, 100, 300, 1000, 3000],
-    }
 
 
 def expected(model: Model, a: float, b: float) -> dict[str, float]:
@@ -121,8 +86,8 @@ def proper(model: Model, sizes: dict[str, Any], seed: int) -> list[dict[str, Any
     every = np.asarray(sampler.get_samples(group_by_chain=True)["t"])
     divergences = int(np.sum(np.asarray(sampler.get_extra_fields()["diverging"])))
     rows = []
-    for number, power in enumerate(sizes["powers"]):
-        draws = every[..., number]
+    for index, power in enumerate(sizes["powers"]):
+        draws = every[..., index]
         near = (draws < math.log(NEAR)).astype(float)
         told = summary({"t": draws, "near": near}, group_by_chain=True)
         of_t, of_near = told["t"], told["near"]
@@ -140,7 +105,7 @@ def proper(model: Model, sizes: dict[str, Any], seed: int) -> list[dict[str, Any
                 "effective_draws": float(of_t["n_eff"]),
                 "draws": int(draws.size),
                 "divergences_at_all_cut_offs": divergences,
-                "distance_of_distributions": _distance(model, draws.ravel(), lows[number], high),
+                "distance_of_distributions": _distance(model, draws.ravel(), lows[index], high),
             }
         )
     return rows
@@ -264,11 +229,9 @@ def _number(value: Any) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def draw(path: str, found: dict[str, Any]) -> None:
+def draw(found: Record) -> Any:
     """Draw paths without cut-offs, and the means with cut-offs."""
     from matplotlib.figure import Figure
-
-    from logunif_kl.cli.provenance import stamp
 
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -277,9 +240,9 @@ def draw(path: str, found: dict[str, Any]) -> None:
     log10 = math.log(10.0)
     for name, part in found["without_cut_offs"].items():
         between = part["draws_a_point"]
-        for number, walk in enumerate(part["paths"]):
+        for index, walk in enumerate(part["paths"]):
             x = 1 + between * np.arange(len(walk))
-            label = f"{name}: 5 chains" if number == 0 else None
+            label = f"{name}: 5 chains" if index == 0 else None
             line = "-" if name == "logistic" else "--"
             y = np.array(walk) / log10
             left.plot(x, y, line, color=colours[name], linewidth=0.8, label=label)
@@ -299,26 +262,79 @@ def draw(path: str, found: dict[str, Any]) -> None:
     right.set(xlabel="log₁₀(1/a), the cut-off around 0", ylabel="posterior mean of log₁₀|w|")
     right.set_title("with cut-offs: the mean has no limit", fontsize="medium")
     right.legend(fontsize="small")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, metadata=stamp(path, "hron2017_chains"))
+    return figure
 
 
-def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
+def show(record: Record) -> str:
+    """Section 2, by samples."""
+    sizes = record["settings"]
+    within = table(
+        ["model", "a", "mean of t", "predicted", "share below 1e-3", "predicted", "R-hat"],
+        (
+            (
+                name,
+                number(row["cut_off"]),
+                with_error(row["mean"], row["mean_standard_error"]),
+                f"{row['mean_predicted']:.2f}",
+                with_error(row["share_near_0"], row["share_standard_error"], 3),
+                f"{row['share_near_0_predicted']:.3f}",
+                f"{row['r_hat']:.3f}",
+            )
+            for name, rows in record["with_cut_offs"].items()
+            for row in rows
+        ),
+    )
+    walks = table(
+        ["model", "draws", "rms of t", "T √n", "mean size of t", "T √(2n/π)"],
+        (
+            (
+                name,
+                str(row["draws"]),
+                with_error(row["root_mean_square"], row["root_mean_square_standard_error"]),
+                f"{row['root_mean_square_predicted']:.2f}",
+                with_error(row["mean_magnitude"], row["mean_magnitude_standard_error"]),
+                f"{row['mean_magnitude_predicted']:.2f}",
+            )
+            for name, part in record["without_cut_offs"].items()
+            for row in part["rows"]
+        ),
+    )
+    unnoticed = table(
+        ["model", "R-hat", "effective draws", "of", "least size of w", "greatest"],
+        (
+            (
+                name,
+                number(row["r_hat"]),
+                number(row["effective_draws"]),
+                str(row["draws"]),
+                f"10^{row['log10_magnitude_least']:.1f}",
+                f"10^{row['log10_magnitude_greatest'] + 0.0:.1f}",
+            )
+            for name, row in record["unnoticed"].items()
+        ),
+    )
+    return (
+        f"With cut-offs, {sizes['chains']} chains of {sizes['draws']} draws of t = log|w|:\n\n"
+        f"{within}\n\n"
+        f"Without cut-offs, {sizes['walkers']} chains from w = 1:\n\n{walks}\n\n"
+        f"Without cut-offs, NUTS in w itself:\n\n{unnoticed}"
+    )
+
+
+def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
     """Draw every chain, in float64."""
     jax = require("jax", "jax", "this experiment")
     require("numpyro", "jax", "this experiment")
-    sizes, seed = full_and_quick(options.quick), options.seeds[0]
-    found: dict[str, Any] = {"sizes": sizes, "trajectory_length": LENGTH}
+    seed = settings["seeds"][0]
+    found: dict[str, Any] = {"trajectory_length": LENGTH}
     with jax.enable_x64(True):
         for title, (draws_of, needs) in KINDS.items():
-            kept = {name: sizes[name] for name in needs}
+            kept = {name: settings[name] for name in needs}
             found[title] = {}
-            for name in track(sizes["models"], title, len(sizes["models"])):
+            for name in track(settings["models"], title, len(settings["models"])):
                 own = 10 * seed + list(MODELS).index(name)
-                make = partial(draws_of, MODELS[name], sizes, own)
+                make = partial(draws_of, MODELS[name], settings, own)
                 found[title][name] = parts.get(f"{title}-{name}", make, seed=own, **kept)
-    if options.plot:
-        draw(options.plot, found)
     return found
 
 
@@ -329,5 +345,40 @@ KINDS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 }
 
 
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Proposition 1: chains",
+    about="The same posteriors by NumPyro. With cut-offs, their mean moves with the cut-off. "
+    "Without cut-offs, log|w| is a random walk. The walk of the linear model is reflected near its "
+    "start: T √n is its limit for many draws.",
+    place=2,
+    full={
+        "models": ["logistic", "linear"],
+        "powers": [4, 6, 12, 24, 48, 96, 192, 300],
+        "chains": 8,
+        "warmup": 1000,
+        "draws": 4000,
+        "tree_depth": 8,
+        "walkers": 500,
+        "steps": [10, 30, 100, 300, 1000, 3000],
+    },
+    quick={
+        "models": ["logistic"],
+        "powers": [4, 12],
+        "chains": 4,
+        "warmup": 300,
+        "draws": 500,
+        "tree_depth": 5,
+        "walkers": 200,
+        "steps": [10, 100],
+    },
+    takes_data=False,
+    draw=draw,
+    packages=("jax", "numpyro"),
+)
+
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

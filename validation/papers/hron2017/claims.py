@@ -10,7 +10,7 @@ import numpy as np
 
 import logunif_kl as lk
 from validation.papers import definition
-from validation.papers.record import HRON, Found, statement
+from validation.papers.statement import HRON, Found, statement
 
 HALF = mpmath.mpf(1) / 2
 ALPHAS = ("0.02", "0.3", "1", "5", "200")

@@ -24,10 +24,8 @@ Numbers of 24 and of 53 bits give the line a thickness: the tables have tau at t
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,24 +33,14 @@ import numpy.typing as npt
 from scipy import stats
 
 import logunif_kl as lk
-from logunif_kl.cli._output import track
-from validation.training.options import Experiment
+from validation.experiment import Experiment
+from validation.markdown import number, table, with_error
+from validation.output import track
+from validation.record import Record
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment("hron2017", "correlated", __doc__, seeds=[1], takes_data=False, packages=())
-EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
 
 Array = npt.NDArray[np.float64]
 SPACINGS = {"float32": 2.0**-23, "float64": 2.0**-52}
-
-
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the sizes of the experiment; alpha = 1/4 is a dropout rate of 0.2."""
-    rest = {"alpha": 0.25, "samples": 20_000 if quick else 200_000, "most_numbers": 20_000_000}
-    if quick:
-        return {"weights": [1, 2, 10], "thicknesses": [1.0, 1e-2, 1e-6], **rest}
-    powers = range(17)
-    return {"weights": [1, 2, 10, 100, 1000], "thicknesses": [10.0**-p for p in powers], **rest}
 
 
 class Row(NamedTuple):
@@ -133,9 +121,9 @@ def growth(weights: int, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
     theta, alpha = means(weights), sizes["alpha"]
     samples = min(sizes["samples"], sizes["most_numbers"] // weights)
     rows: list[dict[str, Any]] = []
-    for number, tau in enumerate(sizes["thicknesses"]):
+    for index, tau in enumerate(sizes["thicknesses"]):
         row = Row(theta, alpha, tau)
-        rng = np.random.default_rng([seed, weights, number])
+        rng = np.random.default_rng([seed, weights, index])
         mean, error = row.sampled(samples, rng)
         found = row.divergence()
         slope = None
@@ -166,11 +154,9 @@ def growth(weights: int, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
     }
 
 
-def draw(path: str, found: dict[str, Any]) -> None:
+def draw(found: Record) -> Any:
     """Draw the divergence for each weight against the thickness."""
     from matplotlib.figure import Figure
-
-    from logunif_kl.cli.provenance import stamp
 
     figure = Figure(figsize=(6.4, 4.4), layout="constrained")
     axes = figure.subplots()
@@ -195,29 +181,85 @@ def draw(path: str, found: dict[str, Any]) -> None:
         "points: samples; lines: exact; dotted: (K − 1) log(1/τ) + constant", fontsize="medium"
     )
     axes.legend(fontsize="small", title="a row of", title_fontsize="small")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, metadata=stamp(path, "hron2017_correlated"))
+    return figure
 
 
-def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
+def show(record: Record) -> str:
+    """Section 3."""
+    rows = [
+        (
+            str(part["weights"]),
+            number(row["thickness"]),
+            f"{row['divergence']:.4f}",
+            f"{row['predicted']:.4f}",
+            with_error(row["sampled"], row["standard_error"], 3),
+            "–" if slope is None else f"{slope:.6f}",
+            str(part["slope_predicted"]),
+        )
+        for part in record["growth"]
+        for row in part["rows"]
+        for slope in (row["slope_from_the_row_above"],)
+        if row["thickness"] in (1.0, 1e-2, 1e-6, 1e-16)
+    ]
+    head = ["K", "τ", "KL", "line", "sampled", "slope in log(1/τ)", "predicted K − 1"]
+    others = table(
+        ["K", "at float32's spacing", "at float64's", "independent noise", "prior over s alone"],
+        (
+            (
+                str(part["weights"]),
+                f"{part['at_the_spacing_of']['float32']:.2f}",
+                f"{part['at_the_spacing_of']['float64']:.2f}",
+                f"{part['independent_noise']:.2f}",
+                f"{part['with_the_prior_over_s_alone']:.2f}",
+            )
+            for part in record["growth"]
+        ),
+    )
+    return (
+        table(head, rows) + "\n\nThe samples deviate by at most "
+        f"{record['greatest_deviation_in_standard_errors']:.1f} standard errors, of all "
+        f"{sum(len(part['rows']) for part in record['growth'])}. KL in nats, C = 1, of a row:\n\n"
+        + others
+    )
+
+
+def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
     """Thin the posteriors of rows of several lengths."""
-    sizes, seed = full_and_quick(options.quick), options.seeds[0]
+    seed = settings["seeds"][0]
     grown = [
-        growth(weights, sizes, seed)
-        for weights in track(sizes["weights"], "rows", len(sizes["weights"]))
+        growth(weights, settings, seed)
+        for weights in track(settings["weights"], "rows", len(settings["weights"]))
     ]
     rows = [row for part in grown for row in part["rows"]]
-    found = {
-        "sizes": sizes,
+    return {
         "greatest_deviation_in_standard_errors": max(
             abs(row["sampled"] - row["divergence"]) / row["standard_error"] for row in rows
         ),
         "growth": grown,
     }
-    if options.plot:
-        draw(options.plot, found)
-    return found
 
+
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Section 3: correlated noise",
+    about="A row w = s θ of K weights, s ~ N(1, α), with a thickness τ across θ. As τ goes to 0, "
+    "KL grows as (K − 1) log(1/τ).",
+    place=3,
+    full={
+        "weights": [1, 2, 10, 100, 1000],
+        "thicknesses": [10.0**-power for power in range(17)],
+        "alpha": 0.25,  # a dropout rate of 0.2
+        "samples": 200_000,
+        "most_numbers": 20_000_000,
+    },
+    quick={"weights": [1, 2, 10], "thicknesses": [1.0, 1e-2, 1e-6], "samples": 20_000},
+    takes_data=False,
+    draw=draw,
+    packages=(),
+)
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

@@ -25,17 +25,17 @@ with the cut-offs of float32 and of float64, by how many standard errors the wei
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
-from logunif_kl.cli._output import track
+from validation.experiment import Experiment
+from validation.markdown import number, table
+from validation.output import track
 from validation.papers.hron2017.models import (
     LOGISTIC,
     MODELS,
@@ -45,26 +45,11 @@ from validation.papers.hron2017.models import (
     finite_part,
     normaliser,
 )
-from validation.training.options import Experiment
+from validation.record import Record
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment("hron2017", "normaliser", __doc__, seeds=[1], takes_data=False, packages=())
-EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
 
 B = 1e3  # the right cut-off where the left one goes
 FLOATS = {"float32": (2.0**-126, 2.0**128), "float64": (2.0**-1022, 2.0**1023)}
-
-
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the cut-offs, as powers of ten."""
-    if quick:
-        return {"zero": [2, 4, 8], "tail": [2, 4, 8], "network": [4, 6, 8], "errors": [0, 3]}
-    return {
-        "zero": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 300],
-        "tail": [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256, 300],
-        "network": [4, 6, 8, 10, 12],
-        "errors": [0, 1, 2, 3, 4, 5, 6, 8],
-    }
 
 
 def radius(model: Model, share: float) -> float:
@@ -90,8 +75,8 @@ def around_zero(name: str, powers: list[int]) -> dict[str, Any]:
     constant = math.log(B) if name == "logistic" else z[-1] - slope * math.log(1.0 / a[-1])
     d, half = radius(model, 0.5), 0.5 * model.at_zero
     rows = []
-    for number, (cut, found) in enumerate(zip(a, z, strict=True)):
-        before = None if number == 0 else (found - z[number - 1]) / math.log(a[number - 1] / cut)
+    for index, (cut, found) in enumerate(zip(a, z, strict=True)):
+        before = None if index == 0 else (found - z[index - 1]) / math.log(a[index - 1] / cut)
         row = {
             "cut_off": cut,
             "normaliser": found,
@@ -261,11 +246,9 @@ def floats(errors: list[int]) -> list[dict[str, Any]]:
     return rows
 
 
-def draw(path: str, found: dict[str, Any]) -> None:
+def draw(found: Record) -> Any:
     """Draw the normalisers against the cut-offs, with the predicted lines and the bounds."""
     from matplotlib.figure import Figure
-
-    from logunif_kl.cli.provenance import stamp
 
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -299,27 +282,150 @@ def draw(path: str, found: dict[str, Any]) -> None:
     right.set_ylabel("mass of the logistic posterior on [k, K], C = 1")
     right.set_title("lines: log(K/k) − constant; dotted: the paper's bound", fontsize="medium")
     right.legend(fontsize="small")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, metadata=stamp(path, "hron2017_normaliser"))
+    return figure
 
 
-def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
+def show(record: Record) -> str:
+    """Section 2, Proposition 1."""
+    parts = [
+        table(
+            ["model", "L(0)", "slope in log(1/a)", "predicted 2 L(0)", "a", "Z", "line"],
+            (
+                (
+                    part["title"],
+                    number(part["likelihood_at_zero"], 4),
+                    f"{part['rows'][-1]['slope_from_the_row_above']:.10f}",
+                    f"{part['slope_predicted']:.10f}",
+                    number(middle["cut_off"]),
+                    f"{middle['normaliser']:.6f}",
+                    f"{middle['predicted']:.6f}",
+                )
+                for part in record["around_zero"]
+                # The constant of a line that is not predicted is that of the last row.
+                for middle in [part["rows"][len(part["rows"]) // 2]]
+            ),
+        ),
+        "The slope is that between the two least cut-offs. The line has the predicted slope and, "
+        "but for the first model, goes through Z at the least a, "
+        f"{number(record['around_zero'][0]['rows'][-1]['cut_off'])}.",
+        "For the logistic regression with one observation every constant is predicted; the bound "
+        "is that of the proof, with r = L(0)/2:",
+        table(
+            ["a", "Z", "predicted", "right side", "predicted", "left side", "predicted", "bound"],
+            (
+                (
+                    number(row["cut_off"]),
+                    *(
+                        f"{row[key]:.6f}"
+                        for name in ("normaliser", "right", "left")
+                        for key in (name, "predicted" if name == "normaliser" else _said(name))
+                    ),
+                    f"{row['bound_of_the_proof']:.3f}",
+                )
+                for row in record["around_zero"][0]["rows"]
+            ),
+        ),
+        "Its right tail, from k to the cut-off K, between the paper's bound and log(K/k):",
+        table(
+            ["k", "K", "mass", "predicted", "paper's bound", "log(K/k)"],
+            (
+                (
+                    number(row["k"]),
+                    number(row["cut_off"]),
+                    *(
+                        f"{row[key]:.6f}"
+                        for key in ("right", "predicted", "lower_bound_of_the_paper", "upper_bound")
+                    ),
+                )
+                for row in record["tail"]
+                if row["cut_off"] / row["k"] < 1e9 or row["cut_off"] / row["k"] > 1e299
+            ),
+        ),
+        "The tails of all the models, as slopes in log K; without a slope the mass is finite:",
+        table(
+            ["model", "side", "slope", "predicted", "mass beyond 1"],
+            (
+                (
+                    row["model"],
+                    row["side"],
+                    f"{row['slope']:.6f}",
+                    f"{row['slope_predicted']:.0f}",
+                    number(row["mass_beyond_1"], 6),
+                )
+                for row in record["other_tails"]
+            ),
+        ),
+        "Networks of two weights, one hidden unit: the coefficient of log(1/a)² with both cut-offs "
+        "at a, and the slope in log(1/a) with that of the first weight alone:",
+        table(
+            ["hidden unit", "of the square", "predicted 4 L(0)", "slope", "predicted"],
+            (
+                (
+                    row["activation"],
+                    f"{row['quadratic_coefficient'][-1]:.9f}",
+                    f"{row['quadratic_coefficient_predicted']:.9f}",
+                    f"{row['slope_of_the_first'][-1]:.9f}",
+                    f"{row['slope_of_the_first_predicted']:.9f}",
+                )
+                for row in record["networks"]
+            ),
+        ),
+        "Floating-point numbers are cut-offs too: the share of the posterior's mass nearer to 0 "
+        "than a tenth of the standard error, by how many standard errors the weight is from 0, and "
+        "the power of ten of the cut-off for a share of one half:",
+        table(
+            ["standard errors", "float32", "float64", "cut-off for one half"],
+            (
+                (
+                    str(row["standard_errors"]),
+                    number(row["float32"]),
+                    number(row["float64"]),
+                    f"10^{row['log10_cut_off_for_one_half']:.1f}",
+                )
+                for row in record["floats"]
+            ),
+        ),
+    ]
+    return "\n\n".join(parts)
+
+
+def _said(side: str) -> str:
+    return f"{side}_predicted"
+
+
+def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
     """Compute every normaliser."""
-    sizes = full_and_quick(options.quick)
     names = track(list(MODELS), "normalisers", len(MODELS))
-    found = {
-        "sizes": sizes,
+    return {
         "right_cut_off": B,
-        "around_zero": [around_zero(name, sizes["zero"]) for name in names],
-        "tail": tail(sizes["tail"]),
-        "other_tails": other_tails(sizes["tail"]),
-        "networks": networks(sizes["network"]),
-        "floats": floats(sizes["errors"]),
+        "around_zero": [around_zero(name, settings["zero"]) for name in names],
+        "tail": tail(settings["tail"]),
+        "other_tails": other_tails(settings["tail"]),
+        "networks": networks(settings["network"]),
+        "floats": floats(settings["errors"]),
     }
-    if options.plot:
-        draw(options.plot, found)
-    return found
 
+
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Proposition 1: the normaliser",
+    about="One weight under C/|w|, C = 1, on a < |w| < b. If the likelihood at 0 is L(0) > 0, the "
+    "normaliser is 2 L(0) log(1/a) plus a constant.",
+    place=1,
+    full={  # cut-offs, as powers of ten; "errors" are numbers of standard errors
+        "zero": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 300],
+        "tail": [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256, 300],
+        "network": [4, 6, 8, 10, 12],
+        "errors": [0, 1, 2, 3, 4, 5, 6, 8],
+    },
+    quick={"zero": [2, 4, 8], "tail": [2, 4, 8], "network": [4, 6, 8], "errors": [0, 3]},
+    takes_data=False,
+    draw=draw,
+    packages=(),
+)
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

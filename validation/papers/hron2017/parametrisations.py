@@ -27,11 +27,9 @@ otherwise both parametrisations go to alpha = inf, and mu to 0. They differ in t
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -40,25 +38,12 @@ from scipy.optimize import brentq
 
 import logunif_kl as lk
 import logunif_kl.torch as lkt
-from logunif_kl.cli._output import track
+from validation.experiment import Experiment
+from validation.markdown import number, table
+from validation.output import track
 from validation.papers.hron2017.flows import PRUNED, WAYS, flow, log_alpha
-from validation.training.options import Experiment
+from validation.record import Record
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment("hron2017", "parametrisations", __doc__, seeds=[1], takes_data=False)
-EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
-
-
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the sizes of the experiment: where paths start and how long they are."""
-    kappas = [0.0, 0.25, 0.5, 0.9, 1.1, 1.5, 2.0, 4.0, 9.0, 25.0]
-    starts = [(2.0, -2.0), (1.0, -4.0), (3.0, 0.0), (-2.0, 1.0)]
-    if quick:
-        sizes = {"starts": starts[:1], "decades": 3, "kappas": [0.5, 4.0], "steps": 300}
-    else:
-        sizes = {"starts": starts, "decades": 6, "kappas": kappas, "steps": 20_000}
-    return {**sizes, "start_with_data": (1.0, -4.0), "learning_rate": 1e-2, "tolerance": 1e-10}
-
 
 # What gradient flow of the divergence alone keeps, as log sigma^2 at mu = 0.
 END: dict[str, Callable[[float, float], float]] = {
@@ -185,7 +170,7 @@ def with_data(sizes: dict[str, Any]) -> list[dict[str, Any]]:
     times = np.concatenate([[0.0], np.logspace(-2, sizes["decades"], 60)])
     start = tuple(sizes["start_with_data"])
     steps = {name: adam(name, sizes) for name in ("log_sigma2", "log_alpha")}
-    for number, kappa in enumerate(track(sizes["kappas"], "data", len(sizes["kappas"]))):
+    for index, kappa in enumerate(track(sizes["kappas"], "data", len(sizes["kappas"]))):
         x = stationary(kappa)
         for name in ("log_sigma2", "log_alpha"):
             path, pruned_at = flow(WAYS[name], start, times, kappa, sizes["tolerance"])
@@ -202,7 +187,7 @@ def with_data(sizes: dict[str, Any]) -> list[dict[str, Any]]:
                     "objective_at_the_end": objective(mu, rho, kappa),
                     "objective_where_pruned": 0.5 * kappa,
                     "time_to_log_alpha_3": pruned_at,
-                    "steps_of_adam_to_log_alpha_3": steps[name][number],
+                    "steps_of_adam_to_log_alpha_3": steps[name][index],
                 }
             )
     return rows
@@ -237,11 +222,9 @@ def adam(name: str, sizes: dict[str, Any]) -> list[int | None]:
     return [None if step == sizes["steps"] else step + 1 for step in last.tolist()]
 
 
-def draw(path: str, tolerance: float) -> None:
+def draw(record: Record) -> Any:
     """Draw the divergence in both coordinates, with paths of both flows."""
     from matplotlib.figure import Figure
-
-    from logunif_kl.cli.provenance import stamp
 
     figure = Figure(figsize=(9.6, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -253,12 +236,12 @@ def draw(path: str, tolerance: float) -> None:
     figure.colorbar(drawn, ax=[left, right], label="KL less its least value, in nats")
     times = np.concatenate([[0.0], np.logspace(-4, 2.5, 2000)])
     looks = (("log_sigma2", "#0072B2", "-", "o"), ("log_alpha", "#D55E00", "--", "^"))
-    for number, start in enumerate([(3.0, -4.0), (1.5, -3.0), (-2.5, -1.0), (-1.0, -5.0)]):
+    for index, start in enumerate([(3.0, -4.0), (1.5, -3.0), (-2.5, -1.0), (-1.0, -5.0)]):
         for name, colour, line, marker in looks:
             way = WAYS[name]
-            found, _ = flow(way, start, times, 0.0, tolerance)
+            found, _ = flow(way, start, times, 0.0, record["settings"]["tolerance"])
             x = np.array([log_alpha(*each) for each in found])
-            label = f"gradient flow, {way.title}" if number == 0 else None
+            label = f"gradient flow, {way.title}" if index == 0 else None
             left.plot(found[:, 0], found[:, 1], line, color=colour, linewidth=1.6, label=label)
             right.plot(found[:, 0], x, line, color=colour, linewidth=1.6)
             left.plot(*found[-1], marker, color=colour, markersize=6, clip_on=True)
@@ -270,24 +253,134 @@ def draw(path: str, tolerance: float) -> None:
     left.set_title("additive: least on the line μ = 0", fontsize="medium")
     right.set_title("multiplicative: falls to α = ∞", fontsize="medium")
     figure.legend(fontsize="small", loc="outside lower center", ncols=2)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, metadata=stamp(path, "hron2017_parametrisations"))
+    return figure
 
 
-def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
+def show(record: Record) -> str:
+    """Section 4."""
+    additive = [row for row in record["flows"] if "rate" in row]
+    others = [row for row in record["flows"] if "rate" not in row]
+    parts = [
+        "At μ = 0 KL, its gradient and the row of its Hessian in log σ² are "
+        + ("exactly 0" if _all_zero(record["additive_at_mu_0"]) else "not 0")
+        + "; its curvature in μ over 1/σ² is "
+        + ", ".join(
+            f"{row['hessian'][0][0] / row['curvature_predicted']:.15g}"
+            for row in record["additive_at_mu_0"]
+        )
+        + ". In the multiplicative one KL at log α = "
+        + ", ".join(number(row["log_alpha"]) for row in record["multiplicative_far_out"])
+        + " is "
+        + ", ".join(number(row["kl"], 4) for row in record["multiplicative_far_out"])
+        + ": never 0.",
+        "Gradient flow of KL alone, in additive coordinates:",
+        table(
+            ["from (μ, log σ²)", "in", "μ at the end", "log σ²", "predicted", "rate", "predicted"],
+            (
+                (
+                    _pair(row["start"]),
+                    _WAYS[row["way"]],
+                    number(row["mu_at_the_end"], 1),
+                    f"{row['log_sigma2_at_the_end']:.8f}",
+                    f"{row['log_sigma2_predicted']:.8f}",
+                    number(row["rate"], 5),
+                    number(row["rate_predicted"], 5),
+                )
+                for row in additive
+            ),
+        ),
+        f"and in multiplicative ones, until t = 10^{record['settings']['decades']}:",
+        table(
+            ["from (μ, log σ²)", "in", "θ moved by", "α over its limit", "KL at the end"],
+            (
+                (
+                    _pair(row["start"]),
+                    _WAYS[row["way"]],
+                    number(row["theta_moved_by"]),
+                    f"{row['alpha_over_its_limit']:.5f}",
+                    number(list(row["kl"].values())[-1]),
+                )
+                for row in others
+            ),
+        ),
+        "With data of squared signal κ. A weight is kept if κ > 1, at the predicted α in both; the "
+        "time and the steps of Adam are those until log α > 3 for good:",
+        table(
+            ["κ", "in", "log α at the end", "predicted", "μ", "predicted", "time", "Adam"],
+            (
+                (
+                    number(row["kappa"]),
+                    _WAYS[row["way"]],
+                    f"{row['log_alpha_at_the_end']:.8f}"
+                    if row["log_alpha_predicted"] is not None
+                    else number(row["log_alpha_at_the_end"]),
+                    "∞"
+                    if row["log_alpha_predicted"] is None
+                    else f"{row['log_alpha_predicted']:.8f}",
+                    number(row["mu_at_the_end"], 6),
+                    number(row["mu_predicted"], 6),
+                    number(row["time_to_log_alpha_3"]),
+                    number(row["steps_of_adam_to_log_alpha_3"], 5),
+                )
+                for row in record["with_data"]
+            ),
+        ),
+    ]
+    return "\n\n".join(parts)
+
+
+_WAYS = {
+    "log_sigma2": "μ, log σ²",
+    "log_sigma": "μ, log σ",
+    "sigma": "μ, σ",
+    "log_alpha": "θ, log α",
+    "alpha": "θ, α",
+}
+
+
+def _pair(values: Iterable[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
+
+
+def _all_zero(rows: Iterable[Record]) -> bool:
+    return all(
+        not any((row["kl"], *row["gradient"], row["hessian"][0][1], *row["hessian"][1]))
+        for row in rows
+    )
+
+
+def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
     """Measure the minima, the flows of the divergence, and those with data."""
-    sizes = full_and_quick(options.quick)
-    found = {
-        "sizes": sizes,
+    return {
         **at_the_minimum(),
-        "flows": of_the_divergence_alone(sizes),
+        "flows": of_the_divergence_alone(settings),
         "threshold": threshold(),
-        "with_data": with_data(sizes),
+        "with_data": with_data(settings),
     }
-    if options.plot:
-        draw(options.plot, sizes["tolerance"])
-    return found
 
+
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Section 4: additive and multiplicative",
+    about="KL is least at μ = 0 for every σ. Gradient flow reaches that at a σ that is known "
+    "beforehand; in multiplicative coordinates the flow goes to α = ∞, with KL as 1/t.",
+    place=4,
+    full={  # where paths start, and how long they are
+        "starts": [(2.0, -2.0), (1.0, -4.0), (3.0, 0.0), (-2.0, 1.0)],
+        "decades": 6,
+        "kappas": [0.0, 0.25, 0.5, 0.9, 1.1, 1.5, 2.0, 4.0, 9.0, 25.0],
+        "steps": 20_000,
+        "start_with_data": (1.0, -4.0),
+        "learning_rate": 1e-2,
+        "tolerance": 1e-10,
+    },
+    quick={"starts": [(2.0, -2.0)], "decades": 3, "kappas": [0.5, 4.0], "steps": 300},
+    takes_data=False,
+    draw=draw,
+)
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

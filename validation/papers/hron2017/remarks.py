@@ -13,7 +13,6 @@ What `python -m validation.papers` decides in 40 digits is here in double precis
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Callable
@@ -23,11 +22,11 @@ import numpy as np
 
 import logunif_kl as lk
 from logunif_kl import methods
-from logunif_kl.cli._output import track
-from validation.training.options import Experiment
+from validation.experiment import Experiment
+from validation.markdown import number, table
+from validation.output import track
+from validation.record import Record
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment("hron2017", "remarks", __doc__, seeds=[1], takes_data=False, packages=())
 
 VALUES: dict[str, Callable[..., Any]] = {
     "kl": lambda x, **options: -lk.kl(x, **options),
@@ -45,18 +44,10 @@ GRADIENTS: dict[str, Callable[..., Any]] = {
 APPROXIMATIONS = ("kingma", "molchanov", "lower_bound")
 
 
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the sizes of the experiment."""
-    every = [0.0, 1e-6, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 200.0, 1e3, 1e5]
-    if quick:
-        return {"u": every[::4], "points": 41, "samples": 2**12, "digits": 30}
-    return {"u": every, "points": 1001, "samples": 2**18, "digits": 30}
-
-
 def remark_1(sizes: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Compute KL and its gradient at each u."""
     rows = []
-    for number, u in enumerate(track(sizes["u"], "remark 1", len(sizes["u"]))):
+    for index, u in enumerate(track(sizes["u"], "remark 1", len(sizes["u"]))):
         # The mean that has this u where sigma = 1; log alpha is infinite at u = 0.
         x = math.inf if u == 0.0 else float(lk.log_alpha.from_u(u))
         true = -float(lk.reference.neg_kl(x, sizes["digits"], log_c=0.0))
@@ -68,7 +59,7 @@ def remark_1(sizes: dict[str, Any], seed: int) -> list[dict[str, Any]]:
             if u == 0.0
             else {name: float(gradient(x)) / u for name, gradient in GRADIENTS.items()}
         )
-        rng = np.random.default_rng([seed, number])
+        rng = np.random.default_rng([seed, index])
         sampled, error = methods.monte_carlo(x, n_samples=sizes["samples"], rng=rng, log_c=0.0)
         rows.append(
             {
@@ -118,26 +109,74 @@ def remark_2(sizes: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
+def show(record: Record) -> str:
+    """Remarks 1 and 2."""
+    first = table(
+        ["u", "KL, C = 1", "by samples", "greatest difference", "dKL/du", "relative"],
+        (
+            (
+                number(row["u"]),
+                f"{row['kl']:.12f}",
+                f"{row['monte_carlo']:.6f} ± {number(row['monte_carlo_standard_error'], 1)}",
+                number(row["greatest_difference"], 1),
+                f"{row['gradient']:.12g}",
+                number(row["greatest_relative_difference_of_gradients"], 1),
+            )
+            for row in record["remark_1"]
+        ),
+    )
+    second = table(
+        ["way", "strictly increases", "from u", "least gradient", "at that u", "predicted"],
+        (
+            (
+                row["way"],
+                "yes" if row["strictly_increases"] else "**no**",
+                number(row["least_u"]),
+                number(row["least_gradient"], 4),
+                number(row["gradient_at_the_least_u"], 7),
+                number(row["gradient_at_the_least_u_predicted"], 7),
+            )
+            for row in record["remark_2"]
+        ),
+    )
+    ways = ", ".join(f"`{name}`" for name in record["remark_1"][0]["by"])
+    return f"The difference is the worst of {ways}.\n\n{first}\n\nRemark 2:\n\n{second}"
+
+
+def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
     """Compute both remarks by every way."""
-    sizes, seed = full_and_quick(options.quick), options.seeds[0]
-    rows = remark_1(sizes, seed)
+    seed = settings["seeds"][0]
+    rows = remark_1(settings, seed)
     away = [
         abs(row["monte_carlo"] - row["kl"]) / row["monte_carlo_standard_error"]
         for row in rows
         if row["monte_carlo_standard_error"] > 0.0
     ]
     return {
-        "sizes": sizes,
         "remark_1": rows,
         "greatest_difference": max(row["greatest_difference"] for row in rows),
         "greatest_relative_difference_of_gradients": max(
             row["greatest_relative_difference_of_gradients"] for row in rows
         ),
         "greatest_deviation_of_monte_carlo_in_standard_errors": max(away),
-        "remark_2": remark_2(sizes),
+        "remark_2": remark_2(settings),
     }
 
 
+EVERY_U = [0.0, 1e-6, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 200.0, 1e3, 1e5]
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Remarks 1 and 2",
+    about="KL by every method of the library in double precision, next to 30 digits.",
+    place=5,
+    full={"u": EVERY_U, "points": 1001, "samples": 2**18, "digits": 30},
+    quick={"u": EVERY_U[::4], "points": 41, "samples": 2**12},
+    takes_data=False,
+    packages=(),
+)
+
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

@@ -10,7 +10,6 @@ experiments of `validation.papers.kingma2015`; ``decided_elsewhere`` says which.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Callable
@@ -22,14 +21,14 @@ from scipy import stats
 from scipy.optimize import minimize
 
 import logunif_kl as lk
-from logunif_kl.cli._output import track
+from validation.experiment import Experiment
+from validation.markdown import table
+from validation.output import track
 from validation.papers.hron2017.models import MODELS, Model, normaliser
 from validation.papers.kingma2015 import printed
-from validation.papers.record import Found
-from validation.training.options import Experiment
+from validation.papers.statement import Found
+from validation.record import Record
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment("hron2017", "slides", __doc__, seeds=[1], takes_data=False, packages=())
 
 ELSEWHERE = {
     "the KL divergence cannot be analytically evaluated": "kingma-not-tractable",
@@ -38,12 +37,6 @@ ELSEWHERE = {
     "the gradients of both estimators": "kingma2015/extra_variance",
     "the time of an epoch": "kingma2015/speed",
 }
-
-
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the sizes of the experiment."""
-    powers = [1, 3, 300] if quick else [1, 3, 10, 30, 100, 300]
-    return {"draws": 20_000 if quick else 400_000, "powers": powers}
 
 
 def minibatches(sizes: dict[str, Any], seed: int) -> Found:
@@ -226,15 +219,28 @@ def _greatest_elbo(model: Model) -> tuple[float, list[float] | None]:
     return -float(best.fun), [float(v) for v in best.x]
 
 
-def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
+def show(record: Record) -> str:
+    """Show the slides' claims."""
+    said = table(
+        ["the slides", "the paper", "verdict", "why"],
+        (
+            (found["says"], found["paper"], found["verdict"], found["note"].replace("|", "\\|"))
+            for found in record["statements"]
+        ),
+    )
+    others = table(["the slides", "decided by"], record["decided_elsewhere"].items())
+    return f"{said}\n\nWhat is as in the paper is decided elsewhere:\n\n{others}"
+
+
+def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
     """Decide each statement."""
-    sizes, seed = full_and_quick(options.quick), options.seeds[0]
+    seed = settings["seeds"][0]
     statements: list[tuple[str, str, str, Callable[[], Found]]] = [
         (
             "Variance of the SGVB estimator",
             "increasing the minibatch size only impacts the contribution of variance",
             "the contribution by the covariances does not decrease with M (section 2.2)",
-            lambda: minibatches(sizes, seed),
+            lambda: minibatches(settings, seed),
         ),
         (
             "Speed",
@@ -258,7 +264,7 @@ def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
             "Motivation for the paper",
             "Gaussian dropout optimises a lower bound on the marginal likelihood of the data",
             "dropout training maximises a variational lower bound (Eq. 12)",
-            lambda: lower_bound(sizes),
+            lambda: lower_bound(settings),
         ),
     ]
     records = []
@@ -274,8 +280,22 @@ def measure(options: argparse.Namespace, parts: Parts) -> dict[str, Any]:
                 "note": found.note,
             }
         )
-    return {"sizes": sizes, "statements": records, "decided_elsewhere": ELSEWHERE}
+    return {"statements": records, "decided_elsewhere": ELSEWHERE}
 
+
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Slides about Kingma et al. 2015",
+    about="What the slides say differently from the paper, or what Hron et al. deny.",
+    place=6,
+    full={"draws": 400_000, "powers": [1, 3, 10, 30, 100, 300]},
+    quick={"draws": 20_000, "powers": [1, 3, 300]},
+    takes_data=False,
+    packages=(),
+)
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

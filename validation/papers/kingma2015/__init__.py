@@ -1,0 +1,13 @@
+"""# Kingma, Salimans and Welling 2015: the experiments
+
+*Variational Dropout and the Local Reparameterization Trick*, arXiv:1506.02557. Its tables and its
+figure, on MNIST. {doc}`claims` decides what the paper states in formulas.
+
+Pass MNIST with `--data`, or by the environment variable `LOGUNIF_KL_MNIST`: an .npz file with
+`x_train`, `y_train`, `x_test` and `y_test`, or a folder with the four IDX files, plain or gzipped.
+Nothing is downloaded. `--quick` runs a small form on scikit-learn's digits, in seconds. To resume a
+run that was ended, give the same command again: its checkpoints are in `build/`, or in the folder
+that `--work` names. Run `python -m validation.papers.kingma2015.test_error --part 1/2` and `--part
+2/2` in two processes, then run the command without `--part` to merge their results. All experiments
+need what `pip install -r validation/frameworks.txt` installs.
+"""

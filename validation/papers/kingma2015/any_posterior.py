@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logunif_kl as lk
-from validation.papers.record import KINGMA, Found, statement
+from validation.papers.statement import KINGMA, Found, statement
 
 
 @statement(

@@ -12,7 +12,7 @@ from logunif_kl.methods import METHODS, Interval, measure
 from logunif_kl.methods._kingma import C1, C2, C3
 from logunif_kl.methods._measure import value_error
 from validation.papers import definition
-from validation.papers.record import KINGMA, Found, statement
+from validation.papers.statement import KINGMA, Found, statement
 
 CUBIC, BOUND = METHODS["kingma"], METHODS["lower_bound"]
 FITTED = Interval("alpha in [0.05, 1]", math.log(0.05), 0.0)

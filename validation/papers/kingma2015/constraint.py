@@ -11,15 +11,16 @@ the penalty vary one at a time, and a run that starts at a large alpha shows whe
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from logunif_kl.cli._output import track
+from validation.experiment import Experiment
+from validation.markdown import number, table, with_error
+from validation.record import Record
+from validation.summary import mean_and_error
 from validation.training import networks
 from validation.training.data import Dataset
 from validation.training.loop import (
@@ -30,11 +31,7 @@ from validation.training.loop import (
     evaluate_averaged,
     seeded,
 )
-from validation.training.options import Experiment
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment("kingma2015", "constraint", __doc__, seeds=[1, 2, 3])
-EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
 
 
 class Case(NamedTuple):
@@ -53,13 +50,6 @@ CASES = {
     "cubic, alpha at most 1": Case("kingma", 0.0),
     "cubic, no bound": Case("kingma", None),
 }
-
-
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the sizes of the experiment."""
-    if quick:
-        return {"hidden": [24] * 3, "epochs": 5, "batch_size": 100}
-    return {"hidden": [200] * 3, "epochs": 40, "batch_size": 100}
 
 
 def train(
@@ -135,12 +125,10 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "case": name,
                 "seeds": len(several),
                 "stopped": [row["stopped"] for row in several if row["stopped"] is not None],
-                "test_error": statistics.fmean(errors),
-                "standard_error": (
-                    statistics.stdev(errors) / math.sqrt(len(errors))
-                    if len(finite) == len(several) > 1
-                    else math.nan
-                ),
+                "test_error": mean_and_error(errors)["mean"],
+                "standard_error": mean_and_error(errors)["standard_error"]
+                if len(finite) == len(several)
+                else math.nan,
                 "median_log_alpha_by_layer": [
                     statistics.fmean(layers)
                     for layers in zip(
@@ -158,50 +146,74 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def draw(path: str, rows: list[dict[str, Any]]) -> None:
+def draw(record: Record) -> Any:
     """Draw the alphas and the test error of each network, by epochs."""
     from matplotlib.figure import Figure
 
-    from logunif_kl.cli.provenance import stamp
-
+    rows = record["rows"]
     figure = Figure(figsize=(8.0, 4.0), layout="constrained")
     of_alpha, of_error = figure.subplots(1, 2)
     for row in rows:
-        number = list(CASES).index(row["case"])
+        index = list(CASES).index(row["case"])
         label = row["case"] if row["seed"] == rows[0]["seed"] else None
         for axes, key in (
             (of_alpha, "greatest_median_log_alpha_by_epoch"),
             (of_error, "test_error_by_epoch"),
         ):
             values = row[key]
-            axes.plot(range(1, len(values) + 1), values, f"C{number}", linewidth=1.0, label=label)
+            axes.plot(range(1, len(values) + 1), values, f"C{index}", linewidth=1.0, label=label)
     of_alpha.set_ylabel("log α: the median, in the layer where it is greatest")
     of_error.set_ylabel("test error in %")
     of_error.set_yscale("log")
     of_error.legend(fontsize="small")
     for axes in (of_alpha, of_error):
         axes.set_xlabel("epochs")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, metadata=stamp(path, "kingma2015_constraint"))
+    return figure
 
 
-def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train the networks of all cases."""
-    sizes = full_and_quick(options.quick)
-    cells = [(name, seed) for seed in options.seeds for name in CASES]
+def show(record: Record) -> str:
+    """Section 3.4."""
     rows = [
-        parts.get(
-            f"{_short(name)}-seed{seed}",
-            partial(train, name, seed, sizes, dataset, parts),
-            seed=seed,
-            **sizes,
+        (
+            row["case"],
+            with_error(row["test_error"], row["standard_error"]),
+            ", ".join(f"{v:.2f}" for v in row["median_log_alpha_by_layer"]) or "–",
+            number(row["at_most_1"], 2),
+            "; ".join(dict.fromkeys(row["stopped"])) or "no",
         )
-        for name, seed in track(cells, "training networks", len(cells))
+        for row in record["summary"]
     ]
-    if options.plot:
-        draw(options.plot, rows)
-    return {"sizes": sizes, "summary": summarised(rows), "rows": rows}
+    head = ["divergence and bound", "test error in %", "median log α by layer", "α ≤ 1", "stopped"]
+    return table(head, rows)
+
+
+def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+    """Train the networks of all cases."""
+    make = {
+        f"{_short(name)}-seed{seed}": partial(train, name, seed, settings, dataset, parts)
+        for seed in settings["seeds"]
+        for name in CASES
+    }
+    rows = parts.rows("training networks", make, **{name: settings[name] for name in FULL})
+    return {"summary": summarised(rows), "rows": rows}
+
+
+FULL = {"hidden": [200] * 3, "epochs": 40, "batch_size": 100}
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Section 3.4: without α ≤ 1",
+    about="Variational dropout B with 200 units in each of three hidden layers, averaged "
+    "parameters; the exact divergence and the paper's cubic, with and without the bound.",
+    place=8,
+    seeds=(1, 2, 3),
+    draw=draw,
+    full=FULL,
+    quick={"hidden": [24] * 3, "epochs": 5},
+)
 
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 
 import logunif_kl as lk
-from validation.papers.record import KINGMA, Found, statement
+from validation.papers.statement import KINGMA, Found, statement
 
 
 @statement(

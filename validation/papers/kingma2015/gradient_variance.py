@@ -31,62 +31,39 @@ without it collects.
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
-import argparse
-import copy
 import sys
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any
 
-import torch
-
-from logunif_kl.cli._output import track
+from validation.experiment import Experiment
+from validation.markdown import table
+from validation.output import track
 from validation.papers.kingma2015 import printed
-from validation.papers.kingma2015.ratios import ESTIMATORS, beside_the_paper, nearest_error, pooled
-from validation.training import checkpoint, networks
-from validation.training.data import Dataset, Split
+from validation.papers.kingma2015.ratios import (
+    ESTIMATORS,
+    agreement,
+    beside_the_paper,
+    nearest_error,
+    pooled,
+    tabulated,
+)
+from validation.papers.kingma2015.stages import Stages
+from validation.record import Record
+from validation.training import networks
+from validation.training.data import Dataset
 from validation.training.gradient_pairs import Pairs, summary
 from validation.training.loop import (
     Examples,
     Run,
     Settings,
-    TrainingError,
     evaluate,
     evaluate_averaged,
-    seeded,
 )
-from validation.training.options import Experiment
 from validation.training.parts import Parts
 
-EXPERIMENT = Experiment("kingma2015", "gradient_variance", __doc__, seeds=[1])
-EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
-EXPERIMENT.parser.add_argument(
-    "--noise", choices=("independent", "correlated"), help="do one table's part and write none"
-)
 METHODS = {"independent": "variational_b", "correlated": "variational_a"}
 SLOW = ("per_example",)  # takes hours, and so comes after all training
-
-
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the sizes of the experiment."""
-    if quick:
-        return {
-            "hidden": [32] * 3,
-            "batch_size": 100,
-            "epochs": [3, 10],
-            "pairs": {"local": 14, "per_batch": 14, "none": 14, "per_example": 7},
-            "epochs_between": [6],
-            "pairs_between": {"local": 7, "per_batch": 7, "none": 7},
-        }
-    return {
-        "hidden": [1024] * 3,
-        "batch_size": 1000,
-        "epochs": [10, 100],
-        "pairs": {"local": 90, "per_batch": 120, "none": 90, "per_example": 15},
-        "epochs_between": [1, 2, 3, 5, 20, 50],
-        "pairs_between": {"local": 30, "per_batch": 60, "none": 30},
-    }
 
 
 def measure_one(
@@ -98,10 +75,19 @@ def measure_one(
     parts: Parts,
 ) -> dict[str, Any]:
     """Train one network, and measure some estimators after each number of epochs."""
-    network = _Network(noise_kind, seed, sizes, dataset, parts)
+    network = Stages(
+        f"{noise_kind}-seed{seed}",
+        METHODS[noise_kind],
+        Settings(sizes["batch_size"], seed),
+        sizes["hidden"],
+        dataset,
+        parts,
+        describe,
+    )
     found: dict[str, Any] = {"trained": [], "variances": []}
     for epochs in sorted([*sizes["epochs"], *sizes["epochs_between"]]):
         found["trained"].append(network.said_after(epochs))
+        pairs = cache(partial(_pairs, network, epochs, seed, sizes, dataset))
         counts = sizes["pairs"] if epochs in sizes["epochs"] else sizes["pairs_between"]
         for estimator in estimators:
             if estimator not in counts:
@@ -111,7 +97,7 @@ def measure_one(
             halves = parts.growing(
                 f"{network.name}-epoch{epochs}-{estimator}",
                 count,
-                partial(_next, progress, network, epochs, estimator),
+                partial(_next, progress, pairs, estimator),
                 **network.about,
             )
             for layer in printed.LAYERS:
@@ -120,77 +106,23 @@ def measure_one(
     return found
 
 
-class _Network:
-    """A network after each number of epochs; it is trained when something of it is missing."""
-
-    def __init__(
-        self, noise_kind: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
-    ) -> None:
-        self.name = f"{noise_kind}-seed{seed}"
-        self._settings = Settings(sizes["batch_size"], seed)
-        kind = {"noise": noise_kind, "hidden": sizes["hidden"]}
-        self.about = {**self._settings.about(), "data": dataset.sha256, **kind}
-        self._dataset, self._parts = dataset, parts
-        self._make = partial(
-            networks.network, METHODS[noise_kind], dataset.pixels, sizes["hidden"], seed=seed
-        )
-        noise = seeded(seed, 1)
-        self._run = Run(
-            self._make(generator=noise),
-            noise,
-            dataset.train,
-            self._settings,
-            about=kind,
-            file=parts.file(f"{self.name}.pt"),
-        )
-        self._pairs: tuple[int, Pairs] | None = None
-
-    def said_after(self, epochs: int) -> dict[str, Any]:
-        """Return what the network is like after some epochs, from file if there."""
-        name = f"{self.name}-epoch{epochs}-trained"
-        kept = self._parts.kept(name, **self.about)
-        if kept is not None:
-            said: dict[str, Any] = kept[0]
-            return said
-        self._train(epochs)
-        said = _said(self._run, self._dataset.test)
-        self._parts.keep(name, said, **self.about)
-        return said
-
-    def pairs_after(self, epochs: int) -> Pairs:
-        """Return the pairs of minibatches of the parameters after some epochs."""
-        if self._pairs is None or self._pairs[0] != epochs:
-            noise, settings = torch.Generator(), self._settings
-            model = self._make(generator=noise)
-            model.load_state_dict(self._parameters(epochs))
-            examples = Examples(self._dataset.train)
-            self._pairs = epochs, Pairs(model, noise, examples, settings.batch_size, settings.seed)
-        return self._pairs[1]
-
-    def _parameters(self, epochs: int) -> dict[str, Any]:
-        path = self._parameters_file(epochs)
-        kept = None if path is None else checkpoint.load(path, self.about)
-        if kept is not None:
-            return kept
-        return self._train(epochs)
-
-    def _train(self, epochs: int) -> dict[str, Any]:
-        run, path = self._run, self._parameters_file(epochs)
-        if run.epoch > epochs:
-            raise TrainingError(f"{path} is missing, and the run is past it: remove its folder")
-        for _ in track(run.train(epochs), f"training to {epochs} epochs", epochs - run.epoch):
-            pass
-        held = copy.deepcopy(run.model.state_dict())
-        if path is not None:
-            checkpoint.save(path, self.about, held)
-        return held
-
-    def _parameters_file(self, epochs: int) -> Path | None:
-        return self._parts.file(f"{self.name}-epoch{epochs}.pt")
+def _pairs(
+    network: Stages, epochs: int, seed: int, sizes: dict[str, Any], dataset: Dataset
+) -> Pairs:
+    """Return the pairs of minibatches of the network after some epochs."""
+    return Pairs(*network.after(epochs), Examples(dataset.train), sizes["batch_size"], seed)
 
 
-def _said(run: Run, test: Split) -> dict[str, Any]:
-    last, averaged = evaluate(run.model, test), evaluate_averaged(run, test)
+def _next(
+    progress: Any, pairs: Callable[[], Pairs], estimator: str, index: int
+) -> dict[str, float]:
+    next(progress, None)
+    return pairs().half_squared_difference(estimator, index)
+
+
+def describe(run: Run, dataset: Dataset) -> dict[str, Any]:
+    """Return the errors, the bound and the alphas of a run."""
+    last, averaged = evaluate(run.model, dataset.test), evaluate_averaged(run, dataset.test)
     return {
         "epochs": run.epoch,
         **{f"test_{name}": value for name, value in last.items()},
@@ -202,22 +134,13 @@ def _said(run: Run, test: Split) -> dict[str, Any]:
     }
 
 
-def _next(
-    progress: Any, network: _Network, epochs: int, estimator: str, number: int
-) -> dict[str, float]:
-    next(progress, None)
-    return network.pairs_after(epochs).half_squared_difference(estimator, number)
-
-
-def draw(path: str, tables: dict[str, Any]) -> None:
+def draw(record: Record) -> Any:
     """Draw each estimator's variance over that of local reparameterisation, by epochs."""
     from matplotlib.figure import Figure
 
-    from logunif_kl.cli.provenance import stamp
-
     figure = Figure(figsize=(8.0, 6.0), layout="constrained")
     grid = figure.subplots(2, 2, sharex=True, squeeze=False)
-    for axes_row, made in zip(grid, tables.values(), strict=True):
+    for axes_row, made in zip(grid, (record["table_1"], record["table_2"]), strict=True):
         for axes, layer in zip(axes_row, printed.LAYERS, strict=True):
             _draw_one(axes, made, layer)
             axes.set_title(f"{made['noise']} noise, {layer} layer", fontsize="medium")
@@ -226,60 +149,132 @@ def draw(path: str, tables: dict[str, Any]) -> None:
     for axes_row in grid:
         axes_row[0].set_ylabel("variance / local reparameterisation's")
     grid[0][0].legend(fontsize="small")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, metadata=stamp(path, "kingma2015_gradient_variance"))
+    return figure
 
 
 def _draw_one(axes: Any, made: dict[str, Any], layer: str) -> None:
     rows = [row for row in made["each"] if row["layer"] == layer]
-    for number, estimator in enumerate(ESTIMATORS[made["noise"]]):
+    for index, estimator in enumerate(ESTIMATORS[made["noise"]]):
         epochs = sorted({row["epochs"] for row in rows if row["estimator"] == estimator})
         ratios = [
             pooled(rows, estimator, layer, e)[0] / pooled(rows, "local", layer, e)[0]
             for e in epochs
         ]
-        axes.loglog(epochs, ratios, f"C{number}.-", label=estimator.replace("_", " "))
+        axes.loglog(epochs, ratios, f"C{index}.-", label=estimator.replace("_", " "))
         table = printed.GRADIENT_VARIANCE[made["noise"]]
         theirs = [table[estimator, layer, e] / table["local", layer, e] for e in printed.EPOCHS]
         label = "the paper" if estimator == "local" else None
-        axes.loglog(printed.EPOCHS, theirs, f"C{number}x", markersize=9, label=label)
+        axes.loglog(printed.EPOCHS, theirs, f"C{index}x", markersize=9, label=label)
 
 
-def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any] | None:
+def show(record: Record) -> str:
+    """Tables 1 and 2."""
+    text = []
+    for name, title in (("table_1", "Table 1: independent"), ("table_2", "Table 2: correlated")):
+        made = record[name]
+        text += [f"### {title} weight noise", "", tabulated(made["columns"]), ""]
+        text += [agreement(made["columns"]), "", _networks(made["networks"]), ""]
+        text += [
+            "Where the test error is nearest to the paper's, whatever the number of epochs:",
+            "",
+            tabulated(made["at_the_error_of_the_paper"]),
+            "",
+            agreement(made["at_the_error_of_the_paper"]),
+            "",
+        ]
+    return "\n".join(text).rstrip()
+
+
+def _networks(networks: list[Record]) -> str:
+    rows = [
+        (
+            str(each["seed"]),
+            str(trained["epochs"]),
+            f"{trained['test_error_percent']:.2f}",
+            f"{trained['test_error_percent_averaged']:.2f}",
+            ", ".join(f"{a['mean_dropout_rate']:.2f}" for a in trained["alphas"]),
+        )
+        for each in networks
+        for trained in each["trained"]
+    ]
+    errors = ["test error in %", "with averaged parameters"]
+    return table(["seed", "epochs", *errors, "mean dropout rates, from the bottom"], rows)
+
+
+def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any] | None:
     """Make both tables, or the part of one, of which there is no record."""
-    sizes = full_and_quick(options.quick)
-    kinds = [options.noise] if options.noise else list(ESTIMATORS)
+    sizes = {name: settings[name] for name in FULL}
+    kinds = [settings["noise"]] if "noise" in settings else list(ESTIMATORS)
     tables: dict[str, dict[str, Any]] = {}
     found_of: dict[str, list[dict[str, Any]]] = {}
     for kind in kinds:
         fast = [name for name in ESTIMATORS[kind] if name not in SLOW]
         found_of[kind] = [
-            measure_one(kind, seed, fast, sizes, dataset, parts) for seed in options.seeds
+            measure_one(kind, seed, fast, sizes, dataset, parts) for seed in settings["seeds"]
         ]
-    for number, (kind, found) in enumerate(found_of.items(), start=1):
+    for index, (kind, found) in enumerate(found_of.items(), start=1):
         slow = [name for name in ESTIMATORS[kind] if name in SLOW]
-        slowly = [measure_one(kind, seed, slow, sizes, dataset, parts) for seed in options.seeds]
+        slowly = [
+            measure_one(kind, seed, slow, sizes, dataset, parts) for seed in settings["seeds"]
+        ]
         variances = [row for each in (*found, *slowly) for row in each["variances"]]
         trained = [row for each in found for row in each["trained"]]
         as_good = [nearest_error(trained, printed.TEST_ERROR_AFTER[e]) for e in printed.EPOCHS]
-        tables[f"table_{number}"] = {
+        tables[f"table_{index}"] = {
             "noise": kind,
             "columns": beside_the_paper(variances, kind, sizes["epochs"]),
             "at_the_error_of_the_paper": beside_the_paper(variances, kind, as_good),
             "networks": [
                 {"seed": seed, "trained": each["trained"]}
-                for seed, each in zip(options.seeds, found, strict=True)
+                for seed, each in zip(settings["seeds"], found, strict=True)
             ],
             "each": variances,
         }
-    if options.noise:
+    if "noise" in settings:
         return None
     networks_trained = [each for table in tables.values() for each in table["networks"]]
     training = sum(each["trained"][-1]["seconds_of_training"] for each in networks_trained)
-    if options.plot:
-        draw(options.plot, tables)
-    return {"seconds": round(training + parts.seconds, 1), "sizes": sizes, **tables}
+    return {"seconds": round(training + parts.seconds, 1), **tables}
+
+
+FULL = {
+    "hidden": [1024] * 3,
+    "batch_size": 1000,
+    "epochs": [10, 100],
+    "pairs": {"local": 90, "per_batch": 120, "none": 90, "per_example": 15},
+    "epochs_between": [1, 2, 3, 5, 20, 50],
+    "pairs_between": {"local": 30, "per_batch": 60, "none": 30},
+}
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Tables 1 and 2: the variance of gradients",
+    about="784-1024-1024-1024-10, minibatches of 1000: the variance of the stochastic gradient "
+    "in the weights θ of a layer, as a mean over its weights, with the standard error over "
+    "pairs of minibatches. The paper does not say how it averages; ratios to local "
+    "reparameterisation do not depend on that. `gradient_variance.py` says how the "
+    "variance is estimated, and what is assumed.",
+    place=1,
+    options={
+        "noise": {
+            "choices": ("independent", "correlated"),
+            "help": "do the part of one table, and write no record",
+        }
+    },
+    draw=draw,
+    full=FULL,
+    quick={
+        "hidden": [32] * 3,
+        "batch_size": 100,
+        "epochs": [3, 10],
+        "pairs": {"local": 14, "per_batch": 14, "none": 14, "per_example": 7},
+        "epochs_between": [6],
+        "pairs_between": {"local": 7, "per_batch": 7, "none": 7},
+    },
+)
 
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

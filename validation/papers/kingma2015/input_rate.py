@@ -11,21 +11,19 @@ trained for the same number of epochs on all training examples.
 
 from __future__ import annotations
 
-import argparse
-import math
 import statistics
 import sys
 from functools import partial
 from typing import Any, NamedTuple
 
-from logunif_kl.cli._output import track
+from validation.experiment import Experiment
+from validation.markdown import table, with_error
+from validation.record import Record
+from validation.summary import named
 from validation.training import networks
 from validation.training.data import Dataset
 from validation.training.loop import Run, Settings, evaluate_averaged, seeded
-from validation.training.options import Experiment
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment("kingma2015", "input_rate", __doc__, seeds=[1, 2, 3])
 
 
 class Case(NamedTuple):
@@ -42,13 +40,6 @@ CASES = {
     "variational dropout B, input rate at most 0.2": Case("variational_b", networks.RATE_INPUT),
     "variational dropout B, divergence scaled down by 3": Case("variational_b", kl_weight=1 / 3),
 }
-
-
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the sizes of the experiment."""
-    if quick:
-        return {"hidden": [24] * 3, "epochs": 5, "batch_size": 100}
-    return {"hidden": [100] * 3, "epochs": 40, "batch_size": 100}
 
 
 def train(
@@ -99,8 +90,8 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             {
                 "case": name,
                 "seeds": len(several),
-                **_mean("test_error", [row["test_error"] for row in several]),
-                **_mean("above_gaussian_b", away),
+                **named("test_error", [row["test_error"] for row in several]),
+                **named("above_gaussian_b", away),
                 "mean_dropout_rates": [
                     statistics.fmean(rates)
                     for rates in zip(*(row["mean_dropout_rates"] for row in several), strict=True)
@@ -110,26 +101,49 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _mean(name: str, values: list[float]) -> dict[str, float]:
-    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return {name: statistics.fmean(values), f"{name}_standard_error": error}
-
-
-def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train all networks."""
-    sizes = full_and_quick(options.quick)
-    cells = [(name, seed) for seed in options.seeds for name in CASES]
+def show(record: Record) -> str:
+    """Figure 1a, B in narrow networks."""
     rows = [
-        parts.get(
-            f"{_short(name)}-seed{seed}",
-            partial(train, name, seed, sizes, dataset, parts),
-            seed=seed,
-            **sizes,
+        (
+            each["case"],
+            with_error(each["test_error"], each["test_error_standard_error"]),
+            with_error(each["above_gaussian_b"], each["above_gaussian_b_standard_error"]),
+            ", ".join(f"{rate:.2f}" for rate in each["mean_dropout_rates"]),
         )
-        for name, seed in track(cells, "training networks", len(cells))
+        for each in record["summary"]
     ]
-    return {"sizes": sizes, "summary": summarised(rows), "rows": rows}
+    head = ["training", "test error in %", "above Gaussian dropout B"]
+    return table([*head, "mean dropout rates, from the bottom"], rows)
+
+
+def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+    """Train all networks."""
+    make = {
+        f"{_short(name)}-seed{seed}": partial(train, name, seed, settings, dataset, parts)
+        for seed in settings["seeds"]
+        for name in CASES
+    }
+    rows = parts.rows("training networks", make, **{name: settings[name] for name in FULL})
+    return {"summary": summarised(rows), "rows": rows}
+
+
+FULL = {"hidden": [100] * 3, "epochs": 40, "batch_size": 100}
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Figure 1a: B in narrow networks",
+    about="Three hidden layers of 100 units, 40 epochs on all training examples, averaged "
+    "parameters. Gaussian dropout B keeps the rate of 0.2 at the inputs, which variational dropout "
+    "B learns. The mean over the seeds with its standard error, and the same of the difference "
+    "from Gaussian dropout B of the same seed.",
+    place=7,
+    seeds=(1, 2, 3),
+    full=FULL,
+    quick={"hidden": [24] * 3, "epochs": 5},
+)
 
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

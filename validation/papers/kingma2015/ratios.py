@@ -1,4 +1,4 @@
-"""Ratios of the variances of gradients by two estimators, beside those of the paper."""
+"""Ratios of the variances of gradients by two estimators, next to those of the paper."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from validation.markdown import number, table
 from validation.papers.kingma2015 import printed
+from validation.record import Record
 
 ESTIMATORS = {
     "independent": ("local", "per_batch", "none", "per_example"),
     # A scale for each example is what local reparameterisation draws: two rows would be one.
     "correlated": ("local", "per_batch", "none"),
+}
+
+TITLES = {
+    "local": "local reparameterisation",
+    "per_example": "weight sample per data point",
+    "per_batch": "weight sample per minibatch",
+    "none": "no dropout noise",
 }
 
 
@@ -30,8 +39,8 @@ def beside_the_paper(
             there = {row["estimator"] for row in variances if row["epochs"] == ours}
             names = [name for name in ESTIMATORS[noise_kind] if name in there]
             mine = {name: pooled(variances, name, layer, ours) for name in names}
-            table = printed.GRADIENT_VARIANCE[noise_kind]
-            paper = {name: table[name, layer, theirs] for name in mine}
+            of = printed.GRADIENT_VARIANCE[noise_kind]
+            paper = {name: of[name, layer, theirs] for name in mine}
             columns.append(_column(layer, ours, mine, paper))
     return columns
 
@@ -87,3 +96,36 @@ def nearest_error(trained: list[dict[str, Any]], percent: float) -> int:
         return abs(math.log(statistics.fmean(errors) / percent))
 
     return min(sorted({each["epochs"] for each in trained}), key=away)
+
+
+def tabulated(columns: list[Record]) -> str:
+    """Tabulate some columns of Table 1 or 2, one below the other."""
+    rows = [
+        (
+            column["layer"],
+            str(column["epochs"]),
+            TITLES[estimator],
+            f"{number(entry['variance'])} ± {number(entry['standard_error'], 2)}",
+            number(entry["paper"]),
+            number(entry["ratio_to_local"]),
+            number(entry["paper_ratio_to_local"]),
+            number(entry["ratio_over_paper_ratio"], 2),
+        )
+        for column in columns
+        for estimator in TITLES
+        if (entry := column["estimators"].get(estimator)) is not None
+    ]
+    ratios = ["to local", "paper", "ours/paper"]
+    return table(["layer", "epochs", "estimator", "variance", "paper", *ratios], rows)
+
+
+def agreement(columns: list[Record]) -> str:
+    ordered = sum(column["order_as_in_the_paper"] for column in columns)
+    least = min(column["least_gap_in_standard_errors"] for column in columns)
+    entries = [e for c in columns for name, e in c["estimators"].items() if name != "local"]
+    near = sum(0.5 <= entry["ratio_over_paper_ratio"] <= 2.0 for entry in entries)
+    return (
+        f"The order of the estimators is that of the paper in {ordered} of {len(columns)} columns "
+        f"(the smallest step between two is {least:.1f} standard errors); {near} of {len(entries)} "
+        "ratios to local reparameterisation are within a factor of 2 of the paper's."
+    )

@@ -25,7 +25,6 @@ The network, its training and its seed are those of `gradient_variance`.
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from functools import partial
@@ -33,26 +32,17 @@ from typing import Any
 
 import torch
 
-from logunif_kl.cli._output import track
 from logunif_kl.torch import nn
+from validation.experiment import Experiment
+from validation.markdown import number, table, with_error
+from validation.output import track
 from validation.papers.kingma2015 import printed
 from validation.papers.kingma2015.stages import Stages
+from validation.record import Record
 from validation.training.data import Dataset
 from validation.training.gradient_pairs import Pairs, gradients, summary
 from validation.training.loop import Examples, Settings, seeded
-from validation.training.options import Experiment
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment("kingma2015", "shared_noise", __doc__, seeds=[1])
-
-
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the sizes of the experiment; a set has ``minibatches`` minibatches of examples."""
-    if quick:
-        small = {"hidden": [32] * 3, "batch_size": 100, "epochs": [3, 10]}
-        return {**small, "products": 20, "minibatches": 5, "pairs": 14}
-    large = {"hidden": [1024] * 3, "batch_size": 1000, "epochs": [10, 100]}
-    return {**large, "products": 40, "minibatches": 5, "pairs": 120}
 
 
 class SharedNoise:
@@ -70,20 +60,20 @@ class SharedNoise:
         self._model, self._noise, self._examples = model, noise, examples
         self._batch, self._in_a_set, self._seed = batch, batch * minibatches, seed
 
-    def product(self, number: int) -> dict[str, float]:
+    def product(self, index: int) -> dict[str, float]:
         """Estimate the covariances of Eq. 5 by product ``number``, as a mean over each layer."""
         self._model.train()
         for layer in self._model.modules():
             if isinstance(layer, nn.VariationalLinear):
                 layer.estimator = "per_batch"
-        order = torch.randperm(len(self._examples), generator=seeded(self._seed, 20000 + number))
+        order = torch.randperm(len(self._examples), generator=seeded(self._seed, 20000 + index))
         first, second = order[: 2 * self._in_a_set].split(self._in_a_set)
-        a, b = self._difference(first, number), self._difference(second, number)
+        a, b = self._difference(first, index), self._difference(second, index)
         factor = 0.5 * (1.0 - 1.0 / self._batch)
         return {layer: factor * float((a[layer] * b[layer]).mean()) for layer in a}
 
-    def _difference(self, rows: torch.Tensor, number: int) -> dict[str, torch.Tensor]:
-        one, other = (self._gradient(rows, 30000 + 2 * number + which) for which in (0, 1))
+    def _difference(self, rows: torch.Tensor, index: int) -> dict[str, torch.Tensor]:
+        one, other = (self._gradient(rows, 30000 + 2 * index + which) for which in (0, 1))
         return {layer: one[layer] - other[layer] for layer in one}
 
     def _gradient(self, rows: torch.Tensor, purpose: int) -> dict[str, torch.Tensor]:
@@ -107,12 +97,12 @@ def measure_there(
     examples, batch = Examples(dataset.train), sizes["batch_size"]
     shared = SharedNoise(model, noise, examples, batch, sizes["minibatches"], seed)
     numbers = track(range(sizes["products"]), f"{epochs} epochs, products", sizes["products"])
-    products = [shared.product(number) for number in numbers]
+    products = [shared.product(index) for index in numbers]
     pairs = Pairs(model, noise, examples, batch, seed)
     numbers = track(range(sizes["pairs"]), f"{epochs} epochs, pairs", sizes["pairs"])
-    halves = [pairs.half_squared_difference("per_batch", number) for number in numbers]
+    halves = [pairs.half_squared_difference("per_batch", index) for index in numbers]
     return {
-        "network": stages.said(),
+        "network": stages.said_after(epochs),
         "layers": {
             layer: {
                 "shared": _named("products", summary([each[layer] for each in products])),
@@ -148,19 +138,49 @@ def column(layer: str, epochs: int, theirs: int, found: dict[str, Any]) -> dict[
     }
 
 
-def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def show(record: Record) -> str:
+    """Tabulate what a shared sample of the weights adds, beside the paper's two rows."""
+    made = [
+        (each["seed"], column) for each in record["seeds_measured"] for column in each["columns"]
+    ]
+    rows = [
+        (
+            str(seed),
+            column["layer"],
+            str(column["epochs"]),
+            f"{number(column['shared']['variance'])} ± "
+            f"{number(column['shared']['standard_error'], 2)}",
+            f"{number(column['per_batch']['variance'])} ± "
+            f"{number(column['per_batch']['standard_error'], 2)}",
+            with_error(column["share"], column["share_standard_error"]),
+            f"{column['paper_share']:.2f}",
+        )
+        for seed, column in made
+    ]
+    steps = [column["above_zero_in_standard_errors"] for _, column in made]
+    above = [step for step in steps if step > 0.0]
+    head = ["seed", "layer", "epochs", "added", "weight sample per minibatch", "share", "paper"]
+    told = f"What is added is above zero in {len(above)} of {len(steps)} columns"
+    if above:
+        told += f", by at least {min(above):.1f} standard errors"
+    return (
+        f"{table(head, rows)}\n\n{told}. Where it is above zero, a sample for each data point has "
+        "the smaller variance, as in the paper."
+    )
+
+
+def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
     """Measure the covariances in the networks of Table 1."""
-    sizes = full_and_quick(options.quick)
-    made = []
-    for seed in options.seeds:
-        settings = Settings(sizes["batch_size"], seed)
+    sizes, made = {name: settings[name] for name in FULL}, []
+    for seed in settings["seeds"]:
+        training = Settings(sizes["batch_size"], seed)
         name = f"independent-seed{seed}"
-        stages = Stages(name, "variational_b", settings, sizes["hidden"], dataset, parts)
+        stages = Stages(name, "variational_b", training, sizes["hidden"], dataset, parts)
         after = [
             parts.get(
                 f"{name}-epoch{epochs}",
                 partial(measure_there, stages, epochs, seed, sizes, dataset),
-                **{**sizes, **settings.about()},
+                **{**sizes, **training.about()},
             )
             for epochs in sizes["epochs"]
         ]
@@ -171,8 +191,37 @@ def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict
         ]
         networks = [found["network"] for found in after]
         made.append({"seed": seed, "networks": networks, "columns": columns})
-    return {"sizes": sizes, "seeds_measured": made}
+    return {"seeds_measured": made}
+
+
+FULL = {
+    "hidden": [1024] * 3,
+    "batch_size": 1000,
+    "epochs": [10, 100],
+    "products": 40,
+    "minibatches": 5,  # of each set of examples
+    "pairs": 120,
+}
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Table 1: what one sample of the weights for a minibatch adds",
+    about="The last step of the order of Table 1, from one sample of the weights for each data "
+    "point to one for each minibatch, measured by itself: it is the covariance of the "
+    "gradients of two data points, Eq. 5. `shared_noise.py` has the formula.",
+    place=2,
+    full=FULL,
+    quick={
+        "hidden": [32] * 3,
+        "batch_size": 100,
+        "epochs": [3, 10],
+        "products": 20,
+        "pairs": 14,
+    },
+)
 
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

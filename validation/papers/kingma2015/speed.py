@@ -13,7 +13,6 @@ median step.
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -22,16 +21,18 @@ from typing import Any
 
 import torch
 
-from logunif_kl.cli._output import track
 from logunif_kl.torch import nn
+from validation.experiment import Experiment
+from validation.markdown import number, table
+from validation.output import track
 from validation.papers.kingma2015 import printed
+from validation.papers.kingma2015.ratios import TITLES
+from validation.record import Record
 from validation.training import networks
 from validation.training.data import Dataset
 from validation.training.loop import Examples, seeded
-from validation.training.options import Experiment
 from validation.training.parts import Parts
 
-EXPERIMENT = Experiment("kingma2015", "speed", __doc__, seeds=[1])
 # The method of `networks`, and the estimator.
 WAYS = {
     "deterministic": ("none", None),
@@ -40,13 +41,6 @@ WAYS = {
     "per_example": ("variational_b", "per_example"),
 }
 AT_LEAST = 50.0  # how much faster local reparameterisation is to be than weights per example
-
-
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the sizes of the experiment; ``rounds`` for weights per example is a third."""
-    if quick:
-        return {"hidden": [64] * 3, "batch_size": 100, "rounds": 6, "at_once": [20, 100]}
-    return {"hidden": [1024] * 3, "batch_size": 1000, "rounds": 9, "at_once": [2, 5, 10]}
 
 
 def stepper(way: str, sizes: dict[str, Any], dataset: Dataset, seed: int) -> Callable[[int], None]:
@@ -78,21 +72,61 @@ def stepper(way: str, sizes: dict[str, Any], dataset: Dataset, seed: int) -> Cal
     return step
 
 
-def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def _fastest(step: Callable[[int], None], sizes: list[int]) -> int:
+    """Choose the number of examples at once; each is tried twice, and its faster try counts."""
+    took = {size: min(_seconds(step, size) for _ in range(2)) for size in sizes}
+    return min(took, key=lambda size: took[size])
+
+
+def _seconds(step: Callable[[int], None], at_once: int) -> float:
+    began = time.perf_counter()
+    step(at_once)
+    return time.perf_counter() - began
+
+
+TITLES_OF_WAYS = {
+    "deterministic": "no noise",
+    "local": TITLES["local"],
+    "per_batch": TITLES["per_batch"],
+    "per_example": TITLES["per_example"],
+}
+
+
+def show(record: Record) -> str:
+    """Section 5, speed."""
+    rows = [
+        (
+            TITLES_OF_WAYS[row["way"]],
+            number(row["seconds_an_epoch"]),
+            number(row["paper_seconds_an_epoch"], 4),
+            f"{row['seconds_a_step']:.3g} ({row['least_seconds_a_step']:.3g} to "
+            f"{row['greatest_seconds_a_step']:.3g}, {row['steps']} steps)",
+        )
+        for row in record["rows"]
+    ]
+    return (
+        table(["training", "seconds an epoch", "paper, on a GPU of 2015", "seconds a step"], rows)
+        + "\n\nLocal reparameterisation is "
+        f"{record['per_example_over_local']:.0f} times faster than a weight sample per data point "
+        f"(paper: {record['paper_per_example_over_local']:.0f}), and takes "
+        f"{record['local_over_deterministic']:.2f} times as long as training without noise."
+    )
+
+
+def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
     """Time the ways in turn."""
-    sizes = full_and_quick(options.quick)
-    whole = sizes["batch_size"]
-    steps = {way: stepper(way, sizes, dataset, options.seeds[0]) for way in WAYS}
-    pieces = _fastest(steps["per_example"], sizes["at_once"])
+    whole = settings["batch_size"]
+    steps = {way: stepper(way, settings, dataset, settings["seeds"][0]) for way in WAYS}
+    pieces = _fastest(steps["per_example"], settings["at_once"])
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     for step in steps.values():
         step(whole if step is not steps["per_example"] else pieces)
-    rounds = sizes["rounds"]
-    for number in track(range(rounds), "timing steps", rounds):
+    rounds = settings["rounds"]
+    for index in track(range(rounds), "timing steps", rounds):
         for way, step in steps.items():
             if way != "per_example":
                 seconds[way].append(_seconds(step, whole))
-            elif number % 3 == 0:
+            elif index % 3 == 0:
                 seconds[way].append(_seconds(step, pieces))
     in_an_epoch = len(dataset.train.y) / whole
     rows = [
@@ -111,7 +145,6 @@ def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict
     of = {row["way"]: row["seconds_an_epoch"] for row in rows}
     paper = printed.SECONDS_AN_EPOCH
     return {
-        "sizes": sizes,
         "rows": rows,
         "per_example_over_local": of["per_example"] / of["local"],
         "paper_per_example_over_local": paper["per_example"] / paper["local"],
@@ -120,17 +153,25 @@ def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict
     }
 
 
-def _fastest(step: Callable[[int], None], sizes: list[int]) -> int:
-    """Choose the number of examples at once; each is tried twice, and its faster try counts."""
-    took = {size: min(_seconds(step, size) for _ in range(2)) for size in sizes}
-    return min(took, key=lambda size: took[size])
-
-
-def _seconds(step: Callable[[int], None], at_once: int) -> float:
-    began = time.perf_counter()
-    step(at_once)
-    return time.perf_counter() - began
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Section 5: speed",
+    about="The same network, whole training steps with Adam and the divergence.",
+    place=5,
+    # What the clock decides.
+    noise=(
+        "local_over_deterministic",
+        "per_example_over_local",
+        "rows.*.examples_at_once",
+        "at_least_50_times_faster",
+    ),
+    full={"hidden": [1024] * 3, "batch_size": 1000, "rounds": 9, "at_once": [2, 5, 10]},
+    quick={"hidden": [64] * 3, "batch_size": 100, "rounds": 6, "at_once": [20, 100]},
+)
 
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from logunif_kl.cli._output import track
-from validation.training import networks
+from validation.output import track
+from validation.training import checkpoint, networks
 from validation.training.data import Dataset
 from validation.training.loop import Run, Settings, TrainingError, evaluate, seeded
 from validation.training.parts import Parts
 
 
 class Stages:
-    """A network in training, and copies of it after some numbers of epochs.
+    """A network after some numbers of epochs; it is trained when something of it is missing.
 
     Parameters
     ----------
     name : str
-        Name of the checkpoint.
+        Name of the checkpoints.
     method : str
         A name of `networks.METHODS`.
     settings : Settings
     hidden : list of int
         Units of the hidden layers.
+    describe : callable, optional
+        From the `Run` and the dataset to what `said_after` returns.
     """
 
     def __init__(
@@ -36,41 +41,62 @@ class Stages:
         hidden: list[int],
         dataset: Dataset,
         parts: Parts,
+        describe: Callable[[Run, Dataset], dict[str, Any]] | None = None,
     ) -> None:
-        self._name, self._dataset = name, dataset
+        self.name, self._dataset, self._parts = name, dataset, parts
+        self._describe = describe or errors_and_rates
+        about = {"method": method, "hidden": hidden}
+        self.about = {**settings.about(), "data": dataset.sha256, **about}
         self._make = partial(networks.network, method, dataset.pixels, hidden, seed=settings.seed)
-        noise = seeded(settings.seed, 1)
+        noise, file = seeded(settings.seed, 1), parts.file(f"{name}.pt")
         self._run = Run(
-            self._make(generator=noise),
-            noise,
-            dataset.train,
-            settings,
-            about={"method": method, "hidden": hidden},
-            file=parts.file(f"{name}.pt"),
+            self._make(generator=noise), noise, dataset.train, settings, about=about, file=file
         )
 
     def after(self, epochs: int) -> tuple[torch.nn.Module, torch.Generator]:
-        """Train to a number of epochs, and return a copy of the network with noise of its own."""
-        if self._run.epoch > epochs:
-            raise TrainingError(
-                f"the checkpoint {self._name}.pt is past {epochs} epochs, and what was to be "
-                "measured there is missing: remove its folder"
-            )
-        steps = self._run.train(epochs)
-        for _ in track(steps, f"{self._name} to {epochs} epochs", epochs - self._run.epoch):
-            pass
+        """Return a copy of the network after some epochs, with noise of its own."""
+        path = self._file(epochs)
+        kept = None if path is None else checkpoint.load(path, self.about)
         noise = torch.Generator()
         model = self._make(generator=noise)
-        model.load_state_dict(self._run.model.state_dict())
+        model.load_state_dict(self._train(epochs) if kept is None else kept)
         return model, noise
 
-    def said(self) -> dict[str, Any]:
-        """Say what the network is like now."""
-        return {
-            "epochs": self._run.epoch,
-            "test_error_percent": evaluate(self._run.model, self._dataset.test)["error_percent"],
-            "mean_dropout_rates": [
-                each["mean_dropout_rate"] for each in networks.learned_alphas(self._run.model)
-            ],
-            "seconds_of_training": round(sum(each["seconds"] for each in self._run.history), 1),
-        }
+    def said_after(self, epochs: int) -> dict[str, Any]:
+        """Describe the network after some epochs; what was said before is kept."""
+        name = f"{self.name}-epoch{epochs}-trained"
+        kept = self._parts.kept(name, **self.about)
+        if kept is not None:
+            said: dict[str, Any] = kept[0]
+            return said
+        self._train(epochs)
+        said = self._describe(self._run, self._dataset)
+        self._parts.keep(name, said, **self.about)
+        return said
+
+    def _train(self, epochs: int) -> dict[str, Any]:
+        run, path = self._run, self._file(epochs)
+        if run.epoch > epochs:
+            raise TrainingError(f"{path} is missing, and the run is past it: remove its folder")
+        steps = run.train(epochs)
+        for _ in track(steps, f"{self.name} to {epochs} epochs", epochs - run.epoch):
+            pass
+        held = copy.deepcopy(run.model.state_dict())
+        if path is not None:
+            checkpoint.save(path, self.about, held)
+        return held
+
+    def _file(self, epochs: int) -> Path | None:
+        return self._parts.file(f"{self.name}-epoch{epochs}.pt")
+
+
+def errors_and_rates(run: Run, dataset: Dataset) -> dict[str, Any]:
+    """Return the test error and the dropout rates of a run."""
+    return {
+        "epochs": run.epoch,
+        "test_error_percent": evaluate(run.model, dataset.test)["error_percent"],
+        "mean_dropout_rates": [
+            each["mean_dropout_rate"] for each in networks.learned_alphas(run.model)
+        ],
+        "seconds_of_training": round(sum(each["seconds"] for each in run.history), 1),
+    }

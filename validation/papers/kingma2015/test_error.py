@@ -14,49 +14,24 @@ networks and ``--part 2/2`` the other, as two processes; the command without it 
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import statistics
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from scipy import stats
-
-from logunif_kl.cli._output import track
+from validation.experiment import Experiment
+from validation.markdown import number, table, with_error, yes
+from validation.record import Record
+from validation.summary import interval, mean_and_error
 from validation.training import networks
-from validation.training.data import DataError, Dataset, Split
+from validation.training.data import Dataset, Split
 from validation.training.loop import Run, Settings, evaluate_averaged, seeded
-from validation.training.options import Experiment
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment("kingma2015", "test_error", __doc__, seeds=[1, 2, 3])
-EXPERIMENT.parser.add_argument(
-    "--part", metavar="I/N", help="train every N-th network and write none"
-)
-EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the figure")
-EXPERIMENT.parser.add_argument("--widths", metavar="N", type=int, nargs="+")
-EXPERIMENT.parser.add_argument("--epochs", metavar="N", type=int, help="at most so many")
-EXPERIMENT.parser.add_argument("--methods", metavar="NAME", nargs="+", choices=networks.METHODS)
 
 # Variational dropout, and what the paper compares it with.
 COUNTERPARTS = {"variational_a": "gaussian_a", "variational_b": "gaussian_b"}
-
-
-def full_and_quick(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the sizes of the experiment."""
-    sizes: dict[str, Any] = {"widths": [100, 200, 400], "epochs": 40, "patience": 10}
-    sizes["batch_size"] = 100
-    if options.quick:
-        sizes = {"widths": [24, 48], "epochs": 3, "patience": 3, "batch_size": 24}
-    return {
-        "methods": options.methods or list(networks.METHODS),
-        **sizes,
-        **({"widths": options.widths} if options.widths else {}),
-        **({"epochs": options.epochs} if options.epochs else {}),
-    }
 
 
 def train(
@@ -125,17 +100,16 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         key=lambda row: (row["method"], row["width"]),
     ):
         several = list(each)
-        errors = [row["test_error"] for row in several]
-        deviation = statistics.stdev(errors) if len(errors) > 1 else math.nan
+        test_error = mean_and_error([row["test_error"] for row in several])
         rates = [statistics.fmean(row["mean_dropout_rates"] or [math.nan]) for row in several]
         found.append(
             {
                 "method": method,
                 "title": networks.METHODS[method].title,
                 "width": width,
-                "seeds": len(errors),
-                "test_error": statistics.fmean(errors),
-                "standard_error": deviation / math.sqrt(len(errors)),
+                "seeds": len(several),
+                "test_error": test_error["mean"],
+                "standard_error": test_error["standard_error"],
                 "epochs": statistics.fmean(row["epoch"] for row in several),
                 "mean_dropout_rate": statistics.fmean(rates),
                 "seconds": sum(row["seconds"] for row in several),
@@ -165,7 +139,7 @@ def statements(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if there(better) and there(worse):
             errors = {key: row["test_error"] for key, row in of.items()}
             by_width = [
-                _interval([errors[better, w, s] - errors[worse, w, s] for s in seeds])
+                interval([errors[better, w, s] - errors[worse, w, s] for s in seeds])
                 for w in widths
             ]
             found.append(
@@ -188,7 +162,7 @@ def statements(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 for s in seeds
             }
             steps = [
-                _interval([rates[wide, s] - rates[narrow, s] for s in seeds])
+                interval([rates[wide, s] - rates[narrow, s] for s in seeds])
                 for narrow, wide in itertools.pairwise(widths)
             ]
             found.append(
@@ -204,31 +178,21 @@ def statements(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _interval(values: list[float]) -> tuple[float, float]:
-    """Return the mean, and half the width of its 95 % interval, which one value does not tell."""
-    n = len(values)
-    if n == 1:
-        return values[0], math.nan
-    error = statistics.stdev(values) / math.sqrt(n)
-    return statistics.fmean(values), float(stats.t.ppf(0.975, n - 1)) * error
-
-
-def draw(path: str, summary: list[dict[str, Any]]) -> None:
+def draw(record: Record) -> Any:
     """Draw the test error against the width."""
     from matplotlib.figure import Figure
 
-    from logunif_kl.cli.provenance import stamp
-
+    summary = record["summary"]
     figure = Figure(figsize=(6.4, 4.4), layout="constrained")
     axes = figure.subplots()
-    for number, method in enumerate(dict.fromkeys(row["method"] for row in summary)):
+    for index, method in enumerate(dict.fromkeys(row["method"] for row in summary)):
         rows = [row for row in summary if row["method"] == method]
         axes.errorbar(
             [row["width"] for row in rows],
             [row["test_error"] for row in rows],
             [0.0 if math.isnan(row["standard_error"]) else row["standard_error"] for row in rows],
             label=rows[0]["title"],
-            marker="os^vDPX"[number % 7],
+            marker="os^vDPX"[index % 7],
             linestyle="--" if "variational" not in method else "-",
             capsize=2,
         )
@@ -239,41 +203,82 @@ def draw(path: str, summary: list[dict[str, Any]]) -> None:
     axes.set_xlabel("units in each of the three hidden layers")
     axes.set_ylabel("test error in %")
     axes.legend(fontsize="small")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, metadata=stamp(path, "kingma2015_test_error"))
+    return figure
 
 
-def chosen(text: str | None) -> tuple[int, int]:
-    """Read ``I/N``; all is 1/1."""
-    number, slash, of = (text or "1/1").partition("/")
-    if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
-        raise DataError(f"--part {text} is no part: write --part 1/2 for the first of two")
-    return int(number), int(of)
-
-
-def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any] | None:
-    """Train all networks, or those of one part, of which there is no record."""
-    sizes, (number, of) = full_and_quick(options), chosen(options.part)
-    cells = list(itertools.product(options.seeds, sizes["widths"], sizes["methods"]))
-    mine = cells[number - 1 :: of]
-    rows = []
-    for seed, width, method in track(mine, "training networks", len(mine)):
-        settings = {key: sizes[key] for key in ("epochs", "patience", "batch_size")}
-        rows.append(
-            parts.get(
-                f"{method}-{width}-seed{seed}",
-                partial(train, method, width, seed, sizes, dataset, parts),
-                seed=seed,
-                **settings,
-            )
+def show(record: Record) -> str:
+    """Tabulate the errors, and what the paper says of them."""
+    widths = sorted({row["width"] for row in record["summary"]})
+    by = {(row["method"], row["width"]): row for row in record["summary"]}
+    rows = [
+        [
+            next(row["title"] for (name, _), row in by.items() if name == method),
+            *(_error_of(by.get((method, width))) for width in widths),
+        ]
+        for method in dict.fromkeys(name for name, _ in by)
+    ]
+    head = ["test error in % (epochs; mean dropout rate)", *(f"{w} units" for w in widths)]
+    said = [
+        (
+            found["statement"],
+            ", ".join(f"{v:+.2f}" for v in found.get("differences", ()))
+            or ", ".join(f"{v:.2f}" for v in found["rates"]),
+            yes(found["holds"]),
         )
-    if of > 1:
-        return None
-    summary = summarised(rows)
-    if options.plot:
-        draw(options.plot, summary)
-    return {"sizes": sizes, "summary": summary, "statements": statements(rows), "rows": rows}
+        for found in record["statements"]
+    ]
+    return (
+        table(head, rows)
+        + "\n\nWhat the paper says of it, by the 95 % interval over the seeds at each width:\n\n"
+        + table(["statement", "differences, or rates", "holds"], said)
+    )
 
+
+def _error_of(row: Record | None) -> str:
+    if row is None:
+        return "–"
+    rate = number(row["mean_dropout_rate"], 2)
+    rate = "" if rate == "–" else f"; {rate}"
+    return f"{with_error(row['test_error'], row['standard_error'])} ({row['epochs']:.0f}{rate})"
+
+
+def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+    """Train all networks."""
+    cells = itertools.product(settings["seeds"], settings["widths"], settings["methods"])
+    make = {
+        f"{method}-{width}-seed{seed}": partial(
+            train, method, width, seed, settings, dataset, parts
+        )
+        for seed, width, method in cells
+    }
+    common = {name: settings[name] for name in ("epochs", "patience", "batch_size")}
+    rows = parts.rows("training networks", make, **common)
+    return {"summary": summarised(rows), "statements": statements(rows), "rows": rows}
+
+
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Figure 1a: test error",
+    about="Three hidden layers of each width, early stopping on the last sixth of the training "
+    "set, temporal averaging; the mean over the seeds, with its standard error. α is one for each "
+    "input unit, starts from the rates 0.2 and 0.5, and is at most 1.",
+    place=6,
+    seeds=(1, 2, 3),
+    full={
+        "methods": list(networks.METHODS),
+        "widths": [100, 200, 400],
+        "epochs": 40,
+        "patience": 10,
+        "batch_size": 100,
+    },
+    quick={"widths": [24, 48], "epochs": 3, "patience": 3, "batch_size": 24},
+    choose=("widths", "epochs", "methods"),
+    parted=True,
+    draw=draw,
+)
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

@@ -7,7 +7,7 @@ import numpy as np
 import logunif_kl as lk
 from logunif_kl.methods import METHODS, measure
 from logunif_kl.methods._molchanov import K1
-from validation.papers.record import MOLCHANOV, Found, statement
+from validation.papers.statement import MOLCHANOV, Found, statement
 
 SIGMOID = METHODS["molchanov"]
 

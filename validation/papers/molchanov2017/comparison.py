@@ -12,60 +12,31 @@ between two runs of one.
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
-import argparse
 import io
 import itertools
-import math
 import statistics
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from scipy import stats
 
-from logunif_kl.cli._output import track
 from logunif_kl.torch import nn
-from validation.papers.kingma2015.test_error import chosen
+from validation.experiment import Experiment
+from validation.markdown import number, table, with_error, yes
 from validation.papers.molchanov2017 import masks, models
 from validation.papers.molchanov2017.models import CASES, THRESHOLD
 from validation.papers.molchanov2017.printed import TABLE_1
+from validation.record import Record
+from validation.summary import interval, mean_and_error
 from validation.training.data import Dataset
 from validation.training.loop import Examples, Settings, evaluate, seeded
-from validation.training.options import Experiment
 from validation.training.parts import Parts
 from validation.training.scheduled import Schedule, ScheduledRun
 from validation.training.subnormals import flushed
 
 LOOK_EVERY = 5  # epochs
 THRESHOLDS = [0.5 * step for step in range(-4, 11)]  # of which `threshold.py` chooses one
-
-
-def experiment(name: str, description: str) -> Experiment:
-    """Make the command of one network."""
-    made = Experiment("molchanov2017", name, description, seeds=[1, 2, 3])
-    add = made.parser.add_argument
-    add("--part", metavar="I/N", help="train every N-th network and write none")
-    add("--plot", metavar="FILE", help="draw error and compression by epochs")
-    add("--epochs", metavar="N", type=int)
-    add("--cases", metavar="NAME", nargs="+", choices=CASES)
-    return made
-
-
-EPOCHS = {"lenet_300_100": 200, "lenet_5_caffe": 100}  # the second takes ten times as long each
-
-
-def full_and_quick(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the sizes of the experiment."""
-    sizes: dict[str, Any] = {"epochs": EPOCHS[name], "warm_up": [5, 20], "batch_size": 200}
-    if options.quick:
-        sizes = {"epochs": 6, "warm_up": [0, 1], "batch_size": 50}
-    sizes["learning_rate"] = 2e-2 if options.quick else 1e-3
-    return {
-        "cases": options.cases or list(CASES),
-        **sizes,
-        **({"epochs": options.epochs} if options.epochs else {}),
-    }
 
 
 def run_of(
@@ -75,13 +46,11 @@ def run_of(
     sizes: dict[str, Any],
     dataset: Dataset,
     parts: Parts,
-    *,
-    quick: bool,
 ) -> ScheduledRun:
     """Take up, or begin, the run of one network."""
     of_noise = seed + 1000 * CASES[case].other_noise
     noise = seeded(of_noise, 1)
-    model = models.network(name, case, seed, noise, quick=quick)
+    model = models.network(name, case, seed, noise, quick=sizes["quick"])
     return ScheduledRun(
         model,
         noise,
@@ -101,11 +70,9 @@ def train(
     sizes: dict[str, Any],
     dataset: Dataset,
     parts: Parts,
-    *,
-    quick: bool,
 ) -> dict[str, Any]:
     """Train one network, prune it, and make it sparse."""
-    run = run_of(name, case, seed, sizes, dataset, parts, quick=quick)
+    run = run_of(name, case, seed, sizes, dataset, parts)
     look(run, dataset, sizes["epochs"])
     for _ in run.train(sizes["epochs"]):
         look(run, dataset, sizes["epochs"])
@@ -195,7 +162,7 @@ def summarised(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         by_threshold = [
             {
                 "threshold": each[0]["threshold"],
-                "test_error_pruned": _mean_and_error([r["test_error_pruned"] for r in each]),
+                "test_error_pruned": mean_and_error([r["test_error_pruned"] for r in each]),
                 "kept": statistics.fmean(r["kept"] for r in each),
             }
             for each in zip(*(row["by_threshold"] for row in several), strict=True)
@@ -205,8 +172,8 @@ def summarised(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "case": case,
                 "title": CASES[case].title,
                 "seeds": len(several),
-                "test_error": _mean_and_error([row["test_error"] for row in several]),
-                "test_error_pruned": _mean_and_error([r["test_error_pruned"] for r in several]),
+                "test_error": mean_and_error([row["test_error"] for row in several]),
+                "test_error_pruned": mean_and_error([r["test_error_pruned"] for r in several]),
                 "compression": several[0]["weights"] / kept if kept else None,
                 "pruned_percent": [
                     statistics.fmean(layer)
@@ -223,11 +190,6 @@ def summarised(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             }
         )
     return found
-
-
-def _mean_and_error(values: list[float]) -> dict[str, float]:
-    spread = statistics.stdev(values) if len(values) > 1 else math.nan
-    return {"mean": statistics.fmean(values), "standard_error": spread / math.sqrt(len(values))}
 
 
 def overlaps(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -266,75 +228,180 @@ def overlaps(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _decided(case: str, overlap: list[float], of_noise: list[float]) -> dict[str, Any]:
     """Decide whether another penalty changes which weights are kept more than other noise does."""
-    differences = [a - b for a, b in zip(overlap, of_noise, strict=True)]
-    n, mean = len(differences), statistics.fmean(differences)
-    half = math.nan
-    if n > 1:
-        half = float(stats.t.ppf(0.975, n - 1)) * statistics.stdev(differences) / math.sqrt(n)
+    mean, half = interval([a - b for a, b in zip(overlap, of_noise, strict=True)])
     return {
         "statement": f"{CASES[case].title}: the masks differ from those of the exact divergence by "
         "more than those of two runs of it",
         "difference": mean,
         "half_width": half,
         # By one seed nothing is decided.
-        "holds": mean < -half if n > 1 else None,
+        "holds": mean < -half if len(overlap) > 1 else None,
     }
 
 
-def draw(path: str, name: str, rows: list[dict[str, Any]]) -> None:
+def draw(record: Record) -> Any:
     """Draw the error of the pruned network and the weights that are left, by epochs."""
     from matplotlib.figure import Figure
 
-    from logunif_kl.cli.provenance import stamp
-
+    rows, paper = record["rows"], record["paper"]
     figure = Figure(figsize=(8.0, 4.0), layout="constrained")
     of_error, of_kept = figure.subplots(1, 2)
     for row in rows:
-        number = list(CASES).index(row["case"])
+        index = list(CASES).index(row["case"])
         label = CASES[row["case"]].title if row["seed"] == rows[0]["seed"] else None
         epochs = [each["epoch"] for each in row["by_epoch"]]
         for axes, key in ((of_error, "test_error_pruned"), (of_kept, "kept")):
             values = [each[key] for each in row["by_epoch"]]
-            axes.plot(epochs, values, f"C{number}", linewidth=1.0, label=label)
-    printed = TABLE_1[name]
-    of_error.axhline(printed.error_percent, color="0.5", linestyle=":")
-    of_kept.axhline(rows[0]["weights"] / printed.compression, color="0.5", linestyle=":")
+            axes.plot(epochs, values, f"C{index}", linewidth=1.0, label=label)
+    of_error.axhline(paper["error_percent"], color="0.5", linestyle=":")
+    of_kept.axhline(rows[0]["weights"] / paper["compression"], color="0.5", linestyle=":")
     of_error.set_ylabel("test error of the pruned network in %")
     of_kept.set_ylabel("weights that are kept")
     for axes in (of_error, of_kept):
         axes.set_yscale("log")
         axes.set_xlabel("epochs")
     of_kept.legend(fontsize="small")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, metadata=stamp(path, f"molchanov2017_{name}"))
+    return figure
 
 
-def measure(
-    name: str, options: argparse.Namespace, dataset: Dataset, parts: Parts
-) -> dict[str, Any] | None:
-    """Train all networks, or those of one part, of which there is no record."""
-    sizes, (number, of) = full_and_quick(name, options), chosen(options.part)
-    cells = list(itertools.product(options.seeds, sizes["cases"]))
-    mine = cells[number - 1 :: of]
-    settings = {key: value for key, value in sizes.items() if key != "cases"}
+def show(record: Record) -> str:
+    """Table 1, for one network."""
+    paper = record["paper"]
     rows = [
-        parts.get(
-            f"{name}-{case}-seed{seed}",
-            partial(train, name, case, seed, sizes, dataset, parts, quick=options.quick),
-            seed=seed,
-            **settings,
-        )
-        for seed, case in track(mine, "training networks", len(mine))
+        [
+            row["title"],
+            _with_error(row["test_error"]),
+            _with_error(row["test_error_pruned"]),
+            number(row["compression"]),
+            " – ".join(f"{share:.1f}" for share in row["pruned_percent"]),
+            number(row["seconds"]),
+        ]
+        for row in record["summary"]
     ]
-    if of > 1:
-        return None
-    if options.plot:
-        draw(options.plot, name, rows)
+    shares = " – ".join(f"{share:.1f}" for share in paper["pruned"])
+    rows.append(
+        [
+            "the paper",
+            "–",
+            f"{paper['error_percent']:.2f}",
+            number(paper["compression"]),
+            shares,
+            "–",
+        ]
+    )
+    head = ["divergence", "test error in %", "pruned", "times fewer weights", "pruned by layer, %"]
+    sparse = [row["sparse"] for row in record["rows"]]
+    made = (
+        f"\n\nThe sparse and the pruned dense networks disagree on the digit of "
+        f"{sum(each['differing_predictions'] for each in sparse)} test images; their outputs "
+        f"differ by {number(max(each['largest_difference'] for each in sparse), 2)} at most. Their "
+        f"files have {number(min(each['bytes'] for each in sparse) / 1e3)} to "
+        f"{number(max(each['bytes'] for each in sparse) / 1e3)} kB, the dense ones "
+        f"{number(sparse[0]['bytes_dense'] / 1e3)} kB.\n\n"
+    )
+    of_all = table([*head, "seconds"], rows)
+    after = f"After {record['settings']['epochs']} epochs:\n\n"
+    return after + of_all + made + _by_threshold(record) + "\n\n" + _overlaps(record["overlaps"])
+
+
+def _with_error(found: Record) -> str:
+    return with_error(found["mean"], found["standard_error"])
+
+
+def _by_threshold(record: Record) -> str:
+    weights, paper = record["rows"][0]["weights"], record["paper"]
+    columns = record["summary"]
+    rows, as_good = [], []
+    for several in zip(*(column["by_threshold"] for column in columns), strict=True):
+        cells = []
+        for column, at in zip(columns, several, strict=True):
+            error, fewer = at["test_error_pruned"]["mean"], weights / max(at["kept"], 1)
+            cells.append(f"{error:.2f}, {number(fewer)}")
+            if error <= paper["error_percent"] and fewer >= paper["compression"]:
+                as_good.append(f"{at['threshold']:.1f} ({column['title']})")
+        rows.append([f"{several[0]['threshold']:.1f}", *cells])
+    which = ", ".join(as_good) or "none"
+    at_paper = ", ".join(c["title"] for c in columns if c["as_good_as_the_paper"]) or "none"
+    return (
+        "At other thresholds on log α, the test error in % and how many times fewer weights:\n\n"
+        + table(["log α", *(column["title"] for column in columns)], rows)
+        + f"\n\nAt the paper's threshold, 3, both are as good as the paper's for {at_paper}. "
+        f"At these thresholds, which are chosen on the test set here, they are: {which}."
+    )
+
+
+def _overlaps(found: Record) -> str:
+    rows = [
+        (f"exact and {row['title']}", number(row["overlap"]), number(row["by_chance"], 2))
+        for row in found["with_exact"]
+    ]
+    between = found["between_seeds"]
+    if between is not None:
+        rows.append(
+            ("exact, two seeds", number(between["overlap"]), number(between["by_chance"], 2))
+        )
+    said = [
+        (
+            each["statement"],
+            f"{each['difference']:+.3f} ± {number(each['half_width'], 2)}",
+            yes(each["holds"]),
+        )
+        for each in found["statements"]
+    ]
+    decided = (
+        "\n\nBeside two runs of the exact divergence with other noise, by the 95 % interval over "
+        "the seeds:\n\n" + table(["statement", "difference of overlaps", "holds"], said)
+    )
+    return (
+        "The weights that two networks of one seed both keep, over those that either keeps, and "
+        "what that would be by chance:\n\n"
+        + table(["networks", "overlap", "by chance"], rows)
+        + (decided if said else "")
+    )
+
+
+def measure(name: str, settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+    """Train all networks."""
+    make = {
+        f"{name}-{case}-seed{seed}": partial(train, name, case, seed, settings, dataset, parts)
+        for seed, case in itertools.product(settings["seeds"], settings["cases"])
+    }
+    rows = parts.rows("training networks", make, **training(settings))
     return {
-        "sizes": sizes,
         "threshold": THRESHOLD,
         "paper": TABLE_1[name]._asdict(),
         "summary": summarised(name, rows),
         "overlaps": overlaps(rows),
         "rows": [{k: v for k, v in row.items() if k != "masks"} for row in rows],
     }
+
+
+FULL = {"cases": list(CASES), "warm_up": [5, 20], "batch_size": 200, "learning_rate": 1e-3}
+QUICK = {"epochs": 6, "warm_up": [0, 1], "batch_size": 50, "learning_rate": 2e-2}
+ABOUT = (
+    "Adam, minibatches of 200, a learning rate that falls from 0.001 to 0, log σ² from -10, and a "
+    "weight of the KL that rises from epoch 5 to 20. Weights with log α > 3 are pruned. The "
+    "networks of a seed start alike; “other noise” is the exact divergence with another order of "
+    "the examples and other noise. "
+)
+
+
+def training(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that decide how a network is trained."""
+    return {k: settings[k] for k in ("epochs", "warm_up", "batch_size", "learning_rate")}
+
+
+def experiment(file: str, description: str | None, **options: Any) -> Experiment:
+    """Declare the experiment on one network, which the file's name names."""
+    return Experiment(
+        file,
+        description,
+        partial(measure, Path(file).stem),
+        show,
+        seeds=(1, 2, 3),
+        quick=QUICK,
+        choose=("epochs", "cases"),
+        parted=True,
+        draw=draw,
+        **options,
+    )

@@ -12,7 +12,6 @@ the mean over one minibatch.
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 import sys
@@ -21,30 +20,20 @@ from typing import Any
 
 import torch
 
-from logunif_kl.cli._output import track
 from logunif_kl.torch import nn
+from validation.experiment import Experiment
+from validation.markdown import number, table, with_error, yes
+from validation.output import track
 from validation.papers.molchanov2017 import comparison
+from validation.record import Record
 from validation.training.data import Dataset
 from validation.training.loop import seeded
-from validation.training.options import Experiment
 from validation.training.parts import Parts
 from validation.training.subnormals import flushed
 
-EXPERIMENT = Experiment("molchanov2017", "gradients", __doc__, seeds=[1, 2, 3])
 POSTERIORS = ("multiplicative", "additive")
 ESTIMATORS = ("local", "per_batch")
 STATEMENT = "the gradient of theta varies less in the additive parametrisation"
-
-
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the sizes of the experiment."""
-    if quick:
-        sizes = {"epochs": 2, "batch_size": 50, "learning_rate": 2e-2, "samples": 40}
-        return {**sizes, "warm_up": [2, 3], "log_alphas": [-4.0, 0.0, 3.0]}
-    sizes = {"epochs": 5, "batch_size": 200, "learning_rate": 1e-3, "samples": 400}
-    log_alphas = [-8.0, -6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0]
-    # The weight of the divergence rises after the last epoch only.
-    return {**sizes, "warm_up": [5, 6], "log_alphas": log_alphas}
 
 
 def network(
@@ -114,10 +103,10 @@ def gradients(
 
 @flushed()
 def of_seed(
-    seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts, *, quick: bool
+    seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> list[dict[str, Any]]:
     """Train one network, and measure its gradients for every alpha."""
-    run = comparison.run_of("lenet_300_100", "exact", seed, sizes, dataset, parts, quick=quick)
+    run = comparison.run_of("lenet_300_100", "exact", seed, sizes, dataset, parts)
     for _ in run.train(sizes["epochs"]):
         pass
     means = nn.to_deterministic(run.model, math.inf)
@@ -185,26 +174,78 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Measure the gradients of a network of each seed."""
-    sizes = full_and_quick(options.quick)
+def show(record: Record) -> str:
+    """Section 4.2."""
     rows = [
-        row
-        for seed in options.seeds
-        for row in parts.get(
-            f"seed{seed}",
-            partial(of_seed, seed, sizes, dataset, parts, quick=options.quick),
-            seed=seed,
-            **sizes,
+        (
+            row["estimator"],
+            f"{row['log_alpha']:g}",
+            number(row["loss"]),
+            with_error(row["ratio"], row["standard_error"], 2),
+            " – ".join(number(each) for each in row["ratio_by_layer"]),
+            *(number(row["noise_to_signal"][each]) for each in ("multiplicative", "additive")),
+            yes(row["holds"]),
         )
+        for row in record["summary"]
     ]
-    return {
-        "sizes": sizes,
-        "statement": STATEMENT,
-        "summary": summarised(rows),
-        "rows": rows,
+    head = [
+        "estimator",
+        "log α",
+        "loss",
+        "variance by log α / by log σ²",
+        "by layer",
+        "noise / signal by log α",
+        "by log σ²",
+        "varies less for each seed",
+    ]
+    return table(head, rows) + (
+        f"\n\n{record['settings']['samples']} gradients each, means over the seeds with standard "
+        "errors. The noise is the variance, summed over the weights, and the signal the squared "
+        "norm of the mean."
+    )
+
+
+def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+    """Measure the gradients of a network of each seed."""
+    make = {
+        f"seed{seed}": partial(of_seed, seed, settings, dataset, parts)
+        for seed in settings["seeds"]
     }
+    sizes = {name: settings[name] for name in (*FULL,)}
+    rows = [row for each in parts.rows("networks", make, **sizes) for row in each]
+    return {"statement": STATEMENT, "summary": summarised(rows), "rows": rows}
+
+
+FULL = {
+    "epochs": 5,
+    "batch_size": 200,
+    "learning_rate": 1e-3,
+    "samples": 400,
+    "warm_up": [5, 6],  # the weight of the divergence rises after the last epoch only
+    "log_alphas": [-8.0, -6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0],
+}
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="Section 4.2: the variance of the gradient of the means",
+    about="One posterior in two parametrisations, θ with log α and θ with log σ²: a network of "
+    "LeNet-300-100 after five epochs without divergence, with one α for all weights, and one "
+    "minibatch of 200 images.",
+    place=4,
+    seeds=(1, 2, 3),
+    full=FULL,
+    quick={
+        "epochs": 2,
+        "batch_size": 50,
+        "learning_rate": 2e-2,
+        "samples": 40,
+        "warm_up": [2, 3],
+        "log_alphas": [-4.0, 0.0, 3.0],
+    },
+)
 
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

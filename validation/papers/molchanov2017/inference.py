@@ -10,7 +10,6 @@ images, the least of several rounds in which the kinds take turns.
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -19,24 +18,16 @@ from typing import Any
 
 import torch
 
-from logunif_kl.cli._output import track
 from logunif_kl.torch import nn
+from validation.experiment import Experiment
+from validation.markdown import number, table
+from validation.output import track
 from validation.papers.molchanov2017 import models
 from validation.papers.molchanov2017.comparison import stored
 from validation.papers.molchanov2017.printed import TABLE_1
+from validation.record import Record
 from validation.training.data import Dataset
-from validation.training.options import Experiment
 from validation.training.parts import Parts
-
-EXPERIMENT = Experiment("molchanov2017", "inference", __doc__, seeds=[1])
-
-
-def full_and_quick(quick: bool) -> dict[str, Any]:
-    """Return the sizes of the experiment."""
-    if quick:
-        return {"batches": [1, 20], "rounds": 3, "width": 64, "densities": [0.5, 0.05]}
-    densities = [0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001]
-    return {"batches": [1, 100, 1000], "rounds": 9, "width": 1024, "densities": densities}
 
 
 def at_random(model: torch.nn.Module, pruned: list[float], seed: int) -> torch.nn.Module:
@@ -64,11 +55,11 @@ def kinds(model: torch.nn.Module, **options: Any) -> dict[str, torch.nn.Module]:
 def seconds(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     """The least time of each call, over rounds in which they take turns."""
     found: dict[str, list[float]] = {name: [] for name in calls}
-    for number in range(rounds + 1):
+    for index in range(rounds + 1):
         for name, call in calls.items():
             began = time.perf_counter()
             call()
-            if number:  # the first makes the matrices
+            if index:  # the first makes the matrices
                 found[name].append(time.perf_counter() - began)
     return {name: min(times) for name, times in found.items()}
 
@@ -88,29 +79,70 @@ def timed(model: torch.nn.Module, x: torch.Tensor, sizes: dict[str, Any], **opti
     }
 
 
-def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def show(record: Record) -> str:
+    """The times and the files."""
+    rows = []
+    for title, found in (
+        *((row["network"], row) for row in record["networks"]),
+        *((f"one layer, {100.0 * row['density']:g} % kept", row) for row in record["layers"]),
+    ):
+        for at in found["times"]:
+            times = at["seconds"]
+            rows.append(
+                (
+                    title,
+                    str(at["batch"]),
+                    *(f"{number(1e6 * times[kind])}" for kind in ("dense", "torch", "scipy")),
+                    number(times["dense"] / min(times["torch"], times["scipy"])),
+                    f"{number(found['bytes']['dense'] / found['bytes']['torch'])}",
+                )
+            )
+    head = ["network", "batch", "dense, µs", "sparse (torch), µs", "sparse (SciPy), µs"]
+    return table([*head, "dense / sparse", "file, dense / sparse"], rows)
+
+
+def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
     """Time the networks of the table, and the layer by its density."""
-    sizes, (seed, *_) = full_and_quick(options.quick), options.seeds
-    images = torch.from_numpy(dataset.test.x[: max(sizes["batches"])])
+    seed, *_ = settings["seeds"]
+    images = torch.from_numpy(dataset.test.x[: max(settings["batches"])])
     networks = []
     for name, row in track(TABLE_1.items(), "timing networks", len(TABLE_1)):
-        model = at_random(models.plain(name, seed, options.quick), list(row.pruned), seed)
+        model = at_random(models.plain(name, seed, settings["quick"]), list(row.pruned), seed)
         counts = nn.sparsity(model)
-        found = timed(model, images, sizes)
+        found = timed(model, images, settings)
         networks.append(
             {"network": row.title, "kept": counts.kept, "weights": counts.weights, **found}
         )
-    width, layers = sizes["width"], []
+    width, layers = settings["width"], []
     x = torch.rand(len(images), width, generator=torch.Generator().manual_seed(seed))
-    for density in sizes["densities"]:
+    for density in settings["densities"]:
         layer = torch.nn.Linear(width, width, device="meta").to_empty(device="cpu")
         with torch.no_grad():
             layer.weight.normal_(generator=torch.Generator().manual_seed(seed))
             layer.bias.zero_()
         model = at_random(torch.nn.Sequential(layer), [100.0 * (1.0 - density)], seed)
-        layers.append({"density": density, **timed(model, x, sizes, max_density=1.0)})
-    return {"sizes": sizes, "networks": networks, "layers": layers}
+        layers.append({"density": density, **timed(model, x, settings, max_density=1.0)})
+    return {"networks": networks, "layers": layers}
+
+
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="The time and the file of sparse networks",
+    about="The networks of the table with as many weights as the paper keeps in each layer, at "
+    "random places, and one square layer by the share of weights that are kept.",
+    place=5,
+    full={
+        "batches": [1, 100, 1000],
+        "rounds": 9,
+        "width": 1024,
+        "densities": [0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001],
+    },
+    quick={"batches": [1, 20], "rounds": 3, "width": 64, "densities": [0.5, 0.05]},
+)
 
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

@@ -9,13 +9,18 @@ network and ``--part 2/2`` the others, as two processes; the command without it 
 from __future__ import annotations
 
 import sys
-from functools import partial
 
 from validation.papers.molchanov2017 import comparison
 
-EXPERIMENT = comparison.experiment("lenet_300_100", __doc__)
-measure = partial(comparison.measure, "lenet_300_100")
-
+EXPERIMENT = comparison.experiment(
+    __file__,
+    __doc__,
+    title="Table 1: LeNet-300-100",
+    about=comparison.ABOUT + "The paper prints one network.",
+    place=1,
+    full={"epochs": 200, **comparison.FULL},
+    noise=("*.sparse.largest_difference",),
+)
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

@@ -11,36 +11,29 @@ takes 3 without such a curve.
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from logunif_kl.cli._output import track
 from logunif_kl.torch import nn
+from validation.experiment import Experiment
+from validation.markdown import number, table
 from validation.papers.molchanov2017 import comparison
 from validation.papers.molchanov2017.models import THRESHOLD
+from validation.record import Record
 from validation.training.data import Dataset
 from validation.training.loop import evaluate
-from validation.training.options import Experiment
 from validation.training.parts import Parts
 from validation.training.subnormals import flushed
 
-EXPERIMENT = Experiment("molchanov2017", "threshold", __doc__, seeds=[1, 2, 3])
-EXPERIMENT.parser.add_argument("--plot", metavar="FILE", help="draw the curve of the first seed")
-EXPERIMENT.parser.add_argument("--epochs", metavar="N", type=int)
-
 
 @flushed()
-def one(
-    seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts, *, quick: bool
-) -> dict[str, Any]:
+def one(seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
     """Train a network, and choose its threshold."""
     training, validation = dataset.held_out(len(dataset.train.y) // 6)
     kept = dataset._replace(train=training)
-    run = comparison.run_of("lenet_300_100", "exact", seed, sizes, kept, parts, quick=quick)
+    run = comparison.run_of("lenet_300_100", "exact", seed, sizes, kept, parts)
     for _ in run.train(sizes["epochs"]):
         pass
     curve = nn.threshold_curve(run.model, lambda m: evaluate(m, validation)["error_percent"])
@@ -72,10 +65,9 @@ def one(
     }
 
 
-def draw(path: str, row: dict[str, Any]) -> None:
-    """Draw the curve of one network."""
-    from logunif_kl.cli.provenance import stamp
-
+def draw(record: Record) -> Any:
+    """Draw the curve of the first network."""
+    row = record["rows"][0]
     curve = nn.ThresholdCurve(
         tuple(row["thresholds"]),
         tuple(row["validation_errors"]),
@@ -83,28 +75,52 @@ def draw(path: str, row: dict[str, Any]) -> None:
     )
     figure = curve.plot(loss="validation error in %", chosen=row["chosen"]["threshold"])
     figure.axes[0].set_yscale("log")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, metadata=stamp(path, "molchanov2017_threshold"))
+    return figure
 
 
-def measure(options: argparse.Namespace, dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train a network of each seed, and choose its threshold."""
-    options.cases = None
-    sizes = comparison.full_and_quick("lenet_300_100", options)
-    del sizes["cases"]
+def show(record: Record) -> str:
+    """The choice of the threshold."""
     rows = [
-        parts.get(
-            f"seed{seed}",
-            partial(one, seed, sizes, dataset, parts, quick=options.quick),
-            seed=seed,
-            **sizes,
+        (
+            str(row["seed"]),
+            which,
+            f"{at['threshold']:.1f}",
+            f"{at['validation_error']:.2f}",
+            f"{at['test_error']:.2f}",
+            number(at["compression"]),
         )
-        for seed in track(options.seeds, "training networks", len(options.seeds))
+        for row in record["rows"]
+        for which, at in (("chosen", row["chosen"]), ("of the paper", row["of_the_paper"]))
     ]
-    if options.plot:
-        draw(options.plot, rows[0])
-    return {"sizes": sizes, "rows": rows}
+    head = ["seed", "threshold", "log α", "validation error in %", "test error in %"]
+    return table([*head, "times fewer weights"], rows)
+
+
+def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+    """Train a network of each seed, and choose its threshold."""
+    make = {
+        f"seed{seed}": partial(one, seed, settings, dataset, parts) for seed in settings["seeds"]
+    }
+    return {"rows": parts.rows("training networks", make, **comparison.training(settings))}
+
+
+EXPERIMENT = Experiment(
+    __file__,
+    __doc__,
+    measure,
+    show,
+    title="The threshold, by a validation curve",
+    about="LeNet-300-100 with the exact divergence, trained on five sixths of the training set. "
+    "The chosen threshold is the one with the fewest weights whose error on the last sixth "
+    "is within one standard error of the least.",
+    place=3,
+    seeds=(1, 2, 3),
+    full={"epochs": 200, **{k: v for k, v in comparison.FULL.items() if k != "cases"}},
+    quick=comparison.QUICK,
+    choose=("epochs",),
+    draw=draw,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main(measure))
+    sys.exit(EXPERIMENT.main())

@@ -15,7 +15,6 @@ processors.
 import argparse
 import json
 import shlex
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,11 +25,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from logunif_kl.cli._output import write_record
-from logunif_kl.cli.provenance import cpus_usable, provenance
+from validation import record
+from validation.output import cpus_usable, write_record
 from validation.paths import RESULTS, ROOT
+from validation.tools import elsewhere
 from validation.tools.capability import table
 
+COMMAND = "python -m validation.tools.capability"
 RESULT = RESULTS / "capability" / "capability.json"
 RUNS = {"default": "not slow and not gpu", "slow": "slow and not gpu", "gpu": "gpu"}
 # The longest first.
@@ -60,13 +61,13 @@ class Finished(NamedTuple):
     tests: list[dict[str, Any]] | None  # None if it ended before it could say
 
 
-def installed(framework: str) -> bool:
-    """Tell whether a framework, by the name that the tests give it, can be imported."""
-    return find_spec(module(framework)) is not None
-
-
 def module(framework: str) -> str:
+    """Return the module of a framework, by the name that the tests give it."""
     return framework.replace("-", "_")
+
+
+def installed(framework: str) -> bool:
+    return find_spec(module(framework)) is not None
 
 
 def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
@@ -75,14 +76,8 @@ def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.json"
         plugin = ["-p", "validation.tools.capability.plugin", "--capability-report", str(report)]
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *paths, "-m", RUNS[run], *plugin, "--durations=10"],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        command = [sys.executable, "-m", "pytest", *paths, "-m", RUNS[run], *plugin]
+        done = elsewhere.run([*command, "--durations=10"], cwd=ROOT)
         # With any other exit status some tests did not run.
         ended = report.exists() and done.returncode in (0, 1, NO_TESTS)
         tests = json.loads(report.read_text(encoding="utf-8"))["tests"] if ended else None
@@ -115,14 +110,14 @@ def write(rows: table.Table, before: dict[str, Any], command: str, run: str) -> 
     shown = sorted({row.framework for row, runs in rows.items() if run in runs})
     # TensorFlow's wheels for the CPU have another name.
     packages = {name: homes.get(module(name), [name])[0] for name in shown if installed(name)}
-    about = provenance(command, *packages.values(), *BESIDE, of="capability")
+    about = record.about(command, *packages.values(), *BESIDE)
     made = {name: dict(runs) for name, runs in before.get("made_with", {}).items()}
     for name, package in packages.items():
         version = f"{package} {metadata.version(package)}"
         made.setdefault(name, {})[run] = {"version": version, "date": about["date"]}
     abouts = {**before.get("runs", {}), run: about}
     abouts = {name: abouts[name] for name in RUNS if name in abouts}
-    document = {"runs": abouts, "made_with": made, "rows": table.to_json(rows)}
+    document = {"command": COMMAND, "runs": abouts, "made_with": made, "rows": table.to_json(rows)}
     write_record(str(RESULT), document)
 
 
@@ -163,12 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "output above (is what `pip install -e '.[dev]'` installs there?)"
         )
     else:
-        write(
-            now,
-            before,
-            shlex.join(["python", "-m", "validation.tools.capability", *arguments]),
-            options.run,
-        )
+        write(now, before, shlex.join([*COMMAND.split(), *arguments]), options.run)
     seconds = ", ".join(f"{done.name} {done.seconds:.0f} s" for done in finished)
     print(f"\n{len(found.passed)} capabilities shown by this {options.run} run ({seconds})")
     for line in complaints:

@@ -1,9 +1,9 @@
 """Rows of the capability table: make them from outcomes, merge, compare and print them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from validation.tools.markdown import table as markdown
+from validation.markdown import table as markdown
 
 
 class Capability(NamedTuple):
@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
     passed: set[Capability]
     failures: dict[Capability, list[str]]
-    """What some test of it, by name, has shown not to work."""
+    """The names of the tests that failed."""
 
 
 def outcome(tests: Iterable[Mapping[str, Any]]) -> Outcome:
@@ -84,13 +84,8 @@ def text(rows: Table) -> str:
     """Lay the table out: a block for each framework, a column for each function."""
     blocks = []
     for framework in sorted({row.framework for row in rows}):
-        own = [row for row in rows if row.framework == framework]
-        functions = sorted({row.function for row in own})
-        blocks.append(markdown([framework, *functions], _lines(own, functions)))
+        own = {(row.transform, row.function) for row in rows if row.framework == framework}
+        transforms, functions = (sorted({pair[i] for pair in own}) for i in (0, 1))
+        lines = ([t, *("yes" if (t, f) in own else "" for f in functions)] for t in transforms)
+        blocks.append(markdown([framework, *functions], lines))
     return "\n\n".join(blocks)
-
-
-def _lines(own: Sequence[Capability], functions: Sequence[str]) -> Iterator[list[str]]:
-    for transform in sorted({row.transform for row in own}):
-        there = {row.function for row in own if row.transform == transform}
-        yield [transform, *("yes" if function in there else "" for function in functions)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+from validation import generated
 from validation.paths import PACKAGE
 from validation.tools.docstrings import text
 
@@ -91,25 +91,5 @@ def sources() -> dict[Path, bytes]:
     }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    args = parser.parse_args()
-    stale = []
-    for path, content in sources().items():
-        if path.read_bytes() == content:
-            continue
-        if args.check:
-            stale.append(path.relative_to(PACKAGE).as_posix())
-        else:
-            path.write_bytes(content)
-    if stale:
-        print(
-            f"docstrings differ from their source: {', '.join(stale)}; run {COMMAND}",
-            file=sys.stderr,
-        )
-    return 1 if stale else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated.main(COMMAND, sources))

@@ -1,0 +1,56 @@
+"""The pages of the papers' experiments, written from the committed records before pages are read.
+
+``papers/_made/PAPER.md`` is included by ``papers/PAPER.md``. The pictures are drawn from the same
+records.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from validation.experiment import PAPERS, Experiment, experiments
+from validation.markdown import table
+from validation.record import Record
+
+
+def how(experiment: Experiment, record: Record | None) -> tuple[str, ...]:
+    """Return the row that says how an experiment was run."""
+    if record is None:
+        return experiment.title, f"`{experiment.command()}`", "not run", "", "", ""
+    settings, seconds = record["settings"], record["seconds"]
+    time = f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 3600:.1f} h"
+    seeds = ", ".join(map(str, settings["seeds"]))
+    day = f"{record['date'][:10]}, {record['commit']}"
+    return experiment.title, f"`{record['command']}`", seeds, time, record["machine"]["cpu"], day
+
+
+def write(app: Sphinx) -> None:
+    """Write the page of each paper, and draw its pictures."""
+    folder = Path(app.srcdir, "papers", "_made")
+    folder.mkdir(exist_ok=True)
+    for paper in PAPERS:
+        parts = [import_module(f"validation.papers.{paper}").__doc__ or ""]
+        rows = []
+        for experiment in experiments().values():
+            if experiment.paper == paper:
+                record, figure = experiment.read(), None
+                if record is not None and experiment.draw is not None:
+                    figure = f"{paper}_{experiment.name}.png"
+                    experiment.save_figure(folder / figure, record)
+                parts.append(experiment.text(record, figure and f"_made/{figure}"))
+                rows.append(how(experiment, record))
+        head = ["experiment", "command", "seeds", "computing time", "processor", "day, commit"]
+        parts.append(f"## How they were run\n\n{table(head, rows)}\n")
+        page = folder / f"{paper}.md"
+        text = "\n".join(parts)
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Write before the pages are read."""
+    app.connect("builder-inited", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,186 @@
+"""What all commands do alike: figures, refusals, pictures, and no rich or matplotlib."""
+
+import json
+import sys
+
+import pytest
+
+from logunif_kl.cli import main
+
+DRAWING = ("compare", "fit")
+STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF-"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["nonsense"], "invalid choice: 'nonsense'"),
+        (["compare", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (["table", "-1"], "alpha must not be negative, but -1 was given"),
+        (["table", "x"], "alpha must be a number, but 'x' was given"),
+        (["table", "nan"], "alpha must be a number, but 'nan' was given"),
+        (["table", "--log-alpha", "1/0"], "log alpha must be a number, but '1/0' was given"),
+        (
+            ["table", "--dropout-rate", "1.5"],
+            "a dropout rate must lie in [0, 1], but 1.5 was given",
+        ),
+        (["table", "--digits", "0"], "--digits must lie between 1 and 10000, but 0 was given"),
+        (["table", "1e400"], "alpha must be 0, infinite, or of a size between 5E-324 and"),
+        (
+            ["table", "--log-alpha", "1e1000000000"],
+            "log alpha must be 0, infinite, or of a size between",
+        ),
+        (
+            ["table", "--zero-at", "1e-400", "1"],
+            "--zero-at must be 0, infinite, or of a size between",
+        ),
+        (["table", "--digits", "many"], "argument --digits: invalid int value: 'many'"),
+        (["table", "--zero-at", "0"], "zero_at must be a positive alpha"),
+        (["table", "--zero-at", "1", "--log-c", "0"], "were both given"),
+        (["table", "--log-c", "inf"], "log_c must be finite"),
+        (["table", "--zero-at", "one"], "--zero-at must be a number, but 'one' was given"),
+        (
+            ["compare", "nothing"],
+            "there is no method 'nothing': choose from kingma, molchanov, lower_bound",
+        ),
+        (["compare", "monte_carlo"], "monte_carlo gives an estimate with a standard error"),
+        (
+            ["compare", "--all", "kingma"],
+            "--all and kingma were both given: name methods, or none for all",
+        ),
+        (["compare", "--range", "3", "1"], "an interval of log_alpha needs low < high"),
+        (["compare", "--range", "0", "inf"], "--range must be finite"),
+        (
+            ["compare", "--range", "-1000", "0"],
+            "a finite end must lie in [-100, 100], but log_alpha = -1000",
+        ),
+        (["compare", "--range", "0", "x"], "argument --range: invalid float value: 'x'"),
+        (["compare", "--json", "no/such/place.json"], "the directory no/such does not exist"),
+        (["compare", "--plot", "figure.xyz"], "its suffix must name a format"),
+        (["compare", "--plot", "."], "it is a directory"),
+        (["fit", "spline"], "there is no family 'spline': choose from sigmoid, polynomial"),
+        (["fit", "--degree", "3"], "--degree belongs to polynomial, but sigmoid is to be fitted"),
+        (["fit", "polynomial", "--fix-limit"], "--fix-limit belongs to sigmoid"),
+        (["fit", "--terms", "9"], "terms must be from 1 to 5, but 9 was given"),
+        (["fit", "--terms", "x"], "argument --terms: invalid int value: 'x'"),
+        (["fit", "--norm", "l1"], "there is no norm 'l1': choose from minimax, least_squares"),
+        (["fit", "--target", "kl"], "there is no target 'kl': choose from value, gradient, both"),
+        (
+            ["fit", "--weight", "heavy"],
+            "there is no weight 'heavy': choose from absolute, relative",
+        ),
+        (["fit", "polynomial", "--grid", "x"], "there is no grid 'x'"),
+        (["fit", "--log-alpha-range", "1", "-1"], "(1, -1) was given, which is empty"),
+        (["fit", "polynomial", "--alpha-range", "-1", "1"], "which crosses 0"),
+        (["fit", "polynomial", "--degree", "30"], "degree 30 is too high for double precision"),
+        (["fit", "--formula", "cobol"], "there is no language 'cobol' to write a formula in"),
+        (["fit", "--formula", "c", "--json", "-"], "--formula and --json - would both be printed"),
+        (["fit", "--zero-at", "1", "--log-c", "0"], "both given"),
+        (["fit", "--zero-at", "-1"], "zero_at must be a positive alpha"),
+        (["fit", "--round", "0"], "digits must be a whole number from 1 to 17"),
+        (["fit", "--ladder", "0"], "max_terms must be from 1 to 5, but 0 was given"),
+        (
+            ["fit", "--ladder", "2", "--terms", "2"],
+            "--ladder makes many fits of its own, and --terms",
+        ),
+        (["fit", "--ladder", "2", "--target", "both"], "--ladder makes many fits of its own"),
+        (["fit", "--json", "no/such/place.json"], "the directory no/such does not exist"),
+        (["fit", "--plot", "figure.xyz"], "its suffix must name a format"),
+        (["fit", "--plot", "."], "it is a directory"),
+        (["validate", "nothing"], "there is no method 'nothing': choose from kingma"),
+        (["validate", "--output", "no/such/place"], "it is no directory; create it first"),
+        (["validate", "--json", "no/such/place.json"], "the directory no/such does not exist"),
+    ],
+)
+def test_errors_are_one_sentence_and_status_2(arguments, words, capsys):
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("logunif-kl: error: ")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (
+            "compare",
+            [
+                "molchanov every alpha -9.37e-03 -3.51",
+                "2.02e-02",
+                "6.64e-03",
+                "+3.76 %",
+                "+14.87 %",
+            ],
+        ),
+        ("fit", ["4.97e-03", "0.6302", "levelled at 4 points", "-inf"]),
+        ("fit polynomial", ["5.26e-03", "levelled at 5 points"]),
+        ("fit --ladder 1", ["4.97e-03", "molchanov", "9.37e-03"]),
+        ("fit polynomial --ladder 4", ["kingma", "5.26e-03"]),
+    ],
+)
+def test_the_tables_show_the_known_figures(command, words, capsys):
+    assert main(command.split()) == 0
+    out = capsys.readouterr().out
+    assert all(word in " ".join(out.split()) for word in words)
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("suffix", STARTS)
+@pytest.mark.parametrize("command", DRAWING)
+def test_the_picture_is_written(command, suffix, tmp_path, capsys):
+    path = tmp_path / f"figure.{suffix}"
+    assert main([command, "--plot", str(path)]) == 0
+    assert path.read_bytes().startswith(STARTS[suffix])
+
+
+@pytest.mark.parametrize("command", DRAWING)
+def test_a_picture_that_fails_loses_nothing_else(command, monkeypatch, capsys, tmp_path):
+    from matplotlib.figure import Figure
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    path = tmp_path / "out.json"
+    assert main([command, "--json", str(path), "--plot", str(tmp_path / "a.png")]) == 2
+    out, err = capsys.readouterr()
+    assert "molchanov" in out or "4.97e-03" in out
+    assert json.loads(path.read_text())["command"].startswith(f"logunif-kl {command} ")
+    assert "No space left on device" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "name"),
+    [("compare", "--plot", "a.png"), ("fit", "--plot", "a.png"), ("validate", "--output", "")],
+)
+def test_without_matplotlib_nothing_is_begun(
+    command, option, name, monkeypatch, capsys, tmp_path_factory
+):
+    folder = tmp_path_factory.mktemp("empty")
+    json_too = ["--json", str(folder / "out.json")]
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main([command, *json_too, option, str(folder / name)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert 'pip install "logunif_kl[plot]"' in err
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["table", "compare", "fit"])
+def test_without_rich_the_table_is_refused_and_json_is_not(command, monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "rich", None)
+    assert main([command]) == 2
+    assert 'pip install "logunif_kl[cli]"' in capsys.readouterr().err
+    path = tmp_path / "out.json"
+    assert main([command, "--json", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "the table is left out" in err
+    assert main([command, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out).keys() == json.loads(path.read_text()).keys()
+    assert main(["fit", "--formula", "c"]) == 0
+    assert "double neg_kl" in capsys.readouterr().out

@@ -1,0 +1,476 @@
+"""``python -m validation.benchmarks``: what it measures, compares, writes and shows."""
+
+import dataclasses
+import importlib
+import json
+import math
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+from validation.benchmarks import cells, magnitudes, sizes, tables
+from validation.benchmarks.__main__ import main
+from validation.output import seal
+from validation.paths import RESULTS
+
+
+def run(arguments, tmp_path):
+    """Run the command, and return its record."""
+    path = tmp_path / "record.json"
+    assert main([*arguments, "--json", str(path)]) == 0
+    document = json.loads(path.read_text())
+    assert document["command"].startswith(f"python -m validation.benchmarks {arguments[0]} ")
+    assert {"date", "kernel", "machine", "commit", "threads", "versions"} <= set(document)
+    assert document["content_sha256"] == seal(document)
+    return document
+
+
+def rises(spread):
+    return 0.0 < spread["lower_quartile"] <= spread["median"] <= spread["upper_quartile"]
+
+
+class TestSizes:
+    def test_it_writes_what_it_measured(self, tmp_path, capsys, monkeypatch):
+        small = {"cache_bytes": lambda: 1, "_count": lambda size: 1, "PATTERN": 2000}
+        for name, value in (small | {"COLD_SIZE": 1000, "MIDDLE": 1000}).items():
+            monkeypatch.setattr(sizes, name, value)
+        arguments = ["sizes", "--size", "100", "3000", "--rounds", "2", "--seed", "7"]
+        document = run(arguments, tmp_path)
+        assert (document["seed"], document["threads"], document["middle"]) == (7, 1, 1000)
+        rows = document["by_size"]
+        found = {(r["function"], r["dtype"], r["results"], r["size"]) for r in rows}
+        assert found == {
+            (ufunc.name, dtype, kind, size)
+            for ufunc in sizes.UFUNCS
+            for dtype in ("float64", "float32")
+            for kind in ("new arrays", "out=")
+            for size in (100, 1000, 3000)
+        }
+        assert len(found) == len(rows)
+        for row in rows:
+            assert rises(row["nanoseconds_an_element"])
+            assert rises(row["against_middle"])
+        assert [row["dtype"] for row in document["cold"]["rows"]] == ["float64", "float32"]
+        assert "cold caches, ns an element, 1,000 elements" in capsys.readouterr().out
+
+    @pytest.mark.parametrize("ufunc", sizes.UFUNCS, ids=lambda ufunc: ufunc.name)
+    def test_ufuncs_are_what_they_are_called(self, ufunc):
+        usual = sizes.usual(np.random.default_rng(0), 50, "float64")
+        arguments = [usual[name] for name in ufunc.arguments]
+        found = ufunc.function(*arguments)
+        assert ufunc.outputs == (len(found) if isinstance(found, tuple) else 1)
+        name = ufunc.name.partition(",")[0]
+        value = getattr(lk, name, None) or getattr(lk.special, name)
+        first = found[0] if isinstance(found, tuple) else found
+        np.testing.assert_array_equal(first, value(*arguments))
+
+    def test_the_largest_cache_is_read(self, tmp_path):
+        for index, size in enumerate(["48K", "1280K", "48M", "unknown"]):
+            (tmp_path / f"index{index}").mkdir()
+            (tmp_path / f"index{index}" / "size").write_text(f"{size}\n")
+        assert sizes.cache_bytes(tmp_path) == 48 * 2**20
+        assert sizes.cache_bytes(tmp_path / "none") == sizes.CACHES_UNKNOWN
+
+    @pytest.mark.parametrize("caches", [1, 10**6, 10**9])
+    def test_cold_arrays_are_larger_than_the_caches(self, caches, monkeypatch):
+        monkeypatch.setattr(sizes, "cache_bytes", lambda: caches)
+        monkeypatch.setattr(sizes, "BYTES_AT_MOST", 10**7)
+        for row in sizes.cold(2, 0, size=1000)["rows"]:
+            assert min(3 * caches, 9 * 10**6) <= row["bytes_in_all"] <= 10**7
+            assert rises(row["ratio"])
+
+    def test_each_call_has_other_arrays(self):
+        given = []
+        job = sizes._on_others(lambda *pair, out=None: given.append(pair), np.ones(2), 3)
+        for _ in range(4):
+            job()
+        assert len({id(array) for pair in given[:3] for array in pair}) == 6
+        assert given[3][0] is given[0][0]
+
+
+class TestMagnitudes:
+    def test_it_writes_what_it_measured(self, tmp_path, capsys, monkeypatch):
+        """With every hundredth magnitude, and the first, which are special."""
+
+        def few(arguments, dtype):
+            found = cells.cells(arguments, dtype)
+            return [*found[:3], *found[3::100]]
+
+        monkeypatch.setattr(magnitudes, "cells", few)
+        monkeypatch.setattr(magnitudes, "_ELEMENTS", 256)
+        document = run(["magnitudes", "--rounds", "2", "--seed", "3"], tmp_path)
+        assert (document["seed"], document["rounds"]) == (3, 2)
+        found = {(row["function"], row["dtype"]) for row in document["by_function"]}
+        assert found == {(u.name, t) for u in sizes.UFUNCS for t in ("float64", "float32")}
+        for row in document["by_function"]:
+            ratios = [each["against_usual"]["median"] for each in row["slowest"]]
+            assert ratios == sorted(ratios, reverse=True)
+            assert all(rises(each["against_usual"]) for each in row["slowest"])
+            assert {each["at"] for each in row["special"]} >= {"0", "inf"}
+            for sweep in row["searched"]:
+                assert sweep["slowest"]["argument"] == sweep["argument"]
+                assert 0 <= sweep["above_aim"] <= sweep["magnitudes"]
+        assert "numpy: neg_kl_normal, with gradients" in capsys.readouterr().out
+
+    @pytest.mark.parametrize("framework", ["torch", "jax"])
+    def test_of_a_framework(self, framework):
+        pytest.importorskip(framework)
+        ways = getattr(magnitudes, f"of_{framework}")()
+        assert {way.framework for way in ways} == {framework}
+        usual = sizes.usual(np.random.default_rng(0), 100, "float32")
+        gradients = ways[-1].job(usual["mu"], usual["log_sigma2"])()
+        if framework == "jax":
+            _, gradients = gradients
+        exact = lk.special.neg_kl_normal_and_grad(
+            *(usual[name].astype("float64") for name in ("mu", "log_sigma2"))
+        )[1:]
+        for found, truth in zip(gradients, exact, strict=True):
+            np.testing.assert_allclose(np.asarray(found), truth, rtol=1e-6)
+
+    def test_slow_magnitudes_are_found(self):
+        """A function that takes long where an element is 0 is found out, whole and mixed."""
+
+        def job(values):
+            slow = 400 if (values == 0.0).any() else 20
+            return lambda: list(range(slow))
+
+        way = magnitudes.Way("slow at 0", "numpy", "float64", ("mu",), 256, job)
+        [found] = magnitudes.by_function([way], 3, 0)
+        slowest = {(row["at"], row["elements"]) for row in found["slowest"][:2]}
+        assert slowest == {("0", "all"), ("0", "1 in 64")}
+        medians = [row["against_usual"]["median"] for row in found["slowest"]]
+        assert medians[0] > medians[2]
+
+
+class TestCells:
+    @pytest.mark.parametrize("dtype", ["float64", "float32"])
+    @pytest.mark.parametrize("name", ["u", "mu", "log_alpha", "log_sigma2"])
+    def test_every_decade_of_the_type_is_there(self, name, dtype):
+        info, rng = np.finfo(dtype), np.random.default_rng(0)
+        own = [cell for cell in cells.cells((name,), dtype) if cell.sweep == name]
+        values = np.concatenate([cell.draw(rng, 64)[name] for cell in own]).astype(dtype)
+        assert np.isnan(values).any()
+        assert np.isposinf(values).any()
+        assert (values == 0.0).any()
+        found = np.abs(values[np.isfinite(values) & (values != 0.0)]).astype("float64")
+        powers = set(np.floor(np.log10(found)).astype(int).tolist())
+        least = math.floor(math.log10(float(info.smallest_subnormal)))
+        # The smallest decade may round to 0 or to the next.
+        assert powers >= set(range(least + 1, math.floor(math.log10(float(info.max))) + 1))
+        assert (found < float(info.tiny)).any()
+        if name.startswith("log"):
+            assert (values < -1e30).any()
+            assert (np.abs(values - 87.0) < 1.0).any()  # where exp(-x) leaves float32
+
+    def test_alpha_stays_near_one(self):
+        rng = np.random.default_rng(0)
+        found = [c.draw(rng, 64) for c in cells.cells(("mu", "log_sigma2"), "float64")]
+        both = [drawn for drawn in found if len(drawn) == 2]
+        assert len(both) > 600
+        for drawn in both:
+            log_alpha = drawn["log_sigma2"] - 2.0 * np.log(drawn["mu"])
+            assert np.abs(log_alpha).max() < 1.001
+
+    @pytest.mark.parametrize(("share", "count"), [(1, 6400), (64, 100)])
+    def test_all_elements_or_one_in_sixty_four(self, share, count):
+        rng = np.random.default_rng(0)
+        among = sizes.usual(rng, 6400, "float32")
+        cell = cells.Cell("mu", "0", lambda rng, number: {"mu": np.zeros(number)})
+        found = cells.mixed(cell, share, among, rng, "float32")
+        assert (found["mu"] == 0.0).sum() == count
+        assert found["mu"].dtype == np.float32
+        assert found["log_sigma2"] is among["log_sigma2"]
+
+
+class TestTraining:
+    @pytest.fixture
+    def training(self):
+        pytest.importorskip("torch")
+        from validation.benchmarks import training
+
+        return training
+
+    def test_it_writes_what_it_measured(self, training, tmp_path, capsys):
+        arguments = ["training", "--size", "200", "--steps", "45", "--seed", "5"]
+        document = run(arguments, tmp_path)
+        assert (document["weights"], document["steps"], document["seed"]) == (200, 45, 5)
+        names = ["ours", "ours, flushed in Adam", "peers"]
+        assert [each["name"] for each in document["runs"]] == names
+        for each in document["runs"]:
+            windows = each["windows"]
+            assert len(windows) == training.WINDOWS
+            assert (windows[0]["begin"], windows[-1]["end"]) == (0, 45)
+            assert all(a["end"] == b["begin"] for a, b in pairwise(windows))
+            for window in windows:
+                whole, *parts = (window[part]["nanoseconds_a_weight"] for part in training.PARTS)
+                assert 0.0 < sum(parts) < 1.5 * whole
+            for part in training.PARTS:
+                assert all(rises(window[part]["milliseconds"]) for window in windows)
+                worst = max(window[part]["against_first"] for window in windows)
+                assert each["worst_against_first"][part] == worst
+        assert "slowest window against the first step" in capsys.readouterr().out
+
+    def test_steps_learn_and_the_first_repeats(self, training):
+        import torch
+
+        model, other = (training.Model(300, 0, training.WAYS[0]) for _ in range(2))
+        first = [weight.detach().clone() for weight in model.weights]
+        model.step()
+        after_one = [weight.detach().clone() for weight in model.weights]
+        for _ in range(50):
+            model.step()
+        for _ in range(3):
+            other.first_step()
+        for a, b, c, d in zip(first, after_one, model.weights, other.weights, strict=True):
+            assert not torch.equal(a, b)
+            assert not torch.equal(b, c)
+            torch.testing.assert_close(b, d, rtol=1e-6, atol=1e-7)
+
+    def test_the_penalty_dominates(self, training):
+        """At the first step the gradient of the data is a small part of the whole."""
+        import torch
+
+        with_data = training.Model(2000, 0, training.WAYS[0])
+        with_data.step()
+        mu, log_sigma2 = (w.detach().clone().requires_grad_() for w in with_data.first)
+        training.ours(mu, log_sigma2).backward()
+        whole, alone = with_data.weights[0].grad, mu.grad
+        assert torch.linalg.norm(whole - alone) < 0.05 * torch.linalg.norm(alone)
+        ours, peers = (p(mu, log_sigma2).item() for p in (training.ours, training.peers))
+        # The peers' clamp cuts the lower half of the first log alpha off.
+        assert peers < ours < 1.2 * peers
+
+
+class TestLayers:
+    @pytest.fixture
+    def layers(self, monkeypatch):
+        """The module, with no package to compare with."""
+        pytest.importorskip("torch")
+        from validation.benchmarks import layers, peers
+
+        def missing():
+            raise ImportError("No module named 'peer'\nand more")
+
+        monkeypatch.setattr(peers, "PEERS", {"peer": missing})
+        return layers
+
+    @pytest.fixture
+    def tiny(self, layers):
+        return layers.Plan(
+            widths=(5, 4, 3),
+            batches=(4, 8),
+            images=(2, 4, 3),
+            shapes=((4, 3, 3, 3), (5, 4)),
+            rounds=2,
+            compiled=False,
+        )
+
+    def test_the_command(self, layers, tiny, monkeypatch, tmp_path, capsys):
+        import torch
+
+        monkeypatch.setattr(layers, "Plan", lambda **given: dataclasses.replace(tiny, **given))
+        before = torch.get_num_threads()
+        command = ["layers", "--rounds", "2", "--threads", "1", "--seed", "3"]
+        document = run(command, tmp_path)
+        assert (document["rounds"], document["threads"], document["seed"]) == (2, 1, 3)
+        assert torch.get_num_threads() == before
+        assert [network["network"] for network in document["networks"]] == [
+            "5-4-3, minibatch 4",
+            "5-4-3, minibatch 8",
+            "convolution 2 to 2, 3x3 on 4x4, minibatch 3",
+            "the KL alone, 128 weights in 2 tensors",
+        ]
+        *networks, alone = document["networks"]
+        for network in networks:
+            for way in network["ways"]:
+                parts = way["milliseconds"]
+                assert list(parts) == ["forward", "KL", "backward", "optimizer", "step"]
+                assert parts["step"]["median"] > 0.0
+                assert way["peak_megabytes"] > 0.0
+            whats = [row["what"] for row in network["ratios"]]
+            assert whats == ["ours / torch, deterministic", "ours / ours, without its KL"]
+        whats = {row["what"] for row in alone["ratios"]}
+        assert "joined by torch.cat / nn.kl(model)" in whats
+        assert layers.notes(document) == [
+            "peer is skipped: ImportError: No module named 'peer'",
+            'the packages to compare with: pip install "logunif_kl[peers]"',
+        ]
+        assert "peer is skipped: ImportError" in capsys.readouterr().out
+
+    def test_installed_packages_have_the_same_estimator(self, layers, tiny, monkeypatch):
+        monkeypatch.undo()
+        kinds, skipped = layers.peers.made()
+        if len(skipped) == len(layers.peers.PEERS):
+            pytest.skip("none of the packages is installed")
+        found = layers.networks(tiny)
+        assert not any(network["failed"] for network in found["networks"])
+        whats = {row["what"] for row in found["networks"][0]["ratios"]}
+        for kind in kinds[4:]:
+            assert f"{kind.name} / ours" in whats
+            one_sample = kind.noise == layers.peers.ONE_SAMPLE
+            assert (f"{kind.name} / ours, per_batch" in whats) == one_sample
+
+    def test_a_failure_of_ours_is_an_error(self, layers, tiny, monkeypatch):
+        import torch
+
+        monkeypatch.setattr(layers.nn, "kl", lambda model: torch.ones(2))
+        with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar"):
+            layers.networks(tiny)
+
+    def test_a_network_that_fails_is_said(self, layers, tiny, monkeypatch):
+        import torch
+
+        def broken(*arguments, **options):
+            raise RuntimeError("it is broken\nfor a reason")
+
+        peer = layers.Made("peer", "none", broken, torch.nn.Conv2d)
+        monkeypatch.setattr(layers.peers, "PEERS", {"peer": lambda: [peer]})
+        found = layers.networks(tiny)
+        assert found["networks"][0]["failed"] == {"peer": "RuntimeError: it is broken"}
+        assert layers.notes(found) == [
+            f"peer did not run (5-4-3, minibatch {size}): RuntimeError: it is broken"
+            for size in (4, 8)
+        ]
+
+    def test_a_step_trains_with_the_kl(self, layers, tiny):
+        """The gradient is that of the mean loss plus KL/60000, of all parameters."""
+        import torch
+
+        kinds, _ = layers.peers.made()
+        ways, failed = layers.ways(tiny, kinds, lambda kind: layers.perceptron(tiny, 4, kind))
+        assert failed == {}
+        ours, alone = ways["ours"], ways["ours, without its KL"]
+        for way in (ours, alone):
+            for layer in way.model[::2]:
+                # No noise, so that the two agree but for the KL.
+                torch.nn.init.constant_(layer.log_sigma2, -200.0)
+                torch.nn.init.constant_(layer.weight, 0.5)
+                torch.nn.init.zeros_(layer.bias)
+        ours.optimizer.zero_grad()
+        (ours.kl() / 60_000).backward()
+        slopes = [p.grad for p in ours.model.parameters()]
+        for a, b, slope in zip(ours.gradients(), alone.gradients(), slopes, strict=True):
+            torch.testing.assert_close(a, b if slope is None else b + slope)
+        assert sum(slope is not None for slope in slopes) == 4
+        before = [p.detach().clone() for p in ours.model.parameters()]
+        ours.step()
+        assert not any(map(torch.equal, before, ours.model.parameters()))
+
+    def test_the_shapes_are_those_of_a_resnet_50(self, layers):
+        shapes = layers.resnet50_shapes()
+        assert len(shapes) == 54
+        assert sum(map(math.prod, shapes)) == 25_502_912
+
+    def test_every_way_of_the_kl_finds_the_same(self, layers, tiny):
+        kinds, _ = layers.peers.made()
+        found = layers.kl_alone(tiny, kinds)
+        values = {name: function().item() for name, (function, _) in found.items()}
+        exact = values.pop("nn.kl(model)")
+        approximate = values.pop("Molchanov's formula, layer by layer")
+        assert values == pytest.approx(dict.fromkeys(values, exact), rel=1e-6)
+        assert approximate == pytest.approx(exact, rel=0.02)
+
+    @pytest.mark.slow
+    def test_compiled(self, layers, tiny):
+        found = layers.networks(dataclasses.replace(tiny, compiled=True))
+        whats = [row["what"] for row in found["networks"][0]["ratios"]]
+        assert "ours, compiled / torch, deterministic, compiled" in whats
+
+
+def test_the_bench_of_the_package_is_recorded(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("logunif_kl.cli.bench.functions.IMPORT_ROUNDS", 2)
+    document = run(["functions", "--size", "500", "--rounds", "2"], tmp_path)
+    assert (document["size"], document["rounds"]) == (500, 2)
+    shown = capsys.readouterr().out
+    [line] = [line for line in shown.splitlines() if "scipy dawsn / kl_gap_grad" in line]
+    assert [cell.strip() for cell in line.split("|")[-3:-1]] == [">= 5", ">= 10"]
+
+
+def record(name):
+    return json.loads((RESULTS / "bench" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+class TestRecords:
+    """Those that are committed."""
+
+    @pytest.mark.parametrize(
+        ("name", "shown"),
+        [
+            ("sizes", "| ns an element, float32, new arrays, one thread | 100 "),
+            ("magnitudes", "| numpy: kl_gap "),
+            ("training", "| 2900 to 3000 | "),
+            ("layers", "| bayesian-torch, flipout "),
+        ],
+    )
+    def test_details(self, name, shown):
+        if name in ("training", "layers"):
+            pytest.importorskip("torch")
+        module = importlib.import_module(f"validation.benchmarks.{name}")
+        assert shown in "\n".join(module.details(record(f"bench_{name}")))
+
+    def test_every_target_is_of_a_ratio(self):
+        rows = record("bench")["ratios"] + [
+            row
+            for name in ("bench_torch", "bench_jax")
+            for suite in record(name)["suites"]
+            for sized in suite["sizes"] + suite["on_threads"]
+            for row in sized["ratios"]
+        ]
+        assert set(tables.TARGETS) <= {row["what"] for row in rows}
+
+    @pytest.mark.parametrize(
+        ("size", "what", "targets"),
+        [
+            (1000, "ours / torch, deterministic", ("<= 2.6", "<= 2.2")),
+            (1000, "ours, compiled / torch, deterministic, compiled", ("<= 2.6", "<= 2.2")),
+            (128, "ours / ours, without its KL", ("<= 1.1", "")),
+            (128, "ours / torch, deterministic", ("", "")),
+            (64, "ours / ours, without its KL", ("", "")),
+            (64, "cplxmodule / ours", (">= 1", "")),
+        ],
+    )
+    def test_the_targets_of_layers(self, size, what, targets):
+        of = {
+            (network["network"], row["what"])
+            for network in record("bench_layers")["networks"]
+            for row in network["ratios"]
+        }
+        [name] = {name for name, ratio in of if name.endswith(f" {size}") and ratio == what}
+        assert tables.of_layers(name, what) == targets
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sizes", "--size", "100", "0"], "--size must be at least 1, but 0 was given"),
+        (["training", "--steps", "29"], "--steps must be at least 30, but 29 was given"),
+        (["magnitudes", "--seed", "-1"], "--seed must be at least 0, but -1 was given"),
+        (["layers", "--rounds", "1"], "--rounds must be at least 2, but 1 was given"),
+        (["functions", "--rounds", "1"], "--rounds must be at least 2, but 1 was given: ask for"),
+        (["sizes", "--json", "no/such/file"], "cannot write no/such/file: its directory does not"),
+    ],
+)
+def test_errors_are_one_sentence_and_status_2(arguments, words, capsys):
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"python -m validation.benchmarks: error: {words}")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["training", "layers"])
+def test_a_missing_framework_is_said(name, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, f"validation.benchmarks.{name}", None)
+    assert main([name]) == 2
+    assert f"validation.benchmarks.{name}" in capsys.readouterr().err
+
+
+def test_a_gpu_is_looked_for_first(capsys):
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    assert main(["layers", "--cuda"]) == 2
+    assert "--cuda needs a GPU" in capsys.readouterr().err

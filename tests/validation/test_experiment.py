@@ -1,0 +1,192 @@
+"""What all experiments have in common: their commands, records, pages and parts."""
+
+import json
+import shlex
+
+import pytest
+
+torch = pytest.importorskip("torch")
+for _package in ("numpyro", "sklearn", "torchmetrics"):
+    pytest.importorskip(_package)
+
+from validation import record  # noqa: E402
+from validation.experiment import PAPERS, Experiment, experiments, names  # noqa: E402
+from validation.markdown import number  # noqa: E402
+from validation.paths import ROOT  # noqa: E402
+from validation.training.parts import Incomplete, Parts  # noqa: E402
+
+ALL = experiments()
+
+
+@pytest.mark.parametrize("name", ALL)
+class TestEach:
+    def test_the_command_is_that_of_the_module(self, name):
+        words = shlex.split(ALL[name].command())
+        assert words[:3] == ["python", "-m", f"validation.papers.{name}"]
+        assert (words[3:] == ["--data", "FILE"]) == ALL[name].takes_data
+        file = ROOT.joinpath("validation", "papers", *name.split(".")).with_suffix(".py")
+        assert file.read_text(encoding="utf-8").endswith("    sys.exit(EXPERIMENT.main())\n")
+
+    def test_the_committed_record_is_a_full_one_of_the_data(self, name):
+        made = ALL[name].read()
+        assert made["settings"]["quick"] is False
+        assert made.get("data", {"name": "MNIST"})["name"] == "MNIST"
+        assert str(ROOT) not in json.dumps(made)
+
+    def test_the_page_shows_the_record(self, name):
+        text = ALL[name].text(ALL[name].read(), "picture.png")
+        assert text.startswith(f"## {ALL[name].title}\n\n{ALL[name].about}\n\n")
+        assert "|" in text
+        assert "There is no record yet." not in text
+        assert "![" in text
+        assert "There is no record yet." in ALL[name].text(None)
+
+    def test_the_picture_is_drawn_from_the_record(self, name, tmp_path):
+        if ALL[name].draw is not None:
+            ALL[name].save_figure(tmp_path / "a.png", ALL[name].read())
+            assert (tmp_path / "a.png").stat().st_size > 10_000
+
+
+def test_they_are_found_and_ordered():
+    assert set(ALL) == set(names())
+    papers = [each.paper for each in ALL.values()]
+    assert papers == sorted(papers, key=PAPERS.index)
+    for paper in PAPERS:
+        places = [e.place for e in ALL.values() if e.paper == paper]
+        assert places == list(range(1, len(places) + 1))
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """An experiment with three parts, whose record and checkpoints are in a temporary folder."""
+    made = []
+
+    def measure(settings, parts):
+        def cell(name):
+            made.append(name)
+            return {"name": name, "value": 2.0 * settings["size"]}
+
+        make = {name: lambda name=name: cell(name) for name in settings["cells"]}
+        return {"rows": parts.rows("cells", make, size=settings["size"])}
+
+    experiment = Experiment(
+        str(tmp_path / "paper2000" / "toy.py"),
+        "A toy.\n\nMore.",
+        measure,
+        lambda record: "table",
+        title="Toy",
+        about="About.",
+        place=1,
+        seeds=(1, 2),
+        full={"cells": ["a", "b", "c"], "size": 10},
+        quick={"size": 1},
+        choose=("cells", "size"),
+        takes_data=False,
+        parted=True,
+    )
+    experiment.path = tmp_path / "toy.json"
+    experiment.made = made
+    monkeypatch.setattr("validation.experiment.ROOT", tmp_path)
+    monkeypatch.setattr("validation.experiment.RUNS", tmp_path / "runs")
+    monkeypatch.setattr(experiment, "probe", lambda: {"commit": "0", "columns": {"x": [1.0]}})
+    return experiment
+
+
+class TestToy:
+    def test_a_full_run(self, toy):
+        assert toy.main([]) == 0
+        made = toy.read()
+        assert made["command"] == "python -m validation.papers.paper2000.toy"
+        assert made["settings"] == {
+            "quick": False,
+            "seeds": [1, 2],
+            "threads": 1,
+            "cells": ["a", "b", "c"],
+            "size": 10,
+        }
+        assert [row["value"] for row in made["rows"]] == [20.0] * 3
+        assert made["probe"]["columns"] == {"x": [1.0]}
+        assert record.is_sealed(toy.path)
+        assert list(toy.complaints(made)) == []
+
+    def test_settings_that_changed(self, toy):
+        assert toy.main(["--cells", "a", "--seeds", "3"]) == 0
+        made = toy.read()
+        assert made["command"].endswith("toy --cells a --seeds 3")
+        assert list(toy.complaints(made)) == []
+        toy._full["size"] = 11
+        (complaint,) = toy.complaints(made)
+        assert complaint == "it was made with size 10, and its command would now take 11"
+
+    def test_numbers_that_changed(self, toy, monkeypatch):
+        assert toy.main([]) == 0
+        monkeypatch.setattr(toy, "probe", lambda: {"commit": "1", "columns": {"x": [1.1]}})
+        (complaint,) = toy.complaints(toy.read())
+        assert complaint == "1 columns of its quick form changed: x is 1.1, not 1.0"
+        assert list(toy.complaints(toy.read(), replay=False)) == []
+        # Finished parts of code that gives other numbers are not taken up.
+        assert toy.main([]) == 2
+        toy.made.clear()
+        (toy.path.parent / "build" / "paper2000" / "toy" / "toy.probe.json").unlink()
+        assert toy.main([]) == 0
+        assert toy.made == []
+
+    def test_in_two_parts(self, toy, capsys):
+        assert toy.main(["--part", "1/2"]) == toy.main(["--part", "2/2"]) == 0
+        assert not toy.path.exists()
+        assert toy.made == ["a", "c", "b"]
+        assert toy.main([]) == 0
+        assert toy.made == ["a", "c", "b"]
+        assert [row["name"] for row in toy.read()["rows"]] == ["a", "b", "c"]
+        for part in ("0/2", "3/2", "1", "a/b", "1/0"):
+            assert toy.main(["--part", part]) == 2
+            said = capsys.readouterr().err
+            assert f"--part {part} is not a part: write --part 1/2 for the first of two" in said
+
+    def test_parts_with_other_settings(self, toy, tmp_path, capsys):
+        options = ["--work", str(tmp_path / "work"), "--out", str(tmp_path / "a.json")]
+        assert toy.main([*options, "--size", "1"]) == 0
+        assert toy.main([*options, "--size", "2"]) == 2
+        said = capsys.readouterr().err
+        assert "is of a run with size 1, not 2: name another folder with --work" in said
+
+    def test_what_belongs_to_one_machine_is_left_out(self, toy):
+        given = "--seeds 1 2 --work=/c --out /d --size 8 --other /e"
+        command = toy.command(shlex.split(given))
+        assert command.endswith("toy --seeds 1 2 --size 8 --other FILE")
+
+    def test_an_option_cut_short_is_refused(self, toy, tmp_path, capsys):
+        """The recorded command would keep the path behind it."""
+        with pytest.raises(SystemExit):
+            toy.main(["--quick", "--wor", str(tmp_path)])
+        assert "unrecognized arguments: --wor" in capsys.readouterr().err
+
+    def test_the_number_of_threads_is_put_back(self, toy, monkeypatch):
+        before, seen = torch.get_num_threads(), []
+        monkeypatch.setattr(toy, "measure", lambda *_: seen.append(torch.get_num_threads()))
+        assert toy.main(["--quick", "--threads", str(before + 1)]) == 0
+        assert seen == [before + 1]
+        assert torch.get_num_threads() == before
+
+
+def test_no_data(monkeypatch, capsys):
+    monkeypatch.delenv("LOGUNIF_KL_MNIST", raising=False)
+    assert ALL["kingma2015.speed"].main(["--out", "a.json"]) == 2
+    assert capsys.readouterr().err == (
+        "python -m validation.papers.kingma2015.speed: error: no data are named: give --data "
+        "FILE or set LOGUNIF_KL_MNIST to MNIST as .npz or IDX files\n"
+    )
+
+
+def test_a_share():
+    with pytest.raises(Incomplete):
+        Parts(None, {}, part="2/2").share("abc", lambda item: item)
+    assert Parts(None, {}).share("abc", str.upper) == ["A", "B", "C"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), ("nan", "–"), (7800.0, "7.8·10^3"), (0.359, "0.359"), (59.0, "59")],
+)
+def test_numbers(value, text):
+    assert number(value) == text

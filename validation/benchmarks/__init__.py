@@ -1,0 +1,1 @@
+"""Benchmarks that take minutes: ``python -m validation.benchmarks NAME [--json FILE]``."""

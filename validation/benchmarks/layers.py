@@ -1,0 +1,311 @@
+"""A training step of whole layers in PyTorch, with its KL, against others'.
+
+A multilayer perceptron is timed at two sizes of the minibatch, and a convolution as it stands
+inside a network. A fourth part times the KL alone, of as many weights as a ResNet-50 has. Every
+round takes one step of every way, so that the drift of the machine cancels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from logunif_kl.cli.bench import _torch
+from logunif_kl.cli.timing import rounds, spread, spreads
+from logunif_kl.torch import kl_normal, nn
+from validation.benchmarks import peers
+from validation.benchmarks.parts import timed
+from validation.benchmarks.peers import OURS, OURS_ALONE, OURS_PER_BATCH, TORCH, Made
+from validation.markdown import table, threads
+from validation.output import track
+
+EXAMPLES = 60_000  # of the data set: the KL is divided by it
+COMPILED = ", compiled"
+OF_MODEL = "nn.kl(model)"
+
+Seconds = dict[str, float]
+Network = Callable[[Made], tuple[Any, Callable[[Any], Any]]]
+
+
+def resnet50_shapes() -> list[tuple[int, ...]]:
+    """List the shapes of the weights of a ResNet-50: 25.5 million in 54 tensors."""
+    shapes: list[tuple[int, ...]] = [(64, 3, 7, 7)]
+    before = 64
+    for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for block in range(blocks):
+            shapes += [(width, before, 1, 1), (width, width, 3, 3), (4 * width, width, 1, 1)]
+            if block == 0:
+                shapes.append((4 * width, before, 1, 1))
+            before = 4 * width
+    return [*shapes, (1000, before)]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """How large, how often, and where."""
+
+    widths: tuple[int, ...] = (784, 1024, 1024, 1024, 10)
+    batches: tuple[int, ...] = (128, 1000)
+    # Channels, side and minibatch of the convolution.
+    images: tuple[int, int, int] = (64, 32, 64)
+    shapes: Sequence[tuple[int, ...]] = tuple(resnet50_shapes())
+    rounds: int = 9
+    seed: int = 0
+    compiled: bool = True
+    device: str = "cpu"
+
+    def wait(self) -> None:
+        """Wait until the device is done."""
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+
+class Way:
+    """A model that is trained, step by step, on one minibatch."""
+
+    def __init__(self, plan: Plan, kind: Made, network: Network, compiled: bool) -> None:
+        torch.manual_seed(plan.seed)
+        self.model, of_data = network(kind)
+        self.model.to(plan.device).train()
+        self.kl = partial(kind.kl, self.model) if kind.kl else None
+        self.loss: Callable[[], Any] = partial(of_data, self.model)
+        if compiled:
+            torch._dynamo.reset()
+            self.loss = torch.compile(self._whole(), fullgraph=kind.whole, dynamic=False)
+            self.kl = None
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4)
+        self._wait = plan.wait
+        for _ in range(2):
+            self.step()
+
+    def _whole(self) -> Callable[[], Any]:
+        """Return the loss with its KL."""
+        loss, kl = self.loss, self.kl
+        return loss if kl is None else lambda: loss() + kl() / EXAMPLES
+
+    def step(self) -> Seconds:
+        """Take a step, and return the seconds of its parts."""
+        self.optimizer.zero_grad(set_to_none=True)
+        value: Any = None
+
+        def forward() -> None:
+            nonlocal value
+            value = self.loss()
+
+        def kl() -> None:
+            nonlocal value
+            if self.kl is not None:
+                value = value + self.kl() / EXAMPLES
+
+        parts = {"forward": forward, "KL": kl, "backward": lambda: value.backward()}
+        return timed({**parts, "optimizer": self.optimizer.step}, self._wait)
+
+    def gradients(self) -> Any:
+        """Compute the gradients alone, for the memory that they take."""
+        wanted = [p for p in self.model.parameters() if p.requires_grad]
+        return torch.autograd.grad(self._whole()(), wanted, allow_unused=True)
+
+
+def perceptron(plan: Plan, batch: int, kind: Made) -> tuple[Any, Callable[[Any], Any]]:
+    """Make a multilayer perceptron, and its loss."""
+    modules: list[Any] = []
+    for pair in pairwise(plan.widths):
+        modules += [kind.linear(*pair), torch.nn.ReLU()]
+    generator = torch.Generator().manual_seed(plan.seed)
+    x = torch.randn(batch, plan.widths[0], generator=generator).to(plan.device)
+    y = torch.randint(plan.widths[-1], (batch,), generator=generator).to(plan.device)
+    return torch.nn.Sequential(*modules[:-1]), lambda model: F.cross_entropy(model(x), y)
+
+
+def convolution(plan: Plan, kind: Made) -> tuple[Any, Callable[[Any], Any]]:
+    """Make a convolution, and a loss whose gradient needs that of the input too."""
+    channels, side, batch = plan.images
+    model = torch.nn.Sequential(kind.conv(channels, channels, (3, 3), padding=1))
+    generator = torch.Generator().manual_seed(plan.seed)
+    x = torch.randn(batch, channels, side, side, generator=generator).to(plan.device)
+    x.requires_grad_()
+    return model, lambda model: model(x).square().mean()
+
+
+def ways(
+    plan: Plan, kinds: Sequence[Made], network: Network
+) -> tuple[dict[str, Way], dict[str, str]]:
+    """Make every way that runs, and say why another does not."""
+    found: dict[str, Way] = {}
+    failed: dict[str, str] = {}
+    for compiled in (False, True) if plan.compiled else (False,):
+        for kind in kinds:
+            name = kind.name + COMPILED * compiled
+            try:
+                found[name] = Way(plan, kind, network, compiled)
+            except Exception as error:  # whatever a package or the compiler raises
+                if kind.whole:
+                    raise
+                failed[name] = peers.why(error)
+    return found, failed
+
+
+def kl_alone(plan: Plan, kinds: Sequence[Made]) -> dict[str, tuple[Callable[[], Any], list[Any]]]:
+    """Return the ways to compute the KL of many tensors, each with its parameters."""
+
+    def model_of(linear: peers.Layer, conv: peers.Layer) -> Any:
+        """Make layers whose weights have the shapes, without biases."""
+        layers = [
+            conv(n, m, tuple(window), bias=False) if window else linear(n, m, bias=False)
+            for m, n, *window in plan.shapes
+        ]
+        return torch.nn.ModuleList(layers).to(plan.device)
+
+    model = model_of(nn.VariationalLinear, nn.VariationalConv2d)
+    layers = list(model)
+    pairs = [(layer.weight, layer.log_sigma2) for layer in layers]
+
+    def joined() -> Any:
+        each = [torch.cat([x.reshape(-1) for x in tensors]) for tensors in zip(*pairs, strict=True)]
+        return kl_normal(*each, reduction="sum")
+
+    functions: dict[str, Callable[[], Any]] = {
+        OF_MODEL: partial(nn.kl, model),
+        "layer by layer": lambda: sum(layer.kl() for layer in layers),
+        "joined by torch.cat": joined,
+        "Molchanov's formula, layer by layer": lambda: -sum(_torch.peers(*x) for x in pairs),
+    }
+    found = {name: (function, list(model.parameters())) for name, function in functions.items()}
+    for kind in kinds:
+        if kind.name == "cplxmodule" and kind.kl is not None:
+            other = model_of(kind.linear, kind.conv)
+            found[kind.name] = partial(kind.kl, other), list(other.parameters())
+    return found
+
+
+def both_passes(plan: Plan, function: Callable[[], Any], parameters: list[Any]) -> Seconds:
+    """Compute a function and its gradients, and return the seconds of each pass."""
+    value: Any = None
+
+    def forward() -> None:
+        nonlocal value
+        value = function()
+
+    parts = {"forward": forward, "backward": lambda: torch.autograd.grad(value, parameters)}
+    return timed(parts, plan.wait)
+
+
+def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
+    """Time every network, and return what was measured."""
+    plan = Plan(rounds=options.rounds, seed=options.seed, device="cuda" if options.cuda else "cpu")
+    with _torch.threads(options.threads):
+        return [*_torch.PACKAGES, *peers.PEERS], networks(plan)
+
+
+def networks(plan: Plan) -> dict[str, Any]:
+    """Time every network of a plan."""
+    kinds, skipped = peers.made()
+    widths = "-".join(map(str, plan.widths))
+    channels, side, batch = plan.images
+    title = f"convolution {channels} to {channels}, 3x3 on {side}x{side}, minibatch {batch}"
+    trained: dict[str, Network] = {
+        f"{widths}, minibatch {size}": partial(perceptron, plan, size) for size in plan.batches
+    } | {title: partial(convolution, plan)}
+    return {
+        "device": torch.cuda.get_device_name() if plan.device == "cuda" else "cpu",
+        "threads": torch.get_num_threads(),
+        "rounds": plan.rounds,
+        "seed": plan.seed,
+        "dtype": "float32",
+        "optimizer": "Adam",
+        "skipped": skipped,
+        "networks": [
+            *(_network(plan, title, kinds, network) for title, network in trained.items()),
+            _kl_alone(plan, kinds),
+        ],
+    }
+
+
+def _network(plan: Plan, title: str, kinds: list[Made], network: Network) -> dict[str, Any]:
+    of, failed = ways(plan, kinds, network)
+    rows, ratio = _timed(plan, title, {name: way.step for name, way in of.items()})
+    peak = _torch.cuda_peak_bytes if plan.device == "cuda" else _torch.cpu_peak_bytes
+    noise = {kind.name + suffix: kind.noise for kind in kinds for suffix in ("", COMPILED)}
+    for row in rows:
+        row["noise"] = noise[row["name"]]
+        row["peak_megabytes"] = peak(of[row["name"]].gradients) / 1e6
+    # Ours with torch's and with itself, and others' with ours.
+    pairs = []
+    for suffix in ("", COMPILED):
+        pairs += [(OURS + suffix, TORCH + suffix), (OURS + suffix, OURS_ALONE + suffix)]
+        for kind in kinds:
+            if kind.name not in (TORCH, OURS, OURS_ALONE, OURS_PER_BATCH):
+                unders = [OURS_PER_BATCH] if kind.noise == peers.ONE_SAMPLE else []
+                pairs += [(kind.name + suffix, under + suffix) for under in [*unders, OURS]]
+    ratios = [ratio(over, under) for over, under in pairs if over in of and under in of]
+    return {"network": title, "failed": failed, "ways": rows, "ratios": ratios}
+
+
+def _kl_alone(plan: Plan, kinds: list[Made]) -> dict[str, Any]:
+    weights = sum(map(math.prod, plan.shapes))
+    title = f"the KL alone, {weights:,} weights in {len(plan.shapes)} tensors"
+    jobs = {name: partial(both_passes, plan, *job) for name, job in kl_alone(plan, kinds).items()}
+    for job in jobs.values():
+        job()
+    rows, ratio = _timed(plan, title, jobs)
+    ratios = [ratio(name, OF_MODEL) for name in jobs if name != OF_MODEL]
+    return {"network": title, "failed": {}, "ways": rows, "ratios": ratios}
+
+
+def _timed(
+    plan: Plan, title: str, jobs: Mapping[str, Callable[[], Seconds]]
+) -> tuple[list[dict[str, Any]], Callable[[str, str], dict[str, Any]]]:
+    """Time steps in rounds; return the times of their parts, and what takes a ratio of two."""
+    turns = rounds(jobs, dict.fromkeys(jobs, 1), plan.rounds, lambda job, _: job())
+    samples = list(track(turns, title, plan.rounds))
+    rows = [
+        {"name": name, "milliseconds": spreads([sample[name] for sample in samples], 1e3)}
+        for name in jobs
+    ]
+
+    def ratio(over: str, under: str) -> dict[str, Any]:
+        of_steps = [sample[over]["step"] / sample[under]["step"] for sample in samples]
+        return {"what": f"{over} / {under}", **spread(of_steps)}
+
+    return rows, ratio
+
+
+def details(found: dict[str, Any]) -> list[str]:
+    """Tabulate the times of every network and its memory, and say what did not run."""
+    shown = []
+    for network in found["networks"]:
+        parts = list(network["ways"][0]["milliseconds"])
+        on = f"{network['network']}: float32, {found['device']}, {threads(found)}"
+        header = [on, "noise", *(f"{part}, ms" for part in parts), "peak, MB"]
+        rows = (
+            [
+                way["name"],
+                way.get("noise", ""),
+                *(f"{way['milliseconds'][part]['median']:.1f}" for part in parts),
+                f"{way['peak_megabytes']:.0f}" if "peak_megabytes" in way else "",
+            ]
+            for way in network["ways"]
+        )
+        shown.append(table(header, rows))
+    return shown + notes(found)
+
+
+def notes(found: dict[str, Any]) -> list[str]:
+    """Say which packages were skipped, and which of their networks did not run."""
+    said = [f"{name} is skipped: {reason}" for name, reason in found["skipped"].items()]
+    said += [
+        f"{name} did not run ({network['network']}): {reason}"
+        for network in found["networks"]
+        for name, reason in network["failed"].items()
+    ]
+    if found["skipped"]:
+        said.append('the packages to compare with: pip install "logunif_kl[peers]"')
+    return said

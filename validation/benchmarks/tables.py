@@ -1,0 +1,197 @@
+"""The tables of speed, from the records of ``validation.benchmarks``, and the targets they show.
+
+A target is what the project requires of itself, and an aim what it would like.
+"""
+
+from collections.abc import Callable, Mapping
+
+from logunif_kl.cli.bench import functions as of_functions
+from logunif_kl.cli.bench import suite as of_suite
+from validation.markdown import Results, processor, table, threads, with_quartiles
+
+TYPES = ("float64", "float32")
+OUT, NEW = "out=", "new arrays"
+
+# A target and an aim, by the name of a ratio.
+_NO_MORE = ("", "<= 1")  # the other sign, or one number in the place of an array
+_COMPILED = ("<= 1.1, <= 1, <= 0.8", "")  # from 10,000, from 100,000 and from 1,000,000 weights on
+_ON_A_GPU = {
+    "copying 24 bytes a weight / ours, eager, forward+backward": (">= 0.7", ">= 0.9"),
+    "peers, eager / ours, eager, forward+backward": (">= 8", ""),
+    "ours, compiled / peers, compiled, forward+backward": ("<= 1.2", "<= 1"),
+}
+TARGETS: Mapping[str, tuple[str, str]] = {
+    "scipy dawsn / kl_gap_grad": (">= 5", ">= 10"),
+    "neg_kl / np.exp, float32": ("<= 5", "<= 2.5"),
+    **{
+        f"{over}, {dtype}": _NO_MORE
+        for over in (
+            "kl / neg_kl",
+            "kl_normal / neg_kl_normal",
+            "neg_kl_normal, one log_sigma2 / neg_kl_normal",
+            "neg_kl_normal, one mu / neg_kl_normal",
+        )
+        for dtype in TYPES
+    },
+    "import logunif_kl / import numpy": ("<= 1.2", ""),
+    # In training, of 1,000,000 weights or more.
+    "peers, eager / ours, eager, forward+backward": (">= 5", ">= 10"),
+    'peers, eager / ours, eager, reduction="sum", forward+backward': (">= 8", ""),
+    "ours, compiled / peers, compiled, forward+backward": _COMPILED,
+    "ours, jitted / peers, jitted, forward+backward": _COMPILED,
+    "ours, one thread / ours, two threads, forward+backward": (">= 1.6", ""),
+    **{
+        f"{of}, {part}": _NO_MORE
+        for of in (
+            "kl_normal, not reduced / neg_kl_normal, not reduced",
+            "ours, log_sigma2 one number / ours, log_sigma2 an array",
+        )
+        for part in ("forward", "forward+backward")
+    },
+}
+COLD = {"float64": ">= 8"}
+SLOWEST_STEP = {"ours": "<= 1.3"}
+# Of whole steps, in the network whose name ends so. Other packages are to be no faster.
+LAYERS = {
+    ("minibatch 1000", "ours / torch, deterministic"): ("<= 2.6", "<= 2.2"),
+    ("minibatch 128", "ours / ours, without its KL"): ("<= 1.1", ""),
+}
+
+
+def functions(results: Results) -> str:
+    """Tabulate the times, and the ratios with their targets."""
+    times, ratios, _ = of_functions.tables(results)
+    on = processor(results)
+    title, header, rows = times
+    speeds = table(
+        [f"{title}, {on}", *header], (row for row in rows if not row[0].startswith("new array: "))
+    )
+    return f"{speeds}\n\n{_with_targets(ratios, f'{ratios[0]}, {on}', TARGETS)}"
+
+
+def _with_targets(shown: of_suite.Shown, title: str, of: Mapping[str, tuple[str, str]]) -> str:
+    _, header, rows = shown
+    asked = ([*row, *of.get(row[0], ("", ""))] for row in rows)
+    return table([title, *header, "target", "aim"], asked)
+
+
+def training(*reports: Results) -> str:
+    """Tabulate the ratios, times and memory of training on each framework, by size."""
+    shown = []
+    for report in reports:
+        for suite in report["suites"]:
+            ratios, *others = of_suite.tables(suite)
+            of = TARGETS if suite["device"] == "cpu" else _ON_A_GPU
+            shown.append(_with_targets(ratios, f"{ratios[0]}; {processor(report)}", of))
+            shown += [table([title, *header], rows) for title, header, rows in others]
+    return "\n\n".join(shown)
+
+
+def sizes(results: Results) -> str:
+    """Tabulate each function at the middle, and its worst type against that at each size."""
+    middle, rows = results["middle"], results["by_size"]
+    columns = [size for size in results["sizes"] if size != middle]
+    of = {(r["function"], r["dtype"], r["results"], r["size"]): r for r in rows}
+    cells = []
+    for name in dict.fromkeys(row["function"] for row in rows):
+        at_middle = (
+            f"{of[name, dtype, OUT, middle]['nanoseconds_an_element']['median']:.2f}"
+            for dtype in TYPES
+        )
+        against = (
+            ", ".join(
+                f"{max(of[name, t, kind, size]['against_middle']['median'] for t in TYPES):.2f}"
+                for kind in (OUT, NEW)
+            )
+            for size in columns
+        )
+        cells.append([name, *at_middle, *against])
+    header = [f"{processor(results)}, {threads(results)}"]
+    header += [f"{dtype}, ns an element at {middle:,}" for dtype in TYPES]
+    shown = table([*header, *(f"against that at {size:,}" for size in columns)], cells)
+    target = "At 30,000,000 elements the target is <= 1.5, and the aim <= 1.2."
+    return f"{shown}\n\n{target}\n\n{_cold(results)}"
+
+
+def _cold(results: Results) -> str:
+    cold = results["cold"]
+    rows = []
+    for row in cold["rows"]:
+        times = (f"{spread['median']:.2f}" for spread in row["nanoseconds_an_element"].values())
+        target = COLD.get(row["dtype"], "")
+        rows.append([row["dtype"], *times, with_quartiles(row["ratio"]), target])
+    over, under = cold["rows"][0]["nanoseconds_an_element"]
+    header = [f"cold caches, ns an element, {cold['size']:,} elements", over, under]
+    return table([*header, f"{over} / {under}", "target"], rows)
+
+
+def magnitudes(results: Results) -> str:
+    """Tabulate the slowest magnitude of each function in each type."""
+    cells = []
+    for row in results["by_function"]:
+        slowest = row["slowest"][0]
+        several = f", {threads(row)}" if row["threads"] > 1 else ""
+        cells.append(
+            [
+                f"{row['framework']}: {row['function']}{several}",
+                row["dtype"],
+                f"{row['usual_nanoseconds']['median']:.2f}",
+                f"{slowest['argument']}: {slowest['at']}",
+                slowest["elements"],
+                with_quartiles(slowest["against_usual"]),
+            ]
+        )
+    header = [f"{processor(results)}, {threads(results)}", "type", "usual, ns an element"]
+    shown = table([*header, "slowest at", "elements", "against the usual"], cells)
+    return f"{shown}\n\nThe target is <= 2, and the aim <= 1.3."
+
+
+def run(results: Results) -> str:
+    """Tabulate the cost of a step over an ordinary run."""
+    cells = []
+    parts = {"step": "the whole step", "penalty": "the penalty", "optimizer": "Adam"}
+    for each in results["runs"]:
+        at = each["nanoseconds_a_weight_at_step"]
+        for part, words in parts.items():
+            times = (f"{of_part[part]:.1f}" for of_part in at.values())
+            worst = f"{each['worst_against_first'][part]:.2f}"
+            target = SLOWEST_STEP.get(each["name"], "") if part == "step" else ""
+            cells.append([f"{each['name']}: {words}", *times, worst, target])
+    steps = results["runs"][0]["nanoseconds_a_weight_at_step"]
+    header = [f"{results['optimizer']}, {results['weights']:,} weights, {results['dtype']}"]
+    header[0] += f", {processor(results)}, {threads(results)}"
+    header += [f"ns a weight at step {int(step):,}" for step in steps]
+    return table([*header, "slowest window against the first step", "target"], cells)
+
+
+def layers(results: Results) -> str:
+    """Tabulate the ratios of training steps of whole layers."""
+    where = f"ratio of whole steps, {threads(results)}, {processor(results)}"
+    shown = []
+    for network in results["networks"]:
+        name = network["network"]
+        rows = (
+            [row["what"], with_quartiles(row), *of_layers(name, row["what"])]
+            for row in network["ratios"]
+        )
+        shown.append(table([f"{name}: {where}", "median (quartiles)", "target", "aim"], rows))
+    return "\n\n".join(shown)
+
+
+def of_layers(network: str, what: str) -> tuple[str, str]:
+    """Return the target and the aim of a ratio in a network, compiled or not."""
+    what = what.replace(", compiled", "")
+    target = ("", "") if what.startswith("ours") else (">= 1", "")
+    return LAYERS.get((network.rpartition(", ")[2], what), target)
+
+
+# By the name of the benchmark.
+SHOWN: dict[str, Callable[..., str]] = {
+    "functions": functions,
+    "torch": training,
+    "jax": training,
+    "sizes": sizes,
+    "magnitudes": magnitudes,
+    "training": run,
+    "layers": layers,
+}

@@ -1,0 +1,352 @@
+"""An experiment of a paper: one object in its own file declares all that is known of it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from validation import record
+from validation.output import SEAL, CommandError, complain, write_record
+from validation.paths import RESULTS, ROOT, RUNS
+from validation.record import Record
+from validation.training import data
+from validation.training.data import Dataset
+from validation.training.parts import Incomplete, Parts
+
+PAPERS = ("kingma2015", "hron2017", "molchanov2017", "haussmann2018", "gal2016")
+_PLACES = ("--data", "--out", "--plot", "--work")  # options whose values are of one machine
+_INPUTS = ("--other",)  # and of these, the option stays in the command
+# What a record holds besides its findings.
+_ABOUT = frozenset(
+    (
+        "command",
+        "commit",
+        "date",
+        "versions",
+        "machine",
+        "kernel",
+        "settings",
+        "data",
+        "seconds",
+        SEAL,
+    )
+)
+
+
+class Experiment:
+    """One table or figure of a paper.
+
+    Parameters
+    ----------
+    file, description : str
+        ``__file__`` and ``__doc__`` of the module. The command is ``python -m
+        validation.papers.PAPER.NAME`` and the record ``validation/results/PAPER/NAME.json``.
+    measure : callable
+        Called with the settings, the dataset if the experiment takes one, and the `Parts`. It
+        returns the findings, or None if there is nothing to record yet.
+    table : callable
+        Writes the record as Markdown, next to what the paper prints.
+    title, about : str
+        The heading and the first paragraph of its part of the paper's page.
+    place : int
+        Its place on that page.
+    seeds : sequence of int
+        The seeds of a full run; a quick one takes the first.
+    full, quick : mapping, optional
+        The sizes of a full run, and those of a quick one that differ.
+    choose : sequence of str, optional
+        The sizes that are options of the command, too.
+    options : mapping, optional
+        Further options: the arguments of ``add_argument`` by name.
+    draw : callable, optional
+        Draws a record, and returns the figure of matplotlib.
+    takes_data : bool, optional
+        Whether it takes images, ``--data``.
+    parted : bool, optional
+        Whether several processes can share the work, by ``--part``.
+    packages : sequence of str, optional
+        The packages whose versions the record has, in addition to those of every record.
+    noise : sequence of str, optional
+        Patterns of the columns that are nothing but rounding errors, which no probe holds.
+    folder : str, optional
+        The folder of its checkpoints in ``build/PAPER``, by default that of its name: experiments
+        that name the same one share their networks.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        description: str | None,
+        measure: Callable[..., dict[str, Any] | None],
+        table: Callable[[Record], str],
+        *,
+        title: str,
+        about: str,
+        place: int,
+        seeds: Sequence[int] = (1,),
+        full: Mapping[str, Any] | None = None,
+        quick: Mapping[str, Any] | None = None,
+        choose: Sequence[str] = (),
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+        draw: Callable[[Record], Any] | None = None,
+        takes_data: bool = True,
+        parted: bool = False,
+        packages: Sequence[str] = ("torch",),
+        noise: Sequence[str] = (),
+        folder: str | None = None,
+    ) -> None:
+        self.paper, self.name = Path(file).parent.name, Path(file).stem
+        self.module = f"validation.papers.{self.paper}.{self.name}"
+        self.title, self.about, self.place = title, about, place
+        self.takes_data, self.draw, self.measure = takes_data, draw, measure
+        self.path = RESULTS / self.paper / f"{self.name}.json"
+        self._table, self._seeds, self._choose = table, list(seeds), choose
+        self._full, self._quick = dict(full or {}), {**(full or {}), **(quick or {})}
+        self._own = dict(options or {})
+        self._packages, self._noise, self._folder_name = packages, noise, folder or self.name
+        self.parser = self._parser(description or "", parted)
+
+    def _parser(self, description: str, parted: bool) -> argparse.ArgumentParser:
+        parser = argparse.ArgumentParser(
+            prog=f"python -m {self.module}",
+            description=description.partition("\n")[0],
+            allow_abbrev=False,  # `command` knows whole options
+        )
+        add = parser.add_argument
+        small = "a small form that takes seconds"
+        if self.takes_data:
+            text = f"MNIST: .npz or IDX files (default: ${data.VARIABLE})"
+            add("--data", metavar="FILE", help=text)
+            small = "a small form on scikit-learn's digits: seconds"
+        add("--quick", action="store_true", help=small)
+        add("--out", metavar="FILE", help="where to write the record (default: the committed one)")
+        add("--seeds", metavar="N", type=int, nargs="+", help=f"default: {self._seeds}")
+        add("--work", metavar="FOLDER", help="checkpoints (default: build/ of the repository)")
+        add("--threads", metavar="N", type=int, default=1, help="of PyTorch (default: 1)")
+        if parted:
+            add("--part", metavar="I/N", help="do every N-th part of the work, and write no record")
+        if self.draw:
+            add("--plot", metavar="FILE", help="draw the figure")
+        for name in self._choose:
+            value = self._full[name]
+            some = value[0] if isinstance(value, list) else value
+            several: dict[str, Any] = {"nargs": "+"} if isinstance(value, list) else {}
+            if isinstance(some, str):
+                add(f"--{name}", metavar="NAME", choices=value, **several)
+            else:
+                add(f"--{name}", metavar="N", type=type(some), **several)
+        for name, arguments in self._own.items():
+            add(f"--{name}", **arguments)
+        return parser
+
+    def settings(self, options: argparse.Namespace) -> dict[str, Any]:
+        """Return the sizes and the options that decide the numbers of a run."""
+        sizes = self._quick if options.quick else self._full
+        given = {name: getattr(options, name) for name in (*self._choose, *self._own)}
+        return {
+            "quick": options.quick,
+            "seeds": options.seeds or (self._seeds[:1] if options.quick else self._seeds),
+            "threads": options.threads,
+            **sizes,
+            **{name: value for name, value in given.items() if value is not None},
+        }
+
+    def main(self, arguments: Sequence[str] | None = None) -> int:
+        """Parse the options, measure, and write the record; an error is one sentence."""
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        options = self.parser.parse_args(given)
+        torch = sys.modules.get("torch")
+        threads = torch.get_num_threads() if torch else 0
+        try:
+            if torch:
+                torch.set_num_threads(options.threads)
+            self._run(options, given)
+        except Incomplete:
+            pass
+        except CommandError as error:
+            complain(f"{self.parser.prog}: error: {error}\n")
+            return 2
+        finally:
+            if torch:
+                torch.set_num_threads(threads)
+        return 0
+
+    def _run(self, options: argparse.Namespace, given: Sequence[str]) -> None:
+        settings = self.settings(options)
+        images = [self._dataset(options)] if self.takes_data else []
+        began = time.monotonic()
+        with self._folder(options) as folder:
+            parts = self._parts(options, folder, images)
+            found = self.measure(settings, *images, parts)
+        # Parts may have been computed by earlier commands, which were ended.
+        seconds = max(parts.seconds, time.monotonic() - began)
+        if found is None:
+            return
+        if parts.elsewhere:
+            complain(f"{len(parts.elsewhere)} parts are of {RUNS.name}/{self.paper}\n")
+            found["parts_computed_elsewhere"] = sorted(parts.elsewhere)
+        document = {
+            **record.about(self.command(given), *self._packages),
+            "settings": {k: "FILE" if f"--{k}" in _INPUTS else v for k, v in settings.items()},
+            **({"data": images[0].about()} if images else {}),
+            "seconds": round(seconds, 1),
+            **found,
+        }
+        if not options.quick:
+            document["probe"] = self.probe()
+        self.path.parent.mkdir(exist_ok=True)
+        write_record(options.out or ("-" if options.quick else str(self.path)), document)
+        if self.draw and options.plot:
+            self.save_figure(options.plot, json.loads(json.dumps(document)))
+
+    @staticmethod
+    def _dataset(options: argparse.Namespace) -> Dataset:
+        return data.digits() if options.quick else data.load(options.data)
+
+    @contextlib.contextmanager
+    def _folder(self, options: argparse.Namespace) -> Iterator[Path]:
+        """Give the folder of the checkpoints; a quick form leaves none behind."""
+        if options.work is not None:
+            yield Path(options.work)
+        elif options.quick:
+            with tempfile.TemporaryDirectory() as folder:
+                yield Path(folder)
+        else:
+            yield ROOT / "build" / self.paper / self._folder_name
+
+    def _parts(self, options: argparse.Namespace, folder: Path, images: Sequence[Dataset]) -> Parts:
+        """Give the parts.
+
+        A run that makes the committed record takes up finished parts, from its folder or from
+        `RUNS`, if the quick form gives the same numbers now as when those were begun.
+        """
+        about = {**({"data": images[0].sha256} if images else {}), "quick": options.quick}
+        part = getattr(options, "part", None)
+        if options.quick or options.work is not None or options.out is not None:
+            return Parts(folder, about, part=part)
+        probe, name = self.probe(), f"{self.name}.probe.json"
+        if changed := _changed(folder / name, probe):
+            raise CommandError(
+                f"the parts in {folder} were computed by code that gives other numbers "
+                f"({changed[0]}): remove that folder"
+            )
+        begun = RUNS / self.paper / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        write_record(str(folder / name), probe)
+        elsewhere = None if _changed(begun / name, probe) else begun
+        return Parts(folder, about, elsewhere, part=part)
+
+    def command(self, given: Sequence[str] = ()) -> str:
+        """Write the command without what belongs to one machine."""
+        kept, words = ["python", "-m", self.module], iter(given)
+        if self.takes_data and "--quick" not in given:
+            kept += ["--data", "FILE"]
+        for word in words:
+            option, _, value = word.partition("=")
+            if option in (*_PLACES, *_INPUTS):
+                if not value:
+                    next(words, None)
+                if option in _INPUTS:
+                    kept += [option, "FILE"]
+                continue
+            kept.append(word)
+        return shlex.join(kept)
+
+    def quick_form(self, folder: Path) -> Record:
+        """Run the quick form in a process of its own, and return its record."""
+        out, work = folder / f"{self.paper}.{self.name}.json", folder / self.name
+        argv = [sys.executable, "-m", self.module, "--quick", "--out", str(out)]
+        done = subprocess.run(
+            [*argv, "--work", str(work)], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise CommandError(f"the quick form of {self.paper}.{self.name} failed: {last}")
+        return record.read(out)
+
+    def probe(self) -> Record:
+        """Return the numbers of the quick form, with the commit."""
+        with tempfile.TemporaryDirectory() as folder:
+            found = self.quick_form(Path(folder))
+        findings = {key: value for key, value in found.items() if key not in _ABOUT}
+        return {"commit": found["commit"], "columns": record.columns(findings, self._noise)}
+
+    def complaints(self, made: Record, *, replay: bool = True) -> Iterator[str]:
+        """Say how a record differs from what today's code would make."""
+        words = shlex.split(made["command"])[3:]
+        today = json.loads(json.dumps(self.settings(self.parser.parse_args(words))))
+        recorded = made.get("settings", {})
+        for name in sorted(today.keys() | recorded.keys()):
+            if today.get(name) != recorded.get(name):
+                yield (
+                    f"it was made with {name} {recorded.get(name)}, and its command would now "
+                    f"take {today.get(name)}"
+                )
+        if "probe" not in made:
+            yield "it has no probe"
+        elif replay:
+            try:
+                now = self.probe()["columns"]
+            except CommandError as error:
+                yield str(error)
+                return
+            changed = list(record.differences(made["probe"]["columns"], now))
+            if changed:
+                yield f"{len(changed)} columns of its quick form changed: {changed[0]}"
+
+    def read(self) -> Record | None:
+        """Read the committed record; None if there is none."""
+        return record.read(self.path) if self.path.exists() else None
+
+    def save_figure(self, path: str | Path, made: Record) -> None:
+        """Draw a record into a file."""
+        assert self.draw is not None
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self.draw(made).savefig(path, dpi=150)
+
+    def text(self, made: Record | None, figure: str | None = None) -> str:
+        """Write the part of the page: what the record shows, and the name of its picture."""
+        body = "There is no record yet." if made is None else self._table(made)
+        for old in (made or {}).get("replaced_probes", ()):
+            body += f"\n\nThe probe of this record was replaced: {old['because']}"
+        picture = f"\n\n![{self.title}]({figure})" if figure else ""
+        return f"## {self.title}\n\n{self.about}\n\n{body}{picture}\n"
+
+
+def _changed(kept: Path, probe: Record) -> list[str]:
+    """Say how a probe differs from one that is kept, if there is one."""
+    if not kept.exists():
+        return []
+    return list(record.differences(record.read(kept)["columns"], probe["columns"]))
+
+
+def names() -> list[str]:
+    """Name the experiments, ``PAPER.NAME``, without importing their modules."""
+    folder = Path(__file__).with_name("papers")
+    return [
+        f"{paper}.{path.stem}"
+        for paper in PAPERS
+        for path in sorted((folder / paper).glob("*.py"))
+        if "\nEXPERIMENT = " in path.read_text(encoding="utf-8")
+    ]
+
+
+@cache
+def experiments() -> dict[str, Experiment]:
+    """Import the experiments, in the order of the pages."""
+    found: dict[str, Experiment] = {
+        name: import_module(f"validation.papers.{name}").EXPERIMENT for name in names()
+    }
+    order = sorted(found, key=lambda name: (PAPERS.index(found[name].paper), found[name].place))
+    return {name: found[name] for name in order}

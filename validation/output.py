@@ -1,0 +1,31 @@
+"""What `validation` takes from the command line of the package: the terminal, files and errors."""
+
+from logunif_kl.cli._layout import wrapped
+from logunif_kl.cli._output import (
+    CommandError,
+    complain,
+    emit,
+    has_rich,
+    require,
+    track,
+    write_json,
+    write_record,
+)
+from logunif_kl.cli.provenance import SEAL, cpu_name, cpus_usable, provenance, seal
+
+__all__ = [
+    "SEAL",
+    "CommandError",
+    "complain",
+    "cpu_name",
+    "cpus_usable",
+    "emit",
+    "has_rich",
+    "provenance",
+    "require",
+    "seal",
+    "track",
+    "wrapped",
+    "write_json",
+    "write_record",
+]

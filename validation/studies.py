@@ -1,0 +1,63 @@
+"""The records of ``logunif-kl compare`` and ``logunif-kl validate``, and the picture of the README.
+
+python -m validation.studies compare
+python -m validation.studies validate
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from validation import record
+from validation.output import CommandError, write_record
+from validation.paths import RESULTS, ROOT
+
+PROGRAM = "python -m validation.studies"
+NAMES = ("compare", "validate")
+PICTURE = ROOT / "docs" / "_static" / "compare.png"
+# A time, and where the largest rounding error of a numerical method is.
+_NOISE = (
+    "*.nanoseconds",
+    "rows.*.value.log_alpha",
+    "rows.*.gradient.log_alpha",
+    "rows.*.honesty.*",
+)
+_KEPT = ("quantities", "passed", "faults", "rows")  # the rest is about the run
+
+
+def document(name: str, *options: str) -> dict[str, Any]:
+    """Run a command of the package, and return what it writes as JSON."""
+    argv = [sys.executable, "-m", "logunif_kl", name, "--json", "-", *options]
+    done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise CommandError(f"logunif-kl {name} failed with exit status {done.returncode}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return {key: value for key, value in found.items() if key in _KEPT}
+
+
+def complaints(made: dict[str, Any], *, replay: bool = True) -> Iterator[str]:
+    """Run the command again, and say where the record differs."""
+    if replay:
+        now = document(shlex.split(made["command"])[-1])
+        yield from record.computed_again(made, now, _NOISE)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog=PROGRAM)
+    parser.add_argument("name", choices=NAMES)
+    name = parser.parse_args(arguments).name
+    options = ("--plot", str(PICTURE)) if name == "compare" else ()
+    path = RESULTS / name / f"{name}.json"
+    found = document(name, *options)
+    write_record(str(path), {**record.about(f"{PROGRAM} {name}"), **found})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""The page that shows the experiments of a paper beside what the paper prints."""
