@@ -34,6 +34,8 @@ def sentences(
         )
     records = {ROOT / file for file in files if file.startswith("validation/results/")}
     measured = {record.read(path)["command"] for path in records if path.exists()}
+    made = {Path(file) for file in files if file.startswith("docs/papers/_made/")}
+    measured |= {f"python -m validation.reproduce {path.stem} --data FILE" for path in made}
     if measured:
         found.append(("Tables are made by", sorted(measured)))
     if any(
