@@ -10,12 +10,7 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
 from tests.validation.experiments import committed  # noqa: E402
-from validation.papers.hron2017 import (  # noqa: E402
-    correlated,
-    flows,
-    models,
-    slides,
-)
+from validation.papers.hron2017 import correlated, flows, models, slides  # noqa: E402
 from validation.papers.kingma2015 import printed  # noqa: E402
 
 records = partial(committed, "hron2017")
@@ -114,9 +109,14 @@ class TestChains:
                 assert row["distance_of_distributions"] < 2 / math.sqrt(row["effective_draws"])
 
     def test_wander_off(self):
-        for row in records("chains")["without_cut_offs"]["logistic"]["rows"]:
-            names = "root_mean_square", "mean_magnitude"
-            check_errors(row, *zip(names, names, strict=True))
+        for model, part in records("chains")["without_cut_offs"].items():
+            for row in part["rows"]:
+                for name in ("root_mean_square", "mean_magnitude"):
+                    if model == "logistic" or row["draws"] >= 300:
+                        check_errors(row, (name, name))
+                    elif row["draws"] == 10:  # a reflected walk comes to its limit from below
+                        away = row[name] - row[f"{name}_predicted"]
+                        assert away < -3 * row[f"{name}_standard_error"]
 
     def test_exact_moments_of_the_uniform(self):
         found = chains().expected(models.LOGISTIC, 1e-12, chains().B)
@@ -181,7 +181,11 @@ class TestParametrisations:
             assert row["kl_over_u"] == pytest.approx(1.0, abs=math.exp(-row["log_alpha"]))
 
     def test_a_weight_is_kept_above_a_squared_signal_of_one(self):
-        for row in records("parametrisations")["with_data"]:
+        record = records("parametrisations")
+        near = "alpha_times_kappa_less_1"
+        limit = record["threshold"][f"{near}_predicted"]
+        assert record["threshold"][f"{near}_near_1"] == pytest.approx(limit, rel=1e-3)
+        for row in record["with_data"]:
             kept = row["objective_at_the_end"] < row["objective_where_pruned"]
             assert kept == (row["kappa"] > 1.0)
             if row["kappa"] >= 1.5:  # nearer to 1 the flow is slow
