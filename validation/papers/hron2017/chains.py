@@ -366,7 +366,7 @@ EXPERIMENT = Experiment(
         "steps": [10, 30, 100, 300, 1000, 3000],
     },
     quick={
-        "models": ["logistic"],
+        "models": ["logistic", "linear"],
         "powers": [4, 12],
         "chains": 4,
         "warmup": 300,
