@@ -25,10 +25,6 @@ def patterns(rng, count):
     return from_ordinals(rng.integers(-top + 1, top, count), "float32")
 
 
-def exact(a, b, c):
-    return Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
-
-
 def cases(rng):
     """Numbers of any size, sums that cancel, halves of a place, and subnormal results."""
     a, b, c = (patterns(rng, 400) for _ in range(3))
@@ -53,7 +49,7 @@ class TestRounding:
             ways = [np.nextafter(got, F32(way)) for way in (-INF, INF)]
         assert np.isfinite(got).sum() > 1500
         for x, y, z, r, below, above in zip(a, b, c, got, *ways, strict=True):
-            truth = exact(x, y, z)
+            truth = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
             if not np.isfinite(r):
                 assert down or abs(truth) > Fraction(float(np.finfo(F32).max))
                 continue
@@ -83,17 +79,13 @@ class TestRounding:
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(fma(a, b, c), [INF, NAN, -INF, NAN])
 
-    def test_shifted(self):
+    def test_shifted_and_flushed(self):
         a = np.array([1.0, -1.0, 0.0, 3.4028235e38, 1e-45, NAN], F32)
-        steps = np.array([1, 1, 0, 5, -3, 0])
-        got = shifted(a, steps)
-        wanted = [np.nextafter(F32(1), F32(2)), -np.nextafter(F32(1), F32(2)), 0.0, INF, 0.0, NAN]
-        np.testing.assert_array_equal(got, np.array(wanted, F32))
-
-    def test_flushed(self):
-        a = np.array([1e-40, -1e-40, 1.1754944e-38, INF, NAN], F32)
-        got = flushed(a)
-        np.testing.assert_array_equal(got, np.array([0, -0.0, 1.1754944e-38, INF, NAN], F32))
+        next_to_1 = np.nextafter(F32(1), F32(2))
+        wanted = np.array([next_to_1, -next_to_1, 0.0, INF, 0.0, NAN], F32)
+        np.testing.assert_array_equal(shifted(a, np.array([1, 1, 0, 5, -3, 0])), wanted)
+        got = flushed(np.array([1e-40, -1e-40, 1.1754944e-38, INF, NAN], F32))
+        np.testing.assert_array_equal(got, np.array([0, 0, 1.1754944e-38, INF, NAN], F32))
         assert np.signbit(got[1])
 
 
@@ -115,18 +107,14 @@ class TestApproximation:
         allowed[0] = 2.0**-22 * abs(exact[0])
         np.testing.assert_allclose(got - exact, allowed, atol=2.0**-24, rtol=0.2)
 
-    def test_what_is_documented_is_exact(self):
+    def test_what_is_documented_is_exact_and_the_rest_is_drawn(self):
         a = np.array([0.0, -INF, INF, NAN], F32)
         exact = np.exp2(a.astype(float))
         for approximation in (Approximation(1.0), Approximation(1.0, np.random.default_rng(0))):
             np.testing.assert_array_equal(approximation.apply("ex2", exact, a), exact)
-
-    def test_drawn(self):
-        a = np.ones(1000, F32)
         exact = np.full(1000, 1.7)
-        drawn = Approximation(1.0, np.random.default_rng(0)).apply("ex2", exact, a)
-        places = ordinals(drawn) - ordinals(exact.astype(F32))
-        assert set(places) == {-2, -1, 0, 1, 2}
+        drawn = approximation.apply("ex2", exact, np.ones(1000, F32))
+        assert set(ordinals(drawn) - ordinals(exact.astype(F32))) == {-2, -1, 0, 1, 2}
 
 
 def program(*lines):
@@ -154,9 +142,15 @@ def run(values, *lines, share=0.0):
     return out
 
 
-class TestMachine:
-    VALUES = (-INF, -2.5, -0.0, 1e-40, 0.75, 2.0, INF, NAN)
+VALUES = (-INF, -2.5, -0.0, 1e-40, 0.75, 2.0, INF, NAN)
+ONE, THREE = "mov.b32 %r9, 0f3F800000;", "mov.b32 %r9, 0f40400000;"
+ADD_1 = "add.f32 %r9, %r9, 0f3F800000;"
+ABOVE = "setp.gt.f32 %p1, %r2, 0f00000000;"
+SELECT = "selp.f32 %r9, 0f3F800000, 0f00000000, %p1;"
+INTEGER = "mov.u32 %r5, %tid.x;\nshl.b32 %r6, %r5, 2;\nsub.s32 %r7, %r6, 5;"
 
+
+class TestMachine:
     @pytest.mark.parametrize(
         ("line", "wanted"),
         [
@@ -176,60 +170,33 @@ class TestMachine:
     )
     def test_instructions(self, line, wanted):
         with np.errstate(all="ignore"):
-            np.testing.assert_array_equal(
-                run(self.VALUES, line), wanted(np.array(self.VALUES, F32))
-            )
+            np.testing.assert_array_equal(run(VALUES, line), wanted(np.array(VALUES, F32)))
 
     @pytest.mark.parametrize(
-        ("how", "wanted"),
+        ("values", "lines", "wanted"),
         [
-            ("lt", [1, 1, 0, 0, 0, 0, 0, 0]),
-            ("ne", [1, 1, 0, 1, 1, 1, 1, 0]),
-            ("neu", [1, 1, 0, 1, 1, 1, 1, 1]),
-            ("geu", [0, 0, 1, 1, 1, 1, 1, 1]),
+            ([-1, 1, 0, 5], (THREE, ABOVE, "@%p1 bra $L;", ONE, "$L:", ADD_1), [2, 4, 2, 4]),
+            ([-1, 1], (THREE, ABOVE, "@!%p1 mov.b32 %r9, 0f3F800000;"), [1, 3]),
+            ([0.0] * 4, (INTEGER, "cvt.rn.f32.s32 %r9, %r7;"), [-5, -1, 3, 7]),
+            *(
+                (VALUES, (f"setp.{how}.f32 %p1, %r2, 0f00000000;", SELECT), wanted)
+                for how, wanted in (
+                    ("lt", [1, 1, 0, 0, 0, 0, 0, 0]),
+                    ("ne", [1, 1, 0, 1, 1, 1, 1, 0]),
+                    ("neu", [1, 1, 0, 1, 1, 1, 1, 1]),
+                    ("geu", [0, 0, 1, 1, 1, 1, 1, 1]),
+                )
+            ),
         ],
     )
-    def test_comparisons(self, how, wanted):
-        lines = (
-            f"setp.{how}.f32 %p1, %r2, 0f00000000;",
-            "selp.f32 %r9, 0f3F800000, 0f00000000, %p1;",
-        )
-        np.testing.assert_array_equal(run(self.VALUES, *lines), wanted)
+    def test_predicates_and_integers(self, values, lines, wanted):
+        """Threads part at a branch, a predicate keeps the rest, and comparisons know of NaN."""
+        np.testing.assert_array_equal(run(values, *lines), wanted)
 
-    def test_threads_part_at_a_branch(self):
-        lines = (
-            "mov.b32 %r9, 0f40400000;",
-            "setp.gt.f32 %p1, %r2, 0f00000000;",
-            "@%p1 bra $L_end;",
-            "mov.b32 %r9, 0f3F800000;",
-            "$L_end:",
-            "add.f32 %r9, %r9, 0f3F800000;",
-        )
-        np.testing.assert_array_equal(run([-1, 1, 0, 5], *lines), [2, 4, 2, 4])
-        back = "$L_a:", "mov.b32 %r9, 0f40400000;", "bra $L_a;"
-        with pytest.raises(ValueError, match="a branch backward is not executed here"):
-            run([1.0], *back)
-
-    def test_a_predicate_keeps_the_rest(self):
-        lines = "mov.b32 %r9, 0f40400000;", "setp.gt.f32 %p1, %r2, 0f00000000;"
-        got = run([-1, 1], *lines, "@!%p1 mov.b32 %r9, 0f3F800000;")
-        np.testing.assert_array_equal(got, [1, 3])
-
-    def test_integers(self):
-        lines = "mov.u32 %r5, %tid.x;", "shl.b32 %r6, %r5, 2;", "sub.s32 %r7, %r6, 5;"
-        got = run([0.0] * 4, *lines, "cvt.rn.f32.s32 %r9, %r7;")
-        np.testing.assert_array_equal(got, [-5, -1, 3, 7])
-
-    @pytest.mark.parametrize(
-        ("how", "wanted"),
-        [
-            ("rni", [-(2**31), -2, 0, 0, 1, 2, 2**31 - 1, 0]),
-            ("rzi", [-(2**31), -2, 0, 0, 0, 2, 2**31 - 1, 0]),
-        ],
-    )
-    def test_conversion_to_integers(self, how, wanted):
-        got = run(self.VALUES, f"cvt.{how}.s32.f32 %r9, %r2;")
-        np.testing.assert_array_equal(got.view(np.int32), wanted)
+    @pytest.mark.parametrize(("how", "half"), [("rni", 1), ("rzi", 0)])
+    def test_conversion_to_integers(self, how, half):
+        got = run(VALUES, f"cvt.{how}.s32.f32 %r9, %r2;").view(np.int32)
+        np.testing.assert_array_equal(got, [-(2**31), -2, 0, 0, half, 2, 2**31 - 1, 0])
 
     def test_vectors_and_blocks(self):
         values = np.arange(16, dtype=F32)
@@ -252,6 +219,8 @@ class TestMachine:
         np.testing.assert_array_equal(out, wanted)
 
     def test_what_is_unknown(self):
+        with pytest.raises(ValueError, match="a branch backward is not executed here"):
+            run([1.0], "$L_a:", THREE, "bra $L_a;")
         with pytest.raises(ValueError, match=r"the PTX instruction sin.approx.f32 is not known"):
             run([1.0], "sin.approx.f32 %r9, %r2;")
         with pytest.raises(ValueError, match=r"'\?\?' is no PTX statement"):
