@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import time
 
 import numpy as np
 import pytest
@@ -66,31 +67,18 @@ def test_every_method_holds_what_it_declares(tmp_path, capsys):
     assert document["passed"] is True
     assert document["faults"] == []
     assert document["seconds"] > 0.0
-    rows = document["rows"]
-    assert [(row["method"], row["interval"]["name"]) for row in rows] == [
+    assert [(row["method"], row["interval"]["name"]) for row in document["rows"]] == [
         ("exact", "every alpha"),
         *((m.name, claim.interval.name) for m in METHODS.values() for claim in m.claims),
         ("dawson", "every alpha"),
     ]
-    for row in rows:
+    for row in document["rows"]:
         assert row["nanoseconds"] > 0.0
-        compared = [row[name] for name in ("value", "gradient") if row[name] is not None]
-        assert compared
-        for figure in compared:
-            assert figure["measured"] <= figure["declared"]
-            assert figure["holds"] is True
-    for name in METHODS:
-        assert name in out
+        assert row["value"] or row["gradient"]
+        assert row["method"] in out
     assert "WORSE" not in out
     for figure in ("validate_errors.png", "kingma_figure_2.png"):
         assert (tmp_path / figure).read_bytes()[:4] == b"\x89PNG"
-
-
-def test_some_methods_and_json_alone(capsys):
-    assert main(["validate", "lower_bound", "--json", "-"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert [row["method"] for row in json.loads(out)["rows"]] == ["exact"] + ["lower_bound"] * 2
 
 
 @pytest.mark.parametrize(
@@ -127,32 +115,30 @@ def test_some_methods_and_json_alone(capsys):
         (statistical(5e-4, 1e-3), "states standard errors that are not true"),
     ],
 )
-def test_a_method_that_is_worse_than_it_declares_is_named(method, words, register, capsys):
+def test_a_method_that_is_worse_than_it_declares_is_named(
+    method, words, register, tmp_path, capsys
+):
+    """The results are handed over all the same."""
     register(method)
-    assert main(["validate", "altered"]) == 1
+    path = tmp_path / "out.json"
+    assert main(["validate", "altered", "--json", str(path)]) == 1
     out, err = capsys.readouterr()
     assert "WORSE" in out
     assert err.startswith("logunif-kl: error: altered ")
     assert words in err
     assert err.count("\n") == 1
+    document = json.loads(path.read_text())
+    assert document["passed"] is False
+    assert [fault.split()[0] for fault in document["faults"]] == ["altered"]
 
 
 def test_honest_methods_pass(register, capsys):
     for method in (numerical(lk.neg_kl, lk.neg_kl_grad, slope=1e-15), statistical(1e-3, 1e-3)):
         register(method)
-        assert main(["validate", "altered"]) == 0
-        assert "WORSE" not in capsys.readouterr().out
-
-
-def test_the_results_are_handed_over_before_the_failure(register, tmp_path, capsys):
-    register(changed(MOLCHANOV, value=1e-3))
-    path = tmp_path / "out.json"
-    assert main(["validate", "altered", "--json", str(path)]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
-    document = json.loads(path.read_text())
-    assert document["passed"] is False
-    assert [fault.split()[0] for fault in document["faults"]] == ["altered"]
-    assert document["rows"][1]["value"]["holds"] is False
+        assert main(["validate", "altered", "--json", "-"]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        assert [row["method"] for row in json.loads(out)["rows"]] == ["exact", "altered"]
 
 
 def test_the_exact_functions_are_held_to_their_claims(monkeypatch):
@@ -186,8 +172,6 @@ def test_a_false_alarm_is_as_rare_as_said():
 
 
 def test_the_time_of_an_element_is_that_of_the_function():
-    import time
-
     def slow(x):
         time.sleep(1e-5 * np.size(x))
         return x

@@ -30,6 +30,7 @@ class TestPlan:
         jobs = plan.jobs(report, plan.kernels(report), 1)
         rows = rows_of(report)
         assert all(driver.is_done(job, rows) for job in jobs)
+        assert not any(driver.is_done(job | {"count": 10**12}, rows) for job in jobs)
         assert len(jobs) == len(rows)
         for row in rows:
             assert plan.report_of(row["function"], row["dtype"], row["kernel"]) == report
@@ -49,10 +50,6 @@ class TestPlan:
             assert (plan.file("neighbours") == "neighbours_intel.json") == (name == "torch.json")
             assert plan.file("jax") == "jax.json"
 
-    def test_kernels_that_are_absent_are_left_out(self):
-        jobs = plan.jobs("torch", ("torch", "avx2"), 1)
-        assert {job["kernel"] for job in jobs} == {"torch"}
-
     def test_parts(self):
         wanted = {"functions": ["kl_gap", "neg_kl"], "dtypes": ["float64"]}
         found = plan.jobs("search", ("avx2", "python"), **wanted)
@@ -60,8 +57,8 @@ class TestPlan:
             (kernel, name) for kernel in ("avx2", "python") for name in wanted["functions"]
         ]
         assert plan.jobs("jax", ("jax",), functions=["kl_gap"]) == []
-
-    def test_float64_on_a_framework_has_fewer_samples(self):
+        # What is absent is left out, and float64 on a framework has fewer samples.
+        assert {job["kernel"] for job in plan.jobs("torch", ("torch", "avx2"), 1)} == {"torch"}
         jobs = plan.jobs("jax", ["jax"], functions=["neg_kl"], dtypes=plan.BOTH, count=1000)
         assert [job["count"] for job in jobs] == [100, 1000]
 
@@ -71,24 +68,17 @@ ELSEWHERE = {**HERE, "machine": {"cpu": "B", "architecture": "x"}}
 OTHER_NUMPY = {**HERE, "versions": {"numpy": "2"}}
 
 
-class TestPlace:
-    def test_the_report_where_there_is_none_or_the_conditions_are_the_same(self, tmp_path):
-        report = tmp_path / "search.json"
-        assert beside.place(report, HERE) == report
-        report.write_text(json.dumps(HERE))
-        assert beside.place(report, HERE) == report
-
-    def test_beside_the_report_otherwise(self, tmp_path):
-        report = tmp_path / "search.json"
-        report.write_text(json.dumps(HERE))
-        paths = [beside.place(report, about) for about in (ELSEWHERE, OTHER_NUMPY)]
-        assert [path.name[:-11] for path in paths] == ["search.b-x-", "search.a-r-1-x-"]
-        assert paths[0] == beside.place(report, ELSEWHERE)
-
-    def test_what_is_committed(self, tmp_path):
-        assert beside.is_committed(driver.RESULTS / "search.json")
-        assert not beside.is_committed(driver.RESULTS / "search.b-x-012345.json")
-        assert not beside.is_committed(tmp_path / "search.json")
+def test_the_place_is_beside_the_report_where_the_conditions_are_others(tmp_path):
+    report = tmp_path / "search.json"
+    assert beside.place(report, HERE) == report
+    report.write_text(json.dumps(HERE))
+    assert beside.place(report, HERE) == report
+    paths = [beside.place(report, about) for about in (ELSEWHERE, OTHER_NUMPY)]
+    assert [path.name[:-11] for path in paths] == ["search.b-x-", "search.a-r-1-x-"]
+    assert paths[0] == beside.place(report, ELSEWHERE)
+    assert beside.is_committed(driver.RESULTS / "search.json")
+    assert not beside.is_committed(driver.RESULTS / "search.b-x-012345.json")
+    assert not beside.is_committed(report)
 
 
 ARGUMENTS = ["measure", "search", "--kernels", "python", "--functions", "kl_gap", "neg_kl"]
@@ -96,17 +86,9 @@ ARGUMENTS += ["--dtypes", "float64", "--count", "10"]
 
 
 def row(function, ulp):
-    return {
-        "function": function,
-        "dtype": "float64",
-        "kernel": "python",
-        "range": "all",
-        "ulp": ulp,
-        "inputs": ["0x1.8p+0"],
-        "wanted": "1.5",
-        "method": "search",
-        "tried": 10,
-    }
+    found = {"function": function, "dtype": "float64", "kernel": "python", "range": "all"}
+    found |= {"inputs": ["0x1.8p+0"], "wanted": "1.5", "method": "search", "tried": 10}
+    return found | {"ulp": ulp}
 
 
 @pytest.fixture
@@ -150,29 +132,24 @@ class TestElsewhere:
         ]
         assert "measured with cpu A (R) 1, not B" in " ".join(err.split())
 
-    def test_worse(self, measured):
+    def test_worse(self, measured, capsys):
+        """What was measured before is compared, too."""
         status, _, unchanged = measured(row("kl_gap", 0.7511))
-        assert status == 1
-        assert unchanged
-
-    def test_what_was_measured_before_is_compared_too(self, measured, capsys):
-        measured(row("kl_gap", 0.9))
+        assert (status, unchanged) == (1, True)
         status, todo, _ = measured(row("neg_kl", 0.5))
         assert (status, todo) == (1, ["neg_kl"])
-        assert "here 0.9000 ulp: WORSE" in capsys.readouterr().out
+        assert "here 0.7511 ulp: WORSE" in capsys.readouterr().out
 
-    def test_into_another_folder(self, measured, tmp_path):
-        status, _, unchanged = measured(row("kl_gap", 0.7), out=tmp_path / "new", conditions=HERE)
-        assert status == 0
-        assert unchanged
-        assert (tmp_path / "new" / "search.json").exists()
-
-    def test_here_it_goes_into_the_report(self, measured, tmp_path):
-        status, _, unchanged = measured(row("kl_gap", 0.9), conditions=HERE, more=["--again"])
-        assert status == 0
-        assert not unchanged
+    @pytest.mark.parametrize("folder", ["new", "."])
+    def test_here_it_goes_into_the_report_unless_another_folder_is_named(
+        self, measured, tmp_path, folder
+    ):
+        given = {"conditions": HERE, "out": tmp_path / folder, "more": ["--again"]}
+        status, _, unchanged = measured(row("kl_gap", 0.9), **given)
+        assert (status, unchanged) == (0 if folder == "." else 1, folder == "new")
+        assert (tmp_path / folder / "search.json").exists()
         assert not list(tmp_path.glob("search.*.json"))
-        assert driver.WORST_INPUTS.exists()
+        assert driver.WORST_INPUTS.exists() == (folder == ".")
 
 
 def test_a_report_of_which_nothing_can_be_measured_is_refused(monkeypatch, capsys):
