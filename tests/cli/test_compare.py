@@ -23,19 +23,6 @@ def test_json_on_standard_output_is_all_there_is(capsys):
     assert document["date"].endswith("+00:00")
 
 
-def test_every_closed_form_has_a_row_for_each_claim(tmp_path, capsys):
-    path = tmp_path / "out.json"
-    assert main(["compare", "--json", str(path)]) == 0
-    assert "molchanov" in capsys.readouterr().out
-    rows = json.loads(path.read_text())["rows"]
-    assert [(row["method"], row["interval"]["name"]) for row in rows] == [
-        (m.name, claim.interval.name)
-        for m in METHODS.values()
-        if m.kind == "closed form"
-        for claim in m.claims
-    ]
-
-
 def test_all_takes_the_numerical_methods_too(capsys, tmp_path):
     path = tmp_path / "figure.png"
     assert main(["compare", "--all", "--plot", str(path)]) == 0
@@ -43,14 +30,6 @@ def test_all_takes_the_numerical_methods_too(capsys, tmp_path):
     for name, method in METHODS.items():
         assert (name in out) == (method.kind != "statistical")
     assert path.read_bytes()[:4] == b"\x89PNG"
-
-
-def test_a_numerical_method_by_name(capsys):
-    assert main(["compare", "series", "--json", "-"]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
-    assert [row["interval"]["name"] for row in rows] == ["every alpha", "log_alpha in [-10, 10]"]
-    assert all(abs(row["value"]["worst"]) < 1e-14 for row in rows)
-    assert all(abs(row["gradient"]["worst"]) < 1e-14 for row in rows)
 
 
 def test_the_common_range_can_be_chosen(capsys):

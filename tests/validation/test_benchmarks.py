@@ -1,7 +1,6 @@
 """``python -m validation.benchmarks``: what it measures, compares, writes and shows."""
 
 import dataclasses
-import importlib
 import json
 import math
 import sys
@@ -395,21 +394,6 @@ def record(name):
 
 class TestRecords:
     """Those that are committed."""
-
-    @pytest.mark.parametrize(
-        ("name", "shown"),
-        [
-            ("sizes", "| ns an element, float32, new arrays, one thread | 100 "),
-            ("magnitudes", "| numpy: kl_gap "),
-            ("training", "| 2900 to 3000 | "),
-            ("layers", "| bayesian-torch, flipout "),
-        ],
-    )
-    def test_details(self, name, shown):
-        if name in ("training", "layers"):
-            pytest.importorskip("torch")
-        module = importlib.import_module(f"validation.benchmarks.{name}")
-        assert shown in "\n".join(module.details(record(f"bench_{name}")))
 
     def test_every_target_is_of_a_ratio(self):
         rows = record("bench")["ratios"] + [

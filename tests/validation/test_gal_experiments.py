@@ -1,7 +1,6 @@
-"""The experiments after Gal 2016: what their records show, and what they are made of."""
+"""The experiments after Gal 2016: what they are made of, and what they judge."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ pytest.importorskip("sklearn")
 pytest.importorskip("torchmetrics")
 
 from logunif_kl.torch import nn  # noqa: E402
-from tests.validation.experiments import committed, quick  # noqa: E402
+from tests.validation.experiments import quick  # noqa: E402
 from validation.papers.gal2016 import (  # noqa: E402
     calibration,
     digit_networks,
@@ -25,22 +24,8 @@ from validation.training import data  # noqa: E402
 from validation.training.loop import seeded  # noqa: E402
 from validation.training.parts import Parts  # noqa: E402
 
-records = partial(committed, "gal2016")
-
-
-DROPOUTS = ("binary", "gaussian_a", "variational_b")
-
 
 class TestRegression:
-    def test_it_knows_what_it_has_not_seen(self):
-        of = {(row["method"], row["range"]): row for row in records("regression")["summary"]}
-        for method in regression.METHODS:
-            spread = [of[method, name]["standard_deviation"] for name in ("data", "beyond")]
-            if method == "none":
-                assert spread == [0.0, 0.0]
-            else:
-                assert 0.0 < spread[0] < spread[1]
-
     def test_what_is_judged(self):
         """Points that are drawn by the prediction."""
         rng = np.random.default_rng(0)
@@ -86,18 +71,6 @@ class TestRegression:
         model = regression.network("variational_a", 7, 1, seeded(1, 1))
         groups = regression.decays("variational_a", model, 40)
         assert [g["weight_decay"] > 0.0 for g in groups] == [True, True] + [False] * 6
-
-
-class TestRotated:
-    def test_one_digit(self):
-        for row in records("rotated")["rows"]:
-            if row["method"] == "none":
-                assert row["one"] is None
-                continue
-            mean = np.asarray(row["one"]["mean"])
-            assert mean.shape == (len(rotated.ANGLES_OF_ONE), 10)
-            np.testing.assert_allclose(mean.sum(1), 1.0, rtol=1e-5)
-            assert mean[0].argmax() == 1
 
 
 class TestOutOfDistribution:
