@@ -237,7 +237,9 @@ def check(paths: Sequence[Path], jobs: int) -> int:
 def reprobe(path: Path, reason: str) -> None:
     """Replace the probe of an experiment's record, and keep the old one with the reason."""
     record = read(path)
-    experiment = import_module(shlex.split(record["command"])[2]).EXPERIMENT
+    experiment = getattr(import_module(shlex.split(record["command"])[2]), "EXPERIMENT", None)
+    if experiment is None:
+        raise CommandError(f"{path.name} has no probe: only the records of experiments have one")
     old = {
         "because": reason,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -128,6 +128,10 @@ class TestCheck:
         (complaint,) = record.judge(sealed).complaints
         assert complaint.startswith("1 columns changed: claims.*.verdict is 'holds")
 
+    def test_a_study_has_no_probe(self, sealed, capsys):
+        assert record.main(["reprobe", str(sealed), "--because", "It is old."]) == 2
+        assert "papers.json has no probe: only the records of" in capsys.readouterr().err
+
     def test_the_commit(self):
         assert (record.commit() is None) != (ROOT / ".git").exists()
 
