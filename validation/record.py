@@ -187,11 +187,14 @@ def judge(path: Path, *, replay: bool = True) -> Judged:
     """
     if not is_sealed(path):
         return Judged(["it is not what its command wrote: its content was changed"], False)
-    document = read(path)
-    complaints = _maker(document["command"])
-    if complaints is None:
-        return Judged([], False)
-    return Judged(list(complaints(document, replay=replay)), replay)
+    try:
+        document = read(path)
+        complaints = _maker(document["command"])
+        if complaints is None:
+            return Judged([], False)
+        return Judged(list(complaints(document, replay=replay)), replay)
+    except (Exception, SystemExit) as error:  # so that one record cannot end the check of all
+        return Judged([f"it could not be compared ({error!r})"], False)
 
 
 def _maker(command: str) -> Any:
@@ -224,7 +227,7 @@ def check(paths: Sequence[Path], jobs: int) -> int:
             replaced += len(record.get("replaced_probes", ()))
             failed += bool(found.complaints)
             for complaint in found.complaints:
-                name = path.relative_to(ROOT).as_posix()
+                name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
                 emit(f"{name}: {complaint}. {record['command']} makes it again.\n")
     emit(
         f"{len(paths) - failed} of {len(paths)} records hold. {tried} were computed again, at "
@@ -236,6 +239,8 @@ def check(paths: Sequence[Path], jobs: int) -> int:
 
 def reprobe(path: Path, reason: str) -> None:
     """Replace the probe of an experiment's record, and keep the old one with the reason."""
+    if not is_sealed(path):
+        raise CommandError(f"{path.name} was changed by hand, so it gets no new probe")
     record = read(path)
     experiment = getattr(import_module(shlex.split(record["command"])[2]), "EXPERIMENT", None)
     if experiment is None:

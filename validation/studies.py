@@ -35,7 +35,7 @@ def document(name: str, *options: str) -> dict[str, Any]:
     """Run a command of the package, and return what it writes as JSON."""
     argv = [sys.executable, "-m", "logunif_kl", name, "--json", "-", *options]
     done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
+    if not done.stdout:  # a failed check has the status 1, and writes what it found
         raise CommandError(f"logunif-kl {name} failed with exit status {done.returncode}")
     found: dict[str, Any] = json.loads(done.stdout)
     return {key: value for key, value in found.items() if key in _KEPT}

@@ -35,7 +35,8 @@ def sentences(
     records = {ROOT / file for file in files if file.startswith("validation/results/")}
     measured = {record.read(path)["command"] for path in records if path.exists()}
     made = {Path(file) for file in files if file.startswith("docs/papers/_made/")}
-    measured |= {f"python -m validation.reproduce {path.stem} --data FILE" for path in made}
+    papers = {path.stem for path in made if path.suffix == ".md"}
+    measured |= {f"python -m validation.reproduce {paper}" for paper in papers}
     if measured:
         found.append(("Tables are made by", sorted(measured)))
     if any(

@@ -8,7 +8,7 @@ OURS = (
     "logunif_kl",
     "logunif_kl.torch._api",
     "tests.torch.cases",
-    "validation.reports",
+    "validation.record",
     "__main__",
 )
 OTHERS = ("torch", "torch.jit._script", "jax._src.core", "tensorflow.python", "numpy._core", "dask")

@@ -128,6 +128,17 @@ class TestCheck:
         (complaint,) = record.judge(sealed).complaints
         assert complaint.startswith("1 columns changed: claims.*.verdict is 'holds")
 
+    def test_a_record_that_was_changed_gets_no_probe(self, sealed, capsys):
+        sealed.write_text(sealed.read_text().replace("holds", "fails", 1))
+        assert record.main(["reprobe", str(sealed), "--because", "It is old."]) == 2
+        assert "papers.json was changed by hand" in capsys.readouterr().err
+
+    def test_a_record_that_cannot_be_compared_is_named(self, sealed):
+        document = record.read(sealed)
+        write_record(str(sealed), {**document, "command": "python -m validation.nothing"})
+        (complaint,) = record.judge(sealed).complaints
+        assert complaint.startswith("it could not be compared (ModuleNotFoundError(")
+
     def test_a_study_has_no_probe(self, sealed, capsys):
         assert record.main(["reprobe", str(sealed), "--because", "It is old."]) == 2
         assert "papers.json has no probe: only the records of" in capsys.readouterr().err
