@@ -14,15 +14,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from validation import record
+from validation.figure import subplots
 from validation.output import SEAL, CommandError, complain, write_record
 from validation.paths import RESULTS, ROOT, RUNS
 from validation.record import Record
 from validation.training import data
 from validation.training.data import Dataset
 from validation.training.parts import Incomplete, Parts
+
+# The last four are for the modules of the experiments.
+__all__ = ["PAPERS", "Dataset", "Experiment", "Parts", "Record", "experiments", "names", "subplots"]
 
 PAPERS = ("kingma2015", "hron2017", "molchanov2017", "haussmann2018", "gal2016")
 _PLACES = ("--data", "--out", "--plot", "--work")  # options whose values are of one machine
@@ -49,12 +53,12 @@ class Experiment:
 
     Parameters
     ----------
-    file, description : str
-        ``__file__`` and ``__doc__`` of the module. The command is ``python -m
+    file : str
+        ``__file__`` of the module. The command is ``python -m
         validation.papers.PAPER.NAME`` and the record ``validation/results/PAPER/NAME.json``.
     measure : callable
         Called with the settings, the dataset if the experiment takes one, and the `Parts`. It
-        returns the findings, or None if there is nothing to record yet.
+        returns the findings.
     table : callable
         Writes the record as Markdown, next to what the paper prints.
     title, about : str
@@ -87,8 +91,7 @@ class Experiment:
     def __init__(
         self,
         file: str,
-        description: str | None,
-        measure: Callable[..., dict[str, Any] | None],
+        measure: Callable[..., dict[str, Any]],
         table: Callable[[Record], str],
         *,
         title: str,
@@ -115,12 +118,12 @@ class Experiment:
         self._full, self._quick = dict(full or {}), {**(full or {}), **(quick or {})}
         self._own = dict(options or {})
         self._packages, self._noise, self._folder_name = packages, noise, folder or self.name
-        self.parser = self._parser(description or "", parted)
+        self.parser = self._parser(parted)
 
-    def _parser(self, description: str, parted: bool) -> argparse.ArgumentParser:
+    def _parser(self, parted: bool) -> argparse.ArgumentParser:
         parser = argparse.ArgumentParser(
             prog=f"python -m {self.module}",
-            description=description.partition("\n")[0],
+            description=self.title,
             allow_abbrev=False,  # `command` knows whole options
         )
         add = parser.add_argument
@@ -182,6 +185,10 @@ class Experiment:
                 torch.set_num_threads(threads)
         return 0
 
+    def run(self) -> NoReturn:
+        """Do what the command line says, and exit."""
+        sys.exit(self.main())
+
     def _run(self, options: argparse.Namespace, given: Sequence[str]) -> None:
         settings = self.settings(options)
         images = [self._dataset(options)] if self.takes_data else []
@@ -191,8 +198,6 @@ class Experiment:
             found = self.measure(settings, *images, parts)
         # Parts may have been computed by earlier commands, which were ended.
         seconds = max(parts.seconds, time.monotonic() - began)
-        if found is None:
-            return
         if parts.elsewhere:
             complain(f"{len(parts.elsewhere)} parts are of {RUNS.name}/{self.paper}\n")
             found["parts_computed_elsewhere"] = sorted(parts.elsewhere)

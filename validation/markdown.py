@@ -1,10 +1,11 @@
 """Tables in Markdown, and the numbers in their cells."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 Results = dict[str, Any]
+Cell = str | Callable[[Any], str]
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -16,6 +17,23 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
+def columns(records: Iterable[Results], *cells: tuple[str, Cell]) -> str:
+    """Write a table with a row for each record, from the heading and the cell of each column.
+
+    A cell is a format string, such as ``"{mean:.2f}"``, or a function of the record.
+    """
+    rows = (
+        [cell.format(**record) if isinstance(cell, str) else cell(record) for _, cell in cells]
+        for record in records
+    )
+    return table([heading for heading, _ in cells], rows)
+
+
+def rounded(name: str, digits: int = 3) -> Cell:
+    """Return the cell of `columns` that writes a `number` of each record."""
+    return lambda record: number(record[name], digits)
+
+
 def number(value: object, digits: int = 3) -> str:
     """Write a number of a record to some digits; a missing one is a dash."""
     if value is None or math.isnan(float(str(value))):
@@ -25,22 +43,19 @@ def number(value: object, digits: int = 3) -> str:
     return f"{mantissa}·10^{int(exponent)}" if e else mantissa
 
 
-def with_error(value: object, error: object, decimals: int = 2) -> str:
-    """Write a value with its standard error, if that is known."""
-    mean, spread = float(str(value)), float(str(error))
-    if math.isnan(mean):
+def with_error(mean: Any, standard_error: Any, decimals: int = 2) -> str:
+    """Write a mean with its standard error, where they are known: not None and not NaN."""
+    if mean is None or math.isnan(mean):
         return "–"
-    return f"{mean:.{decimals}f}" + ("" if math.isnan(spread) else f" ± {spread:.{decimals}f}")
+    text = f"{mean:.{decimals}f}"
+    if standard_error is None or math.isnan(standard_error):
+        return text
+    return f"{text} ± {standard_error:.{decimals}f}"
 
 
 def yes(value: object) -> str:
     """Write a verdict; None means that one seed cannot decide."""
     return {True: "yes", False: "**no**", None: "not decided"}[value]  # type: ignore[index]
-
-
-def with_quartiles(row: Results) -> str:
-    """Write a median with its quartiles."""
-    return f"{row['median']:.2f} ({row['lower_quartile']:.2f} to {row['upper_quartile']:.2f})"
 
 
 def threads(results: Results) -> str:

@@ -25,7 +25,7 @@ class TestEach:
         assert words[:3] == ["python", "-m", f"validation.papers.{name}"]
         assert (words[3:] == ["--data", "FILE"]) == ALL[name].takes_data
         file = ROOT.joinpath("validation", "papers", *name.split(".")).with_suffix(".py")
-        assert file.read_text(encoding="utf-8").endswith("    sys.exit(EXPERIMENT.main())\n")
+        assert file.read_text(encoding="utf-8").endswith("    EXPERIMENT.run()\n")
 
     def test_the_committed_record_is_a_full_one_of_the_data(self, name):
         made = ALL[name].read()
@@ -71,7 +71,6 @@ def toy(tmp_path, monkeypatch):
 
     experiment = Experiment(
         str(tmp_path / "paper2000" / "toy.py"),
-        "A toy.\n\nMore.",
         measure,
         lambda record: "table",
         title="Toy",
@@ -163,7 +162,7 @@ class TestToy:
 
     def test_the_number_of_threads_is_put_back(self, toy, monkeypatch):
         before, seen = torch.get_num_threads(), []
-        monkeypatch.setattr(toy, "measure", lambda *_: seen.append(torch.get_num_threads()))
+        monkeypatch.setattr(toy, "measure", lambda *_: seen.append(torch.get_num_threads()) or {})
         assert toy.main(["--quick", "--threads", str(before + 1)]) == 0
         assert seen == [before + 1]
         assert torch.get_num_threads() == before

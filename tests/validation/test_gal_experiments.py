@@ -27,26 +27,20 @@ from validation.training.parts import Parts  # noqa: E402
 
 class TestRegression:
     def test_what_is_judged(self):
-        """Points that are drawn by the prediction."""
         rng = np.random.default_rng(0)
-        variance = np.full(20_000, 0.03)
-        total = 0.03 + regression.SIGMA**2
-        mean = rng.standard_normal(len(variance))
-        y = mean + math.sqrt(total) * rng.standard_normal(len(mean))
-        found = regression.judged(mean, y, mean, variance)
-        drawn_by = stats.norm(mean, math.sqrt(total))
-        low, high = drawn_by.interval(0.95)
-        assert found["coverage_95"] == np.mean((low <= y) & (y <= high))
-        assert found["log_density"] == pytest.approx(drawn_by.logpdf(y).mean(), rel=1e-12)
+        mean, y = 0.3 * rng.standard_normal((2, 500))
+        found = regression.judged(mean, y, mean, np.full(500, 0.03))
+        predicted = stats.norm(mean, math.sqrt(0.03 + regression.SIGMA**2))
+        low, high = predicted.interval(0.95)
         off = np.sqrt(np.mean((y - mean) ** 2))
-        assert found["root_mean_squared_error"] == pytest.approx(off, rel=1e-12)
-        # Within 4.5 standard errors of what the distribution has.
-        n = len(y)
-        assert abs(found["coverage_95"] - 0.95) < 4.5 * math.sqrt(0.95 * 0.05 / n)
-        entropy = 0.5 * math.log(2 * math.pi * math.e * total)
-        assert abs(found["log_density"] + entropy) < 4.5 * math.sqrt(0.5 / n)
-        assert abs(off / math.sqrt(total) - 1.0) < 4.5 * math.sqrt(0.5 / n)
-        assert found["standard_deviation"] == pytest.approx(math.sqrt(0.03))
+        assert found == {
+            "points": 500,
+            "standard_deviation": pytest.approx(math.sqrt(0.03)),
+            "coverage_95": np.mean((low <= y) & (y <= high)),
+            "root_mean_squared_error": pytest.approx(off, rel=1e-12),
+            "log_density": pytest.approx(predicted.logpdf(y).mean(), rel=1e-12),
+        }
+        assert 0.5 < found["coverage_95"] < 0.9
 
     @pytest.mark.parametrize("method", ["none", "binary", "gaussian_a"])
     def test_the_decay_is_the_l2_term_of_the_risk(self, method):
@@ -104,7 +98,7 @@ class TestOutOfDistribution:
 class TestCalibration:
     @pytest.mark.parametrize(("right", "error"), [(8, 0.0), (10, 0.2), (3, 0.5)])
     def test_the_error_is_the_gap(self, right, error):
-        """Ten predictions of confidence 0.8, so many of them right."""
+        """Ten predictions of confidence 0.8, some of them right."""
         p = torch.full((10, 5), 0.05, dtype=torch.float64)
         p[:, 0] = 0.8
         y = torch.ones(10, dtype=torch.int64)
@@ -183,10 +177,10 @@ def test_a_network_is_trained_once(tmp_path):
     assert made[0].training_seconds == made[1].training_seconds
 
 
-def test_averages():
-    assert digit_networks.mean_and_error([1.0, 2.0, None]) == {
-        "mean": 1.5,
-        "standard_error": pytest.approx(0.5),
-    }
-    assert digit_networks.mean_and_error([2.0]) == {"mean": 2.0, "standard_error": None}
-    assert digit_networks.mean_and_error([None])["mean"] is None
+@pytest.mark.parametrize(
+    ("values", "mean", "error"),
+    [([1.0, 2.0, None], 1.5, 0.5), ([2.0], 2.0, None), ([None], None, None)],
+)
+def test_averages(values, mean, error):
+    found = digit_networks.mean_and_error(values)
+    assert found == {"mean": mean, "standard_error": pytest.approx(error)}

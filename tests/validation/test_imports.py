@@ -13,7 +13,7 @@ from validation.paths import PACKAGE, ROOT
 FLOORS = (
     ("__init__", "paths"),
     ("output", "generated"),
-    ("record", "markdown", "summary"),
+    ("record", "markdown", "summary", "figure"),
     ("training",),
     ("experiment",),
     ("coefficients", "golden", "papers", "accuracy", "monte_carlo", "ladder", "fuzz", "studies"),

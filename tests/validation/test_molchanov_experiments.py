@@ -11,6 +11,8 @@ pytest.importorskip("sklearn")
 
 from logunif_kl.torch import nn  # noqa: E402
 from tests.validation.experiments import committed, quick  # noqa: E402
+from validation.papers.haussmann2018 import learning_curves  # noqa: E402
+from validation.papers.haussmann2018.networks import METHODS, Annealed  # noqa: E402
 from validation.papers.molchanov2017 import (  # noqa: E402
     comparison,
     gradients,
@@ -20,10 +22,9 @@ from validation.papers.molchanov2017 import (  # noqa: E402
     models,
     printed,
 )
-from validation.training import data, scheduled  # noqa: E402
+from validation.training import data  # noqa: E402
 from validation.training.loop import Settings, seeded  # noqa: E402
-
-records = partial(committed, "molchanov2017")
+from validation.training.scheduled import Schedule, ScheduledRun  # noqa: E402
 
 
 class TestComparison:
@@ -51,25 +52,6 @@ class TestComparison:
         refit = made["refit"][0].penalty
         assert refit.terms == 4
         assert refit.max_grad_error < 1e-3
-
-    def test_goes_on_where_it_was_ended(self, tmp_path, monkeypatch):
-        options = ["--cases", "exact", "--epochs", "3"]
-        whole = quick(lenet_300_100, tmp_path / "whole", *options)
-        original, calls = scheduled.ScheduledRun._take_step, []
-
-        def ended(self):
-            calls.append(None)
-            if len(calls) == 40:
-                raise KeyboardInterrupt
-            original(self)
-
-        monkeypatch.setattr(scheduled.ScheduledRun, "_take_step", ended)
-        with pytest.raises(KeyboardInterrupt):
-            quick(lenet_300_100, tmp_path, *options)
-        again = quick(lenet_300_100, tmp_path, *options)
-        assert len(calls) < 2 * 3 * 29
-        (one,), (other,) = whole["rows"], again["rows"]
-        assert {**one, "seconds": 0} == {**other, "seconds": 0}
 
     @pytest.mark.parametrize(
         ("kept", "error", "good"), [(3900, 1.9, True), (3950, 1.9, False), (3900, 1.95, False)]
@@ -133,42 +115,66 @@ class TestMasks:
         assert comparison._decided("molchanov", [0.5], [0.8])["holds"] is None
 
 
+# Runs of both papers, the number of epochs, and the weight of the KL at an epoch.
+SCHEDULED = {
+    "schedule": (partial(ScheduledRun, schedule=Schedule(4, (1, 2))), 4, lambda e: max(e - 1, 0)),
+    "warm-up": (partial(Annealed, METHODS["vbp_warm"], 2), 2, lambda e: e / 15),
+    "no warm-up": (partial(Annealed, METHODS["vbp"], 2), 2, lambda e: 1),
+}
+
+
 class TestSchedule:
     def test_the_rates(self):
-        schedule = scheduled.Schedule(10, (2.0, 6.0))
+        schedule = Schedule(10, (2.0, 6.0))
         assert [schedule.rate(e) for e in (0.0, 2.5, 10.0, 11.0)] == [1.0, 0.75, 0.0, 0.0]
         assert [schedule.kl_weight(e) for e in (0.0, 2.0, 4.0, 6.0, 9.0)] == [0, 0, 0.5, 1, 1]
 
-    def test_a_run_follows_them(self):
-        dataset, noise = data.digits(), seeded(1, 1)
+    @pytest.mark.parametrize("name", SCHEDULED)
+    def test_a_run_follows_them(self, name):
+        make, until, weight = SCHEDULED[name]
+        noise, train = seeded(1, 1), data.digits().train
         model = models.network("lenet_300_100", "exact", 1, noise, quick=True)
-        made = scheduled.ScheduledRun(
-            model,
-            noise,
-            dataset.train,
-            Settings(100, 1, 1e-2, averaging=None),
-            schedule=scheduled.Schedule(4, (1.0, 2.0)),
-            about={},
-        )
-        rates, weights = [], []
-        original = made._elbo.forward
+        run = make(model, noise, train, Settings(100, 1, 1e-2, averaging=None), about={})
+        seen, original = [], run._elbo.forward
 
         def forward(x, y, kl_weight):
-            rates.append(made._optimizer.param_groups[0]["lr"])
-            weights.append(kl_weight)
+            seen.append((run._optimizer.param_groups[0]["lr"], kl_weight))
             return original(x, y, kl_weight)
 
-        made._elbo.forward = forward
-        for _ in made.train(2):
-            pass
-        n = len(dataset.train.y)
-        epochs = [epoch + 100 * step / n for epoch in (0, 1) for step in range(math.ceil(n / 100))]
-        assert rates == pytest.approx([1e-2 * (1.0 - epoch / 4) for epoch in epochs])
-        assert weights == pytest.approx([max(epoch - 1.0, 0.0) for epoch in epochs])
+        run._elbo.forward = forward
+        list(run.train(2))
+        n = len(train.y)
+        epochs = [epoch + rows / n for epoch in (0, 1) for rows in range(0, n, 100)]
+        expected = [(1e-2 * (1.0 - epoch / until), weight(epoch)) for epoch in epochs]
+        np.testing.assert_allclose(seen, expected, rtol=1e-12)
+
+    @pytest.mark.parametrize(
+        ("module", "options"),
+        [
+            (lenet_300_100, ("--cases", "exact", "--epochs", "3")),
+            (learning_curves, ("--methods", "vbp", "--epochs", "2")),
+        ],
+    )
+    def test_goes_on_where_it_was_ended(self, module, options, tmp_path, monkeypatch):
+        (whole,) = quick(module, tmp_path / "whole", *options)["rows"]
+        original, steps = ScheduledRun._take_step, []
+
+        def ended(run):
+            steps.append(run.step)
+            if len(steps) == 70:
+                raise KeyboardInterrupt
+            original(run)
+
+        monkeypatch.setattr(ScheduledRun, "_take_step", ended)
+        with pytest.raises(KeyboardInterrupt):
+            quick(module, tmp_path, *options)
+        (row,) = quick(module, tmp_path, *options)["rows"]
+        assert steps[70] > 0
+        assert {**row, "seconds": 0} == {**whole, "seconds": 0}
 
 
 def test_the_threshold():
-    for row in records("threshold")["rows"]:
+    for row in committed("molchanov2017", "threshold")["rows"]:
         least, chosen = min(row["validation_errors"]), row["chosen"]
         assert chosen["validation_error"] <= least + row["standard_error"]
         for error, kept in zip(row["validation_errors"], row["kept"], strict=True):
@@ -177,10 +183,14 @@ def test_the_threshold():
 
 
 class TestGradients:
-    def test_the_parametrisations_are_of_one_posterior(self):
+    @pytest.fixture
+    def given(self):
         torch.manual_seed(0)
         plain = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3))
-        x, y = torch.rand(20, 6), torch.arange(20) % 3
+        return plain, torch.rand(20, 6), torch.arange(20) % 3
+
+    def test_the_parametrisations_are_of_one_posterior(self, given):
+        plain, x, y = given
         models_of = [
             gradients.network(plain, posterior, 0.5, "local", seeded(1, 2))
             for posterior in gradients.POSTERIORS
@@ -197,10 +207,8 @@ class TestGradients:
                 torch.testing.assert_close(ours.log_alpha.grad.sum(), theirs.log_sigma2.grad.sum())
 
     @pytest.mark.parametrize("posterior", gradients.POSTERIORS)
-    def test_of_all_samples_at_once(self, posterior):
-        torch.manual_seed(0)
-        plain = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3))
-        x, y = torch.rand(20, 6), torch.arange(20) % 3
+    def test_of_all_samples_at_once(self, posterior, given):
+        plain, x, y = given
 
         def made():
             return gradients.network(plain, posterior, 0.5, "per_batch", seeded(1, 2))
@@ -219,16 +227,6 @@ class TestGradients:
             assert found["variances"][number] == pytest.approx(variance, rel=1e-9)
             expected = (np.mean(draws, axis=0) ** 2).sum() - variance / 12
             assert found["squared_means"][number] == pytest.approx(expected, rel=1e-9)
-
-    def test_moments(self):
-        draws = np.random.default_rng(1).normal(3.0, 2.0, (50, 7))
-        moments = gradients.Moments()
-        for draw in draws:
-            moments.add(torch.from_numpy(draw))
-        variance = draws.var(0, ddof=1).sum()
-        assert moments.variance() == pytest.approx(variance, rel=1e-12)
-        expected = (draws.mean(0) ** 2).sum() - variance / 50
-        assert moments.squared_mean() == pytest.approx(expected, rel=1e-12)
 
 
 def test_weights_that_are_pruned_at_random():

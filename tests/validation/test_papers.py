@@ -50,10 +50,10 @@ def test_alpha_star_to_more_digits():
 
 def test_a_name_is_entered_once(monkeypatch):
     monkeypatch.setattr("validation.papers.statement.STATEMENTS", {})
-    enter = statement("one", "paper", "where", "text")
+    enter = statement("hron-one", "where", "text")
     enter(lambda: Found(True, {}, ""))
-    with pytest.raises(ValueError, match="the claim 'one' is entered twice"):
-        statement("one", "paper", "where", "text")(lambda: Found(True, {}, ""))
+    with pytest.raises(ValueError, match="the claim 'hron-one' is entered twice"):
+        statement("hron-one", "where", "text")(lambda: Found(True, {}, ""))
 
 
 def test_one_claim_from_the_command_line(capsys):

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from logunif_kl.cli.bench.suite import with_quartiles
 from validation import record
-from validation.markdown import with_quartiles
 from validation.tools import studies, summary, tables
 
 

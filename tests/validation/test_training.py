@@ -27,8 +27,7 @@ def network(method="variational_b", seed=1, **posterior):
 
 
 def run(method="variational_b", batch_size=25, **settings):
-    model, noise = network(method)
-    return loop.Run(model, noise, SPLIT, loop.Settings(batch_size, 1, **settings))
+    return networks.run_of(method, SPLIT, [8, 8], loop.Settings(batch_size, 1, **settings))
 
 
 class TestAverage:
@@ -47,11 +46,8 @@ class TestAverage:
 
     def test_its_own_parameters_come_back_after_an_error(self):
         model = torch.nn.Linear(2, 2)
-        average, weight, before = (
-            TemporalAverage(model),
-            model.weight,
-            model.weight.detach().clone(),
-        )
+        average, weight = TemporalAverage(model), model.weight
+        before = weight.detach().clone()
         with pytest.raises(ValueError, match="there is no average before the first step"):
             average.applied().__enter__()
         average.update()
@@ -143,8 +139,8 @@ class TestLoop:
 
     def test_the_seed_decides(self):
         def loss(seed):
-            model, noise = network("binary", seed)
-            return next(loop.Run(model, noise, SPLIT, loop.Settings(25, seed)).train(1))["loss"]
+            run = networks.run_of("binary", SPLIT, [8, 8], loop.Settings(25, seed))
+            return next(run.train(1))["loss"]
 
         assert loss(1) == loss(1)
         assert loss(1) != loss(2)

@@ -2,7 +2,7 @@
 
     python -m validation.benchmarks NAME [options] [--json FILE]
 
-The tables are those of the site, with their targets, and some that show more.
+The tables are those of the site, with their targets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from logunif_kl.cli import bench
@@ -123,12 +122,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(given)
     try:
         check(options)
-        module: ModuleType | None = None
+        notes: list[str] = []
         if options.name in OF_THE_PACKAGE:
             packages, found = bench.measure(options)
         else:
-            module = importlib.import_module(f"validation.benchmarks.{options.name}")
+            module: Any = importlib.import_module(f"validation.benchmarks.{options.name}")
             packages, found = module.measure(options)
+            notes = module.notes(found) if options.name == "layers" else []
         command = shlex.join([*shlex.split(PROGRAM), *given])
         document = {**record.about(command, *packages), **found}
         if options.json:
@@ -136,8 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (CommandError, ImportError) as error:
         complain(f"{PROGRAM}: error: {error}\n")
         return 2
-    shown = [tables.SHOWN[options.name](document), *(module.details(document) if module else [])]
-    emit("\n\n".join(shown) + "\n")
+    emit("\n\n".join([tables.SHOWN[options.name](document), *notes]) + "\n")
     return 0
 
 

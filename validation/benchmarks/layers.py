@@ -22,9 +22,8 @@ from logunif_kl.cli.bench import _torch
 from logunif_kl.cli.timing import rounds, spread, spreads
 from logunif_kl.torch import kl_normal, nn
 from validation.benchmarks import peers
-from validation.benchmarks.parts import timed
 from validation.benchmarks.peers import OURS, OURS_ALONE, OURS_PER_BATCH, TORCH, Made
-from validation.markdown import table, threads
+from validation.benchmarks.training import timed
 from validation.output import track
 
 EXAMPLES = 60_000  # of the data set: the KL is divided by it
@@ -276,26 +275,6 @@ def _timed(
         return {"what": f"{over} / {under}", **spread(of_steps)}
 
     return rows, ratio
-
-
-def details(found: dict[str, Any]) -> list[str]:
-    """Tabulate the times of every network and its memory, and say what did not run."""
-    shown = []
-    for network in found["networks"]:
-        parts = list(network["ways"][0]["milliseconds"])
-        on = f"{network['network']}: float32, {found['device']}, {threads(found)}"
-        header = [on, "noise", *(f"{part}, ms" for part in parts), "peak, MB"]
-        rows = (
-            [
-                way["name"],
-                way.get("noise", ""),
-                *(f"{way['milliseconds'][part]['median']:.1f}" for part in parts),
-                f"{way['peak_megabytes']:.0f}" if "peak_megabytes" in way else "",
-            ]
-            for way in network["ways"]
-        )
-        shown.append(table(header, rows))
-    return shown + notes(found)
 
 
 def notes(found: dict[str, Any]) -> list[str]:

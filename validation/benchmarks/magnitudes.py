@@ -17,7 +17,6 @@ import numpy as np
 from logunif_kl.cli.timing import Job, ratio, repetitions, rounds, spreads
 from validation.benchmarks.cells import SHARES, Arrays, Cell, cells, mixed
 from validation.benchmarks.sizes import DTYPES, UFUNCS, Ufunc, usual
-from validation.markdown import table
 from validation.output import cpus_usable, track
 
 USUAL = "usual"
@@ -203,22 +202,3 @@ def _again(way: Way, timed: list[Timed], number: int, seed: int) -> dict[str, An
             {**each.named(), "ratio": each.ratio} for each in timed if each.cell.at in _SPECIAL
         ],
     }
-
-
-def details(found: dict[str, Any]) -> list[str]:
-    """Tabulate the slowest magnitude of each argument, of which some were timed again."""
-    header = ["the least of few rounds", "type", "argument", "magnitudes", f"above {ABOVE}"]
-    rows = (
-        [
-            f"{row['framework']}: {row['function']}",
-            row["dtype"],
-            sweep["argument"],
-            *(str(sweep[count]) for count in ("magnitudes", "above_aim")),
-            sweep["slowest"]["at"],
-            sweep["slowest"]["elements"],
-            f"{sweep['slowest']['ratio']:.2f}",
-        ]
-        for row in found["by_function"]
-        for sweep in row["searched"]
-    )
-    return [table([*header, "slowest at", "elements", "ratio"], rows)]

@@ -15,7 +15,6 @@ import numpy as np
 from logunif_kl import special
 from logunif_kl._numpy import ufuncs
 from logunif_kl.cli.timing import Job, ratio, rounds, spread, spreads
-from validation.markdown import table, threads
 from validation.output import track
 
 MIDDLE = 100_000  # in the caches, and large beside the cost of a call
@@ -183,24 +182,3 @@ def _on_others(function: Callable[..., Any], argument: np.ndarray, sets: int) ->
     """Make a job that takes the next of so many pairs of argument and result at each call."""
     pairs = cycle([(argument.copy(), np.zeros_like(argument)) for _ in range(sets)])
     return lambda: function(*next(pairs))
-
-
-def details(found: dict[str, Any]) -> list[str]:
-    """Tabulate the times of every function in each type, with and without ``out=``."""
-    return [
-        table(
-            [f"ns an element, {dtype}, {kind}, {threads(found)}"]
-            + [f"{size:,}" for size in found["sizes"]],
-            (
-                [ufunc.name]
-                + [
-                    f"{row['nanoseconds_an_element']['median']:.2f}"
-                    for row in found["by_size"]
-                    if (row["function"], row["dtype"], row["results"]) == (ufunc.name, dtype, kind)
-                ]
-                for ufunc in UFUNCS
-            ),
-        )
-        for dtype in DTYPES
-        for kind in (NEW, OUT)
-    ]

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 
 from logunif_kl.cli.bench import functions as of_functions
 from logunif_kl.cli.bench import suite as of_suite
-from validation.markdown import Results, processor, table, threads, with_quartiles
+from logunif_kl.cli.bench.suite import with_quartiles
+from validation.markdown import Results, columns, processor, table, threads
 
 TYPES = ("float64", "float32")
 OUT, NEW = "out=", "new arrays"
@@ -90,7 +91,7 @@ def training(*reports: Results) -> str:
 def sizes(results: Results) -> str:
     """Tabulate each function at the middle, and its worst type against that at each size."""
     middle, rows = results["middle"], results["by_size"]
-    columns = [size for size in results["sizes"] if size != middle]
+    others = [size for size in results["sizes"] if size != middle]
     of = {(r["function"], r["dtype"], r["results"], r["size"]): r for r in rows}
     cells = []
     for name in dict.fromkeys(row["function"] for row in rows):
@@ -103,12 +104,12 @@ def sizes(results: Results) -> str:
                 f"{max(of[name, t, kind, size]['against_middle']['median'] for t in TYPES):.2f}"
                 for kind in (OUT, NEW)
             )
-            for size in columns
+            for size in others
         )
         cells.append([name, *at_middle, *against])
     header = [f"{processor(results)}, {threads(results)}"]
     header += [f"{dtype}, ns an element at {middle:,}" for dtype in TYPES]
-    shown = table([*header, *(f"against that at {size:,}" for size in columns)], cells)
+    shown = table([*header, *(f"against that at {size:,}" for size in others)], cells)
     target = "At 30,000,000 elements the target is <= 1.5, and the aim <= 1.2."
     return f"{shown}\n\n{target}\n\n{_cold(results)}"
 
@@ -127,22 +128,22 @@ def _cold(results: Results) -> str:
 
 def magnitudes(results: Results) -> str:
     """Tabulate the slowest magnitude of each function in each type."""
-    cells = []
-    for row in results["by_function"]:
-        slowest = row["slowest"][0]
-        several = f", {threads(row)}" if row["threads"] > 1 else ""
-        cells.append(
-            [
-                f"{row['framework']}: {row['function']}{several}",
-                row["dtype"],
-                f"{row['usual_nanoseconds']['median']:.2f}",
-                f"{slowest['argument']}: {slowest['at']}",
-                slowest["elements"],
-                with_quartiles(slowest["against_usual"]),
-            ]
-        )
-    header = [f"{processor(results)}, {threads(results)}", "type", "usual, ns an element"]
-    shown = table([*header, "slowest at", "elements", "against the usual"], cells)
+    where = f"{processor(results)}, {threads(results)}"
+    shown = columns(
+        ({**row, "at": row["slowest"][0]} for row in results["by_function"]),
+        (
+            where,
+            lambda row: (
+                f"{row['framework']}: {row['function']}"
+                + (f", {threads(row)}" if row["threads"] > 1 else "")
+            ),
+        ),
+        ("type", "{dtype}"),
+        ("usual, ns an element", "{usual_nanoseconds[median]:.2f}"),
+        ("slowest at", "{at[argument]}: {at[at]}"),
+        ("elements", "{at[elements]}"),
+        ("against the usual", lambda row: with_quartiles(row["at"]["against_usual"])),
+    )
     return f"{shown}\n\nThe target is <= 2, and the aim <= 1.3."
 
 

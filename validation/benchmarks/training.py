@@ -10,7 +10,8 @@ flushes them to 0, in Adam's step alone, which shows what they cost.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -20,8 +21,6 @@ import torch
 from logunif_kl.cli.bench import _torch
 from logunif_kl.cli.timing import spread
 from logunif_kl.torch import kl_normal
-from validation.benchmarks.parts import timed
-from validation.markdown import table
 from validation.output import track
 
 WINDOWS = 30
@@ -50,6 +49,23 @@ class Way(NamedTuple):
 
 
 WAYS = (Way("ours", ours), Way("ours, flushed in Adam", ours, flushes=True), Way("peers", peers))
+
+
+def timed(
+    parts: Mapping[str, Callable[[], object]], wait: Callable[[], object] = lambda: None
+) -> dict[str, float]:
+    """Run the parts in order, and return the seconds of each and of the whole ``step``.
+
+    ``wait`` returns when the device has done what it was given.
+    """
+    wait()
+    times = [time.perf_counter()]
+    for run in parts.values():
+        run()
+        wait()
+        times.append(time.perf_counter())
+    took = (after - before for before, after in pairwise(times))
+    return {**dict(zip(parts, took, strict=True)), "step": times[-1] - times[0]}
 
 
 class Model:
@@ -163,29 +179,3 @@ def _run(way: Way, windows: list[dict[str, Any]]) -> dict[str, Any]:
             if window["begin"] <= at < window["end"] or (window is last and at == window["end"])
         },
     }
-
-
-def details(found: dict[str, Any]) -> list[str]:
-    """Tabulate the windows of each run."""
-    header = ["ms", "against the first"]
-    for part in PARTS[1:]:
-        header += [f"{part}, ns a weight", "against its first"]
-    return [
-        table(
-            [f"steps, {run['name']}", *header],
-            (
-                [
-                    f"{window['begin']} to {window['end']}",
-                    f"{window['step']['milliseconds']['median']:.3f}",
-                    f"{window['step']['against_first']:.2f}",
-                    *(
-                        f"{window[part][key]:{form}}"
-                        for part in PARTS[1:]
-                        for key, form in (("nanoseconds_a_weight", ".1f"), ("against_first", ".2f"))
-                    ),
-                ]
-                for window in run["windows"]
-            ),
-        )
-        for run in found["runs"]
-    ]

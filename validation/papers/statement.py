@@ -6,9 +6,12 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-KINGMA = "Kingma, Salimans and Welling 2015, arXiv:1506.02557"
-HRON = "Hron, Matthews and Ghahramani 2017, arXiv:1711.02989"
-MOLCHANOV = "Molchanov, Ashukha and Vetrov 2017, arXiv:1701.05369"
+# By what the names of their statements begin with.
+PAPERS = {
+    "kingma": "Kingma, Salimans and Welling 2015, arXiv:1506.02557",
+    "hron": "Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
+    "molchanov": "Molchanov, Ashukha and Vetrov 2017, arXiv:1701.05369",
+}
 
 
 class Found(NamedTuple):
@@ -50,9 +53,10 @@ STATEMENTS: dict[str, Statement] = {}
 
 
 def statement(
-    name: str, paper: str, where: str, text: str, *, stated: bool = True
+    name: str, where: str, text: str, *, stated: bool = True
 ) -> Callable[[Callable[[], Found]], Callable[[], Found]]:
     """Enter a function that decides a statement into `STATEMENTS`."""
+    paper = PAPERS[name.partition("-")[0]]
 
     def enter(decide: Callable[[], Found]) -> Callable[[], Found]:
         if name in STATEMENTS:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
 from logunif_kl.torch import nn
+from validation.output import track
 from validation.training import networks
 from validation.training.loop import Examples, seeded
 
@@ -51,19 +53,30 @@ class Pairs:
         self._batch, self._seed = batch, seed
         self.in_a_pass = len(examples) // (2 * batch)
 
+    def rows(self, counts: Mapping[str, int], label: str, **entry: Any) -> list[dict[str, Any]]:
+        """Measure the variances by several estimators, each from its number of pairs."""
+        found = []
+        for estimator, count in counts.items():
+            numbers = track(range(count), f"{label}, {estimator}", count)
+            halves = [self.half_squared_difference(estimator, number) for number in numbers]
+            found += by_layer(halves, estimator=estimator, **entry)
+        return found
+
     def half_squared_difference(self, estimator: str, number: int) -> dict[str, float]:
         """Estimate the variance from pair ``number``, as a mean over the weights of each layer."""
-        self._model.train(estimator != "none")
-        if estimator != "none":
-            for layer in self._model.modules():
-                if isinstance(layer, nn.VariationalLinear):
-                    layer.estimator = estimator
+        self._choose(estimator)
         self._noise.set_state(seeded(self._seed, 1000 + number).get_state())
         first, second = (self._gradients(rows, estimator) for rows in self._rows(number))
         return {
             name: 0.5 * float((first[name].double() - second[name].double()).square().mean())
             for name in first
         }
+
+    def _choose(self, estimator: str) -> None:
+        self._model.train(estimator != "none")
+        for layer in self._model.modules():
+            if isinstance(layer, nn.VariationalLinear) and estimator != "none":
+                layer.estimator = estimator
 
     def _rows(self, number: int) -> tuple[torch.Tensor, torch.Tensor]:
         around, place = divmod(number, self.in_a_pass)
@@ -77,10 +90,16 @@ class Pairs:
         return gradients(self._model, x, y, len(self._examples), at_once)
 
 
-def summary(values: Sequence[float]) -> dict[str, float]:
-    """Return the mean of independent estimates, and its standard error."""
+def by_layer(halves: Sequence[dict[str, float]], **entry: Any) -> list[dict[str, Any]]:
+    """Summarise the estimates of the variance in each layer; ``entry`` says what they are of."""
+    layers = ("top", "bottom")
+    return [{**entry, "layer": name, **summary([half[name] for half in halves])} for name in layers]
+
+
+def summary(values: Sequence[float], counted: str = "pairs") -> dict[str, float]:
+    """Return the mean of independent estimates, its standard error, and their number."""
     return {
         "variance": statistics.fmean(values),
         "standard_error": statistics.stdev(values) / math.sqrt(len(values)),
-        "pairs": len(values),
+        counted: len(values),
     }

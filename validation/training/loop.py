@@ -129,7 +129,7 @@ class Run:
         self.epoch = self.step = 0
         self.history: list[dict[str, Any]] = []
         self._examples = Examples(split)
-        self._noise, self._order = noise, seeded(settings.seed, 0)
+        self.noise, self._order = noise, seeded(settings.seed, 0)
         self._objective = Objective(model, len(split.y), settings.kl_weight)
         self._optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
         decay = settings.averaging
@@ -164,7 +164,7 @@ class Run:
             "model": self.model.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "average": None if self._average is None else self._average.state_dict(),
-            "noise": self._noise.get_state(),
+            "noise": self.noise.get_state(),
             "order": self._order_at_start,
             "epoch": self.epoch,
             "step": self.step,
@@ -179,7 +179,7 @@ class Run:
         self._optimizer.load_state_dict(state["optimizer"])
         if self._average is not None:
             self._average.load_state_dict(state["average"])
-        self._noise.set_state(state["noise"])
+        self.noise.set_state(state["noise"])
         self._order.set_state(state["order"])
         self._begin_epoch()
         self.epoch, self.step = state["epoch"], state["step"]

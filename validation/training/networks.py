@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
 from logunif_kl.torch import nn
-from validation.training.data import CLASSES
+from validation.training.data import CLASSES, Split
+from validation.training.loop import Run, Settings, seeded
 
 RATE_INPUT, RATE_HIDDEN = 0.2, 0.5
 
@@ -94,6 +96,23 @@ def network(
             if number < len(hidden):
                 layers.append(torch.nn.ReLU())
     return torch.nn.Sequential(*layers)
+
+
+def run_of(
+    method: str,
+    split: Split,
+    hidden: Sequence[int],
+    settings: Settings,
+    *,
+    about: dict[str, Any] | None = None,
+    file: Path | None = None,
+    **posterior: Any,
+) -> Run:
+    """Return a `Run` of a `network`; the seed of the settings decides its weights and its noise."""
+    seed, noise = settings.seed, seeded(settings.seed, 1)
+    pixels = split.x.shape[1]
+    model = network(method, pixels, hidden, seed=seed, generator=noise, **posterior)
+    return Run(model, noise, split, settings, about=about, file=file)
 
 
 def _linear(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,6 +46,22 @@ class Parts:
     def rows(self, title: str, make: Mapping[str, Callable[[], T]], **settings: Any) -> list[T]:
         """Return the results of several parts by name, as `share` computes them."""
         return self.share(make, lambda name: self.get(name, make[name], **settings), title)
+
+    def by_seed(
+        self,
+        title: str,
+        names: Sequence[str],
+        seeds: Sequence[int],
+        make: Callable[[str, int], T],
+        **settings: Any,
+    ) -> list[T]:
+        """Return the results of ``make(name, seed)`` for every name of each seed."""
+        cells = {
+            f"{slug(name)}-seed{seed}": partial(make, name, seed)
+            for seed in seeds
+            for name in names
+        }
+        return self.rows(title, cells, **settings)
 
     def share(self, items: Iterable[str], do: Callable[[str], T], title: str = "parts") -> list[T]:
         """Do something for each item or, as one of several processes, for every N-th.
@@ -100,6 +117,11 @@ class Parts:
     def file(self, name: str) -> Path | None:
         """Give the path of another file of a part, such as a checkpoint."""
         return None if self._folder is None else self._folder / name
+
+
+def slug(name: str) -> str:
+    """Write a name without commas and blanks, for a file."""
+    return name.replace(",", "").replace(" ", "-")
 
 
 def _chosen(text: str | None) -> tuple[int, int]:

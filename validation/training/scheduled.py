@@ -1,6 +1,5 @@
 """Training by Adam with a learning rate that falls and a weight of the KL that rises."""
 
-# mypy: allow-untyped-calls
 from __future__ import annotations
 
 import dataclasses

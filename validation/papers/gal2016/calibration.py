@@ -1,28 +1,21 @@
 """Whether a class of which a network is 90 % sure is right in 90 % of cases.
 
-    python -m validation.papers.gal2016.calibration [--data FILE] [--quick]
-
-The expected calibration error (15 bins of the confidence; Guo et al. 2017, Eq. 3), the mean
-negative log-likelihood, the Brier score and the error of each network, by samples of its noise and
-without noise: on all test digits, and on test digits turned by 30 and by 60 degrees, which no
-network has seen. Last, how well a score tells the wrong predictions from the right ones.
+The expected calibration error is that of Guo et al. 2017, Eq. 3. No network has seen digits that
+are turned. AUROC says how well a score tells the wrong predictions from the right ones.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 import torch
 
-from validation.experiment import Experiment
+from validation.experiment import Dataset, Parts, Record, subplots
 from validation.markdown import table
-from validation.papers.gal2016 import digit_networks, images
-from validation.papers.gal2016.digit_networks import METHODS, Rows, Trained, auroc, mean_and_error
-from validation.record import Record
-from validation.training.data import Dataset, Split
-from validation.training.parts import Parts
+from validation.papers.gal2016 import digit_networks as digits
+from validation.papers.gal2016 import images
+from validation.training.data import Split
 
 BINS = 15
 ANGLES = (0, 30, 60)
@@ -52,17 +45,14 @@ def judged(p: torch.Tensor, y: torch.Tensor, score: torch.Tensor) -> dict[str, A
     counts, _ = np.histogram(confidence.numpy(), np.linspace(0.0, 1.0, BINS + 1))
     labels = list(range(classes))
     brier = brier_score_loss(y.numpy(), p.numpy(), labels=labels, scale_by_half=False)
-    wrong = ~right
     return {
         "expected_calibration_error": float(
             multiclass_calibration_error(p, y, classes, n_bins=BINS, norm="l1")
         ),
         "negative_log_likelihood": float(log_loss(y.numpy(), p.numpy(), labels=labels)),
         "brier_score": float(brier),
-        "error_percent": 100.0 * float(wrong.double().mean()),
-        "auroc_of_errors": (
-            auroc(score[right], score[wrong]) if bool(right.any() & wrong.any()) else None
-        ),
+        "error_percent": digits.error_percent(p, y),
+        "auroc_of_errors": _auroc_of_errors(score, right),
         "reliability": {
             "confidence": mean_confidence.tolist(),
             "accuracy": accuracy.tolist(),
@@ -71,43 +61,34 @@ def judged(p: torch.Tensor, y: torch.Tensor, score: torch.Tensor) -> dict[str, A
     }
 
 
-def with_and_without(trained: Trained, test: Split) -> dict[str, Any]:
+def with_and_without(trained: digits.Trained, test: Split) -> dict[str, Any]:
     """Judge a network's predictions by samples, and those without noise."""
-    found = []
+    found: digits.Rows = []
     for angle in ANGLES:
         x, y = images.rotated(test.x, angle), torch.from_numpy(test.y)
         p, entropy = trained.without_noise(x)
         sampled = trained.with_noise(x)
-        found.append(
-            {
-                "angle": angle,
-                "without_noise": judged(p, y, entropy),
-                "with_noise": (
-                    None
-                    if sampled is None
-                    else {
-                        **judged(sampled.mean, y, sampled.entropy),
-                        "auroc_of_errors_by_mutual_information": _of_information(sampled, y),
-                    }
+        found.append({"angle": angle, "without_noise": judged(p, y, entropy), "with_noise": None})
+        if sampled is not None:
+            right = sampled.mean.argmax(1) == y
+            found[-1]["with_noise"] = {
+                **judged(sampled.mean, y, sampled.entropy),
+                "auroc_of_errors_by_mutual_information": _auroc_of_errors(
+                    sampled.mutual_information, right
                 ),
             }
-        )
     return {"angles": found}
 
 
-def _of_information(sampled: Any, y: torch.Tensor) -> float | None:
-    right = sampled.mean.argmax(1) == y
-    if bool(right.all() | ~right.any()):
-        return None
-    information = sampled.mutual_information
-    return auroc(information[right], information[~right])
+def _auroc_of_errors(score: torch.Tensor, right: torch.Tensor) -> float | None:
+    return digits.auroc(score[right], score[~right]) if bool(right.any() & ~right.all()) else None
 
 
-def summarised(rows: Rows) -> list[dict[str, Any]]:
+def summarised(rows: digits.Rows) -> list[dict[str, Any]]:
     """Average over the seeds."""
     found = []
     for place, angle in enumerate(ANGLES):
-        for method in METHODS:
+        for method, title in digits.METHODS.items():
             several = [row["angles"][place] for row in rows if row["method"] == method]
             for name in ("without_noise", "with_noise"):
                 here = [each[name] for each in several if each[name] is not None]
@@ -116,10 +97,10 @@ def summarised(rows: Rows) -> list[dict[str, Any]]:
                         {
                             "angle": angle,
                             "method": method,
-                            "title": digit_networks.title(method),
+                            "title": title,
                             "samples": name == "with_noise",
                             **{
-                                measure: mean_and_error(each[measure] for each in here)
+                                measure: digits.mean_and_error(each[measure] for each in here)
                                 for measure in MEASURES
                             },
                         }
@@ -129,14 +110,10 @@ def summarised(rows: Rows) -> list[dict[str, Any]]:
 
 def draw(record: Record) -> Any:
     """Draw reliability diagrams, for each network and angle, a curve for each seed."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 5.8), layout="constrained")
-    titles = digit_networks.titles(record["summary"])
     angles = list(dict.fromkeys(each["angle"] for each in record["summary"]))
-    axes = figure.subplots(len(angles), len(titles), sharex=True, sharey=True)
+    figure, axes = subplots((7.2, 5.8), len(angles), len(digits.METHODS), sharex=True, sharey=True)
     for i, angle in enumerate(angles):
-        for place, (method, title) in zip(axes[i], titles.items(), strict=True):
+        for place, (method, title) in zip(axes[i], digits.METHODS.items(), strict=True):
             place.plot([0.0, 1.0], [0.0, 1.0], color="0.6", lw=0.8)
             for row in (row for row in record["rows"] if row["method"] == method):
                 here = next(each for each in row["angles"] if each["angle"] == angle)
@@ -165,11 +142,11 @@ def show(record: Record) -> str:
             f"{row['angle']}°",
             row["title"],
             "samples" if row["samples"] else "no noise",
-            digit_networks.shown(row["expected_calibration_error"], 2, 100.0),
-            digit_networks.shown(row["negative_log_likelihood"], 3),
-            digit_networks.shown(row["brier_score"], 4),
-            digit_networks.shown(row["error_percent"], 2),
-            digit_networks.shown(row["auroc_of_errors"], 3),
+            digits.shown(row["expected_calibration_error"], 2, 100.0),
+            digits.shown(row["negative_log_likelihood"], 3),
+            digits.shown(row["brier_score"], 4),
+            digits.shown(row["error_percent"], 2),
+            digits.shown(row["auroc_of_errors"], 3),
         )
         for row in record["summary"]
     ]
@@ -180,7 +157,7 @@ def show(record: Record) -> str:
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
     """Train the networks, and judge their predictions."""
-    rows = digit_networks.of_each(
+    rows = digits.of_each(
         "calibration",
         lambda trained: with_and_without(trained, dataset.test),
         settings,
@@ -190,22 +167,16 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
     return {"bins": BINS, "summary": summarised(rows), "rows": rows}
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = digits.experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Calibration with and without noise",
     about="All test digits, upright and turned. The expected calibration error has 15 bins.",
     place=4,
-    seeds=(1, 2, 3),
-    full=digit_networks.FULL,
-    quick=digit_networks.QUICK,
     draw=draw,
     packages=("torch", "scikit-learn", "torchmetrics"),
-    folder=digit_networks.FOLDER,
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

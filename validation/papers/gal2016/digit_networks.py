@@ -7,7 +7,7 @@ are learned. There is no weight decay: Gal's prior in the limit of an infinite v
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -17,23 +17,25 @@ import numpy.typing as npt
 import torch
 
 from logunif_kl.torch import nn
+from validation import summary
+from validation.experiment import Experiment
 from validation.training import networks
 from validation.training.data import Dataset
 from validation.training.loop import Run, Settings, evaluate, seeded
 from validation.training.parts import Parts
 
-METHODS = ("none", "binary", "gaussian_a", "variational_b")
-FOLDER = "digits"
+METHODS = {
+    method: networks.METHODS[method].title
+    for method in ("none", "binary", "gaussian_a", "variational_b")
+}
 FULL = {"hidden": [256] * 2, "epochs": 10, "batch_size": 200, "samples": 30, "images": 1000}
 QUICK = {"hidden": [64] * 2, "epochs": 25, "batch_size": 50, "samples": 20, "images": 100}
 SCORES = ("mutual_information", "entropy", "entropy_without_noise")
 
 Rows = list[dict[str, Any]]
 
-
-def title(method: str) -> str:
-    """Name a kind of dropout as a table does."""
-    return networks.METHODS[method].title
+# Of the same networks, whose checkpoints they share.
+experiment = partial(Experiment, seeds=(1, 2, 3), full=FULL, quick=QUICK, folder="digits")
 
 
 class Trained:
@@ -57,7 +59,7 @@ class Trained:
         for _ in run.train(sizes["epochs"]):
             pass
         self.model.eval()
-        self.draws = networks.METHODS[method].title != networks.METHODS["none"].title
+        self.draws = method != "none"
         self.training_seconds = round(sum(record["seconds"] for record in run.history), 1)
         self.test_error = evaluate(self.model, dataset.test)["error_percent"]
         self._samples, self._seed = sizes["samples"], seed
@@ -103,7 +105,8 @@ def of_each(
 ) -> Rows:
     """Measure something of each network, by method and seed."""
 
-    def make(method: str, seed: int) -> dict[str, Any]:
+    def make(cell: str, seed: int) -> dict[str, Any]:
+        method = cells[cell]
         trained = Trained(method, seed, settings, dataset, parts)
         return {
             "method": method,
@@ -113,13 +116,9 @@ def of_each(
             **measure(trained),
         }
 
-    cells = {
-        f"{name}-{method}-seed{seed}": partial(make, method, seed)
-        for seed in settings["seeds"]
-        for method in METHODS
-    }
+    cells = {f"{name}-{method}": method for method in METHODS}
     sizes = {key: settings[key] for key in FULL}
-    return parts.rows("networks", cells, **sizes, **more)
+    return parts.by_seed("networks", [*cells], settings["seeds"], make, **sizes, **more)
 
 
 def shown(found: Any, decimals: int, factor: float = 1.0) -> str:
@@ -131,18 +130,15 @@ def shown(found: Any, decimals: int, factor: float = 1.0) -> str:
     return text if error is None else f"{text} ± {factor * error:.{decimals}f}"
 
 
-def titles(summary: Rows) -> dict[str, str]:
-    """Return the titles of the methods."""
-    return {row["method"]: row["title"] for row in summary}
-
-
 def mean_and_error(values: Iterable[float | None]) -> dict[str, float | None]:
-    """Average over the seeds, with the standard error of the mean; None where there is none."""
-    found = [value for value in values if value is not None]
-    if not found:
-        return {"mean": None, "standard_error": None}
-    error = statistics.stdev(found) / len(found) ** 0.5 if len(found) > 1 else None
-    return {"mean": statistics.fmean(found), "standard_error": error}
+    """Average over the seeds, with the standard error of the mean; None if unknown."""
+    found = summary.mean_and_error([value for value in values if value is not None])
+    return {name: None if math.isnan(value) else value for name, value in found.items()}
+
+
+def error_percent(p: torch.Tensor, y: torch.Tensor) -> float:
+    """Return how many per cent of the most probable classes are not the labels."""
+    return 100.0 * float((p.argmax(1) != y).double().mean())
 
 
 def auroc(of_digits: torch.Tensor, of_others: torch.Tensor) -> float:

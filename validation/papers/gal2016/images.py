@@ -1,4 +1,4 @@
-"""Images that are no test digits, made from what is at hand; nothing is downloaded.
+"""Images that are not test digits, made from what is installed; nothing is downloaded.
 
 All are of the size of the digits and between 0 and 1. `OTHERS` says of each what it is.
 """
@@ -139,7 +139,7 @@ def _flat(images: npt.NDArray[np.floating]) -> Images:
 
 
 class Other(NamedTuple):
-    """A kind of images, and what makes so many of them in the size of the test digits."""
+    """A kind of images, and the function that makes some in the size of the test digits."""
 
     title: str
     make: Callable[[Images, int, np.random.Generator], Images]

@@ -1,39 +1,24 @@
 """Whether the mutual information tells images that are no digits from test digits.
 
-    python -m validation.papers.gal2016.out_of_distribution [--data FILE] [--other FILE] [--quick]
-
-A score is compared between test digits and other images, by the area under the ROC curve (0.5 is
-chance, 1 is perfect): the mutual information and the entropy by samples of the noise, and the
-entropy of the same network without noise. The other images are made from what is at hand (see
-`images`), and scikit-learn's digits, which are digits of another origin. ``--other`` adds the test
-images of a file of the user, such as Fashion-MNIST.
+The area under the ROC curve is 0.5 by chance, and 1 if perfect. The scores are the mutual
+information and the entropy by samples of the noise, and the entropy of the network without noise.
+``--other`` adds the test images of a file of the user, such as Fashion-MNIST.
 """
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from typing import Any
 
 import numpy as np
 import torch
 
-from validation.experiment import Experiment
+from validation.experiment import Parts, Record, subplots
 from validation.markdown import table
-from validation.papers.gal2016 import digit_networks, images
-from validation.papers.gal2016.digit_networks import (
-    METHODS,
-    SCORES,
-    Rows,
-    Trained,
-    auroc,
-    mean_and_error,
-    scores,
-)
-from validation.record import Record
+from validation.papers.gal2016 import digit_networks as digits
+from validation.papers.gal2016 import images
 from validation.training import data
 from validation.training.data import DataError, Dataset
-from validation.training.parts import Parts
 
 BINS = np.linspace(0.0, np.log(10.0), 47)  # of the mutual information: all that it can be
 
@@ -69,17 +54,21 @@ def others(settings: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
     return found
 
 
-def compared(trained: Trained, test: Any, sets: dict[str, Any]) -> dict[str, Any]:
+def compared(trained: digits.Trained, test: Any, sets: dict[str, Any]) -> dict[str, Any]:
     """Compare the scores of test digits with those of each set of others."""
-    of_digits = scores(trained.with_noise(test), trained.without_noise(test)[1])
+    of_digits = digits.scores(trained.with_noise(test), trained.without_noise(test)[1])
     found: dict[str, Any] = {"digits": _about(of_digits), "others": {}}
     for name, other in sets.items():
         sampled, (p, entropy) = trained.with_noise(other["x"]), trained.without_noise(other["x"])
-        of_others = scores(sampled, entropy)
+        of_others = digits.scores(sampled, entropy)
+        p, y = p if sampled is None else sampled.mean, other["y"]
         found["others"][name] = {
             **_about(of_others),
-            "auroc": {score: auroc(of_digits[score], of_others[score]) for score in of_digits},
-            "error_percent": _error(p if sampled is None else sampled.mean, other["y"]),
+            "auroc": {
+                score: digits.auroc(of_digits[score], of_others[score]) for score in of_digits
+            },
+            # Where the images are digits.
+            "error_percent": None if y is None else digits.error_percent(p, torch.from_numpy(y)),
         }
     return found
 
@@ -92,44 +81,32 @@ def _about(found: dict[str, torch.Tensor]) -> dict[str, Any]:
     return about
 
 
-def _error(p: torch.Tensor, y: Any) -> float | None:
-    """Return the error in per cent, where the images are digits."""
-    if y is None:
-        return None
-    return 100.0 * float((p.argmax(1) != torch.from_numpy(y)).double().mean())
-
-
-def summarised(rows: Rows, sets: dict[str, Any]) -> list[dict[str, Any]]:
+def summarised(rows: digits.Rows, sets: dict[str, Any]) -> list[dict[str, Any]]:
     """Average the areas over the seeds."""
     return [
         {
             "method": method,
-            "title": digit_networks.title(method),
+            "title": title,
             "other": name,
             "auroc": {
-                score: mean_and_error(
+                score: digits.mean_and_error(
                     row["others"][name]["auroc"].get(score)
                     for row in rows
                     if row["method"] == method
                 )
-                for score in SCORES
+                for score in digits.SCORES
             },
         }
         for name in sets
-        for method in METHODS
+        for method, title in digits.METHODS.items()
     ]
 
 
 def draw(record: Record) -> Any:
     """Draw the information in the first network of each kind, for test digits and others."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 9.0), layout="constrained")
     others = record["others"]
-    titles = {
-        m: title for m, title in digit_networks.titles(record["summary"]).items() if m != "none"
-    }
-    axes = figure.subplots(len(others), len(titles), sharex=True, sharey=True)
+    titles = {m: title for m, title in digits.METHODS.items() if m != "none"}
+    figure, axes = subplots((7.2, 9.0), len(others), len(titles), sharex=True, sharey=True)
     for line, (name, other) in zip(axes, others.items(), strict=True):
         for place, method in zip(line, titles, strict=True):
             row = next(row for row in record["rows"] if row["method"] == method)
@@ -157,7 +134,7 @@ def show(record: Record) -> str:
         (
             titles[row["other"]],
             row["title"],
-            *(digit_networks.shown(row["auroc"][name], 3) for name in SCORES),
+            *(digits.shown(row["auroc"][name], 3) for name in digits.SCORES),
         )
         for row in record["summary"]
     ]
@@ -169,7 +146,7 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
     """Train the networks, and compare the scores."""
     sets = others(settings, dataset)
     test = dataset.test.x[: settings["images"]]
-    rows = digit_networks.of_each(
+    rows = digits.of_each(
         "out_of_distribution",
         lambda trained: compared(trained, test, sets),
         settings,
@@ -187,9 +164,8 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
     }
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = digits.experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Images that are not test digits",
@@ -198,9 +174,6 @@ EXPERIMENT = Experiment(
     "draws its digits. scikit-learn's digits are digits by other writers, from another "
     "scanner. The figure shows the first seed.",
     place=3,
-    seeds=(1, 2, 3),
-    full=digit_networks.FULL,
-    quick=digit_networks.QUICK,
     options={
         "other": {
             "metavar": "FILE",
@@ -209,9 +182,7 @@ EXPERIMENT = Experiment(
     },
     draw=draw,
     packages=("torch", "scikit-learn", "matplotlib"),
-    folder=digit_networks.FOLDER,
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

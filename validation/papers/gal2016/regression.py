@@ -1,7 +1,5 @@
 """The picture of a regression in one dimension: what a network knows of a function it saw in part.
 
-    python -m validation.papers.gal2016.regression [--quick]
-
 Points of y = sin(2x) + x/2 with noise of standard deviation 0.1, on two intervals. Between them and
 beyond, a network should say that it does not know. Each network has two hidden layers of rectified
 linear units. Binary and Gaussian dropout of a fixed rate p minimise the risk with the L2 term of
@@ -14,17 +12,13 @@ There W is M with rows left out, and E|W|^2 is (1 - p) |M|^2. Here the other row
 1 - p too, as torch does, so that E|W|^2 is |M|^2/(1 - p), and so it is by Gaussian noise.
 
 Variational dropout maximises its bound, with the exact divergence. A Gaussian process, by
-scikit-learn, is the yardstick. The predictive variance is that of the samples, plus 1/tau. What is
-measured, on points where there are data, between them and beyond: the mean standard deviation of
-the samples, the share of points in the 95 % interval, the root of the mean squared error, and the
-mean log density.
+scikit-learn, is the yardstick. The predictive variance is that of the samples, plus 1/tau.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-import sys
 from functools import partial
 from typing import Any
 
@@ -33,11 +27,9 @@ import numpy.typing as npt
 import torch
 
 from logunif_kl.torch import nn
-from validation.experiment import Experiment
+from validation.experiment import Experiment, Parts, Record, subplots
 from validation.markdown import number, table
-from validation.record import Record
 from validation.training.loop import seeded
-from validation.training.parts import Parts
 
 METHODS = {
     "none": "no dropout",
@@ -217,10 +209,7 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def draw(record: Record) -> Any:
     """Draw the predictive mean and one and two standard deviations, for the first seed."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 4.8), layout="constrained")
-    axes = figure.subplots(2, 3, sharex=True, sharey=True)
+    figure, axes = subplots((7.2, 4.8), 2, 3, sharex=True, sharey=True)
     for place, (method, title) in zip(axes.flat, METHODS.items(), strict=False):
         row = next(row for row in record["rows"] if row["method"] == method)
         x, mean, variance = (np.asarray(row["line"][key]) for key in ("x", "mean", "variance"))
@@ -256,19 +245,14 @@ def show(record: Record) -> str:
 
 def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
     """Train and judge each network, and the process."""
-    make = {
-        f"{method}-seed{seed}": partial(measure_one, method, seed, settings)
-        for seed in settings["seeds"]
-        for method in METHODS
-    }
-    rows = parts.rows("networks", make, **{name: settings[name] for name in FULL})
+    sizes, make = {name: settings[name] for name in FULL}, partial(measure_one, sizes=settings)
+    rows = parts.by_seed("networks", list(METHODS), settings["seeds"], make, **sizes)
     return {"sigma": SIGMA, "summary": summarised(rows), "rows": rows}
 
 
 FULL = {"points": 60, "hidden": 100, "steps": 6000, "samples": 1000, "test_points": 300}
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="A regression in one dimension",
@@ -286,6 +270,5 @@ EXPERIMENT = Experiment(
     packages=("torch", "scikit-learn"),
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

@@ -1,42 +1,26 @@
 """Digits that are turned: how uncertainty and errors grow with the angle.
 
-    python -m validation.papers.gal2016.rotated [--data FILE] [--quick]
-
 Gal and Ghahramani (2016), section 5.2, turn one digit 1 and show the samples of its softmax. Here
-the same is done with a digit 1 of the test set, and with many test digits: the test error, the mean
-entropy and mutual information at each angle, and the area under the ROC curve by which a score
-tells turned digits from upright ones.
+the same is done with a digit 1 of the test set, and many test digits are turned.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 import torch
 
-from validation.experiment import Experiment
+from validation.experiment import Dataset, Parts, Record, subplots
 from validation.markdown import table
-from validation.papers.gal2016 import digit_networks, images
-from validation.papers.gal2016.digit_networks import (
-    METHODS,
-    SCORES,
-    Rows,
-    Trained,
-    auroc,
-    mean_and_error,
-    scores,
-)
-from validation.record import Record
-from validation.training.data import Dataset
-from validation.training.parts import Parts
+from validation.papers.gal2016 import digit_networks as digits
+from validation.papers.gal2016 import images
 
 ANGLES = (0, 15, 30, 45, 60, 90, 135, 180)
 ANGLES_OF_ONE = tuple(range(0, 181, 15))
 
 
-def by_angle(trained: Trained, dataset: Dataset, count: int) -> dict[str, Any]:
+def by_angle(trained: digits.Trained, dataset: Dataset, count: int) -> dict[str, Any]:
     """Measure errors and scores at each angle, and what becomes of one digit."""
     x, y = dataset.test.x[:count], torch.from_numpy(dataset.test.y[:count])
     upright: dict[str, torch.Tensor] = {}
@@ -44,22 +28,18 @@ def by_angle(trained: Trained, dataset: Dataset, count: int) -> dict[str, Any]:
     for angle in ANGLES:
         turned = images.rotated(x, angle)
         sampled, (without, entropy) = trained.with_noise(turned), trained.without_noise(turned)
-        here = scores(sampled, entropy)
+        here = digits.scores(sampled, entropy)
         upright = upright or here  # the first angle is 0
         found.append(
             {
                 "angle": angle,
-                "error_without_noise": _error(without, y),
-                "error": None if sampled is None else _error(sampled.mean, y),
+                "error_without_noise": digits.error_percent(without, y),
+                "error": None if sampled is None else digits.error_percent(sampled.mean, y),
                 **{name: float(value.double().mean()) for name, value in here.items()},
-                "auroc": {name: auroc(upright[name], here[name]) for name in here},
+                "auroc": {name: digits.auroc(upright[name], here[name]) for name in here},
             }
         )
     return {"angles": found, "one": _of_one(trained, dataset)}
-
-
-def _error(p: torch.Tensor, y: torch.Tensor) -> float:
-    return 100.0 * float((p.argmax(1) != y).double().mean())
 
 
 def one(dataset: Dataset) -> Any:
@@ -68,7 +48,7 @@ def one(dataset: Dataset) -> Any:
     return np.concatenate([images.rotated(first, angle) for angle in ANGLES_OF_ONE])
 
 
-def _of_one(trained: Trained, dataset: Dataset) -> dict[str, Any] | None:
+def _of_one(trained: digits.Trained, dataset: Dataset) -> dict[str, Any] | None:
     sampled = trained.with_noise(one(dataset))
     if sampled is None:
         return None
@@ -80,23 +60,26 @@ def _of_one(trained: Trained, dataset: Dataset) -> dict[str, Any] | None:
     }
 
 
-def summarised(rows: Rows) -> list[dict[str, Any]]:
+def summarised(rows: digits.Rows) -> list[dict[str, Any]]:
     """Average over the seeds, at each angle."""
-    names = ("error", "error_without_noise", *SCORES)
+    names = ("error", "error_without_noise", *digits.SCORES)
     found = []
-    for method in METHODS:
+    for method, title in digits.METHODS.items():
         several = [row["angles"] for row in rows if row["method"] == method]
         for place, angle in enumerate(ANGLES):
             here = [angles[place] for angles in several]
             found.append(
                 {
                     "method": method,
-                    "title": digit_networks.title(method),
+                    "title": title,
                     "angle": angle,
-                    **{name: mean_and_error(each.get(name) for each in here) for name in names},
+                    **{
+                        name: digits.mean_and_error(each.get(name) for each in here)
+                        for name in names
+                    },
                     "auroc": {
-                        name: mean_and_error(each["auroc"].get(name) for each in here)
-                        for name in SCORES
+                        name: digits.mean_and_error(each["auroc"].get(name) for each in here)
+                        for name in digits.SCORES
                     },
                 }
             )
@@ -105,17 +88,13 @@ def summarised(rows: Rows) -> list[dict[str, Any]]:
 
 def draw(record: Record) -> Any:
     """Draw the scores by angle, and the probabilities of a digit 1 as it turns."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 5.4), layout="constrained")
-    above, below = figure.subplots(2, 3)
-    titles = digit_networks.titles(record["summary"])
-    for method, title in titles.items():
+    figure, (above, below) = subplots((7.2, 5.4), 2, 3)
+    for method, title in digits.METHODS.items():
         here = [each for each in record["summary"] if each["method"] == method]
         names = ["error", "mutual_information", "entropy"]
         if method == "none":
             names = ["error_without_noise", "mutual_information", "entropy_without_noise"]
-        colour = f"C{list(titles).index(method)}"
+        colour = f"C{list(digits.METHODS).index(method)}"
         for place, name in zip(above, names, strict=True):
             values = [each[name]["mean"] for each in here]
             if None not in values:
@@ -123,7 +102,7 @@ def draw(record: Record) -> Any:
                 place.plot(angles, values, ".-", color=colour, label=title, lw=1)
     for place, title in zip(above, ("error in %", "mutual information", "entropy"), strict=True):
         place.set(title=title, xlabel="angle in degrees")
-    for place, method in zip(below, [m for m in titles if m != "none"], strict=True):
+    for place, method in zip(below, [m for m in digits.METHODS if m != "none"], strict=True):
         found = next(row["one"] for row in record["rows"] if row["method"] == method)
         mean, spread = np.asarray(found["mean"]), np.asarray(found["standard_deviation"])
         turns = np.linspace(0.0, 180.0, len(mean))
@@ -132,7 +111,7 @@ def draw(record: Record) -> Any:
             low, high = mean[:, digit] - spread[:, digit], mean[:, digit] + spread[:, digit]
             place.plot(turns, mean[:, digit], ".-", color=colour, label=str(digit), lw=1)
             place.fill_between(turns, low.clip(0), high.clip(max=1), color=colour, alpha=0.15, lw=0)
-        place.set(title=titles[method], xlabel="angle of a digit 1", ylim=(-0.05, 1.05))
+        place.set(title=digits.METHODS[method], xlabel="angle of a digit 1", ylim=(-0.05, 1.05))
         place.legend(fontsize="x-small", title="class")
     below[0].set_ylabel("probability, ± 1 std")
     handles = above[2].get_legend_handles_labels()
@@ -149,11 +128,11 @@ def show(record: Record) -> str:
             (
                 row["title"],
                 f"{row['angle']}°",
-                digit_networks.shown(row["error" if draws else "error_without_noise"], 1),
-                digit_networks.shown(row["mutual_information"], 3),
-                digit_networks.shown(row["entropy"], 3),
-                digit_networks.shown(row["entropy_without_noise"], 3),
-                *(digit_networks.shown(row["auroc"][name], 3) for name in SCORES),
+                digits.shown(row["error" if draws else "error_without_noise"], 1),
+                digits.shown(row["mutual_information"], 3),
+                digits.shown(row["entropy"], 3),
+                digits.shown(row["entropy_without_noise"], 3),
+                *(digits.shown(row["auroc"][name], 3) for name in digits.SCORES),
             )
         )
     head = ["network", "angle", "error in %", "mutual information", "entropy", "without noise"]
@@ -163,7 +142,7 @@ def show(record: Record) -> str:
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
     """Train the networks, and turn the digits."""
-    rows = digit_networks.of_each(
+    rows = digits.of_each(
         "rotated",
         lambda trained: by_angle(trained, dataset, settings["images"]),
         settings,
@@ -173,9 +152,8 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
     return {"summary": summarised(rows), "rows": rows}
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = digits.experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Digits that are turned",
@@ -183,14 +161,9 @@ EXPERIMENT = Experiment(
     "larger for a turned digit than for an upright one. Means over the seeds, with "
     "standard errors.",
     place=2,
-    seeds=(1, 2, 3),
-    full=digit_networks.FULL,
-    quick=digit_networks.QUICK,
     draw=draw,
     packages=("torch", "scipy", "scikit-learn"),
-    folder=digit_networks.FOLDER,
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

@@ -1,20 +1,13 @@
 """Section 2.3: the recursion's mean and variance, against samples of all weights.
 
-    python -m validation.papers.haussmann2018.moments [--data FILE] [--quick] [--plot FILE]
-
-Small networks on an image of the test set, as torch initialises them. Each example of a minibatch
-of equal images has a sample of the weights of its own (estimator="per_example"), so that an output
-is drawn from its joint distribution. The moments of these samples have standard errors. Where the
-recursion's assumptions hold, its moments are within these; elsewhere the differences are its own.
-
-The rectifier alone is compared with the moments of a rectified normal variable, which have a closed
-form.
+Each example of a minibatch of equal images has a sample of the weights of its own
+(estimator="per_example"), so that an output is drawn from its joint distribution. The rectifier
+alone is compared with the moments of a rectified normal variable, which have a closed form.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,12 +16,9 @@ import torch
 from scipy import stats
 
 from logunif_kl.torch import nn
-from validation.experiment import Experiment
-from validation.markdown import number, table
-from validation.record import Record
-from validation.training.data import Dataset
+from validation.experiment import Dataset, Experiment, Parts, Record, subplots
+from validation.markdown import columns, rounded
 from validation.training.loop import seeded
-from validation.training.parts import Parts
 
 SIGMAS = 5.0  # of the samples' standard error: what counts as agreement
 FAR = 12.0  # between a mean and what it is compared with: beyond all samples
@@ -140,9 +130,7 @@ CASES = {
     "two_linear": Case("linear, linear", _mlp(2, IDENTITY), True),
     "far_rectifier": Case("linear, ReLU far from 0, linear", _mlp(2, _far_rectifier), True),
     "average": Case(
-        "linear, average pooling, linear",
-        _pooled(IDENTITY, lambda: torch.nn.AvgPool1d(2)),
-        True,
+        "linear, average pooling, linear", _pooled(IDENTITY, lambda: torch.nn.AvgPool1d(2)), True
     ),
     "far_maximum": Case(
         "linear, maximum of units far apart, linear",
@@ -257,73 +245,53 @@ def rectifier() -> list[dict[str, float]]:
 
 def draw(record: Record) -> Any:
     """Draw the rectifier's mean and variance, by the step and exactly."""
-    from matplotlib.figure import Figure
-
     rows = record["rectifier"]
-    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
-    for axes, what in zip(figure.subplots(1, 2), ("mean", "variance"), strict=True):
+    figure, both = subplots((7.2, 3.2), 1, 2)
+    for axes, what in zip(both, ("mean", "variance"), strict=True):
         at = [row["ratio"] for row in rows]
         axes.plot(at, [row[f"exact_{what}"] for row in rows], "-o", label="of max(h, 0)")
         if what == "mean":
             axes.plot(at, [row[what] for row in rows], "--s", label="by the step")
         else:
             axes.step(at, [row[what] for row in rows], "--s", where="pre", label="by the step")
-        axes.set_xlabel("E[h] in standard deviations of h")
-        axes.set_ylabel(what)
+        axes.set(xlabel="E[h] in standard deviations of h", ylabel=what)
         axes.legend(fontsize="small")
     return figure
 
 
 def show(record: Record) -> str:
     """Section 2.3."""
-    rows = [
+    networks = columns(
+        record["rows"],
+        ("network", "{title}"),
+        ("assumptions", lambda row: "exact" if row["exact"] else "not exact"),
         (
-            row["title"],
-            "exact" if row["exact"] else "not exact",
-            _range(row["mean_off_in_deviations"], "{:+.3f}"),
-            f"{row['mean_off_in_errors']:.1f}",
-            _range(row["variance_ratio"], "{:.3f}"),
-            f"{row['variance_off_in_errors']:.1f}",
-        )
-        for row in record["rows"]
-    ]
-    head = [
-        "network",
-        "assumptions",
-        "mean − sampled, in deviations",
-        "in standard errors",
-        "variance / sampled",
-        "in standard errors",
-    ]
-    alone = [
-        (
-            f"{row['ratio']:g}",
-            *(number(row[k]) for k in ("mean", "exact_mean", "variance", "exact_variance")),
-        )
-        for row in record["rectifier"]
-    ]
-    columns = ["E[h]/deviation of h", "mean", "of max(h, 0)", "variance", "of max(h, 0)"]
-    return (
-        table(head, rows)
-        + f"\n\n{record['settings']['samples']:,} samples of all weights; the least and the "
-        "greatest over the outputs. The rectifier alone, for h of variance 1:\n\n"
-        + table(columns, alone)
+            "mean − sampled, in deviations",
+            "{mean_off_in_deviations[least]:+.3f} to {mean_off_in_deviations[greatest]:+.3f}",
+        ),
+        ("in standard errors", "{mean_off_in_errors:.1f}"),
+        ("variance / sampled", "{variance_ratio[least]:.3f} to {variance_ratio[greatest]:.3f}"),
+        ("in standard errors", "{variance_off_in_errors:.1f}"),
     )
-
-
-def _range(found: Record, form: str) -> str:
-    return f"{form.format(found['least'])} to {form.format(found['greatest'])}"
+    alone = columns(
+        record["rectifier"],
+        ("E[h]/deviation of h", "{ratio:g}"),
+        ("mean", rounded("mean")),
+        ("of max(h, 0)", rounded("exact_mean")),
+        ("variance", rounded("variance")),
+        ("of max(h, 0)", rounded("exact_variance")),
+    )
+    return (
+        f"{networks}\n\n{record['settings']['samples']:,} samples of all weights; the least and "
+        "the greatest over the outputs. The rectifier alone, for h of variance 1:\n\n" + alone
+    )
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
     """Compare the moments of each network with those of samples."""
     samples, x = settings["samples"], pixels(dataset)
-    make = {
-        f"{name}-seed{seed}": partial(one, name, seed, samples, x)
-        for seed in settings["seeds"]
-        for name in CASES
-    }
-    rows = parts.rows("drawing samples", make, samples=samples)
+    make = partial(one, samples=samples, x=x)
+    rows = parts.by_seed("samples", list(CASES), settings["seeds"], make, samples=samples)
     holding = [row for row in rows if row["exact"]]
     keys = ("mean_off_in_errors", "variance_off_in_errors")
     return {
@@ -336,7 +304,6 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
 
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Section 2.3: the recursion's mean and variance",
@@ -349,6 +316,5 @@ EXPERIMENT = Experiment(
     draw=draw,
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

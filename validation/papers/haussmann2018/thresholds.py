@@ -1,6 +1,5 @@
 """What a threshold on log alpha prunes, and where the histogram puts it."""
 
-# mypy: allow-untyped-calls
 from __future__ import annotations
 
 from typing import Any
@@ -37,9 +36,9 @@ def histogram(model: torch.nn.Module) -> list[int]:
 def valley(counts: list[int], smoothing: float = 2.0) -> float | None:
     """Return the log alpha of the lowest place between the two highest modes.
 
-    The counts are smoothed by a normal kernel of so many bins, and compared by their logarithms,
-    since a mode of few weights is a mode. The outer bins, with all weights beyond, are none. None
-    where there are not two modes.
+    The counts are smoothed by a normal kernel of ``smoothing`` bins, and compared by their
+    logarithms, so that a mode of few weights counts. The outer bins hold all weights beyond the
+    range and do not count as modes. The result is None if there are fewer than two modes.
     """
     within = np.asarray(counts[1:-1], float)
     heights = np.log1p(gaussian_filter1d(within, smoothing, mode="nearest"))

@@ -1,7 +1,5 @@
 r"""Section 2: chains that wander off as the cut-offs of the log-uniform prior go.
 
-    python -m validation.papers.hron2017.chains [--quick] [--plot FILE]
-
 The models are those of `normaliser`: one weight under the prior C/|w| on a < |w| < b. Chains are by
 NumPyro, in float64.
 
@@ -22,7 +20,6 @@ NumPyro, in float64.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -30,12 +27,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from validation.experiment import Experiment
-from validation.markdown import number, table, with_error
+from validation.experiment import Experiment, Parts, Record, subplots
+from validation.markdown import columns, rounded, with_error
 from validation.output import require, track
 from validation.papers.hron2017.models import MODELS, Model, integral, normaliser
-from validation.record import Record
-from validation.training.parts import Parts
 
 Array = npt.NDArray[np.float64]
 NEAR = 1e-3  # a weight below this counts as one at 0
@@ -59,14 +54,41 @@ def expected(model: Model, a: float, b: float) -> dict[str, float]:
     }
 
 
+def _drawn(
+    kernel: Any,
+    name: str,
+    counts: dict[str, Any],
+    seed: int,
+    starts: Any = None,
+    also: str = "diverging",
+) -> tuple[Any, Any]:
+    """Return the draws of a number, and another field of each draw, by chain."""
+    import jax
+    from numpyro.infer import MCMC
+
+    sampler = MCMC(
+        kernel,
+        num_warmup=counts["warmup"],
+        num_samples=counts["draws"],
+        num_chains=counts["chains"],
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    start = None if starts is None else {name: starts}
+    sampler.run(jax.random.key(seed), init_params=start, extra_fields=(also,))
+    draws, fields = (
+        get(group_by_chain=True) for get in (sampler.get_samples, sampler.get_extra_fields)
+    )
+    return np.asarray(draws[name]), np.asarray(fields[also])
+
+
 def proper(model: Model, sizes: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Draw log|w| between B and each cut-off 10^-power by NUTS, one weight for each cut-off."""
-    import jax
     import jax.numpy as jnp
     import numpyro
     from numpyro import distributions
     from numpyro.diagnostics import summary
-    from numpyro.infer import MCMC, NUTS
+    from numpyro.infer import NUTS
 
     lows, high = -np.array(sizes["powers"]) * math.log(10.0), math.log(B)
 
@@ -74,17 +96,8 @@ def proper(model: Model, sizes: dict[str, Any], seed: int) -> list[dict[str, Any
         t = numpyro.sample("t", distributions.Uniform(jnp.asarray(lows), high).to_event(1))
         numpyro.factor("likelihood", model.of_log_magnitude(t, jnp).sum())
 
-    sampler = MCMC(
-        NUTS(weights, target_accept_prob=0.9),
-        num_warmup=sizes["warmup"],
-        num_samples=sizes["draws"],
-        num_chains=sizes["chains"],
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    sampler.run(jax.random.key(seed), extra_fields=("diverging",))
-    every = np.asarray(sampler.get_samples(group_by_chain=True)["t"])
-    divergences = int(np.sum(np.asarray(sampler.get_extra_fields()["diverging"])))
+    every, diverging = _drawn(NUTS(weights, target_accept_prob=0.9), "t", sizes, seed)
+    divergences = int(diverging.sum())
     rows = []
     for index, power in enumerate(sizes["powers"]):
         draws = every[..., index]
@@ -124,11 +137,10 @@ def _distance(model: Model, draws: Array, low: float, high: float) -> float:
 
 def walks(model: Model, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
     """Draw log|w| without cut-offs, by HMC with trajectories of length `LENGTH`, from w = 1."""
-    import jax
     import jax.numpy as jnp
     import numpyro
     from numpyro import distributions
-    from numpyro.infer import HMC, MCMC
+    from numpyro.infer import HMC
 
     def weight() -> None:
         t = numpyro.sample(
@@ -143,18 +155,9 @@ def walks(model: Model, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
         adapt_step_size=False,
         adapt_mass_matrix=False,
     )
-    sampler = MCMC(
-        kernel,
-        num_warmup=0,
-        num_samples=max(sizes["steps"]),
-        num_chains=sizes["walkers"],
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    start = {"t": jnp.zeros(sizes["walkers"])}
-    sampler.run(jax.random.key(seed), init_params=start, extra_fields=("accept_prob",))
-    draws = np.asarray(sampler.get_samples(group_by_chain=True)["t"])
-    accepted = np.asarray(sampler.get_extra_fields(group_by_chain=True)["accept_prob"])
+    counts = {"warmup": 0, "draws": max(sizes["steps"]), "chains": sizes["walkers"]}
+    starts = jnp.zeros(sizes["walkers"])
+    draws, accepted = _drawn(kernel, "t", counts, seed, starts, also="accept_prob")
     rows = []
     for steps in sizes["steps"]:
         t = draws[:, steps - 1]
@@ -184,11 +187,10 @@ def walks(model: Model, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
 
 def unnoticed(model: Model, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
     """Draw w itself by NUTS with adaptation, under the improper prior."""
-    import jax
     import jax.numpy as jnp
     import numpyro
     from numpyro.diagnostics import summary
-    from numpyro.infer import MCMC, NUTS
+    from numpyro.infer import NUTS
 
     from logunif_kl.jax.numpyro import ImproperLogUniform
 
@@ -196,17 +198,9 @@ def unnoticed(model: Model, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
         w = numpyro.sample("w", ImproperLogUniform())
         numpyro.factor("likelihood", model.log_likelihood(w, jnp))
 
-    sampler = MCMC(
-        NUTS(weight, max_tree_depth=sizes["tree_depth"]),
-        num_warmup=sizes["warmup"],
-        num_samples=sizes["draws"],
-        num_chains=sizes["chains"],
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    starts = {"w": jnp.linspace(0.5, 2.0, sizes["chains"])}
-    sampler.run(jax.random.key(seed), init_params=starts, extra_fields=("diverging",))
-    w = np.asarray(sampler.get_samples(group_by_chain=True)["w"])
+    starts = jnp.linspace(0.5, 2.0, sizes["chains"])
+    kernel = NUTS(weight, max_tree_depth=sizes["tree_depth"])
+    w, diverging = _drawn(kernel, "w", sizes, seed, starts)
     logs = np.log10(np.maximum(np.abs(w), 5e-324))
     told = summary({"t": logs}, group_by_chain=True)["t"]
     first, second = np.split(logs[:, : logs.shape[1] // 2 * 2], 2, axis=1)
@@ -214,7 +208,7 @@ def unnoticed(model: Model, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
         "r_hat": _number(told["r_hat"]),
         "effective_draws": _number(told["n_eff"]),
         "draws": int(logs.size),
-        "divergences": int(np.sum(np.asarray(sampler.get_extra_fields()["diverging"]))),
+        "divergences": int(diverging.sum()),
         "log10_magnitude_least": float(logs.min()),
         "log10_magnitude_greatest": float(logs.max()),
         "log10_magnitude_mean_by_chain": logs.mean(1).round(3).tolist(),
@@ -231,10 +225,7 @@ def _number(value: Any) -> float | None:
 
 def draw(found: Record) -> Any:
     """Draw paths without cut-offs, and the means with cut-offs."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = subplots((9.6, 4.2), 1, 2)
     colours = {"logistic": "#0072B2", "linear": "#D55E00"}
     markers = {"logistic": "o", "linear": "s"}
     log10 = math.log(10.0)
@@ -268,50 +259,36 @@ def draw(found: Record) -> Any:
 def show(record: Record) -> str:
     """Section 2, by samples."""
     sizes = record["settings"]
-    within = table(
-        ["model", "a", "mean of t", "predicted", "share below 1e-3", "predicted", "R-hat"],
+    within = columns(
+        _rows(record["with_cut_offs"]),
+        ("model", "{model}"),
+        ("a", rounded("cut_off")),
+        ("mean of t", lambda row: with_error(row["mean"], row["mean_standard_error"])),
+        ("predicted", "{mean_predicted:.2f}"),
         (
-            (
-                name,
-                number(row["cut_off"]),
-                with_error(row["mean"], row["mean_standard_error"]),
-                f"{row['mean_predicted']:.2f}",
-                with_error(row["share_near_0"], row["share_standard_error"], 3),
-                f"{row['share_near_0_predicted']:.3f}",
-                f"{row['r_hat']:.3f}",
-            )
-            for name, rows in record["with_cut_offs"].items()
-            for row in rows
+            "share below 1e-3",
+            lambda row: with_error(row["share_near_0"], row["share_standard_error"], 3),
         ),
+        ("predicted", "{share_near_0_predicted:.3f}"),
+        ("R-hat", "{r_hat:.3f}"),
     )
-    walks = table(
-        ["model", "draws", "rms of t", "T √n", "mean size of t", "T √(2n/π)"],
-        (
-            (
-                name,
-                str(row["draws"]),
-                with_error(row["root_mean_square"], row["root_mean_square_standard_error"]),
-                f"{row['root_mean_square_predicted']:.2f}",
-                with_error(row["mean_magnitude"], row["mean_magnitude_standard_error"]),
-                f"{row['mean_magnitude_predicted']:.2f}",
-            )
-            for name, part in record["without_cut_offs"].items()
-            for row in part["rows"]
-        ),
+    walks = columns(
+        _rows({name: part["rows"] for name, part in record["without_cut_offs"].items()}),
+        ("model", "{model}"),
+        ("draws", "{draws}"),
+        ("rms of t", "{root_mean_square:.2f} ± {root_mean_square_standard_error:.2f}"),
+        ("T √n", "{root_mean_square_predicted:.2f}"),
+        ("mean size of t", "{mean_magnitude:.2f} ± {mean_magnitude_standard_error:.2f}"),
+        ("T √(2n/π)", "{mean_magnitude_predicted:.2f}"),
     )
-    unnoticed = table(
-        ["model", "R-hat", "effective draws", "of", "least size of w", "greatest"],
-        (
-            (
-                name,
-                number(row["r_hat"]),
-                number(row["effective_draws"]),
-                str(row["draws"]),
-                f"10^{row['log10_magnitude_least']:.1f}",
-                f"10^{row['log10_magnitude_greatest'] + 0.0:.1f}",
-            )
-            for name, row in record["unnoticed"].items()
-        ),
+    unnoticed = columns(
+        _rows({name: [row] for name, row in record["unnoticed"].items()}),
+        ("model", "{model}"),
+        ("R-hat", rounded("r_hat")),
+        ("effective draws", rounded("effective_draws")),
+        ("of", "{draws}"),
+        ("least size of w", "10^{log10_magnitude_least:.1f}"),
+        ("greatest", lambda row: f"10^{row['log10_magnitude_greatest'] + 0.0:.1f}"),
     )
     return (
         f"With cut-offs, {sizes['chains']} chains of {sizes['draws']} draws of t = log|w|:\n\n"
@@ -319,6 +296,10 @@ def show(record: Record) -> str:
         f"Without cut-offs, {sizes['walkers']} chains from w = 1:\n\n{walks}\n\n"
         f"Without cut-offs, NUTS in w itself:\n\n{unnoticed}"
     )
+
+
+def _rows(of_models: Record) -> list[Record]:
+    return [{"model": model, **row} for model, rows in of_models.items() for row in rows]
 
 
 def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
@@ -347,7 +328,6 @@ KINDS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Proposition 1: chains",
@@ -381,4 +361,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

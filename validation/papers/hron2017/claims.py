@@ -10,7 +10,7 @@ import numpy as np
 
 import logunif_kl as lk
 from validation.papers import definition
-from validation.papers.statement import HRON, Found, statement
+from validation.papers.statement import Found, statement
 
 HALF = mpmath.mpf(1) / 2
 ALPHAS = ("0.02", "0.3", "1", "5", "200")
@@ -33,9 +33,7 @@ def _worst(of_equation: OfAlpha, of_definition: OfAlpha) -> float:
         return float(max(abs(one - other) for one, other in pairs))
 
 
-@statement(
-    "hron-equation-1", HRON, "Remark 1, Eq. 1", "KL is a series of digammas in u = 1/(2 alpha)"
-)
+@statement("hron-equation-1", "Remark 1, Eq. 1", "KL is a series of digammas in u = 1/(2 alpha)")
 def equation_1() -> Found:
     def kl(alpha: mpmath.mpf) -> mpmath.mpf:
         u = 1 / (2 * alpha)
@@ -50,7 +48,7 @@ def equation_1() -> Found:
     )
 
 
-@statement("hron-equation-2", HRON, "Remark 1, Eq. 2", "KL is a derivative of Kummer's function")
+@statement("hron-equation-2", "Remark 1, Eq. 2", "KL is a derivative of Kummer's function")
 def equation_2() -> Found:
     def kl(alpha: mpmath.mpf) -> mpmath.mpf:
         u = 1 / (2 * alpha)
@@ -69,7 +67,6 @@ def equation_2() -> Found:
 
 @statement(
     "hron-equation-3",
-    HRON,
     "Remark 1, Eq. 3",
     "dKL/du is D(sqrt u)/sqrt u, 1 at u = 0, and continuous on [0, inf)",
 )
@@ -92,7 +89,7 @@ def equation_3() -> Found:
     )
 
 
-@statement("hron-u", HRON, "section 4, after Remark 2", "u = mu^2/(2 sigma^2) = 1/alpha")
+@statement("hron-u", "section 4, after Remark 2", "u = mu^2/(2 sigma^2) = 1/alpha")
 def u_of_alpha() -> Found:
     with mpmath.workdps(definition.DIGITS):
         true = definition.gap(mpmath.mpf(1))
@@ -112,10 +109,7 @@ def u_of_alpha() -> Found:
 
 
 @statement(
-    "hron-digammas-positive",
-    HRON,
-    "section 4, before Remark 2",
-    "psi(1/2 + k) > 0 for every k >= 1",
+    "hron-digammas-positive", "section 4, before Remark 2", "psi(1/2 + k) > 0 for every k >= 1"
 )
 def digammas_positive() -> Found:
     with mpmath.workdps(30):
@@ -126,7 +120,6 @@ def digammas_positive() -> Found:
 
 @statement(
     "hron-first-summand",
-    HRON,
     "section 4, before Remark 2",
     "the first summand in Eq. 1 is always psi(1/2), so that only those with k >= 1 depend on u",
 )
@@ -142,7 +135,7 @@ def first_summand() -> Found:
     )
 
 
-@statement("hron-remark-2", HRON, "Remark 2", "KL is strictly increasing for u in [0, inf)")
+@statement("hron-remark-2", "Remark 2", "KL is strictly increasing for u in [0, inf)")
 def remark_2() -> Found:
     half = np.arange(2**15, dtype=np.uint16).view(np.float16)
     every = np.sort(half[np.isfinite(half)].astype(np.float64))
@@ -171,7 +164,6 @@ def remark_2() -> Found:
 
 @statement(
     "hron-identities",
-    HRON,
     "appendix A",
     "sum_{k>=1} u^k H_k/k! = e^u (gamma + log u - Ei(-u)); sum_{k>=1} u^k/(k! k) = Ei(u) - gamma - "
     "log u; E log v = psi(nu/2) - log(1/2) for v ~ chi^2 with nu degrees of freedom",
@@ -203,7 +195,6 @@ def identities() -> Found:
 
 @statement(
     "hron-comparison-bound",
-    HRON,
     "appendix A, proof of Remark 1",
     "sum_k u^k/k! psi(1/2 + k) < psi(1/2) - gamma + e^u (log u - Ei(-u))",
 )

@@ -1,7 +1,5 @@
 r"""Section 3: the divergence of correlated noise grows without bound as its posterior gets thin.
 
-    python -m validation.papers.hron2017.correlated [--quick] [--plot FILE]
-
 A row of K weights is w = s theta with one s ~ N(1, alpha): mass on a line. Here it is given a
 thickness, tau in every direction, so that it has a density,
 
@@ -25,7 +23,6 @@ Numbers of 24 and of 53 bits give the line a thickness: the tables have tau at t
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,11 +30,9 @@ import numpy.typing as npt
 from scipy import stats
 
 import logunif_kl as lk
-from validation.experiment import Experiment
-from validation.markdown import number, table, with_error
+from validation.experiment import Experiment, Parts, Record, subplots
+from validation.markdown import columns, rounded
 from validation.output import track
-from validation.record import Record
-from validation.training.parts import Parts
 
 Array = npt.NDArray[np.float64]
 SPACINGS = {"float32": 2.0**-23, "float64": 2.0**-52}
@@ -156,10 +151,7 @@ def growth(weights: int, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
 
 def draw(found: Record) -> Any:
     """Draw the divergence for each weight against the thickness."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = subplots((6.4, 4.4))
     colours = ("#000000", "#E69F00", "#0072B2", "#009E73", "#D55E00")
     for colour, marker, part in zip(colours, "ov^sD", found["growth"], strict=False):
         count = part["weights"]
@@ -175,8 +167,7 @@ def draw(found: Record) -> Any:
         axes.axvline(tau, color="grey", linewidth=0.8)
         axes.text(tau / 1.4, 1.0, name, rotation=90, va="bottom", fontsize="small", color="grey")
     axes.invert_xaxis()
-    axes.set_xlabel("thickness τ of the posterior across θ")
-    axes.set_ylabel("KL(q ‖ p) / K in nats, C = 1")
+    axes.set(xlabel="thickness τ of the posterior across θ", ylabel="KL(q ‖ p) / K in nats, C = 1")
     axes.set_title(
         "points: samples; lines: exact; dotted: (K − 1) log(1/τ) + constant", fontsize="medium"
     )
@@ -186,41 +177,41 @@ def draw(found: Record) -> Any:
 
 def show(record: Record) -> str:
     """Section 3."""
-    rows = [
-        (
-            str(part["weights"]),
-            number(row["thickness"]),
-            f"{row['divergence']:.4f}",
-            f"{row['predicted']:.4f}",
-            with_error(row["sampled"], row["standard_error"], 3),
-            "–" if slope is None else f"{slope:.6f}",
-            str(part["slope_predicted"]),
-        )
+    growth = [
+        {**part, **row}
         for part in record["growth"]
         for row in part["rows"]
-        for slope in (row["slope_from_the_row_above"],)
         if row["thickness"] in (1.0, 1e-2, 1e-6, 1e-16)
     ]
-    head = ["K", "τ", "KL", "line", "sampled", "slope in log(1/τ)", "predicted K − 1"]
-    others = table(
-        ["K", "at float32's spacing", "at float64's", "independent noise", "prior over s alone"],
-        (
-            (
-                str(part["weights"]),
-                f"{part['at_the_spacing_of']['float32']:.2f}",
-                f"{part['at_the_spacing_of']['float64']:.2f}",
-                f"{part['independent_noise']:.2f}",
-                f"{part['with_the_prior_over_s_alone']:.2f}",
-            )
-            for part in record["growth"]
-        ),
+    thinned = columns(
+        growth,
+        ("K", "{weights}"),
+        ("τ", rounded("thickness")),
+        ("KL", "{divergence:.4f}"),
+        ("line", "{predicted:.4f}"),
+        ("sampled", "{sampled:.3f} ± {standard_error:.3f}"),
+        ("slope in log(1/τ)", _slope),
+        ("predicted K − 1", "{slope_predicted}"),
+    )
+    others = columns(
+        record["growth"],
+        ("K", "{weights}"),
+        ("at float32's spacing", "{at_the_spacing_of[float32]:.2f}"),
+        ("at float64's", "{at_the_spacing_of[float64]:.2f}"),
+        ("independent noise", "{independent_noise:.2f}"),
+        ("prior over s alone", "{with_the_prior_over_s_alone:.2f}"),
     )
     return (
-        table(head, rows) + "\n\nThe samples deviate by at most "
+        thinned + "\n\nThe samples deviate by at most "
         f"{record['greatest_deviation_in_standard_errors']:.1f} standard errors, of all "
         f"{sum(len(part['rows']) for part in record['growth'])}. KL in nats, C = 1, of a row:\n\n"
         + others
     )
+
+
+def _slope(row: Record) -> str:
+    slope = row["slope_from_the_row_above"]
+    return "–" if slope is None else f"{slope:.6f}"
 
 
 def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
@@ -241,7 +232,6 @@ def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
 
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Section 3: correlated noise",
@@ -262,4 +252,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

@@ -1,7 +1,5 @@
 r"""Section 2, Proposition 1: how the normaliser grows as the cut-offs go.
 
-    python -m validation.papers.hron2017.normaliser [--quick] [--plot FILE]
-
 The prior is C/|w| with C = 1, cut off to a < |w| < b. Proposition 1 says that the normaliser is
 infinite without the cut-off around 0 wherever the likelihood L is continuous and positive at w = 0.
 With it, by the proof, the normaliser exceeds 2 r log(d/a) where L > r on |w| < d; and it grows as
@@ -27,14 +25,14 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from typing import Any
 
 import numpy as np
+from scipy.integrate import quad
 from scipy.optimize import brentq
 
-from validation.experiment import Experiment
-from validation.markdown import number, table
+from validation.experiment import Experiment, Parts, Record, subplots
+from validation.markdown import columns, number, rounded
 from validation.output import track
 from validation.papers.hron2017.models import (
     LOGISTIC,
@@ -45,8 +43,6 @@ from validation.papers.hron2017.models import (
     finite_part,
     normaliser,
 )
-from validation.record import Record
-from validation.training.parts import Parts
 
 B = 1e3  # the right cut-off where the left one goes
 FLOATS = {"float32": (2.0**-126, 2.0**128), "float64": (2.0**-1022, 2.0**1023)}
@@ -182,8 +178,7 @@ def networks(powers: list[int]) -> list[dict[str, Any]]:
     """Shrink the cut-offs of the two weights of a network, both of them and the first alone."""
     rows, b, fixed = [], 10.0, 1e-2
     at_zero = float(_likelihood(0.0))
-    steps = {second - first for first, second in itertools.pairwise(powers)}
-    (step,) = steps
+    (step,) = {second - first for first, second in itertools.pairwise(powers)}
     width = step * math.log(10.0)
     for activation in ("relu", "sigmoid"):
         cuts = [10.0**-power for power in powers]
@@ -213,8 +208,6 @@ def networks(powers: list[int]) -> list[dict[str, Any]]:
 
 def _rest(hidden: float, a: float, b: float) -> float:
     """Integrate the likelihood over the second weight alone, with the hidden unit held."""
-    from scipy.integrate import quad
-
     return sum(
         quad(
             lambda t, sign=sign: float(_likelihood(hidden * sign * math.exp(t))),
@@ -248,10 +241,7 @@ def floats(errors: list[int]) -> list[dict[str, Any]]:
 
 def draw(found: Record) -> Any:
     """Draw the normalisers against the cut-offs, with the predicted lines and the bounds."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = subplots((9.6, 4.2), 1, 2)
     colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
     for colour, marker, part in zip(colours, "osD^", found["around_zero"], strict=True):
         rows = part["rows"]
@@ -259,27 +249,21 @@ def draw(found: Record) -> Any:
         left.plot(x, [row["predicted"] for row in rows], "-", color=colour, linewidth=1)
         measured = [row["normaliser"] for row in rows]
         left.plot(x, measured, marker, color=colour, markersize=4, label=part["title"])
-    left.set_xlabel("log₁₀(1/a), the cut-off around 0")
-    left.set_ylabel("normaliser Z, C = 1")
+    left.set(xlabel="log₁₀(1/a), the cut-off around 0", ylabel="normaliser Z, C = 1")
     left.set_title("lines: 2 L(0) log(1/a) + constant", fontsize="medium")
     left.legend(fontsize="small")
-    looks = ((0.1, "o", colours[0]), (1.0, "s", colours[1]), (10.0, "D", colours[2]))
-    for k, marker, colour in looks:
+    for k, marker, colour in zip((0.1, 1.0, 10.0), "osD", colours, strict=False):
         rows = [row for row in found["tail"] if row["k"] == k and row["cut_off"] / k <= 1e16]
         x = [math.log10(row["cut_off"] / k) for row in rows]
-        right.plot(
-            x,
-            [row["right"] for row in rows],
-            marker,
-            color=colour,
-            markersize=4,
-            label=f"measured, k = {k:g}",
-        )
+        mass = [row["right"] for row in rows]
+        right.plot(x, mass, marker, color=colour, markersize=4, label=f"measured, k = {k:g}")
         right.plot(x, [row["predicted"] for row in rows], "-", color=colour, linewidth=1)
         bound = [row["lower_bound_of_the_paper"] for row in rows]
         right.plot(x, bound, ":", color=colour, linewidth=1.5)
-    right.set_xlabel("log₁₀(K/k), the cut-off in the tail")
-    right.set_ylabel("mass of the logistic posterior on [k, K], C = 1")
+    right.set(
+        xlabel="log₁₀(K/k), the cut-off in the tail",
+        ylabel="mass of the logistic posterior on [k, K], C = 1",
+    )
     right.set_title("lines: log(K/k) − constant; dotted: the paper's bound", fontsize="medium")
     right.legend(fontsize="small")
     return figure
@@ -287,110 +271,79 @@ def draw(found: Record) -> Any:
 
 def show(record: Record) -> str:
     """Section 2, Proposition 1."""
+    around = [
+        # The constant of a line that is not predicted is that of the last row.
+        {**part, "middle": part["rows"][len(part["rows"]) // 2], "last": part["rows"][-1]}
+        for part in record["around_zero"]
+    ]
     parts = [
-        table(
-            ["model", "L(0)", "slope in log(1/a)", "predicted 2 L(0)", "a", "Z", "line"],
-            (
-                (
-                    part["title"],
-                    number(part["likelihood_at_zero"], 4),
-                    f"{part['rows'][-1]['slope_from_the_row_above']:.10f}",
-                    f"{part['slope_predicted']:.10f}",
-                    number(middle["cut_off"]),
-                    f"{middle['normaliser']:.6f}",
-                    f"{middle['predicted']:.6f}",
-                )
-                for part in record["around_zero"]
-                # The constant of a line that is not predicted is that of the last row.
-                for middle in [part["rows"][len(part["rows"]) // 2]]
-            ),
+        columns(
+            around,
+            ("model", "{title}"),
+            ("L(0)", rounded("likelihood_at_zero", 4)),
+            ("slope in log(1/a)", "{last[slope_from_the_row_above]:.10f}"),
+            ("predicted 2 L(0)", "{slope_predicted:.10f}"),
+            ("a", lambda part: number(part["middle"]["cut_off"])),
+            ("Z", "{middle[normaliser]:.6f}"),
+            ("line", "{middle[predicted]:.6f}"),
         ),
         "The slope is that between the two least cut-offs. The line has the predicted slope and, "
         "but for the first model, goes through Z at the least a, "
-        f"{number(record['around_zero'][0]['rows'][-1]['cut_off'])}.",
+        f"{number(around[0]['last']['cut_off'])}.",
         "For the logistic regression with one observation every constant is predicted; the bound "
         "is that of the proof, with r = L(0)/2:",
-        table(
-            ["a", "Z", "predicted", "right side", "predicted", "left side", "predicted", "bound"],
-            (
-                (
-                    number(row["cut_off"]),
-                    *(
-                        f"{row[key]:.6f}"
-                        for name in ("normaliser", "right", "left")
-                        for key in (name, "predicted" if name == "normaliser" else _said(name))
-                    ),
-                    f"{row['bound_of_the_proof']:.3f}",
-                )
-                for row in record["around_zero"][0]["rows"]
-            ),
+        columns(
+            around[0]["rows"],
+            ("a", rounded("cut_off")),
+            ("Z", "{normaliser:.6f}"),
+            ("predicted", "{predicted:.6f}"),
+            ("right side", "{right:.6f}"),
+            ("predicted", "{right_predicted:.6f}"),
+            ("left side", "{left:.6f}"),
+            ("predicted", "{left_predicted:.6f}"),
+            ("bound", "{bound_of_the_proof:.3f}"),
         ),
         "Its right tail, from k to the cut-off K, between the paper's bound and log(K/k):",
-        table(
-            ["k", "K", "mass", "predicted", "paper's bound", "log(K/k)"],
-            (
-                (
-                    number(row["k"]),
-                    number(row["cut_off"]),
-                    *(
-                        f"{row[key]:.6f}"
-                        for key in ("right", "predicted", "lower_bound_of_the_paper", "upper_bound")
-                    ),
-                )
-                for row in record["tail"]
-                if row["cut_off"] / row["k"] < 1e9 or row["cut_off"] / row["k"] > 1e299
-            ),
+        columns(
+            (row for row in record["tail"] if not 1e9 <= row["cut_off"] / row["k"] <= 1e299),
+            ("k", rounded("k")),
+            ("K", rounded("cut_off")),
+            ("mass", "{right:.6f}"),
+            ("predicted", "{predicted:.6f}"),
+            ("paper's bound", "{lower_bound_of_the_paper:.6f}"),
+            ("log(K/k)", "{upper_bound:.6f}"),
         ),
         "The tails of all the models, as slopes in log K; without a slope the mass is finite:",
-        table(
-            ["model", "side", "slope", "predicted", "mass beyond 1"],
-            (
-                (
-                    row["model"],
-                    row["side"],
-                    f"{row['slope']:.6f}",
-                    f"{row['slope_predicted']:.0f}",
-                    number(row["mass_beyond_1"], 6),
-                )
-                for row in record["other_tails"]
-            ),
+        columns(
+            record["other_tails"],
+            ("model", "{model}"),
+            ("side", "{side}"),
+            ("slope", "{slope:.6f}"),
+            ("predicted", "{slope_predicted:.0f}"),
+            ("mass beyond 1", rounded("mass_beyond_1", 6)),
         ),
         "Networks of two weights, one hidden unit: the coefficient of log(1/a)² with both cut-offs "
         "at a, and the slope in log(1/a) with that of the first weight alone:",
-        table(
-            ["hidden unit", "of the square", "predicted 4 L(0)", "slope", "predicted"],
-            (
-                (
-                    row["activation"],
-                    f"{row['quadratic_coefficient'][-1]:.9f}",
-                    f"{row['quadratic_coefficient_predicted']:.9f}",
-                    f"{row['slope_of_the_first'][-1]:.9f}",
-                    f"{row['slope_of_the_first_predicted']:.9f}",
-                )
-                for row in record["networks"]
-            ),
+        columns(
+            record["networks"],
+            ("hidden unit", "{activation}"),
+            ("of the square", lambda row: f"{row['quadratic_coefficient'][-1]:.9f}"),
+            ("predicted 4 L(0)", "{quadratic_coefficient_predicted:.9f}"),
+            ("slope", lambda row: f"{row['slope_of_the_first'][-1]:.9f}"),
+            ("predicted", "{slope_of_the_first_predicted:.9f}"),
         ),
         "Floating-point numbers are cut-offs too: the share of the posterior's mass nearer to 0 "
         "than a tenth of the standard error, by how many standard errors the weight is from 0, and "
         "the power of ten of the cut-off for a share of one half:",
-        table(
-            ["standard errors", "float32", "float64", "cut-off for one half"],
-            (
-                (
-                    str(row["standard_errors"]),
-                    number(row["float32"]),
-                    number(row["float64"]),
-                    f"10^{row['log10_cut_off_for_one_half']:.1f}",
-                )
-                for row in record["floats"]
-            ),
+        columns(
+            record["floats"],
+            ("standard errors", "{standard_errors}"),
+            ("float32", rounded("float32")),
+            ("float64", rounded("float64")),
+            ("cut-off for one half", "10^{log10_cut_off_for_one_half:.1f}"),
         ),
     ]
     return "\n\n".join(parts)
-
-
-def _said(side: str) -> str:
-    return f"{side}_predicted"
 
 
 def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
@@ -408,7 +361,6 @@ def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
 
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Proposition 1: the normaliser",
@@ -428,4 +380,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

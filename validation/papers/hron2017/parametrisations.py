@@ -1,7 +1,5 @@
 r"""Section 4: minima of the additive parametrisation that the multiplicative one has not.
 
-    python -m validation.papers.hron2017.parametrisations [--quick] [--plot FILE]
-
 Additive is q(w) = N(mu, sigma^2), multiplicative N(theta, alpha theta^2). Of the divergence alone,
 with C such that its least value is 0:
 
@@ -28,7 +26,6 @@ otherwise both parametrisations go to alpha = inf, and mu to 0. They differ in t
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -38,12 +35,10 @@ from scipy.optimize import brentq
 
 import logunif_kl as lk
 import logunif_kl.torch as lkt
-from validation.experiment import Experiment
-from validation.markdown import number, table
+from validation.experiment import Experiment, Parts, Record, subplots
+from validation.markdown import columns, number, rounded
 from validation.output import track
 from validation.papers.hron2017.flows import PRUNED, WAYS, flow, log_alpha
-from validation.record import Record
-from validation.training.parts import Parts
 
 # What gradient flow of the divergence alone keeps, as log sigma^2 at mu = 0.
 END: dict[str, Callable[[float, float], float]] = {
@@ -224,10 +219,7 @@ def adam(name: str, sizes: dict[str, Any]) -> list[int | None]:
 
 def draw(record: Record) -> Any:
     """Draw the divergence in both coordinates, with paths of both flows."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.6, 4.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = subplots((9.6, 4.4), 1, 2)
     mu, rho = np.meshgrid(np.linspace(-3.2, 3.2, 401), np.linspace(-6.0, 6.0, 401))
     levels = [0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
     options = {"levels": levels, "cmap": "Greys", "extend": "max"}
@@ -274,72 +266,56 @@ def show(record: Record) -> str:
         + ", ".join(number(row["kl"], 4) for row in record["multiplicative_far_out"])
         + ": never 0.",
         "Gradient flow of KL alone, in additive coordinates:",
-        table(
-            ["from (μ, log σ²)", "in", "μ at the end", "log σ²", "predicted", "rate", "predicted"],
-            (
-                (
-                    _pair(row["start"]),
-                    _WAYS[row["way"]],
-                    number(row["mu_at_the_end"], 1),
-                    f"{row['log_sigma2_at_the_end']:.8f}",
-                    f"{row['log_sigma2_predicted']:.8f}",
-                    number(row["rate"], 5),
-                    number(row["rate_predicted"], 5),
-                )
-                for row in additive
-            ),
+        columns(
+            additive,
+            ("from (μ, log σ²)", _start),
+            ("in", _way),
+            ("μ at the end", rounded("mu_at_the_end", 1)),
+            ("log σ²", "{log_sigma2_at_the_end:.8f}"),
+            ("predicted", "{log_sigma2_predicted:.8f}"),
+            ("rate", rounded("rate", 5)),
+            ("predicted", rounded("rate_predicted", 5)),
         ),
         f"and in multiplicative ones, until t = 10^{record['settings']['decades']}:",
-        table(
-            ["from (μ, log σ²)", "in", "θ moved by", "α over its limit", "KL at the end"],
-            (
-                (
-                    _pair(row["start"]),
-                    _WAYS[row["way"]],
-                    number(row["theta_moved_by"]),
-                    f"{row['alpha_over_its_limit']:.5f}",
-                    number(list(row["kl"].values())[-1]),
-                )
-                for row in others
-            ),
+        columns(
+            others,
+            ("from (μ, log σ²)", _start),
+            ("in", _way),
+            ("θ moved by", rounded("theta_moved_by")),
+            ("α over its limit", "{alpha_over_its_limit:.5f}"),
+            ("KL at the end", lambda row: number(list(row["kl"].values())[-1])),
         ),
         "With data of squared signal κ. A weight is kept if κ > 1, at the predicted α in both; the "
         "time and the steps of Adam are those until log α > 3 for good:",
-        table(
-            ["κ", "in", "log α at the end", "predicted", "μ", "predicted", "time", "Adam"],
-            (
-                (
-                    number(row["kappa"]),
-                    _WAYS[row["way"]],
-                    f"{row['log_alpha_at_the_end']:.8f}"
-                    if row["log_alpha_predicted"] is not None
-                    else number(row["log_alpha_at_the_end"]),
-                    "∞"
-                    if row["log_alpha_predicted"] is None
-                    else f"{row['log_alpha_predicted']:.8f}",
-                    number(row["mu_at_the_end"], 6),
-                    number(row["mu_predicted"], 6),
-                    number(row["time_to_log_alpha_3"]),
-                    number(row["steps_of_adam_to_log_alpha_3"], 5),
-                )
-                for row in record["with_data"]
-            ),
+        columns(
+            record["with_data"],
+            ("κ", rounded("kappa")),
+            ("in", _way),
+            ("log α at the end", lambda row: _log_alpha(row, row["log_alpha_at_the_end"])),
+            ("predicted", lambda row: _log_alpha(row, row["log_alpha_predicted"])),
+            ("μ", rounded("mu_at_the_end", 6)),
+            ("predicted", rounded("mu_predicted", 6)),
+            ("time", rounded("time_to_log_alpha_3")),
+            ("Adam", rounded("steps_of_adam_to_log_alpha_3", 5)),
         ),
     ]
     return "\n\n".join(parts)
 
 
-_WAYS = {
-    "log_sigma2": "μ, log σ²",
-    "log_sigma": "μ, log σ",
-    "sigma": "μ, σ",
-    "log_alpha": "θ, log α",
-    "alpha": "θ, α",
-}
+def _way(row: Record) -> str:
+    """Name the coordinates, which the title of the way has in brackets."""
+    return WAYS[row["way"]].title.partition("(")[2].rstrip(")")
 
 
-def _pair(values: Iterable[float]) -> str:
-    return ", ".join(f"{value:g}" for value in values)
+def _start(row: Record) -> str:
+    return ", ".join(f"{value:g}" for value in row["start"])
+
+
+def _log_alpha(row: Record, value: float | None) -> str:
+    """Write a log alpha to 8 decimals where one is predicted; without data's signal it is ∞."""
+    if value is None:
+        return "∞"
+    return number(value) if row["log_alpha_predicted"] is None else f"{value:.8f}"
 
 
 def _all_zero(rows: Iterable[Record]) -> bool:
@@ -361,7 +337,6 @@ def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
 
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Section 4: additive and multiplicative",
@@ -383,4 +358,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

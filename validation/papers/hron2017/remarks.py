@@ -1,7 +1,5 @@
 r"""Remarks 1 and 2, by every way in which the library computes the divergence.
 
-    python -m validation.papers.hron2017.remarks [--quick]
-
 What `python -m validation.papers` decides in 40 digits is here in double precision, as it is used.
 
 - Remark 1: KL of N(mu, sigma^2) from C/|w| with C = 1, by Eq. 1 (`series`), by Eq. 2 (`kummer`), by
@@ -14,7 +12,6 @@ What `python -m validation.papers` decides in 40 digits is here in double precis
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,11 +19,9 @@ import numpy as np
 
 import logunif_kl as lk
 from logunif_kl import methods
-from validation.experiment import Experiment
-from validation.markdown import number, table
+from validation.experiment import Experiment, Parts, Record
+from validation.markdown import columns, number, rounded, yes
 from validation.output import track
-from validation.record import Record
-from validation.training.parts import Parts
 
 VALUES: dict[str, Callable[..., Any]] = {
     "kl": lambda x, **options: -lk.kl(x, **options),
@@ -111,33 +106,28 @@ def remark_2(sizes: dict[str, Any]) -> list[dict[str, Any]]:
 
 def show(record: Record) -> str:
     """Remarks 1 and 2."""
-    first = table(
-        ["u", "KL, C = 1", "by samples", "greatest difference", "dKL/du", "relative"],
+    first = columns(
+        record["remark_1"],
+        ("u", rounded("u")),
+        ("KL, C = 1", "{kl:.12f}"),
         (
-            (
-                number(row["u"]),
-                f"{row['kl']:.12f}",
-                f"{row['monte_carlo']:.6f} ± {number(row['monte_carlo_standard_error'], 1)}",
-                number(row["greatest_difference"], 1),
-                f"{row['gradient']:.12g}",
-                number(row["greatest_relative_difference_of_gradients"], 1),
-            )
-            for row in record["remark_1"]
+            "by samples",
+            lambda row: (
+                f"{row['monte_carlo']:.6f} ± {number(row['monte_carlo_standard_error'], 1)}"
+            ),
         ),
+        ("greatest difference", rounded("greatest_difference", 1)),
+        ("dKL/du", "{gradient:.12g}"),
+        ("relative", rounded("greatest_relative_difference_of_gradients", 1)),
     )
-    second = table(
-        ["way", "strictly increases", "from u", "least gradient", "at that u", "predicted"],
-        (
-            (
-                row["way"],
-                "yes" if row["strictly_increases"] else "**no**",
-                number(row["least_u"]),
-                number(row["least_gradient"], 4),
-                number(row["gradient_at_the_least_u"], 7),
-                number(row["gradient_at_the_least_u_predicted"], 7),
-            )
-            for row in record["remark_2"]
-        ),
+    second = columns(
+        record["remark_2"],
+        ("way", "{way}"),
+        ("strictly increases", lambda row: yes(row["strictly_increases"])),
+        ("from u", rounded("least_u")),
+        ("least gradient", rounded("least_gradient", 4)),
+        ("at that u", rounded("gradient_at_the_least_u", 7)),
+        ("predicted", rounded("gradient_at_the_least_u_predicted", 7)),
     )
     ways = ", ".join(f"`{name}`" for name in record["remark_1"][0]["by"])
     return f"The difference is the worst of {ways}.\n\n{first}\n\nRemark 2:\n\n{second}"
@@ -166,7 +156,6 @@ def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
 EVERY_U = [0.0, 1e-6, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 200.0, 1e3, 1e5]
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Remarks 1 and 2",
@@ -179,4 +168,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

@@ -1,7 +1,5 @@
 r"""A talk about Kingma et al. 2015: what its slides say otherwise than the paper, or beyond it.
 
-    python -m validation.papers.hron2017.slides [--quick]
-
 The slides are of 2024, "Variational Dropout and the Local Reparameterization Trick". Of what they
 say, this decides what differs from the paper's words, or is what Hron et al. 2017 deny, and can be
 computed. The rest is as in the paper, and decided by `python -m validation.papers` or by the
@@ -11,7 +9,6 @@ experiments of `validation.papers.kingma2015`; ``decided_elsewhere`` says which.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -21,14 +18,12 @@ from scipy import stats
 from scipy.optimize import minimize
 
 import logunif_kl as lk
-from validation.experiment import Experiment
+from validation.experiment import Experiment, Parts, Record
 from validation.markdown import table
 from validation.output import track
 from validation.papers.hron2017.models import MODELS, Model, normaliser
 from validation.papers.kingma2015 import printed
 from validation.papers.statement import Found
-from validation.record import Record
-from validation.training.parts import Parts
 
 ELSEWHERE = {
     "the KL divergence cannot be analytically evaluated": "kingma-not-tractable",
@@ -285,7 +280,6 @@ def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
 
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Slides about Kingma et al. 2015",
@@ -298,4 +292,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logunif_kl as lk
-from validation.papers.statement import KINGMA, Found, statement
+from validation.papers.statement import Found, statement
 
 
 @statement(
     "kingma-sign-and-magnitude",
-    KINGMA,
     "Eqs. 37 and 38",
     "the divergences of the sign bit and of the magnitude given the sign add up to "
     "-KL = log c + log(1/2) + H(q) - E log|w|",

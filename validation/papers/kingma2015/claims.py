@@ -12,7 +12,7 @@ from logunif_kl.methods import METHODS, Interval, measure
 from logunif_kl.methods._kingma import C1, C2, C3
 from logunif_kl.methods._measure import value_error
 from validation.papers import definition
-from validation.papers.statement import KINGMA, Found, statement
+from validation.papers.statement import Found, statement
 
 CUBIC, BOUND = METHODS["kingma"], METHODS["lower_bound"]
 FITTED = Interval("alpha in [0.05, 1]", math.log(0.05), 0.0)
@@ -22,7 +22,6 @@ EXTREMELY = 1e-3  # what a reader may expect of "extremely", relative to a gradi
 
 @statement(
     "kingma-not-tractable",
-    KINGMA,
     "appendix C, before the cubic",
     "E log|eps|, eps ~ N(1, alpha), is not analytically tractable",
 )
@@ -47,7 +46,6 @@ def not_tractable() -> Found:
 
 @statement(
     "kingma-cubic-accurate",
-    KINGMA,
     "section 3.3 and appendix C",
     "the cubic approximates -KL extremely accurately",
 )
@@ -73,7 +71,6 @@ def cubic_accurate() -> Found:
 
 @statement(
     "kingma-cubic-fitted",
-    KINGMA,
     "appendix C, before the cubic",
     "the coefficients are those of a polynomial of degree 3 in alpha, fitted to precomputed values",
 )
@@ -91,7 +88,6 @@ def cubic_fitted() -> Found:
 
 @statement(
     "kingma-cubic-minimax",
-    KINGMA,
     "appendix C, the cubic",
     "on [0.05, 1] the published cubic is about as good as a cubic can be",
     stated=False,
@@ -109,7 +105,6 @@ def cubic_minimax() -> Found:
 
 @statement(
     "kingma-figure-2-indistinguishable",
-    KINGMA,
     "Figure 2, caption",
     "with the constant that makes -KL vanish at alpha = 1 the exact and the approximate curve are "
     "indistinguishable on the domain shown, dropout rates from 0.05 to 0.5",
@@ -132,7 +127,6 @@ def figure_2() -> Found:
 
 @statement(
     "kingma-figure-2-and-exact-at-zero",
-    KINGMA,
     "Figure 2, caption",
     "the curves are indistinguishable in the figure, and both approximations become exact as "
     "alpha -> 0",
@@ -173,7 +167,6 @@ def alpha_star(digits: int) -> str:
 
 @statement(
     "kingma-lower-bound",
-    KINGMA,
     "appendix C, after Eq. 42",
     "-E log|eps| >= 0 for all alpha, so that constant + 1/2 log(alpha) is a lower bound of -KL",
 )
@@ -198,7 +191,6 @@ def lower_bound() -> Found:
 
 @statement(
     "kingma-lower-bound-exact-at-zero",
-    KINGMA,
     "Figure 2, caption",
     "as alpha -> 0 the lower bound becomes exact",
 )
@@ -215,10 +207,7 @@ def lower_bound_at_zero() -> Found:
 
 
 @statement(
-    "kingma-independent-of-theta",
-    KINGMA,
-    "Eq. 42",
-    "for multiplicative noise -KL does not depend on theta",
+    "kingma-independent-of-theta", "Eq. 42", "for multiplicative noise -KL does not depend on theta"
 )
 def independent_of_theta() -> Found:
     theta = np.concatenate([s * np.logspace(-100.0, 100.0, 401) for s in (1.0, -1.0)])

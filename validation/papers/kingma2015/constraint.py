@@ -1,7 +1,5 @@
 """Section 3.4: what happens without alpha <= 1, with the exact divergence and with the cubic.
 
-    python -m validation.papers.kingma2015.constraint [--data FILE] [--quick]
-
 The paper finds that very large alphas "correspond to local optima from which it is hard to escape
 due to large-variance gradients", and bounds alpha by 1. It had a cubic in alpha for -KL, which was
 fitted below 1; above 1 it grows like 0.59 alpha^3, without limit, where the exact -KL levels off.
@@ -13,25 +11,15 @@ from __future__ import annotations
 
 import math
 import statistics
-import sys
 from functools import partial
 from typing import Any, NamedTuple
 
-from validation.experiment import Experiment
+from validation.experiment import Dataset, Experiment, Record, subplots
 from validation.markdown import number, table, with_error
-from validation.record import Record
 from validation.summary import mean_and_error
 from validation.training import networks
-from validation.training.data import Dataset
-from validation.training.loop import (
-    Run,
-    Settings,
-    TrainingError,
-    evaluate,
-    evaluate_averaged,
-    seeded,
-)
-from validation.training.parts import Parts
+from validation.training.loop import Run, Settings, TrainingError, evaluate, evaluate_averaged
+from validation.training.parts import Parts, slug
 
 
 class Case(NamedTuple):
@@ -56,20 +44,18 @@ def train(
     name: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> dict[str, Any]:
     """Train one network of a case, and follow its alphas."""
-    case, noise = CASES[name], seeded(seed, 1)
+    case = CASES[name]
     posterior: dict[str, Any] = {"penalty": case.penalty, "max_log_alpha": case.max_log_alpha}
     if case.initial is not None:
         posterior["initial"] = case.initial
-    model = networks.network(
-        "variational_b", dataset.pixels, sizes["hidden"], seed=seed, generator=noise, **posterior
-    )
-    run = Run(
-        model,
-        noise,
+    run = networks.run_of(
+        "variational_b",
         dataset.train,
+        sizes["hidden"],
         Settings(sizes["batch_size"], seed),
         about={"case": name, "hidden": sizes["hidden"], **case._asdict()},
-        file=parts.file(f"{_short(name)}-seed{seed}.pt"),
+        file=parts.file(f"{slug(name)}-seed{seed}.pt"),
+        **posterior,
     )
     stopped = None
     _look(run, dataset)
@@ -109,10 +95,6 @@ def _look(run: Run, dataset: Dataset) -> None:
         )
 
 
-def _short(name: str) -> str:
-    return name.replace(",", "").replace(" ", "-")
-
-
 def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Average over the seeds of each case."""
     found = []
@@ -120,6 +102,9 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         several = [row for row in rows if row["case"] == name]
         errors = [row["test_error_averaged"] for row in several]
         finite = [row for row in several if row["stopped"] is None]
+        medians = ([a["log_alpha_median"] for a in row["alphas"]] for row in finite)
+        complete = all(row["alphas"] for row in several)
+        shares = [a["at_most_1"] for row in several for a in row["alphas"]]
         found.append(
             {
                 "case": name,
@@ -130,17 +115,9 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 if len(finite) == len(several)
                 else math.nan,
                 "median_log_alpha_by_layer": [
-                    statistics.fmean(layers)
-                    for layers in zip(
-                        *([a["log_alpha_median"] for a in row["alphas"]] for row in finite),
-                        strict=True,
-                    )
+                    statistics.fmean(layer) for layer in zip(*medians, strict=True)
                 ],
-                "at_most_1": statistics.fmean(
-                    a["at_most_1"] for row in several for a in row["alphas"]
-                )
-                if all(row["alphas"] for row in several)
-                else math.nan,
+                "at_most_1": statistics.fmean(shares) if complete else math.nan,
             }
         )
     return found
@@ -148,26 +125,19 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def draw(record: Record) -> Any:
     """Draw the alphas and the test error of each network, by epochs."""
-    from matplotlib.figure import Figure
-
     rows = record["rows"]
-    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
-    of_alpha, of_error = figure.subplots(1, 2)
+    figure, (of_alpha, of_error) = subplots((8.0, 4.0), 1, 2)
+    series = {"greatest_median_log_alpha_by_epoch": of_alpha, "test_error_by_epoch": of_error}
     for row in rows:
-        index = list(CASES).index(row["case"])
+        colour = f"C{list(CASES).index(row['case'])}"
         label = row["case"] if row["seed"] == rows[0]["seed"] else None
-        for axes, key in (
-            (of_alpha, "greatest_median_log_alpha_by_epoch"),
-            (of_error, "test_error_by_epoch"),
-        ):
-            values = row[key]
-            axes.plot(range(1, len(values) + 1), values, f"C{index}", linewidth=1.0, label=label)
-    of_alpha.set_ylabel("log α: the median, in the layer where it is greatest")
-    of_error.set_ylabel("test error in %")
-    of_error.set_yscale("log")
+        for key, axes in series.items():
+            epochs = range(1, len(row[key]) + 1)
+            axes.plot(epochs, row[key], colour, linewidth=1.0, label=label)
+    largest = "log α: the median, in the layer where it is greatest"
+    of_alpha.set(xlabel="epochs", ylabel=largest)
+    of_error.set(xlabel="epochs", ylabel="test error in %", yscale="log")
     of_error.legend(fontsize="small")
-    for axes in (of_alpha, of_error):
-        axes.set_xlabel("epochs")
     return figure
 
 
@@ -189,19 +159,15 @@ def show(record: Record) -> str:
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
     """Train the networks of all cases."""
-    make = {
-        f"{_short(name)}-seed{seed}": partial(train, name, seed, settings, dataset, parts)
-        for seed in settings["seeds"]
-        for name in CASES
-    }
-    rows = parts.rows("training networks", make, **{name: settings[name] for name in FULL})
+    sizes = {name: settings[name] for name in FULL}
+    make = partial(train, sizes=settings, dataset=dataset, parts=parts)
+    rows = parts.by_seed("training networks", list(CASES), settings["seeds"], make, **sizes)
     return {"summary": summarised(rows), "rows": rows}
 
 
 FULL = {"hidden": [200] * 3, "epochs": 40, "batch_size": 100}
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Section 3.4: without α ≤ 1",
@@ -214,6 +180,5 @@ EXPERIMENT = Experiment(
     quick={"hidden": [24] * 3, "epochs": 5},
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

@@ -1,7 +1,5 @@
 """What Table 2 leaves open: its ratios under other assumptions about the training.
 
-    python -m validation.papers.kingma2015.correlated_assumptions [--data FILE] [--quick] [--part]
-
 With correlated noise (type A, section 3.2) a scale s_i multiplies all weights of an input unit. The
 divergence of the scales is that of a few thousand numbers, and in the network of Table 2 here no
 layer comes to the largest dropout rate, 1/2, as all layers of Table 1 do, where the divergence is
@@ -11,27 +9,18 @@ would not make them do. Here the divergence of each scale is counted once for ea
 that it multiplies in the lower layers: ``kl_weight`` is their number, and the scales of the top
 layer, each of which multiplies ten, are counted as often. The other network is trained by a fifth
 of the learning rate.
-
-``--part 1/2`` and ``--part 2/2`` are two processes, whose results the command without it collects.
 """
 
 from __future__ import annotations
 
-import sys
-from functools import partial
 from typing import Any, NamedTuple
 
-from validation.experiment import Experiment
-from validation.markdown import table
-from validation.output import track
-from validation.papers.kingma2015 import printed
+from validation.experiment import Dataset, Experiment, Parts, Record
+from validation.markdown import columns
 from validation.papers.kingma2015.ratios import agreement, beside_the_paper, tabulated
 from validation.papers.kingma2015.stages import Stages
-from validation.record import Record
-from validation.training.data import Dataset
-from validation.training.gradient_pairs import Pairs, summary
-from validation.training.loop import Examples, Settings
-from validation.training.parts import Parts
+from validation.training.loop import Settings
+from validation.training.parts import slug
 
 
 class Assumption(NamedTuple):
@@ -47,61 +36,44 @@ ASSUMPTIONS = {
 }
 
 
-def measure_there(
-    stages: Stages, epochs: int, seed: int, sizes: dict[str, Any], dataset: Dataset
-) -> dict[str, Any]:
-    """Measure the variances after a number of epochs."""
-    model, noise = stages.after(epochs)
-    pairs = Pairs(model, noise, Examples(dataset.train), sizes["batch_size"], seed)
-    rows = []
-    for estimator, count in sizes["pairs"].items():
-        numbers = track(range(count), f"{epochs} epochs, {estimator}", count)
-        halves = [pairs.half_squared_difference(estimator, index) for index in numbers]
-        for layer in printed.LAYERS:
-            entry = {"seed": seed, "estimator": estimator, "layer": layer, "epochs": epochs}
-            rows.append({**entry, **summary([half[layer] for half in halves])})
-    return {"network": {"seed": seed, **stages.said_after(epochs)}, "variances": rows}
-
-
 def measure_one(
     name: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> list[dict[str, Any]]:
     """Train under one assumption, and measure after each number of epochs."""
-    assumed, file = ASSUMPTIONS[name], f"{name.replace(' ', '-')}-seed{seed}"
+    assumed = ASSUMPTIONS[name]
     settings = Settings(
         sizes["batch_size"],
         seed,
         learning_rate=assumed.learning_rate,
         kl_weight=float(sizes["hidden"][0]) if assumed.counted_for_each_weight else 1.0,
     )
+    file = f"{slug(name)}-seed{seed}"
     stages = Stages(file, "variational_a", settings, sizes["hidden"], dataset, parts)
-    return [
-        parts.get(
-            f"{file}-epoch{epochs}",
-            partial(measure_there, stages, epochs, seed, sizes, dataset),
-            **{**sizes, **settings.about()},
-        )
-        for epochs in sizes["epochs"]
-    ]
+
+    def variances(epochs: int) -> dict[str, Any]:
+        pairs, label = stages.pairs(epochs), f"{epochs} epochs"
+        return {"variances": pairs.rows(sizes["pairs"], label, seed=seed, epochs=epochs)}
+
+    return [{"seed": seed, **found} for found in stages.measured(sizes, variances)]
 
 
 def show(record: Record) -> str:
     """Tabulate Table 2 under each assumption."""
     text = []
     for case in record["cases"]:
-        text += [f"### Table 2: {case['assumption']}", "", tabulated(case["columns"]), ""]
-        rows = [
+        networks = columns(
+            case["networks"],
+            ("seed", "{seed}"),
+            ("epochs", "{epochs}"),
+            ("test error in %", "{test_error_percent:.2f}"),
             (
-                str(each["seed"]),
-                str(each["epochs"]),
-                f"{each['test_error_percent']:.2f}",
-                ", ".join(f"{rate:.2f}" for rate in each["mean_dropout_rates"]),
-            )
-            for each in case["networks"]
-        ]
-        head = ["seed", "epochs", "test error in %", "mean dropout rates, from the bottom"]
-        text += [agreement(case["columns"]), "", table(head, rows), ""]
-    return "\n".join(text).rstrip()
+                "mean dropout rates, from the bottom",
+                lambda row: ", ".join(f"{rate:.2f}" for rate in row["mean_dropout_rates"]),
+            ),
+        )
+        text += [f"### Table 2: {case['assumption']}", tabulated(case["columns"])]
+        text += [agreement(case["columns"]), networks]
+    return "\n\n".join(text)
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
@@ -117,7 +89,7 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
         rows = [row for each in found for row in each["variances"]]
         return {
             "assumption": name,
-            "networks": [each["network"] for each in found],
+            "networks": [{"seed": each["seed"], **each["network"]} for each in found],
             "columns": beside_the_paper(rows, "correlated", sizes["epochs"]),
         }
 
@@ -132,7 +104,6 @@ FULL = {
 }
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Table 2 under other assumptions",
@@ -150,6 +121,5 @@ EXPERIMENT = Experiment(
     },
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

@@ -1,7 +1,5 @@
 r"""Appendix D: the variance that weight samples add, on one layer, against Eqs. 45 and 46.
 
-    python -m validation.papers.kingma2015.extra_variance [--data FILE] [--quick]
-
 For one example the gradient of the log-likelihood L in sigma_ij^2 is g_j eps_ij a_i / (2 sigma_ij)
 with weight samples (Eq. 43) and g_j zeta_j a_i^2 / (2 sqrt(delta_j)) with local reparameterisation
 (Eq. 44), where g_j = dL/db_j. Given b_j, zeta_j is known and eps_ij is normal with mean a_i
@@ -21,19 +19,16 @@ is added.
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any, NamedTuple
 
 import torch
 
 from logunif_kl.torch import nn
-from validation.experiment import Experiment
+from validation.experiment import Experiment, Parts, Record, subplots
 from validation.markdown import number, table
 from validation.output import track
-from validation.record import Record
 from validation.training.data import CLASSES, Dataset
 from validation.training.loop import seeded
-from validation.training.parts import Parts
 
 LOG_SIGMA2 = -6.0, -2.0
 
@@ -170,10 +165,7 @@ def _some(values: torch.Tensor, most: int = 100) -> list[float]:
 
 def draw(record: Record) -> Any:
     """Draw the added variance as measured against the predicted one."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = subplots((6.4, 4.4))
     looks = (("eps", "Var[ε | b]", "o"), ("eps_squared", "Var[ε² | b], as printed", "x"))
     rows = [row for row in record["rows"] if row["slope"]["eps"] is not None]
     for name, label, marker in looks:
@@ -182,8 +174,7 @@ def draw(record: Record) -> Any:
         axes.loglog(x, y, marker, markersize=3, label=f"second term of Eq. 45 with {label}")
     ends = [min(x), max(x)]
     axes.loglog(ends, ends, "k-", linewidth=0.8)
-    axes.set_xlabel("predicted")
-    axes.set_ylabel("variance that weight samples add, measured")
+    axes.set(xlabel="predicted", ylabel="variance that weight samples add, measured")
     axes.legend(fontsize="small")
     return figure
 
@@ -241,7 +232,6 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
 
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Appendix D: the variance that weight samples add",
@@ -254,6 +244,5 @@ EXPERIMENT = Experiment(
     quick={"inputs": [1, 4, 16], "images": 1, "chunks": 10, "draws_a_chunk": 2000},
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

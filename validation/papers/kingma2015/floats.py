@@ -8,12 +8,11 @@ import mpmath
 import numpy as np
 
 import logunif_kl as lk
-from validation.papers.statement import KINGMA, Found, statement
+from validation.papers.statement import Found, statement
 
 
 @statement(
     "kingma-float-ranges",
-    KINGMA,
     "appendix A",
     "magnitudes of floats range over approximately 2^-8 to 2^8 in single precision, and over "
     "2^-11 to 2^11 in double precision",
@@ -41,7 +40,6 @@ def ranges() -> Found:
 
 @statement(
     "kingma-floats-log-uniform",
-    KINGMA,
     "appendix A",
     "for random bit patterns floats closely follow a log-uniform distribution with finite range",
 )
@@ -69,12 +67,7 @@ def log_uniform() -> Found:
     )
 
 
-@statement(
-    "kingma-entropy-of-the-log",
-    KINGMA,
-    "Eq. 13",
-    "-KL is the entropy of log|w| plus a constant",
-)
+@statement("kingma-entropy-of-the-log", "Eq. 13", "-KL is the entropy of log|w| plus a constant")
 def entropy_of_the_log() -> Found:
     logs = (-8.0, -2.0, 0.0, 2.0, 8.0, 20.0)
     missing = {f"{x:g}": _neg_kl_less_entropy(x) for x in logs}

@@ -8,12 +8,11 @@ import mpmath
 import numpy as np
 
 import logunif_kl as lk
-from validation.papers.statement import KINGMA, Found, statement
+from validation.papers.statement import Found, statement
 
 
 @statement(
     "kingma-reparameterised-gradient",
-    KINGMA,
     "Eq. 3, applied to the expectation in Eq. 42",
     "the reparameterised estimator is differentiable and its gradient unbiased",
 )

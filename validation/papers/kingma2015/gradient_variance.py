@@ -1,42 +1,30 @@
 """Tables 1 and 2: the variance of stochastic gradients by four estimators.
 
-    python -m validation.papers.kingma2015.gradient_variance [--data FILE] [--quick]
-
-A network 784-1024-1024-1024-10 is trained with variational dropout, with independent noise (Table
-1) and with correlated noise (Table 2). After 10 and after 100 epochs its parameters are held, and
-gradients of the estimate of the expected log-likelihood (Eq. 3, with its factor N/M) in the weights
-theta of the top and of the bottom layer are computed from minibatches of M = 1000.
+The gradients are those of Eq. 3, with its factor N/M, in the weights theta of the top and of the
+bottom layer, from minibatches of M = 1000. The parameters are held after 10 and after 100 epochs.
 
 The variance of a parameter's gradient is over the minibatch and the noise. It is estimated as half
 the squared difference of the gradients of two disjoint minibatches with noise of their own; a pass
 through the training set gives N/(2M) such pairs, and a new order of the examples as many more. The
-two being drawn without replacement, the part of the examples is on average exactly S^2/M, the
-variance of the mean of M examples drawn *with* replacement, as in Eqs. 4 and 5, and the noise's
-part is that of one minibatch. With one sample of the weights for a minibatch, where S^2 depends on
-the noise, the first part is too small by at most a share M/N of it. What is reported is the mean
-over the parameters of a layer, and its standard error from the spread of the pairs. The paper says
-"average empirical variance" and no more, so that only ratios of two estimators in one column are
-free of the scale.
+two are drawn without replacement, so that the part of the examples is on average exactly S^2/M, as
+in Eqs. 4 and 5. With one sample of the weights for a minibatch, where S^2 depends on the noise,
+that part is too small by at most a share M/N of it. The standard error comes from the spread of the
+pairs. The paper says "average empirical variance" and no more, so that only ratios of two
+estimators in one column are free of the scale.
 
 The paper leaves open, and this takes: minibatches of 1000 in training too, one alpha for each input
 unit, which starts from the dropout rates 0.2 and 0.5 and stays at most 1, and the parameters as the
-last step left them. As its networks have a test error of 3 % after 10 epochs, and these may learn
-faster, the variances are also measured after other numbers of epochs, and compared where the test
-error is nearest to the paper's.
-
-``--noise independent`` and ``--noise correlated`` are two processes, whose results the command
-without it collects.
+last step left them. The variances are also measured after other numbers of epochs, and compared
+where the test error is nearest to the paper's, which is 3 % after 10 epochs.
 """
 
-# mypy: allow-untyped-calls
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from validation.experiment import Experiment
+from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import table
 from validation.output import track
 from validation.papers.kingma2015 import printed
@@ -49,75 +37,47 @@ from validation.papers.kingma2015.ratios import (
     tabulated,
 )
 from validation.papers.kingma2015.stages import Stages
-from validation.record import Record
 from validation.training import networks
-from validation.training.data import Dataset
-from validation.training.gradient_pairs import Pairs, summary
-from validation.training.loop import (
-    Examples,
-    Run,
-    Settings,
-    evaluate,
-    evaluate_averaged,
-)
-from validation.training.parts import Parts
+from validation.training.gradient_pairs import Pairs, by_layer
+from validation.training.loop import Run, Settings, evaluate, evaluate_averaged
 
 METHODS = {"independent": "variational_b", "correlated": "variational_a"}
-SLOW = ("per_example",)  # takes hours, and so comes after all training
+SLOW = ("per_example",)  # takes hours, and so comes last
 
 
 def measure_one(
-    noise_kind: str,
-    seed: int,
-    estimators: Sequence[str],
-    sizes: dict[str, Any],
-    dataset: Dataset,
-    parts: Parts,
+    kind: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> dict[str, Any]:
-    """Train one network, and measure some estimators after each number of epochs."""
-    network = Stages(
-        f"{noise_kind}-seed{seed}",
-        METHODS[noise_kind],
-        Settings(sizes["batch_size"], seed),
-        sizes["hidden"],
-        dataset,
-        parts,
-        describe,
-    )
-    found: dict[str, Any] = {"trained": [], "variances": []}
-    for epochs in sorted([*sizes["epochs"], *sizes["epochs_between"]]):
-        found["trained"].append(network.said_after(epochs))
-        pairs = cache(partial(_pairs, network, epochs, seed, sizes, dataset))
-        counts = sizes["pairs"] if epochs in sizes["epochs"] else sizes["pairs_between"]
-        for estimator in estimators:
-            if estimator not in counts:
-                continue
-            count = counts[estimator]
-            progress = track(range(count), f"{noise_kind}, {epochs} epochs, {estimator}", count)
-            halves = parts.growing(
-                f"{network.name}-epoch{epochs}-{estimator}",
-                count,
-                partial(_next, progress, pairs, estimator),
-                **network.about,
-            )
-            for layer in printed.LAYERS:
-                entry = {"seed": seed, "estimator": estimator, "layer": layer, "epochs": epochs}
-                found["variances"].append({**entry, **summary([half[layer] for half in halves])})
-    return found
-
-
-def _pairs(
-    network: Stages, epochs: int, seed: int, sizes: dict[str, Any], dataset: Dataset
-) -> Pairs:
-    """Return the pairs of minibatches of the network after some epochs."""
-    return Pairs(*network.after(epochs), Examples(dataset.train), sizes["batch_size"], seed)
+    """Train one network, and measure by all estimators after each number of epochs."""
+    settings, name = Settings(sizes["batch_size"], seed), f"{kind}-seed{seed}"
+    network = Stages(name, METHODS[kind], settings, sizes["hidden"], dataset, parts, describe)
+    counts = dict.fromkeys(sizes["epochs_between"], sizes["pairs_between"])
+    counts |= dict.fromkeys(sizes["epochs"], sizes["pairs"])
+    trained = [network.said_after(epochs) for epochs in sorted(counts)]
+    cells = [
+        (epochs, estimator, counts[epochs][estimator])
+        for epochs in sorted(counts)
+        for estimator in ESTIMATORS[kind]
+        if estimator in counts[epochs]
+    ]
+    pairs, variances = cache(network.pairs), []
+    for epochs, estimator, count in sorted(cells, key=lambda cell: cell[1] in SLOW):
+        progress = track(range(count), f"{kind}, {epochs} epochs, {estimator}", count)
+        halves = parts.growing(
+            f"{name}-epoch{epochs}-{estimator}",
+            count,
+            partial(_next, progress, pairs, epochs, estimator),
+            **network.about,
+        )
+        variances += by_layer(halves, seed=seed, estimator=estimator, epochs=epochs)
+    return {"seed": seed, "trained": trained, "variances": variances}
 
 
 def _next(
-    progress: Any, pairs: Callable[[], Pairs], estimator: str, index: int
+    progress: Any, pairs: Callable[[int], Pairs], epochs: int, estimator: str, index: int
 ) -> dict[str, float]:
     next(progress, None)
-    return pairs().half_squared_difference(estimator, index)
+    return pairs(epochs).half_squared_difference(estimator, index)
 
 
 def describe(run: Run, dataset: Dataset) -> dict[str, Any]:
@@ -136,10 +96,7 @@ def describe(run: Run, dataset: Dataset) -> dict[str, Any]:
 
 def draw(record: Record) -> Any:
     """Draw each estimator's variance over that of local reparameterisation, by epochs."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 6.0), layout="constrained")
-    grid = figure.subplots(2, 2, sharex=True, squeeze=False)
+    figure, grid = subplots((8.0, 6.0), 2, 2, sharex=True, squeeze=False)
     for axes_row, made in zip(grid, (record["table_1"], record["table_2"]), strict=True):
         for axes, layer in zip(axes_row, printed.LAYERS, strict=True):
             _draw_one(axes, made, layer)
@@ -172,17 +129,15 @@ def show(record: Record) -> str:
     text = []
     for name, title in (("table_1", "Table 1: independent"), ("table_2", "Table 2: correlated")):
         made = record[name]
-        text += [f"### {title} weight noise", "", tabulated(made["columns"]), ""]
-        text += [agreement(made["columns"]), "", _networks(made["networks"]), ""]
+        columns, at_the_error = made["columns"], made["at_the_error_of_the_paper"]
+        text += [f"### {title} weight noise", tabulated(columns), agreement(columns)]
         text += [
+            _networks(made["networks"]),
             "Where the test error is nearest to the paper's, whatever the number of epochs:",
-            "",
-            tabulated(made["at_the_error_of_the_paper"]),
-            "",
-            agreement(made["at_the_error_of_the_paper"]),
-            "",
+            tabulated(at_the_error),
+            agreement(at_the_error),
         ]
-    return "\n".join(text).rstrip()
+    return "\n\n".join(text)
 
 
 def _networks(networks: list[Record]) -> str:
@@ -201,40 +156,27 @@ def _networks(networks: list[Record]) -> str:
     return table(["seed", "epochs", *errors, "mean dropout rates, from the bottom"], rows)
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any] | None:
-    """Make both tables, or the part of one, of which there is no record."""
-    sizes = {name: settings[name] for name in FULL}
-    kinds = [settings["noise"]] if "noise" in settings else list(ESTIMATORS)
-    tables: dict[str, dict[str, Any]] = {}
-    found_of: dict[str, list[dict[str, Any]]] = {}
-    for kind in kinds:
-        fast = [name for name in ESTIMATORS[kind] if name not in SLOW]
-        found_of[kind] = [
-            measure_one(kind, seed, fast, sizes, dataset, parts) for seed in settings["seeds"]
-        ]
-    for index, (kind, found) in enumerate(found_of.items(), start=1):
-        slow = [name for name in ESTIMATORS[kind] if name in SLOW]
-        slowly = [
-            measure_one(kind, seed, slow, sizes, dataset, parts) for seed in settings["seeds"]
-        ]
-        variances = [row for each in (*found, *slowly) for row in each["variances"]]
+def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+    """Make both tables."""
+
+    def made(kind: str) -> dict[str, Any]:
+        found = [measure_one(kind, seed, settings, dataset, parts) for seed in settings["seeds"]]
+        variances = [row for each in found for row in each.pop("variances")]
         trained = [row for each in found for row in each["trained"]]
         as_good = [nearest_error(trained, printed.TEST_ERROR_AFTER[e]) for e in printed.EPOCHS]
-        tables[f"table_{index}"] = {
+        return {
             "noise": kind,
-            "columns": beside_the_paper(variances, kind, sizes["epochs"]),
+            "columns": beside_the_paper(variances, kind, settings["epochs"]),
             "at_the_error_of_the_paper": beside_the_paper(variances, kind, as_good),
-            "networks": [
-                {"seed": seed, "trained": each["trained"]}
-                for seed, each in zip(settings["seeds"], found, strict=True)
-            ],
+            "networks": found,
             "each": variances,
         }
-    if "noise" in settings:
-        return None
-    networks_trained = [each for table in tables.values() for each in table["networks"]]
-    training = sum(each["trained"][-1]["seconds_of_training"] for each in networks_trained)
-    return {"seconds": round(training + parts.seconds, 1), **tables}
+
+    tables = parts.share(ESTIMATORS, made, "tables")
+    networks = [each for table in tables for each in table["networks"]]
+    training = sum(each["trained"][-1]["seconds_of_training"] for each in networks)
+    seconds = round(training + parts.seconds, 1)
+    return {"seconds": seconds, "table_1": tables[0], "table_2": tables[1]}
 
 
 FULL = {
@@ -247,7 +189,6 @@ FULL = {
 }
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Tables 1 and 2: the variance of gradients",
@@ -257,12 +198,7 @@ EXPERIMENT = Experiment(
     "reparameterisation do not depend on that. `gradient_variance.py` says how the "
     "variance is estimated, and what is assumed.",
     place=1,
-    options={
-        "noise": {
-            "choices": ("independent", "correlated"),
-            "help": "do the part of one table, and write no record",
-        }
-    },
+    parted=True,
     draw=draw,
     full=FULL,
     quick={
@@ -275,6 +211,5 @@ EXPERIMENT = Experiment(
     },
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

@@ -1,29 +1,22 @@
 """Figure 1a: why variational dropout B does worse than Gaussian dropout B in narrow networks.
 
-    python -m validation.papers.kingma2015.input_rate [--data FILE] [--quick]
-
-Both draw the same noise. Gaussian dropout B keeps the rate of 0.2 at the inputs; variational
-dropout B learns it, and the divergence, which is counted for each weight, brings it to its bound,
-0.5. In networks with 100 units in each of three hidden layers, the rate of the inputs is held at
-0.2 at most, or the divergence is scaled down by 3, as the paper does for A2. All networks are
-trained for the same number of epochs on all training examples.
+Both draw the same noise. Variational dropout B learns the rate of the inputs, and the divergence,
+which is counted for each weight, brings that to its bound, 0.5. Here the rate is held at 0.2 at
+most, or the divergence is scaled down by 3, as the paper does for A2.
 """
 
 from __future__ import annotations
 
 import statistics
-import sys
 from functools import partial
 from typing import Any, NamedTuple
 
-from validation.experiment import Experiment
+from validation.experiment import Dataset, Experiment, Record
 from validation.markdown import table, with_error
-from validation.record import Record
 from validation.summary import named
 from validation.training import networks
-from validation.training.data import Dataset
-from validation.training.loop import Run, Settings, evaluate_averaged, seeded
-from validation.training.parts import Parts
+from validation.training.loop import Settings, evaluate_averaged
+from validation.training.parts import Parts, slug
 
 
 class Case(NamedTuple):
@@ -46,20 +39,18 @@ def train(
     name: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> dict[str, Any]:
     """Train one network of a case."""
-    case, noise = CASES[name], seeded(seed, 1)
-    model: Any = networks.network(
-        case.method, dataset.pixels, sizes["hidden"], seed=seed, generator=noise
-    )
-    if case.input_rate is not None:
-        model[0].max_log_alpha = networks.rate_to_log_alpha(case.input_rate)
-    run = Run(
-        model,
-        noise,
+    case = CASES[name]
+    run = networks.run_of(
+        case.method,
         dataset.train,
+        sizes["hidden"],
         Settings(sizes["batch_size"], seed, kl_weight=case.kl_weight),
         about={"case": name, "hidden": sizes["hidden"]},
-        file=parts.file(f"{_short(name)}-seed{seed}.pt"),
+        file=parts.file(f"{slug(name)}-seed{seed}.pt"),
     )
+    if case.input_rate is not None:
+        bottom: Any = next(run.model.children())
+        bottom.max_log_alpha = networks.rate_to_log_alpha(case.input_rate)
     for _ in run.train(sizes["epochs"]):
         pass
     return {
@@ -72,10 +63,6 @@ def train(
         ],
         "seconds": round(sum(record["seconds"] for record in run.history), 1),
     }
-
-
-def _short(name: str) -> str:
-    return name.replace(",", "").replace(" ", "-")
 
 
 def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -118,19 +105,15 @@ def show(record: Record) -> str:
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
     """Train all networks."""
-    make = {
-        f"{_short(name)}-seed{seed}": partial(train, name, seed, settings, dataset, parts)
-        for seed in settings["seeds"]
-        for name in CASES
-    }
-    rows = parts.rows("training networks", make, **{name: settings[name] for name in FULL})
+    sizes = {name: settings[name] for name in FULL}
+    make = partial(train, sizes=settings, dataset=dataset, parts=parts)
+    rows = parts.by_seed("training networks", list(CASES), settings["seeds"], make, **sizes)
     return {"summary": summarised(rows), "rows": rows}
 
 
 FULL = {"hidden": [100] * 3, "epochs": 40, "batch_size": 100}
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Figure 1a: B in narrow networks",
@@ -144,6 +127,5 @@ EXPERIMENT = Experiment(
     quick={"hidden": [24] * 3, "epochs": 5},
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

@@ -1,7 +1,5 @@
 """Table 1: how much variance one sample of the weights for a whole minibatch adds.
 
-    python -m validation.papers.kingma2015.shared_noise [--data FILE] [--quick]
-
 A minibatch of M of the N examples has the gradient (N/M) sum_i g_i. With a sample of the weights
 for each example its variance has a part for each example alone; one sample for all adds the
 covariances of two examples, Eq. 5. Their sum is
@@ -26,26 +24,21 @@ The network, its training and its seed are those of `gradient_variance`.
 from __future__ import annotations
 
 import math
-import sys
 from functools import partial
 from typing import Any
 
 import torch
 
-from logunif_kl.torch import nn
-from validation.experiment import Experiment
+from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import number, table, with_error
 from validation.output import track
 from validation.papers.kingma2015 import printed
 from validation.papers.kingma2015.stages import Stages
-from validation.record import Record
-from validation.training.data import Dataset
-from validation.training.gradient_pairs import Pairs, gradients, summary
+from validation.training.gradient_pairs import Pairs, summary
 from validation.training.loop import Examples, Settings, seeded
-from validation.training.parts import Parts
 
 
-class SharedNoise:
+class SharedNoise(Pairs):
     """Products of two differences of gradients; product k is the same whenever it is asked for."""
 
     def __init__(
@@ -57,15 +50,12 @@ class SharedNoise:
         minibatches: int,
         seed: int,
     ) -> None:
-        self._model, self._noise, self._examples = model, noise, examples
-        self._batch, self._in_a_set, self._seed = batch, batch * minibatches, seed
+        super().__init__(model, noise, examples, batch, seed)
+        self._in_a_set = batch * minibatches
 
     def product(self, index: int) -> dict[str, float]:
-        """Estimate the covariances of Eq. 5 by product ``number``, as a mean over each layer."""
-        self._model.train()
-        for layer in self._model.modules():
-            if isinstance(layer, nn.VariationalLinear):
-                layer.estimator = "per_batch"
+        """Estimate the covariances of Eq. 5 by product ``index``, as a mean over each layer."""
+        self._choose("per_batch")
         order = torch.randperm(len(self._examples), generator=seeded(self._seed, 20000 + index))
         first, second = order[: 2 * self._in_a_set].split(self._in_a_set)
         a, b = self._difference(first, index), self._difference(second, index)
@@ -73,16 +63,15 @@ class SharedNoise:
         return {layer: factor * float((a[layer] * b[layer]).mean()) for layer in a}
 
     def _difference(self, rows: torch.Tensor, index: int) -> dict[str, torch.Tensor]:
-        one, other = (self._gradient(rows, 30000 + 2 * index + which) for which in (0, 1))
+        one, other = (self._of_all(rows, 30000 + 2 * index + which) for which in (0, 1))
         return {layer: one[layer] - other[layer] for layer in one}
 
-    def _gradient(self, rows: torch.Tensor, purpose: int) -> dict[str, torch.Tensor]:
+    def _of_all(self, rows: torch.Tensor, purpose: int) -> dict[str, torch.Tensor]:
         """Return N times the mean gradient of some examples, with one sample of the weights."""
         total: dict[str, torch.Tensor] = {}
         for some in rows.split(self._batch):
             self._noise.set_state(seeded(self._seed, purpose).get_state())
-            x, y = self._examples.x[some], self._examples.y[some]
-            found = gradients(self._model, x, y, len(self._examples), self._batch)
+            found = self._gradients(some, "per_batch")
             for layer, gradient in found.items():
                 part = gradient.double() * (len(some) / len(rows))
                 total[layer] = total[layer] + part if layer in total else part
@@ -90,31 +79,26 @@ class SharedNoise:
 
 
 def measure_there(
-    stages: Stages, epochs: int, seed: int, sizes: dict[str, Any], dataset: Dataset
+    stages: Stages, sizes: dict[str, Any], seed: int, dataset: Dataset, epochs: int
 ) -> dict[str, Any]:
     """Measure the covariances and the whole variance after a number of epochs."""
-    model, noise = stages.after(epochs)
-    examples, batch = Examples(dataset.train), sizes["batch_size"]
-    shared = SharedNoise(model, noise, examples, batch, sizes["minibatches"], seed)
+    examples = Examples(dataset.train)
+    shared = SharedNoise(
+        *stages.after(epochs), examples, sizes["batch_size"], sizes["minibatches"], seed
+    )
     numbers = track(range(sizes["products"]), f"{epochs} epochs, products", sizes["products"])
     products = [shared.product(index) for index in numbers]
-    pairs = Pairs(model, noise, examples, batch, seed)
-    numbers = track(range(sizes["pairs"]), f"{epochs} epochs, pairs", sizes["pairs"])
-    halves = [pairs.half_squared_difference("per_batch", index) for index in numbers]
+    whole = shared.rows({"per_batch": sizes["pairs"]}, f"{epochs} epochs")
+    kept = ("variance", "standard_error", "pairs")
     return {
-        "network": stages.said_after(epochs),
         "layers": {
-            layer: {
-                "shared": _named("products", summary([each[layer] for each in products])),
-                "per_batch": summary([each[layer] for each in halves]),
+            row["layer"]: {
+                "shared": summary([each[row["layer"]] for each in products], "products"),
+                "per_batch": {name: row[name] for name in kept},
             }
-            for layer in printed.LAYERS
+            for row in whole
         },
     }
-
-
-def _named(what: str, found: dict[str, float]) -> dict[str, float]:
-    return {what if key == "pairs" else key: value for key, value in found.items()}
 
 
 def column(layer: str, epochs: int, theirs: int, found: dict[str, Any]) -> dict[str, Any]:
@@ -176,14 +160,7 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
         training = Settings(sizes["batch_size"], seed)
         name = f"independent-seed{seed}"
         stages = Stages(name, "variational_b", training, sizes["hidden"], dataset, parts)
-        after = [
-            parts.get(
-                f"{name}-epoch{epochs}",
-                partial(measure_there, stages, epochs, seed, sizes, dataset),
-                **{**sizes, **training.about()},
-            )
-            for epochs in sizes["epochs"]
-        ]
+        after = stages.measured(sizes, partial(measure_there, stages, sizes, seed, dataset))
         columns = [
             column(layer, epochs, theirs, found["layers"][layer])
             for layer in printed.LAYERS
@@ -204,7 +181,6 @@ FULL = {
 }
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Table 1: what one sample of the weights for a minibatch adds",
@@ -213,15 +189,8 @@ EXPERIMENT = Experiment(
     "gradients of two data points, Eq. 5. `shared_noise.py` has the formula.",
     place=2,
     full=FULL,
-    quick={
-        "hidden": [32] * 3,
-        "batch_size": 100,
-        "epochs": [3, 10],
-        "products": 20,
-        "pairs": 14,
-    },
+    quick={"hidden": [32] * 3, "batch_size": 100, "epochs": [3, 10], "products": 20, "pairs": 14},
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

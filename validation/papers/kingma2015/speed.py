@@ -1,20 +1,14 @@
 """Section 5, "Speed": seconds an epoch with local reparameterisation and with weights per example.
 
-    python -m validation.papers.kingma2015.speed [--data FILE] [--quick]
-
-Times whole training steps (forward, backward, KL and Adam) of the network 784-1024-1024-1024-10
-with minibatches of 1000: without noise, with local reparameterisation, with one weight sample a
-minibatch, and with one for each example. The last would hold 11 GB of weights for a minibatch, so
-that the minibatch is taken in pieces whose gradients add up, in the size that is fastest. The four
-are timed in turn, and an epoch is as many steps as the training set has minibatches times the
-median step.
+With a weight sample for each example, a minibatch of 1000 would hold 11 GB of weights. It is taken
+in pieces whose gradients add up, in the size that is fastest. The four ways are timed in turn, and
+an epoch is as many median steps as the training set has minibatches.
 """
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,16 +16,13 @@ from typing import Any
 import torch
 
 from logunif_kl.torch import nn
-from validation.experiment import Experiment
+from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import number, table
 from validation.output import track
 from validation.papers.kingma2015 import printed
 from validation.papers.kingma2015.ratios import TITLES
-from validation.record import Record
 from validation.training import networks
-from validation.training.data import Dataset
 from validation.training.loop import Examples, seeded
-from validation.training.parts import Parts
 
 # The method of `networks`, and the estimator.
 WAYS = {
@@ -84,12 +75,7 @@ def _seconds(step: Callable[[int], None], at_once: int) -> float:
     return time.perf_counter() - began
 
 
-TITLES_OF_WAYS = {
-    "deterministic": "no noise",
-    "local": TITLES["local"],
-    "per_batch": TITLES["per_batch"],
-    "per_example": TITLES["per_example"],
-}
+TITLES_OF_WAYS = {"deterministic": "no noise", **TITLES}
 
 
 def show(record: Record) -> str:
@@ -155,7 +141,6 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
 
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Section 5: speed",
@@ -172,6 +157,5 @@ EXPERIMENT = Experiment(
     quick={"hidden": [64] * 3, "batch_size": 100, "rounds": 6, "at_once": [20, 100]},
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

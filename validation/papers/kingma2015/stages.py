@@ -13,7 +13,8 @@ import torch
 from validation.output import track
 from validation.training import checkpoint, networks
 from validation.training.data import Dataset
-from validation.training.loop import Run, Settings, TrainingError, evaluate, seeded
+from validation.training.gradient_pairs import Pairs
+from validation.training.loop import Examples, Run, Settings, TrainingError, evaluate
 from validation.training.parts import Parts
 
 
@@ -47,18 +48,35 @@ class Stages:
         self._describe = describe or errors_and_rates
         about = {"method": method, "hidden": hidden}
         self.about = {**settings.about(), "data": dataset.sha256, **about}
-        self._make = partial(networks.network, method, dataset.pixels, hidden, seed=settings.seed)
-        noise, file = seeded(settings.seed, 1), parts.file(f"{name}.pt")
-        self._run = Run(
-            self._make(generator=noise), noise, dataset.train, settings, about=about, file=file
-        )
+        self._network = partial(networks.network, method, dataset.pixels, hidden)
+        file = parts.file(f"{name}.pt")
+        self._run = networks.run_of(method, dataset.train, hidden, settings, about=about, file=file)
+
+    def measured(
+        self, sizes: dict[str, Any], measure: Callable[[int], dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Measure something after each of ``sizes["epochs"]``, and describe the network there."""
+        found, about = [], self._run.settings.about()
+        for epochs in sizes["epochs"]:
+            make = partial(self._measured, measure, epochs)
+            name = f"{self.name}-epoch{epochs}"
+            found.append(self._parts.get(name, make, **{**sizes, **about}))
+        return found
+
+    def _measured(self, measure: Callable[[int], dict[str, Any]], epochs: int) -> dict[str, Any]:
+        return {**measure(epochs), "network": self.said_after(epochs)}
+
+    def pairs(self, epochs: int) -> Pairs:
+        """Return pairs of minibatches, of the size in training, for the network after epochs."""
+        settings, examples = self._run.settings, Examples(self._dataset.train)
+        return Pairs(*self.after(epochs), examples, settings.batch_size, settings.seed)
 
     def after(self, epochs: int) -> tuple[torch.nn.Module, torch.Generator]:
         """Return a copy of the network after some epochs, with noise of its own."""
         path = self._file(epochs)
         kept = None if path is None else checkpoint.load(path, self.about)
         noise = torch.Generator()
-        model = self._make(generator=noise)
+        model = self._network(seed=self._run.settings.seed, generator=noise)
         model.load_state_dict(self._train(epochs) if kept is None else kept)
         return model, noise
 

@@ -1,15 +1,10 @@
 """Figure 1a: the test error on MNIST against the width, for each kind of dropout.
 
-    python -m validation.papers.kingma2015.test_error [--data FILE] [--quick] [--part 1/2]
-
 Networks with three hidden layers are trained by Adam with its default hyperparameters, minibatches
 of 100 and temporal averaging. The last sixth of the training examples is held out. The number of
 epochs is the one with the least validation error, of the averaged parameters (early stopping); the
 training ends when it has not fallen for a number of epochs. The initial weights and the order of
 the examples of a seed are the same for all methods.
-
-Each network is one part with a checkpoint of its own. ``--part 1/2`` trains the first half of the
-networks and ``--part 2/2`` the other, as two processes; the command without it then collects them.
 """
 
 from __future__ import annotations
@@ -17,18 +12,15 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-import sys
 from functools import partial
 from typing import Any
 
-from validation.experiment import Experiment
+from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import number, table, with_error, yes
-from validation.record import Record
 from validation.summary import interval, mean_and_error
 from validation.training import networks
-from validation.training.data import Dataset, Split
-from validation.training.loop import Run, Settings, evaluate_averaged, seeded
-from validation.training.parts import Parts
+from validation.training.data import Split
+from validation.training.loop import Run, Settings, evaluate_averaged
 
 # Variational dropout, and what the paper compares it with.
 COUNTERPARTS = {"variational_a": "gaussian_a", "variational_b": "gaussian_b"}
@@ -39,16 +31,13 @@ def train(
 ) -> dict[str, Any]:
     """Train one network, and choose the number of epochs by the validation error."""
     training, validation = dataset.held_out(len(dataset.train.y) // 6)
-    noise, name = seeded(seed, 1), f"{method}-{width}-seed{seed}"
-    model = networks.network(method, dataset.pixels, [width] * 3, seed=seed, generator=noise)
-    settings = Settings(sizes["batch_size"], seed, kl_weight=networks.METHODS[method].kl_weight)
-    run = Run(
-        model,
-        noise,
+    run = networks.run_of(
+        method,
         training,
-        settings,
+        [width] * 3,
+        Settings(sizes["batch_size"], seed, kl_weight=networks.METHODS[method].kl_weight),
         about={"method": method, "width": width, "patience": sizes["patience"]},
-        file=parts.file(f"{name}.pt"),
+        file=parts.file(f"{method}-{width}-seed{seed}.pt"),
     )
     _look(run, validation, dataset.test)
     while not _ended(run, sizes):
@@ -180,11 +169,8 @@ def statements(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def draw(record: Record) -> Any:
     """Draw the test error against the width."""
-    from matplotlib.figure import Figure
-
     summary = record["summary"]
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = subplots((6.4, 4.4))
     for index, method in enumerate(dict.fromkeys(row["method"] for row in summary)):
         rows = [row for row in summary if row["method"] == method]
         axes.errorbar(
@@ -200,8 +186,7 @@ def draw(record: Record) -> Any:
     axes.set_xticks(sorted({row["width"] for row in summary}))
     axes.get_xaxis().set_major_formatter("{x:.0f}")
     axes.minorticks_off()
-    axes.set_xlabel("units in each of the three hidden layers")
-    axes.set_ylabel("test error in %")
+    axes.set(xlabel="units in each of the three hidden layers", ylabel="test error in %")
     axes.legend(fontsize="small")
     return figure
 
@@ -258,7 +243,6 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
 
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Figure 1a: test error",
@@ -281,4 +265,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

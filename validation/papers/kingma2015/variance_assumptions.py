@@ -1,35 +1,29 @@
 """What Table 1 leaves open: its ratios under other assumptions about the training.
 
-    python -m validation.papers.kingma2015.variance_assumptions [--data FILE] [--quick]
-
-The first columns of Table 1 are of a network with a test error of 3 %. Here networks are trained,
-each with one assumption of `gradient_variance` changed, until the test error is below that; the
-variances are measured after the number of epochs whose error is nearest to it. Weight samples for
-each example are left out, which take an hour for each network.
+Each network changes one assumption of `gradient_variance`, and is trained until its test error is
+below the paper's. Weight samples for each example take an hour for each network, and are left out.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
-import sys
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 
-from validation.experiment import Experiment
+from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import table, with_error
 from validation.output import track
 from validation.papers.kingma2015 import printed
 from validation.papers.kingma2015.ratios import beside_the_paper
-from validation.record import Record
 from validation.training import networks
-from validation.training.data import Dataset
-from validation.training.gradient_pairs import Pairs, summary
-from validation.training.loop import Examples, Run, Settings, evaluate, seeded
-from validation.training.parts import Parts
+from validation.training.gradient_pairs import Pairs
+from validation.training.loop import Examples, Run, Settings, evaluate
+from validation.training.parts import slug
 
 
 class Assumption(NamedTuple):
@@ -55,38 +49,24 @@ ASSUMPTIONS = {
 def measure_one(name: str, seed: int, sizes: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
     """Train to the test error, and measure there."""
     assumed = ASSUMPTIONS[name]
-    noise = seeded(seed, 1)
-    model = networks.network(
-        "variational_b",
-        dataset.pixels,
-        sizes["hidden"],
-        seed=seed,
-        generator=noise,
-        **assumed.posterior,
-    )
     batch_size = sizes["batch_size"] // assumed.smaller_minibatches
     settings = Settings(batch_size, seed, learning_rate=assumed.learning_rate)
-    run = Run(model, noise, dataset.train, settings)
+    run = networks.run_of(
+        "variational_b", dataset.train, sizes["hidden"], settings, **assumed.posterior
+    )
     error, epochs, state = min(
         _states(run, assumed, sizes, dataset),
         key=lambda each: abs(math.log(each[0] / sizes["test_error"])),
     )
-    model.load_state_dict(state)
-    pairs = Pairs(model, noise, Examples(dataset.train), sizes["batch_size"], seed)
-    rows = []
-    for estimator, count in sizes["pairs"].items():
-        numbers = track(range(count), f"{name}, {estimator}", count)
-        halves = [pairs.half_squared_difference(estimator, index) for index in numbers]
-        for layer in printed.LAYERS:
-            entry = {"seed": seed, "estimator": estimator, "layer": layer, "epochs": epochs}
-            rows.append({**entry, **summary([half[layer] for half in halves])})
+    run.model.load_state_dict(state)
+    pairs = Pairs(run.model, run.noise, Examples(dataset.train), sizes["batch_size"], seed)
     return {
         "assumption": name,
         "seed": seed,
         "epochs": epochs,
         "test_error_percent": error,
-        "mean_dropout_rates": [a["mean_dropout_rate"] for a in networks.learned_alphas(model)],
-        "variances": rows,
+        "mean_dropout_rates": [a["mean_dropout_rate"] for a in networks.learned_alphas(run.model)],
+        "variances": pairs.rows(sizes["pairs"], name, seed=seed, epochs=epochs),
     }
 
 
@@ -95,14 +75,10 @@ def _states(
 ) -> Iterator[tuple[float, int, dict[str, torch.Tensor]]]:
     """Yield test error, epochs and parameters after each epoch, until the error is low enough."""
     for _ in run.train(sizes["most_epochs"]):
-        if assumed.averaged:
-            assert run.average is not None
-            with run.average.applied() as model:
-                found = evaluate(model, dataset.test)["error_percent"]
-                state = copy.deepcopy(model.state_dict())
-        else:
-            found = evaluate(run.model, dataset.test)["error_percent"]
-            state = copy.deepcopy(run.model.state_dict())
+        averaged = run.average.applied() if assumed.averaged and run.average else None
+        with averaged or contextlib.nullcontext(run.model) as model:
+            found = evaluate(model, dataset.test)["error_percent"]
+            state = copy.deepcopy(model.state_dict())
         yield found, run.epoch, state
         if found <= sizes["test_error"]:
             return
@@ -139,7 +115,7 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
     for name in track(list(ASSUMPTIONS), "assumptions", len(ASSUMPTIONS)):
         found = [
             parts.get(
-                f"{name.replace(' ', '-')}-seed{seed}",
+                f"{slug(name)}-seed{seed}",
                 partial(measure_one, name, seed, sizes, dataset),
                 seed=seed,
                 assumption=[str(each) for each in ASSUMPTIONS[name]],
@@ -169,7 +145,6 @@ FULL = {
 }
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Table 1 under other assumptions",
@@ -187,6 +162,5 @@ EXPERIMENT = Experiment(
     },
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

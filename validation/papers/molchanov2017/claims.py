@@ -7,12 +7,12 @@ import numpy as np
 import logunif_kl as lk
 from logunif_kl.methods import METHODS, measure
 from logunif_kl.methods._molchanov import K1
-from validation.papers.statement import MOLCHANOV, Found, statement
+from validation.papers.statement import Found, statement
 
 SIGMOID = METHODS["molchanov"]
 
 
-@statement("molchanov-tight", MOLCHANOV, "Eq. 14", "the approximation is tight for all alpha")
+@statement("molchanov-tight", "Eq. 14", "the approximation is tight for all alpha")
 def tight() -> Found:
     found = measure(SIGMOID, SIGMOID.domain)
     gradient = found.gradient
@@ -33,7 +33,6 @@ def tight() -> Found:
 
 @statement(
     "molchanov-constants",
-    MOLCHANOV,
     "Eq. 14",
     "k1 = 0.63576, k2 = 1.87320, k3 = 1.48695 are about as good as constants of this form can be",
     stated=False,
@@ -55,7 +54,6 @@ def constants() -> Found:
 
 @statement(
     "molchanov-limit",
-    MOLCHANOV,
     "Eq. 14, C = -k1",
     "with C = -k1 the value vanishes as alpha -> inf, and k1 is what -KL + log(1 + 1/alpha)/2 "
     "falls by",

@@ -1,12 +1,9 @@
 """What the two networks of Table 1 have in common: training, pruning, masks and the summary.
 
-Each network is trained by Adam with a learning rate that falls linearly to 0, minibatches of 200
-and a KL that is warmed up, on all training examples. The weights with log alpha > 3 are then
-pruned. The networks of one seed have the same initial means and variances. They also see the same
-examples in the same order, with noise from a generator of the same seed, whatever their penalty;
-but for the case "exact, other noise", which has the exact divergence and another order and noise.
-So the overlap of the weights that two penalties keep can be compared with the overlap that is left
-between two runs of one.
+The networks of one seed have the same initial means and variances. They also see the same examples
+in the same order, with noise from a generator of the same seed, whatever their penalty. The case
+"exact, other noise" alone has another order and noise. So the overlap of the weights that two
+penalties keep can be compared with the overlap that is left between two runs of one.
 """
 
 # mypy: allow-untyped-calls
@@ -14,6 +11,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import math
 import statistics
 from functools import partial
 from pathlib import Path
@@ -22,16 +20,13 @@ from typing import Any
 import torch
 
 from logunif_kl.torch import nn
-from validation.experiment import Experiment
-from validation.markdown import number, table, with_error, yes
+from validation.experiment import Dataset, Experiment, Parts, Record, subplots
+from validation.markdown import columns, number, rounded, table, with_error, yes
 from validation.papers.molchanov2017 import masks, models
 from validation.papers.molchanov2017.models import CASES, THRESHOLD
 from validation.papers.molchanov2017.printed import TABLE_1
-from validation.record import Record
 from validation.summary import interval, mean_and_error
-from validation.training.data import Dataset
 from validation.training.loop import Examples, Settings, evaluate, seeded
-from validation.training.parts import Parts
 from validation.training.scheduled import Schedule, ScheduledRun
 from validation.training.subnormals import flushed
 
@@ -40,12 +35,7 @@ THRESHOLDS = [0.5 * step for step in range(-4, 11)]  # of which `threshold.py` c
 
 
 def run_of(
-    name: str,
-    case: str,
-    seed: int,
-    sizes: dict[str, Any],
-    dataset: Dataset,
-    parts: Parts,
+    name: str, case: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> ScheduledRun:
     """Take up, or begin, the run of one network."""
     of_noise = seed + 1000 * CASES[case].other_noise
@@ -64,12 +54,7 @@ def run_of(
 
 @flushed()
 def train(
-    name: str,
-    case: str,
-    seed: int,
-    sizes: dict[str, Any],
-    dataset: Dataset,
-    parts: Parts,
+    name: str, case: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> dict[str, Any]:
     """Train one network, prune it, and make it sparse."""
     run = run_of(name, case, seed, sizes, dataset, parts)
@@ -154,7 +139,7 @@ def stored(model: torch.nn.Module) -> int:
 
 
 def summarised(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds of each case, beside what the paper prints."""
+    """Average over the seeds of each case, and compare with what the paper prints."""
     found = []
     for case in dict.fromkeys(row["case"] for row in rows):
         several = [row for row in rows if row["case"] == case]
@@ -196,27 +181,22 @@ def overlaps(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Compare the overlap of masks between penalties with that between noises and seeds."""
     of = {(row["case"], row["seed"]): masks.unpacked(row["masks"], row["sizes"]) for row in rows}
     seeds = sorted({row["seed"] for row in rows})
-    cases = [case for case in dict.fromkeys(row["case"] for row in rows) if case != "exact"]
     found: dict[str, Any] = {"with_exact": [], "between_seeds": None, "statements": []}
     by_case: dict[str, list[float]] = {}
-    for case in cases:
+    if ("exact", seeds[0]) not in of:
+        return found
+    for case in dict.fromkeys(row["case"] for row in rows if row["case"] != "exact"):
+        pairs = [masks.overlap(of["exact", seed], of[case, seed]) for seed in seeds]
+        by_case[case] = [pair["overlap"] for pair in pairs]
+        found["with_exact"].append(
+            {"case": case, "title": CASES[case].title, **masks.mean_overlap(pairs)}
+        )
+    if len(seeds) > 1:
         pairs = [
-            masks.overlap(of["exact", seed], of[case, seed])
-            for seed in seeds
-            if ("exact", seed) in of and (case, seed) in of
+            masks.overlap(of["exact", a], of["exact", b])
+            for a, b in itertools.combinations(seeds, 2)
         ]
-        if pairs:
-            by_case[case] = [pair["overlap"] for pair in pairs]
-            found["with_exact"].append(
-                {"case": case, "title": CASES[case].title, **masks.mean_overlap(pairs)}
-            )
-    between = [
-        masks.overlap(of["exact", a], of["exact", b])
-        for a, b in itertools.combinations(seeds, 2)
-        if ("exact", a) in of and ("exact", b) in of
-    ]
-    if between:
-        found["between_seeds"] = masks.mean_overlap(between)
+        found["between_seeds"] = masks.mean_overlap(pairs)
     if "exact_again" in by_case:
         found["statements"] = [
             _decided(case, by_case[case], by_case["exact_again"])
@@ -241,11 +221,8 @@ def _decided(case: str, overlap: list[float], of_noise: list[float]) -> dict[str
 
 def draw(record: Record) -> Any:
     """Draw the error of the pruned network and the weights that are left, by epochs."""
-    from matplotlib.figure import Figure
-
     rows, paper = record["rows"], record["paper"]
-    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
-    of_error, of_kept = figure.subplots(1, 2)
+    figure, (of_error, of_kept) = subplots((8.0, 4.0), 1, 2)
     for row in rows:
         index = list(CASES).index(row["case"])
         label = CASES[row["case"]].title if row["seed"] == rows[0]["seed"] else None
@@ -258,8 +235,7 @@ def draw(record: Record) -> Any:
     of_error.set_ylabel("test error of the pruned network in %")
     of_kept.set_ylabel("weights that are kept")
     for axes in (of_error, of_kept):
-        axes.set_yscale("log")
-        axes.set_xlabel("epochs")
+        axes.set(yscale="log", xlabel="epochs")
     of_kept.legend(fontsize="small")
     return figure
 
@@ -267,29 +243,26 @@ def draw(record: Record) -> Any:
 def show(record: Record) -> str:
     """Table 1, for one network."""
     paper = record["paper"]
-    rows = [
-        [
-            row["title"],
-            _with_error(row["test_error"]),
-            _with_error(row["test_error_pruned"]),
-            number(row["compression"]),
-            " – ".join(f"{share:.1f}" for share in row["pruned_percent"]),
-            number(row["seconds"]),
-        ]
-        for row in record["summary"]
-    ]
-    shares = " – ".join(f"{share:.1f}" for share in paper["pruned"])
-    rows.append(
-        [
-            "the paper",
-            "–",
-            f"{paper['error_percent']:.2f}",
-            number(paper["compression"]),
-            shares,
-            "–",
-        ]
+    of_paper = {
+        "title": "the paper",
+        "test_error": {"mean": math.nan, "standard_error": math.nan},
+        "test_error_pruned": {"mean": paper["error_percent"], "standard_error": math.nan},
+        "compression": paper["compression"],
+        "pruned_percent": paper["pruned"],
+        "seconds": None,
+    }
+    of_all = columns(
+        [*record["summary"], of_paper],
+        ("divergence", "{title}"),
+        ("test error in %", lambda row: with_error(**row["test_error"])),
+        ("pruned", lambda row: with_error(**row["test_error_pruned"])),
+        ("times fewer weights", rounded("compression")),
+        (
+            "pruned by layer, %",
+            lambda row: " – ".join(f"{share:.1f}" for share in row["pruned_percent"]),
+        ),
+        ("seconds", rounded("seconds")),
     )
-    head = ["divergence", "test error in %", "pruned", "times fewer weights", "pruned by layer, %"]
     sparse = [row["sparse"] for row in record["rows"]]
     made = (
         f"\n\nThe sparse and the pruned dense networks disagree on the digit of "
@@ -299,13 +272,8 @@ def show(record: Record) -> str:
         f"{number(max(each['bytes'] for each in sparse) / 1e3)} kB, the dense ones "
         f"{number(sparse[0]['bytes_dense'] / 1e3)} kB.\n\n"
     )
-    of_all = table([*head, "seconds"], rows)
     after = f"After {record['settings']['epochs']} epochs:\n\n"
     return after + of_all + made + _by_threshold(record) + "\n\n" + _overlaps(record["overlaps"])
-
-
-def _with_error(found: Record) -> str:
-    return with_error(found["mean"], found["standard_error"])
 
 
 def _by_threshold(record: Record) -> str:
@@ -325,38 +293,37 @@ def _by_threshold(record: Record) -> str:
     return (
         "At other thresholds on log α, the test error in % and how many times fewer weights:\n\n"
         + table(["log α", *(column["title"] for column in columns)], rows)
-        + f"\n\nAt the paper's threshold, 3, both are as good as the paper's for {at_paper}. "
-        f"At these thresholds, which are chosen on the test set here, they are: {which}."
+        + "\n\nNetworks that match the paper in both error and sparsity: at its threshold of 3, "
+        f"{at_paper}; at the thresholds above, chosen here on the test set, {which}."
     )
 
 
 def _overlaps(found: Record) -> str:
-    rows = [
-        (f"exact and {row['title']}", number(row["overlap"]), number(row["by_chance"], 2))
-        for row in found["with_exact"]
-    ]
     between = found["between_seeds"]
-    if between is not None:
-        rows.append(
-            ("exact, two seeds", number(between["overlap"]), number(between["by_chance"], 2))
-        )
-    said = [
+    pairs = [{**row, "networks": f"exact and {row['title']}"} for row in found["with_exact"]]
+    pairs += [] if between is None else [{**between, "networks": "exact, two seeds"}]
+    shown = columns(
+        pairs,
+        ("networks", "{networks}"),
+        ("overlap", rounded("overlap")),
+        ("by chance", rounded("by_chance", 2)),
+    )
+    said = columns(
+        found["statements"],
+        ("statement", "{statement}"),
         (
-            each["statement"],
-            f"{each['difference']:+.3f} ± {number(each['half_width'], 2)}",
-            yes(each["holds"]),
-        )
-        for each in found["statements"]
-    ]
+            "difference of overlaps",
+            lambda each: f"{each['difference']:+.3f} ± {number(each['half_width'], 2)}",
+        ),
+        ("holds", lambda each: yes(each["holds"])),
+    )
     decided = (
-        "\n\nBeside two runs of the exact divergence with other noise, by the 95 % interval over "
-        "the seeds:\n\n" + table(["statement", "difference of overlaps", "holds"], said)
+        "\n\nCompared with two runs of the exact divergence that differ in noise, by the 95 % "
+        f"interval over the seeds:\n\n{said}"
     )
     return (
         "The weights that two networks of one seed both keep, over those that either keeps, and "
-        "what that would be by chance:\n\n"
-        + table(["networks", "overlap", "by chance"], rows)
-        + (decided if said else "")
+        f"what that would be by chance:\n\n{shown}{decided if found['statements'] else ''}"
     )
 
 
@@ -391,11 +358,10 @@ def training(settings: dict[str, Any]) -> dict[str, Any]:
     return {k: settings[k] for k in ("epochs", "warm_up", "batch_size", "learning_rate")}
 
 
-def experiment(file: str, description: str | None, **options: Any) -> Experiment:
+def experiment(file: str, **options: Any) -> Experiment:
     """Declare the experiment on one network, which the file's name names."""
     return Experiment(
         file,
-        description,
         partial(measure, Path(file).stem),
         show,
         seeds=(1, 2, 3),

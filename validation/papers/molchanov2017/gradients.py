@@ -1,34 +1,25 @@
 """Section 4.2: the variance of the gradient of the means, by two parametrisations of one posterior.
 
-    python -m validation.papers.molchanov2017.gradients [--data FILE] [--quick]
-
-The posterior is N(theta, alpha theta^2), with one alpha for all weights of LeNet-300-100. Its
-parameters are theta and log alpha, or theta and log sigma^2. The distribution of the loss is the
-same for both; that of its gradient in theta is not, as sigma depends on theta in the first. The
-means are those of a network that was trained for a few epochs without divergence, and the loss is
-the mean over one minibatch.
+The posterior is N(theta, alpha theta^2). The distribution of the loss is the same for both
+parametrisations; that of its gradient in theta is not, because sigma depends on theta in the first.
 """
 
-# mypy: allow-untyped-calls
 from __future__ import annotations
 
 import math
 import statistics
-import sys
 from functools import partial
 from typing import Any
 
 import torch
 
 from logunif_kl.torch import nn
-from validation.experiment import Experiment
-from validation.markdown import number, table, with_error, yes
+from validation.experiment import Dataset, Experiment, Parts, Record
+from validation.markdown import columns, number, rounded, with_error, yes
 from validation.output import track
-from validation.papers.molchanov2017 import comparison
-from validation.record import Record
-from validation.training.data import Dataset
+from validation.papers.molchanov2017 import comparison, models
+from validation.summary import mean_and_error
 from validation.training.loop import seeded
-from validation.training.parts import Parts
 from validation.training.subnormals import flushed
 
 POSTERIORS = ("multiplicative", "additive")
@@ -37,11 +28,7 @@ STATEMENT = "the gradient of theta varies less in the additive parametrisation"
 
 
 def network(
-    means: torch.nn.Module,
-    posterior: str,
-    log_alpha: float,
-    estimator: str,
-    noise: torch.Generator,
+    means: torch.nn.Module, posterior: str, log_alpha: float, estimator: str, noise: torch.Generator
 ) -> torch.nn.Module:
     """Give all weights one alpha, in a parametrisation."""
     multiplicative = posterior == "multiplicative"
@@ -53,11 +40,7 @@ def network(
         generator=noise,
     )
     if not multiplicative:
-        with torch.no_grad():
-            for layer in model.modules():
-                if isinstance(layer, nn.VariationalLayer):
-                    spread = log_alpha + 2.0 * layer.weight.abs().log()
-                    layer.get_parameter("log_sigma2").copy_(spread)
+        models.fill(model, "log_sigma2", log_alpha, 2.0)
     return model.train()
 
 
@@ -85,7 +68,7 @@ class Moments:
 def gradients(
     model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, samples: int
 ) -> dict[str, Any]:
-    """Draw the gradient of the means, so many times."""
+    """Draw some samples of the gradient of the means."""
     layers = [layer for layer in model.modules() if isinstance(layer, nn.VariationalLayer)]
     moments, losses = [Moments() for _ in layers], []
     for _ in range(samples):
@@ -148,15 +131,14 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for key in dict.fromkeys((row["estimator"], row["log_alpha"]) for row in rows):
         several = [row for row in rows if (row["estimator"], row["log_alpha"]) == key]
-        ratios = [row["ratio"] for row in several]
-        spread = statistics.stdev(ratios) if len(ratios) > 1 else math.nan
+        ratio = mean_and_error([row["ratio"] for row in several])
         found.append(
             {
                 "estimator": key[0],
                 "log_alpha": key[1],
                 "loss": statistics.fmean(row["additive"]["loss"] for row in several),
-                "ratio": statistics.fmean(ratios),
-                "standard_error": spread / math.sqrt(len(ratios)),
+                "ratio": ratio["mean"],
+                "standard_error": ratio["standard_error"],
                 "ratio_by_layer": [
                     statistics.fmean(layer)
                     for layer in zip(*(row["ratio_by_layer"] for row in several), strict=True)
@@ -168,7 +150,7 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     )
                     for posterior in POSTERIORS
                 },
-                "holds": all(ratio > 1.0 for ratio in ratios),
+                "holds": all(row["ratio"] > 1.0 for row in several),
             }
         )
     return found
@@ -176,32 +158,24 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def show(record: Record) -> str:
     """Section 4.2."""
-    rows = [
+    shown = columns(
+        record["summary"],
+        ("estimator", "{estimator}"),
+        ("log α", "{log_alpha:g}"),
+        ("loss", rounded("loss")),
         (
-            row["estimator"],
-            f"{row['log_alpha']:g}",
-            number(row["loss"]),
-            with_error(row["ratio"], row["standard_error"], 2),
-            " – ".join(number(each) for each in row["ratio_by_layer"]),
-            *(number(row["noise_to_signal"][each]) for each in ("multiplicative", "additive")),
-            yes(row["holds"]),
-        )
-        for row in record["summary"]
-    ]
-    head = [
-        "estimator",
-        "log α",
-        "loss",
-        "variance by log α / by log σ²",
-        "by layer",
-        "noise / signal by log α",
-        "by log σ²",
-        "varies less for each seed",
-    ]
-    return table(head, rows) + (
-        f"\n\n{record['settings']['samples']} gradients each, means over the seeds with standard "
-        "errors. The noise is the variance, summed over the weights, and the signal the squared "
-        "norm of the mean."
+            "variance by log α / by log σ²",
+            lambda row: with_error(row["ratio"], row["standard_error"]),
+        ),
+        ("by layer", lambda row: " – ".join(map(number, row["ratio_by_layer"]))),
+        ("noise / signal by log α", lambda row: number(row["noise_to_signal"]["multiplicative"])),
+        ("by log σ²", lambda row: number(row["noise_to_signal"]["additive"])),
+        ("varies less for each seed", lambda row: yes(row["holds"])),
+    )
+    return (
+        f"{shown}\n\n{record['settings']['samples']} gradients each, means over the seeds with "
+        "standard errors. The noise is the variance, summed over the weights, and the signal the "
+        "squared norm of the mean."
     )
 
 
@@ -226,7 +200,6 @@ FULL = {
 }
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="Section 4.2: the variance of the gradient of the means",
@@ -246,6 +219,5 @@ EXPERIMENT = Experiment(
     },
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

@@ -1,16 +1,11 @@
 """The time and the file of sparse networks beside dense ones.
 
-    python -m validation.papers.molchanov2017.inference [--data FILE] [--quick]
-
-The networks of Table 1 with weights that are pruned at random, as many of each layer as the paper
-prints, and one square layer at several densities. The time is that of a forward pass over test
-images, the least of several rounds in which the kinds take turns.
+The time is that of a forward pass over test images, the least of several rounds in which the kinds
+take turns.
 """
 
-# mypy: allow-untyped-calls
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,19 +14,16 @@ from typing import Any
 import torch
 
 from logunif_kl.torch import nn
-from validation.experiment import Experiment
+from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import number, table
 from validation.output import track
 from validation.papers.molchanov2017 import models
 from validation.papers.molchanov2017.comparison import stored
 from validation.papers.molchanov2017.printed import TABLE_1
-from validation.record import Record
-from validation.training.data import Dataset
-from validation.training.parts import Parts
 
 
 def at_random(model: torch.nn.Module, pruned: list[float], seed: int) -> torch.nn.Module:
-    """Set so many per cent of the weights of each layer to 0."""
+    """Set the given percentage of the weights of each layer to 0."""
     generator = torch.Generator().manual_seed(seed)
     layers = [m for m in model.modules() if isinstance(m, (torch.nn.Linear, torch.nn.Conv2d))]
     with torch.no_grad():
@@ -40,15 +32,6 @@ def at_random(model: torch.nn.Module, pruned: list[float], seed: int) -> torch.n
             gone = torch.randperm(layer.weight.numel(), generator=generator)[:count]
             layer.weight.view(-1)[gone] = 0.0
     return model.eval()
-
-
-def kinds(model: torch.nn.Module, **options: Any) -> dict[str, torch.nn.Module]:
-    """The dense network, and the sparse ones."""
-    return {
-        "dense": model,
-        "torch": nn.to_sparse(model, backend="torch", **options),
-        "scipy": nn.to_sparse(model, backend="scipy", **options),
-    }
 
 
 @torch.no_grad()
@@ -66,7 +49,8 @@ def seconds(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, fl
 
 def timed(model: torch.nn.Module, x: torch.Tensor, sizes: dict[str, Any], **options: Any) -> Any:
     """Measure the times and the files of a network."""
-    made = kinds(model, **options)
+    made = {"dense": model}
+    made |= {kind: nn.to_sparse(model, backend=kind, **options) for kind in ("torch", "scipy")}
     by_batch = []
     for batch in sizes["batches"]:
         part = x[:batch]
@@ -127,7 +111,6 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
 
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="The time and the file of sparse networks",
@@ -143,6 +126,5 @@ EXPERIMENT = Experiment(
     quick={"batches": [1, 20], "rounds": 3, "width": 64, "densities": [0.5, 0.05]},
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

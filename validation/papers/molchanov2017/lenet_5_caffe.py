@@ -1,20 +1,12 @@
 """Table 1: LeNet-5-Caffe on MNIST, sparse by the exact divergence and by its approximations.
 
-    python -m validation.papers.molchanov2017.lenet_5_caffe [--data FILE] [--quick] [--part 1/2]
-
-`comparison.py` says how the networks are trained and compared. ``--part 1/2`` trains every second
-network and ``--part 2/2`` the others, as two processes; the command without it collects them.
+`comparison.py` says how the networks are trained and compared.
 """
-
-from __future__ import annotations
-
-import sys
 
 from validation.papers.molchanov2017 import comparison
 
 EXPERIMENT = comparison.experiment(
     __file__,
-    __doc__,
     title="Table 1: LeNet-5-Caffe",
     about="As LeNet-300-100. On a CPU an epoch takes several times as long, so the record has "
     "fewer epochs and two of the five cases: it was made with `--epochs 80 --cases exact "
@@ -25,4 +17,4 @@ EXPERIMENT = comparison.experiment(
 )
 
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()

@@ -1,6 +1,5 @@
 """Which weights are kept, packed into text, and how far two choices of them overlap."""
 
-# mypy: allow-untyped-calls
 from __future__ import annotations
 
 import base64

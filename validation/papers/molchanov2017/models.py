@@ -1,6 +1,5 @@
 """The networks of Table 1, with each penalty and posterior that is compared."""
 
-# mypy: allow-untyped-calls
 from __future__ import annotations
 
 import json
@@ -78,6 +77,14 @@ def _lenet_5_caffe(quick: bool) -> list[torch.nn.Module]:
 _LAYERS = {"lenet_300_100": _lenet_300_100, "lenet_5_caffe": _lenet_5_caffe}
 
 
+@torch.no_grad()
+def fill(model: torch.nn.Module, parameter: str, constant: float, factor: float) -> None:
+    """Set a parameter of all layers to a constant and a multiple of log |weight|."""
+    for layer in model.modules():
+        if isinstance(layer, nn.VariationalLayer):
+            layer.get_parameter(parameter).copy_(constant + factor * layer.weight.abs().log())
+
+
 def network(
     name: str, case: str, seed: int, generator: torch.Generator, *, quick: bool
 ) -> torch.nn.Module:
@@ -93,10 +100,6 @@ def network(
         generator=generator,
     )
     if not additive:
-        with torch.no_grad():
-            for layer in model.modules():
-                if isinstance(layer, nn.VariationalLayer):
-                    log_alpha = layer.get_parameter("log_alpha")
-                    log_alpha.copy_(INITIAL - 2.0 * layer.weight.abs().log())
+        fill(model, "log_alpha", INITIAL, -2.0)
     # The convolutions of LeNet-5-Caffe take a quarter less time so.
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

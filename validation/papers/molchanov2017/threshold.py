@@ -1,30 +1,20 @@
 """The choice of the threshold on log alpha by a validation curve, for LeNet-300-100.
 
-    python -m validation.papers.molchanov2017.threshold [--data FILE] [--quick]
-
-The last sixth of the training examples is held out. The error on them is measured of the network
-that is pruned at thresholds from -4 to 8. The one that keeps the fewest weights, with an error
-within one standard error of the least, is chosen; the test error is that of the choice. The paper
-takes 3 without such a curve.
+The thresholds are from -4 to 8. The paper takes 3 without such a curve.
 """
 
-# mypy: allow-untyped-calls
 from __future__ import annotations
 
 import math
-import sys
 from functools import partial
 from typing import Any
 
 from logunif_kl.torch import nn
-from validation.experiment import Experiment
+from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import number, table
 from validation.papers.molchanov2017 import comparison
 from validation.papers.molchanov2017.models import THRESHOLD
-from validation.record import Record
-from validation.training.data import Dataset
 from validation.training.loop import evaluate
-from validation.training.parts import Parts
 from validation.training.subnormals import flushed
 
 
@@ -106,7 +96,6 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
 
 EXPERIMENT = Experiment(
     __file__,
-    __doc__,
     measure,
     show,
     title="The threshold, by a validation curve",
@@ -121,6 +110,5 @@ EXPERIMENT = Experiment(
     draw=draw,
 )
 
-
 if __name__ == "__main__":
-    sys.exit(EXPERIMENT.main())
+    EXPERIMENT.run()
