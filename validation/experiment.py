@@ -192,24 +192,26 @@ class Experiment:
     def _run(self, options: argparse.Namespace, given: Sequence[str]) -> None:
         settings = self.settings(options)
         images = [self._dataset(options)] if self.takes_data else []
-        began = time.monotonic()
+        began, about = time.monotonic(), record.about(self.command(given), *self._packages)
         with self._folder(options) as folder:
-            parts = self._parts(options, folder, images)
+            parts, probe = self._parts(options, folder, images)
             found = self.measure(settings, *images, parts)
         # Parts may have been computed by earlier commands, which were ended.
         seconds = max(parts.seconds, time.monotonic() - began)
         if parts.elsewhere:
-            complain(f"{len(parts.elsewhere)} parts are of {RUNS.name}/{self.paper}\n")
+            complain(f"{len(parts.elsewhere)} parts were taken from {RUNS.name}/{self.paper}\n")
             found["parts_computed_elsewhere"] = sorted(parts.elsewhere)
         document = {
-            **record.about(self.command(given), *self._packages),
+            **about,
             "settings": {k: "FILE" if f"--{k}" in _INPUTS else v for k, v in settings.items()},
             **({"data": images[0].about()} if images else {}),
             "seconds": round(seconds, 1),
             **found,
         }
-        if not options.quick:
-            document["probe"] = self.probe()
+        if probe is not None:
+            document["probe"] = probe
+            if record.commit() != about["commit"]:
+                document["commit_at_the_end"] = record.commit()
         self.path.parent.mkdir(exist_ok=True)
         write_record(options.out or ("-" if options.quick else str(self.path)), document)
         if self.draw and options.plot:
@@ -230,27 +232,46 @@ class Experiment:
         else:
             yield ROOT / "build" / self.paper / self._folder_name
 
-    def _parts(self, options: argparse.Namespace, folder: Path, images: Sequence[Dataset]) -> Parts:
-        """Give the parts.
+    def _parts(
+        self, options: argparse.Namespace, folder: Path, images: Sequence[Dataset]
+    ) -> tuple[Parts, Record | None]:
+        """Give the parts and, of a full run, the probe.
 
-        A run that makes the committed record takes up finished parts, from its folder or from
-        `RUNS`, if the quick form gives the same numbers now as when those were begun.
+        A full run takes up finished parts, from its folder or from `RUNS`, if the quick forms give
+        the same numbers now as when those parts were begun.
         """
         about = {**({"data": images[0].sha256} if images else {}), "quick": options.quick}
         part = getattr(options, "part", None)
-        if options.quick or options.work is not None or options.out is not None:
-            return Parts(folder, about, part=part)
+        if options.quick:
+            return Parts(folder, about, part=part), None
         probe, name = self.probe(), f"{self.name}.probe.json"
-        if changed := _changed(folder / name, probe):
-            raise CommandError(
-                f"the parts in {folder} were computed by code that gives other numbers "
-                f"({changed[0]}): remove that folder"
-            )
-        begun = RUNS / self.paper / self.name
+        self._check_folder(folder, probe)
         folder.mkdir(parents=True, exist_ok=True)
         write_record(str(folder / name), probe)
-        elsewhere = None if _changed(begun / name, probe) else begun
-        return Parts(folder, about, elsewhere, part=part)
+        begun = RUNS / self.paper / self.name
+        same = (begun / name).exists() and not _changed(begun / name, probe)
+        return Parts(folder, about, begun if same else None, part=part), probe
+
+    def _check_folder(self, folder: Path, probe: Record) -> None:
+        """Refuse a folder whose parts were not computed by code that gives today's numbers.
+
+        Experiments that share a folder each keep a probe there.
+        """
+        kept = sorted(folder.glob("*.probe.json"))
+        if not kept and any(path.suffix in (".json", ".pt") for path in folder.glob("*")):
+            raise CommandError(
+                f"{folder} has parts without a probe, so the code that computed them is unknown: "
+                "remove that folder, or name another one with --work"
+            )
+        for path in kept:
+            name = path.name.removesuffix(".probe.json")
+            other = None if name == self.name else f"validation.papers.{self.paper}.{name}"
+            now = probe if other is None else import_module(other).EXPERIMENT.probe()
+            if changed := _changed(path, now):
+                raise CommandError(
+                    f"the parts in {folder} were computed by code that gives other numbers "
+                    f"({changed[0]}): remove that folder"
+                )
 
     def command(self, given: Sequence[str] = ()) -> str:
         """Write the command without what belongs to one machine."""
@@ -330,9 +351,7 @@ class Experiment:
 
 
 def _changed(kept: Path, probe: Record) -> list[str]:
-    """Say how a probe differs from one that is kept, if there is one."""
-    if not kept.exists():
-        return []
+    """Say how a probe differs from one that is kept."""
     return list(record.differences(record.read(kept)["columns"], probe["columns"]))
 
 

@@ -31,7 +31,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from fnmatch import fnmatch
 from importlib import import_module
@@ -51,7 +51,7 @@ and a wrong divergence by at least 9e-4.
 """
 ROUNDING = 1e-14  # what a study that is computed again may differ by, in numbers near zero
 DIGITS = 9  # of the numbers in a probe
-CLOCK = ("*second*",)  # columns that a clock fills
+CLOCK = ("*seconds*",)  # columns that a clock fills
 _UNUSUAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 Record = dict[str, Any]
@@ -152,10 +152,16 @@ def differences(
             yield f"{name} is {new[place]!r}, not {old[place]!r}"
 
 
-def computed_again(made: Record, now: Record, without: Sequence[str] = ()) -> Iterator[str]:
-    """Compare the parts of a record that were computed again with those that it holds."""
-    old = columns({key: made.get(key) for key in now}, without)
-    changed = list(differences(old, columns(json.loads(json.dumps(now)), without), each=True))
+def computed_again(
+    made: Record, now: Record, without: Sequence[str] = (), keys: Iterable[str] = ()
+) -> Iterator[str]:
+    """Compare the parts of a record that were computed again with those that it holds.
+
+    What the record holds under one of the ``keys`` must have been computed again.
+    """
+    old = {key: made[key] for key in (*now, *keys) if key in made}
+    new = columns(json.loads(json.dumps(now)), without)
+    changed = list(differences(columns(old, without), new, each=True))
     if changed:
         yield f"{len(changed)} columns changed: {changed[0]}"
 

@@ -45,7 +45,7 @@ def complaints(made: dict[str, Any], *, replay: bool = True) -> Iterator[str]:
     """Run the command again, and say where the record differs."""
     if replay:
         now = document(shlex.split(made["command"])[-1])
-        yield from record.computed_again(made, now, _NOISE)
+        yield from record.computed_again(made, now, _NOISE, _KEPT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

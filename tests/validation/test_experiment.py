@@ -123,11 +123,19 @@ class TestToy:
         (complaint,) = toy.complaints(toy.read())
         assert complaint == "1 columns of its quick form changed: x is 1.1, not 1.0"
         assert list(toy.complaints(toy.read(), replay=False)) == []
-        # Finished parts of code that gives other numbers are not taken up.
-        assert toy.main([]) == 2
-        toy.made.clear()
-        (toy.path.parent / "build" / "paper2000" / "toy" / "toy.probe.json").unlink()
+
+    def test_parts_of_other_code_are_not_taken_up(self, toy, monkeypatch, capsys):
         assert toy.main([]) == 0
+        folder = toy.path.parent / "build" / "paper2000" / "toy"
+        with monkeypatch.context() as patch:
+            patch.setattr(toy, "probe", lambda: {"commit": "1", "columns": {"x": [1.1]}})
+            for options in ([], ["--out", "-"], ["--work", str(folder)]):
+                assert toy.main(options) == 2
+                assert "were computed by code that gives other numbers" in capsys.readouterr().err
+        (folder / "toy.probe.json").unlink()
+        toy.made.clear()
+        assert toy.main([]) == 2
+        assert "has parts without a probe" in capsys.readouterr().err
         assert toy.made == []
 
     def test_in_two_parts(self, toy, capsys):
