@@ -1,11 +1,11 @@
-"""Whether today's kernels are those that a report measured, by what they give for fixed inputs.
+"""Compare today's kernels with those that a report measured, by their results for fixed inputs.
 
 Each row of a report on a kernel of NumPy's, and of the kernels in C that PyTorch takes, holds the
-``bits``: a hash of what the code that was measured gives for 60,000 inputs, with all NaN alike. A
-kernel in C gives the same bits on every processor. Kernels differ in how many numbers they compute
-at once, and in whether a product and a sum are rounded once (``avx512``, ``avx2``, ``neon``) or
-twice (``baseline``). ``python`` takes NumPy's exponential and logarithm, which are others where
-there is no AVX-512. What has no bits is evaluated at the worst input that was found.
+``bits``: a hash of the results of the measured code for 60,000 inputs, in which every NaN counts as
+the same. A kernel in C gives the same bits on every processor. Kernels differ in how many numbers
+they compute at once, and in whether a product and a sum are rounded once (``avx512``, ``avx2``,
+``neon``) or twice (``baseline``). ``python`` takes NumPy's exponential and logarithm, which differ
+where there is no AVX-512. A row without bits is evaluated at the worst input that its report names.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def of(function: Function, kernel: str, dtype: str) -> str | None:
 
 
 def differences(record: dict[str, Any]) -> dict[Key, str]:
-    """Say which rows of a report today's code would not give; what is not here is left out."""
+    """Say which rows of a report today's code contradicts; a kernel that is absent is left out."""
     alike = {row["kernel"]: _is_alike(record, row["kernel"]) for row in record["rows"]}
     jobs = [row | {"method": "again"} for row in record["rows"] if row["kernel"] in checked(alike)]
     found = {key(row): row for row in driver.answers(jobs)}
@@ -105,7 +105,7 @@ def differences(record: dict[str, Any]) -> dict[Key, str]:
 
 
 def checked(alike: dict[str, bool]) -> list[str]:
-    """Name the kernels to try; to compile takes a minute, and would tell little elsewhere."""
+    """Name the kernels to try; inductor, slow to compile, only with the libraries of the record."""
     here = [kernel for kernel in alike if kernel in driver.kernels()]
     return [kernel for kernel in here if alike[kernel] or kernel != "inductor"]
 

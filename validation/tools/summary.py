@@ -13,7 +13,7 @@ _FUNCTIONS = (
     "neg_kl_normal.dlog_sigma2",
 )
 _NUMPY = ("avx512", "avx2", "baseline")
-# By the heading: the kernels of a column, and its type.
+# The heading of a column, its kernels and its type.
 _COLUMNS = {
     "NumPy, float64": (_NUMPY, "float64"),
     "NumPy, float32": (_NUMPY, "float32"),
@@ -26,7 +26,7 @@ _OF_FUNCTIONS = {
     ("`special.kl_gap_grad`, float64", "`scipy.special.dawsn`"): "scipy dawsn / kl_gap_grad",
 }
 _PEERS = "Molchanov's formula, clipped"
-# By the framework and how: the ratio in its report, and whether ours is the numerator.
+# Framework and way to train: the ratio in its report, and whether our time is its numerator.
 _OF_TRAINING = {
     ("torch", "training in PyTorch"): ("peers, eager / ours, eager", False),
     ("torch", "training in PyTorch, compiled"): ("ours, compiled / peers, compiled", True),

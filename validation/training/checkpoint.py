@@ -15,7 +15,7 @@ from validation.output import CommandError
 
 
 class CheckpointError(CommandError):
-    """A file that cannot serve."""
+    """A file that cannot be read or belongs to another run."""
 
 
 class OtherSettings(CheckpointError):

@@ -16,18 +16,18 @@ T = TypeVar("T")
 
 
 class Incomplete(Exception):
-    """The parts that this process was to compute are there, but not all parts."""
+    """The parts of this process are computed, and other parts are missing."""
 
 
 class Parts:
     """The results of the parts of an experiment, as JSON files in a folder.
 
     A file holds the settings that its part was computed with; those of another run are refused.
-    With no folder, nothing is kept. A part that the folder lacks is taken from ``begun``, a folder
-    of parts that were computed elsewhere, if it was computed with the same settings; ``elsewhere``
-    names those. ``seconds`` is what all parts took, whenever they were computed: a part that was
-    taken up from a checkpoint says itself, in ``"seconds"``, what it took before. ``part`` is
-    ``I/N`` for a process that shares the work of `rows` with others.
+    Without a folder, nothing is kept. A part that the folder lacks is taken from ``begun``, which
+    holds parts that another machine computed, if it has the same settings; ``elsewhere`` names the
+    parts so taken. ``seconds`` is the time that all parts took, whenever they were computed. A part
+    that went on from a checkpoint reports the time before it in ``"seconds"``. ``part`` is ``I/N``
+    for a process that shares the work of `rows` with others.
     """
 
     def __init__(

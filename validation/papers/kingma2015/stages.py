@@ -1,4 +1,4 @@
-"""A training that stops after some numbers of epochs, for something to be measured there."""
+"""Networks after several numbers of epochs, at which an experiment measures something."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from validation.training.parts import Parts
 
 
 class Stages:
-    """A network after some numbers of epochs; it is trained when something of it is missing.
+    """A network after several numbers of epochs, trained only if a measurement of it is missing.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Stages:
     hidden : list of int
         Units of the hidden layers.
     describe : callable, optional
-        From the `Run` and the dataset to what `said_after` returns.
+        Takes the `Run` and the dataset, and returns what `said_after` returns.
     """
 
     def __init__(
