@@ -77,7 +77,7 @@ def evaluate(
     Raises
     ------
     ValueError
-        If `reduction` is none of the three.
+        If `reduction` is none of the three, or the shapes do not broadcast.
     TypeError
         If an argument does not hold real numbers of at most 64 bits, if it is a tensor, or if the
         arguments come from array libraries that do not work together.
@@ -105,7 +105,12 @@ def evaluate(
     if half:
         with np.errstate(invalid="ignore"):  # of a signalling NaN, on AArch64
             values = [value.astype(np.float32) if _has_dtype(value) else value for value in values]
-    result = shifted(operation.ufunc(*values), constant)
+    try:
+        result = operation.ufunc(*values)
+    except ValueError:
+        _refusals.check_shapes(dict(zip(arguments, values, strict=True)))
+        raise
+    result = shifted(result, constant)
     if reduction != "none":
         result = reduced(result, reduction)
     if half:
@@ -200,6 +205,7 @@ def _over_namespace(
         for (name, value), way in zip(arguments.items(), ways, strict=True)
     ]
     if len(values) > 1:
+        _refusals.check_shapes(dict(zip(arguments, values, strict=True)))
         values = xp.broadcast_arrays(*values)
     # Some namespaces compute with NumPy.
     with np.errstate(all="ignore"):

@@ -7,6 +7,7 @@ imports no other module of the package.
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Mapping
 from functools import lru_cache
 from numbers import Real
 from typing import Any
@@ -192,6 +193,32 @@ def _number_of(kind: Any) -> str | None:
     if hasattr(kind, "to_value") and (hasattr(kind, "unit") or hasattr(kind, "units")):
         return 'to_value("")' if hasattr(kind, "unit") else 'to_value("dimensionless")'
     return None
+
+
+def no_broadcast(shapes: Mapping[str, Any]) -> str:
+    """Write what is wrong with shapes, by the names of their arguments, that do not broadcast."""
+    given = " and ".join(f"{name} of shape {tuple(shape)}" for name, shape in shapes.items())
+    return (
+        f"{given} do not broadcast: give them shapes of which each pair of lengths agrees or "
+        "holds a 1"
+    )
+
+
+def check_shapes(arguments: Mapping[str, Any]) -> None:
+    """Raise if the shapes of arguments are known, and do not broadcast.
+
+    Raises
+    ------
+    ValueError
+        With the shapes.
+    """
+    shapes = {name: getattr(value, "shape", ()) for name, value in arguments.items()}
+    try:
+        np.broadcast_shapes(*shapes.values())
+    except TypeError:  # Lazy arrays may have an unknown length.
+        return
+    except ValueError:
+        raise ValueError(no_broadcast(shapes)) from None
 
 
 def mixture(arguments: dict[str, Any]) -> TypeError:

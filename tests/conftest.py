@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 # A machine shared with others is slow at times, which is no fault of what is tested.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+# 100,000 examples for the ten tests of shapes: ``--hypothesis-profile thorough``.
+settings.register_profile("thorough", settings.get_profile("patient"), max_examples=10_000)
 
 
 class Library(NamedTuple):

@@ -6,6 +6,7 @@ import inspect
 import math
 import os
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -291,9 +292,28 @@ class TestTypes:
                 truth = lk.neg_kl_normal(mu[i, 0], log_sigma2[j])
                 assert math.isclose(got[i, j], truth, rel_tol=2e-15)
 
-    def test_shapes_that_do_not_broadcast(self):
-        with pytest.raises(ValueError, match="broadcast"):
-            lk.neg_kl_normal(np.ones(2), np.ones(3))
+    def test_shapes_that_do_not_broadcast(self, xp):
+        """In our words, of every function of two arguments."""
+        functions = {
+            ("mu", "log_sigma2"): (
+                *(lk.neg_kl_normal, lk.kl_normal, lk.neg_kl_complex_normal),
+                *(lk.kl_complex_normal, lk.log_alpha.from_normal),
+            ),
+            ("log_alpha", "mu"): (lk.log_alpha.to_log_sigma2,),
+        }
+        arguments = xp.array(np.ones((2, 3))), xp.array(np.ones(4))
+        cases = [(f, names, arguments) for names, found in functions.items() for f in found]
+        if xp.xp is np:
+            cases.append(
+                (lk.kl_complex_normal, ("mu", "log_sigma2"), (1j * arguments[0], np.ones(4)))
+            )
+        for function, (first, second), given in cases:
+            sentence = (
+                f"{first} of shape (2, 3) and {second} of shape (4,) do not broadcast: give them "
+                "shapes of which each pair of lengths agrees or holds a 1"
+            )
+            with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+                function(*given)
 
     def test_no_out(self):
         with pytest.raises(TypeError, match="out"):

@@ -123,8 +123,5 @@ def _broadcast(arguments: dict[str, Array]) -> list[Array]:
     try:
         return list(jnp.broadcast_arrays(*arguments.values()))
     except ValueError:
-        given = " and ".join(f"{name} of shape {a.shape}" for name, a in arguments.items())
-        raise ValueError(
-            f"{given} do not broadcast: give them shapes of which each pair of lengths agrees or "
-            "holds a 1"
-        ) from None
+        shapes = {name: array.shape for name, array in arguments.items()}
+        raise ValueError(_refusals.no_broadcast(shapes)) from None

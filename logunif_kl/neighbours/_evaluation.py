@@ -89,6 +89,7 @@ def of_normal(zero_at: Any, log_c: Any, reduction: str, mu: Any, log_sigma2: Any
         variance = _as_numpy("log_sigma2", log_sigma2)
         if not _refusals.holds_real(variance.dtype):
             raise _refusals.not_real("log_sigma2", log_sigma2, variance.dtype)
+    _refusals.check_shapes({"mu": mean, "log_sigma2": variance})
     # A number of Python takes the type of the other argument.
     like = mu if type(mu) is complex else mean
     dtype = np.result_type(like, variance).type(0).real.dtype

@@ -134,11 +134,8 @@ def _broadcast(values: dict[str, Tensor]) -> tuple[Tensor, ...]:
     try:
         shape = tf.broadcast_static_shape(first.shape, second.shape)
     except ValueError:
-        given = " and ".join(f"{name} of shape {tuple(v.shape)}" for name, v in values.items())
-        raise ValueError(
-            f"{given} do not broadcast: give them shapes of which each pair of lengths agrees or "
-            "holds a 1"
-        ) from None
+        shapes = {name: value.shape for name, value in values.items()}
+        raise ValueError(_refusals.no_broadcast(shapes)) from None
     if not shape.is_fully_defined():
         shape = tf.broadcast_dynamic_shape(tf.shape(first), tf.shape(second))
     elif first.shape == second.shape:

@@ -111,11 +111,8 @@ def _broadcast(first: Tensor, second: Tensor, names: tuple[str, ...]) -> tuple[T
     try:
         torch.broadcast_shapes(first.shape, second.shape)
     except RuntimeError:
-        raise RuntimeError(
-            f"{names[0]} of shape {tuple(first.shape)} and {names[1]} of shape "
-            f"{tuple(second.shape)} do not broadcast: give them shapes of which each pair of "
-            "lengths agrees or holds a 1"
-        ) from None
+        shapes = dict(zip(names, (first.shape, second.shape), strict=True))
+        raise RuntimeError(_refusals.no_broadcast(shapes)) from None
     first, second = torch.broadcast_tensors(first, second)
     return first, second
 

@@ -6,6 +6,9 @@ The package is built with LOGUNIF_KL_SANITIZE=1 in a temporary directory and tes
 instruction set that this machine can run. A read or write outside of an array, a misaligned
 access, or undefined arithmetic ends the run. Leaks are not detected, because Python keeps some
 memory until it exits.
+
+Where PyTorch and JAX are installed, the tests of shapes cover their functions and layers too. With
+100,000 examples: ``--hypothesis-profile thorough tests/test_shapes.py``.
 """
 
 import subprocess
@@ -30,6 +33,8 @@ OF_ALL = [
     "tests/numpy/test_float32_ufuncs.py",
     "tests/numpy/test_magnitudes.py",
     "tests/numpy/test_threads.py",
+    # With PyTorch and JAX where they are installed.
+    "tests/test_shapes.py",
     # With stubs in place of PyTorch.
     "tests/torch/test_library.py",
 ]

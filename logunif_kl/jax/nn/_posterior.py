@@ -40,7 +40,7 @@ class Normal:
     mu : array
         The means, of the shape of the weights.
     log_sigma2 : array
-        The logarithms of the variances, of the same shape. For fewer parameters see `Dropout`.
+        The logarithms of the variances, of a shape that broadcasts to that of `mu`.
 
     See Also
     --------
@@ -89,12 +89,12 @@ class Normal:
 
     def _checked(self) -> tuple[Array, Array]:
         mu, log_sigma2 = real_array("mu", self.mu), real_array("log_sigma2", self.log_sigma2)
-        if mu.shape != log_sigma2.shape:
+        if not broadcasts(log_sigma2.shape, mu.shape):
             raise ValueError(
-                f"log_sigma2 of shape {log_sigma2.shape} must have the shape {mu.shape} of mu: "
-                "use Dropout to share alpha"
+                f"log_sigma2 of shape {log_sigma2.shape} does not broadcast to mu's {mu.shape}: "
+                "use Normal.from_mean"
             )
-        return mu, log_sigma2
+        return mu, jnp.broadcast_to(log_sigma2, mu.shape)
 
     def _mean(self) -> Array:
         return self._checked()[0]

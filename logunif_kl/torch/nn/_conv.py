@@ -106,7 +106,7 @@ class _VariationalConv(VariationalLayer):
             grad, input = grad.unsqueeze(0), input.unsqueeze(0)
         none = [0 for _ in self.kernel_size]
         d_input, d_weight, d_bias = torch.ops.aten.convolution_backward(
-            *(grad, input, weight, [self.out_channels]),
+            *(grad, input, weight, [len(weight)]),
             *(stride, padding, dilation, False, none, groups, wanted),
         )
         if wanted[1] and factor != 1.0:
@@ -133,7 +133,7 @@ class _VariationalConv(VariationalLayer):
         if self._batched(input) and self.estimator != "per_batch":
             shape = (input.shape[0], *shape)
         deviation = (0.5 * self._bounded()[0]).exp().to(input.dtype)
-        if self.sharing == "input":
+        if len(deviation) > 1:
             deviation = deviation.repeat(self.groups, *ones)
         return input * (1.0 + deviation * self._normals(shape, input))
 

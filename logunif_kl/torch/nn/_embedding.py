@@ -176,8 +176,8 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
 
     def _deviations_at(self, input: Tensor, means: Tensor) -> Tensor:
         """The standard deviations of the rows that are looked up; zero at the padding."""
-        half = 0.5 * self._bounded()
-        if self.sharing in ("weight", "input"):
+        half = 0.5 * self._typed()
+        if len(half) == len(self.weight):
             half = settled(
                 F.embedding(
                     input, half, self.padding_idx, scale_grad_by_freq=self.scale_grad_by_freq
@@ -191,17 +191,19 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         return deviations
 
     def _noise_at(self, input: Tensor, means: Tensor) -> Tensor:
-        columns = 1 if self.noise == "correlated" else self.embedding_dim
+        rows, columns = self.weight.shape
+        if self.noise == "correlated":
+            columns = 1
         if self.estimator == "local":
             return self._normals((*input.shape, columns), means)
         if self.estimator == "per_batch" or not input.ndim:
-            return self._normals((self.num_embeddings, columns), means)[input]
-        noise = self._normals((input.shape[0], self.num_embeddings, columns), means)
+            return self._normals((rows, columns), means)[input]
+        noise = self._normals((input.shape[0], rows, columns), means)
         example = torch.arange(input.shape[0], device=input.device)
         return noise[example.view(-1, *[1] * (input.ndim - 1)), input]
 
     def _scales(self) -> int:
-        return self.num_embeddings
+        return len(self.weight)
 
     def log_alpha_of_weights(self) -> Tensor:
         """As for every layer, and -inf in the row of the padding, which has no noise."""
@@ -225,8 +227,8 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         if self.padding_idx is None or whole or isinstance(terms[0][-1], Tensor):
             return terms
         ((kind, *tensors, count),) = terms
-        if kind == "alpha" and self.sharing in ("output", "layer"):
-            return [(kind, *tensors, count // self.num_embeddings * (self.num_embeddings - 1))]
+        rows = len(self.weight)
+        if len(tensors[0]) != rows:
+            return [(kind, *tensors, count // rows * (rows - 1))]
         before, after = slice(self.padding_idx), slice(self.padding_idx + 1, None)
-        count = 1 if self.noise == "correlated" or self.sharing == "weight" else self.embedding_dim
         return [(kind, *[x[part] for x in tensors], count) for part in (before, after)]

@@ -176,13 +176,23 @@ class VariationalLayer(Drawing):
         return self._normals(mean.shape, mean)
 
     def _bounded(self) -> Tensor:
-        return _posterior.bounded(self._spread, self.max_log_alpha)
+        """The second parameter as it is used: below its bound, of a shape that fits the weight."""
+        name, weight = self._spread_name, self.weight
+        own = _posterior.spread_shape(self.sharing, weight.shape, self._units)
+        scales = self.noise == "correlated"
+        spread = _posterior.aligned(name, self._spread, weight, own, scales)
+        if self.posterior == "additive":
+            return spread if spread.shape == weight.shape else spread.expand_as(weight)
+        return _posterior.bounded(spread, self.max_log_alpha)
+
+    def _typed(self) -> Tensor:
+        """The second parameter in the type of the weight, for products with inputs of this type."""
+        return self._bounded().to(self.weight.dtype)
 
     def _deviations(self) -> Tensor:
         """The standard deviations of the weights."""
-        if self.posterior == "additive":
-            return (0.5 * self._spread).exp()
-        return self.weight * (0.5 * self._bounded()).exp()
+        deviations = (0.5 * self._typed()).exp()
+        return deviations if self.posterior == "additive" else self.weight * deviations
 
     def _weights(self, shape: Any) -> Tensor:
         """Samples of the weights, of the shape of the weights or with more dimensions before it."""
@@ -191,8 +201,8 @@ class VariationalLayer(Drawing):
     def _variances(self) -> tuple[Tensor, bool]:
         """The variances of the weights, or their logarithms and True."""
         if self.posterior == "additive":
-            return self._spread, True
-        half = 0.5 * _posterior.wide(self._bounded())
+            return self._typed(), True
+        half = 0.5 * _posterior.wide(self._typed())
         deviations = _posterior.wide(self.weight) * half.exp()
         return deviations * deviations, False
 
@@ -246,7 +256,9 @@ class VariationalLayer(Drawing):
         mask = self._mask(whole)
         if self.posterior == "additive":
             kept = 1 if mask is None or self.penalty == _penalty.EXACT else mask
-            mean, spread = _posterior.single(self.weight), _posterior.single(self._spread)
+            mean, spread = _posterior.single(self.weight), _posterior.single(self._bounded())
+            if mean.dtype != spread.dtype:
+                mean, spread = mean.double(), spread.double()
             return [("normal", mean, spread, kept)]
         log_alpha = _posterior.single(self._bounded())
         scales = self._scales() if self.noise == "correlated" else None
@@ -316,7 +328,7 @@ class VariationalLayer(Drawing):
         """
         refresh(self)
         if self.posterior == "additive":
-            return self._spread - 2.0 * self.weight.abs().log()
+            return self._bounded() - 2.0 * self.weight.abs().log()
         return self._bounded().expand(self.weight.shape)
 
     def extra_repr(self) -> str:

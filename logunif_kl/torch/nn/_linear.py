@@ -77,13 +77,15 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     weight, bias : Parameter
         As in `torch.nn.Linear`, with the same initial values from the same seed.
     log_sigma2 or log_alpha : Parameter
-        The second parameter of the posterior.
+        The second parameter of the posterior. Another one may be assigned, of a shape that
+        broadcasts to that of `weight`; under correlated noise, to that of the first one.
 
     Raises
     ------
     ValueError
         If an option is none of its choices, or does not go with another; if a number is not finite;
-        if the last length of an input is not `in_features`.
+        if the last length of an input is not `in_features`; later, if `weight`, `log_sigma2` or
+        `log_alpha` was replaced by one of a shape that does not fit.
     TypeError
         If an option or `bias` is of a wrong type, or if a `dtype` or an input is not of real
         numbers.

@@ -164,6 +164,30 @@ def spread_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> 
     return tuple(length if i == kept else 1 for i, length in enumerate(weight))
 
 
+def aligned(name: str, spread: Tensor, weight: Tensor, own: Sequence[int], scales: bool) -> Tensor:
+    """The second parameter with as many dimensions as the weight, as PyTorch would broadcast it.
+
+    `own` is the shape that the layer gives it. Under correlated noise (`scales`) it may not have
+    more elements than that.
+
+    Raises
+    ------
+    ValueError
+        If it does not broadcast, with the shape to assign.
+    """
+    given, to = tuple(spread.shape), tuple(own if scales else weight.shape)
+    if given in (to, tuple(own)):
+        return spread
+    shape = (1,) * (len(to) - len(given)) + given
+    if len(shape) != len(to) or any(a not in (1, b) for a, b in zip(shape, to, strict=True)):
+        raise ValueError(
+            f"{name} of shape {given} does not broadcast to {to}, the shape of the "
+            f"{'scales' if scales else 'weight'}: assign a torch.nn.Parameter of shape "
+            f"{tuple(own)} to {name}"
+        )
+    return spread.reshape(shape)
+
+
 def wide(x: Tensor) -> Tensor:
     """In float32 instead of float16, in which exp(-10) is subnormal."""
     return x.float() if x.dtype == torch.float16 else x

@@ -68,9 +68,9 @@ CASES = {
         "weight of shape (3,) is no kernel of a dense layer: pass shape (inputs, outputs)",
     ),
     "shape of log_sigma2": (
-        lambda: nn.dense(X, nn.Normal(MEAN, jnp.ones(2))),
+        lambda: nn.dense(X, nn.Normal(MEAN, jnp.ones(3))),
         ValueError,
-        "log_sigma2 of shape (2,) must have the shape (3, 2) of mu: use Dropout to share alpha",
+        "log_sigma2 of shape (3,) does not broadcast to mu's (3, 2): use Normal.from_mean",
     ),
     "shape of log_alpha": (
         lambda: nn.kl(nn.Dropout(MEAN, jnp.ones((3, 1, 1)))),

@@ -57,6 +57,23 @@ def test_the_key_alone_decides_the_noise(kind, estimator):
     assert jnp.isfinite(call(key=jax.random.PRNGKey(0))).all()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_variances_of_fewer_parameters(kind):
+    """Of a log_sigma2 that broadcasts to the means: the noise, and the gradient."""
+    weight, x = posterior("additive", KINDS[kind]), minibatch(kind)
+    one = weight.log_sigma2[..., :1]
+
+    def loss(log_sigma2):
+        made = nn.Normal(weight.mu, log_sigma2)
+        return KINDS[kind].call(x, made, key=KEY).sum() + nn.kl(made)
+
+    found, slope = jax.value_and_grad(loss)(one)
+    truth, slopes = jax.value_and_grad(loss)(jnp.broadcast_to(one, weight.mu.shape))
+    assert jnp.isclose(found, truth)
+    assert slope.shape == one.shape
+    assert jnp.allclose(slope, slopes.sum(-1, keepdims=True), rtol=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["dense", "conv"])
 def test_the_bias_has_no_part_in_the_variance(kind):
     """The noise with a bias of -100 is the noise without."""

@@ -374,3 +374,83 @@ def test_a_fit_is_shown_in_short():
     layer = nn.VariationalLinear(3, 2, penalty=lk.fit_polynomial(3))
     assert "penalty=Fit(" in repr(layer)
     assert len(repr(layer)) < 250
+
+
+def resized(case, posterior):
+    """A layer whose weight got another number of rows, and its second parameter not."""
+    if case.startswith("Lazy"):
+        with warnings.catch_warnings(action="ignore"):
+            layer = getattr(nn, case)(15, **POSTERIORS[posterior])
+        layer(torch.ones(1, 10))
+    else:
+        layer = made(CASES[case], **POSTERIORS[posterior])
+    rows, *others = layer.weight.shape
+    layer.weight = torch.nn.Parameter(torch.ones(20 * rows, *others))
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("case", "posterior"),
+    [
+        *((case, posterior) for case in CASES for posterior in ("additive", "weight", "output")),
+        ("embedding", "correlated, input"),
+        ("LazyVariationalLinear", "additive"),
+        ("LazyVariationalLinear", "output"),
+    ],
+)
+def test_weights_of_another_size(case, posterior):
+    """No function reads numbers beside the second parameter, or counts by a division of sizes."""
+    if (case, posterior) == ("embedding", "output"):
+        pytest.skip("an alpha for each column fits any number of rows")
+    layer = resized(case, posterior)
+    name, given = layer._spread_name, tuple(layer._spread.shape)
+    weight = tuple(layer.weight.shape)
+    own = (20 * given[0], *given[1:]) if given[0] > 1 else given
+    what = "scales" if layer.noise == "correlated" else "weight"
+    to = own if layer.noise == "correlated" else weight
+    sentence = (
+        f"{name} of shape {given} does not broadcast to {to}, the shape of the {what}: assign a "
+        f"torch.nn.Parameter of shape {own} to {name}"
+    )
+    calls = [nn.kl, nn.neg_kl, nn.named_kl, nn.log_alpha, nn.sparsity, nn.prune, nn.to_sparse]
+    calls += [type(layer).neg_kl, lambda layer: nn.to_deterministic(layer, 3.0)]
+    if case == "embedding":
+        calls.append(lambda layer: layer(torch.tensor([0])))
+    for call in calls:
+        with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+            call(layer)
+
+
+def test_inputs_that_were_cut():
+    layer = nn.VariationalLinear(4, 2)
+    layer.weight.data = layer.weight.data[:, ::2]
+    x = torch.ones(5, 2)
+    sentence = (
+        r"log_sigma2 of shape \(2, 4\) does not broadcast to \(2, 2\), the shape of the weight: "
+        r"assign a torch\.nn\.Parameter of shape \(2, 2\) to log_sigma2"
+    )
+    elbo = nn.ELBO(layer, lambda y, target: -((y - target) ** 2), dataset_size=5)
+    for call in (
+        lambda: nn.kl(layer),
+        lambda: layer(x),
+        lambda: nn.moments(layer, x),
+        lambda: elbo(x, torch.ones(5, 2)),
+    ):
+        with pytest.raises(ValueError, match=f"^{sentence}$"):
+            call()
+    layer.log_sigma2.data = layer.log_sigma2.data[:, ::2]
+    assert torch.isfinite(layer(x)).all()
+
+
+def test_a_table_that_was_resized():
+    """As by `resize_token_embeddings` of Transformers, which knows the weight alone."""
+    table = nn.VariationalEmbedding(50, 8)
+    resized = torch.nn.Embedding(53, 8)
+    table.weight.data = resized.weight.data
+    table.num_embeddings = 53
+    with pytest.raises(ValueError, match=r"^log_sigma2 of shape \(50, 8\) does not broadcast to "):
+        nn.kl(table)
+    table.log_sigma2 = torch.nn.Parameter(torch.full((53, 8), -10.0))
+    truth = lk.kl_normal(table.weight.detach().double().numpy(), -10.0).sum()
+    assert nn.kl(table).item() == pytest.approx(truth, rel=1e-5)
+    assert table(torch.tensor([52])).shape == (1, 8)
