@@ -107,6 +107,9 @@ WRONG_ALONE = {
     "freed": lambda x: without_memory(x, lambda whole, n: whole[:n]),
     # Its address is not 0.
     "a freed view": lambda x: without_memory(x, lambda whole, n: whole[16 : 16 + n]),
+    "a view beyond what is left": lambda x: without_memory(
+        x, lambda whole, n: whole[16 : 16 + n], len(x) * x.itemsize
+    ),
     "every second of freed": lambda x: without_memory(x, lambda whole, n: whole[: 2 * n : 2]),
     "a freed number": lambda x: without_memory(x, lambda whole, n: whole[:1].expand(n)),
     "a byte short": lambda x: without_memory(

@@ -101,7 +101,8 @@ is_held(PyObject *tensor, const float *data, int64_t elements)
     uintptr_t first = number_from(storage, name_data_ptr), at = (uintptr_t)data;
     uintptr_t bytes = first > 0 ? number_from(storage, name_nbytes) : 0;
     Py_XDECREF(storage);
-    return bytes > 0 && at >= first && at - first <= bytes &&
+    /* Unsigned: what lies before its storage is far beyond it. */
+    return at - first <= bytes &&
            (uintptr_t)elements <= (bytes - (at - first)) / sizeof(float);
 }
 
