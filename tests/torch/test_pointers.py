@@ -179,6 +179,9 @@ def test_a_launch_looks_at_what_was_arranged(monkeypatch, second, step, said):
     for name in ("value", "value_sum"):
         with pytest.raises((ValueError, RuntimeError), match=said):
             getattr(launch, name)(_matrix(), second)
+    if second.stride() == (12, 2):
+        with pytest.raises(ValueError, match=said):
+            launch.value(second, second)  # of one layout, with gaps
     if step and second.shape == (4, 6):
         monkeypatch.setattr(launch, "_arranged", lambda *x: (list(x), [1, 1], x[1]))
         with pytest.raises(ValueError, match=said):
