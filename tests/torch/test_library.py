@@ -113,7 +113,7 @@ class Libtorch:
         self.operators = {}
         self.said = []
         self.device = CPU
-        self.lost = 0
+        self.lost, self.nowhere = 0, False
         self.memory = math.inf
         self.ranges = []
         int64s, handles = POINTER(c_int64), POINTER(ADDRESS)
@@ -172,7 +172,7 @@ class Libtorch:
         return 0
 
     def get_data_ptr(self, tensor, found):
-        found[0] = self.tensors[tensor][0].ctypes.data
+        found[0] = 0 if self.nowhere else self.tensors[tensor][0].ctypes.data
         return 0
 
     def get_numel(self, tensor, found):
@@ -428,9 +428,10 @@ def test_results_that_are_refused(libtorch, extension, name):
 
 
 @by_name
-def test_memory_that_was_freed(libtorch, name):
+@pytest.mark.parametrize("lost", [0, 1])
+def test_memory_that_was_freed(libtorch, name, lost):
     given = arguments(100, None)[0 if name == "gradient" else 1 :]
-    libtorch.lost = 1
+    libtorch.lost, libtorch.nowhere = lost, not lost
     assert libtorch.call(name, *given, 1.0) is None
     assert "memory was freed" in libtorch.said[-1]
 
