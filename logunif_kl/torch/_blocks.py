@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ._memory import look_at
+
 Tensor = torch.Tensor
 
 # The temporaries of a block fit into the second-level cache. Starting a thread for fewer elements
@@ -47,8 +49,18 @@ def laid_out(*tensors: Tensor) -> tuple[tuple[Tensor, ...], Callable[[Tensor], T
 
     Returns contiguous tensors, and a function that permutes a result back. An argument whose
     strides are all 0, one number expanded, is not copied where another argument is dense.
+
+    Raises
+    ------
+    ValueError, TypeError, RuntimeError
+        By `look_at`. Nothing else reads the memory of arguments.
     """
-    inputs = tuple([x.detach() for x in tensors])
+    look_at(*tensors)
+    if not tensors[0].is_cpu:
+        raise TypeError(
+            f"a kernel for the CPU was given a tensor on {tensors[0].device}: pass one on the CPU"
+        )
+    inputs = tuple([x.detach() if x.requires_grad else x for x in tensors])
     if all(x.is_contiguous() for x in inputs):
         return inputs, _as_it_is
     repeated = [not any(x.stride()) for x in inputs]
@@ -181,11 +193,11 @@ def _half_job(
 
 
 def _array(x: Tensor) -> np.ndarray:
-    """The memory of an argument as an array.
+    """The memory of an argument that `laid_out` has returned as an array.
 
     `Tensor.numpy` would keep the storage from being resized, as FSDP does with parameters.
     """
-    return np.from_dlpack(x.detach())
+    return np.from_dlpack(x)
 
 
 def _block_sum(block: np.ndarray) -> float:

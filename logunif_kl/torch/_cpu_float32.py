@@ -15,6 +15,7 @@ import torch
 
 from ._blocks import in_blocks, laid_out, negated, run, sum_of
 from ._kernels import library, ufuncs
+from ._memory import look_at
 
 Tensor = torch.Tensor
 
@@ -28,10 +29,10 @@ def available(tensor: Tensor) -> bool:
 
 def value(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
     """-KL of N(mu, sigma^2), element by element."""
-    (mu, log_sigma2), back = _laid_out(mu, log_sigma2)
+    direct, (mu, log_sigma2), back = _laid_out(mu, log_sigma2)
     out = _empty(mu)
-    if (direct := library()) is not None and mu.dtype is torch.float32:
-        direct.value(*_place(mu), *_place(log_sigma2), out.data_ptr(), out.numel(), sign)
+    if direct is not None:
+        direct.value(mu, log_sigma2, out, sign)
     else:
         run(negated(ufuncs().value, sign), (mu, log_sigma2), (out,))
     return out if back is None else back(out)
@@ -39,13 +40,13 @@ def value(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
 
 def value_sum(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
     """The sum of `value`, 0-d and in float32."""
-    inputs, _ = _laid_out(mu, log_sigma2)
+    direct, inputs, _ = _laid_out(mu, log_sigma2)
+    if direct is not None:
+        total = mu.new_empty(())
+        direct.value_sum(*inputs, total, sign)
+        return total
     if mu.dtype is not torch.float32:
         return sum_of(negated(ufuncs().value, sign), inputs, (None,))
-    if (direct := library()) is not None:
-        total = mu.new_empty(())
-        direct.value_sum(*_place(inputs[0]), *_place(inputs[1]), total.data_ptr(), mu.numel(), sign)
-        return total
     return in_blocks(negated(ufuncs().value_sum, sign), inputs)
 
 
@@ -58,46 +59,40 @@ def gradient(
     """
     each = any(grad_output.stride())
     if each:
-        (grad_output, mu, log_sigma2), back = _laid_out(grad_output, mu, log_sigma2)
+        direct, (grad_output, mu, log_sigma2), back = _laid_out(grad_output, mu, log_sigma2)
     else:
-        (mu, log_sigma2), back = _laid_out(mu, log_sigma2)
+        direct, (mu, log_sigma2), back = _laid_out(mu, log_sigma2)
     d_mu, d_log_sigma2 = _empty(mu), _empty(mu)
-    if (direct := library()) is not None and mu.dtype is torch.float32:
-        direct.gradient(
-            *(_address(grad_output), not each),
-            *(*_place(mu), *_place(log_sigma2)),
-            *(d_mu.data_ptr(), d_log_sigma2.data_ptr(), d_mu.numel(), sign),
-        )
+    if direct is not None:
+        direct.gradient(grad_output, mu, log_sigma2, d_mu, d_log_sigma2, sign)
     else:
         if not each:
+            look_at(grad_output)
+            if grad_output.ndim and grad_output.numel() != mu.numel():
+                raise ValueError(
+                    f"a kernel was given a factor of shape {tuple(grad_output.shape)} and mu of "
+                    f"shape {tuple(mu.shape)}: pass a factor of no dimensions or of that shape"
+                )
             grad_output = grad_output.detach().as_strided(mu.shape, (0,) * mu.ndim)
         run(negated(ufuncs().gradient, sign), (grad_output, mu, log_sigma2), (d_mu, d_log_sigma2))
     return (d_mu, d_log_sigma2) if back is None else (back(d_mu), back(d_log_sigma2))
 
 
-def _laid_out(*tensors: Tensor) -> tuple[Any, Any]:
-    """Do the same as `laid_out`, without a call for each of a few contiguous tensors."""
+def _laid_out(*tensors: Tensor) -> tuple[Any, Any, Any]:
+    """Do the same as `laid_out`, after the `library` if that computes these tensors.
+
+    The library looks at all tensors itself, so contiguous ones of float32 are not looked at here.
+    """
+    direct = library()
     for x in tensors:
-        if not x.is_contiguous() or x.dtype is not torch.float32:
-            return laid_out(*tensors)
-    return tensors, None
+        if direct is None or not x.is_contiguous() or x.dtype is not torch.float32:
+            return direct if tensors[-1].dtype is torch.float32 else None, *laid_out(*tensors)
+    return direct, tensors, None
 
 
 def _empty(like: Tensor) -> Tensor:
     """Allocate a contiguous tensor of this shape and type."""
+    # An option takes as long as looking at three tensors.
+    if like.is_contiguous():
+        return torch.empty_like(like)
     return torch.empty_like(like, memory_format=torch.contiguous_format)
-
-
-def _place(x: Tensor) -> tuple[int, bool]:
-    """The address, and whether one number is there for all elements."""
-    return _address(x), not x.is_contiguous()
-
-
-def _address(x: Tensor) -> int:
-    place = x.data_ptr()
-    if not place and x.numel():
-        raise RuntimeError(
-            f"a tensor of shape {tuple(x.shape)} was given whose memory was freed, as that of a "
-            "parameter that is sharded: pass it while it is gathered"
-        )
-    return place

@@ -1,8 +1,9 @@
 """The float32 kernels of C: as ufuncs of NumPy, and as functions that run on PyTorch's threads.
 
 The second come from the extension `logunif_kl.torch._library`. It was built without PyTorch, and
-takes a few functions of the loaded libtorch by their names. Where the extension or a name is
-missing, the ufuncs compute over threads of our own, and compilers see the composite.
+takes a few functions of the loaded libtorch by their names. They take tensors and look at each, so
+that nothing here passes an address of memory. Where the extension or a name is missing, the ufuncs
+compute over threads of our own, and compilers see the composite.
 """
 
 from __future__ import annotations
@@ -61,9 +62,15 @@ def _connected() -> tuple[Any, str | None]:
     except ImportError as error:
         return None, f"the extension cannot be loaded: {error}"
     found, missing = _addresses(extension.shims)
+    exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    if exchange is None:
+        missing.append("__dlpack_c_exchange_api__")
     if missing:
         return None, f"PyTorch {torch.__version__} lacks {', '.join(missing)}"
-    extension.connect(found, kernels.kernels)
+    try:
+        extension.connect(found, kernels.kernels, exchange)
+    except ValueError as error:
+        return None, f"PyTorch {torch.__version__} is of another interface: {error}"
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=extension.after_fork)
     return extension, None

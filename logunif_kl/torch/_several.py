@@ -39,7 +39,18 @@ def total(terms: Sequence[Term]) -> Tensor:
     -------
     Tensor
         Of no dimensions, in the type of the terms. It is a DTensor where the terms are.
+
+    Raises
+    ------
+    ValueError
+        If the tensors of a term are not of one shape.
     """
+    for arguments, _ in terms:
+        if len(arguments) == 2 and (mu := arguments[0].shape) != arguments[1].shape:
+            raise ValueError(
+                f"mu of shape {tuple(mu)} and log_sigma2 of shape {tuple(arguments[1].shape)} were "
+                "given: pass tensors of one shape"
+            )
     tensors = [x for arguments, _ in terms for x in arguments]
     if torch.compiler.is_compiling() or transformed() or not plain(*tensors):
         return _added([_one(arguments, count) for arguments, count in terms])

@@ -346,6 +346,49 @@ def wrong(kind):
     return plain, sentence, (two, one)
 
 
+WRONG_ARRAYS = {
+    "one element short": lambda a: buffers([a[:-1]]),
+    "one element": lambda a: buffers([a[:1]]),
+    "no element": lambda a: buffers([a[:0]]),
+    "float64": lambda a: buffers([a], dtype=F64),
+    "another device, which has no memory here": lambda a: _changed(a, "data", None),
+    "a negative size": lambda a: _changed(a, "dims", (c_int64 * 1)(-1)),
+    "no buffer": lambda a: buffers([a], kind=2),
+}
+
+
+def _changed(array, field, value):
+    made = buffers([array])
+    setattr(made.kept[0][0], field, value)
+    return made
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("kind", WRONG_ARRAYS)
+def test_every_array_is_looked_at(extension, name, kind):
+    """Also if all arrays are wrong alike, of a size that is none or memory that is none."""
+    arrays = [*given(100), *(np.zeros(100, "f4") for _ in range(RESULTS[name]))]
+    every = [range(len(arrays))] if kind in list(WRONG_ARRAYS)[3:] else []
+    for wrong in [[i] for i in range(len(arrays))] + every:
+        made = [WRONG_ARRAYS[kind](a) if i in wrong else buffers([a]) for i, a in enumerate(arrays)]
+        xla = Xla()
+        status = call(
+            xla, handler(extension, name), joined(made[:2]), joined(made[2:]), attributes(1.0)
+        )
+        assert status == ERROR
+        assert "must be arrays of float32 of one size" in xla.errors[0]
+        assert not any(a.any() for a in arrays[2:])
+
+
+def joined(parts):
+    """One list of the buffers of several."""
+    values = (c_void_p * len(parts))(*(part.values[0] for part in parts))
+    types = (c_int * len(parts))(*(part.types[0] for part in parts))
+    made = Buffers(40, None, len(parts), types, values)
+    made.kept = parts
+    return made
+
+
 @pytest.mark.parametrize(
     "kind",
     [

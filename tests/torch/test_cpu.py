@@ -225,13 +225,6 @@ class TestNoMemory:
         (gradient,) = torch.autograd.grad(value, leaf, zeros)
         assert (gradient + 0.0 * leaf.detach()).tolist() == [0.0, 0.0, 0.0]
 
-    @BY_C
-    def test_freed(self):
-        mu = torch.ones(3)
-        mu.untyped_storage().resize_(0)
-        with pytest.raises(RuntimeError, match=r"shape \(3,\) was given whose memory was freed"):
-            lt.neg_kl_normal(mu, torch.zeros(3))
-
     def test_empty(self):
         assert lt.neg_kl_normal(torch.ones(0), torch.ones(0)).shape == (0,)
 
@@ -395,14 +388,14 @@ class TestFloat32:
             value, value_sum = direct.value, direct.value_sum
 
             @staticmethod
-            def gradient(factor, number, *arguments):
-                seen.append(number)
-                return direct.gradient(factor, number, *arguments)
+            def gradient(factor, *arguments):
+                seen.append(any(factor.stride()))
+                return direct.gradient(factor, *arguments)
 
         monkeypatch.setattr(_cpu_float32, "library", lambda: Watched)
         mu, log_sigma2 = (x.reshape(10, 50).T.requires_grad_() for x in weights(500))
         lt.neg_kl_normal(mu, log_sigma2, reduction=reduction).sum().backward()
-        assert seen == [True]
+        assert seen == [False]
         assert mu.grad.shape == log_sigma2.grad.shape == (50, 10)
 
     def test_a_second_backward_goes_on(self):

@@ -7,7 +7,18 @@ import ctypes
 import importlib.util
 import math
 import shutil
-from ctypes import CFUNCTYPE, POINTER, c_bool, c_char_p, c_int32, c_int64, c_uint32, c_uint64
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    c_bool,
+    c_char_p,
+    c_int32,
+    c_int64,
+    c_uint8,
+    c_uint16,
+    c_uint32,
+    c_uint64,
+)
 from importlib.machinery import EXTENSION_SUFFIXES
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +41,66 @@ RANGE = CFUNCTYPE(None, c_int64, c_int64, ADDRESS)
 BOXED = CFUNCTYPE(None, POINTER(c_uint64), c_uint64, c_uint64)
 FLOAT32, CPU = 6, 0
 BLOCK = 32768
+EXCHANGE = b"dlpack_exchange_api"
+
+
+class DLTensor(ctypes.Structure):
+    _fields_ = [
+        *(("data", ADDRESS), ("device", c_int32), ("index", c_int32), ("ndim", c_int32)),
+        *(("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16)),
+        *(("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)), ("offset", c_uint64)),
+    ]
+
+
+LOOK = CFUNCTYPE(c_int32, ADDRESS, POINTER(DLTensor))
+
+
+class Exchange(ctypes.Structure):
+    _fields_ = [("major", c_uint32), ("minor", c_uint32), ("others", ADDRESS * 4), ("look", LOOK)]
+
+
+class Memory:
+    """A tensor of Python on an array, in a storage of its own: the storage is the tensor too."""
+
+    def __init__(self, array, device=1, before=0, after=0, first=None):
+        self.array, self.device = array, device
+        self.first = array.ctypes.data - before if first is None else first
+        spread = any(array.strides) or array.ndim == 0
+        self.bytes = before + after + (array.nbytes if spread else array.itemsize)
+
+    def untyped_storage(self):
+        return self
+
+    def data_ptr(self):
+        return self.first
+
+    def nbytes(self):
+        return self.bytes
+
+    def look(self, found):
+        array = self.array
+        size = max(1, array.ndim)
+        self.shape = (c_int64 * size)(*array.shape)
+        self.strides = (c_int64 * size)(*[s // array.itemsize for s in array.strides])
+        code, bits = {"f": 2, "i": 0}[array.dtype.kind], 8 * array.itemsize
+        place = array.ctypes.data, self.device, 0, array.ndim, code, bits, 1
+        found[0] = DLTensor(*place, self.shape, self.strides, 0)
+        return 0
+
+
+@LOOK
+def look(address, found):
+    tensor = ctypes.cast(address, ctypes.py_object).value
+    return tensor.look(found) if isinstance(tensor, Memory) else -1
+
+
+def capsule(exchange, name=EXCHANGE):
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, (ADDRESS, c_char_p, ADDRESS)
+    return new(ctypes.addressof(exchange), name, None)
+
+
+LOOKING = Exchange(1, 3, look=look)
 
 
 class Libtorch:
@@ -42,6 +113,7 @@ class Libtorch:
         self.operators = {}
         self.said = []
         self.device = CPU
+        self.lost, self.nowhere = 0, False
         self.memory = math.inf
         self.ranges = []
         int64s, handles = POINTER(c_int64), POINTER(ADDRESS)
@@ -53,6 +125,8 @@ class Libtorch:
             "aoti_torch_get_numel": (ADDRESS, int64s),
             "aoti_torch_get_dim": (ADDRESS, int64s),
             "aoti_torch_get_sizes": (ADDRESS, POINTER(int64s)),
+            "aoti_torch_get_storage_offset": (ADDRESS, int64s),
+            "aoti_torch_get_storage_size": (ADDRESS, int64s),
             "aoti_torch_get_dtype": (ADDRESS, POINTER(c_int32)),
             "aoti_torch_get_device_type": (ADDRESS, POINTER(c_int32)),
             "aoti_torch_is_contiguous": (ADDRESS, POINTER(c_bool)),
@@ -98,7 +172,7 @@ class Libtorch:
         return 0
 
     def get_data_ptr(self, tensor, found):
-        found[0] = self.tensors[tensor][0].ctypes.data
+        found[0] = 0 if self.nowhere else self.tensors[tensor][0].ctypes.data
         return 0
 
     def get_numel(self, tensor, found):
@@ -111,6 +185,14 @@ class Libtorch:
 
     def get_sizes(self, tensor, found):
         found[0] = self.tensors[tensor][1]
+        return 0
+
+    def get_storage_offset(self, tensor, found):
+        found[0] = 3
+        return 0
+
+    def get_storage_size(self, tensor, found):
+        found[0] = 3 * 4 + self.tensors[tensor][0].nbytes - self.lost
         return 0
 
     def get_dtype(self, tensor, found):
@@ -184,7 +266,7 @@ def extension(tmp_path_factory):
 @pytest.fixture
 def libtorch(extension):
     stubs = Libtorch()
-    extension.connect(stubs.addresses(extension.shims), c.kernels)
+    extension.connect(stubs.addresses(extension.shims), c.kernels, capsule(LOOKING))
     extension.register_operators()
     assert set(stubs.operators) == {"value", "value_sum", "gradient"}
     return stubs
@@ -237,24 +319,24 @@ def test_operators(libtorch, n, number, sign):
 @by_size
 @by_number
 @by_sign
-def test_functions_of_memory(libtorch, extension, n, number, sign):
+def test_functions_of_tensors(libtorch, extension, n, number, sign):
     factor, mu, log_sigma2 = arguments(n, number)
     value, slopes, total = expected(factor, mu, log_sigma2, sign)
 
-    def place(x):
-        return x.ctypes.data, x.ndim == 0
-
     out, other, one = np.empty(n, np.float32), np.empty(n, np.float32), np.empty((), np.float32)
-    extension.value(*place(mu), *place(log_sigma2), out.ctypes.data, n, sign)
-    np.testing.assert_array_equal(out, value)
-    extension.value_sum(*place(mu), *place(log_sigma2), one.ctypes.data, n, sign)
-    assert abs(one.item() - total) <= 2.0**-23 * abs(total)
-    extension.gradient(
-        *(*place(factor), *place(mu), *place(log_sigma2)),
-        *(out.ctypes.data, other.ctypes.data, n, sign),
-    )
-    np.testing.assert_array_equal(out, slopes[0])
-    np.testing.assert_array_equal(other, slopes[1])
+    for spread in (False, True):
+        # A number is of no dimensions, or expanded.
+        factor, mu, log_sigma2 = (
+            Memory(np.broadcast_to(x, n) if spread and x.ndim == 0 else x)
+            for x in arguments(n, number)
+        )
+        extension.value(mu, log_sigma2, Memory(out), sign)
+        np.testing.assert_array_equal(out, value)
+        extension.value_sum(mu, log_sigma2, Memory(one), sign)
+        assert abs(one.item() - total) <= 2.0**-23 * abs(total)
+        extension.gradient(factor, mu, log_sigma2, Memory(out), Memory(other), sign)
+        np.testing.assert_array_equal(out, slopes[0])
+        np.testing.assert_array_equal(other, slopes[1])
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 5, 64])
@@ -275,16 +357,36 @@ def test_shapes(libtorch):
     assert got.shape == ()
 
 
+TENSOR, SHAPE = "contiguous CPU tensors of float32", "of one shape"
 WRONG = {
-    "float64": (lambda x: x.astype(np.float64), "contiguous CPU tensors of float32"),
-    "a slice": (lambda x: x[::2], "contiguous CPU tensors of float32"),
-    "another length": (lambda x: x[:50], "of one shape"),
-    "another shape": (lambda x: x.reshape(10, 10), "of one shape"),
-    "many dimensions": (lambda x: x[:1].reshape((1,) * 32), "of one shape"),
+    "float64": (lambda x: x.astype(np.float64), TENSOR),
+    "int32": (lambda x: x.astype(np.int32), TENSOR),
+    "a slice": (lambda x: np.repeat(x, 2)[::2], TENSOR),
+    "one element short": (lambda x: x[:-1], SHAPE),
+    "one element": (lambda x: x[:1], SHAPE),
+    "no element": (lambda x: x[:0], SHAPE),
+    "another shape": (lambda x: x.reshape(10, 10), SHAPE),
+    "many dimensions": (lambda x: x[:1].reshape((1,) * 32), SHAPE),
 }
+# Of the functions of tensors alone.
+WRONG_TENSORS = {
+    name: (lambda x, change=change: Memory(change(x)), TypeError if said == TENSOR else ValueError)
+    for name, (change, said) in WRONG.items()
+} | {
+    "a number of another length": (lambda x: Memory(np.broadcast_to(x[:1], 99)), ValueError),
+    "another device": (lambda x: Memory(x, device=2), TypeError),
+    "no tensor": (lambda x: x, TypeError),
+    "freed": (lambda x: Memory(x, first=0), RuntimeError),
+    "a freed part": (lambda x: Memory(x, after=-x.nbytes), RuntimeError),
+    "a short storage": (lambda x: Memory(x, after=-1), RuntimeError),
+    "behind its storage": (lambda x: Memory(x, before=-4), RuntimeError),
+    "beyond its storage": (lambda x: Memory(x, before=1000, after=-900), RuntimeError),
+    "no size": (lambda x: Memory(x, after=-1000), OverflowError),
+}
+by_name = pytest.mark.parametrize("name", ["value", "value_sum", "gradient"])
 
 
-@pytest.mark.parametrize("name", ["value", "value_sum", "gradient"])
+@by_name
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_refused(libtorch, name, wrong):
     change, said = WRONG[wrong]
@@ -293,6 +395,45 @@ def test_what_is_refused(libtorch, name, wrong):
         changed = [change(x) if i == j else x for j, x in enumerate(given)]
         assert libtorch.call(name, *changed, 1.0) is None
         assert said in libtorch.said[-1]
+
+
+@by_name
+@pytest.mark.parametrize("wrong", WRONG_TENSORS)
+def test_what_functions_of_tensors_refuse(libtorch, extension, name, wrong):
+    """Every argument and every result is looked at, and nothing is written."""
+    change, error = WRONG_TENSORS[wrong]
+    inputs = arguments(100, None)[0 if name == "gradient" else 1 :]
+    results = [np.zeros(() if name == "value_sum" else 100, np.float32) for _ in inputs[1:]]
+    given = [*inputs, *results]
+    for i in range(len(given)):
+        if given[i].ndim == 0:
+            continue
+        changed = [change(x) if i == j else Memory(x) for j, x in enumerate(given)]
+        with pytest.raises(error, match=r"logunif_kl: |negative"):
+            getattr(extension, name)(*changed, 1.0)
+        assert not any(x.any() for x in results)
+
+
+@by_name
+def test_results_that_are_refused(libtorch, extension, name):
+    """A sum of one dimension, and a result whose elements are one number in memory."""
+    inputs = [Memory(x) for x in arguments(100, None)[0 if name == "gradient" else 1 :]]
+    bad = np.zeros(1 if name == "value_sum" else (), np.float32)
+    spread = np.broadcast_to(np.zeros((), np.float32), 1 if name == "value_sum" else 100)
+    good = [Memory(np.zeros(100, np.float32)) for _ in inputs[2:]]
+    for result in (bad, spread):
+        for results in ([*good, Memory(result)], [Memory(result), *good]):
+            with pytest.raises(ValueError, match=SHAPE):
+                getattr(extension, name)(*inputs, *results, 1.0)
+
+
+@by_name
+@pytest.mark.parametrize("lost", [0, 1])
+def test_memory_that_was_freed(libtorch, name, lost):
+    given = arguments(100, None)[0 if name == "gradient" else 1 :]
+    libtorch.lost, libtorch.nowhere = lost, not lost
+    assert libtorch.call(name, *given, 1.0) is None
+    assert "memory was freed" in libtorch.said[-1]
 
 
 def test_another_device_is_refused(libtorch):
@@ -315,15 +456,23 @@ def test_no_memory(libtorch, name, memory):
 
 
 def test_wrong_calls(extension, libtorch):
-    with pytest.raises(TypeError, match="7 arguments are taken, and 0 were given"):
+    with pytest.raises(TypeError, match="4 arguments are taken, and 0 were given"):
         extension.value()
-    with pytest.raises(TypeError, match="10 arguments are taken, and 1 were given"):
+    with pytest.raises(TypeError, match="6 arguments are taken, and 1 were given"):
         extension.gradient(1)
-    with pytest.raises(TypeError):
-        extension.value_sum("mu", False, 0, False, 0, 0, 1.0)
+    with pytest.raises(TypeError, match=TENSOR):
+        extension.value_sum("mu", False, 0, 1.0)
+    with pytest.raises(TypeError, match="real number"):
+        extension.value(*[Memory(np.zeros(3, np.float32)) for _ in range(3)], "one")
+    addresses, dlpack = libtorch.addresses(extension.shims), capsule(LOOKING)
     with pytest.raises(ValueError, match="an address for each name"):
-        extension.connect((), c.kernels)
+        extension.connect((), c.kernels, dlpack)
     with pytest.raises(ValueError, match="was given 0 for aoti_torch_library_init_impl"):
-        extension.connect((0,) * len(extension.shims), c.kernels)
+        extension.connect((0,) * len(extension.shims), c.kernels, dlpack)
     with pytest.raises(ValueError, match="PyCapsule"):
-        extension.connect(libtorch.addresses(extension.shims), None)
+        extension.connect(addresses, None, dlpack)
+    with pytest.raises(ValueError, match="PyCapsule"):
+        extension.connect(addresses, c.kernels, c.kernels)
+    for other in (Exchange(2, 0, look=look), Exchange(1, 0)):
+        with pytest.raises(ValueError, match="DLPack of version 1"):
+            extension.connect(addresses, c.kernels, capsule(other))

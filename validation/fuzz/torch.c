@@ -16,7 +16,7 @@ typedef struct {
     float *data;
     int64_t dim, n, sizes[MOST_DIMENSIONS];
     int32_t dtype, device;
-    int contiguous, alive;
+    int contiguous, alive, lost; /* elements that its storage does not hold */
 } stub;
 
 /* What libtorch holds, and how it answers. */
@@ -62,6 +62,20 @@ STUB(stub_sizes, sizes, int64_t *)
 STUB(stub_dtype, dtype, int32_t)
 STUB(stub_device, device, int32_t)
 STUB(stub_contiguous, contiguous, bool)
+
+static Error
+stub_offset(Tensor tensor, int64_t *found)
+{
+    *found = at_handle(tensor)->lost;
+    return 0;
+}
+
+static Error
+stub_bytes(Tensor tensor, int64_t *found)
+{
+    *found = at_handle(tensor)->n * (int64_t)sizeof(float);
+    return 0;
+}
 
 static Error
 stub_empty(int64_t dim, const int64_t *sizes, const int64_t *strides, int32_t dtype, int32_t device,
@@ -140,6 +154,8 @@ connect_stubs(void)
         .aoti_torch_get_numel = stub_numel,
         .aoti_torch_get_dim = stub_dim,
         .aoti_torch_get_sizes = stub_sizes,
+        .aoti_torch_get_storage_offset = stub_offset,
+        .aoti_torch_get_storage_size = stub_bytes,
         .aoti_torch_get_dtype = stub_dtype,
         .aoti_torch_get_device_type = stub_device,
         .aoti_torch_is_contiguous = stub_contiguous,
@@ -183,8 +199,9 @@ choose_tensor(fuzz_input *in, int64_t dim, const int64_t *sizes)
     made->dtype = way == 1 ? 7 : FLOAT32;
     made->device = way == 2 ? 1 : CPU;
     made->contiguous = way != 3;
+    made->lost = way == 4 && made->n > 0;
     fuzz_fill(in, (char *)made->data, sizeof(float), FUZZ_F32, (ptrdiff_t)made->n);
-    return way == 0 || way > 3;
+    return way == 0 || (way > 3 && !made->lost);
 }
 
 /* A tensor's element, or the number that it is. */

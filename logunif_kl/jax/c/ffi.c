@@ -201,8 +201,11 @@ array(const lk_xla_buffers *of, int64_t i, ptrdiff_t *size)
     if (of->types[i] != LK_XLA_BUFFER || buffer->dtype != LK_XLA_F32)
         return NULL;
     ptrdiff_t n = 1;
-    for (int64_t d = 0; d < buffer->rank; d++)
+    for (int64_t d = 0; d < buffer->rank; d++) {
+        if (buffer->dims[d] < 0)
+            return NULL;
         n *= (ptrdiff_t)buffer->dims[d];
+    }
     if (*size < 0)
         *size = n;
     /* An empty array may have no memory. */

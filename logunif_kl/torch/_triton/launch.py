@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from .._memory import look_at
+
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _BLOCK = 512
 _BLOCKS = 4  # the blocks that each program of the sum adds up
@@ -64,6 +66,7 @@ def _arranged(*tensors: torch.Tensor) -> tuple[list[torch.Tensor], list[int], to
     """
     if all(t.is_contiguous() and not t.is_neg() for t in tensors):
         return list(tensors), [1] * len(tensors), tensors[0]
+    look_at(*tensors)
     tensors = tuple(t.resolve_neg() for t in tensors)
     full = [t for t in tensors if not _spread(t)]
     model = full[0] if full else torch.empty_like(tensors[0], memory_format=torch.contiguous_format)
@@ -78,25 +81,57 @@ def _like(model: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.empty_strided(model.shape, model.stride(), dtype=dtype, device=model.device)
 
 
-def _start(kernel: Any, programs: int, tensor: torch.Tensor, *arguments: Any) -> None:
-    """Run a kernel in ``programs`` programs on the tensor's device."""
-    if not programs:
-        return
-    device_of: Any = torch.cuda.device_of
-    with device_of(tensor):
-        kernel[(programs,)](*arguments, **_OPTIONS)
+def _start(
+    kernel: Any,
+    block: int,
+    inputs: list[torch.Tensor],
+    steps: list[int],
+    model: torch.Tensor,
+    results: int,
+    *constants: int,
+) -> list[torch.Tensor]:
+    """Run a kernel over the elements of arranged tensors, ``block`` of them in each program.
 
-
-def _programs(size: int, block: int) -> int:
-    return -(-size // block)
+    Nothing else starts a kernel. The results get the layout of the model; if there are to be none,
+    one of float32 has an element for each program. `look_at` says what is refused.
+    """
+    for x, step in zip(inputs, steps, strict=True):
+        if not available(x):
+            raise TypeError(
+                f"a kernel for a GPU was given a tensor of {x.dtype} on {x.device}: pass one of "
+                "float32, float16 or bfloat16 on a GPU"
+            )
+        if step:
+            look_at(model, x)
+            alike = x.stride() == model.stride() and _dense(model)
+            if not alike and not (x.is_contiguous() and model.is_contiguous()):
+                raise ValueError(
+                    f"a kernel was given tensors of strides {x.stride()} and {model.stride()}: "
+                    "pass dense tensors of one layout"
+                )
+        else:
+            look_at(x)
+            if not _spread(x) or (x.ndim and x.shape != model.shape) or x.device != model.device:
+                raise ValueError(
+                    f"a kernel was given a tensor of shape {tuple(x.shape)} on {x.device} as one "
+                    f"number for shape {tuple(model.shape)} on {model.device}: pass a number of no "
+                    "dimensions, or an expanded one"
+                )
+    size = model.numel()
+    programs = -(-size // block)
+    made = [_like(model, model.dtype) for _ in range(results)]
+    made = made or [torch.empty(programs, dtype=torch.float32, device=model.device)]
+    if programs:
+        device_of: Any = torch.cuda.device_of
+        with device_of(model):
+            kernel[(programs,)](*inputs, *made, size, *constants, **_OPTIONS)
+    return made
 
 
 def value(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
     """-KL of N(mu, sigma^2), element by element."""
-    arguments, steps, model = _arranged(mu, log_sigma2)
-    out, size = _like(model, mu.dtype), mu.numel()
-    _start(_kernels().value, _programs(size, _BLOCK), mu, *arguments, out, size, *steps, _BLOCK)
-    return out
+    inputs, steps, model = _arranged(mu, log_sigma2)
+    return _start(_kernels().value, _BLOCK, inputs, steps, model, 1, *steps, _BLOCK)[0]
 
 
 def value_sum(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
@@ -104,11 +139,10 @@ def value_sum(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
 
     Each program adds ``_BLOCK * _BLOCKS`` elements in float32. Their sums are added in float64.
     """
-    arguments, steps, _ = _arranged(mu, log_sigma2)
-    size = mu.numel()
-    programs = _programs(size, _BLOCK * _BLOCKS)
-    partial = torch.empty(programs, dtype=torch.float32, device=mu.device)
-    _start(_kernels().value_sum, programs, mu, *arguments, partial, size, *steps, _BLOCK, _BLOCKS)
+    inputs, steps, model = _arranged(mu, log_sigma2)
+    constants = *steps, _BLOCK, _BLOCKS
+    kernel = _kernels().value_sum
+    (partial,) = _start(kernel, _BLOCK * _BLOCKS, inputs, steps, model, 0, *constants)
     return partial.sum(dtype=torch.float64).to(torch.float32)
 
 
@@ -120,24 +154,12 @@ def gradient(
     ``grad_output`` is 0-d, or of the arguments' shape.
     """
     if _spread(grad_output):
-        (mu, log_sigma2), steps, model = _arranged(mu, log_sigma2)
-        upstream, steps = grad_output.resolve_neg(), [0, *steps]
+        inputs, steps, model = _arranged(mu, log_sigma2)
+        inputs, steps = [grad_output.resolve_neg(), *inputs], [0, *steps]
     else:
-        (upstream, mu, log_sigma2), steps, model = _arranged(grad_output, mu, log_sigma2)
-    d_mu, d_log_sigma2 = _like(model, mu.dtype), _like(model, mu.dtype)
-    size = mu.numel()
-    _start(
-        _kernels().gradient,
-        _programs(size, _BLOCK),
-        mu,
-        upstream,
-        mu,
-        log_sigma2,
-        d_mu,
-        d_log_sigma2,
-        size,
-        *steps,
-        _BLOCK,
+        inputs, steps, model = _arranged(grad_output, mu, log_sigma2)
+    d_mu, d_log_sigma2 = _start(
+        _kernels().gradient, _BLOCK, inputs, steps, model, 2, *steps, _BLOCK
     )
     return d_mu, d_log_sigma2
 
@@ -147,6 +169,4 @@ def unary(order: int, x: torch.Tensor) -> torch.Tensor:
     (x,), (step,), model = _arranged(x)
     if not step:
         x = x.contiguous()
-    out, size = _like(model, x.dtype), x.numel()
-    _start(_kernels().unary, _programs(size, _BLOCK), x, x, out, size, order, _BLOCK)
-    return out
+    return _start(_kernels().unary, _BLOCK, [x], [1], model, 1, order, _BLOCK)[0]

@@ -14,16 +14,19 @@ enum { DIMENSIONS = 64 };
 
 typedef struct {
     Argument argument;
-    int64_t n, dim;
+    int64_t n, dim; /* of an expanded number, those that it is expanded to */
     const int64_t *sizes;
 } Looked;
 
 #define BAD_TENSOR                                                                                 \
-    "logunif_kl: the operators take contiguous CPU tensors of float32, and another was given: "    \
-    "call the functions of logunif_kl.torch, which take every tensor"
+    "logunif_kl: the kernels take contiguous CPU tensors of float32, and another was given: call " \
+    "the functions of logunif_kl.torch, which take every tensor"
 #define BAD_SHAPES                                                                                 \
-    "logunif_kl: the operators take tensors of one shape and tensors of no dimensions, and other " \
+    "logunif_kl: the kernels take tensors of one shape and tensors of no dimensions, and other "   \
     "shapes were given: call the functions of logunif_kl.torch, which broadcast"
+#define BAD_MEMORY                                                                                 \
+    "logunif_kl: a tensor was given whose memory was freed, as that of a parameter that is "       \
+    "sharded: pass it while it is gathered"
 #define NO_MEMORY "logunif_kl: there is no memory for the results: pass fewer elements at once"
 
 static double
@@ -46,7 +49,7 @@ look(Value value, Looked *to)
 {
     Tensor tensor = tensor_of(value);
     int32_t dtype, device;
-    int64_t *sizes;
+    int64_t *sizes, offset, bytes;
     bool contiguous;
     void *data;
     if (torch.aoti_torch_get_dtype(tensor, &dtype) ||
@@ -58,8 +61,12 @@ look(Value value, Looked *to)
         return BAD_TENSOR;
     if (torch.aoti_torch_get_data_ptr(tensor, &data) ||
         torch.aoti_torch_get_numel(tensor, &to->n) || torch.aoti_torch_get_dim(tensor, &to->dim) ||
-        torch.aoti_torch_get_sizes(tensor, &sizes))
+        torch.aoti_torch_get_sizes(tensor, &sizes) ||
+        torch.aoti_torch_get_storage_offset(tensor, &offset) ||
+        torch.aoti_torch_get_storage_size(tensor, &bytes))
         return BAD_TENSOR;
+    if (to->n > 0 && (data == NULL || offset + to->n > bytes / (int64_t)sizeof(float)))
+        return BAD_MEMORY;
     to->argument = (Argument){data, to->dim == 0};
     to->sizes = sizes;
     return to->dim > DIMENSIONS ? BAD_SHAPES : NULL;
@@ -72,7 +79,19 @@ same_shape(const Looked *a, const Looked *b)
            (a->dim == 0 || memcmp(a->sizes, b->sizes, (size_t)a->dim * sizeof(int64_t)) == 0);
 }
 
-/* Look at all tensors, and find one that has the shape of the results. */
+/* Compare the shapes of arguments, and find one that has the shape of the results. */
+static const char *
+compare_shapes(const Looked *looked, int count, const Looked **like)
+{
+    /* The last two are the mean and the variance. */
+    *like = &looked[count - (looked[count - 2].argument.number ? 1 : 2)];
+    for (int i = 0; i < count; i++)
+        if (looked[i].argument.number ? looked[i].dim > 0 && looked[i].n != (*like)->n
+                                      : !same_shape(&looked[i], *like))
+            return BAD_SHAPES;
+    return NULL;
+}
+
 static const char *
 look_at_all(const Value *stack, int count, Looked *looked, const Looked **like)
 {
@@ -81,12 +100,7 @@ look_at_all(const Value *stack, int count, Looked *looked, const Looked **like)
         if (wrong != NULL)
             return wrong;
     }
-    /* The last two are the mean and the variance. */
-    *like = looked[count - 2].dim > 0 ? &looked[count - 2] : &looked[count - 1];
-    for (int i = 0; i < count; i++)
-        if (looked[i].dim > 0 && !same_shape(&looked[i], *like))
-            return BAD_SHAPES;
-    return NULL;
+    return compare_shapes(looked, count, like);
 }
 
 /* Make a contiguous tensor of this shape, and find its memory. */

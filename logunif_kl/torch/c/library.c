@@ -3,28 +3,36 @@
  * PyTorch is not needed to build this module, and importing it imports none. `connect` is
  * given the addresses of the functions of `shims.h`. `register_operators` then adds the CPU
  * kernels of the operators, which `logunif_kl.torch._operators` defines. The other functions take
- * the addresses of memory, and serve eager mode. */
+ * tensors, not addresses, and serve eager mode: whatever their callers checked, they look at each. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "boxed.h"
 
+static const Exchange *exchange;
+static PyObject *name_untyped_storage, *name_data_ptr, *name_nbytes;
+
 static PyObject *
 connect(PyObject *Py_UNUSED(module), PyObject *given)
 {
     Shims found;
     int i = 0;
-    PyObject *addresses, *capsule;
-    if (!PyArg_ParseTuple(given, "O!O", &PyTuple_Type, &addresses, &capsule))
+    PyObject *addresses, *capsule, *looking;
+    if (!PyArg_ParseTuple(given, "O!OO", &PyTuple_Type, &addresses, &capsule, &looking))
         return NULL;
     if (PyTuple_GET_SIZE(addresses) != (Py_ssize_t)(sizeof(Shims) / sizeof(void (*)(void)))) {
         PyErr_SetString(PyExc_ValueError, "connect takes an address for each name in `shims`");
         return NULL;
     }
     const lk_float32_kernels *others = PyCapsule_GetPointer(capsule, LK_FLOAT32_CAPSULE);
-    if (others == NULL)
+    const Exchange *dlpack = others ? PyCapsule_GetPointer(looking, DLPACK_EXCHANGE) : NULL;
+    if (dlpack == NULL)
         return NULL;
+    if (dlpack->major != DLPACK_MAJOR || dlpack->look == NULL) {
+        PyErr_SetString(PyExc_ValueError, "connect takes DLPack of version 1 that looks at tensors");
+        return NULL;
+    }
     /* ISO C has no conversion from void * to a pointer to a function. */
 #define TAKE(result, name, parameters)                                                             \
     {                                                                                              \
@@ -39,6 +47,7 @@ connect(PyObject *Py_UNUSED(module), PyObject *given)
     SHIMS(TAKE)
     torch = found;
     kernels = others;
+    exchange = dlpack;
     Py_RETURN_NONE;
 }
 
@@ -74,45 +83,107 @@ after_fork(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     Py_RETURN_NONE;
 }
 
-/* Read addresses, and for each whether it is that of a number. */
-static int
-read_arguments(PyObject *const *from, Argument *to, int count)
+/* What a method returns; 0 if it raises. */
+static uintptr_t
+number_from(PyObject *of, PyObject *method)
 {
-    for (int i = 0; i < count; i++) {
-        to[i].data = PyLong_AsVoidPtr(from[2 * i]);
-        to[i].number = PyObject_IsTrue(from[2 * i + 1]);
-    }
-    return PyErr_Occurred() ? -1 : 0;
+    PyObject *found = of ? PyObject_CallMethodNoArgs(of, method) : NULL;
+    uintptr_t number = found ? PyLong_AsSize_t(found) : 0;
+    Py_XDECREF(found);
+    return PyErr_Occurred() ? 0 : number;
 }
 
+/* Tell whether a tensor's storage holds its elements, so many of them in memory. */
 static int
-check_count(Py_ssize_t given, Py_ssize_t wanted)
+is_held(PyObject *tensor, const float *data, int64_t elements)
 {
-    if (given != wanted)
-        PyErr_Format(PyExc_TypeError, "%zd arguments are taken, and %zd were given", wanted, given);
-    return given == wanted && connected();
+    PyObject *storage = PyObject_CallMethodNoArgs(tensor, name_untyped_storage);
+    uintptr_t first = number_from(storage, name_data_ptr), at = (uintptr_t)data;
+    uintptr_t bytes = first > 0 ? number_from(storage, name_nbytes) : 0;
+    Py_XDECREF(storage);
+    /* Unsigned: what lies before its storage is far beyond it. */
+    return at - first <= bytes &&
+           (uintptr_t)elements <= (bytes - (at - first)) / sizeof(float);
 }
 
-/* (mu, number, log_sigma2, number, result, n, sign) */
+/* Read what a tensor of Python is. Return 0, or -1 with an exception. */
 static int
-read_value(PyObject *const *arguments, Py_ssize_t count, Work *work)
+look_at(PyObject *tensor, Looked *to)
 {
-    Argument streams[2];
-    if (!check_count(count, 7) || read_arguments(arguments, streams, 2) < 0)
+    DLTensor found;
+    int whole = 1, number = 1;
+    if (exchange->look(tensor, &found) || found.device_type != DLPACK_CPU ||
+        found.code != DLPACK_FLOAT || found.bits != 32 || found.lanes != 1) {
+        PyErr_SetString(PyExc_TypeError, BAD_TENSOR);
         return -1;
-    work->mu = streams[0];
-    work->log_sigma2 = streams[1];
-    work->first = PyLong_AsVoidPtr(arguments[4]);
-    work->n = PyLong_AsLongLong(arguments[5]);
-    work->sign = (float)PyFloat_AsDouble(arguments[6]);
+    }
+    to->n = 1;
+    for (int32_t i = found.ndim - 1; i >= 0; i--) {
+        if (found.shape[i] != 1) {
+            whole &= found.strides[i] == to->n;
+            number &= found.strides[i] == 0;
+        }
+        to->n *= found.shape[i];
+    }
+    whole |= to->n == 0;
+    if (!whole && !number) {
+        PyErr_SetString(PyExc_TypeError, BAD_TENSOR);
+        return -1;
+    }
+    to->argument = (Argument){(float *)((char *)found.data + found.byte_offset),
+                              found.ndim == 0 || !whole};
+    to->dim = found.ndim;
+    to->sizes = found.shape;
+    if (to->n == 0 || is_held(tensor, to->argument.data, whole ? to->n : 1))
+        return 0;
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_RuntimeError, BAD_MEMORY);
+    return -1;
+}
+
+/* Read (arguments, results, sign), and compare their shapes. Return 0, or -1 with an exception. */
+static int
+read_work(PyObject *const *given, Py_ssize_t count, int arguments, int results, int summed,
+          Work *work)
+{
+    Looked looked[5];
+    const Looked *like;
+    int tensors = arguments + results;
+    if (count != tensors + 1) {
+        PyErr_Format(PyExc_TypeError, "%d arguments are taken, and %zd were given", tensors + 1,
+                     count);
+        return -1;
+    }
+    if (!connected())
+        return -1;
+    for (int i = 0; i < tensors; i++)
+        if (look_at(given[i], &looked[i]) < 0)
+            return -1;
+    const char *wrong = compare_shapes(looked, arguments, &like);
+    for (int i = arguments; i < tensors; i++)
+        if (summed ? looked[i].dim > 0
+                   : (looked[i].argument.number && like->dim > 0) || !same_shape(&looked[i], like))
+            wrong = BAD_SHAPES;
+    if (wrong != NULL) {
+        PyErr_SetString(PyExc_ValueError, wrong);
+        return -1;
+    }
+    if (arguments == 3)
+        work->factor = looked[0].argument;
+    work->mu = looked[arguments - 2].argument;
+    work->log_sigma2 = looked[arguments - 1].argument;
+    work->first = (float *)looked[arguments].argument.data;
+    work->second = (float *)looked[tensors - 1].argument.data;
+    work->n = like->n;
+    work->sign = (float)PyFloat_AsDouble(given[tensors]);
     return PyErr_Occurred() ? -1 : 0;
 }
 
 static PyObject *
-value(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+value(PyObject *Py_UNUSED(module), PyObject *const *given, Py_ssize_t count)
 {
     Work work = {0};
-    if (read_value(arguments, count, &work) < 0)
+    if (read_work(given, count, 2, 1, 0, &work) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     run_value(&work);
@@ -121,11 +192,11 @@ value(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
 }
 
 static PyObject *
-value_sum(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+value_sum(PyObject *Py_UNUSED(module), PyObject *const *given, Py_ssize_t count)
 {
     Work work = {0};
     int status;
-    if (read_value(arguments, count, &work) < 0)
+    if (read_work(given, count, 2, 1, 1, &work) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     status = run_sum(&work);
@@ -135,22 +206,11 @@ value_sum(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t co
     Py_RETURN_NONE;
 }
 
-/* (factor, number, mu, number, log_sigma2, number, d_mu, d_log_sigma2, n, sign) */
 static PyObject *
-gradient(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+gradient(PyObject *Py_UNUSED(module), PyObject *const *given, Py_ssize_t count)
 {
-    Argument streams[3];
     Work work = {0};
-    if (!check_count(count, 10) || read_arguments(arguments, streams, 3) < 0)
-        return NULL;
-    work.factor = streams[0];
-    work.mu = streams[1];
-    work.log_sigma2 = streams[2];
-    work.first = PyLong_AsVoidPtr(arguments[6]);
-    work.second = PyLong_AsVoidPtr(arguments[7]);
-    work.n = PyLong_AsLongLong(arguments[8]);
-    work.sign = (float)PyFloat_AsDouble(arguments[9]);
-    if (PyErr_Occurred())
+    if (read_work(given, count, 3, 2, 0, &work) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     run_gradient(&work);
@@ -163,18 +223,19 @@ gradient(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t cou
 
 static PyMethodDef methods[] = {
     {"connect", connect, METH_VARARGS,
-     "Take the addresses of the functions that `shims` names, and the capsule of the kernels."},
+     "Take the addresses of the functions that `shims` names, the capsule of the kernels, and that "
+     "of DLPack's exchange."},
     {"register_operators", register_operators, METH_NOARGS,
      "Add the CPU kernels of the operators to PyTorch."},
     {"after_fork", after_fork, METH_NOARGS,
      "Start no threads from now on: those of PyTorch do not survive a fork."},
     {"value", METHOD(value), METH_FASTCALL,
-     "(mu, number, log_sigma2, number, result, n, sign): -KL times the sign."},
+     "(mu, log_sigma2, result, sign): -KL times the sign."},
     {"value_sum", METHOD(value_sum), METH_FASTCALL,
-     "(mu, number, log_sigma2, number, result, n, sign): the sum of -KL times the sign."},
+     "(mu, log_sigma2, result, sign): the sum of -KL times the sign."},
     {"gradient", METHOD(gradient), METH_FASTCALL,
-     "(factor, number, mu, number, log_sigma2, number, d_mu, d_log_sigma2, n, sign): the "
-     "derivatives of -KL times the factor and the sign."},
+     "(factor, mu, log_sigma2, d_mu, d_log_sigma2, sign): the derivatives of -KL times the factor "
+     "and the sign."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -190,8 +251,13 @@ PyMODINIT_FUNC
 PyInit__library(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    if (module == NULL)
+    name_untyped_storage = PyUnicode_InternFromString("untyped_storage");
+    name_data_ptr = PyUnicode_InternFromString("data_ptr");
+    name_nbytes = PyUnicode_InternFromString("nbytes");
+    if (module == NULL || PyErr_Occurred()) {
+        Py_XDECREF(module);
         return NULL;
+    }
 #define NAME(result, name, parameters) #name,
     const char *const names[] = {SHIMS(NAME)};
     Py_ssize_t count = (Py_ssize_t)(sizeof names / sizeof *names);

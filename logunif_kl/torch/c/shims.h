@@ -30,6 +30,8 @@ typedef void (*Range)(int64_t begin, int64_t end, void *context);
     SHIM(Error, aoti_torch_get_numel, (Tensor tensor, int64_t *found))                             \
     SHIM(Error, aoti_torch_get_dim, (Tensor tensor, int64_t *found))                               \
     SHIM(Error, aoti_torch_get_sizes, (Tensor tensor, int64_t **found))                            \
+    SHIM(Error, aoti_torch_get_storage_offset, (Tensor tensor, int64_t *found))                    \
+    SHIM(Error, aoti_torch_get_storage_size, (Tensor tensor, int64_t *found))                      \
     SHIM(Error, aoti_torch_get_dtype, (Tensor tensor, int32_t *found))                             \
     SHIM(Error, aoti_torch_get_device_type, (Tensor tensor, int32_t *found))                       \
     SHIM(Error, aoti_torch_is_contiguous, (Tensor tensor, bool *found))                            \
@@ -48,5 +50,25 @@ typedef struct {
     SHIMS(FIELD)
 #undef FIELD
 } Shims;
+
+/* DLPack, version 1: what a tensor of Python is. `torch.Tensor.__dlpack_c_exchange_api__` is a capsule
+ * of DLPACK_EXCHANGE that points to an `Exchange`. Declared in ATen/dlpack.h. */
+#define DLPACK_EXCHANGE "dlpack_exchange_api"
+enum { DLPACK_MAJOR = 1, DLPACK_CPU = 1, DLPACK_FLOAT = 2 };
+
+typedef struct {
+    void *data;
+    int32_t device_type, device_id, ndim;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+} DLTensor;
+
+typedef struct {
+    uint32_t major, minor;
+    void *older, *allocate, *share, *receive;
+    int (*look)(void *tensor, DLTensor *found); /* sets an exception unless it returns 0 */
+} Exchange;
 
 #endif

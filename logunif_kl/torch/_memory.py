@@ -1,0 +1,47 @@
+"""What is looked at before a kernel reads the memory of tensors, whatever their callers checked."""
+
+from __future__ import annotations
+
+import torch
+
+Tensor = torch.Tensor
+
+
+def look_at(*tensors: Tensor) -> None:
+    """Refuse tensors that are not of one shape, type and device, or whose memory was freed.
+
+    Raises
+    ------
+    ValueError
+        If the shapes are not the same.
+    TypeError
+        If the types or devices are not the same, or if a tensor has no memory.
+    RuntimeError
+        If a storage does not hold its tensor.
+    """
+    first = tensors[0]
+    for x in tensors:
+        if x is not first:
+            if x.shape != first.shape:
+                raise ValueError(
+                    f"a kernel was given tensors of shapes {tuple(first.shape)} and "
+                    f"{tuple(x.shape)}: pass tensors of one shape"
+                )
+            if x.dtype is not first.dtype or x.device != first.device:
+                raise TypeError(
+                    f"a kernel was given tensors of {first.dtype} on {first.device} and of "
+                    f"{x.dtype} on {x.device}: pass tensors of one type on one device"
+                )
+        # Most tensors are the whole of their storage, or its start.
+        whole = x.is_contiguous() and not x.storage_offset()
+        if x.nbytes > x.untyped_storage().nbytes() if whole else not _is_held(x):
+            raise RuntimeError(
+                f"a tensor of shape {tuple(x.shape)} was given whose memory was freed, as that of "
+                "a parameter that is sharded: pass it while it is gathered"
+            )
+
+
+def _is_held(x: Tensor) -> bool:
+    last = sum([(n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True)])
+    end = (x.storage_offset() + last + 1) * x.itemsize
+    return not x.numel() or end <= x.untyped_storage().nbytes()
