@@ -28,11 +28,11 @@ def neg_kl(
     ----------
     log_alpha : array_like or array
         The logarithm of alpha, a ratio of *variances*, of any shape: a Python number; an array of
-        NumPy, dask, xarray, pandas or an array-API namespace, of float16, float32 or float64; or a
-        tensor of PyTorch, JAX or TensorFlow, also of bfloat16. A tensor keeps its device and its
-        derivatives of any order. Integers are promoted as by `numpy.exp`, those of another
-        array-API namespace to its default real type. Integers in tensors are treated as by the
-        exponential of their framework.
+        NumPy, dask, xarray, pandas, polars or an array-API namespace, of float16, float32 or
+        float64; or a tensor of PyTorch, JAX or TensorFlow, also of bfloat16. A tensor keeps its
+        device and its derivatives of any order. Integers are promoted as by `numpy.exp`, those of
+        another array-API namespace to its default real type. Integers in tensors are treated as by
+        the exponential of their framework.
     zero_at : float, optional
         The alpha at which -KL is to vanish: ``inf`` by default; ``1.0`` for [3]_, Figure 2.
     log_c : float, optional
@@ -77,8 +77,8 @@ def neg_kl(
     namespace has no float64 on its device. A tensor is computed by the function of this name in
     `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`.
 
-    A sum or a mean of NumPy's arrays, or of those of dask and pandas, is taken in float64 and then
-    rounded. It leaves out what a masked array masks, and no NaN.
+    A sum or a mean of arrays of NumPy, dask, xarray, pandas and polars is taken in float64 and then
+    rounded. It leaves out what a masked array masks. NaN counts, and a missing value counts as NaN.
 
     References
     ----------

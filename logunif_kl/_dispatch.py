@@ -4,8 +4,8 @@ There are three ways. None of them imports a library that the caller has not imp
 
 - for NumPy arrays, their subclasses, NumPy scalars, Python numbers, lists, and everything else that
   NumPy reads: the ufunc;
-- for objects that implement NumPy's ufunc protocol (dask, xarray, pandas): the same ufunc, which
-  calls the object's own implementation;
+- for objects that implement NumPy's ufunc protocol (dask, xarray, pandas, polars): the same ufunc,
+  which calls the object's own implementation;
 - for arrays of an array-API namespace (array-api-strict, CuPy): arithmetic over that namespace.
 
 Tensors are refused, because a conversion to NumPy would lose their derivative without a warning.
@@ -88,7 +88,10 @@ def evaluate(
         name, value = list(arguments.items())[ways.index(TENSOR)]
         raise _refusals.no_adapter(name, value)
     if NAMESPACE in ways:
-        return _over_namespace(operation, constant, reduction, arguments, ways)
+        try:
+            return _over_namespace(operation, constant, reduction, arguments, ways)
+        except (AttributeError, NotImplementedError) as error:
+            raise _refusals.not_computed(arguments) from error
     values = []
     for (name, value), way in zip(arguments.items(), ways, strict=True):
         if way in (NUMPY, PROTOCOL):
@@ -97,6 +100,8 @@ def evaluate(
             value = _as_numpy(name, value)
         elif type(value) is int and not -(2**63) <= value < 2**63:
             value = _refusals.as_float(name, value)
+        elif way == SCALAR and PROTOCOL in ways:
+            value = np.asarray(value)  # polars takes no scalar of NumPy
         for dtype in _dtypes(value):
             if not _holds_real(dtype):
                 raise _refusals.not_real(name, arguments[name], dtype)
@@ -106,11 +111,14 @@ def evaluate(
         with np.errstate(invalid="ignore"):  # of a signalling NaN, on AArch64
             values = [value.astype(np.float32) if _has_dtype(value) else value for value in values]
     try:
-        result = operation.ufunc(*values)
+        result = shifted(operation.ufunc(*values), constant)
     except ValueError:
         _refusals.check_shapes(dict(zip(arguments, values, strict=True)))
         raise
-    result = shifted(result, constant)
+    except (AttributeError, NotImplementedError, TypeError):
+        if PROTOCOL in ways:
+            raise _refusals.not_computed(arguments) from None
+        raise
     if reduction != "none":
         result = reduced(result, reduction)
     if half:
@@ -131,18 +139,22 @@ def _holds_real(dtype: Any) -> bool:
     """Whether a dtype holds real numbers: one of NumPy, or of another library such as pandas."""
     if isinstance(dtype, np.dtype):
         return _refusals.holds_real(dtype)
+    if hasattr(dtype, "is_float"):  # of polars
+        return dtype.is_float() or (dtype.is_integer() and "128" not in str(dtype))
     return getattr(dtype, "kind", "f") in "fiu"
 
 
 def _has_dtype(value: Any) -> bool:
-    return isinstance(getattr(value, "dtype", None), np.dtype)
+    """Whether it is an array, or columns, of dtypes of NumPy."""
+    dtypes = _dtypes(value)
+    return bool(dtypes) and all(isinstance(dtype, np.dtype) for dtype in dtypes)
 
 
 def _half(values: list[Any]) -> bool:
     """Whether the result will have float16, as far as the types of the arguments tell."""
-    dtypes = [value.dtype for value in values if _has_dtype(value)]
-    numbers = sum(way_of(type(value)) == NUMBER for value in values)
-    if np.dtype(np.float16) not in dtypes or len(dtypes) + numbers < len(values):
+    dtypes = [dtype for value in values if _has_dtype(value) for dtype in _dtypes(value)]
+    known = all(_has_dtype(value) or way_of(type(value)) == NUMBER for value in values)
+    if np.dtype(np.float16) not in dtypes or not known:
         return False
     return np.result_type(*dtypes) == np.float16
 

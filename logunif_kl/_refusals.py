@@ -144,7 +144,8 @@ def check_reduction(reduction: Any) -> None:
 
 def not_real(name: str, value: Any, dtype: Any) -> TypeError:
     """Make the error for an argument that does not hold real numbers."""
-    typed = hasattr(value, "dtype") or hasattr(value, "dtypes")
+    # A LazyFrame of polars warns if it is asked for its dtypes.
+    typed = hasattr(value, "dtype") or hasattr(type(value), "dtypes")
     if typed:
         given = f"{type_name(value)} of dtype {dtype}"
     else:
@@ -190,7 +191,7 @@ def _number_of(kind: Any) -> str | None:
     """How to get the pure number of a type with a unit; None for another type."""
     if hasattr(kind, "magnitude") and hasattr(kind, "units"):
         return 'to("dimensionless").magnitude'
-    if hasattr(kind, "to_value") and (hasattr(kind, "unit") or hasattr(kind, "units")):
+    if hasattr(kind, "to_value") and (hasattr(kind, "unit") or hasattr(kind, "in_units")):
         return 'to_value("")' if hasattr(kind, "unit") else 'to_value("dimensionless")'
     return None
 
@@ -226,6 +227,20 @@ def mixture(arguments: dict[str, Any]) -> TypeError:
     given = " and ".join(f"{n} of type {type_name(v)}" for n, v in arguments.items())
     return TypeError(
         f"{given} were given together: convert one, so that all come from the same library"
+    )
+
+
+def not_computed(arguments: dict[str, Any]) -> TypeError:
+    """Make the error for arguments of one library, or of several, that refused a ufunc."""
+    arrays = {n: v for n, v in arguments.items() if not isinstance(v, (Real, np.generic))}
+    if len({type(value).__module__.partition(".")[0] for value in arrays.values()}) > 1:
+        return mixture(arguments)
+    name, value = next(iter(arrays.items()))
+    dtype = getattr(value, "dtype", None)
+    given = type_name(value) + ("" if dtype is None else f" of dtype {dtype}")
+    return TypeError(
+        f"{name} is of type {given}, for which {given.partition('.')[0]} cannot compute this "
+        "function: convert it to float64, or to an array of NumPy"
     )
 
 

@@ -175,6 +175,41 @@ class TestProtocol:
         frame = lk.neg_kl(pd.DataFrame({"x": X}))
         assert same(frame["x"].to_numpy(), lk.neg_kl(X))
 
+    @pytest.mark.parametrize("function", FUNCTIONS)
+    @pytest.mark.parametrize("dtype", ["Float64", "Float32", "Int16", "UInt64"])
+    def test_polars(self, function, dtype):
+        pl = pytest.importorskip("polars")
+        series = pl.Series("x", [0, 1, None, 3], dtype=getattr(pl, dtype))
+        got, exact = function(series), function(series.drop_nulls().to_numpy())
+        assert got.name == "x"
+        assert got.is_null().to_list() == [False, False, True, False]
+        assert same(got.drop_nulls().to_numpy(), exact)
+        assert same(
+            pl.DataFrame(series).select(function(pl.col("x")))["x"].to_numpy()[:2], exact[:2]
+        )
+
+    def test_polars_beside_others(self):
+        pl = pytest.importorskip("polars")
+        mu = pl.Series(X.astype("float32"))
+        for other in (-1.0, np.float32(-1.0), X.astype("float32"), pl.Series(X.astype("float32"))):
+            exact = lk.kl_normal(X.astype("float32"), other, zero_at=1.0)
+            assert same(lk.kl_normal(mu, other, zero_at=1.0).to_numpy(), exact)
+        sentence = r"^mu of type polars.Series and log_sigma2 of type {} were given together: conv"
+        pd, da = pytest.importorskip("pandas"), pytest.importorskip("dask.array")
+        for other, name in ((pd.Series(X), "pandas.Series"), (da.from_array(X), "dask.Array")):
+            with pytest.raises(TypeError, match=sentence.format(name)):
+                lk.kl_normal(mu, other)
+
+    def test_columns_of_dask_beside_an_array(self):
+        dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+        column = dd.from_pandas(pd.DataFrame({"mu": X}), npartitions=2).mu
+        assert same(
+            lk.kl_normal(column, np.float32(-1.0)).compute().to_numpy(), lk.kl_normal(X, -1.0)
+        )
+        sentence = r"^mu of type dask.Series and log_sigma2 of type numpy.ndarray were given togeth"
+        with pytest.raises(TypeError, match=sentence):
+            lk.kl_normal(column, X)
+
     def test_wrong_type_inside(self):
         da = pytest.importorskip("dask.array")
         with pytest.raises(TypeError, match=r"but dask.Array of dtype complex128 was given"):
@@ -182,6 +217,21 @@ class TestProtocol:
 
 
 class TestNamespace:
+    @pytest.mark.parametrize("error", [AttributeError, NotImplementedError])
+    def test_an_array_that_lacks_an_operation(self, error):
+        """As the formats of pydata/sparse other than COO do."""
+        xs = pytest.importorskip("array_api_strict")
+
+        def arithmetic(xp, x):
+            raise error("broadcast_to")
+
+        with pytest.raises(
+            TypeError,
+            match=r"^log_alpha is of type array_api_strict.Array of dtype array_api_strict.float64,"
+            " for which array_api_strict cannot compute this function: convert it to float64, or t",
+        ):
+            evaluate(Operation(None, arithmetic), log_alpha=xs.asarray(X))
+
     def test_integers_take_the_default_type(self):
         xs = pytest.importorskip("array_api_strict")
         got = lk.neg_kl(xs.asarray([0, 1]))
@@ -403,6 +453,56 @@ def test_nullable_columns_of_pandas(dtype):
     got = lk.neg_kl(pandas.Series([1, None], dtype=dtype))
     assert isinstance(got, pandas.Series)
     assert float(got[0]) == pytest.approx(float(lk.neg_kl(1.0)), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([True, None], "Boolean"),
+        (["a"], "String"),
+        (["a"], "Categorical"),
+        ([1], "Date"),
+        ([1], "Duration"),
+        ([1], "Decimal"),
+        ([1], "Int128"),
+        ([None], "Null"),
+        ([[1.0]], "List"),
+    ],
+)
+def test_columns_of_polars_that_hold_no_numbers(values, dtype):
+    polars = pytest.importorskip("polars")
+    if not hasattr(polars, dtype):
+        pytest.skip(f"this polars has no {dtype}")
+    column = polars.Series(values)
+    if dtype != "List":
+        kind = getattr(polars, dtype)
+        column = column.cast(kind(5, 2) if dtype == "Decimal" else kind)
+    sentence = rf"^log_alpha must hold real .* but polars.Series of dtype {dtype}.* was given: conv"
+    for function in FUNCTIONS[:4]:
+        with pytest.raises(TypeError, match=sentence):
+            function(column)
+    with pytest.raises(TypeError, match=r"^log_sigma2 must hold real .* but polars.Series of dtyp"):
+        lk.kl_normal(0.5, column)
+    with pytest.raises(
+        TypeError, match=r"^log_alpha must hold real .* but polars.\w*Frame of dtype"
+    ):
+        lk.neg_kl(polars.DataFrame({"x": column}).lazy())
+
+
+@pytest.mark.parametrize("dtype", ["Int8", "Float16"])
+def test_columns_of_polars_of_half_precision(dtype):
+    """polars has float16, and no ufuncs of it."""
+    polars = pytest.importorskip("polars")
+    if not hasattr(polars, "Float16"):
+        pytest.skip("this polars has no Float16")
+    column = polars.Series([0.0, 1.0]).cast(getattr(polars, dtype))
+    with pytest.raises(
+        TypeError,
+        match=rf"^log_alpha is of type polars.Series of dtype {dtype}, for which polars cannot "
+        "compute this function: convert it to float64, or to an array of NumPy$",
+    ):
+        lk.kl(column)
+    assert same(lk.kl(column.cast(polars.Float64)).to_numpy(), lk.kl([0.0, 1.0]))
 
 
 class Symbolic:

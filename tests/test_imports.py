@@ -21,6 +21,7 @@ FOREIGN = (
     "dask",
     "xarray",
     "pandas",
+    "polars",
     "array_api_strict",
 )
 FOREIGN += ("matplotlib", "rich", "numpyro", "tensorflow")

@@ -1,11 +1,14 @@
 """``reduction=`` of the functions for arrays of every library."""
 
 import math
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import logunif_kl as lk
+from logunif_kl._numpy.reduction import reduced_over
 
 ONE = [lk.neg_kl, lk.kl]
 TWO = [lk.neg_kl_normal, lk.kl_normal]
@@ -95,27 +98,156 @@ def test_array_api(xp, reduction, x):
             np.testing.assert_allclose(xp.numpy(got), wanted, rtol=4 * np.finfo(dtype).eps)
 
 
+def call(function, x, **options):
+    """Call a function of a mean and the logarithm of a variance, both arrays."""
+    return function(x, x, **options)
+
+
+OF_ONE = (*ONE, lk.kl_complex)
+ALL = (*OF_ONE, *(partial(call, function) for function in (*TWO, lk.kl_complex_normal)))
+
+
+def compare(reduction, given, wanted, functions=ALL, **options):
+    """Check the results of functions of one array, and their dtype."""
+    for function in functions:
+        got = function(given, reduction=reduction, **options)
+        exact = function(wanted, reduction=reduction, **options)
+        got = got.compute() if hasattr(got, "compute") else got
+        assert got.dtype == exact.dtype
+        np.testing.assert_allclose(got, exact, rtol=max(1e-14, 2 * np.finfo(exact.dtype).eps))
+
+
+def between(x):
+    return (x > -1.0) & (x < 2.0)
+
+
+DASK = {
+    "array": lambda da, x: (da, x),
+    "masked": lambda da, x: (da.map_blocks(outside), outside(x)),
+    "unknown chunks": lambda da, x: (da[between(da)], x[between(x)]),
+    "masked, of unknown chunks": lambda da, x: (
+        da[between(da)].map_blocks(positive),
+        positive(x[between(x)]),
+    ),
+    "empty": lambda da, x: (da[:0], x[:0]),
+    "all masked": lambda da, x: (da.map_blocks(np.ma.masked_less, 1e4), np.ma.masked_less(x, 1e4)),
+}
+
+
+def outside(x):
+    return np.ma.masked_outside(x, -1.0, 2.0)
+
+
+def positive(x):
+    return np.ma.masked_greater(x, 0.0)
+
+
 @every_reduction
-def test_dask(reduction, x):
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64"])
+@pytest.mark.parametrize("form", DASK)
+def test_dask(form, dtype, reduction, x):
     array = pytest.importorskip("dask.array")
-    for got, wanted in zip(
-        calls(array.from_array(x, chunks=700), reduction=reduction),
-        calls(x, reduction=reduction),
-        strict=True,
-    ):
+    x = np.sort(x.astype(dtype))  # so that whole blocks are masked, or empty
+    given, wanted = DASK[form](array.from_array(x, chunks=700), x)
+    for got in calls(given, reduction=reduction):
         assert type(got) is array.Array
-        np.testing.assert_allclose(got.compute(), wanted, rtol=1e-14)
+        assert got.shape == ()
+    if form == "all masked":
+        assert np.ma.is_masked(lk.kl(given, reduction=reduction).compute())
+    else:
+        with np.errstate(all="raise"):
+            compare(reduction, given, wanted, zero_at=0.5)
 
 
 @every_reduction
-def test_pandas(reduction, x):
-    pandas = pytest.importorskip("pandas")
-    for frame in (pandas.Series(x), pandas.DataFrame(x.reshape(30, 100))):
-        for got, wanted in zip(
-            calls(frame, reduction=reduction), calls(x, reduction=reduction), strict=True
+def test_dask_beside_numpy(reduction, x):
+    array = pytest.importorskip("dask.array")
+    lazy, y = array.from_array(x, chunks=700), np.linspace(-3.0, 3.0, len(x))
+    for function in TWO:
+        wanted = function(outside(x), positive(y), reduction=reduction)
+        for given in (
+            (lazy.map_blocks(outside), positive(y)),
+            (outside(x), array.from_array(positive(y), chunks=900)),
         ):
+            got = function(*given, reduction=reduction).compute()
             np.testing.assert_allclose(got, wanted, rtol=1e-14)
+
+
+@every_reduction
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "Float32", "Int64", "double"])
+def test_dask_dataframe(dtype, reduction, x):
+    dataframe, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    dtype = "double[pyarrow]" if dtype == "double" else dtype
+    frame = pandas.DataFrame(x.round().reshape(1500, 2), columns=["a", "b"]).astype(dtype)
+    lazy = dataframe.from_pandas(frame, npartitions=4)
+    compare(reduction, lazy.b, frame.b)
+    for given, wanted in ((lazy, frame), (lazy[lazy.b > 0], frame[frame.b > 0])):
+        compare(reduction, given, wanted, ALL if dtype.startswith("float") else OF_ONE)
+    if not dtype.startswith("float"):
+        for table, library in ((lazy, "dask"), (frame, "pandas")):
+            with pytest.raises(
+                TypeError,
+                match=rf"^mu is of type {library}.DataFrame, for which {library} cannot compute "
+                "this function: convert it to float64, or to an array of NumPy$",
+            ):
+                lk.kl_normal(table, table)
+            compare(reduction, table.astype("float64"), frame.astype("float64"))
+    if dtype == "float64":
+        compare(reduction, lazy.b.values, frame.b)
+        compare(reduction, lazy.set_index("b").index, np.sort(frame.b))
+
+
+@every_reduction
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_pandas(dtype, reduction, x):
+    pandas = pytest.importorskip("pandas")
+    x = x.astype(dtype)
+    compare(reduction, pandas.Series(x), x, zero_at=0.5)
+    compare(reduction, pandas.DataFrame(x.reshape(30, 100)), x, zero_at=0.5)
+    if dtype != "float16":
+        compare(reduction, pandas.Index(x), x, zero_at=0.5)
     assert math.isnan(lk.kl(pandas.Series([0.0, math.nan]), reduction=reduction))
+
+
+@every_reduction
+@pytest.mark.parametrize("dtype", ["Float64", "Float32", "Int64", "Int16", "double[pyarrow]"])
+def test_pandas_with_missing_values(dtype, reduction):
+    pandas = pytest.importorskip("pandas")
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    whole, missing = (pandas.Series(values, dtype=dtype) for values in ([0, 1], [0, None]))
+    compare(reduction, whole, whole.to_numpy(whole.dtype.numpy_dtype))
+    for got in calls(missing, reduction=reduction):
+        assert math.isnan(got)
+    frame = pandas.DataFrame({"a": missing, "b": [0.0, 1.0]})
+    assert math.isnan(lk.kl(frame, reduction=reduction))
+    wanted = lk.kl([0.0, 1.0, 0.0, 1.0], reduction=reduction)
+    assert lk.kl(frame.assign(a=whole), reduction=reduction) == pytest.approx(wanted, rel=1e-7)
+
+
+@every_reduction
+@pytest.mark.parametrize("dtype", ["Float64", "Float32", "Int64", "Int16", "UInt32"])
+def test_polars(dtype, reduction):
+    polars = pytest.importorskip("polars")
+    series = polars.Series("x", [0, 1, 2], dtype=getattr(polars, dtype))
+    compare(reduction, series, series.to_numpy(), zero_at=0.5)
+    twice = polars.concat([series, series], rechunk=False)
+    compare(reduction, twice, twice.to_numpy())
+    missing = polars.Series([0, None], dtype=getattr(polars, dtype))
+    for got in calls(missing, reduction=reduction):
+        assert math.isnan(got)
+    frame = polars.DataFrame({"x": series})
+    assert lk.kl(frame, reduction=reduction) == lk.kl(series.to_numpy(), reduction=reduction)
+
+
+@every_reduction
+def test_what_is_not_one_array(reduction):
+    polars, pandas = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    for given, name in ((polars.col("x"), "polars.Expr"), (pandas.NA, "pandas.NAType")):
+        message = f"^a reduction takes one array, but {name} was given: convert it to an array of "
+        for function in ONE:
+            with pytest.raises(TypeError, match=message):
+                function(given, reduction=reduction)
 
 
 @every_reduction
@@ -129,9 +261,18 @@ def test_xarray(reduction, x):
         assert type(got) is xarray.DataArray
         np.testing.assert_allclose(got, wanted, rtol=1e-14)
     assert math.isnan(lk.kl(xarray.DataArray([0.0, math.nan]), reduction=reduction))
+    compare(reduction, xarray.DataArray(x.astype("float32")), x.astype("float32"))
+    lazy = lk.kl(xarray.DataArray(x).chunk(700), reduction=reduction)
+    assert lazy.chunks == ()
+    assert lazy.compute() == pytest.approx(lk.kl(x, reduction=reduction), rel=1e-14)
     message = r"^a reduction takes one array, but xarray.Dataset was given: call the function for "
     with pytest.raises(TypeError, match=message):
         lk.kl(xarray.Dataset({"layer": ("weight", x)}), reduction=reduction)
+
+
+def test_mean_over_a_namespace_of_a_size_that_is_not_known():
+    result, xp = SimpleNamespace(shape=(None, 3)), SimpleNamespace(mean=lambda result: "of it")
+    assert reduced_over(xp, result, "mean") == "of it"
 
 
 @pytest.mark.parametrize("reduction", ["total", None, 0])

@@ -1,6 +1,6 @@
 """Quantities and sparse arrays are refused in one sentence.
 
-pint and astropy need not be installed: the classes here behave as theirs do towards NumPy.
+pint, astropy and unyt need not be installed: the classes here behave as theirs do towards NumPy.
 """
 
 import numpy as np
@@ -61,11 +61,25 @@ class Astropy(np.ndarray):
         raise TypeError(f"Unknown ufunc {ufunc.__name__}. Please raise an issue")
 
 
-def plain(name):
-    """The remedies of the messages, carried out."""
-    return {"Pint": lambda q: q.to("dimensionless").magnitude, "Astropy": lambda q: q.to_value("")}[
-        name
-    ]
+class Unyt(np.ndarray):
+    """unyt's: a subclass of ndarray, of which only the instances have units."""
+
+    def in_units(self, units):
+        return self
+
+    def to_value(self, units):
+        return self.view(np.ndarray)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        return NotImplemented
+
+
+# The remedies of the messages, carried out.
+PLAIN = {
+    "Pint": lambda q: q.to("dimensionless").magnitude,
+    "Astropy": lambda q: q.to_value(""),
+    "Unyt": lambda q: q.to_value("dimensionless"),
+}
 
 
 @FUNCTIONS
@@ -74,8 +88,9 @@ def plain(name):
     [
         (lambda x: Pint(x), r'to\("dimensionless"\).magnitude'),
         (lambda x: np.asarray(x).view(Astropy), r'to_value\(""\)'),
+        (lambda x: np.asarray(x).view(Unyt), r'to_value\("dimensionless"\)'),
     ],
-    ids=["pint", "astropy"],
+    ids=["pint", "astropy", "unyt"],
 )
 def test_quantities(function, name, make, remedy):
     for x in (0.25, [0.25, 0.5]):
@@ -87,7 +102,7 @@ def test_quantities(function, name, make, remedy):
             rf"here: pass {name}.{remedy}$",
         ):
             function(quantity)
-        np.testing.assert_array_equal(plain(kind)(quantity), x)
+        np.testing.assert_array_equal(PLAIN[kind](quantity), x)
 
 
 @FUNCTIONS

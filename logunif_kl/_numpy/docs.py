@@ -207,14 +207,12 @@ Notes
 No intermediate square or exponential leaves the range of the type before u does, and no epsilon is
 added. {_DTYPES}
 
-dask passes on ufuncs with one result only. Of its arrays the three results are, lazily and in one
-pass over the blocks::
+For dask arrays, without options such as ``out=``, the three results are lazy arrays that are
+computed in one pass over the blocks. For arrays of xarray that hold dask arrays, call::
 
-    dask.array.apply_gufunc(
-        neg_kl_normal_and_grad, "(),()->(),(),()", mu, log_sigma2, output_dtypes=(float,) * 3
+    xarray.apply_ufunc(
+        neg_kl_normal_and_grad, mu, log_sigma2, dask="allowed", output_core_dims=[[], [], []]
     )
-
-`logunif_kl.neg_kl_normal`, which returns the value alone, takes dask arrays as they are.
 
 References
 ----------

@@ -7,36 +7,55 @@ from typing import Any
 
 import numpy as np
 
+from .._refusals import type_name
+
 
 def reduced(result: Any, reduction: str) -> Any:
     """Add the elements in float64, and round to their type; a mean of none is NaN.
 
-    A masked array leaves out what is masked. NaN counts, in pandas and xarray too.
+    A masked array leaves out what is masked, in dask too. NaN counts, in pandas and xarray too. A
+    missing value of pandas or polars counts as NaN. For columns of dask, return an array of dask.
 
     Raises
     ------
     TypeError
-        If it is a dataset of xarray, whose variables have no common sum.
+        If it is not one array, such as a dataset of xarray, whose variables have no common sum.
     """
     library = type(result).__module__.partition(".")[0]
-    if library == "xarray":
-        if not hasattr(result, "dtype"):
-            raise TypeError(
-                f"a reduction takes one array, but xarray.{type(result).__name__} was given: "
-                "call the function for each of its variables"
-            )
-        return getattr(result, "sum" if reduction == "sum" else "mean")(skipna=False)
-    if library == "pandas":
-        result = result.to_numpy()
+    if library in ("pandas", "polars") and hasattr(result, "to_numpy"):
+        result = _of_columns(result)
+    elif hasattr(result, "map_partitions"):
+        result = result.map_partitions(_of_columns)
+    if not hasattr(result, "dtype"):
+        each = "call the function for each of its variables"
+        raise TypeError(
+            f"a reduction takes one array, but {type_name(result)} was given: "
+            f"{each if library == 'xarray' else 'convert it to an array of NumPy'}"
+        )
+    of_numpy = isinstance(result, (np.ndarray, np.generic))
     with np.errstate(all="ignore"):
-        total = result.sum(dtype=np.float64)
-        if reduction == "mean":
-            masked = isinstance(result, np.ma.MaskedArray)
-            total = total / np.float64(result.count() if masked else result.size)
+        if of_numpy:
+            total = result.sum(dtype=np.float64)
+            if reduction == "mean":
+                masked = isinstance(result, np.ma.MaskedArray)
+                total = total / np.float64(result.count() if masked else result.size)
+        else:
+            # A lazy array alone knows what is masked in it, and perhaps how large it is.
+            options = {"skipna": False} if library == "xarray" else {}
+            total = getattr(result, reduction)(dtype=np.float64, **options)
         return total.astype(result.dtype)
+
+
+def _of_columns(table: Any) -> Any:
+    """Read columns of pandas or polars as one array of NumPy, in which a missing value is NaN."""
+    options = {"na_value": np.nan} if type(table).__module__.startswith("pandas") else {}
+    values = table.to_numpy(**options)
+    return values if values.dtype.kind == "f" else values.astype(np.float64)
 
 
 def reduced_over(xp: Any, result: Any, reduction: str) -> Any:
     """Add the elements of an array of a namespace, in its type."""
+    if reduction == "mean" and None in result.shape:  # a size that is not known yet
+        return xp.mean(result)
     total = xp.sum(result)
     return total if reduction == "sum" else total / math.prod(result.shape)

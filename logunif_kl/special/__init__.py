@@ -11,10 +11,9 @@ its derivatives in one pass::
 
     neg_kl_normal_and_grad(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
 
-They take ``out=``, ``where=``, ``dtype=`` and all else that a ufunc takes; xarray and pandas carry
-them through, and dask those with one result. Of dask arrays, `neg_kl_normal_and_grad` is
-called by ``dask.array.apply_gufunc``, as its docstring shows, or `logunif_kl.neg_kl_normal` gives
-the value alone. A ufunc converts the arrays of other libraries to NumPy arrays;
+The first three are ufuncs, and the last calls one. They take ``out=``, ``where=``, ``dtype=`` and
+all else that a ufunc takes. xarray, pandas and dask carry them through; for dask arrays the last
+takes no options. A ufunc converts the arrays of other libraries to NumPy arrays;
 `logunif_kl.special.array_api` has the first three for the arrays of any array-API namespace, and
 returns arrays of that namespace.
 
@@ -37,8 +36,9 @@ from __future__ import annotations
 import warnings as _warnings
 from typing import Any as _Any
 
-from .._numpy.ufuncs import kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal_and_grad
+from .._numpy.ufuncs import kl_gap, kl_gap_grad, kl_gap_hess
 from . import array_api
+from ._three_results import neg_kl_normal_and_grad
 
 __all__ = ["array_api", "kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl_normal_and_grad"]
 

@@ -1,4 +1,4 @@
-"""special.neg_kl_normal_and_grad of dask, xarray and pandas, as its docstring says."""
+"""special.neg_kl_normal_and_grad of dask, xarray, pandas and polars, as its docstring says."""
 
 import re
 import textwrap
@@ -7,30 +7,127 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
-from logunif_kl._numpy.ufuncs import python_ufunc
+from logunif_kl._numpy import ufuncs
 from logunif_kl.special import neg_kl_normal_and_grad
+from tests.test_units import Astropy
+from tests.ufunc_battery import same
 
 MU, LOG_SIGMA2 = np.linspace(-1.0, 1.0, 10), np.linspace(-20.0, 5.0, 10)
-KERNELS = pytest.mark.parametrize(
-    "ufunc",
-    [neg_kl_normal_and_grad, python_ufunc("neg_kl_normal_and_grad")],
-    ids=["this", "python"],
+
+
+@pytest.fixture(params=["this", "python"], autouse=True)
+def kernel(request, monkeypatch):
+    if request.param == "python":
+        name = "neg_kl_normal_and_grad"
+        monkeypatch.setattr(ufuncs, name, ufuncs.python_ufunc(name))
+
+
+def masked(x):
+    return np.ma.masked_less(x, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("of_mu", "of_log_sigma2"),
+    [
+        (lambda x: x, lambda x: x.rechunk(3) if hasattr(x, "chunks") else x),
+        (lambda x: x.astype("float32"), lambda x: x.astype("float32")),
+        (lambda x: x.astype("float16"), lambda x: -1.0),
+        (lambda x: x.astype("float32"), lambda x: np.float64(-1.0)),
+        (lambda x: x.astype("int64"), lambda x: np.arange(10.0)),
+        (lambda x: 2, lambda x: x),
+        (lambda x: x, lambda x: list(range(10))),
+        (lambda x: x[:, None], lambda x: x),
+        (lambda x: x[:0], lambda x: 1.0),
+        (lambda x: x[x > 0.0], lambda x: x[x > 0.0]),
+        (lambda x: x.map_blocks(masked) if hasattr(x, "chunks") else masked(x), lambda x: 1.0),
+        (lambda x: x, lambda x: masked(np.linspace(-1.0, 1.0, 10))),
+    ],
 )
+def test_dask(of_mu, of_log_sigma2):
+    """Arrays of other dtypes, shapes, chunks and masks; beside numbers and arrays of NumPy."""
+    da = pytest.importorskip("dask.array")
+    lazy = neg_kl_normal_and_grad(
+        of_mu(da.from_array(MU, chunks=4)), of_log_sigma2(da.from_array(MU, chunks=4))
+    )
+    exact = neg_kl_normal_and_grad(of_mu(MU), of_log_sigma2(MU))
+    for one, expected in zip(lazy, exact, strict=True):
+        assert isinstance(one, da.Array)
+        got = one.compute()
+        assert one.dtype == got.dtype == expected.dtype
+        assert type(got) is type(expected)
+        if isinstance(got, np.ma.MaskedArray):
+            np.testing.assert_array_equal(got.mask, expected.mask)
+        assert same(np.ma.filled(got, 0.0), np.ma.filled(expected, 0.0))
 
 
-@KERNELS
-def test_dask_by_the_call_that_the_docstring_gives(ufunc):
+def test_dask_computes_each_block_once(monkeypatch):
     da = pytest.importorskip("dask.array")
     import dask
 
-    (call,) = re.findall(r"dask\.array\.apply_gufunc\(.*?\n    \)", ufunc.__doc__, re.DOTALL)
-    mu, log_sigma2 = (da.from_array(x, chunks=4) for x in (MU, LOG_SIGMA2))
-    names = {"dask": dask, "neg_kl_normal_and_grad": ufunc, "mu": mu, "log_sigma2": log_sigma2}
-    lazy = eval(textwrap.dedent(call), names)
-    for one, expected in zip(lazy, neg_kl_normal_and_grad(MU, LOG_SIGMA2), strict=True):
-        assert isinstance(one, da.Array)
-        assert one.numblocks == (3,)
-        np.testing.assert_allclose(one.compute(), expected, rtol=1e-15)
+    sizes = []
+
+    def counted(mu, log_sigma2):
+        sizes.append(mu.size)
+        return ufunc(mu, log_sigma2)
+
+    ufunc = ufuncs.neg_kl_normal_and_grad
+    monkeypatch.setattr(ufuncs, "neg_kl_normal_and_grad", counted)
+    dask.compute(neg_kl_normal_and_grad(da.from_array(MU, chunks=4), 0.0), scheduler="sync")
+    assert sorted(size for size in sizes if size > 1) == [2, 4, 4]  # smaller ones find the dtypes
+
+
+def test_xarray_over_dask_by_the_call_that_the_docstring_gives():
+    xarray, da = pytest.importorskip("xarray"), pytest.importorskip("dask.array")
+    (call,) = re.findall(r"xarray\.\w+\(.*?\n    \)", neg_kl_normal_and_grad.__doc__, re.DOTALL)
+    mu = xarray.DataArray(da.from_array(MU, chunks=4), dims="weight")
+    names = {"xarray": xarray, "mu": mu, "log_sigma2": LOG_SIGMA2}
+    found = eval(textwrap.dedent(call), names | {"neg_kl_normal_and_grad": neg_kl_normal_and_grad})
+    for one, expected in zip(found, neg_kl_normal_and_grad(MU, LOG_SIGMA2), strict=True):
+        assert isinstance(one.data, da.Array)
+        np.testing.assert_array_equal(one.to_numpy(), expected)
+
+
+def sentence(given):
+    library = given.partition(".")[0]
+    return (
+        rf"^mu is of type {given}, for which {library} cannot compute this function: convert it to "
+        "float64, or to an array of NumPy$"
+    )
+
+
+def test_what_takes_ufuncs_of_one_result_only():
+    xarray, da = pytest.importorskip("xarray"), pytest.importorskip("dask.array")
+    lazy = da.from_array(MU, chunks=4)
+    with pytest.raises(TypeError, match=sentence("dask.Array of dtype complex128")):
+        neg_kl_normal_and_grad(lazy * 1j, 0.0)
+    with pytest.raises(TypeError, match=sentence("dask.Array of dtype float64")):
+        neg_kl_normal_and_grad(lazy, 0.0, where=MU > 0.0)
+    with pytest.raises(TypeError, match=sentence("xarray.DataArray of dtype float64")):
+        neg_kl_normal_and_grad(xarray.DataArray(lazy), 0.0)
+    with pytest.raises(TypeError, match=r"^mu of type dask.Array and log_sigma2 of type xarray"):
+        neg_kl_normal_and_grad(lazy, xarray.DataArray(lazy))
+
+
+def test_polars_and_indices_of_pandas():
+    polars, pandas = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    with pytest.raises(TypeError, match=sentence("polars.Series of dtype Float64")):
+        neg_kl_normal_and_grad(polars.Series(MU), 0.0)
+    with pytest.raises(TypeError, match=sentence("pandas.Index of dtype float64")):
+        neg_kl_normal_and_grad(pandas.Index(MU), 0.0)
+    frames = pytest.importorskip("dask.dataframe")
+    column = frames.from_pandas(pandas.DataFrame({"mu": MU}), npartitions=2).mu
+    with pytest.raises(TypeError, match=sentence("dask.Series of dtype float64")):
+        neg_kl_normal_and_grad(column, 0.0)
+
+
+def test_quantities():
+    with pytest.raises(TypeError, match=r"^log_sigma2 is of type tests.Astropy, which carries a "):
+        neg_kl_normal_and_grad(0.0, np.ones(2).view(Astropy))
+
+
+def test_others_are_refused_by_the_ufunc():
+    with pytest.raises(TypeError, match="ufunc 'neg_kl_normal_and_grad' not supported for the "):
+        neg_kl_normal_and_grad(MU * 1j, 0.0)
 
 
 def test_the_function_of_one_result_takes_them_as_they_are():
@@ -40,19 +137,17 @@ def test_the_function_of_one_result_takes_them_as_they_are():
     np.testing.assert_array_equal(lazy.compute(), lk.neg_kl_normal(MU, LOG_SIGMA2))
 
 
-@KERNELS
-def test_xarray(ufunc):
+def test_xarray():
     xarray = pytest.importorskip("xarray")
-    found = ufunc(xarray.DataArray(MU, dims="weight"), LOG_SIGMA2)
+    found = neg_kl_normal_and_grad(xarray.DataArray(MU, dims="weight"), LOG_SIGMA2)
     for one, expected in zip(found, neg_kl_normal_and_grad(MU, LOG_SIGMA2), strict=True):
         assert one.dims == ("weight",)
         np.testing.assert_allclose(one.values, expected, rtol=1e-15)
 
 
-@KERNELS
-def test_pandas(ufunc):
+def test_pandas():
     pandas = pytest.importorskip("pandas")
-    found = ufunc(pandas.Series(MU, index=list("abcdefghij")), LOG_SIGMA2)
+    found = neg_kl_normal_and_grad(pandas.Series(MU, index=list("abcdefghij")), LOG_SIGMA2)
     for one, expected in zip(found, neg_kl_normal_and_grad(MU, LOG_SIGMA2), strict=True):
         assert list(one.index) == list("abcdefghij")
         np.testing.assert_allclose(one.to_numpy(), expected, rtol=1e-15)

@@ -39,7 +39,13 @@ TESTS = {
     "torch": ("tests/torch", "logunif_kl/torch"),
     "jax": ("tests/jax", "logunif_kl/jax"),
     "tensorflow": ("tests/tensorflow", "logunif_kl/tensorflow"),
-    "arrays": ("tests/test_dispatch.py", "tests/test_public.py", "tests/scale"),
+    "arrays": (
+        "tests/numpy/test_three_results.py",
+        "tests/scale",
+        "tests/test_dispatch.py",
+        "tests/test_public.py",
+        "tests/test_reduction.py",
+    ),
     "readme": (
         "tests/packaging/test_readme.py::test_examples_of_a_framework",
         "tests/site/test_examples.py",

@@ -1,0 +1,52 @@
+"""The ufunc of three results, for libraries that pass on only ufuncs of one result."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from .. import _refusals
+from .._dispatch import NUMBERS, PROTOCOL, way_of
+from .._numpy import ufuncs
+from .._numpy.docs import DOCS
+
+
+def neg_kl_normal_and_grad(mu: Any, log_sigma2: Any, /, *out: Any, **options: Any) -> Any:
+    arguments = {"mu": mu, "log_sigma2": log_sigma2}
+    others = [value for value in arguments.values() if way_of(type(value)) == PROTOCOL]
+    try:
+        if others and not out and not options and all(map(_of_dask, others)):
+            return _lazily(mu, log_sigma2)
+        return ufuncs.neg_kl_normal_and_grad(mu, log_sigma2, *out, **options)
+    except (AttributeError, NotImplementedError, TypeError):
+        for name, value in arguments.items():
+            _refusals.refuse_quantity(name, value)
+        if others:
+            raise _refusals.not_computed(arguments) from None
+        raise
+
+
+neg_kl_normal_and_grad.__doc__ = DOCS["neg_kl_normal_and_grad"]
+
+
+def _of_dask(value: Any) -> bool:
+    return _refusals.type_name(value) == "dask.Array"
+
+
+def _lazily(*arguments: Any) -> tuple[Any, ...]:
+    """Compute the three results in one pass over the blocks, as dask does for `numpy.frexp`."""
+    from dask.array.core import elemwise
+
+    function = ufuncs.neg_kl_normal_and_grad
+    values = [
+        value if way_of(type(value)) in (*NUMBERS, PROTOCOL) else np.asanyarray(value)
+        for value in arguments
+    ]
+    one_each = [np.ones(1, v.dtype) if hasattr(v, "chunks") else v for v in values]
+    triples = elemwise(function, *values, dtype=object)  # type: ignore[no-untyped-call]
+    return tuple(
+        triples.map_blocks(itemgetter(i), dtype=result.dtype, meta=result[:0])
+        for i, result in enumerate(function(*one_each))
+    )
