@@ -96,6 +96,8 @@ def fake():
 class Duck:
     """Torch's functions take it, and NumPy too."""
 
+    __module__ = "duck"
+
     def __array__(self, dtype=None, copy=None):
         return X.numpy()
 
@@ -110,7 +112,7 @@ REFUSED = {
     uninitialized: "{} is an UninitializedParameter, which has no elements yet: call its module "
     "once, on a batch of inputs",
     fake: "{} is a FakeTensor, which has no elements: call the function under `with {}.fake_mode:`",
-    Duck: "{} must be a torch.Tensor, but tests.Duck was given: pass a tensor",
+    Duck: "{} must be a torch.Tensor, but duck.Duck was given: pass a tensor",
 }
 
 
