@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _refusals
-from ._dispatch import NUMBERS, TENSOR, way_of
+from ._dispatch import NUMBERS, TENSOR, opened
 
 # The compilers of torch and TensorFlow can trace import statements, but not import_module.
 
@@ -45,7 +45,7 @@ def adapter(**arguments: Any) -> Any:
     TypeError
         If tensors were given together with arrays, or with tensors of another framework.
     """
-    ways = [way_of(type(value)) for value in arguments.values()]
+    arguments, ways = opened(arguments)
     if TENSOR not in ways:
         return None
     # The module of the framework refuses what is neither an array nor a number.

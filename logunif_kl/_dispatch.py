@@ -8,6 +8,7 @@ There are three ways. None of them imports a library that the caller has not imp
   which calls the object's own implementation;
 - for arrays of an array-API namespace (array-api-strict, CuPy): arithmetic over that namespace.
 
+A variable of Keras or Flax, or another object with a protocol for it, is replaced by what it holds.
 Tensors are refused, because a conversion to NumPy would lose their derivative without a warning.
 `_adapters` finds the modules for PyTorch, JAX and TensorFlow. A NumPy scalar beside an array of
 another library counts as a number. A NumPy array does not, whatever its shape: the caller must
@@ -36,8 +37,8 @@ class Operation(NamedTuple):
     """Called as ``arithmetic(xp, *arrays)`` with float32 or float64 arrays of one shape."""
 
 
-# The kinds of arguments; a SCALAR is one of NumPy.
-NUMBER, SCALAR, NUMPY, PROTOCOL, NAMESPACE, TENSOR = range(6)
+# The kinds of arguments; a SCALAR is one of NumPy, and a WRAPPER holds an array or a tensor.
+NUMBER, SCALAR, NUMPY, PROTOCOL, NAMESPACE, TENSOR, WRAPPER = range(7)
 NUMBERS = (NUMBER, SCALAR)
 _ways: dict[type, int] = {float: NUMBER, int: NUMBER}
 
@@ -57,13 +58,60 @@ def _find_way(kind: type) -> int:
         return NUMPY
     if issubclass(kind, (float, int)) and kind is not bool:
         return NUMBER
+    if _is(kind, "keras", "Variable") or _is(kind, "keras", "KerasTensor"):
+        return WRAPPER
     if _refusals.framework(kind) is not None:
         return TENSOR
+    if _is(kind, "flax", "AxisMetadata") or hasattr(kind, "__jax_array__"):
+        return WRAPPER
     if hasattr(kind, "__array_namespace__"):
         return NAMESPACE
     if getattr(kind, "__array_ufunc__", None) is not None:
         return PROTOCOL
     return NUMPY
+
+
+def _is(kind: type, library: str, name: str) -> bool:
+    """Whether a type derives from the class of this name of a library, which is not imported."""
+    return any(
+        base.__name__ == name and base.__module__.partition(".")[0] == library
+        for base in kind.__mro__
+    )
+
+
+def unwrapped(name: str, value: Any) -> Any:
+    """Return what a variable of another library holds; anything else as it is.
+
+    Most of these have ``__array__`` too, by which NumPy would read them without their derivative.
+
+    Raises
+    ------
+    TypeError
+        If it is a symbolic tensor of Keras, which holds no numbers, or has a unit.
+    """
+    kind = type(value)
+    if way_of(kind) != WRAPPER:
+        return value
+    if _is(kind, "keras", "KerasTensor"):
+        raise TypeError(
+            f"{name} is a KerasTensor, which is symbolic and holds no numbers: call the function "
+            "in the call() of a keras.layers.Layer, or in a keras.layers.Lambda"
+        )
+    if _is(kind, "keras", "Variable"):
+        return unwrapped(name, value.value)
+    if _is(kind, "flax", "AxisMetadata"):
+        return unwrapped(name, value.unbox())
+    _refusals.refuse_quantity(name, value)
+    return unwrapped(name, value.__jax_array__())
+
+
+def opened(arguments: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+    """Unwrap the arguments, and tell of which kind each is."""
+    ways = [way_of(type(value)) for value in arguments.values()]
+    if WRAPPER in ways:
+        arguments = {name: unwrapped(name, value) for name, value in arguments.items()}
+        ways = [way_of(type(value)) for value in arguments.values()]
+    return arguments, ways
 
 
 def evaluate(
@@ -83,7 +131,7 @@ def evaluate(
         arguments come from array libraries that do not work together.
     """
     _refusals.check_reduction(reduction)
-    ways = [way_of(type(value)) for value in arguments.values()]
+    arguments, ways = opened(arguments)
     if TENSOR in ways:
         name, value = list(arguments.items())[ways.index(TENSOR)]
         raise _refusals.no_adapter(name, value)
@@ -98,6 +146,8 @@ def evaluate(
             _refusals.refuse_quantity(name, value)
         if way == NUMPY:
             value = _as_numpy(name, value)
+        elif way == PROTOCOL:
+            _check_no_tensor(name, value, _blocks(value))
         elif type(value) is int and not -(2**63) <= value < 2**63:
             value = _refusals.as_float(name, value)
         elif way == SCALAR and PROTOCOL in ways:
@@ -160,28 +210,41 @@ def _half(values: list[Any]) -> bool:
 
 
 def _as_numpy(name: str, value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        _check_no_tensor(name, value)
+    rows = isinstance(value, (list, tuple))
+    if rows:
+        _check_no_tensor(name, value, value)
+    elif not isinstance(value, np.ndarray) and hasattr(value, "__array__"):
+        _check_no_tensor(name, value, list(getattr(value, "__dict__", {}).values()))
     try:
         return np.asanyarray(value)
     except ValueError as error:
-        rows = isinstance(value, (list, tuple))
         raise ValueError(
             f"{name} cannot be read as one array ({error}): "
             f"pass {'rows of one length' if rows else 'an array of numbers'}"
         ) from None
+    except Exception:  # whatever the __array__ of another library raises
+        raise TypeError(
+            f"{name} is of type {_refusals.type_name(value)}, which cannot be read as an array: "
+            "pass the array or the tensor that it holds"
+        ) from None
 
 
-def _check_no_tensor(name: str, values: list[Any] | tuple[Any, ...]) -> None:
-    """Raise if a list holds a tensor: NumPy would read it, and its derivative would be lost."""
+def _blocks(value: Any) -> list[Any]:
+    """List the arrays of an xarray object, or one like the blocks of a dask array."""
+    parts = value.data_vars.values() if hasattr(value, "data_vars") else [value]
+    return [getattr(part, name, None) for part in parts for name in ("data", "_meta")]
+
+
+def _check_no_tensor(name: str, given: Any, values: list[Any] | tuple[Any, ...]) -> None:
+    """Raise if a list or an object holds a tensor, whose derivative NumPy would lose."""
     for kind in {type(value) for value in values}:
-        if way_of(kind) == TENSOR:
+        if way_of(kind) in (TENSOR, WRAPPER):
             tensor = next(value for value in values if type(value) is kind)
-            raise _refusals.holds_tensor(name, values, tensor)
+            raise _refusals.holds_tensor(name, given, tensor)
         if issubclass(kind, (list, tuple)):
             for value in values:
                 if type(value) is kind:
-                    _check_no_tensor(name, value)
+                    _check_no_tensor(name, given, value)
 
 
 def _over_namespace(

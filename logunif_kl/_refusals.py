@@ -60,7 +60,7 @@ def framework(kind: type) -> str | None:
         found = _FRAMEWORKS.get(base.__module__.partition(".")[0])
         if found is not None:
             return found
-    return None
+    return "torch" if hasattr(kind, "__torch_function__") else None
 
 
 def type_name(value: Any) -> str:
@@ -253,9 +253,11 @@ def no_adapter(name: str, value: Any) -> TypeError:
     )
 
 
-def holds_tensor(name: str, values: Any, tensor: Any) -> TypeError:
-    """Make the error for a list that holds a tensor, whose derivative NumPy would lose."""
+def holds_tensor(name: str, given: Any, tensor: Any) -> TypeError:
+    """Make the error for what holds a tensor, whose derivative NumPy would lose."""
+    rows = isinstance(given, (list, tuple))
     return TypeError(
-        f"{name} is a {type(values).__name__} that holds a {type_name(tensor)}, whose derivative "
-        "would be lost without a word: stack its elements into one tensor first"
+        f"{name} is a {type(given).__name__} that holds a {type_name(tensor)}, whose derivative "
+        f"would be lost without a word: {'stack its elements into one' if rows else 'pass that'} "
+        f"tensor{' first' if rows else ''}"
     )

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _refusals
+from .._dispatch import unwrapped
 
 Array = Any
 
@@ -51,10 +52,11 @@ def finished(result: Array, constant: float, reduction: str, dtype: Any) -> Arra
 
 
 def _as_array(name: str, value: Any) -> Array:
+    value = unwrapped(name, value)
     if isinstance(value, (int, float)) and not isinstance(value, (bool, np.generic)):
         value = _refusals.as_float(name, value)
     known = (jax.Array, np.ndarray, np.generic, bool, float, complex)
-    if not isinstance(value, known) and not hasattr(value, "__jax_array__"):
+    if not isinstance(value, known):
         remedy = "convert it with jax.numpy.asarray"
         if isinstance(value, _refusals.NO_ARRAY):
             remedy = "pass an array or a float"

@@ -17,6 +17,7 @@ from .._dispatch import (
     Operation,
     _as_numpy,
     evaluate,
+    unwrapped,
     way_of,
 )
 from .._neighbours import convention, ufuncs
@@ -76,6 +77,7 @@ def of_normal(zero_at: Any, log_c: Any, reduction: str, mu: Any, log_sigma2: Any
         function = module.neg_kl_complex_normal
         return function(mu, log_sigma2, zero_at=zero_at, log_c=log_c, reduction=reduction)
     constant = convention.complex_constant(zero_at, log_c)
+    mu, log_sigma2 = unwrapped("mu", mu), unwrapped("log_sigma2", log_sigma2)
     mean = _complex_mean(mu)
     if mean is None:
         operation = _OPERATIONS["neg_kl_complex_normal"]

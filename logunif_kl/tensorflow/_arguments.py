@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from .. import _refusals
+from .._dispatch import unwrapped
 
 Tensor = Any
 _FLOATING = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
@@ -32,6 +33,7 @@ def arguments(**given: Any) -> Arguments:
     ValueError
         If the shapes do not broadcast.
     """
+    given = {name: unwrapped(name, value) for name, value in given.items()}
     if len(given) > 1 and any(map(_foreign, given.values())):
         raise _refusals.mixture(given)
     tensors = {name: _dense(name, value) for name, value in given.items() if tf.is_tensor(value)}

@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.masked import MaskedTensor
+from torch.nn.parameter import is_lazy
 
 from .. import _refusals
+from .._dispatch import unwrapped
+from ._internals import PLAIN_TYPES, fake_outside_mode
 
 Tensor = torch.Tensor
 
@@ -35,6 +39,8 @@ def one(value: Any, name: str = "log_alpha") -> Tensor:
         If it is no dense tensor of real numbers.
     """
     if not isinstance(value, torch.Tensor):
+        value = unwrapped(name, value)
+    if not isinstance(value, torch.Tensor):
         raise _no_tensor(name, value)
     _check(name, value)
     return _cast(value, _kind(value.dtype, value.device.type))
@@ -52,6 +58,7 @@ def two(
     RuntimeError
         If they are on different devices, or their shapes do not broadcast.
     """
+    first, second = unwrapped(names[0], first), unwrapped(names[1], second)
     first_given, second_given = isinstance(first, torch.Tensor), isinstance(second, torch.Tensor)
     if first_given:
         _check(names[0], first)
@@ -91,6 +98,8 @@ def two(
                 f"given: {remedy}"
             )
         raise _refusals.mixture(dict(zip(names, (first, second), strict=True)))
+    if _number(first) and not _number(second):
+        raise _no_tensor(names[1], second)
     raise _no_tensor(names[0], first)
 
 
@@ -156,6 +165,8 @@ def _check_distributed(tensors: dict[str, Tensor]) -> None:
 
 
 def _check(name: str, x: Tensor) -> None:
+    if type(x) not in PLAIN_TYPES:
+        _check_class(name, x)
     dtype = x.dtype
     if dtype not in _FLOATING and dtype not in _INTEGERS:
         if dtype.is_complex:
@@ -163,7 +174,7 @@ def _check(name: str, x: Tensor) -> None:
         elif dtype is torch.bool:
             remedy = "convert it with .float() if that is what is meant"
         else:
-            remedy = "convert it with .float()"
+            remedy = f"convert it with .{'dequantize' if x.is_quantized else 'float'}()"
         raise TypeError(
             f"{name} must hold real numbers of 16 to 64 bits, but a tensor of {dtype} was given: "
             f"{remedy}"
@@ -177,6 +188,25 @@ def _check(name: str, x: Tensor) -> None:
         raise TypeError(
             f"{name} must be a dense tensor, but one of layout {x.layout} was given: its missing "
             "elements would have a divergence of their own; convert it with .to_dense()"
+        )
+
+
+def _check_class(name: str, x: Tensor) -> None:
+    """Raise if it is of a class that torch's functions take, but that holds no elements for all."""
+    if isinstance(x, MaskedTensor):
+        raise TypeError(
+            f"{name} must be a dense tensor, but a MaskedTensor was given: its masked elements "
+            f"would have a divergence of their own; pass those of {name}.get_data() that count"
+        )
+    if is_lazy(x):
+        raise TypeError(
+            f"{name} is an {type(x).__name__}, which has no elements yet: call its module once, on "
+            "a batch of inputs"
+        )
+    if fake_outside_mode(x):
+        raise TypeError(
+            f"{name} is a FakeTensor, which has no elements: call the function under "
+            f"`with {name}.fake_mode:`"
         )
 
 

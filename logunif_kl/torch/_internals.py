@@ -48,6 +48,11 @@ PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 _OF_COMPILER = ("FakeTensor", "FunctionalTensor")
 
 
+def fake_outside_mode(x: Tensor) -> bool:
+    """Tell whether it is a FakeTensor whose mode is not active, so that no constant can join it."""
+    return type(x).__name__ == "FakeTensor" and _COMPLETE and not _len_torch_dispatch_stack()
+
+
 def plain(*tensors: Tensor) -> bool:
     """Tell whether these are tensors with a memory, which nothing traces or transforms."""
     if not _COMPLETE or _len_torch_dispatch_stack() or _get_tracing_state() is not None:

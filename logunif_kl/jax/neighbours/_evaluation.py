@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from ..._dispatch import unwrapped
 from ..._neighbours import convention
 from ..._neighbours.nodes import dimensions
 from ..._refusals import check_reduction
@@ -38,6 +39,7 @@ def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str
     """-KL from the mean, complex or its modulus, and the variance."""
     check_reduction(reduction)
     constant = convention.complex_constant(zero_at, log_c)
+    mu = unwrapped("mu", mu)
     if isinstance(mu, complex) and not hasattr(mu, "dtype"):
         parts: Any = (mu.real, mu.imag)
     elif jnp.issubdtype(getattr(mu, "dtype", float), jnp.complexfloating):

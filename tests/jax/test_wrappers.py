@@ -1,0 +1,74 @@
+"""Objects that hold arrays of JAX, as variables of Flax do, are replaced by what they hold."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+from logunif_kl import jax as of_jax
+
+X = jnp.array([0.5, -1.0])
+
+
+class Variable:
+    """The whole of the protocol; ``__array__`` would lose the derivative."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __jax_array__(self):
+        return self.value
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.value)
+
+
+def _param(value):
+    return pytest.importorskip("flax.nnx").Param(value)
+
+
+def _partitioned(value):
+    return pytest.importorskip("flax.linen").Partitioned(value, names=("a",))
+
+
+@pytest.mark.parametrize("wrap", [Variable, _param, _partitioned])
+def test_derivative(wrap):
+    exact = -lk.neg_kl_grad(X)
+    for module in (lk, of_jax):
+        for transform in (lambda f: f, jax.jit):
+            got = transform(jax.grad(lambda x, m=module: m.kl(wrap(x), reduction="sum")))(X)
+            assert jnp.allclose(got, exact, rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrap", [Variable, _param, _partitioned])
+def test_every_function(wrap):
+    one = [lk.neg_kl, lk.neg_kl_grad, lk.neg_kl_hess, lk.log_alpha.to_u, lk.neg_kl_complex]
+    one += [lambda x: lk.neg_kl_vector(x, 3)]
+    for function in one:
+        got = function(wrap(X))
+        assert isinstance(got, jax.Array)
+        assert (got == function(X)).all()
+    for function in (lk.kl_normal, lk.log_alpha.from_normal, lk.neg_kl_complex_normal):
+        for pair in ((wrap(X), X), (X, wrap(X)), (wrap(X), wrap(X))):
+            got = function(*pair)
+            assert isinstance(got, jax.Array)
+            assert (got == function(X, X)).all()
+    with pytest.raises(TypeError, match="log_alpha is a list that holds a "):
+        lk.kl([wrap(X), wrap(X)])
+
+
+def test_nnx_transforms():
+    nnx = pytest.importorskip("flax.nnx")
+    param = nnx.Param(X)
+    got = nnx.jit(nnx.grad(lambda p: lk.kl(p, reduction="sum")))(param)
+    assert jnp.allclose(got[...], -lk.neg_kl_grad(X), rtol=1e-6)
+
+
+def test_inside_xarray_and_dask():
+    """Their ufuncs would read an array of JAX as one of NumPy."""
+    xr, da = pytest.importorskip("xarray"), pytest.importorskip("dask.array")
+    labelled = xr.DataArray(X)
+    for held in (labelled, xr.Dataset({"a": labelled}), da.from_array(X, asarray=False)):
+        with pytest.raises(TypeError, match=r"that holds a jaxlib.ArrayImpl, whose derivative"):
+            lk.kl(held)
