@@ -9,14 +9,17 @@ does.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
-from ..._layers import check_flag
+from ..._layers import aligned, check_flag
 from ..._refusals import OF_COMPLEX, real_number, shown
 from ._arguments import check_module
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
@@ -68,7 +71,8 @@ def to_variational(
     `log_sigma2` or `log_alpha` is trainable, also where the weight is frozen. Weights that are
     exactly 0, as after pruning, get noise again from the additive posterior. Other modules stay
     plain: `MultiheadAttention` with its ``out_proj``, `LSTM`, `GRU`, `ConvTranspose2d`, `Bilinear`,
-    layers with parametrizations, and modules of derived classes.
+    layers with parametrizations, and modules of derived classes. If those have weight matrices, a
+    warning names them. There is none for normalisation layers, nor with `modules`.
 
     Parameters
     ----------
@@ -92,7 +96,8 @@ def to_variational(
     ------
     TypeError
         If `model` is no module, or `modules` names a type that has no variational form, or a weight
-        is complex or computed by a hook (`torch.nn.utils.weight_norm`, `spectral_norm`, `prune`).
+        is not real or computed by a hook (`torch.nn.utils.weight_norm`, `spectral_norm`, `prune`),
+        or if the only layers have parametrizations.
     ValueError
         If there is no layer to convert, or all are variational already, if an Embedding has
         `max_norm` or `sparse` (leave it out by `modules`), if an option is refused by the layers,
@@ -100,6 +105,7 @@ def to_variational(
 
     See Also
     --------
+    conversion : which modules are variational, and why the others are not.
     to_deterministic : the way back.
 
     Examples
@@ -125,6 +131,9 @@ def to_variational(
                 f"the layers of this {kind_name(model)} are variational already: change their "
                 "options, or make it plain first by to_deterministic"
             )
+        for name, module in model.named_modules():
+            if parametrize.is_parametrized(module):
+                raise _has_parametrizations(name)
         raise ValueError(
             f"a {kind_name(model)} was given in which no module is to be converted: choose "
             f"{_NAMES} (no subclasses) with modules="
@@ -140,7 +149,122 @@ def to_variational(
         module._become_variational(*options)
         shared = spreads.setdefault(id(module.weight), module._spread)
         module._parameters[module._spread_name] = shared
+    if modules is None:
+        _warn(result)
     return result
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """Which modules of a model are variational, and why the others are not.
+
+    `conversion` makes it. Modules without parameters of their own are left out.
+
+    Attributes
+    ----------
+    variational : dict of str to int
+        The number of parameters of each variational layer, by its name.
+    left : dict of str to tuple
+        The number of parameters of each other module, and why it is not variational.
+    """
+
+    variational: dict[str, int]
+    left: dict[str, tuple[int, str]]
+
+    def __str__(self) -> str:
+        rows = [("module", "parameters", "conversion")]
+        rows += [(name, str(count), "variational") for name, count in self.variational.items()]
+        rows += [(name, str(count), why) for name, (count, why) in self.left.items()]
+        return aligned(rows)
+
+
+def conversion(model: torch.nn.Module) -> Conversion:
+    """List the modules of a model that are variational, and those that are not, with the reason.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Any module, such as what `to_variational` returned.
+
+    Returns
+    -------
+    Conversion
+        Parameters that modules share count in the first of them.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no module.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> model = torch.nn.Sequential(
+    ...     nn.VariationalLinear(4, 3), torch.nn.LayerNorm(3), torch.nn.GRU(3, 2)
+    ... )
+    >>> print(nn.conversion(model))
+    module  parameters  conversion
+    0       27          variational
+    1       6           LayerNorm has no weight matrix
+    2       42          GRU has no variational form
+    """
+    found = Conversion({}, {})
+    for name, module, parameters in _own(check_module(model)):
+        count = sum(parameter.numel() for parameter in parameters)
+        if isinstance(module, VariationalLayer):
+            found.variational[name] = count
+        else:
+            found.left[name] = count, _why(module, parameters)
+    return found
+
+
+def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor]]]:
+    """The modules with parameters of their own, which include those of parametrizations."""
+    found, seen = [], set()
+    for name, module in model.named_modules():
+        parametrized = parametrize.is_parametrized(module)
+        parameters = [p for p in module.parameters(parametrized) if id(p) not in seen]
+        # A lazy one has no shape yet.
+        parameters = [p for p in parameters if not is_lazy(p)]
+        seen.update(map(id, parameters))
+        if parameters:
+            found.append((name, module, parameters))
+    return found
+
+
+def _why(module: torch.nn.Module, parameters: Sequence[Tensor]) -> str:
+    kind = type(module)
+    if parametrize.is_parametrized(module):
+        return (
+            f"{kind.__bases__[0].__name__} has parametrizations: remove them first, by "
+            "torch.nn.utils.parametrize.remove_parametrizations"
+        )
+    if not _is_matrix(parameters):
+        return f"{kind.__name__} has no weight matrix"
+    if kind in VARIATIONAL:
+        return f"{kind.__name__} was left out"
+    base = next((plain.__name__ for plain in VARIATIONAL if issubclass(kind, plain)), None)
+    return f"{kind.__name__} " + (f"is a subclass of {base}" if base else "has no variational form")
+
+
+def _is_matrix(parameters: Sequence[Tensor]) -> bool:
+    return any(sum(n > 1 for n in p.shape) > 1 for p in parameters)
+
+
+def _warn(model: torch.nn.Module) -> None:
+    left = [
+        f"{_module(name)} ({type(module).__name__})"
+        for name, module, parameters in _own(model)
+        if _is_matrix(parameters) and not isinstance(module, VariationalLayer)
+    ]
+    if left:
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        warnings.warn(
+            f"to_variational left {', '.join(left[:5])}{more} without noise. "
+            "logunif_kl.torch.nn.conversion(model) says why; pass modules= to choose the layers.",
+            stacklevel=3,
+        )
 
 
 def to_deterministic(
@@ -203,10 +327,7 @@ def to_deterministic(
         if isinstance(module, LazyModuleMixin):
             raise _no_shape(name, module)
         if parametrize.is_parametrized(module):
-            raise TypeError(
-                f"{_module(name)} has parametrizations: remove them first, by "
-                "torch.nn.utils.parametrize.remove_parametrizations"
-            )
+            raise _has_parametrizations(name)
         check_known(name, module)
         if isinstance(module, VariationalLayer):
             names = ("weight", module._spread_name)
@@ -306,6 +427,13 @@ def _no_shape(name: str, module: Any) -> ValueError:
     )
 
 
+def _has_parametrizations(name: str) -> TypeError:
+    return TypeError(
+        f"{_module(name)} has parametrizations: remove them first, by "
+        "torch.nn.utils.parametrize.remove_parametrizations"
+    )
+
+
 def _module(name: str) -> str:
     return f"module {name!r}" if name else "the model"
 
@@ -324,6 +452,11 @@ def _check_convertible(name: str, module: Any) -> None:
     if module.weight.is_complex():
         raise TypeError(
             f"the weights of {_module(name)} are of {module.weight.dtype}: {OF_COMPLEX}"
+        )
+    if not module.weight.is_floating_point():
+        raise TypeError(
+            f"the weights of {_module(name)} are of {module.weight.dtype}, which has no variances: "
+            "convert the model before it is quantized"
         )
     if isinstance(module, torch.nn.Embedding):
         for option in ("max_norm", "sparse"):
