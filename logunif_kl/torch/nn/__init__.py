@@ -26,7 +26,8 @@ Sequential(
 from ..._layers import Sparsity, ThresholdCurve
 from ._checkpoint import checkpoint_contexts
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
-from ._convert import Conversion, conversion, to_deterministic, to_variational
+from ._conversion import Conversion, conversion
+from ._convert import to_deterministic, to_variational
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._elbo import ELBO, Bound
 from ._embedding import VariationalEmbedding

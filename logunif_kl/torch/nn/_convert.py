@@ -9,22 +9,18 @@ does.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.nn.modules.lazy import LazyModuleMixin
-from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
-from ..._layers import aligned, check_flag
+from ..._layers import check_flag
 from ..._refusals import OF_COMPLEX, real_number, shown
 from ._arguments import check_module
-from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
+from ._conversion import VARIATIONAL, has_parametrizations, shown_name, warn_of_left
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
-from ._embedding import VariationalEmbedding
 from ._hooks import copies, masked, remove_masks
 from ._layer import VariationalLayer
 from ._linear import VariationalLinear
@@ -33,13 +29,6 @@ from ._models import kind_name, layers
 Tensor = torch.Tensor
 Modules = type | tuple[type, ...] | Callable[[str, torch.nn.Module], bool]
 
-VARIATIONAL: dict[type, type[VariationalLayer]] = {
-    torch.nn.Linear: VariationalLinear,
-    torch.nn.Conv1d: VariationalConv1d,
-    torch.nn.Conv2d: VariationalConv2d,
-    torch.nn.Conv3d: VariationalConv3d,
-    torch.nn.Embedding: VariationalEmbedding,
-}
 PLAIN: dict[type, type[torch.nn.Module]] = {
     **{variational: plain for plain, variational in VARIATIONAL.items()},
     GaussianDropoutLinear: torch.nn.Linear,
@@ -131,9 +120,9 @@ def to_variational(
                 f"the layers of this {kind_name(model)} are variational already: change their "
                 "options, or make it plain first by to_deterministic"
             )
-        for name, module in model.named_modules():
-            if parametrize.is_parametrized(module):
-                raise _has_parametrizations(name)
+        for name, each in model.named_modules():
+            if parametrize.is_parametrized(each):
+                raise has_parametrizations(name)
         raise ValueError(
             f"a {kind_name(model)} was given in which no module is to be converted: choose "
             f"{_NAMES} (no subclasses) with modules="
@@ -150,121 +139,8 @@ def to_variational(
         shared = spreads.setdefault(id(module.weight), module._spread)
         module._parameters[module._spread_name] = shared
     if modules is None:
-        _warn(result)
+        warn_of_left(result)
     return result
-
-
-@dataclass(frozen=True)
-class Conversion:
-    """Which modules of a model are variational, and why the others are not.
-
-    `conversion` makes it. Modules without parameters of their own are left out.
-
-    Attributes
-    ----------
-    variational : dict of str to int
-        The number of parameters of each variational layer, by its name.
-    left : dict of str to tuple
-        The number of parameters of each other module, and why it is not variational.
-    """
-
-    variational: dict[str, int]
-    left: dict[str, tuple[int, str]]
-
-    def __str__(self) -> str:
-        rows = [("module", "parameters", "conversion")]
-        rows += [(name, str(count), "variational") for name, count in self.variational.items()]
-        rows += [(name, str(count), why) for name, (count, why) in self.left.items()]
-        return aligned(rows)
-
-
-def conversion(model: torch.nn.Module) -> Conversion:
-    """List the modules of a model that are variational, and those that are not, with the reason.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Any module, such as what `to_variational` returned.
-
-    Returns
-    -------
-    Conversion
-        Parameters that modules share count in the first of them.
-
-    Raises
-    ------
-    TypeError
-        If `model` is no module.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from logunif_kl.torch import nn
-    >>> model = torch.nn.Sequential(
-    ...     nn.VariationalLinear(4, 3), torch.nn.LayerNorm(3), torch.nn.GRU(3, 2)
-    ... )
-    >>> print(nn.conversion(model))
-    module  parameters  conversion
-    0       27          variational
-    1       6           LayerNorm has no weight matrix
-    2       42          GRU has no variational form
-    """
-    found = Conversion({}, {})
-    for name, module, parameters in _own(check_module(model)):
-        count = sum(parameter.numel() for parameter in parameters)
-        if isinstance(module, VariationalLayer):
-            found.variational[name] = count
-        else:
-            found.left[name] = count, _why(module, parameters)
-    return found
-
-
-def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor]]]:
-    """The modules with parameters of their own, which include those of parametrizations."""
-    found, seen = [], set()
-    for name, module in model.named_modules():
-        parametrized = parametrize.is_parametrized(module)
-        parameters = [p for p in module.parameters(parametrized) if id(p) not in seen]
-        # A lazy one has no shape yet.
-        parameters = [p for p in parameters if not is_lazy(p)]
-        seen.update(map(id, parameters))
-        if parameters:
-            found.append((name, module, parameters))
-    return found
-
-
-def _why(module: torch.nn.Module, parameters: Sequence[Tensor]) -> str:
-    kind = type(module)
-    if parametrize.is_parametrized(module):
-        return (
-            f"{kind.__bases__[0].__name__} has parametrizations: remove them first, by "
-            "torch.nn.utils.parametrize.remove_parametrizations"
-        )
-    if not _is_matrix(parameters):
-        return f"{kind.__name__} has no weight matrix"
-    if kind in VARIATIONAL:
-        return f"{kind.__name__} was left out"
-    base = next((plain.__name__ for plain in VARIATIONAL if issubclass(kind, plain)), None)
-    return f"{kind.__name__} " + (f"is a subclass of {base}" if base else "has no variational form")
-
-
-def _is_matrix(parameters: Sequence[Tensor]) -> bool:
-    return any(sum(n > 1 for n in p.shape) > 1 for p in parameters)
-
-
-def _warn(model: torch.nn.Module) -> None:
-    left = [
-        f"{_module(name)} ({type(module).__name__})"
-        for name, module, parameters in _own(model)
-        if _is_matrix(parameters) and not isinstance(module, VariationalLayer)
-    ]
-    if left:
-        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
-        warnings.warn(
-            f"to_variational left {', '.join(left[:5])}{more} without noise. "
-            "logunif_kl.torch.nn.conversion(model) says why; pass modules= to choose the layers.",
-            stacklevel=3,
-        )
 
 
 def to_deterministic(
@@ -327,7 +203,7 @@ def to_deterministic(
         if isinstance(module, LazyModuleMixin):
             raise _no_shape(name, module)
         if parametrize.is_parametrized(module):
-            raise _has_parametrizations(name)
+            raise has_parametrizations(name)
         check_known(name, module)
         if isinstance(module, VariationalLayer):
             names = ("weight", module._spread_name)
@@ -375,7 +251,7 @@ def check_known(name: str, module: torch.nn.Module) -> None:
     ours = (VariationalLayer, GaussianDropoutA, GaussianDropoutLinear)
     if isinstance(module, ours) and kind not in PLAIN:
         raise TypeError(
-            f"{_module(name)} is of type {kind.__name__}, of which no plain form is known: "
+            f"{shown_name(name)} is of type {kind.__name__}, of which no plain form is known: "
             "convert it before the others"
         )
 
@@ -422,27 +298,16 @@ def _has_form(name: str, module: torch.nn.Module) -> bool:
 
 def _no_shape(name: str, module: Any) -> ValueError:
     return ValueError(
-        f"{_module(name)} is a {type(module).__name__} that has no shape yet: run a batch through "
-        "the model first"
+        f"{shown_name(name)} is a {type(module).__name__} that has no shape yet: run a batch "
+        "through the model first"
     )
-
-
-def _has_parametrizations(name: str) -> TypeError:
-    return TypeError(
-        f"{_module(name)} has parametrizations: remove them first, by "
-        "torch.nn.utils.parametrize.remove_parametrizations"
-    )
-
-
-def _module(name: str) -> str:
-    return f"module {name!r}" if name else "the model"
 
 
 def _check_parameters(name: str, module: Any, names: Sequence[str]) -> None:
     for parameter in names:
         if parameter not in module._parameters:
             raise TypeError(
-                f"the {parameter} of {_module(name)} is computed by a hook: remove it first, by "
+                f"the {parameter} of {shown_name(name)} is computed by a hook: remove it first, by "
                 "torch.nn.utils.remove_weight_norm, remove_spectral_norm or prune.remove"
             )
 
@@ -451,18 +316,18 @@ def _check_convertible(name: str, module: Any) -> None:
     _check_parameters(name, module, ("weight",))
     if module.weight.is_complex():
         raise TypeError(
-            f"the weights of {_module(name)} are of {module.weight.dtype}: {OF_COMPLEX}"
+            f"the weights of {shown_name(name)} are of {module.weight.dtype}: {OF_COMPLEX}"
         )
     if not module.weight.is_floating_point():
         raise TypeError(
-            f"the weights of {_module(name)} are of {module.weight.dtype}, which has no variances: "
-            "convert the model before it is quantized"
+            f"the weights of {shown_name(name)} are of {module.weight.dtype}, which has no "
+            "variances: convert the model before it is quantized"
         )
     if isinstance(module, torch.nn.Embedding):
         for option in ("max_norm", "sparse"):
             if getattr(module, option):
                 raise ValueError(
-                    f"{_module(name)} is an Embedding with {option}={getattr(module, option)}, "
+                    f"{shown_name(name)} is an Embedding with {option}={getattr(module, option)}, "
                     "which has no variational form: leave it out with modules="
                 )
 

@@ -207,9 +207,9 @@ class _Partial(torch.nn.Module):
         super().__init__()
         self._keywords = [*given.keywords]
         self._constants: dict[str, Any] = {}
-        every = (given.func, *given.args)
-        for name, value in {**dict(enumerate(every)), **given.keywords}.items():
-            value, name = _registered(value, model), str(name)
+        first = enumerate((given.func, *given.args))
+        for name, value in [*((str(i), each) for i, each in first), *given.keywords.items()]:
+            value = _registered(value, model)
             if isinstance(value, torch.nn.Parameter):
                 self._parameters[name] = value
             elif isinstance(value, torch.nn.Module) and model not in value.modules():

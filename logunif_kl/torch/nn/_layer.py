@@ -111,11 +111,8 @@ class VariationalLayer(Drawing):
                 return
             if name == "max_log_alpha":
                 _posterior.check(self.posterior, self.sharing, self.noise, value)
-        if name == "weight" and self.posterior == "additive" and _is_fusion(sys._getframe(1)):
-            raise TypeError(
-                f"a {type(self).__name__} was fused with batch normalisation, which would scale "
-                "its means and not its variances: call logunif_kl.torch.nn.to_deterministic first"
-            )
+        if name == "weight" and self.posterior == "additive":
+            _posterior.refuse_fusion(sys._getframe(1), type(self))
         super().__setattr__(name, value)
 
     @property
@@ -345,8 +342,3 @@ class VariationalLayer(Drawing):
             if value != default:
                 shown_options.append(f"{name}={shown(value)}")
         return ", ".join(shown_options)
-
-
-def _is_fusion(frame: Any) -> bool:
-    """Whether it is of `torch.nn.utils.fusion`, which assigns a weight to a copy of a layer."""
-    return frame.f_globals.get("__name__") == "torch.nn.utils.fusion"

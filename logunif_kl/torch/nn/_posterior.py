@@ -152,6 +152,21 @@ def check_of(of: Any, noise: str) -> None:
         )
 
 
+def refuse_fusion(frame: Any, kind: type) -> None:
+    """Raise if it is `torch.nn.utils.fusion` that assigns the means of a copy of a layer.
+
+    Raises
+    ------
+    TypeError
+        If it is, since the variances would be those of before.
+    """
+    if frame.f_globals.get("__name__") == "torch.nn.utils.fusion":
+        raise TypeError(
+            f"a {kind.__name__} was fused with batch normalisation, which would scale its means "
+            "and not its variances: call logunif_kl.torch.nn.to_deterministic first"
+        )
+
+
 def spread_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> tuple[int, ...]:
     """The shape of log sigma^2, or of log alpha, for weights of a shape.
 

@@ -20,7 +20,8 @@ from ..._layers import (
 )
 from ..._refusals import shown
 from ._arguments import check_module
-from ._convert import VARIATIONAL, to_deterministic
+from ._conversion import VARIATIONAL
+from ._convert import to_deterministic
 from ._dropout import GaussianDropoutLinear
 from ._hooks import refresh
 from ._layer import VariationalLayer

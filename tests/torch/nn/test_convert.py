@@ -285,6 +285,7 @@ class TestToVariational:
         assert (made[0].log_sigma2 == -1.0).all()
         assert (made[1].log_sigma2 == -5.0).all()
 
+    @pytest.mark.filterwarnings("ignore:to_variational left")
     def test_a_derived_class_stays(self):
         """The last layer of attention is multiplied by hand, without its forward."""
         made = nn.to_variational(
