@@ -2,13 +2,14 @@
 
 from ._curve import ThresholdCurve, check_measured, check_thresholds
 from ._options import check_flag, count, finite, one_of
-from ._sparsity import SILENT, THRESHOLD, Sparsity, check_threshold
+from ._sparsity import SILENT, THRESHOLD, Sparsity, aligned, check_threshold
 
 __all__ = [
     "SILENT",
     "THRESHOLD",
     "Sparsity",
     "ThresholdCurve",
+    "aligned",
     "check_flag",
     "check_measured",
     "check_threshold",

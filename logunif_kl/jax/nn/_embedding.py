@@ -12,7 +12,7 @@ from ..._layers import one_of
 from ..._refusals import type_name
 from ._arguments import real_numbers, working
 from ._layer import ESTIMATORS
-from ._noise import check_key, normals, widened
+from ._noise import check_key, normals, root, widened
 from ._posterior import Dropout, Normal, check_posterior, check_scales, correlated
 
 Array = Any
@@ -103,7 +103,7 @@ def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
     _, spread = weight._checked()
     spread = spread.reshape((1,) * (2 - spread.ndim) + spread.shape)
     rows = jnp.take(spread, ids, axis=0) if spread.shape[0] > 1 else spread[0]
-    deviations = jnp.exp(0.5 * widened(rows))
+    deviations = root(rows)
     return deviations if isinstance(weight, Normal) else mean * deviations
 
 

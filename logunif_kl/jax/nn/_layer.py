@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
 from ..._layers import one_of
 from ._arguments import in_type_of_variance, real_numbers, working
@@ -58,18 +60,33 @@ def draw(
     if estimator == "local":
         low = in_type_of_variance(dtype)
         squares = widened(x)
-        squares = (squares * squares).astype(low)
+        squares = _finite_gradient.bind(squares * squares).astype(low)
         variance = product.once(squares, weight._variances().astype(low))
         return with_noise(product.once(x, theta), variance, key)
     if estimator == "per_batch" or product.each is None:
-        return product.once(x, _sample(weight, key, ()).astype(dtype))
-    return product.each(x, _sample(weight, key, (product.examples,)).astype(dtype))
+        return product.once(x, _sample(weight, key, (), dtype))
+    return product.each(x, _sample(weight, key, (product.examples,), dtype))
 
 
-def _sample(weight: Normal | Dropout, key: Array, before: tuple[int, ...]) -> Array:
-    """Draw weights, with these axes before those of the weights."""
+def _identity(x: Array) -> Array:
+    return x
+
+
+# The gradient in a square, at an input of 0 or almost, may overflow beside a large variance.
+_finite_gradient = Primitive("logunif_kl_finite_gradient")
+_finite_gradient.def_impl(_identity)
+_finite_gradient.def_abstract_eval(_identity)
+mlir.register_lowering(_finite_gradient, mlir.lower_fun(_identity, multiple_results=False))
+ad.deflinear2(_finite_gradient, lambda cotangent, x: [jnp.nan_to_num(cotangent)])
+batching.defvectorized(_finite_gradient)
+
+
+def _sample(weight: Normal | Dropout, key: Array, before: tuple[int, ...], dtype: Any) -> Array:
+    """Draw finite weights, with these axes before those of the weights."""
     mean, deviations = widened(weight._mean()), weight._deviations()
-    return mean + deviations * normals(key, (*before, *mean.shape), mean.dtype)
+    drawn = mean + deviations * normals(key, (*before, *mean.shape), mean.dtype)
+    most = jnp.finfo(dtype).max
+    return drawn.astype(dtype).clip(-most, most)
 
 
 def _scaled(product: Product, x: Array, weight: Dropout, key: Array, estimator: str) -> Array:

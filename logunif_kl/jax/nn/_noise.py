@@ -26,6 +26,17 @@ def widened(x: Array) -> Array:
     return x.astype(wide(x.dtype))
 
 
+def largest_log(dtype: Any) -> float:
+    """Return the log of a variance that counts as the largest, in bfloat16 too: times 0 it is 0."""
+    return 709.78 if dtype == jnp.float64 else 88.71
+
+
+def root(log_variance: Array) -> Array:
+    """Compute exp(log_variance/2), finite also after multiplication by normal noise."""
+    half = 0.5 * widened(log_variance)
+    return jnp.exp(jnp.minimum(half, 700.0 if half.dtype == jnp.float64 else 86.0))
+
+
 def check_key(key: Any) -> None:
     """Raise if it is not one key of `jax.random`.
 

@@ -19,7 +19,7 @@ from ..._layers import count, finite, one_of
 from ..._refusals import type_name
 from ._arguments import axis_of, broadcasts, real_array
 from ._bound import bounded
-from ._noise import widened
+from ._noise import largest_log, root, widened
 
 Array = Any
 
@@ -100,10 +100,11 @@ class Normal:
         return self._checked()[0]
 
     def _deviations(self) -> Array:
-        return jnp.exp(0.5 * widened(self._checked()[1]))
+        return root(self._checked()[1])
 
     def _variances(self) -> Array:
-        return jnp.exp(widened(self._checked()[1]))
+        log_variances = widened(self._checked()[1])
+        return jnp.exp(jnp.minimum(log_variances, largest_log(log_variances.dtype)))
 
 
 @jax.tree_util.register_dataclass
@@ -260,17 +261,19 @@ class Dropout:
 
     def _deviations(self) -> Array:
         theta, log_alpha = self._checked()
-        return widened(theta) * jnp.exp(0.5 * widened(log_alpha))
+        return widened(theta) * root(log_alpha)
 
     def _variances(self) -> Array:
         # alpha alone overflows where alpha theta^2 does not.
         deviations = self._deviations()
+        most = math.exp(0.5 * largest_log(deviations.dtype))
+        deviations = deviations.clip(-most, most)
         return deviations * deviations
 
     def _scale_deviations(self) -> Array:
         """Return sqrt(alpha) of each input unit, of shape (units,) or (1,)."""
         log_alpha = self._checked()[1].reshape(-1)
-        deviations = jnp.exp(0.5 * widened(log_alpha))
+        deviations = root(log_alpha)
         return jnp.tile(deviations, self.groups) if log_alpha.size > 1 else deviations
 
 

@@ -26,6 +26,7 @@ Sequential(
 from ..._layers import Sparsity, ThresholdCurve
 from ._checkpoint import checkpoint_contexts
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
+from ._conversion import Conversion, conversion
 from ._convert import to_deterministic, to_variational
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._elbo import ELBO, Bound
@@ -66,6 +67,7 @@ __all__ = [
     "ELBO",
     "VBP",
     "Bound",
+    "Conversion",
     "GaussianDropoutA",
     "GaussianDropoutLinear",
     "LazyVariationalConv1d",
@@ -90,6 +92,7 @@ __all__ = [
     "bernoulli_log_likelihood",
     "categorical_log_likelihood",
     "checkpoint_contexts",
+    "conversion",
     "cosine_warm_up",
     "cyclical_warm_up",
     "expected_bernoulli_log_likelihood",

@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from ..._layers import check_flag
+from . import _posterior
 from ._arguments import check_dtype
 from ._layer import VariationalLayer
 
@@ -132,10 +133,10 @@ class _VariationalConv(VariationalLayer):
         shape = (self._scales(), *ones)
         if self._batched(input) and self.estimator != "per_batch":
             shape = (input.shape[0], *shape)
-        deviation = (0.5 * self._bounded()[0]).exp().to(input.dtype)
+        deviation = _posterior.root(self._bounded()[0]).to(input.dtype)
         if len(deviation) > 1:
             deviation = deviation.repeat(self.groups, *ones)
-        return input * (1.0 + deviation * self._normals(shape, input))
+        return input * _posterior.in_range(1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
         # Not in_channels, which is 0 in a lazy layer that was loaded.

@@ -19,9 +19,8 @@ from torch.nn.utils import parametrize
 from ..._layers import check_flag
 from ..._refusals import OF_COMPLEX, real_number, shown
 from ._arguments import check_module
-from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
+from ._conversion import VARIATIONAL, has_parametrizations, shown_name, warn_of_left
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
-from ._embedding import VariationalEmbedding
 from ._hooks import copies, masked, remove_masks
 from ._layer import VariationalLayer
 from ._linear import VariationalLinear
@@ -30,13 +29,6 @@ from ._models import kind_name, layers
 Tensor = torch.Tensor
 Modules = type | tuple[type, ...] | Callable[[str, torch.nn.Module], bool]
 
-VARIATIONAL: dict[type, type[VariationalLayer]] = {
-    torch.nn.Linear: VariationalLinear,
-    torch.nn.Conv1d: VariationalConv1d,
-    torch.nn.Conv2d: VariationalConv2d,
-    torch.nn.Conv3d: VariationalConv3d,
-    torch.nn.Embedding: VariationalEmbedding,
-}
 PLAIN: dict[type, type[torch.nn.Module]] = {
     **{variational: plain for plain, variational in VARIATIONAL.items()},
     GaussianDropoutLinear: torch.nn.Linear,
@@ -68,7 +60,8 @@ def to_variational(
     `log_sigma2` or `log_alpha` is trainable, also where the weight is frozen. Weights that are
     exactly 0, as after pruning, get noise again from the additive posterior. Other modules stay
     plain: `MultiheadAttention` with its ``out_proj``, `LSTM`, `GRU`, `ConvTranspose2d`, `Bilinear`,
-    layers with parametrizations, and modules of derived classes.
+    layers with parametrizations, and modules of derived classes. If those have weight matrices, a
+    warning names them. There is none for normalisation layers, nor with `modules`.
 
     Parameters
     ----------
@@ -92,7 +85,8 @@ def to_variational(
     ------
     TypeError
         If `model` is no module, or `modules` names a type that has no variational form, or a weight
-        is complex or computed by a hook (`torch.nn.utils.weight_norm`, `spectral_norm`, `prune`).
+        is not real or computed by a hook (`torch.nn.utils.weight_norm`, `spectral_norm`, `prune`),
+        or if the only layers have parametrizations.
     ValueError
         If there is no layer to convert, or all are variational already, if an Embedding has
         `max_norm` or `sparse` (leave it out by `modules`), if an option is refused by the layers,
@@ -100,6 +94,7 @@ def to_variational(
 
     See Also
     --------
+    conversion : which modules are variational, and why the others are not.
     to_deterministic : the way back.
 
     Examples
@@ -125,6 +120,9 @@ def to_variational(
                 f"the layers of this {kind_name(model)} are variational already: change their "
                 "options, or make it plain first by to_deterministic"
             )
+        for name, each in model.named_modules():
+            if parametrize.is_parametrized(each):
+                raise has_parametrizations(name)
         raise ValueError(
             f"a {kind_name(model)} was given in which no module is to be converted: choose "
             f"{_NAMES} (no subclasses) with modules="
@@ -140,6 +138,8 @@ def to_variational(
         module._become_variational(*options)
         shared = spreads.setdefault(id(module.weight), module._spread)
         module._parameters[module._spread_name] = shared
+    if modules is None:
+        warn_of_left(result)
     return result
 
 
@@ -203,10 +203,7 @@ def to_deterministic(
         if isinstance(module, LazyModuleMixin):
             raise _no_shape(name, module)
         if parametrize.is_parametrized(module):
-            raise TypeError(
-                f"{_module(name)} has parametrizations: remove them first, by "
-                "torch.nn.utils.parametrize.remove_parametrizations"
-            )
+            raise has_parametrizations(name)
         check_known(name, module)
         if isinstance(module, VariationalLayer):
             names = ("weight", module._spread_name)
@@ -254,7 +251,7 @@ def check_known(name: str, module: torch.nn.Module) -> None:
     ours = (VariationalLayer, GaussianDropoutA, GaussianDropoutLinear)
     if isinstance(module, ours) and kind not in PLAIN:
         raise TypeError(
-            f"{_module(name)} is of type {kind.__name__}, of which no plain form is known: "
+            f"{shown_name(name)} is of type {kind.__name__}, of which no plain form is known: "
             "convert it before the others"
         )
 
@@ -301,20 +298,16 @@ def _has_form(name: str, module: torch.nn.Module) -> bool:
 
 def _no_shape(name: str, module: Any) -> ValueError:
     return ValueError(
-        f"{_module(name)} is a {type(module).__name__} that has no shape yet: run a batch through "
-        "the model first"
+        f"{shown_name(name)} is a {type(module).__name__} that has no shape yet: run a batch "
+        "through the model first"
     )
-
-
-def _module(name: str) -> str:
-    return f"module {name!r}" if name else "the model"
 
 
 def _check_parameters(name: str, module: Any, names: Sequence[str]) -> None:
     for parameter in names:
         if parameter not in module._parameters:
             raise TypeError(
-                f"the {parameter} of {_module(name)} is computed by a hook: remove it first, by "
+                f"the {parameter} of {shown_name(name)} is computed by a hook: remove it first, by "
                 "torch.nn.utils.remove_weight_norm, remove_spectral_norm or prune.remove"
             )
 
@@ -323,13 +316,18 @@ def _check_convertible(name: str, module: Any) -> None:
     _check_parameters(name, module, ("weight",))
     if module.weight.is_complex():
         raise TypeError(
-            f"the weights of {_module(name)} are of {module.weight.dtype}: {OF_COMPLEX}"
+            f"the weights of {shown_name(name)} are of {module.weight.dtype}: {OF_COMPLEX}"
+        )
+    if not module.weight.is_floating_point():
+        raise TypeError(
+            f"the weights of {shown_name(name)} are of {module.weight.dtype}, which has no "
+            "variances: convert the model before it is quantized"
         )
     if isinstance(module, torch.nn.Embedding):
         for option in ("max_norm", "sparse"):
             if getattr(module, option):
                 raise ValueError(
-                    f"{_module(name)} is an Embedding with {option}={getattr(module, option)}, "
+                    f"{shown_name(name)} is an Embedding with {option}={getattr(module, option)}, "
                     "which has no variational form: leave it out with modules="
                 )
 

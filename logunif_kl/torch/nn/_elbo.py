@@ -15,6 +15,7 @@ import torch
 from ..._refusals import real_number, shown, type_name
 from ._layer import VariationalLayer
 from ._models import layers, neg_kl
+from ._moments import Moments
 from ._vbp import VBP
 
 Tensor = torch.Tensor
@@ -58,8 +59,9 @@ class ELBO(torch.nn.Module):
         bound = (N/M) sum_m log p(y_m | x_m, w) + kl_weight (-KL(q || p))
 
     The model draws its noise, so the bound is an estimate, whose mean is the bound for
-    ``kl_weight=1``. In evaluation mode layers return their means, and the value is no bound: one on
-    test data needs ``with nn.sampling(model):``, and a `dataset_size` of the test data.
+    ``kl_weight=1``. In evaluation mode layers return their means, and the value is no bound. With
+    gradients that is an error, and under `torch.no_grad` a warning. A bound on test data needs
+    ``with nn.sampling(model):``, and a `dataset_size` of the test data.
 
     Parameters
     ----------
@@ -68,7 +70,8 @@ class ELBO(torch.nn.Module):
     log_likelihood : callable
         ``log_likelihood(output, target)``, log p of each example: a tensor whose first dimension is
         the minibatch. Further dimensions are summed. It is a log-likelihood, so a loss needs a
-        minus.
+        minus. Parameters and modules in a `functools.partial` of it, such as a `log_sigma2`, belong
+        to the ELBO: they are among its ``parameters()`` and in its ``state_dict``.
     dataset_size : int
         N, the number of examples that the bound is of, such as ``len(train_set)``.
     kl_weight : float
@@ -118,7 +121,7 @@ class ELBO(torch.nn.Module):
             )
         _refuse_loss(log_likelihood)
         self.model = model
-        self.log_likelihood = log_likelihood
+        self.log_likelihood = _registered(log_likelihood, model)
         self.dataset_size = _size(dataset_size)
         self.kl_weight = kl_weight
 
@@ -148,14 +151,10 @@ class ELBO(torch.nn.Module):
         ------
         TypeError, ValueError
             As for `bound`.
+        RuntimeError
+            As for `bound`.
         """
-        if not torch.compiler.is_compiling() and not _draws(self.model):
-            warnings.warn(
-                "the layers return their means in evaluation mode, of which this is no bound: use "
-                "model.train(), or logunif_kl.torch.nn.sampling(model)",
-                stacklevel=2,
-            )
-        return self.bound(self.model(x), target, kl_weight)
+        return self._bound(self.model(x), target, kl_weight)
 
     def bound(self, output: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
         """Estimate the bound from an output of the model that is there already.
@@ -178,7 +177,13 @@ class ELBO(torch.nn.Module):
         ValueError
             If the log-likelihood is a scalar, its minibatch is empty or larger than the data set,
             or a `kl_weight` that is no tensor is negative or not finite.
+        RuntimeError
+            If the bound has a gradient, and no variational layer is in training mode or within
+            `sampling`, so that it drew no noise. Without a gradient this is a warning.
         """
+        return self._bound(output, target, kl_weight)
+
+    def _bound(self, output: Any, target: Any, kl_weight: float | Tensor | None) -> Bound:
         weight = self.kl_weight if kl_weight is None else _weight(kl_weight)
         each = _checked(self.log_likelihood(output, target), self.dataset_size)
         # A sum over many examples may be beyond the range of float16.
@@ -186,11 +191,56 @@ class ELBO(torch.nn.Module):
         likelihood = each.sum() * (self.dataset_size / each.shape[0])
         penalty = neg_kl(self.model)
         value = likelihood + weight * penalty
+        if not isinstance(output, Moments) and not _draws(self.model):
+            _refuse_means(value)
         return Bound(value, likelihood, penalty, weight, self.dataset_size)
 
     def extra_repr(self) -> str:
         """Show the size of the data set and the weight."""
         return f"dataset_size={self.dataset_size}, kl_weight={self.kl_weight}"
+
+
+class _Partial(torch.nn.Module):
+    """A `functools.partial`, whose parameters and modules are those of this module."""
+
+    def __init__(self, given: partial[Any], model: torch.nn.Module) -> None:
+        super().__init__()
+        self._keywords = [*given.keywords]
+        self._constants: dict[str, Any] = {}
+        first = enumerate((given.func, *given.args))
+        for name, value in [*((str(i), each) for i, each in first), *given.keywords.items()]:
+            value = _registered(value, model)
+            if isinstance(value, torch.nn.Parameter):
+                self._parameters[name] = value
+            elif isinstance(value, torch.nn.Module) and model not in value.modules():
+                self._modules[name] = value
+            else:
+                self._constants[name] = value
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        held = {**self._constants, **self._parameters, **self._modules}
+        named = {name: held.pop(name) for name in self._keywords}
+        function, *first = (held[str(i)] for i in range(len(held)))
+        return function(*first, *args, **{**named, **kwargs})
+
+
+def _registered(function: Any, model: torch.nn.Module) -> Any:
+    """Make a module of a `functools.partial`, which torch does not look into."""
+    return _Partial(function, model) if isinstance(function, partial) else function
+
+
+def _refuse_means(value: Tensor) -> None:
+    if value.requires_grad:
+        raise RuntimeError(
+            "The model is in evaluation mode, so no noise was drawn. Call model.train() before "
+            "training."
+        )
+    if not torch.compiler.is_compiling():
+        warnings.warn(
+            "The model is in evaluation mode, so no noise was drawn, and the value is not a bound. "
+            "Use logunif_kl.torch.nn.sampling(model).",
+            stacklevel=4,
+        )
 
 
 def _draws(model: torch.nn.Module) -> bool:

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from ..._layers import check_flag
 from ..._refusals import type_name
+from . import _posterior
 from ._arguments import check_dtype
 from ._layer import VariationalLayer
 from ._noise import settled
@@ -176,14 +177,15 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
 
     def _deviations_at(self, input: Tensor, means: Tensor) -> Tensor:
         """The standard deviations of the rows that are looked up; zero at the padding."""
-        half = 0.5 * self._typed()
-        if len(half) == len(self.weight):
-            half = settled(
+        log_variance = self._typed()
+        if len(log_variance) == len(self.weight):
+            log_variance = settled(
                 F.embedding(
-                    input, half, self.padding_idx, scale_grad_by_freq=self.scale_grad_by_freq
+                    *(input, log_variance, self.padding_idx),
+                    scale_grad_by_freq=self.scale_grad_by_freq,
                 )
             )
-        deviations = half.exp()
+        deviations = _posterior.root(log_variance)
         if self.posterior == "multiplicative":
             deviations = means * deviations
         if self.padding_idx is not None:

@@ -3,6 +3,8 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any
 
 import torch
@@ -11,7 +13,7 @@ from torch.nn import Parameter
 from ..._refusals import OF_COMPLEX, shown
 from . import _moments_rules, _penalty, _posterior
 from ._hooks import refresh
-from ._local import drawn
+from ._local import LARGE, below, drawn, exponential, largest_log
 from ._moments import Moments
 from ._noise import Drawing, normals
 
@@ -109,6 +111,8 @@ class VariationalLayer(Drawing):
                 return
             if name == "max_log_alpha":
                 _posterior.check(self.posterior, self.sharing, self.noise, value)
+        if name == "weight" and self.posterior == "additive":
+            _posterior.refuse_fusion(sys._getframe(1), type(self))
         super().__setattr__(name, value)
 
     @property
@@ -164,7 +168,7 @@ class VariationalLayer(Drawing):
                 "with noise='independent'"
             )
         spread, log = self._variances()
-        variances = _posterior.wide(spread).exp() if log else spread
+        variances = exponential(spread) if log else spread
         padded = None if x._spread is None else self._padded(x._spread)
         x = x._like(self._padded(x.mean), padded)
         return _moments_rules.product(self._product, x, self.weight, self.bias, variances)
@@ -191,19 +195,24 @@ class VariationalLayer(Drawing):
 
     def _deviations(self) -> Tensor:
         """The standard deviations of the weights."""
-        deviations = (0.5 * self._typed()).exp()
+        deviations = _posterior.root(self._typed())
         return deviations if self.posterior == "additive" else self.weight * deviations
 
     def _weights(self, shape: Any) -> Tensor:
         """Samples of the weights, of the shape of the weights or with more dimensions before it."""
-        return self.weight + self._deviations() * self._normals(shape, self.weight)
+        deviations = self._deviations()
+        return _posterior.in_range(self.weight + deviations * self._normals(shape, self.weight))
 
     def _variances(self) -> tuple[Tensor, bool]:
         """The variances of the weights, or their logarithms and True."""
         if self.posterior == "additive":
             return self._typed(), True
-        half = 0.5 * _posterior.wide(self._typed())
-        deviations = _posterior.wide(self.weight) * half.exp()
+        log_alpha = _posterior.wide(self._typed())
+        tame = below(log_alpha, LARGE)
+        deviations = _posterior.wide(self.weight) * _posterior.root(log_alpha, tame)
+        if not tame:
+            most = math.exp(0.5 * largest_log(deviations.dtype))
+            deviations = deviations.clamp(-most, most)
         return deviations * deviations, False
 
     # What the layers define, each for its own kind of product.

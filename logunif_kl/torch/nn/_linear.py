@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from ..._layers import check_flag
+from . import _posterior
 from ._arguments import check_dtype
 from ._layer import VariationalLayer
 
@@ -203,8 +204,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
             shape = shape[-1:]
         elif self.estimator == "per_example" and input.ndim > 1:
             shape = (shape[0], *[1] * (input.ndim - 2), shape[-1])
-        deviation = (0.5 * self._bounded()[0]).exp().to(input.dtype)
-        return input * (1.0 + deviation * self._normals(shape, input))
+        deviation = _posterior.root(self._bounded()[0]).to(input.dtype)
+        return input * _posterior.in_range(1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
         # Not in_features, which is 0 in a lazy layer that was loaded.

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch.autograd import Function
 
-from .._internals import plain, transformed
+from .._internals import called_by_compiler, plain, transformed
 
 Tensor = torch.Tensor
 Draw = Callable[[Tensor], Tensor]
@@ -77,16 +77,84 @@ def composite(
 ) -> Tensor:
     """Draw an output by plain operations."""
     mean = layer._product(input, weight, bias)
-    variances = (spread.float() if spread.dtype == torch.float16 else spread) if log else spread
-    variances = variances.exp() if log else variances
+    tame = below(spread, LARGE if log else math.exp(LARGE))
+    variances = exponential(spread, tame) if log else spread
+    square = torch.square if tame else squared
     if mean.dtype != torch.float16:
-        variance = layer._product(input * input, variances, None)
+        variance = layer._product(square(input), variances, None)
     else:
         # In float16 the square of 256 overflows and exp(-10) is subnormal. bfloat16 has the range.
-        input = input.float()
         with without_autocast(mean.device.type):
-            variance = layer._product((input * input).bfloat16(), variances.bfloat16(), None)
+            squares = square(input.float()).bfloat16()
+            variance = layer._product(squares, variances.bfloat16(), None)
     return with_noise(mean, variance, draw(mean))
+
+
+def largest_log(dtype: torch.dtype) -> float:
+    """The log of a variance that counts as the largest, also after a conversion to bfloat16."""
+    return 709.78 if dtype == torch.float64 else 88.71
+
+
+LARGE = 60.0
+"""Above this log of a variance, a clamp keeps it finite, and gradients with it may overflow."""
+
+
+def below(x: Tensor, most: float) -> bool:
+    """Whether no number is above another, where a CPU can tell. It is faster than a clamp."""
+    if torch.compiler.is_compiling() or transformed() or not plain(x) or not x.is_cpu:
+        return False
+    return not x.numel() or not x.detach().amax().item() > most
+
+
+def exponential(log_variances: Tensor, tame: bool = False) -> Tensor:
+    """Variances that are finite, so that a zero input has no noise; in float32 for float16."""
+    x = log_variances.float() if log_variances.dtype == torch.float16 else log_variances
+    return (x if tame else x.clamp(max=largest_log(x.dtype))).exp()
+
+
+class _Squared(Function):
+    """x^2, whose gradient is finite where the product with large variances overflows.
+
+    The input is 0 there, or almost.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return 2.0 * (grad.nan_to_num() * x)
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return 2.0 * (tangent * x)
+
+
+def squared(x: Tensor) -> Tensor:
+    if torch.compiler.is_compiling():
+        _allow()
+    return _squared(x)
+
+
+# As for `_posterior.bounded`.
+def _squared(x: Tensor) -> Tensor:
+    return _Squared.apply(x)
+
+
+@called_by_compiler
+def _allow() -> bool:
+    torch.compiler.allow_in_graph(_squared)
+    return True
 
 
 def with_noise(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
@@ -134,7 +202,8 @@ class _Fused(Function):
         log: bool,
         draw: Draw,
     ) -> Tensor:
-        variances = spread.exp() if log else spread
+        ctx.tame = below(spread, LARGE if log else math.exp(LARGE))
+        variances = exponential(spread, ctx.tame) if log else spread
         squares = input * input
         output = layer._product(input, weight, bias)
         noise = draw(output)
@@ -165,6 +234,7 @@ class _Fused(Function):
                 grad * ratio, squares, variances, (for_input, for_spread, False), 0.5
             )
             if for_input:
+                d_squares = d_squares if ctx.tame else d_squares.nan_to_num_()
                 d_input = d_input.addcmul_(d_squares, input)
             if for_spread and ctx.log:
                 d_spread = d_spread.mul_(variances)
@@ -182,7 +252,7 @@ def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> An
 
     def draw(mean: Tensor) -> Tensor:
         with torch.no_grad():
-            variances = spread.exp() if log else spread
+            variances = exponential(spread) if log else spread
             variance = layer._product(input * input, variances, None).clamp_(min=0.0)
             return ratio * variance.sqrt_()
 

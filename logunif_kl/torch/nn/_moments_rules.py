@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ._local import without_autocast
+from ._local import squared, without_autocast
 
 Tensor = torch.Tensor
 Multiply = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -41,14 +41,15 @@ def product(
     found: list[Tensor] = []
     with without_autocast(mean.device.type if half else "meta"):
         if variances is not None:
-            second = at * at if spread is None else torch.addcmul(spread, at, at)
+            second = squared(at) if spread is None else torch.addcmul(spread, at, at)
             found.append(multiply(second, variances, None))
         if spread is not None:
             found.append(multiply(spread, weight * weight, None))
     if not found:
         return x._like(mean, None)
-    # Some convolutions round a zero to a small negative number.
-    return x._like(mean, (found[0] if len(found) == 1 else found[0] + found[1]).clamp(min=0.0))
+    # Some convolutions round a zero to a small negative number; 0 times an infinity is NaN.
+    total = found[0] if len(found) == 1 else found[0] + found[1]
+    return x._like(mean, total.clamp(0.0, torch.finfo(total.dtype).max))
 
 
 def _by(function: Any) -> Any:

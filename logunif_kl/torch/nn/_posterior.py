@@ -17,6 +17,7 @@ from ..._layers import finite, one_of
 from ..._refusals import shown, type_name
 from .._internals import called_by_compiler
 from . import _penalty
+from ._local import below
 from ._moments import Moments
 from ._prior import NormalPrior
 
@@ -151,6 +152,21 @@ def check_of(of: Any, noise: str) -> None:
         )
 
 
+def refuse_fusion(frame: Any, kind: type) -> None:
+    """Raise if it is `torch.nn.utils.fusion` that assigns the means of a copy of a layer.
+
+    Raises
+    ------
+    TypeError
+        If it is, since the variances would be those of before.
+    """
+    if frame.f_globals.get("__name__") == "torch.nn.utils.fusion":
+        raise TypeError(
+            f"a {kind.__name__} was fused with batch normalisation, which would scale its means "
+            "and not its variances: call logunif_kl.torch.nn.to_deterministic first"
+        )
+
+
 def spread_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> tuple[int, ...]:
     """The shape of log sigma^2, or of log alpha, for weights of a shape.
 
@@ -196,6 +212,22 @@ def wide(x: Tensor) -> Tensor:
 def single(x: Tensor) -> Tensor:
     """In float32 instead of half types, in which a sum over many weights overflows or stops."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+_LARGEST_ROOT = {torch.float64: 700.0, torch.float16: 11.0}
+
+
+def root(log_variance: Tensor, tame: bool = False) -> Tensor:
+    """exp(log_variance/2), finite also after multiplication by normal noise, but for float16."""
+    half = 0.5 * log_variance
+    most = _LARGEST_ROOT.get(half.dtype, 86.0)
+    return half.exp() if tame or below(half, most) else half.clamp(max=most).exp()
+
+
+def in_range(x: Tensor) -> Tensor:
+    """In float16, in which noise overflows, clamp to the largest number: 0 times it is 0."""
+    most = torch.finfo(torch.float16).max
+    return x.clamp(-most, most) if x.dtype == torch.float16 else x
 
 
 def kept(mask: Tensor, units: dict[str, int], scales: int | None) -> Tensor:

@@ -20,7 +20,8 @@ from ..._layers import (
 )
 from ..._refusals import shown
 from ._arguments import check_module
-from ._convert import VARIATIONAL, to_deterministic
+from ._conversion import VARIATIONAL
+from ._convert import to_deterministic
 from ._dropout import GaussianDropoutLinear
 from ._hooks import refresh
 from ._layer import VariationalLayer
@@ -76,7 +77,8 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     A weight is kept if it is not 0 and its log alpha is not above the threshold: those that
     ``to_deterministic(model, threshold)`` leaves other than 0. Of `torch.nn.Linear`, `Conv1d`,
     `Conv2d`, `Conv3d` and `Embedding`, which have no alpha, the weights that are not 0 are kept. So
-    is a weight that is NaN, or whose log alpha is.
+    is a weight that is NaN, or whose log alpha is. All parameters of other modules are kept, such
+    as those of `LSTM` and `LayerNorm`: they make the row ``"not converted"``.
 
     Parameters
     ----------
@@ -91,7 +93,7 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     Sparsity
         With ``kept``, ``weights``, ``pruned`` (a share), ``compression`` (weights/kept), and
         ``layers``, which holds the same by the name of the layer. Shared weights count once.
-        Biases do not count.
+        Biases of these layers do not count.
 
     Raises
     ------
@@ -123,6 +125,9 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
         if id(weight) not in seen:
             seen.add(id(weight))
             found[name] = Sparsity(int(_plain(kept.sum())), weight.numel())
+    others = _of_others(model)
+    if others:
+        found["not converted"] = Sparsity(others, others)
     return Sparsity.of(found)
 
 
@@ -207,6 +212,12 @@ def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
             f"a {kind_name(model)} was given in which no layer has weights to prune: make some "
             "with logunif_kl.torch.nn.to_variational"
         )
+
+
+def _of_others(model: torch.nn.Module) -> int:
+    """Count the parameters of modules that are not `weighted`."""
+    ours = {id(p) for m in model.modules() if is_weighted(m) for p in m.parameters()}
+    return sum(p.numel() for p in model.parameters() if id(p) not in ours)
 
 
 def check_shape(name: str, module: torch.nn.Module) -> None:

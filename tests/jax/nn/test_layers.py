@@ -159,6 +159,58 @@ def test_finite(kind, name, dtype):
             assert fine == [True] * len(DEGENERATE), list(DEGENERATE)
 
 
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float16", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["additive", "weight", "correlated, input"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_variance_that_overflows(kind, name, dtype):
+    """A zero input, or a mean of 0 under a multiplicative posterior, has no noise."""
+    if (kind, name) == ("embedding", "additive"):
+        pytest.skip("every row that is looked up has noise")
+    x = minibatch(kind, dtype)
+    mean, spread = jax.tree.leaves(posterior(name, KINDS[kind], dtype))
+    given = [mean * 0 if kind == "embedding" else mean, jnp.full_like(spread, 1e3)]
+    weight = jax.tree.unflatten(jax.tree.structure(posterior(name, KINDS[kind], dtype)), given)
+    x = x if kind == "embedding" else x * 0
+
+    def loss(weight, x, key, estimator="local"):
+        return KINDS[kind].call(x, weight, key=key, estimator=estimator).astype("float32").sum()
+
+    wanted = (0, 1) if kind != "embedding" else 0
+
+    @jax.jit
+    def every(weight, x):
+        return [jax.value_and_grad(loss, wanted)(weight, x, KEY, e) for e in ESTIMATORS]
+
+    for value, slopes in every(weight, x):
+        assert value == loss(weight, x, None)
+        # Samples of weights are gradients, and beyond the range of float16.
+        assert dtype == "float16" or all(np.isfinite(leaf).all() for leaf in leaves(slopes))
+
+
+@pytest.mark.parametrize("value", [87.0, 1e4])
+def test_the_variance_of_an_input_that_is_always_zero(value):
+    """The outputs and the derivatives are as with an ordinary variance."""
+    x = jnp.array([[0.0, 0.5, 2.0], [0.0, -1.0, 1.0]])
+    mu = jnp.arange(6.0).reshape(3, 2) - 2.5
+
+    def loss(x, mu, spread):
+        log_sigma2 = jnp.zeros((3, 2)).at[0].set(spread)
+        return (1e3 * jnp.sin(nn.dense(x, nn.Normal(mu, log_sigma2), key=KEY))).sum()
+
+    def batched(function, arguments):
+        one = jax.jit(jax.vmap(jax.grad(function, arguments), (0, None, None)))
+        return lambda x, *others: one(x[None], *others)
+
+    for derivative in (jax.grad, jax.jacfwd, batched):
+        of = derivative(loss, (0, 1))
+        for found, ordinary in zip(of(x, mu, value), of(x, mu, -10.0), strict=True):
+            np.testing.assert_array_equal(found, ordinary)
+    # The curvature at 0 is that of the variance.
+    second = jax.hessian(loss)(x, mu, 0.0)[0, 0, 0, 0]
+    near = jax.hessian(loss)(x.at[0, 0].set(1e-4), mu, 0.0)[0, 0, 0, 0]
+    assert float(second) == pytest.approx(float(near), rel=2e-3)
+
+
 def test_the_gradient_of_the_deviation_is_zero_without_variance():
     def one(log_sigma2):
         weight = nn.Normal(jnp.ones((2, 1)), jnp.full((2, 1), log_sigma2))

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch.nn.utils import prune  # noqa: E402
+from torch.nn.utils import fusion, prune  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
 
@@ -51,6 +51,135 @@ KINDS = [
     (torch.nn.Conv3d(2, 3, 2), nn.VariationalConv3d, torch.ones(4, 2, 3, 3, 3)),
     (torch.nn.Embedding(5, 2, padding_idx=0), nn.VariationalEmbedding, torch.tensor([0, 4])),
 ]
+
+
+class Conv1D(torch.nn.Module):
+    """A linear layer whose weight is transposed, as in Hugging Face's transformers."""
+
+    def __init__(self, outputs, inputs):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(inputs, outputs))
+        self.bias = torch.nn.Parameter(torch.zeros(outputs))
+
+
+class Transformer(torch.nn.Module):
+    """Modules that have a variational form, and such that have none."""
+
+    def __init__(self):
+        super().__init__()
+        self.token = torch.nn.Parameter(torch.zeros(1, 1, 4))
+        self.first = torch.nn.Linear(4, 4)
+        self.attention = torch.nn.MultiheadAttention(4, 2)
+        self.norm = torch.nn.LayerNorm(4)
+        self.project = Conv1D(8, 4)
+        self.weighed = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(4, 4))
+        self.cell = torch.nn.LSTM(4, 1)
+
+
+LEFT = (
+    "module 'attention' (MultiheadAttention), module 'attention.out_proj' "
+    "(NonDynamicallyQuantizableLinear), module 'project' (Conv1D), module 'weighed' "
+    "(ParametrizedLinear), module 'cell' (LSTM)"
+)
+WARNED = (
+    "to_variational left {} without noise. logunif_kl.torch.nn.conversion(model) says why; pass "
+    "modules= to choose the layers."
+)
+
+
+class TestWhatIsLeft:
+    def test_is_told_once(self):
+        model = Transformer()
+        with pytest.warns(UserWarning, match="to_variational left") as told:
+            made = nn.to_variational(model)
+        assert [str(warning.message) for warning in told] == [WARNED.format(LEFT)]
+        assert told[0].filename == __file__
+        assert type(made.first) is nn.VariationalLinear
+        made.last, made.first = Conv1D(2, 2), torch.nn.Linear(4, 4)
+        with pytest.warns(UserWarning, match=r"module 'cell' \(LSTM\) and 1 more without noise"):
+            nn.to_variational(made)
+
+    @pytest.mark.parametrize(
+        "modules", [torch.nn.Linear, lambda name, module: True], ids=["type", "function"]
+    )
+    def test_is_not_told_where_it_was_chosen(self, modules):
+        nn.to_variational(Transformer(), modules=modules)
+
+    def test_the_table(self):
+        model = nn.to_variational(Transformer(), modules=torch.nn.Linear)
+        model.head = torch.nn.Linear(4, 2)
+        model.head.weight = torch.nn.Parameter(model.project.weight[:, :2].T.clone())
+        found = nn.conversion(model)
+        assert found.variational == {"first": 36}
+        assert found.left == {
+            "": (4, "Transformer has no weight matrix"),
+            "attention": (60, "MultiheadAttention has no variational form"),
+            "attention.out_proj": (20, "NonDynamicallyQuantizableLinear is a subclass of Linear"),
+            "norm": (8, "LayerNorm has no weight matrix"),
+            "project": (40, "Conv1D has no variational form"),
+            "weighed": (
+                24,
+                "Linear has parametrizations: remove them first, by "
+                "torch.nn.utils.parametrize.remove_parametrizations",
+            ),
+            "cell": (28, "LSTM has no variational form"),
+            "head": (10, "Linear was left out"),
+        }
+        counts = [*found.variational.values(), *(count for count, _ in found.left.values())]
+        assert sum(counts) == sum(p.numel() for p in model.parameters())
+        lines = str(found).splitlines()
+        assert lines[:2] == ["module              parameters  conversion", lines[1]]
+        assert lines[1] == "first               36          variational"
+
+    def test_sparsity_counts_it(self):
+        model = nn.to_variational(Transformer(), modules=torch.nn.Linear)
+        with torch.no_grad():
+            model.first.weight.fill_(1.0)
+            model.first.log_sigma2[0] = 9.0
+        found = nn.sparsity(model)
+        assert found.layers == {
+            "first": nn.Sparsity(12, 16),
+            "weighed": nn.Sparsity(16, 16),
+            "not converted": nn.Sparsity(160, 160),
+        }
+        assert (found.kept, found.weights) == (188, 192)
+
+    def test_shared_parameters(self):
+        model = Tied()
+        model.norm = torch.nn.LayerNorm(3, bias=False)
+        made = nn.to_variational(model)
+        assert nn.conversion(made).variational == {"table": 42, "cell": 21}
+        assert nn.sparsity(made).layers["not converted"] == nn.Sparsity(3, 3)
+
+
+class TestFusion:
+    """With batch normalisation: the variances would remain those of before."""
+
+    FUSED = (
+        (fusion.fuse_conv_bn_eval, nn.VariationalConv2d, (2, 3, 1), torch.nn.BatchNorm2d),
+        (fusion.fuse_linear_bn_eval, nn.VariationalLinear, (2, 3), torch.nn.BatchNorm1d),
+    )
+
+    @pytest.mark.parametrize(("fuse", "kind", "sizes", "norm"), FUSED)
+    def test_of_additive_layers_is_refused(self, fuse, kind, sizes, norm):
+        layer, batch_norm = kind(*sizes).eval(), norm(3).eval()
+        with pytest.raises(TypeError) as error:
+            fuse(layer, batch_norm)
+        assert str(error.value) == (
+            f"a {kind.__name__} was fused with batch normalisation, which would scale its means "
+            "and not its variances: call logunif_kl.torch.nn.to_deterministic first"
+        )
+        fuse(nn.to_deterministic(layer), batch_norm)
+        layer.weight = torch.nn.Parameter(layer.weight.detach())
+
+    @pytest.mark.parametrize(("fuse", "kind", "sizes", "norm"), FUSED)
+    def test_of_multiplicative_layers_scales_the_variances(self, fuse, kind, sizes, norm):
+        layer, batch_norm = kind(*sizes, posterior="multiplicative").eval(), norm(3).eval()
+        batch_norm.running_var.fill_(1e-2)
+        x = torch.ones(1, *([2] if norm is torch.nn.BatchNorm1d else [2, 1, 1]))
+        _, before = nn.moments(layer, x)
+        _, after = nn.moments(fuse(layer, batch_norm), x)
+        torch.testing.assert_close(after, before / (1e-2 + batch_norm.eps))
 
 
 class TestToVariational:
@@ -156,6 +285,7 @@ class TestToVariational:
         assert (made[0].log_sigma2 == -1.0).all()
         assert (made[1].log_sigma2 == -5.0).all()
 
+    @pytest.mark.filterwarnings("ignore:to_variational left")
     def test_a_derived_class_stays(self):
         """The last layer of attention is multiplied by hand, without its forward."""
         made = nn.to_variational(
@@ -281,6 +411,12 @@ class Own(nn.VariationalLinear):
     """A class of a user."""
 
 
+def quantized():
+    layer = torch.nn.Linear(1, 1)
+    layer.weight = torch.nn.Parameter(torch.ones(1, 1, dtype=torch.int8), requires_grad=False)
+    return layer
+
+
 def hooked(layer):
     """A layer whose weight is computed before each forward."""
     return prune.l1_unstructured(layer, "weight", amount=1)
@@ -370,6 +506,18 @@ LISTED = "Linear, Conv1d, Conv2d, Conv3d, Embedding"
             lambda: nn.to_deterministic(nn.VariationalLinear(1, 1), inplace="y"),
             TypeError,
             "inplace must be True or False, but 'y' was given: pass one",
+        ),
+        (
+            lambda: nn.to_variational(quantized()),
+            TypeError,
+            "the weights of the model are of torch.int8, which has no variances: convert the model "
+            "before it is quantized",
+        ),
+        (
+            lambda: nn.to_variational(orthogonal(torch.nn.Linear(2, 2))),
+            TypeError,
+            "the model has parametrizations: remove them first, by "
+            "torch.nn.utils.parametrize.remove_parametrizations",
         ),
         (
             lambda: nn.to_deterministic(orthogonal(nn.VariationalLinear(2, 2))),

@@ -1,7 +1,7 @@
 """The ELBO: its scale and its sign, its parts, and training with it in a loop and in Lightning."""
 
+import copy
 import math
-import warnings
 from functools import partial
 from importlib.util import find_spec
 
@@ -13,14 +13,14 @@ import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 
 # Most of these tests are of layers without noise, of which the ELBO warns.
-pytestmark = pytest.mark.filterwarnings("ignore:the layers return their means")
+pytestmark = pytest.mark.filterwarnings("ignore:The model is in evaluation mode")
 
 
 def fixed(log_alpha=0.0, dtype=torch.float64):
-    """A layer of 6 weights with this log alpha, in evaluation mode: no noise."""
+    """A layer of 6 weights with this log alpha, in evaluation mode: no noise, no gradients."""
     torch.manual_seed(0)
     options = {"posterior": "multiplicative", "initial": log_alpha, "dtype": dtype}
-    return nn.VariationalLinear(2, 3, **options).eval()
+    return nn.VariationalLinear(2, 3, **options).eval().requires_grad_(False)
 
 
 def given(output, target):
@@ -130,8 +130,8 @@ class TestSign:
         assert bound.neg_kl < 0.0
 
     def test_the_gradients(self):
-        """The loss pushes log alpha up and towards the data."""
-        model = fixed()
+        """The loss pushes log alpha up and towards the data. Inputs of 0 have no noise."""
+        model = fixed().requires_grad_().train()
         elbo = nn.ELBO(model, nn.normal_log_likelihood, 3)
         elbo(
             torch.zeros(3, 2, dtype=torch.float64), model.bias.detach().expand(3, 3)
@@ -164,9 +164,9 @@ class TestModule:
 
     def test_compiled(self):
         torch._dynamo.reset()
-        model = fixed(dtype=torch.float32)
+        model = fixed(dtype=torch.float32).requires_grad_().train()
         elbo = nn.ELBO(model, nn.categorical_log_likelihood, 100)
-        x, y = torch.ones(2, 2), torch.tensor([0, 1])
+        x, y = torch.zeros(2, 2), torch.tensor([0, 1])
         compiled = torch.compile(elbo, fullgraph=True)
         for weight in (torch.tensor(0.5), torch.tensor(1.0)):
             found = compiled(x, y, weight)
@@ -189,35 +189,96 @@ class TestModule:
         assert counters["stats"]["unique_graphs"] <= 2
 
 
-class TestWarning:
-    WORDS = (
-        "the layers return their means in evaluation mode, of which this is no bound: use "
-        "model.train(), or logunif_kl.torch.nn.sampling(model)"
+class TestEvaluationMode:
+    WORDS = "The model is in evaluation mode, so no noise was drawn"
+    CALLS = (
+        lambda elbo: elbo(torch.ones(1, 2), torch.tensor([0])),
+        lambda elbo: elbo.bound(elbo.model(torch.ones(1, 2)), torch.tensor([0])),
+        lambda elbo: torch.compile(elbo, backend="eager")(torch.ones(1, 2), torch.tensor([0])),
     )
 
-    @staticmethod
-    def told(elbo):
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            elbo(torch.ones(1, 2), torch.tensor([0]))
-        return [str(warning.message) for warning in told]
-
-    def test_where_no_layer_draws(self):
-        model = torch.nn.Sequential(nn.VariationalLinear(2, 2), nn.VariationalLinear(2, 2))
-        elbo = nn.ELBO(model, nn.categorical_log_likelihood, 10)
-        assert self.told(elbo) == []
-        elbo.eval()
-        assert self.told(elbo) == [self.WORDS]
-        with nn.sampling(model):
-            assert self.told(elbo) == []
-        assert self.told(elbo) == [self.WORDS]
-        model[1].train()
-        assert self.told(elbo) == []
-
-    def test_not_in_a_graph(self):
+    @pytest.fixture
+    def elbo(self):
         torch._dynamo.reset()
-        elbo = nn.ELBO(nn.VariationalLinear(2, 2), nn.categorical_log_likelihood, 10).eval()
-        assert self.told(torch.compile(elbo, backend="eager", fullgraph=True)) == []
+        plain = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)).eval()
+        return nn.ELBO(nn.to_variational(plain), nn.categorical_log_likelihood, 10)
+
+    @pytest.mark.parametrize("call", CALLS)
+    @pytest.mark.filterwarnings("ignore")  # of the compiler, which goes back to eager mode
+    def test_with_gradients_is_an_error(self, elbo, call):
+        with pytest.raises(RuntimeError) as error:
+            call(elbo)
+        assert str(error.value) == f"{self.WORDS}. Call model.train() before training."
+
+    @pytest.mark.parametrize("call", CALLS[:2])
+    def test_without_gradients_is_a_warning(self, elbo, call):
+        with torch.no_grad(), pytest.warns(UserWarning, match=self.WORDS) as told:
+            call(elbo)
+        assert [str(warning.message) for warning in told] == [
+            f"{self.WORDS}, and the value is not a bound. Use logunif_kl.torch.nn.sampling(model)."
+        ]
+
+    @pytest.mark.parametrize("call", CALLS)
+    @pytest.mark.filterwarnings("error")
+    def test_noise_is_drawn(self, elbo, call):
+        with nn.sampling(elbo.model):
+            call(elbo).loss.backward()
+        elbo.model[1].train()  # the other is frozen
+        call(elbo).loss.backward()
+        with torch.no_grad():
+            call(elbo)
+
+    @pytest.mark.filterwarnings("error")
+    def test_moments_need_no_noise(self, elbo):
+        x, target = torch.ones(1, 2), torch.tensor([0])
+        expected = nn.expected_categorical_log_likelihood
+        nn.ELBO(nn.VBP(elbo.model), expected, 10).eval()(x, target).loss.backward()
+        nn.ELBO(elbo.model, expected, 10).bound(nn.moments(elbo.model, x), target).loss.backward()
+
+
+class TestPartial:
+    """What a `functools.partial` holds belongs to the module."""
+
+    def test_a_parameter(self):
+        spread = torch.nn.Parameter(torch.zeros(()))
+        for likelihood in (
+            partial(nn.normal_log_likelihood, log_sigma2=spread),
+            partial(partial(nn.normal_log_likelihood, log_sigma2=spread)),
+            partial(lambda first, mean, y: nn.normal_log_likelihood(mean, y, first), spread),
+        ):
+            elbo = nn.ELBO(nn.VariationalLinear(2, 1), likelihood, 10)
+            assert any(each is spread for each in elbo.parameters())
+            name = [*elbo.state_dict()][-1]
+            assert name.startswith("log_likelihood.")
+            copied = copy.deepcopy(elbo).double()
+            copied.load_state_dict({**copied.state_dict(), name: torch.tensor(2.0)})
+            x, y = torch.zeros(1, 2).double(), torch.zeros(1, 1).double()
+            with torch.no_grad():
+                copied.model.bias.zero_()
+            given = copied(x, y).expected_log_likelihood
+            torch.testing.assert_close(
+                given / 10, nn.normal_log_likelihood(y, y, 2.0).sum(), check_dtype=False
+            )
+            given.backward()
+            assert copied.get_parameter(name).grad == -5.0
+            changed = {name: torch.tensor(1.0).double()}
+            found = torch.func.functional_call(copied, changed, (x, y)).expected_log_likelihood
+            assert found.item() == pytest.approx(given.item() + 5.0)
+
+    def test_modules(self):
+        head, model = torch.nn.Linear(2, 2), nn.VariationalLinear(2, 2)
+
+        def likelihood(output, y, head, whole):
+            assert whole.net is model
+            return nn.categorical_log_likelihood(head(output), y)
+
+        whole = torch.nn.Module()
+        whole.net = model
+        whole.elbo = nn.ELBO(model, partial(likelihood, head=head, whole=whole), 10)
+        # A module that holds the model would hold itself.
+        assert [name for name, _ in whole.elbo.log_likelihood.named_children()] == ["head"]
+        whole.train().elbo(torch.ones(1, 2), torch.tensor([0])).loss.backward()
+        assert head.weight.grad is not None
 
 
 class TestLogLikelihoods:

@@ -451,6 +451,7 @@ class TestSampling:
             raise RuntimeError("mine")
         assert layer(torch.ones(1)) == layer(torch.ones(1))
 
+    @pytest.mark.filterwarnings("ignore:to_variational left")
     def test_in_a_transformer(self):
         """PyTorch's fast path reads the weights of the layers, and calls none of them."""
         encoder = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)

@@ -153,6 +153,71 @@ class TestZeros:
         assert finite(*torch.autograd.grad(sum((g**2).sum() for g in first), leaves))
 
 
+class TestOverflow:
+    """A zero input, or a mean of 0 under a multiplicative posterior, has no noise at any alpha."""
+
+    @pytest.mark.parametrize("value", [89.0, 1e4])
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+    @every_posterior
+    @pytest.mark.parametrize("estimator", ESTIMATORS)
+    @pytest.mark.parametrize("case", ["linear", "conv1d", "embedding"])
+    def test_nothing_is_drawn(self, case, estimator, posterior, dtype, value):
+        layer = made(CASES[case], dtype=dtype, estimator=estimator, **POSTERIORS[posterior])
+        x = inputs(CASES[case], 2, dtype=dtype)
+        with torch.no_grad():
+            layer._spread.fill_(8 * value if dtype == torch.float64 else value)
+            if case == "embedding":
+                layer.weight.zero_()
+                x = torch.ones_like(x) if posterior == "additive" else x  # the padding
+            else:
+                x.zero_()
+            mean = layer.eval()(x)
+        layer.train()
+        for form in (layer, torch.compile(layer, backend="eager")) if value == 89.0 else (layer,):
+            output, *slopes = gradients(form, x)
+            torch.testing.assert_close(output.detach(), mean, rtol=0.0, atol=0.0)
+            # Samples of weights are gradients, and beyond the range of float16.
+            assert dtype == torch.float16 or finite(*slopes)
+
+    @pytest.mark.parametrize("mode", ["fused", "plain", "autocast", "moments"])
+    @pytest.mark.parametrize("value", [87.0, 89.0, 1e4])
+    def test_an_input_that_is_always_zero(self, value, mode, monkeypatch):
+        """The other inputs, and the gradients, are as with an ordinary variance there."""
+        monkeypatch.setattr(_local, "_fusible", lambda *given: mode == "fused")
+        found = []
+        for each in (value, -10.0):
+            torch.manual_seed(0)
+            layer = made(LINEAR)
+            x = torch.tensor([[0.0, 0.5, 2.0], [0.0, -1.0, 1.0]], requires_grad=True)
+            with torch.no_grad():
+                layer.log_sigma2[:, 0] = each
+            with torch.autocast("cpu", torch.bfloat16, enabled=mode == "autocast"):
+                output = layer(x) if mode != "moments" else sum(nn.moments(layer, x))
+            (1e3 * output.float().sin()).sum().backward()
+            found.append((output, x.grad, layer.weight.grad, layer.log_sigma2.grad[:, 1:]))
+        assert finite(*found[0])
+        torch.testing.assert_close(found[0], found[1], rtol=0.0, atol=0.0)
+
+    def test_the_variance_of_moments_that_meets_a_weight_of_zero(self):
+        first, second = nn.VariationalLinear(1, 1, initial=200.0), torch.nn.Linear(1, 1)
+        with torch.no_grad():
+            second.weight.zero_()
+        mean, variance = nn.moments(torch.nn.Sequential(first, second), torch.full((1, 1), 1e10))
+        assert (mean == second.bias, variance == 0.0) == (True, True)
+
+    @pytest.mark.parametrize("fused", [True, False])
+    def test_ordinary_numbers_keep_their_bits(self, fused, monkeypatch):
+        monkeypatch.setattr(_local, "_fusible", lambda *given: fused)
+        for dtype, value in ((torch.float64, 709.0), (torch.float32, 88.5), (torch.float32, -80.0)):
+            layer = nn.VariationalLinear(1, 1, bias=False, initial=value, dtype=dtype)
+            x = torch.full((1, 1), 1e-3, dtype=dtype)
+            torch.manual_seed(0)
+            drawn = layer(x)
+            torch.manual_seed(0)
+            deviation = (x * x * layer.log_sigma2.exp()).sqrt()
+            assert torch.equal(drawn, x * layer.weight + deviation * torch.randn_like(x))
+
+
 class TestNegativeVariance:
     """Fast convolutions round a variance of zero to a small negative number."""
 

@@ -456,6 +456,7 @@ class TestWhole:
         table = torch.nn.Embedding(4, 3, padding_idx=1)
         assert nn.to_sparse(table).padding_idx == 1
 
+    @pytest.mark.filterwarnings("ignore:to_variational left")
     def test_a_transformer(self):
         layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
         model = nn.to_variational(layer, initial=-4.0).eval()

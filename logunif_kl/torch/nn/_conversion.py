@@ -1,0 +1,154 @@
+"""Which modules of a model are variational, and why the others are not."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.nn.parameter import is_lazy
+from torch.nn.utils import parametrize
+
+from ..._layers import aligned
+from ._arguments import check_module
+from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
+from ._embedding import VariationalEmbedding
+from ._layer import VariationalLayer
+from ._linear import VariationalLinear
+
+Tensor = torch.Tensor
+
+VARIATIONAL: dict[type, type[VariationalLayer]] = {
+    torch.nn.Linear: VariationalLinear,
+    torch.nn.Conv1d: VariationalConv1d,
+    torch.nn.Conv2d: VariationalConv2d,
+    torch.nn.Conv3d: VariationalConv3d,
+    torch.nn.Embedding: VariationalEmbedding,
+}
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """Which modules of a model are variational, and why the others are not.
+
+    `conversion` makes it. Modules without parameters of their own are left out.
+
+    Attributes
+    ----------
+    variational : dict of str to int
+        The number of parameters of each variational layer, by its name.
+    left : dict of str to tuple
+        The number of parameters of each other module, and why it is not variational.
+    """
+
+    variational: dict[str, int]
+    left: dict[str, tuple[int, str]]
+
+    def __str__(self) -> str:
+        rows = [("module", "parameters", "conversion")]
+        rows += [(name, str(count), "variational") for name, count in self.variational.items()]
+        rows += [(name, str(count), why) for name, (count, why) in self.left.items()]
+        return aligned(rows)
+
+
+def conversion(model: torch.nn.Module) -> Conversion:
+    """List the modules of a model that are variational, and those that are not, with the reason.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Any module, such as what `to_variational` returned.
+
+    Returns
+    -------
+    Conversion
+        Parameters that modules share count in the first of them.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no module.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> model = torch.nn.Sequential(
+    ...     nn.VariationalLinear(4, 3), torch.nn.LayerNorm(3), torch.nn.GRU(3, 2)
+    ... )
+    >>> print(nn.conversion(model))
+    module  parameters  conversion
+    0       27          variational
+    1       6           LayerNorm has no weight matrix
+    2       42          GRU has no variational form
+    """
+    found = Conversion({}, {})
+    for name, module, parameters in _own(check_module(model)):
+        count = sum(parameter.numel() for parameter in parameters)
+        if isinstance(module, VariationalLayer):
+            found.variational[name] = count
+        else:
+            found.left[name] = count, _why(module, parameters)
+    return found
+
+
+def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor]]]:
+    """The modules with parameters of their own, which include those of parametrizations."""
+    found = []
+    seen: set[int] = set()
+    for name, module in model.named_modules():
+        parametrized = parametrize.is_parametrized(module)
+        parameters = [p for p in module.parameters(parametrized) if id(p) not in seen]
+        # A lazy one has no shape yet.
+        parameters = [p for p in parameters if not is_lazy(p)]
+        seen.update(map(id, parameters))
+        if parameters:
+            found.append((name, module, parameters))
+    return found
+
+
+def _why(module: torch.nn.Module, parameters: Sequence[Tensor]) -> str:
+    kind = type(module)
+    if parametrize.is_parametrized(module):
+        return (
+            f"{kind.__bases__[0].__name__} has parametrizations: remove them first, by "
+            "torch.nn.utils.parametrize.remove_parametrizations"
+        )
+    if not _is_matrix(parameters):
+        return f"{kind.__name__} has no weight matrix"
+    if kind in VARIATIONAL:
+        return f"{kind.__name__} was left out"
+    base = next((plain.__name__ for plain in VARIATIONAL if issubclass(kind, plain)), None)
+    return f"{kind.__name__} " + (f"is a subclass of {base}" if base else "has no variational form")
+
+
+def _is_matrix(parameters: Sequence[Tensor]) -> bool:
+    return any(sum(n > 1 for n in p.shape) > 1 for p in parameters)
+
+
+def warn_of_left(model: torch.nn.Module) -> None:
+    left = [
+        f"{shown_name(name)} ({type(module).__name__})"
+        for name, module, parameters in _own(model)
+        if _is_matrix(parameters) and not isinstance(module, VariationalLayer)
+    ]
+    if left:
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        warnings.warn(
+            f"to_variational left {', '.join(left[:5])}{more} without noise. "
+            "logunif_kl.torch.nn.conversion(model) says why; pass modules= to choose the layers.",
+            stacklevel=3,
+        )
+
+
+def has_parametrizations(name: str) -> TypeError:
+    return TypeError(
+        f"{shown_name(name)} has parametrizations: remove them first, by "
+        "torch.nn.utils.parametrize.remove_parametrizations"
+    )
+
+
+def shown_name(name: str) -> str:
+    return f"module {name!r}" if name else "the model"
