@@ -69,6 +69,8 @@ class Side:
         -integral of q log(q |w|) over this side.
     mass : float
         The integral of q.
+    beyond : float
+        The part of `mass` that was continued beyond the range of float64.
     error : float
         The quadrature's estimate of its error in `entropy`.
     edge : float
@@ -80,6 +82,7 @@ class Side:
 
     entropy: float = 0.0
     mass: float = 0.0
+    beyond: float = 0.0
     error: float = 0.0
     edge: float = 0.0
     mass_error: float = 0.0
@@ -176,7 +179,10 @@ def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Si
 
 
 def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """Add up both sides: the entropy, a bound on its error, and the mass that was found."""
+    """Add up both sides: the entropy, a bound on its error, and the mass that was found.
+
+    What was continued beyond the range of float64 makes that mass 1 at most: it is an estimate.
+    """
     entropy = sides[0].entropy + sides[1].entropy
     mass = sides[0].mass + sides[1].mass
     missed = abs(1.0 - mass)
@@ -189,7 +195,8 @@ def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, f
         error = math.inf
     elif unexplained > 0.0:
         error += unexplained * _NARROWEST
-    return entropy, error, mass
+    inside = mass - sides[0].beyond - sides[1].beyond
+    return entropy, error, max(inside, min(mass, 1.0))
 
 
 def rounding(dist: Standardised) -> float:
@@ -284,6 +291,7 @@ def _half_line(
             drift = math.log(abs(weight_at)) - (log_qw - log_r + end)
             value = part * (1.0 - 1.0 / decay - log_qw - drift)
         side.mass += part
+        side.beyond += part
         side.entropy += value
         doubt = 2.0 * abs(decay / before - 1.0)
         side.error += doubt * (abs(value) + part) + abs(part * drift)
