@@ -179,10 +179,7 @@ def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Si
 
 
 def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """Add up both sides: the entropy, a bound on its error, and the mass that was found.
-
-    What was continued beyond the range of float64 makes that mass 1 at most: it is an estimate.
-    """
+    """Add up both sides: entropy, a bound on its error, mass (1 at most by what was continued)."""
     entropy = sides[0].entropy + sides[1].entropy
     mass = sides[0].mass + sides[1].mass
     missed = abs(1.0 - mass)
@@ -195,8 +192,7 @@ def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, f
         error = math.inf
     elif unexplained > 0.0:
         error += unexplained * _NARROWEST
-    inside = mass - sides[0].beyond - sides[1].beyond
-    return entropy, error, max(inside, min(mass, 1.0))
+    return entropy, error, max(mass - sides[0].beyond - sides[1].beyond, min(mass, 1.0))
 
 
 def rounding(dist: Standardised) -> float:
@@ -267,10 +263,8 @@ def _half_line(
             return False
         value, error = _integrate(entropy, low, high)
         part, part_error = _integrate(mass, low, high)
-        side.entropy += value
-        side.error += error
-        side.mass += part
-        side.mass_error += part_error
+        side.entropy, side.error = side.entropy + value, side.error + error
+        side.mass, side.mass_error = side.mass + part, side.mass_error + part_error
         return max(abs(value), abs(part)) > _NEGLIGIBLE
 
     def beyond(end: float, outwards: float) -> None:
