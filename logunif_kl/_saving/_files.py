@@ -25,6 +25,8 @@ def replacing(path: str | os.PathLike[str], *, flushed: bool = False) -> Iterato
         If the old file is read-only.
     """
     target = Path(os.path.realpath(path))
+    if target.is_symlink():  # what a loop of links ends in
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     if target.exists() and not target.is_file():
         yield target
         return

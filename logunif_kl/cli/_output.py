@@ -64,9 +64,11 @@ def check_writable(path: str | None) -> None:
     """Check before any work is done that a file can be written."""
     if path is None or path == STDOUT:
         return
-    target, reason = Path(path), ""
-    parent = target.parent
-    if target.is_dir():
+    target, reason = Path(os.path.realpath(path)), ""
+    parent = target.parent if target != Path(path).absolute() else Path(path).parent
+    if target.is_symlink():
+        reason = "its symbolic links form a loop; name another file"
+    elif target.is_dir():
         reason = "it is a directory; name a file"
     elif target.exists():
         if not os.access(target, os.W_OK):

@@ -15,6 +15,7 @@ from ..methods import Extremum
 from . import _request as request
 from ._call import call
 from ._errors import NOTHING, WIDE, Errors, fixed, measure
+from ._fields import checked
 from ._formula import POLYNOMIAL, Formula, text
 from ._json import read, write
 from ._plot import Panel, draw, title
@@ -24,7 +25,8 @@ from ._plot import Panel, draw, title
 class Fit:
     """A formula for -KL, made by `fit_polynomial` or `fit_sigmoid`.
 
-    Immutable, comparable and hashable. With x = log alpha it is, for ``zero_at=inf``::
+    Immutable, comparable and hashable. The constructor raises a `ValueError` for a field that is
+    not as below. With x = log alpha the formula is, for ``zero_at=inf``::
 
         polynomial:  constant + x/2 + c1 alpha + ... + cn alpha^n
         sigmoid:     sum_i k1_i sigmoid(k2_i + k3_i x) - 1/2 log(1 + 1/alpha) - sum_i k1_i
@@ -80,6 +82,11 @@ class Fit:
     extrema: tuple[Extremum, ...]
     inside: Errors
     wide: Errors
+
+    def __post_init__(self) -> None:
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        for name, value in checked(given).items():
+            object.__setattr__(self, name, value)
 
     @property
     def max_error(self) -> float:
@@ -277,7 +284,7 @@ class Fit:
         Raises
         ------
         ValueError
-            If the text is not JSON, or does not hold a fit.
+            If the text is not JSON, or does not hold a fit. The message names the wrong field.
 
         Examples
         --------

@@ -12,6 +12,7 @@ framework takes of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from typing import Any
 from .._refusals import shown
 
 POLYNOMIAL, SIGMOID = "polynomial", "sigmoid"
+#: The most terms of a family: the degree of a polynomial, or the number of sigmoids.
+MOST = {POLYNOMIAL: 60, SIGMOID: 5}
 NAME = "neg_kl"
 
 
@@ -73,6 +76,11 @@ def text(formula: Formula, language: str, constant: float, note: str) -> str:
             f"choose from {', '.join(WRITERS)}"
         )
     shifted = Formula(formula.family, formula.constant + constant, formula.coefficients)
+    if math.isinf(shifted.constant):
+        raise ValueError(
+            f"the constant of the formula, {formula.constant:g}, plus {constant:g} leaves the "
+            "range of a double: pass a smaller log_c"
+        )
     return WRITERS[language](shifted, note)
 
 

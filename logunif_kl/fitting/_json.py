@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import fields
 from typing import Any
 
-from .._refusals import shown
+from .._refusals import shown, type_name
 from ..methods import Extremum
 from ._errors import Errors
-from ._formula import POLYNOMIAL, SIGMOID
 
 FORMAT = "logunif_kl.Fit"
+_INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
 def write(fields: dict[str, Any]) -> str:
@@ -24,25 +25,60 @@ def write(fields: dict[str, Any]) -> str:
 
 
 def read(document: str, names: set[str]) -> dict[str, Any]:
-    """Read the fields of a fit, and check that they are those named."""
-    try:
-        found = json.loads(document)
-    except ValueError as error:
-        raise ValueError(
-            f"the text is not JSON ({error}): pass what Fit.to_json returned"
-        ) from None
-    if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
-        raise ValueError(
-            f'the JSON does not hold a fit, because its "format" is not {FORMAT!r}: '
-            "pass what Fit.to_json returned"
+    """Read the fields of a fit, of the names given, for its constructor to check."""
+    if not isinstance(document, (str, bytes, bytearray)):
+        raise TypeError(
+            f"the JSON must be a str, but {type_name(document)} was given: pass what Fit.to_json "
+            "returned"
         )
     try:
-        return _fields(found, names)
-    except (KeyError, TypeError, ValueError) as error:
+        found = _floats(
+            json.loads(document, parse_int=_number, parse_float=_number, parse_constant=str)
+        )
+    except (ValueError, RecursionError):
         raise ValueError(
-            f"the JSON does not hold a fit ({type(error).__name__}: {error}): "
-            "pass what Fit.to_json returned"
+            "the text is not JSON, or is nested too deeply: pass what Fit.to_json returned"
         ) from None
+    if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
+        raise _no_fit(f'"format" is not {FORMAT!r}')
+    _check_names("", found, names)
+    made = {name: _made(Errors, name, found[name]) for name in ("inside", "wide")}
+    extrema = found["extrema"]
+    if isinstance(extrema, list):
+        extrema = [_made(Extremum, f"extrema[{i}]", each) for i, each in enumerate(extrema)]
+    return found | made | {"extrema": extrema}
+
+
+def _no_fit(because: str) -> ValueError:
+    return ValueError(
+        f"the JSON does not hold a fit, because {because}: pass what Fit.to_json returned"
+    )
+
+
+def _number(text: str) -> float | str:
+    """Read a number; one that no double holds remains text, which the constructor refuses."""
+    return float(text) if math.isfinite(float(text)) else text
+
+
+def _made(kind: Any, name: str, found: Any) -> Any:
+    _check_names(f"{name}.", found, {field.name for field in fields(kind)})
+    return kind(**found)
+
+
+def _check_names(prefix: str, found: Any, names: set[str]) -> None:
+    given = set(found) if isinstance(found, dict) else set()
+    for name in sorted(given ^ names):
+        what = "is missing" if name in names else "is not a field"
+        raise _no_fit(f"{shown(prefix + name)} {what}")
+
+
+def _floats(value: Any) -> Any:
+    """Undo `_strings`."""
+    if isinstance(value, dict):
+        return {key: _floats(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_floats(item) for item in value]
+    return _INFINITE.get(value, value) if isinstance(value, str) else value
 
 
 def _strings(value: Any) -> Any:
@@ -51,41 +87,3 @@ def _strings(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_strings(item) for item in value]
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _fields(found: dict[str, Any], names: set[str]) -> dict[str, Any]:
-    if found.keys() != names:
-        raise KeyError(", ".join(sorted(found.keys() ^ names)))
-    if found["family"] not in (POLYNOMIAL, SIGMOID):
-        raise ValueError(f"family {shown(found['family'])}")
-    coefficients = tuple(float(c) for c in found["coefficients"])
-    if not coefficients or (found["family"] == SIGMOID and len(coefficients) % 3):
-        raise ValueError(f"{len(coefficients)} coefficients")
-    return {
-        "family": found["family"],
-        "coefficients": coefficients,
-        "constant": float(found["constant"]),
-        "log_alpha_range": _range(found["log_alpha_range"]),
-        "norm": str(found["norm"]),
-        "target": str(found["target"]),
-        "grid": str(found["grid"]),
-        "weight": None if found["weight"] is None else str(found["weight"]),
-        "exact_limit": bool(found["exact_limit"]),
-        "level": float(found["level"]),
-        "extrema": tuple(
-            Extremum(float(e["log_alpha"]), float(e["error"]), str(e["quantity"]))
-            for e in found["extrema"]
-        ),
-        "inside": _errors(found["inside"]),
-        "wide": _errors(found["wide"]),
-    }
-
-
-def _range(ends: Any) -> tuple[float, float]:
-    low, high = ends
-    return float(low), float(high)
-
-
-def _errors(found: dict[str, Any]) -> Errors:
-    between = _range(found["log_alpha_range"])
-    return Errors(between, **{k: float(v) for k, v in found.items() if k != "log_alpha_range"})

@@ -11,12 +11,12 @@ from ..methods import METHODS, Interval
 from ..methods import measure as measure_method
 from . import _request as request
 from ._fit import Fit
-from ._formula import POLYNOMIAL, SIGMOID
+from ._formula import MOST, POLYNOMIAL, SIGMOID
 from ._polynomial import fit_polynomial
-from ._sigmoid import MAX_TERMS, fit_sigmoid
+from ._sigmoid import fit_sigmoid
 
 FAMILIES = (SIGMOID, POLYNOMIAL)
-MAX_RUNGS = {SIGMOID: MAX_TERMS, POLYNOMIAL: 12}
+MAX_RUNGS = {SIGMOID: MOST[SIGMOID], POLYNOMIAL: 12}
 ALPHA_RANGE = (0.05, 1.0)
 
 

@@ -24,6 +24,11 @@ def _rounding(formula: Formula) -> float:
 
 def make_fit(formula: Formula, problem: Problem, asked: dict[str, Any]) -> Fit:
     """Measure a formula with its rounded constants; ``asked`` holds the caller's options."""
+    left_range = ValueError(
+        "the fit left the range of a double: ask for fewer coefficients or a narrower range"
+    )
+    if not np.all(np.isfinite(formula.coefficients)):
+        raise left_range
     low, high = problem.low, problem.high
     weight, target, grid = asked["weight"], asked["target"], asked["grid"]
     measured = fixed(formula, target, weight)
@@ -44,10 +49,8 @@ def make_fit(formula: Formula, problem: Problem, asked: dict[str, Any]) -> Fit:
         level = math.sqrt(
             sum(float(weights @ quantity.error(NOTHING, nodes) ** 2) for quantity in measured)
         )
-    if not (math.isfinite(level) and np.all(np.isfinite(formula.coefficients))):
-        raise ValueError(
-            "the fit left the range of a double: ask for fewer coefficients or a narrower range"
-        )
+    if not math.isfinite(level):
+        raise left_range
     return Fit(
         family=formula.family,
         coefficients=formula.coefficients,

@@ -14,12 +14,11 @@ from ._errors import NOTHING, POINTS, fixed, quadrature
 from ._exchange import extrema, refine, remez
 from ._families import PolynomialFamily
 from ._fit import Fit
-from ._formula import POLYNOMIAL, Formula
+from ._formula import MOST, POLYNOMIAL, Formula
 from ._make import make_fit
 from ._problem import Array, Problem, Quantity, quantities
 from ._programming import minimise_largest
 
-MAX_DEGREE = 60
 GRID, COARSE = 1001, 201
 #: By which factor rounding the coefficients may raise the solved level.
 ROUNDING = 1.01
@@ -102,7 +101,7 @@ def fit_polynomial(
     1.163 -1.504 0.586
     """
     degree = request.count(
-        "degree", degree, MAX_DEGREE, "ask for a degree between them, or use fit_sigmoid"
+        "degree", degree, MOST[POLYNOMIAL], "ask for a degree between them, or use fit_sigmoid"
     )
     low, high = request.alpha_range(alpha_range)
     asked = {

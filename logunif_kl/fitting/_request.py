@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
-from .._refusals import shown
+from .._refusals import real_number, shown
 
 NORMS = ("minimax", "least_squares")
 GRIDS = ("log", "linear", "dropout_rate")
@@ -109,8 +109,7 @@ def _pair(name: str, given: Any) -> tuple[float, float]:
             raise TypeError(
                 f"{name} must be two real numbers, but {shown(given)} was given: pass two floats"
             )
-        if math.isnan(end):
-            raise ValueError(
-                f"{name} must be two numbers, but {shown(given)} holds NaN: replace it"
-            )
-    return float(low), float(high)
+    low, high = real_number(name, low), real_number(name, high)
+    if math.isnan(low) or math.isnan(high):
+        raise ValueError(f"{name} must be two numbers, but {shown(given)} holds NaN: replace it")
+    return low, high

@@ -14,12 +14,11 @@ from ._errors import quadrature
 from ._exchange import remez
 from ._families import SigmoidFamily
 from ._fit import Fit
-from ._formula import SIGMOID, Formula
+from ._formula import MOST, SIGMOID, Formula
 from ._make import make_fit
 from ._problem import Array, Problem, quantities
 from ._search import least_squares_fits, minimise_largest, starts
 
-MAX_TERMS = 5
 GRID = 2001
 CANDIDATES = 4
 STARTS = {2: 16, 3: 12, 4: 12, 5: 8}
@@ -88,7 +87,7 @@ def fit_sigmoid(
     0.630 1.869 1.498 4.97e-03
     """
     terms = request.count(
-        "terms", terms, MAX_TERMS, "ask for a number between, or use logunif_kl.neg_kl"
+        "terms", terms, MOST[SIGMOID], "ask for a number between, or use logunif_kl.neg_kl"
     )
     low, high = request.log_alpha_range(log_alpha_range)
     asked = {

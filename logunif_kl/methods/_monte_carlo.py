@@ -64,7 +64,7 @@ def monte_carlo(
     n_samples : int, optional
         The number of z; at least 128, or 256 for ``"antithetic"`` and ``"qmc"``; without variance
         reduction at least 512, or 2048 for ``"antithetic"``. The standard error of fewer would be
-        too small. The memory in use does not depend on it.
+        too small. At most 2**32. The memory in use does not depend on it.
     rng : numpy.random.Generator, int or None, optional
         As for `numpy.random.default_rng`; a seed is not negative. The same seed gives the same
         result; a generator is advanced.

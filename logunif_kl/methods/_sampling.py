@@ -36,6 +36,7 @@ REPLICATES = 16  # of Sobol sequences, at least; always fewer than twice as many
 #: The least numbers of samples, with control variates and without; measured in
 #: ``tests/methods/test_few_samples.py``.
 LEAST = {"plain": (128, 512), "antithetic": (256, 2048), "qmc": (16 * REPLICATES, None)}
+MOST = 2**32
 _BITS = 52  # of a Sobol point, so that half a step more is still below 1
 
 
@@ -62,6 +63,11 @@ def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
         raise ValueError(
             f"n_samples must be at least {least} for scheme={scheme!r}{bare}, because the spread "
             f"of fewer gives too small a standard error, but {shown(n)} was given: take {least}"
+        )
+    if n > MOST:
+        raise ValueError(
+            f"n_samples must be at most {MOST}, but {shown(n)} was given: average several calls "
+            "with different rng"
         )
     if scheme == "antithetic" and n % 2:
         raise ValueError(

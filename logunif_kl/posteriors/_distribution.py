@@ -151,6 +151,7 @@ def standardised(dist: Any, points: tuple[float, ...] = ()) -> Standardised:
             )
         parameters.append(float(value))
     *shapes, loc, scale = parameters
+    family, shapes, loc, scale = _about_its_end(family, shapes, loc, scale)
     low, high = (float(end) for end in family.support(*shapes))
     if not (math.isfinite(loc) and 0.0 < scale < math.inf and low < high):
         raise ValueError(
@@ -164,6 +165,22 @@ def standardised(dist: Any, points: tuple[float, ...] = ()) -> Standardised:
             "loc +- pi scale"
         )
     return Standardised(text, family, tuple(shapes), loc, scale, low, high)
+
+
+def _about_its_end(
+    family: Any, shapes: list[float], loc: float, scale: float
+) -> tuple[Any, list[float], float, float]:
+    """Return an equal distribution, if the density has few digits at an end of the support.
+
+    1 - c z has, near the end 1/c of SciPy's genextreme and genpareto.
+    """
+    if isinstance(family, type(stats.genextreme)) and math.isfinite(shapes[0]) and shapes[0]:
+        (c,) = shapes
+        equal = stats.weibull_max if c > 0.0 else stats.invweibull
+        return equal, [1.0 / abs(c)], loc + scale / c, scale / abs(c)
+    if isinstance(family, type(stats.genpareto)) and -math.inf < shapes[0] < 0.0:
+        return stats.beta, [1.0, -1.0 / shapes[0]], loc, -scale / shapes[0]
+    return family, shapes, loc, scale
 
 
 def _of_function(dist: Density) -> Standardised:

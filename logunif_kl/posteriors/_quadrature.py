@@ -69,6 +69,8 @@ class Side:
         -integral of q log(q |w|) over this side.
     mass : float
         The integral of q.
+    beyond : float
+        The part of `mass` that was continued beyond the range of float64.
     error : float
         The quadrature's estimate of its error in `entropy`.
     edge : float
@@ -80,6 +82,7 @@ class Side:
 
     entropy: float = 0.0
     mass: float = 0.0
+    beyond: float = 0.0
     error: float = 0.0
     edge: float = 0.0
     mass_error: float = 0.0
@@ -176,7 +179,7 @@ def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Si
 
 
 def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """Add up both sides: the entropy, a bound on its error, and the mass that was found."""
+    """Add up both sides: entropy, a bound on its error, mass (1 at most by what was continued)."""
     entropy = sides[0].entropy + sides[1].entropy
     mass = sides[0].mass + sides[1].mass
     missed = abs(1.0 - mass)
@@ -189,7 +192,7 @@ def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, f
         error = math.inf
     elif unexplained > 0.0:
         error += unexplained * _NARROWEST
-    return entropy, error, mass
+    return entropy, error, max(mass - sides[0].beyond - sides[1].beyond, min(mass, 1.0))
 
 
 def rounding(dist: Standardised) -> float:
@@ -260,10 +263,8 @@ def _half_line(
             return False
         value, error = _integrate(entropy, low, high)
         part, part_error = _integrate(mass, low, high)
-        side.entropy += value
-        side.error += error
-        side.mass += part
-        side.mass_error += part_error
+        side.entropy, side.error = side.entropy + value, side.error + error
+        side.mass, side.mass_error = side.mass + part, side.mass_error + part_error
         return max(abs(value), abs(part)) > _NEGLIGIBLE
 
     def beyond(end: float, outwards: float) -> None:
@@ -284,6 +285,7 @@ def _half_line(
             drift = math.log(abs(weight_at)) - (log_qw - log_r + end)
             value = part * (1.0 - 1.0 / decay - log_qw - drift)
         side.mass += part
+        side.beyond += part
         side.entropy += value
         doubt = 2.0 * abs(decay / before - 1.0)
         side.error += doubt * (abs(value) + part) + abs(part * drift)

@@ -24,6 +24,7 @@ from ._agree import LOCK
 from ._input import Number, read
 
 SPARE = 32
+MAX_BITS = 100_000
 CAP = 1 << 16
 """The highest precision, beyond 16 times the bits asked for, before a wide ball is refused."""
 
@@ -52,7 +53,7 @@ def enclosure(log_alpha: object, bits: int = 128) -> Any:
     ImportError
         Without python-flint (``pip install "logunif_kl[exact]"``).
     TypeError, ValueError
-        If ``log_alpha`` is not one real number, or ``bits`` not a positive int.
+        If ``log_alpha`` is not one real number, or ``bits`` no int from 1 to 100000.
     ArithmeticError
         If the ball is still too wide at a precision of 65536 + 16 ``bits``, as it is if log_alpha
         has more bits than that before its point. No double has.
@@ -198,9 +199,9 @@ def _arb(bits: object) -> Any:
     """Check ``bits``, and return python-flint's class of real balls."""
     if isinstance(bits, bool) or not isinstance(bits, numbers.Integral):
         raise TypeError(f"bits must be an int, got {type(bits).__name__}.")
-    if bits < 1:
+    if not 1 <= bits <= MAX_BITS:
         raise ValueError(
-            f"bits must be at least 1, got {shown(bits)}: it bounds the ball's radius."
+            f"bits must be between 1 and {MAX_BITS}, got {shown(bits)}: it bounds the radius."
         )
     try:
         from flint import arb

@@ -26,12 +26,12 @@ def second(kind: str, u: Raw, wp: int) -> Raw:
 DEFINITIONS: tuple[Of, Of] = (first, second)
 
 
-def u_of(log_alpha: Raw, wp: int, name: str = "log_alpha") -> Raw:
+def u_of(log_alpha: Number, wp: int, name: str = "log_alpha") -> Raw:
     """Return exp(-log_alpha)/2."""
     return libmp.mpf_shift(exp_neg(log_alpha, wp, name), -1)
 
 
-def u_of_normal(mu: Raw, log_sigma2: Raw, wp: int) -> Raw:
+def u_of_normal(mu: Raw, log_sigma2: Number, wp: int) -> Raw:
     """Return mu^2 exp(-log_sigma2)/2."""
     over = u_of(log_sigma2, wp, "log_sigma2")
     return libmp.mpf_mul(libmp.mpf_mul(mu, mu), over, wp + 8, "n")

@@ -34,10 +34,11 @@ class Number:
         return self.at(wp)
 
 
-MAX_LOG_BITS = 1 << 20
-"""The most bits before the point of an argument of exp, whose result must fit in memory."""
+MAX_LOG_BITS = 1 << 16
+"""The most bits before the point of an argument of exp, which takes as many more."""
 
-MAX_DPS = 1_000_000
+MAX_DPS = 10_000
+"""The most decimal digits; u = 1e43429, which needs the longest sums, takes minutes of them."""
 
 
 def read(value: object, name: str) -> Number:
@@ -100,15 +101,17 @@ def _decimal(text: str, name: str) -> Number:
     return Number(False, lambda wp: libmp.from_str(plain, wp + 16, "n"))
 
 
-def digits(dps: object) -> int:
+def digits(dps: object, most: int = MAX_DPS) -> int:
     """Check ``dps`` and return it as an int."""
     if isinstance(dps, bool) or not hasattr(dps, "__index__"):
         raise TypeError(
             f"dps must be an int, the number of decimal digits, got {type(dps).__name__}."
         )
     n = dps.__index__()
-    if not 1 <= n <= MAX_DPS:
-        raise ValueError(f"dps must be between 1 and {MAX_DPS} decimal digits, got {shown(n)}.")
+    if not 1 <= n <= most:
+        raise ValueError(
+            f"dps must be between 1 and {most} decimal digits, got {shown(n)}: ask for fewer."
+        )
     return int(n)
 
 
@@ -122,11 +125,13 @@ def floor(u: Raw) -> int:
     return int(libmp.to_int(u)) if magnitude(u) > 0 else 0
 
 
-def exp_neg(log_value: Raw, wp: int, name: str) -> Raw:
+def exp_neg(log_value: Number, wp: int, name: str) -> Raw:
     """Return exp(-log_value) to a relative 2**-wp."""
-    if log_value[1] and magnitude(log_value) > MAX_LOG_BITS:
+    rough = log_value(53)
+    before_point = max(0, magnitude(rough)) if rough[1] else 0
+    if before_point > MAX_LOG_BITS:
         raise OverflowError(
-            f"{name} is beyond 2**{MAX_LOG_BITS} in size, and its exponential does not fit in "
-            "memory: use the limit at infinity."
+            f"{name} must be below 2**{MAX_LOG_BITS} in size, because its exponential takes as "
+            "many bits: pass math.inf with its sign, for the limit."
         )
-    return libmp.mpf_exp(libmp.mpf_neg(log_value), wp + 8, "n")
+    return libmp.mpf_exp(libmp.mpf_neg(log_value(wp + before_point + 8)), wp + 8, "n")

@@ -54,7 +54,7 @@ def neg_kl(
         If an argument is not one real number, ``zero_at`` is not above 0, ``log_c`` is not
         finite, both are given, or ``dps`` is not a positive int.
     OverflowError
-        If abs(log_alpha) is so large (no double is) that u does not fit in memory.
+        If abs(log_alpha) is 2**65536 or more, which no double is.
     ArithmeticError
         If the two definitions do not agree.
 
@@ -83,7 +83,7 @@ def neg_kl(
             raw = _agree(constant, n, *what) if constant else libmp.fzero
         else:
             raw = _agree(
-                lambda of, wp: _minus_gap(constant, of, u_of(x(wp + 8), wp), wp),
+                lambda of, wp: _minus_gap(constant, of, u_of(x, wp), wp),
                 n,
                 *what,
             )
@@ -166,7 +166,7 @@ def neg_kl_normal(
                 lambda of, wp: _minus_gap(
                     constant,
                     of,
-                    u_of_normal(m(wp + 8), s(wp + 8), wp),
+                    u_of_normal(m(wp + 8), s, wp),
                     wp,
                 ),
                 n,
@@ -206,7 +206,7 @@ def neg_kl_normal_grad(mu: object, log_sigma2: object, dps: int = 50) -> tuple[A
             what = "d(-KL) at mu = {}, log_sigma2 = {}", mu, log_sigma2
 
             def by_log_sigma2(of: Of, wp: int) -> Raw:
-                return times_u(of, u_of_normal(m(wp + 8), s(wp + 8), wp), wp)
+                return times_u(of, u_of_normal(m(wp + 8), s, wp), wp)
 
             def by_mu(of: Of, wp: int) -> Raw:
                 twice = libmp.mpf_shift(by_log_sigma2(of, wp), 1)
@@ -259,7 +259,7 @@ def _of_log_alpha(
             raw = libmp.fzero
         else:
             raw = _agree(
-                lambda of, wp: value(of, u_of(x(wp + 8), wp), wp),
+                lambda of, wp: value(of, u_of(x, wp), wp),
                 n,
                 what + " at log_alpha = {}",
                 log_alpha,

@@ -15,6 +15,7 @@ from ._agree import LOCK, agree
 from ._input import Number, Raw, digits, exp_neg, read
 
 _Gap = Callable[[Any, Any, Any], Any]
+_MAX_DPS = 1000  # mpmath's functions take minutes for some arguments from about 3000 on
 _SMALL = 64  # up to this u the positive series is the second definition
 
 
@@ -143,7 +144,7 @@ def neg_kl_vector_grad(log_alpha: object, k: object, dps: int = 50) -> Any:
     >>> print(mpmath.nstr(reference.neg_kl_vector_grad(0, 3), 20))
     0.41283231148938550227
     """
-    n, count = digits(dps), _dimensions(k)
+    n, count = digits(dps, _MAX_DPS), _dimensions(k)
     with LOCK:
         x = read(log_alpha, "log_alpha")
         special = _limit(x(53), libmp.mpf_shift(count(libmp.dps_to_prec(n) + 16), -1))
@@ -169,7 +170,7 @@ def _limit(x: Raw, at_minus_inf: Raw) -> Raw | None:
 
 def _plain(log_alpha: object, dps: int, function: Callable[[Any, Any], Any], last: int) -> Any:
     """Return an elementary function of u, at two precisions that agree."""
-    n = digits(dps)
+    n = digits(dps, _MAX_DPS)
     with LOCK:
         x = read(log_alpha, "log_alpha")
         raw = _limit(x(53), libmp.from_int(last))
@@ -177,10 +178,10 @@ def _plain(log_alpha: object, dps: int, function: Callable[[Any, Any], Any], las
 
             def at(wp: int) -> Raw:
                 # Where u is large its relative error counts u times, and below 2^-wp expm1 is -u.
-                u = exp_neg(x(wp + 8), wp, "log_alpha")
+                u = exp_neg(x, wp, "log_alpha")
                 more = max(0, int(u[2] + u[3]))
                 context = _context(wp + 2 * more + 16)
-                u = exp_neg(x(wp + more + 8), wp + more + 8, "log_alpha")
+                u = exp_neg(x, wp + more + 8, "log_alpha")
                 return function(context, context.make_mpf(u))._mpf_
 
             raw = agree(at, at, n, "derivative of -KL at log_alpha = {}", log_alpha)
@@ -188,7 +189,7 @@ def _plain(log_alpha: object, dps: int, function: Callable[[Any, Any], Any], las
 
 
 def _value(log_alpha: object, k: Number | None, zero_at: object, log_c: object, dps: int) -> Any:
-    n = digits(dps)
+    n = digits(dps, _MAX_DPS)
     with LOCK:
         x = read(log_alpha, "log_alpha")
         constant = _constant(k, zero_at, log_c, n)
@@ -232,7 +233,7 @@ def _agreed(pair: tuple[_Gap, _Gap], x: Number, k: Number | None, n: int, shown_
     def definition(gap: _Gap) -> Callable[[int], Raw]:
         def at(wp: int) -> Raw:
             context = _context(wp + 32)
-            u = context.make_mpf(exp_neg(x(wp + 16), wp + 16, "log_alpha"))
+            u = context.make_mpf(exp_neg(x, wp + 16, "log_alpha"))
             if k is None:
                 return gap(context, u, None)._mpf_
             return gap(context, u / 2, context.make_mpf(k(wp + 32)) / 2)._mpf_
@@ -259,6 +260,8 @@ def _slopes() -> tuple[_Gap, _Gap]:
 
 def _ein(m: Any, u: Any, a: Any) -> Any:
     bits = m.prec
+    if m.mag(u) < -bits:
+        return u
     m.prec += max(0, -2 * int(m.mag(u)))  # gamma + log u + E1 cancels to u
     found = m.euler + m.log(u) + (m.e1(u) if u < 2 * bits else 0)
     m.prec = bits

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from logunif_kl.cli import main
+from logunif_kl.cli import _output, main
 
 
 def test_a_file_is_replaced_when_the_new_one_is_complete(tmp_path, monkeypatch, capsys):
@@ -74,3 +74,19 @@ def test_a_picture(command, tmp_path, monkeypatch, capsys):
     assert main([*command, "--plot", str(path)]) == 0
     assert path.read_bytes().startswith(b"\x89PNG")
     assert os.listdir(tmp_path) == ["picture.png"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="symbolic links need a privilege elsewhere")
+@pytest.mark.parametrize(
+    ("to", "reason"),
+    [
+        ("loop.json", "its symbolic links form a loop"),
+        ("no/there.json", "the directory .* does not"),
+    ],
+)
+def test_links_that_lead_nowhere_are_one_sentence_before_any_work(to, reason, tmp_path):
+    path = tmp_path / "loop.json"
+    path.symlink_to(tmp_path / to)
+    with pytest.raises(_output.CommandError, match=f"cannot write .*loop.json: {reason}"):
+        _output.check_writable(str(path))
+    assert path.is_symlink()

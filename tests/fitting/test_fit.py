@@ -1,9 +1,13 @@
 """`Fit`: immutable, callable on any framework's arrays, measured, written and read again."""
 
+import contextlib
 import dataclasses
+import functools
 import json
 import math
+import operator
 import pickle
+import re
 import sys
 import types
 
@@ -217,24 +221,26 @@ def test_json_is_read_back_to_the_last_bit(fit):
     json.loads(fit.to_json(), parse_constant=pytest.fail)
 
 
-FLOATS = st.floats(allow_nan=False)
-ERRORS = st.builds(Errors, st.tuples(FLOATS, FLOATS), FLOATS, FLOATS, FLOATS, FLOATS, FLOATS)
+FINITE = st.floats(-1e300, 1e300)
+PLACES, SIZES = st.floats(allow_nan=False), st.floats(min_value=0.0)
+RANGES = st.tuples(st.floats(max_value=-1e-9), st.floats(min_value=0.0))
+ERRORS = st.builds(Errors, RANGES, SIZES, PLACES, SIZES, SIZES, PLACES)
 
 
 @given(
     st.builds(
         Fit,
         family=st.just("polynomial"),
-        coefficients=st.lists(FLOATS, min_size=1, max_size=5).map(tuple),
-        constant=FLOATS,
-        log_alpha_range=st.tuples(FLOATS, FLOATS),
+        coefficients=st.lists(FINITE, min_size=1, max_size=5).map(tuple),
+        constant=FINITE,
+        log_alpha_range=RANGES,
         norm=st.sampled_from(["minimax", "least_squares"]),
         target=st.just("value"),
         grid=st.just("log"),
         weight=st.none() | st.just("callable"),
         exact_limit=st.booleans(),
-        level=FLOATS,
-        extrema=st.lists(st.builds(Extremum, FLOATS, FLOATS, st.just("value"))).map(tuple),
+        level=SIZES,
+        extrema=st.lists(st.builds(Extremum, PLACES, FINITE, st.just("value"))).map(tuple),
         inside=ERRORS,
         wide=ERRORS,
     )
@@ -245,26 +251,129 @@ def test_any_fit_survives_json(fit):
     assert np.array(again.coefficients).tobytes() == np.array(fit.coefficients).tobytes()
 
 
+NUMBERS = "1 to 60 numbers"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "must"),
+    [
+        ("family", "spline", "one of polynomial, sigmoid"),
+        ("family", {}, "one of polynomial, sigmoid"),
+        ("coefficients", [], NUMBERS),
+        ("coefficients", [1.0] * 61, NUMBERS),
+        ("coefficients", "123", NUMBERS),
+        ("coefficients", {"a": 1}, NUMBERS),
+        ("coefficients", [1e308] * 2, "numbers of a finite sum"),
+        ("coefficients[1]", [0.0, math.nan], "one finite number"),
+        ("constant", "x", "one finite number"),
+        ("constant", True, "one finite number"),
+        ("constant", "inf", "one finite number"),
+        ("constant", 10**400, "one finite number"),
+        ("log_alpha_range", [5, -5], r"two numbers that ascend and meet \+-20"),
+        ("log_alpha_range", [0, 10**400], r"two numbers that ascend and meet \+-20"),
+        ("norm", "l3", "one of minimax, least_squares"),
+        ("target", "all", "one of value, gradient, both"),
+        ("grid", None, "one of log, linear, dropout_rate"),
+        ("weight", "*/", "one of absolute, relative, callable"),
+        ("exact_limit", 1, "True or False"),
+        ("level", -1, "one number that is not negative"),
+        ("level", math.nan, "one number that is not negative"),
+        ("extrema", {}, "a tuple of Extremum"),
+    ],
+)
+def test_json_with_a_wrong_field(field, value, must):
+    document = json.loads(POLYNOMIAL.to_json())
+    document[field.partition("[")[0]] = value
+    words = (
+        rf"^{re.escape(field)} of a Fit must be {must}, but .+ was given: take the Fit from fit_"
+    )
+    with pytest.raises(ValueError, match=words):
+        Fit.from_json(json.dumps(document))
+
+
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda d: d.pop("level"), r"\(KeyError: 'level'\)"),
-        (lambda d: d.update(more=1), r"\(KeyError: 'more'\)"),
-        (lambda d: d.update(coefficients=[]), "0 coefficients"),
-        (lambda d: d.update(family="spline"), "family 'spline'"),
-        (lambda d: d.update(constant="x"), "could not convert string to float"),
-        (lambda d: d.update(format="other"), 'its "format" is not'),
-        (lambda d: d["inside"].pop("max_error"), "TypeError"),
+        (lambda d: d.pop("level"), "'level' is missing"),
+        (lambda d: d.update(more=1), "'more' is not a field"),
+        (lambda d: d.update(format="other"), "\"format\" is not 'logunif_kl.Fit'"),
+        (lambda d: d["inside"].pop("max_error"), "'inside.max_error' is missing"),
+        (lambda d: d.update(wide=[]), "'wide.log_alpha_range' is missing"),
+        (lambda d: d.update(extrema=[{}]), r"'extrema\[0\].error' is missing"),
     ],
 )
 def test_json_that_holds_no_fit(spoil, words):
     document = json.loads(POLYNOMIAL.to_json())
     spoil(document)
-    with pytest.raises(ValueError, match="the JSON does not hold a fit") as caught:
+    words = f"the JSON does not hold a fit, because {words}: pass what Fit.to_json returned"
+    with pytest.raises(ValueError, match=words):
         Fit.from_json(json.dumps(document))
-    assert caught.match(words)
-    with pytest.raises(ValueError, match="the text is not JSON"):
-        Fit.from_json("{")
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, b"\xff", '{"a":' * 100_000])
+def test_text_that_is_not_json(text):
+    with pytest.raises(ValueError, match="the text is not JSON, or is nested too deeply: pass"):
+        Fit.from_json(text)
+    with pytest.raises(TypeError, match="the JSON must be a str, but dict was given: pass"):
+        Fit.from_json({})
+
+
+def test_a_fit_made_by_hand_is_checked_like_one_from_json():
+    changed = dataclasses.replace(SIGMOID, coefficients=[np.float32(0.5), 1, 2.0])
+    assert changed.coefficients == (0.5, 1.0, 2.0)
+    assert "0.5 * exp(-softplus(1.0 + 2.0 * log_alpha))" in changed.formula("c")
+    with pytest.raises(ValueError, match=r"inside.rms_error of a Fit must be one number that is"):
+        dataclasses.replace(SIGMOID, inside=dataclasses.replace(SIGMOID.inside, rms_error=math.nan))
+    with pytest.raises(ValueError, match="inside of a Fit must be an Errors, but None was given"):
+        dataclasses.replace(SIGMOID, inside=None)
+    huge = dataclasses.replace(SIGMOID, constant=1.7e308)
+    with pytest.raises(ValueError, match=r"leaves the range of a double: pass a smaller log_c"):
+        huge.formula("c", log_c=1e308)
+
+
+def _places(value, path=()):
+    """List the paths to all values in a JSON document."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        yield (*path, key)
+        if isinstance(item, (dict, list)):
+            yield from _places(item, (*path, key))
+
+
+WORDS = ["", "1", "inf", "-inf", "nan", "NaN", "minimax", "log", "value", None, True]
+VALUES = [[], {}, [5, -5], 0, 1, -1, 10**400, 1e308, math.nan, math.inf, [0.5] * 3, [0.5] * 61]
+JUNK = st.sampled_from([*WORDS, *VALUES]) | st.floats(-1e3, 1e3)
+NAMES = [*(field.name for field in dataclasses.fields(Fit)), "format"]
+
+
+@fits
+@given(data=st.data())
+def test_changed_json_is_a_fit_that_can_be_written_or_one_error_that_names_a_field(fit, data):
+    document = json.loads(fit.to_json())
+    every = st.sampled_from(list(_places(document)))
+    for *path, last in data.draw(st.lists(every, min_size=1, max_size=3)):
+        with contextlib.suppress(KeyError, IndexError, TypeError):  # gone with a change before
+            inner = functools.reduce(operator.getitem, path, document)
+            inner[last] = data.draw(JUNK)
+    text = json.dumps(document)
+    try:
+        found = Fit.from_json(text)
+    except ValueError:
+        with pytest.raises(ValueError, match="|".join(NAMES)) as caught:
+            Fit.from_json(text)
+        assert re.search(r"Fit.to_json( returned)?$", str(caught.value))
+        return
+    assert Fit.from_json(found.to_json()) == found
+    made = {}
+    exec(found.formula("python"), made)
+    for x in (-3.0, 0.0, 0.5):
+        assert made["neg_kl"](x) == pytest.approx(
+            found.neg_kl(x), rel=1e-9, abs=1e-300, nan_ok=True
+        )
+    code = re.sub(r"/\*.*?\*/", "", found.formula("c").partition("\n\ndouble")[2])
+    words = set(re.findall(r"[A-Za-z_']+", re.sub(r"\d[\d.]*(e[+-]?\d+)?", "", code)))
+    known = {"neg_kl", "double", "log_alpha", "const", "alpha", "exp", "return", "softplus"}
+    assert words <= known
 
 
 @fits

@@ -207,6 +207,10 @@ def test_any_range_is_fitted_and_alternates(degree, low, ratio):
 
 REFUSED = [
     ({"degree": 0}, "degree must be from 1 to 60, but 0 was given"),
+    (
+        {"degree": 60, "alpha_range": (0.0, 1e-6), "grid": "linear"},
+        "the fit left the range of a double: ask for fewer coefficients or a narrower range",
+    ),
     ({"degree": 30}, "degree 30 is too high for double precision: coefficients as large as"),
     ({"degree": 61}, "degree must be from 1 to 60, but 61 was given"),
     ({"alpha_range": (-1.0, 1.0)}, r"\(-1, 1\) was given, which crosses 0"),
@@ -216,6 +220,7 @@ REFUSED = [
     ({"alpha_range": (0.05, math.inf)}, "a polynomial has no limit as alpha -> inf"),
     ({"alpha_range": (0.0, 1e-9)}, "alpha_range must reach 1e-06"),
     ({"alpha_range": (math.nan, 1.0)}, "holds NaN"),
+    ({"alpha_range": (0.1, 10**400)}, "alpha_range is too large for a float: pass a smaller"),
     ({"norm": "l1"}, "there is no norm 'l1': choose from minimax, least_squares"),
     ({"grid": "cubic"}, "there is no grid 'cubic': choose from log, linear, dropout_rate"),
     ({"target": "hessian"}, "there is no target 'hessian': choose from value, gradient, both"),

@@ -16,7 +16,13 @@ from logunif_kl.jax import neighbours  # noqa: E402
 from logunif_kl.jax.neighbours import _rules  # noqa: E402
 from logunif_kl.neighbours import ACCURACY  # noqa: E402
 from tests import ulp  # noqa: E402
-from tests.neighbours.exact import EDGES, differs, hessian  # noqa: E402
+from tests.neighbours.exact import (  # noqa: E402
+    EDGES,
+    differs,
+    hessian,
+    scattered,
+    worst_gradient,
+)
 from validation.accuracy import plan, worker  # noqa: E402
 
 TRUTH = {
@@ -60,6 +66,18 @@ def test_gradients_from_mean_and_variance(dtype):
         got = (value[i], d_mu[i].real, d_mu[i].imag, d_s[i])
         for g, w in zip(got, wanted, strict=True):
             assert abs(ulp.error(float(g), w, dtype)) <= 4.0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradients_in_a_part_far_smaller_than_the_other(dtype):
+    at = scattered(dtype, 500, seed=4)
+
+    def total(re, im, s):
+        return lk.neg_kl_complex_normal(jax.lax.complex(re, im), s).sum()
+
+    with jax.enable_x64(dtype == "float64"):
+        found = jax.jit(jax.grad(total, (0, 1, 2)))(*map(jnp.asarray, at))
+    assert worst_gradient([np.array(each) for each in found], at, dtype) <= 4.0
 
 
 def test_types_and_options():

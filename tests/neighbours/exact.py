@@ -1,7 +1,9 @@
-"""Second derivatives of -KL for complex weights, by mpmath, and places where they are difficult."""
+"""Derivatives of -KL for complex weights, by mpmath, and places where they are difficult."""
 
 import mpmath
 import numpy as np
+
+from tests import ulp
 
 # mu and log sigma^2: at 0, where 1/sigma^2 or |mu|^2 leaves the type, and at and between.
 EDGES = {
@@ -10,14 +12,50 @@ EDGES = {
         *[(1e200, 5e199, 900.0), (1e200, 0.0, 0.0), (0.0, -1e200, 921.0), (1e160, 1e160, 735.0)],
         *[(1e-160, 0.0, -735.0), (1e-160, -3e-161, -735.0), (1e-200, 2e-200, 0.0)],
         *[(1e150, 2e150, 700.0), (1e-3, 1.0, -3.9), (1.0, 0.5, 0.25), (-7.0, 1.0, 0.0)],
+        *[(1e-254, 1e-257, -397.0), (1e-190, 3.5e-81, -375.7), (1e-269, 1e-286, -1244.0)],
+        *[(1e-260, 2e191, 1490.0), (1e-182, 2e-173, -797.6), (1e-3, 20.0, 0.1)],
     ],
     "float32": [
         *[(0.0, 0.0, -10000.0), (0.0, 0.0, -90.0), (0.0, 0.0, -85.0), (0.0, 0.0, 95.0)],
         *[(1e20, 5e19, 90.0), (1e20, 0.0, 0.0), (0.0, -1e20, 91.0), (1e17, 1e17, 79.0)],
         *[(1e-20, 0.0, -91.0), (1e-20, -3e-21, -91.0), (1e-25, 2e-25, 0.0)],
         *[(1e15, 2e15, 70.0), (1e-3, 1.0, -3.9), (1.0, 0.5, 0.25), (-7.0, 1.0, 0.0)],
+        *[(1e-28, 1e-31, -47.0), (1e-16, 1e-14, -68.0), (1e-30, 2e-27, -126.0)],
+        *[(1e-30, 2e20, 92.0), (1e-3, 8.0, 0.1)],
     ],
 }
+
+
+def scattered(dtype: str, count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw parts of means over all normal numbers, and log sigma^2 about that of alpha = 1."""
+    rng, kind = np.random.default_rng(seed), np.finfo(dtype)
+    powers = rng.integers(kind.minexp, kind.maxexp, (2, count))
+    parts = np.ldexp(
+        rng.uniform(1.0, 2.0, (2, count)) * rng.choice([-1.0, 1.0], (2, count)), powers
+    )
+    level = 2.0 * np.log(2.0) * powers.max(axis=0)
+    width = rng.choice([5.0, 0.1 * kind.maxexp, kind.maxexp], count)
+    re, im = parts.astype(dtype)
+    return re, im, (level + width * rng.uniform(-1.0, 1.0, count)).astype(dtype)
+
+
+def gradient(re: float, im: float, log_sigma2: float) -> tuple[mpmath.mpf, ...]:
+    """Return the derivatives in re, im and log_sigma2."""
+    with mpmath.workprec(160):
+        re, im = mpmath.mpf(re), mpmath.mpf(im)
+        square = re * re + im * im
+        slope = -mpmath.expm1(-square * mpmath.exp(-mpmath.mpf(log_sigma2)))
+        return -2 * re * slope / square, -2 * im * slope / square, slope
+
+
+def worst_gradient(found: tuple[np.ndarray, ...], at: tuple[np.ndarray, ...], dtype: str) -> float:
+    """Return the largest error in ulp of derivatives whose exact value is a normal number."""
+    kind, worst = np.finfo(dtype), 0.0
+    for point, *derivatives in zip(zip(*at, strict=True), *found, strict=True):
+        for one, exact in zip(derivatives, gradient(*map(float, point)), strict=True):
+            if float(kind.tiny) <= abs(exact) <= float(kind.max):
+                worst = max(worst, abs(ulp.error(float(one), exact, dtype)))
+    return worst
 
 
 def hessian(re: float, im: float, log_sigma2: float) -> np.ndarray:

@@ -14,6 +14,7 @@ from logunif_kl import reference
 from logunif_kl._arithmetic.neighbours import complex_weights
 from logunif_kl._arithmetic.neighbours.exponential import exp_in_two_words
 from tests import ulp
+from tests.neighbours import exact
 
 X = np.concatenate([np.linspace(-9.0, 6.0, 61), [-700.0, -88.0, 40.0, 700.0, 744.0]])
 FUNCTIONS = {
@@ -74,6 +75,26 @@ def test_exponential_in_two_words(dtype):
             for h, low, v in zip(hi, lo, y, strict=True)
         ]
     assert max(errors) < (2.0**-64 if dtype == "float64" else 2.0**-32)
+
+
+@pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gradients_whose_products_leave_the_range(dtype, count):
+    at = exact.scattered(dtype, count, seed=count)
+    with np.errstate(all="ignore"):
+        value, *found = complex_weights.normal(np, *at)
+        modulus = complex_weights.normal(np, np.hypot(at[0], at[1]), 0 * at[1], at[2])[0]
+    assert exact.worst_gradient(found, at, dtype) <= 2.0
+    finite = np.isfinite(modulus)
+    np.testing.assert_allclose(value[finite], modulus[finite], rtol=1e-6, atol=1e-300)
+
+
+def test_means_whose_moduli_add_up_to_infinity_and_nan():
+    value = lk.neg_kl_complex_normal(np.array([1.7e308 + 1.7e308j]), 1430.0)
+    expected = reference.neg_kl_complex(1430 - 2 * mpmath.log("1.7e308") - mpmath.log(2))
+    assert value == pytest.approx(float(expected), rel=1e-13)
+    assert np.isnan(lk.neg_kl_complex_normal(1.0, math.nan))
+    assert np.isnan(lk.neg_kl_complex_normal(1j, np.array([math.nan]))).all()
 
 
 def test_limits():

@@ -101,6 +101,36 @@ def test_no_density(function):
         neg_kl_posterior(Twice(name="twice")(), return_error=True)
 
 
+# By mpmath from the quantile function Q: the mean over p of log(Q'(p)/|Q(p)|).
+SINGULAR_ENDS = [
+    (stats.genextreme(5), -2.61428090485),
+    (stats.genextreme(10), -6.02006857787),
+    (stats.genextreme(-10), -0.247911928854),
+    (stats.genextreme(20), -13.3527493294),
+    (stats.genextreme(5, 0.3, 2), -2.98153444458),
+    (stats.genextreme(-10, -1, 0.5), -1.54190039025),
+    (stats.genextreme(20, 1, 1), -15.3630787401),
+    (stats.genpareto(-10), -8.59807413845),
+    (stats.genpareto(-5), -4.15650627519),
+    (stats.genpareto(-10, 0.2, 3), -9.19559174793),
+]
+
+
+@pytest.mark.parametrize(("dist", "expected"), SINGULAR_ENDS)
+def test_densities_singular_at_an_end_where_rounding_is_coarse(dist, expected):
+    value, error = neg_kl_posterior(dist, return_error=True)
+    assert abs(value - expected) <= error + 1e-11 * abs(expected)
+    assert error < 1e-7
+    assert neg_kl_split(dist).total == pytest.approx(expected, abs=1e-7)
+
+
+def test_a_tail_that_was_continued_is_not_held_against_the_density():
+    value, error = neg_kl_posterior(stats.genhalflogistic(5), return_error=True)
+    assert abs(value + 5.90683112606) <= error
+    with pytest.raises(ArithmeticError, match=r"was found only to within 1.*return_error=True"):
+        neg_kl_posterior(stats.genhalflogistic(5))
+
+
 class TwiceByItsDensity(stats.rv_continuous):
     """SciPy integrates the density, so that each quantile below 1 is negative."""
 

@@ -11,6 +11,7 @@ import pytest
 from mpmath import libmp, mp, mpf
 
 from logunif_kl import reference
+from logunif_kl.methods import monte_carlo
 from logunif_kl.reference import _agree, _functions, _input, _series, _tail
 
 INF, NAN = math.inf, math.nan
@@ -398,7 +399,7 @@ def test_not_a_number_in_words():
 
 def test_bad_digits():
     with pytest.raises(
-        ValueError, match=r"^dps must be between 1 and 1000000 decimal digits, got 0\.$"
+        ValueError, match=r"^dps must be between 1 and 10000 decimal digits, got 0: ask"
     ):
         reference.neg_kl(0, 0)
     for dps in (1.5, True, "50"):
@@ -431,13 +432,37 @@ def test_bad_convention():
         reference.neg_kl_normal(1, 0, log_c=INF)
 
 
-def test_log_alpha_beyond_memory():
+def test_log_alpha_beyond_the_limit():
+    words = r"^log_alpha must be below 2\*\*65536 in size, because its exponential takes as many "
+    for text in ("1e20000", "-1e250000"):
+        with pytest.raises(OverflowError, match=words + r"bits: pass math.inf with its sign"):
+            reference.neg_kl(text)
+        with pytest.raises(OverflowError, match=words):
+            reference.neg_kl_complex(text)
+
+
+@pytest.mark.parametrize("name", ["neg_kl", "neg_kl_grad", "neg_kl_complex", "neg_kl_complex_grad"])
+def test_decimals_with_many_digits_before_the_point(name):
+    """-KL is -u up to a factor: its logarithm is -log_alpha."""
+    found = getattr(reference, name)("1e1000", dps=30)
+    with mpmath.workdps(1040):
+        shift = mpmath.log(2) if "complex" not in name else 0
+        assert abs(mpmath.log(abs(found)) + mpmath.mpf(10) ** 1000 + shift) < mpmath.mpf(10) ** -29
+
+
+def test_limits_of_digits():
     with pytest.raises(
-        OverflowError,
-        match=r"^log_alpha is beyond 2\*\*1048576 in size, and its exponential does not fit in "
-        r"memory: use the limit at infinity\.$",
+        ValueError, match="dps must be between 1 and 10000 decimal digits, got 1000"
     ):
-        reference.neg_kl("1e400000")
+        reference.neg_kl(-1e5, dps=10**6)
+    with pytest.raises(
+        ValueError, match="dps must be between 1 and 1000 decimal digits, got 10000"
+    ):
+        reference.neg_kl_complex(-40.0, dps=100_000)
+    with pytest.raises(ValueError, match="bits must be between 1 and 100000, got 1000000000: it b"):
+        reference.enclosure(0.0, bits=10**9)
+    with pytest.raises(ValueError, match="n_samples must be at most 4294967296, but 1099511627776"):
+        monte_carlo(0.0, n_samples=2**40)
 
 
 # --- good manners --------------------------------------------------------------------------------
@@ -562,7 +587,8 @@ class TestEnclosure:
 
     def test_bad_bits(self):
         with pytest.raises(
-            ValueError, match=r"^bits must be at least 1, got 0: it bounds the ball's radius\.$"
+            ValueError,
+            match=r"^bits must be between 1 and 100000, got 0: it bounds the radius\.$",
         ):
             reference.enclosure(NAN, 0)
         with pytest.raises(TypeError, match=r"^bits must be an int, got float\.$"):

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import functions
 from ..tables import Array, Namespace, constant, dtype_name
 
 _LOG_50 = 3.912
-_LARGEST = {"float64": 709.0, "float32": 88.0}  # e to this is finite
+_LOG_1500 = 7.313
+# Of s, which is a power of 2^256 or 2^32: between the first and the second, and below the third,
+# which is beyond 1/sigma of any mean but 0; e to the last times the third is finite.
+_APART = {"float64": 2.0**300, "float32": 2.0**40}
+_LARGEST = {"float64": (2.0**600, 170.0), "float32": (2.0**80, 21.0)}
 
 
 def ein_derivative(xp: Namespace, u: Array, order: int) -> Array:
@@ -48,8 +53,9 @@ def normal_hessian(
     size = xp.where(xp.abs(re) > xp.abs(im), xp.abs(re), xp.abs(im))
     log_size = xp.log(xp.where(size > 0.0, size, one))
     # Where this holds u is at least 50, and where it does not u is at most 100.
-    far = (2.0 * log_size - log_sigma2 > _LOG_50) & (size > 0.0)
-    far = far & (re == re) & (im == im)
+    log_u = 2.0 * log_size - log_sigma2
+    known = (size > 0.0) & (re == re) & (im == im)
+    far, gone = known & (log_u > _LOG_50), known & (log_u > _LOG_1500)
 
     # Far away Ein(u) = gamma + log u. No factor leaves the range of the type before a product does.
     length = xp.where(far, size, one)
@@ -60,22 +66,29 @@ def normal_hessian(
     straight = (2.0 * ((p - q) * (p + q)) * over * over / length) / length
     across = (4.0 * (p * q) * over * over / length) / length
 
-    half = -0.5 * xp.where(far, zero, log_sigma2)
-    largest = _LARGEST[dtype_name(xp, re)] * one
-    root = xp.exp(xp.where(half > largest, largest, half))  # 1/sigma; beyond it mu is 0
-    a, b = xp.where(far, zero, re) * root, xp.where(far, zero, im) * root
+    # 1/sigma is root s^2, where s is a power of 2. No product leaves the range before its result,
+    # nor does a product of factors from the last on, which the next derivative takes.
+    dtype = dtype_name(xp, re)
+    r, r_lo, s = functions.reduce(xp, dtype, xp.where(gone, zero, log_sigma2))
+    first, last = xp.where(s < _APART[dtype], s, one), xp.where(s < _APART[dtype], one, s)
+    half, (beyond, most) = 0.5 * r, _LARGEST[dtype]
+    root = xp.exp(xp.where((s > beyond) & (half > most), most * one, half))
+    root = root + root * (0.5 * r_lo)
+    a, b = ((xp.where(gone, zero, part) * s) * s * root for part in (re, im))
+    root_s = root * s
+    a_root, b_root = ((x * root_s) * first for x in (a, b))
     u = a * a + b * b
-    slope, curvature, decay = ein(u, 1), ein(u, 2), xp.exp(-u)
+    slope, curvature, decay, half_way = ein(u, 1), ein(u, 2), xp.exp(-u), xp.exp(-0.5 * u)
 
     def squared(x: Array, there: Array) -> Array:
-        here = (slope + 2.0 * (x * x) * curvature) * root
-        return xp.where(far, there, -2.0 * here * root)
+        here = (slope + 2.0 * (x * x) * curvature) * root_s
+        return xp.where(far, there, ((-2.0 * here * root_s) * s) * s)
 
-    by_re = xp.where(far, zero, 2.0 * (a * decay) * root)
-    by_im = xp.where(far, zero, 2.0 * (b * decay) * root)
-    both = xp.where(far, across, -4.0 * ((a * b) * curvature * root) * root)
+    by_re, by_im = (((2.0 * x * half_way) * last) * half_way for x in (a_root, b_root))
+    near = (-4.0 * (a_root * curvature * b_root) * last) * last
+    both = xp.where(far, across, near)
     return (
         (squared(a, straight), both, by_re),
         (both, squared(b, -straight), by_im),
-        (by_re, by_im, xp.where(far, zero, -u * decay)),
+        (by_re, by_im, -u * decay),
     )

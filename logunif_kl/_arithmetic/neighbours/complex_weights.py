@@ -35,6 +35,8 @@ class _Format(NamedTuple):
     shift: int
     shift_hi: float
     shift_lo: float
+    # A part of the mean is multiplied by those of these that leave it smaller than the other part.
+    raises: tuple[float, float, float]
 
 
 _GAMMA = {"float64": 0.5772156649015329, "float32": 0.5772156715393066}
@@ -49,6 +51,7 @@ _FORMATS = {
         144,
         99.81319400063205,
         7.261734414854844e-14,
+        (2.0**900, 2.0**512, 2.0**256),
     ),
     "float32": _Format(
         -6.637773886097875e-09,
@@ -60,6 +63,7 @@ _FORMATS = {
         46,
         31.884765625,
         4.680757683672709e-06,
+        (2.0**100, 2.0**64, 2.0**32),
     ),
 }
 
@@ -153,7 +157,8 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     scaled = first + second
     size = xp.abs(re) + xp.abs(im)
     nothing = (size == 0.0) & (log_sigma2 > -float("inf"))
-    everything = (size == float("inf")) & (log_sigma2 < float("inf"))
+    everything = (xp.abs(re) == float("inf")) | (xp.abs(im) == float("inf"))
+    everything = everything & (log_sigma2 < float("inf"))
     everything = everything & (re == re) & (im == im)
     scaled = xp.where(nothing, zero, xp.where(everything, infinity, scaled))
     p_lo = product_error(a, e, p, splitter) + a * e_lo
@@ -212,7 +217,8 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     away = beyond & (plain < infinity)
     power = xp.where(plain > form.wide, one / form.apart, one)
     power = xp.where(plain < 1.0 / form.wide, form.apart * one, power)
-    x, y = xp.where(away, re, one) * power, xp.where(away, im, one) * power
+    distant = xp.where(away, re, one), xp.where(away, im, one)
+    x, y = distant[0] * power, distant[1] * power
     squares = x * x, y * y
     square = squares[0] + squares[1]
     square_lo = product_error(x, x, squares[0], splitter) + product_error(
@@ -221,20 +227,34 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     larger, smaller = _ordered(xp, *squares)
     square_lo = square_lo + ((larger - square) + smaller)
     gradients = []
-    for part, scaled_part, product, product_lo in ((re, x, p, p_lo), (im, y, q, q_lo)):
+    for part, far_part, near_part in ((re, distant[0], a), (im, distant[1], b)):
+        # A product of a part that is far smaller than the other may leave the range of the type
+        # before the derivative does.
+        rest, raises = xp.abs(part), []
+        for step in form.raises:
+            raises.append(xp.where(rest < plain / step, step * one, one))
+            rest = rest * raises[-1]
+            far_part, near_part = far_part * raises[-1], near_part * raises[-1]
+        far_part = far_part * power
+        product = xp.where(part == 0.0, zero, near_part * e)
+        product_lo = product_error(near_part, e, product, splitter) + near_part * e_lo
         found = product * over_u
         error = product_error(product, over_u, found, splitter) + product * over_lo
         error = error + (product_lo + product * r_lo) * over_u
-        found = (2.0 * (found + xp.where(ordinary, error, zero))) * unlift
-        found = xp.where(part == 0.0, part, (found * s) * s)
-        steep = scaled_part / square
+        found = 2.0 * (found + xp.where(ordinary, error, zero))
+        found = xp.where(part == 0.0, part, ((found * s) * unlift) * s)
+        steep = far_part / square
         back = steep * square
-        error = (scaled_part - back) - product_error(steep, square, back, splitter)
+        error = (far_part - back) - product_error(steep, square, back, splitter)
         steep = (2.0 * (steep + (error - steep * square_lo) / square)) * power
         steep = xp.where(away, steep, 0.0 * xp.where(xp.abs(part) < infinity, part, one))
-        gradients.append(-xp.where(beyond, steep, found))
+        found = xp.where(beyond, steep, found)
+        for step in raises:
+            found = found / step
+        gradients.append(-found)
     slope = slope + slope_lo
-    undefined = (u != u) | ((size == 0.0) & (log_sigma2 == -float("inf")))
+    undefined = (u != u) | (log_sigma2 != log_sigma2)
+    undefined = undefined | ((size == 0.0) & (log_sigma2 == -float("inf")))
     nan = constant(xp, re, float("nan"))
     return tuple(xp.where(undefined, nan, found) for found in (value, *gradients, slope))
 
