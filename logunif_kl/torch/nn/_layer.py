@@ -3,7 +3,6 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-import math
 import sys
 from typing import Any
 
@@ -13,7 +12,7 @@ from torch.nn import Parameter
 from ..._refusals import OF_COMPLEX, shown
 from . import _moments_rules, _penalty, _posterior
 from ._hooks import refresh
-from ._local import LARGE, below, drawn, exponential, largest_log
+from ._local import drawn, exponential
 from ._moments import Moments
 from ._noise import Drawing, normals
 
@@ -207,13 +206,7 @@ class VariationalLayer(Drawing):
         """The variances of the weights, or their logarithms and True."""
         if self.posterior == "additive":
             return self._typed(), True
-        log_alpha = _posterior.wide(self._typed())
-        tame = below(log_alpha, LARGE)
-        deviations = _posterior.wide(self.weight) * _posterior.root(log_alpha, tame)
-        if not tame:
-            most = math.exp(0.5 * largest_log(deviations.dtype))
-            deviations = deviations.clamp(-most, most)
-        return deviations * deviations, False
+        return _posterior.multiplied(self.weight, self._typed()), False
 
     # What the layers define, each for its own kind of product.
 

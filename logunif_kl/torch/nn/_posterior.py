@@ -7,6 +7,7 @@ a standard deviation from the parameters.
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..._layers import finite, one_of
 from ..._refusals import shown, type_name
 from .._internals import called_by_compiler
 from . import _penalty
-from ._local import below
+from ._local import LARGE, below, largest_log
 from ._moments import Moments
 from ._prior import NormalPrior
 
@@ -222,6 +223,17 @@ def root(log_variance: Tensor, tame: bool = False) -> Tensor:
     half = 0.5 * log_variance
     most = _LARGEST_ROOT.get(half.dtype, 86.0)
     return half.exp() if tame or below(half, most) else half.clamp(max=most).exp()
+
+
+def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:
+    """The variances alpha theta^2 of the multiplicative posterior, which are finite."""
+    log_alpha = wide(log_alpha)
+    tame = below(log_alpha, LARGE)
+    deviations = wide(mean) * root(log_alpha, tame)
+    if not tame:
+        most = math.exp(0.5 * largest_log(deviations.dtype))
+        deviations = deviations.clamp(-most, most)
+    return deviations * deviations
 
 
 def in_range(x: Tensor) -> Tensor:
