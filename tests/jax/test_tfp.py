@@ -75,6 +75,26 @@ class TestDivergences:
         np.testing.assert_allclose(jax.jit(jax.grad(loss))(LOC), -truth, rtol=5e-7)
 
 
+class TestGaussiansOfVectors:
+    """The other forms of one covariance, and the priors of a vector."""
+
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_diagonal(self, sign):
+        each = tfd.kl_divergence(tfd.Normal(LOC, SCALE), ImproperLogUniform())
+        for p in (
+            tfd.MultivariateNormalDiag(LOC, sign * SCALE),
+            tfd.MultivariateNormalTriL(LOC, np.diag(sign * SCALE)),
+        ):
+            for q in (
+                ImproperLogUniform(),
+                tfd.Independent(ImproperLogUniform(3), 1),
+                tfd.Sample(ImproperLogUniform(), 3),
+            ):
+                np.testing.assert_allclose(tfd.kl_divergence(p, q), each.sum(), rtol=3e-7)
+        without_loc = tfd.MultivariateNormalDiag(scale_diag=SCALE)
+        assert tfd.kl_divergence(without_loc, ImproperLogUniform()) == 0.0
+
+
 class TestPrior:
     def test_log_prob(self):
         w = np.array([-2.0, 0.5, 1e30], "float32")
