@@ -30,8 +30,9 @@ class ImproperLogUniform(_distributions.ImproperLogUniform, TorchDistributionMix
     """The improper prior in Pyro's models: ``pyro.sample("w", ImproperLogUniform())``.
 
     Parameters, attributes and errors are those of `logunif_kl.torch.ImproperLogUniform`. With a
-    guide of a family named there, `pyro.infer.TraceMeanField_ELBO` takes the exact divergence;
-    other estimators of the ELBO take samples of ``log_prob``. A prior that cannot be sampled cannot
+    guide of a family named there, also masked or expanded, `pyro.infer.TraceMeanField_ELBO` takes
+    the exact divergence, which is 0 where the guide is masked; other estimators of the ELBO take
+    samples of ``log_prob``. A prior that cannot be sampled cannot
     run a model by itself: a model runs with its guide, and an autoguide wants
     ``init_loc_fn=pyro.infer.autoguide.init_to_value(values={...})``. The automatic guides put a
     delta distribution in the place of each weight, of which no exact divergence exists: write the
