@@ -115,7 +115,9 @@ class TestValues:
 # The largest are those of a low-rank factor of 100 times the diagonal, which condition the matrix.
 GAUSSIANS = {
     ("triangular", "float64"): (0.7, 1.5),
+    ("triangular", "float32"): (0.9, 1.9),
     ("low_rank", "float64"): (0.5, 59.4),
+    ("low_rank", "float32"): (0.8, 20.7),
 }
 TRIL = np.array([[1, 0, 0], [0.3, 0.5, 0], [0.1, -0.2, 0.2]], "float32")
 
@@ -232,6 +234,53 @@ class TestCorrelatedWeights:
                 correlated(library, "triangular", A, TRIL),
                 module.Independent(module.Normal(A, B), 1),
             )
+
+    @LIBRARY
+    def test_transforms(self, library):
+        module, prior = LIBRARIES[library]
+
+        def f(loc, factor):
+            return module.kl_divergence(correlated(library, "triangular", loc, factor), prior())
+
+        locs = np.stack([A, B, -A])
+        each = np.array([f(loc, TRIL) for loc in locs])
+        np.testing.assert_allclose(jax.vmap(f, (0, None))(locs, TRIL), each, rtol=1e-6)
+        (_, mixed), (other, _) = jax.hessian(f, (0, 1))(A, TRIL)
+        np.testing.assert_allclose(mixed, np.moveaxis(other, -1, 0), rtol=1e-5, atol=1e-5)
+        half = f(A.astype("bfloat16"), TRIL.astype("bfloat16"))
+        assert half.dtype == "bfloat16"
+        assert float(half) == pytest.approx(float(f(A, TRIL)), rel=2.0**-6)
+
+
+@LIBRARY
+def test_masked(library):
+    """A masked weight has no KL and no slope; the bare prior takes the mask of the posterior."""
+    module, prior = LIBRARIES[library]
+    mask = jnp.array([True, False, True])
+
+    def masked(p, mask):
+        return p.mask(mask) if library == "numpyro" else tfd.Masked(p, mask)
+
+    def f(loc):
+        p = module.Normal(loc, B, validate_args=False)
+        return module.kl_divergence(masked(p, mask), prior())
+
+    each = module.kl_divergence(module.Normal(A, B), prior())
+    np.testing.assert_array_equal(f(A), jnp.where(mask, each, 0.0))
+    np.testing.assert_array_equal(f(np.where(mask, A, np.nan)), f(A))
+    slopes = jax.grad(lambda loc: module.kl_divergence(module.Normal(loc, B), prior()).sum())(A)
+    np.testing.assert_allclose(
+        jax.grad(lambda loc: f(loc).sum())(A), jnp.where(mask, slopes, 0.0), rtol=1e-6
+    )
+    total = module.kl_divergence(module.Independent(masked(module.Normal(A, B), mask), 1), prior())
+    np.testing.assert_allclose(total, f(A).sum(), rtol=1e-6)
+    rows = module.Independent(module.Normal(np.stack([A, A]), B), 1)
+    got = module.kl_divergence(masked(rows, jnp.array([True, False])), prior())
+    np.testing.assert_allclose(got, [each.sum(), 0.0], rtol=1e-6)
+    if library == "numpyro":
+        np.testing.assert_array_equal(
+            dist.kl_divergence(dist.Normal(A, B).mask(False), prior()), np.zeros(3)
+        )
 
 
 class TestAccuracy:

@@ -78,6 +78,24 @@ class TestDivergences:
 class TestGaussiansOfVectors:
     """The other forms of one covariance, and the priors of a vector."""
 
+    FACTOR = np.array([[0.5, 0.1], [-0.2, 0.3], [0.1, 0.4]])
+
+    def test_scale_of_low_rank(self):
+        def f(loc, diagonal, factor):
+            p = tfd.MultivariateNormalDiagPlusLowRank(loc, diagonal, scale_perturb_factor=factor)
+            return tfd.kl_divergence(p, ImproperLogUniform())
+
+        def full(loc, diagonal, factor):
+            scale = jnp.diag(diagonal) + factor @ factor.T
+            p = tfd.MultivariateNormalFullCovariance(loc, scale @ scale.T)
+            return tfd.kl_divergence(p, ImproperLogUniform())
+
+        with jax.enable_x64(True):
+            given = LOC.astype("float64"), SCALE.astype("float64"), self.FACTOR
+            np.testing.assert_allclose(f(*given), full(*given), rtol=1e-13)
+            for a, b in zip(*(jax.grad(g, (0, 1, 2))(*given) for g in (f, full)), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
     @pytest.mark.parametrize("sign", [1.0, -1.0])
     def test_diagonal(self, sign):
         each = tfd.kl_divergence(tfd.Normal(LOC, SCALE), ImproperLogUniform())
