@@ -253,6 +253,32 @@ def no_adapter(name: str, value: Any) -> TypeError:
     )
 
 
+def no_closed_form(posterior: Any) -> NotImplementedError:
+    """Make the error for a posterior whose divergence from the prior has no closed form here."""
+    return NotImplementedError(
+        f"KL of {type(posterior).__name__} from ImproperLogUniform has no closed form here: use "
+        "logunif_kl.neg_kl_posterior of the same distribution in scipy.stats, or samples of "
+        "log_prob"
+    )
+
+
+def check_prior(posterior: Any, prior: Any) -> None:
+    """Raise unless the prior is one for all weights, or is of the posterior's event shape."""
+    events = tuple(posterior.event_shape), tuple(prior.event_shape)
+    batches = tuple(posterior.batch_shape), tuple(prior.batch_shape)
+    if events[0] != events[1] and (events[1] or batches[1]):
+        raise ValueError(
+            f"a posterior of event shape {events[0]} and an ImproperLogUniform of event shape "
+            f"{events[1]} and batch shape {batches[1]} were given: pass ImproperLogUniform(), one "
+            "prior for all weights, or an Independent of the posterior's event shape"
+        )
+    if any(m != n and 1 not in (m, n) for m, n in zip(*(b[::-1] for b in batches), strict=False)):
+        raise ValueError(
+            f"a posterior of batch shape {batches[0]} and an ImproperLogUniform of batch shape "
+            f"{batches[1]} do not broadcast: pass ImproperLogUniform(), one prior for all weights"
+        )
+
+
 def holds_tensor(name: str, given: Any, tensor: Any) -> TypeError:
     """Make the error for what holds a tensor, whose derivative NumPy would lose."""
     rows = isinstance(given, (list, tuple))

@@ -1,11 +1,15 @@
 """The divergences of other posteriors: parameters over wide ranges, truth, and the errors found."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
 from mpmath import mp, mpf
+
+import logunif_kl as lk
+from logunif_kl import reference
 
 DIGITS = 220
 PROPER = mpf("2.05411995593541167909")
@@ -184,3 +188,99 @@ def errors(name: str, dtype: type, found: dict[Orders, Any], log_c: float) -> di
                     worst[orders] = error
     assert min(counted.values()) > 150, counted
     return worst
+
+
+class Gaussian(NamedTuple):
+    """A Gaussian of several weights: its arrays, which ``build`` makes into loc and covariance."""
+
+    arrays: tuple[np.ndarray, ...]
+    build: Callable[..., tuple[Any, Any]]
+
+
+def _triangular(loc: np.ndarray, factor: np.ndarray) -> tuple[Any, Any]:
+    factor = np.tril(factor)
+    return loc, factor @ factor.T
+
+
+def _low_rank(loc: np.ndarray, factor: np.ndarray, diagonal: np.ndarray) -> tuple[Any, Any]:
+    return loc, factor @ factor.T + np.diag(diagonal)
+
+
+def triangular(dtype: type) -> list[Gaussian]:
+    """Cholesky factors with small and large correlations and scales, and scales far apart."""
+    rng = np.random.default_rng(37)
+    small, large = (1e-33, 1e33) if dtype is np.float32 else (1e-300, 1e300)
+    found = []
+    for correlation, scale in (
+        (1.0, 1.0),
+        (1e-5, 1.0),
+        (1e25, 1e-20),
+        (1.0, large),
+        (1.0, small),
+        (1.0, 10.0 ** rng.uniform(-15, 15, (4, 1))),
+    ):
+        factor = correlation * np.tril(rng.normal(size=(4, 4)), -1)
+        factor = scale * (factor + np.diag(rng.uniform(0.5, 2.0, 4)))
+        loc = np.abs(factor).max(-1) * rng.normal(size=4) * 10.0 ** rng.uniform(-2, 2, 4)
+        found.append(Gaussian((loc.astype(dtype), factor.astype(dtype)), _triangular))
+    return found
+
+
+def low_rank(dtype: type) -> list[Gaussian]:
+    """Low-rank factors that are small and large beside the diagonal."""
+    rng = np.random.default_rng(41)
+    found = []
+    for size, scale in ((1.0, 1.0), (0.01, 1.0), (100.0, 1.0), (1.0, 1e-12), (1.0, 1e12)):
+        factor = size * scale * rng.normal(size=(4, 2))
+        diagonal = scale**2 * rng.uniform(0.5, 2.0, 4)
+        loc = scale * rng.normal(size=4) * 10.0 ** rng.uniform(-2, 2, 4)
+        arrays = tuple(a.astype(dtype) for a in (loc, factor, diagonal))
+        found.append(Gaussian(arrays, _low_rank))
+    return found
+
+
+def kl_of_pair(loc: np.ndarray, covariance: np.ndarray) -> float:
+    """KL of two weights by the chain rule: that of the first, and the mean of the second's."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    slope = covariance[1, 0] / covariance[0, 0]
+    rest = covariance[1, 1] - slope * covariance[1, 0]
+    means = loc[1] + slope * math.sqrt(covariance[0, 0]) * nodes
+    second = weights @ lk.kl_normal(means, math.log(rest)) / weights.sum()
+    return float(lk.kl_normal(loc[0], math.log(covariance[0, 0])) + second)
+
+
+def _kl_gaussian(loc: Any, covariance: Any) -> mpf:
+    """KL with log C = -PROPER: the marginals, and half of sum log S_ii - log det S."""
+    variances = [covariance[i, i] for i in range(len(loc))]
+    gaps = [reference.kl_gap(m**2 / v / 2, dps=50) for m, v in zip(loc, variances, strict=True)]
+    mutual = sum(map(mp.log, variances)) - mp.log(mp.det(mp.matrix(covariance.tolist())))
+    return sum(gaps) + mutual / 2
+
+
+def gaussian_errors(given: Gaussian, value: Any, slopes: Any) -> tuple[float, float]:
+    """Find the worst errors of KL and of its slopes, which are differences in many digits.
+
+    They are in units of eps of KL and of the slope, or for the covariance of the slope of
+    log S_ii/2, of which the other terms of KL take almost all away where loc is large.
+    """
+    eps = float(np.finfo(given.arrays[0].dtype).eps)
+    with mp.workdps(200):
+        exact = [np.vectorize(mpf, otypes=[object])(a.astype("float64")) for a in given.arrays]
+        loc, covariance = given.build(*exact)
+        truth = _kl_gaussian(loc, covariance)
+        worst = 0.0
+        for k, array in enumerate(exact):
+            for i in np.ndindex(array.shape):
+                if not array[i]:
+                    continue
+                ends = []
+                for sign in (1, -1):
+                    moved = [a.copy() for a in exact]
+                    moved[k][i] += sign * abs(array[i]) * mpf(10) ** -20
+                    ends.append(_kl_gaussian(*given.build(*moved)))
+                slope = (ends[0] - ends[1]) / (2 * abs(array[i]) * mpf(10) ** -20)
+                variance = covariance[i[0], i[0]]
+                term = (0, array[i] / variance, 1 / variance / 2)[k]
+                error = abs(mpf(float(slopes[k][i])) - slope) / max(abs(slope), abs(term))
+                worst = max(worst, float(error))
+        return float(abs(mpf(float(value)) - truth) / abs(truth)) / eps, worst / eps

@@ -1,4 +1,4 @@
-"""A unit of w in which the logarithm of a variance loses no digits, over a namespace ``xp``."""
+"""Units of w in which variances and their logarithms lose no digits, over a namespace ``xp``."""
 
 from __future__ import annotations
 
@@ -35,3 +35,23 @@ def power_of_two(xp: Namespace, size: Array) -> Array:
     one = xp.ones_like(size)
     large = xp.where(size > 2.0**bound, one * 2.0**-far, one)
     return xp.where(size < 2.0**-bound, one * 2.0**far, large)
+
+
+def marginals(xp: Namespace, size: Array, diagonal: Array, others: Array) -> tuple[Array, Array]:
+    """Return s = sqrt(diagonal^2 + sum of others^2 over the last axis), and log(s/``|diagonal|``).
+
+    For the rows of a Cholesky factor of the covariance S, these are the standard deviations, and
+    terms that add up to half of sum(log S_ii) - log det S. Small terms keep their digits, and no
+    square leaves the range of the type.
+
+    The results do not depend on ``size``, the largest magnitude in a row, so its derivative is not
+    needed: the caller passes it detached.
+    """
+    size = xp.clip(size, float(xp.finfo(size.dtype).tiny))
+    d, rest = xp.abs(diagonal / size), others / size[..., None]
+    squares = (rest * rest).sum(-1)
+    total = d * d + squares
+    far = d * d < squares
+    near = xp.where(far, xp.ones_like(d), d)
+    small = 0.5 * xp.log1p(squares / (near * near))
+    return size * total**0.5, xp.where(far, 0.5 * xp.log(total) - xp.log(d), small)

@@ -5,7 +5,12 @@ For a log-normal posterior
     -KL(LogNormal(loc, scale) || C/|w|) = h(log w) + log C = 1/2 log(2 pi e) + log scale + log C
 
 because log w is N(loc, scale^2), the entropy of w is that of log w plus E log w, and
-E log p(w) = log C - E log w. For the others see `logunif_kl._arithmetic.posteriors`.
+E log p(w) = log C - E log w. For a Gaussian of several weights with the covariance S
+
+    KL(N(loc, S) || C/|w|) = sum_i KL(N(loc_i, S_ii) || C/|w|) + 1/2 (sum_i log S_ii - log det S)
+
+because its entropy is 1/2 log det(2 pi e S). For the others see
+`logunif_kl._arithmetic.posteriors`.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
 from .._arithmetic import posteriors
-from .._arithmetic.unit import power_of_two, unit
+from .._arithmetic.unit import marginals, power_of_two, unit
 from .._convention import HALF_LOG_2_PI_E, PROPER_CONSTANT, Constants
 from . import _rules
 from ._arguments import arguments, finished
@@ -37,6 +42,53 @@ def kl_of_normal(constants: Constants, loc: Any, scale: Any) -> Any:
     factor = unit(jnp, jax.lax.rsqrt, *detached)
     result = _rules.neg_kl_normal(loc * factor, 2.0 * jnp.log(scale * factor), -1.0)
     return finished(result, -constants.added, "none", dtype)
+
+
+def kl_of_triangular(constants: Constants, loc: Any, scale_tril: Any) -> Any:
+    """KL(N(loc, L L^T) || C/|w|) of vectors, with L the lower triangle of scale_tril."""
+    factor, dtype = _matrix(jnp.tril(scale_tril))
+    diagonal = jnp.diagonal(factor, axis1=-2, axis2=-1)
+    scale, excess = _marginals(diagonal, jnp.tril(factor, -1))
+    return _correlated(constants, loc, scale, excess.sum(-1), dtype)
+
+
+def kl_of_low_rank(constants: Constants, loc: Any, factor: Any, diagonal: Any) -> Any:
+    """KL(N(loc, factor factor^T + diag(diagonal)) || C/|w|) of vectors.
+
+    The determinant is that of a small matrix, by the matrix determinant lemma.
+    """
+    (others, diagonal), dtype = arguments(factor=factor, diagonal=jnp.asarray(diagonal)[..., None])
+    diagonal = jnp.sqrt(diagonal[..., 0])
+    ratio = others / diagonal[..., None]
+    square = jnp.matmul(ratio.mT, ratio, precision="highest")
+    root = jnp.linalg.cholesky(square + jnp.eye(ratio.shape[-1], dtype=ratio.dtype))
+    log_root = jnp.log(jnp.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
+    scale, excess = _marginals(diagonal, others)
+    return _correlated(constants, loc, scale, excess.sum(-1) - log_root, dtype)
+
+
+def kl_of_matrix(constants: Constants, loc: Any, scale: Any) -> Any:
+    """KL(N(loc, A A^T) || C/|w|) of vectors, with A = scale any square matrix."""
+    factor, dtype = _matrix(scale)
+    deviation, _ = _marginals(jnp.zeros_like(factor[..., 0]), factor)
+    excess = -jnp.linalg.slogdet(factor / deviation[..., None])[1]
+    return _correlated(constants, loc, deviation, excess, dtype)
+
+
+def _matrix(factor: Any) -> tuple[Array, Any]:
+    (factor,), dtype = arguments(scale=factor)
+    return factor, dtype
+
+
+def _marginals(diagonal: Array, others: Array) -> tuple[Array, Array]:
+    size = jnp.maximum(jnp.abs(diagonal), jnp.abs(others).max(-1))
+    return marginals(jnp, jax.lax.stop_gradient(size), diagonal, others)
+
+
+def _correlated(constants: Constants, loc: Any, scale: Array, excess: Array, dtype: Any) -> Any:
+    """Add what the marginals give, and the information between the weights."""
+    each = kl_of_normal(constants, loc, scale)
+    return (each.sum(-1) + excess).astype(jnp.promote_types(jnp.asarray(loc).dtype, dtype))
 
 
 def kl_of_log_normal(constants: Constants, loc: Any, scale: Any) -> Any:

@@ -27,6 +27,11 @@ def no_sample() -> NotImplementedError:
     )
 
 
+def spread(result: Any, shape: tuple[int, ...]) -> Any:
+    """Broadcast a divergence over the batch of the prior."""
+    return jnp.broadcast_to(result, jnp.broadcast_shapes(result.shape, shape))
+
+
 _LACKS = {
     "mean": "mean: use that of the posterior",
     "variance": "variance: use that of the posterior",

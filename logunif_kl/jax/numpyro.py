@@ -1,8 +1,8 @@
 """The log-uniform prior for NumPyro, and its divergences.
 
-Importing this module registers KL from nine posteriors to the prior (see `ImproperLogUniform`) with
-`numpyro.distributions.kl_divergence`, which reduces Independent, expanded and masked distributions
-to them, so that `numpyro.infer.TraceMeanField_ELBO` uses the exact divergence.
+Importing this module registers KL from eleven posteriors to the prior (see `ImproperLogUniform`)
+with `numpyro.distributions.kl_divergence`, also if they are Independent, expanded or masked, so
+that `numpyro.infer.TraceMeanField_ELBO` uses the exact divergence.
 
 `numpyro.distributions.LogUniform` is another distribution: it is proper, on an interval [a, b] with
 0 < a, and can be sampled. This prior is C/|w| over the whole line, and its integral is not finite.
@@ -11,12 +11,16 @@ Its name says so, like that of NumPyro's `ImproperUniform`.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import jax.numpy as jnp
+
 try:
     from numpyro import distributions
-    from numpyro.distributions import Distribution, constraints, kl_divergence
+    from numpyro.distributions import Delta, Distribution, Independent, constraints, kl_divergence
+    from numpyro.distributions.distribution import ExpandedDistribution, MaskedDistribution
     from numpyro.distributions.util import validate_sample
 except ModuleNotFoundError as error:
     if error.name != "numpyro":
@@ -26,6 +30,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from .._convention import ZERO_AT_INFINITY, prior_constants
+from .._refusals import check_prior, no_closed_form
 from . import _divergences, _prior
 
 __all__ = ["ImproperLogUniform"]
@@ -77,7 +82,15 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
       it is traced, gives NaN: there is no closed form;
     - for ``Gamma(concentration, rate)`` -J(concentration) - log C;
     - for ``HalfNormal(scale)`` that of ``Normal(0, scale)`` plus log 2;
-    - for ``Exponential(rate)`` -1 - gamma - log C.
+    - for ``Exponential(rate)`` -1 - gamma - log C;
+    - for ``MultivariateNormal`` and ``LowRankMultivariateNormal`` with the covariance S the sum of
+      those of ``Normal(loc[i], sqrt(S[i, i]))`` plus half of sum(log S[i, i]) - log det S, because
+      the entropy is 1/2 log det(2 pi e S).
+
+    The prior of a vector is ``ImproperLogUniform()``, one prior for all weights, or one of the
+    posterior's event shape, ``ImproperLogUniform().expand([3]).to_event(1)``. Where a posterior is
+    masked, KL is 0. Any other posterior raises NotImplementedError, and `TraceMeanField_ELBO` then
+    takes samples.
 
     Examples
     --------
@@ -103,6 +116,12 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
         self._constants = prior_constants(zero_at, log_c)
         super().__init__(batch_shape=(), event_shape=(), validate_args=validate_args)
 
+    def expand(self, batch_shape: Any) -> ImproperLogUniform:
+        """Return the same prior with another batch shape."""
+        new = copy.copy(self)
+        new._batch_shape = super().expand(batch_shape).batch_shape
+        return new
+
     @property
     def log_c(self) -> float:
         """The logarithm of C in C/|w|."""
@@ -111,7 +130,7 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
     @validate_sample  # type: ignore[misc, untyped-decorator, unused-ignore]
     def log_prob(self, value: Any) -> Any:
         """Compute log C - log|w|, infinite at 0."""
-        return _prior.log_prob(self._constants, value)
+        return _prior.spread(_prior.log_prob(self._constants, value), self.batch_shape)
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
         """Raise: an improper prior has no samples."""
@@ -140,11 +159,24 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
         raise _prior.lacks("quantile")
 
 
-def _register(family: type, divergence: Callable[..., Any], *parameters: str) -> None:
+def _register(
+    family: type,
+    divergence: Callable[..., Any],
+    *parameters: str,
+    priors: tuple[type, ...] = (ImproperLogUniform,),
+) -> None:
     def of(p: Any, q: Any) -> Any:
-        return divergence(q._constants, *(getattr(p, name) for name in parameters))
+        prior = q.base_dist if isinstance(q, Independent) else q
+        if not isinstance(prior, ImproperLogUniform):
+            raise NotImplementedError(
+                f"Could not find signature for kl_divergence: <{type(p).__name__}, Independent>"
+            )
+        check_prior(p, q)
+        result = divergence(prior._constants, *(getattr(p, name) for name in parameters))
+        return _prior.spread(result, q.batch_shape)
 
-    kl_divergence.add((family, ImproperLogUniform), of)
+    for kind in priors:
+        kl_divergence.add((family, kind), of)
 
 
 _register(distributions.Normal, _divergences.kl_of_normal, "loc", "scale")
@@ -156,3 +188,46 @@ _register(distributions.StudentT, _divergences.kl_of_student, "df", "loc", "scal
 _register(distributions.Gamma, _divergences.kl_of_gamma, "concentration", "rate")
 _register(distributions.HalfNormal, _divergences.kl_of_half_normal, "scale")
 _register(distributions.Exponential, _divergences.kl_of_exponential, "rate")
+_register(
+    distributions.MultivariateNormal,
+    _divergences.kl_of_triangular,
+    "mean",
+    "scale_tril",
+    priors=(ImproperLogUniform, Independent),
+)
+_register(
+    distributions.LowRankMultivariateNormal,
+    _divergences.kl_of_low_rank,
+    "mean",
+    "cov_factor",
+    "cov_diag",
+    priors=(ImproperLogUniform, Independent),
+)
+
+
+def _independent(p: Independent, q: ImproperLogUniform) -> Any:
+    check_prior(p, q)
+    result = kl_divergence(p.base_dist, q)
+    return result.sum(tuple(range(-p.reinterpreted_batch_ndims, 0)))
+
+
+def _masked(p: MaskedDistribution, q: ImproperLogUniform) -> Any:
+    """Take the mask of the posterior for that of the prior, as NumPyro does for a mask of True."""
+    return jnp.where(p._mask, kl_divergence(p.base_dist, q), 0.0)
+
+
+def _expanded(p: ExpandedDistribution, q: ImproperLogUniform) -> Any:
+    check_prior(p, q)
+    shape = jnp.broadcast_shapes(p.batch_shape, q.batch_shape)
+    return _prior.spread(kl_divergence(p.base_dist, q), shape)
+
+
+def _others(p: Distribution, q: ImproperLogUniform) -> NoReturn:
+    raise no_closed_form(p)
+
+
+kl_divergence.add((Independent, ImproperLogUniform), _independent)
+kl_divergence.add((MaskedDistribution, ImproperLogUniform), _masked)
+kl_divergence.add((ExpandedDistribution, ImproperLogUniform), _expanded)
+kl_divergence.add((Delta, ImproperLogUniform), kl_divergence.dispatch(Delta, Distribution))
+kl_divergence.add((Distribution, ImproperLogUniform), _others)

@@ -1,12 +1,13 @@
 """The log-uniform prior for TensorFlow Probability on JAX, and its divergences.
 
-Importing this module registers KL from nine posteriors (see `ImproperLogUniform`) with
-`tensorflow_probability.substrates.jax.distributions.kl_divergence`, which reduces Independent
-distributions of equal event shapes to them.
+Importing this module registers KL from nine posteriors and the multivariate Gaussians (see
+`ImproperLogUniform`) with `tensorflow_probability.substrates.jax.distributions.kl_divergence`, also
+if they are Independent, Sample, Masked or BatchBroadcast.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -27,6 +28,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from .._convention import ZERO_AT_INFINITY, Constants, prior_constants
+from .._refusals import check_prior, no_closed_form
 from . import _divergences, _prior
 
 __all__ = ["ImproperLogUniform"]
@@ -80,7 +82,16 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
       it is traced, gives NaN: there is no closed form;
     - for ``Gamma(concentration, rate)`` -J(concentration) - log C;
     - for ``HalfNormal(scale)`` that of ``Normal(0, scale)`` plus log 2;
-    - for ``Exponential(rate)`` -1 - gamma - log C.
+    - for ``Exponential(rate)`` -1 - gamma - log C;
+    - for the multivariate Gaussians (``MultivariateNormalDiag``, ``TriL``, ``FullCovariance``,
+      ``DiagPlusLowRank``, ``DiagPlusLowRankCovariance``, ``LinearOperator``) with the covariance S
+      the sum of those of ``Normal(loc[i], sqrt(S[i, i]))`` plus half of
+      sum(log S[i, i]) - log det S, because the entropy is 1/2 log det(2 pi e S).
+
+    The prior of a vector is ``ImproperLogUniform()``, one prior for all weights, or one of the
+    posterior's event shape: ``Independent(ImproperLogUniform(3), 1)`` for an ``Independent``,
+    ``Sample(ImproperLogUniform(), 3)`` for a ``Sample``, and either for a multivariate Gaussian.
+    Where a posterior is masked, KL is 0. Any other posterior raises NotImplementedError.
 
     Examples
     --------
@@ -135,8 +146,7 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
         return jnp.array((), dtype=jnp.int32)
 
     def _log_prob(self, value: Any) -> Any:
-        result = _prior.log_prob(self._constants, value)
-        return jnp.broadcast_to(result, jnp.broadcast_shapes(result.shape, self._shape))
+        return _prior.spread(_prior.log_prob(self._constants, value), self._shape)
 
     def _sample_n(self, n: int, seed: Any = None) -> Any:
         raise _prior.no_sample()
@@ -166,12 +176,39 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
         return bijectors.Identity(validate_args=self.validate_args)
 
 
-def _register(family: type, divergence: Callable[..., Any], *parameters: str) -> None:
-    def of(p: Any, q: Any, name: str | None = None) -> Any:
-        result = divergence(q._constants, *(getattr(p, parameter) for parameter in parameters))
-        return jnp.broadcast_to(result, jnp.broadcast_shapes(result.shape, q._shape))
+def _general(kind: type) -> type:
+    """Return the class of which TFP makes what holds a distribution that is not a pytree."""
+    return kind.__bases__[0]
 
-    distributions.RegisterKL(family, ImproperLogUniform)(of)
+
+_INDEPENDENT, _SAMPLE = _general(distributions.Independent), _general(distributions.Sample)
+
+
+def _rule(family: type, *priors: type) -> Callable[[Any], Any]:
+    """Register a divergence, of which the prior fits the posterior."""
+
+    def register(divergence: Any) -> Any:
+        def of(p: Any, q: Any, name: str | None = None) -> Any:
+            prior = q if isinstance(q, ImproperLogUniform) else q.distribution
+            if not isinstance(prior, ImproperLogUniform):
+                raise NotImplementedError(
+                    "No KL(distribution_a || distribution_b) registered for distribution_a type "
+                    f"{type(p).__name__} and distribution_b type {type(q).__name__}"
+                )
+            check_prior(p, q)
+            return _prior.spread(divergence(p, prior), q.batch_shape)
+
+        for kind in (ImproperLogUniform, *priors):
+            distributions.RegisterKL(family, kind)(of)
+        return divergence
+
+    return register
+
+
+def _register(family: type, divergence: Callable[..., Any], *parameters: str) -> None:
+    @_rule(family)
+    def of(p: Any, q: Any) -> Any:
+        return divergence(q._constants, *(getattr(p, parameter) for parameter in parameters))
 
 
 def _kl_of_gamma(constants: Constants, concentration: Any, rate: Any, log_rate: Any) -> Any:
@@ -189,3 +226,53 @@ _register(distributions.StudentT, _divergences.kl_of_student, "df", "loc", "scal
 _register(distributions.Gamma, _kl_of_gamma, "concentration", "rate", "log_rate")
 _register(distributions.HalfNormal, _divergences.kl_of_half_normal, "scale")
 _register(distributions.Exponential, _divergences.kl_of_exponential, "rate")
+
+
+@distributions.RegisterKL(distributions.Distribution, ImproperLogUniform)
+def _others(p: Any, q: ImproperLogUniform, name: str | None = None) -> NoReturn:
+    raise no_closed_form(p)
+
+
+@_rule(_INDEPENDENT)
+def _independent(p: Any, q: ImproperLogUniform) -> Any:
+    number = len(p.event_shape) - len(p.distribution.event_shape)
+    return distributions.kl_divergence(p.distribution, q).sum(tuple(range(-number, 0)))
+
+
+@_rule(_SAMPLE)
+def _sample(p: Any, q: ImproperLogUniform) -> Any:
+    shape = tuple(p.event_shape)[: len(p.event_shape) - len(p.distribution.event_shape)]
+    return math.prod(shape) * distributions.kl_divergence(p.distribution, q)
+
+
+@_rule(_general(distributions.Masked))
+def _masked(p: Any, q: ImproperLogUniform) -> Any:
+    """Take the mask of the posterior for that of the prior."""
+    return jnp.where(p.validity_mask, distributions.kl_divergence(p.distribution, q), 0.0)
+
+
+@_rule(_general(distributions.BatchBroadcast))
+def _broadcast(p: Any, q: ImproperLogUniform) -> Any:
+    return _prior.spread(distributions.kl_divergence(p.distribution, q), p.batch_shape)
+
+
+@_rule(distributions.MultivariateNormalLinearOperator, _INDEPENDENT, _SAMPLE)
+def _matrix(p: Any, q: ImproperLogUniform) -> Any:
+    return _divergences.kl_of_matrix(q._constants, p.mean(), p.scale.to_dense())
+
+
+@_rule(distributions.MultivariateNormalTriL, _INDEPENDENT, _SAMPLE)
+def _triangular(p: Any, q: ImproperLogUniform) -> Any:
+    return _divergences.kl_of_triangular(q._constants, p.mean(), p.scale.to_dense())
+
+
+@_rule(distributions.MultivariateNormalDiag, _INDEPENDENT, _SAMPLE)
+def _diagonal(p: Any, q: ImproperLogUniform) -> Any:
+    return _divergences.kl_of_normal(q._constants, p.mean(), p.stddev()).sum(-1)
+
+
+@_rule(distributions.MultivariateNormalDiagPlusLowRankCovariance, _INDEPENDENT, _SAMPLE)
+def _low_rank(p: Any, q: ImproperLogUniform) -> Any:
+    return _divergences.kl_of_low_rank(
+        q._constants, p.mean(), p.cov_perturb_factor, p.cov_diag_factor
+    )

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+from torch.distributions import kl_divergence, register_kl
+
 try:
-    from pyro.distributions.torch_distribution import TorchDistributionMixin
+    from pyro.distributions.torch_distribution import (
+        ExpandedDistribution,
+        MaskedDistribution,
+        TorchDistributionMixin,
+    )
 except ModuleNotFoundError as error:
     if error.name != "pyro":
         raise
@@ -13,6 +20,7 @@ except ModuleNotFoundError as error:
         "logunif_kl.torch.pyro needs Pyro, which is not installed: pip install pyro-ppl"
     ) from None
 
+from .._refusals import check_prior
 from . import _distributions
 
 __all__ = ["ImproperLogUniform"]
@@ -22,8 +30,9 @@ class ImproperLogUniform(_distributions.ImproperLogUniform, TorchDistributionMix
     """The improper prior in Pyro's models: ``pyro.sample("w", ImproperLogUniform())``.
 
     Parameters, attributes and errors are those of `logunif_kl.torch.ImproperLogUniform`. With a
-    guide of a family named there, `pyro.infer.TraceMeanField_ELBO` takes the exact divergence;
-    other estimators of the ELBO take samples of ``log_prob``. A prior that cannot be sampled cannot
+    guide of a family named there, also masked or expanded, `pyro.infer.TraceMeanField_ELBO` takes
+    the exact divergence, which is 0 where the guide is masked; other estimators of the ELBO take
+    samples of ``log_prob``. A prior that cannot be sampled cannot
     run a model by itself: a model runs with its guide, and an autoguide wants
     ``init_loc_fn=pyro.infer.autoguide.init_to_value(values={...})``. The automatic guides put a
     delta distribution in the place of each weight, of which no exact divergence exists: write the
@@ -41,6 +50,20 @@ class ImproperLogUniform(_distributions.ImproperLogUniform, TorchDistributionMix
     >>> round(pyro.infer.TraceMeanField_ELBO().loss(model, guide), 4)  # the sum of KL
     6.9685
     """
+
+
+@register_kl(MaskedDistribution, _distributions.ImproperLogUniform)
+def _kl_masked(p: MaskedDistribution, q: _distributions.ImproperLogUniform) -> torch.Tensor:
+    """Take the mask of the posterior for that of the prior, as Pyro does for a mask of True."""
+    result = kl_divergence(p.base_dist, q)
+    return torch.where(torch.as_tensor(p._mask, device=result.device), result, 0.0)
+
+
+@register_kl(ExpandedDistribution, _distributions.ImproperLogUniform)
+def _kl_expanded(p: ExpandedDistribution, q: _distributions.ImproperLogUniform) -> torch.Tensor:
+    check_prior(p, q)
+    result = kl_divergence(p.base_dist, q)
+    return result.expand(torch.broadcast_shapes(p.batch_shape, q.batch_shape))
 
 
 def __getattr__(name: str) -> Any:

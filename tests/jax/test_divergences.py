@@ -111,6 +111,178 @@ class TestValues:
             np.testing.assert_array_equal(got, truth.astype("bfloat16"))
 
 
+# The worst errors measured of KL and of its slopes, as `divergences.gaussian_errors` counts them.
+# The largest are those of a low-rank factor of 100 times the diagonal, which condition the matrix.
+GAUSSIANS = {
+    ("triangular", "float64"): (0.7, 1.5),
+    ("triangular", "float32"): (0.9, 1.9),
+    ("low_rank", "float64"): (0.5, 59.4),
+    ("low_rank", "float32"): (0.8, 20.7),
+}
+TRIL = np.array([[1, 0, 0], [0.3, 0.5, 0], [0.1, -0.2, 0.2]], "float32")
+
+
+def correlated(library, name, loc, factor, diagonal=None):
+    """Make a posterior of vectors of the arrays of `tests.divergences`."""
+    if library == "numpyro":
+        if name == "triangular":
+            return dist.MultivariateNormal(loc, scale_tril=factor)
+        return dist.LowRankMultivariateNormal(loc, factor, diagonal)
+    if name == "triangular":
+        return tfd.MultivariateNormalTriL(loc, factor)
+    return tfd.MultivariateNormalDiagPlusLowRankCovariance(loc, diagonal, factor)
+
+
+class TestCorrelatedWeights:
+    @pytest.mark.parametrize(("name", "dtype"), GAUSSIANS)
+    def test_value_and_slopes_over_wide_ranges(self, name, dtype):
+        @jax.jit
+        @jax.value_and_grad
+        def f(arrays):
+            posterior = correlated("numpyro", name, *arrays)
+            return dist.kl_divergence(posterior, of_numpyro.ImproperLogUniform())
+
+        worst = [0.0, 0.0]
+        with jax.enable_x64(dtype == "float64"):
+            for given in getattr(divergences, name)(getattr(np, dtype)):
+                value, slopes = f(given.arrays)
+                errors = divergences.gaussian_errors(given, value, slopes)
+                worst = [max(pair) for pair in zip(worst, errors, strict=True)]
+        assert all(e <= b for e, b in zip(worst, GAUSSIANS[name, dtype], strict=True)), worst
+
+    @LIBRARY
+    def test_against_the_chain_rule(self, library):
+        loc, covariance = np.array([0.5, -1.0]), np.array([[1.0, 0.6], [0.6, 0.7]])
+        truth = divergences.kl_of_pair(loc, covariance)
+        module, prior = LIBRARIES[library]
+        with jax.enable_x64(True):
+            if library == "numpyro":
+                given = [
+                    dist.MultivariateNormal(loc, covariance),
+                    dist.MultivariateNormal(loc, precision_matrix=np.linalg.inv(covariance)),
+                ]
+            else:
+                given = [
+                    tfd.MultivariateNormalFullCovariance(loc, covariance),
+                    tfd.MultivariateNormalTriL(loc, np.linalg.cholesky(covariance)),
+                ]
+            for p in given:
+                assert module.kl_divergence(p, prior()) == pytest.approx(truth, rel=1e-12)
+                moved = module.kl_divergence(p, prior(log_c=prior().log_c + 0.5))
+                assert moved == pytest.approx(truth - 1.0, rel=1e-12)
+
+    @LIBRARY
+    @pytest.mark.parametrize("name", ["triangular", "low_rank"])
+    def test_shapes(self, library, name):
+        module, prior = LIBRARIES[library]
+        diagonal = np.ones(3, "float32")
+
+        def of(shape):  # the prior of vectors
+            if library == "numpyro":
+                return dist.Independent(prior().expand(shape), 1)
+            return tfd.Independent(prior(shape), 1)
+
+        one = module.kl_divergence(correlated(library, name, A, TRIL, diagonal), prior())
+        assert one.shape == ()
+        wide = correlated(library, name, np.broadcast_to(A, (4, 1, 3)), TRIL, diagonal)
+        for q in (prior(), of((3,)), of((4, 1, 3))):
+            got = module.kl_divergence(wide, q)
+            np.testing.assert_allclose(got, np.full((4, 1), one), rtol=1e-6)
+        assert module.kl_divergence(wide, of((2, 3))).shape == (4, 2)
+        total = module.kl_divergence(module.Independent(wide, 2), prior())
+        np.testing.assert_allclose(total, 4 * one, rtol=1e-6)
+
+    @LIBRARY
+    def test_a_prior_of_other_weights(self, library):
+        module, prior = LIBRARIES[library]
+        expanded = prior().expand([3]) if library == "numpyro" else prior(3)
+        wide = prior().expand([2]) if library == "numpyro" else prior(2)
+        normal = module.Normal(A, B)
+        posteriors = [
+            correlated(library, "triangular", A, TRIL),
+            correlated(library, "low_rank", A, TRIL, A),
+            module.Independent(normal, 1),
+        ]
+        if library == "numpyro":
+            posteriors.append(posteriors[0].expand([2]))
+        for p in posteriors:
+            with pytest.raises(
+                ValueError,
+                match=r"^a posterior of event shape \(3,\) and an ImproperLogUniform of event "
+                r"shape \(\) and batch shape \(3,\) were given: pass ImproperLogUniform\(\), one ",
+            ):
+                module.kl_divergence(p, expanded)
+        with pytest.raises(
+            ValueError,
+            match=r"^a posterior of batch shape \(3,\) and an ImproperLogUniform of batch shape "
+            r"\(2,\) do not broadcast: pass ImproperLogUniform\(\), one prior for all weights$",
+        ):
+            module.kl_divergence(normal, wide)
+
+    @LIBRARY
+    def test_other_pairs(self, library):
+        module, prior = LIBRARIES[library]
+        for p in (module.Gumbel(A, B), module.Independent(module.Gumbel(A, B), 1)):
+            with pytest.raises(
+                NotImplementedError,
+                match=r"^KL of Gumbel from ImproperLogUniform has no closed form here: use "
+                r"logunif_kl.neg_kl_posterior of the same distribution in scipy.stats, or samples",
+            ):
+                module.kl_divergence(p, prior())
+        with pytest.raises(NotImplementedError, match="Independent"):
+            module.kl_divergence(
+                correlated(library, "triangular", A, TRIL),
+                module.Independent(module.Normal(A, B), 1),
+            )
+
+    @LIBRARY
+    def test_transforms(self, library):
+        module, prior = LIBRARIES[library]
+
+        def f(loc, factor):
+            return module.kl_divergence(correlated(library, "triangular", loc, factor), prior())
+
+        locs = np.stack([A, B, -A])
+        each = np.array([f(loc, TRIL) for loc in locs])
+        np.testing.assert_allclose(jax.vmap(f, (0, None))(locs, TRIL), each, rtol=1e-6)
+        (_, mixed), (other, _) = jax.hessian(f, (0, 1))(A, TRIL)
+        np.testing.assert_allclose(mixed, np.moveaxis(other, -1, 0), rtol=1e-5, atol=1e-5)
+        half = f(A.astype("bfloat16"), TRIL.astype("bfloat16"))
+        assert half.dtype == "bfloat16"
+        assert float(half) == pytest.approx(float(f(A, TRIL)), rel=2.0**-6)
+
+
+@LIBRARY
+def test_masked(library):
+    """A masked weight has no KL and no slope; the bare prior takes the mask of the posterior."""
+    module, prior = LIBRARIES[library]
+    mask = jnp.array([True, False, True])
+
+    def masked(p, mask):
+        return p.mask(mask) if library == "numpyro" else tfd.Masked(p, mask)
+
+    def f(loc):
+        p = module.Normal(loc, B, validate_args=False)
+        return module.kl_divergence(masked(p, mask), prior())
+
+    each = module.kl_divergence(module.Normal(A, B), prior())
+    np.testing.assert_array_equal(f(A), jnp.where(mask, each, 0.0))
+    np.testing.assert_array_equal(f(np.where(mask, A, np.nan)), f(A))
+    slopes = jax.grad(lambda loc: module.kl_divergence(module.Normal(loc, B), prior()).sum())(A)
+    np.testing.assert_allclose(
+        jax.grad(lambda loc: f(loc).sum())(A), jnp.where(mask, slopes, 0.0), rtol=1e-6
+    )
+    total = module.kl_divergence(module.Independent(masked(module.Normal(A, B), mask), 1), prior())
+    np.testing.assert_allclose(total, f(A).sum(), rtol=1e-6)
+    rows = module.Independent(module.Normal(np.stack([A, A]), B), 1)
+    got = module.kl_divergence(masked(rows, jnp.array([True, False])), prior())
+    np.testing.assert_allclose(got, [each.sum(), 0.0], rtol=1e-6)
+    if library == "numpyro":
+        np.testing.assert_array_equal(
+            dist.kl_divergence(dist.Normal(A, B).mask(False), prior()), np.zeros(3)
+        )
+
+
 class TestAccuracy:
     @pytest.mark.parametrize("dtype", ["float64", "float32"])
     @pytest.mark.parametrize("name", divergences.FAMILIES)
@@ -265,6 +437,22 @@ class TestTransforms:
             tfd.Independent(of_tfp.ImproperLogUniform(3), 1),
         )
         np.testing.assert_allclose(theirs, each.sum(), rtol=1e-6)
+        # and against one prior for all weights
+        prior, bare = of_numpyro.ImproperLogUniform(), of_tfp.ImproperLogUniform()
+        for posterior in (given.to_event(1), given.expand([2, 3]).to_event(1)):
+            total = dist.kl_divergence(posterior, prior)
+            assert total.shape == posterior.batch_shape
+            np.testing.assert_allclose(total, np.full(total.shape, each.sum()), rtol=1e-6)
+        wide = dist.kl_divergence(given.expand([2, 3]), prior)
+        np.testing.assert_array_equal(wide, np.broadcast_to(each, (2, 3)))
+        given = getattr(tfd, name)(*parameters)
+        for posterior, truth in (
+            (tfd.Independent(given, 1), each.sum()),
+            (tfd.Sample(given, (2, 4)), 8 * each),
+            (tfd.BatchBroadcast(given, (2, 3)), np.broadcast_to(each, (2, 3))),
+            (tfd.Independent(tfd.BatchBroadcast(given, (2, 3)), 2), 2 * each.sum()),
+        ):
+            np.testing.assert_allclose(tfd.kl_divergence(posterior, bare), truth, rtol=2e-6)
 
 
 def test_the_loss_of_numpyro_takes_the_exact_divergence():

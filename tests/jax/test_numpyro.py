@@ -88,6 +88,13 @@ class TestPrior:
         assert (prior.batch_shape, prior.event_shape) == ((4,), (3,))
         assert prior.log_prob(jnp.ones((4, 3))).shape == (4,)
         assert prior.support.event_dim == 1
+        expanded = ImproperLogUniform(zero_at=2.0).expand([3]).expand([4, 3])
+        assert expanded.batch_shape == (4, 3)
+        assert expanded.log_c == ImproperLogUniform(zero_at=2.0).log_c
+        assert expanded.log_prob(1.0).shape == (4, 3)
+        assert jax.tree.map(lambda leaf: leaf, expanded).batch_shape == (4, 3)
+        with pytest.raises(ValueError, match=r"Cannot broadcast .* of shape \(4, 3\) to shape"):
+            expanded.expand([5, 3])
 
     def test_no_samples(self):
         message = (

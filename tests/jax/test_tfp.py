@@ -75,6 +75,44 @@ class TestDivergences:
         np.testing.assert_allclose(jax.jit(jax.grad(loss))(LOC), -truth, rtol=5e-7)
 
 
+class TestGaussiansOfVectors:
+    """The other forms of one covariance, and the priors of a vector."""
+
+    FACTOR = np.array([[0.5, 0.1], [-0.2, 0.3], [0.1, 0.4]])
+
+    def test_scale_of_low_rank(self):
+        def f(loc, diagonal, factor):
+            p = tfd.MultivariateNormalDiagPlusLowRank(loc, diagonal, scale_perturb_factor=factor)
+            return tfd.kl_divergence(p, ImproperLogUniform())
+
+        def full(loc, diagonal, factor):
+            scale = jnp.diag(diagonal) + factor @ factor.T
+            p = tfd.MultivariateNormalFullCovariance(loc, scale @ scale.T)
+            return tfd.kl_divergence(p, ImproperLogUniform())
+
+        with jax.enable_x64(True):
+            given = LOC.astype("float64"), SCALE.astype("float64"), self.FACTOR
+            np.testing.assert_allclose(f(*given), full(*given), rtol=1e-13)
+            for a, b in zip(*(jax.grad(g, (0, 1, 2))(*given) for g in (f, full)), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_diagonal(self, sign):
+        each = tfd.kl_divergence(tfd.Normal(LOC, SCALE), ImproperLogUniform())
+        for p in (
+            tfd.MultivariateNormalDiag(LOC, sign * SCALE),
+            tfd.MultivariateNormalTriL(LOC, np.diag(sign * SCALE)),
+        ):
+            for q in (
+                ImproperLogUniform(),
+                tfd.Independent(ImproperLogUniform(3), 1),
+                tfd.Sample(ImproperLogUniform(), 3),
+            ):
+                np.testing.assert_allclose(tfd.kl_divergence(p, q), each.sum(), rtol=3e-7)
+        without_loc = tfd.MultivariateNormalDiag(scale_diag=SCALE)
+        assert tfd.kl_divergence(without_loc, ImproperLogUniform()) == 0.0
+
+
 class TestPrior:
     def test_log_prob(self):
         w = np.array([-2.0, 0.5, 1e30], "float32")

@@ -403,8 +403,8 @@ class TestIndependent:
         posterior = D.Independent(D.Normal(torch.zeros(3, 3), 1.0), 1)
         with pytest.raises(
             ValueError,
-            match=r"^an Independent posterior with 1 dimensions in its event and an "
-            r"ImproperLogUniform of batch shape \(3,\) were given: pass one without expanding it, ",
+            match=r"^a posterior of event shape \(3,\) and an ImproperLogUniform of event shape "
+            r"\(\) and batch shape \(3,\) were given: pass ImproperLogUniform\(\), one prior for ",
         ):
             kl_divergence(posterior, Prior().expand((3,)))
 

@@ -273,6 +273,151 @@ class TestShapes:
         assert kl_divergence(Mine(0.0, 1.0), Prior()) == kl_divergence(D.Laplace(0.0, 1.0), Prior())
 
 
+# The worst errors measured of KL and of its slopes, as `divergences.gaussian_errors` counts them.
+# The largest are those of a low-rank factor of 100 times the diagonal, which condition the matrix.
+GAUSSIANS = {
+    ("MultivariateNormal", "float64"): (1.0, 2.3),
+    ("MultivariateNormal", "float32"): (0.5, 2.8),
+    ("LowRankMultivariateNormal", "float64"): (0.7, 4.3),
+    ("LowRankMultivariateNormal", "float32"): (1.0, 20.7),
+}
+
+
+def correlated(name, *arrays):
+    """Make a posterior of vectors of the arrays of `tests.divergences`."""
+    if name == "MultivariateNormal":
+        return D.MultivariateNormal(arrays[0], scale_tril=arrays[1])
+    return D.LowRankMultivariateNormal(*arrays)
+
+
+class TestCorrelatedWeights:
+    LOC = torch.tensor([0.0, 1.0, -3.0], dtype=torch.float64)
+    TRIL = torch.tensor([[1, 0, 0], [0.3, 0.5, 0], [0.1, -0.2, 0.2]], dtype=torch.float64)
+
+    @pytest.mark.parametrize(("name", "dtype"), GAUSSIANS)
+    def test_value_and_slopes_over_wide_ranges(self, name, dtype):
+        make = divergences.triangular if name == "MultivariateNormal" else divergences.low_rank
+        worst = [0.0, 0.0]
+        for given in make(getattr(np, dtype)):
+            arrays = [torch.tensor(a, requires_grad=True) for a in given.arrays]
+            value = kl_divergence(correlated(name, *arrays), Prior())
+            slopes = torch.autograd.grad(value, arrays)
+            errors = divergences.gaussian_errors(given, value.detach(), slopes)
+            worst = [max(pair) for pair in zip(worst, errors, strict=True)]
+        assert all(e <= b for e, b in zip(worst, GAUSSIANS[name, dtype], strict=True)), worst
+
+    @pytest.mark.parametrize("parameter", ["covariance_matrix", "precision_matrix", "scale_tril"])
+    def test_against_the_chain_rule(self, parameter):
+        loc, covariance = [0.5, -1.0], np.array([[1.0, 0.6], [0.6, 0.7]])
+        given = {
+            "covariance_matrix": covariance,
+            "precision_matrix": np.linalg.inv(covariance),
+            "scale_tril": np.linalg.cholesky(covariance),
+        }[parameter]
+        posterior = D.MultivariateNormal(
+            torch.tensor(loc, dtype=torch.float64), **{parameter: torch.tensor(given)}
+        )
+        truth = divergences.kl_of_pair(np.array(loc), covariance)
+        assert float(kl_divergence(posterior, Prior())) == pytest.approx(truth, rel=1e-12)
+        moved = kl_divergence(posterior, Prior(log_c=Prior().log_c + 0.5))
+        assert float(moved) == pytest.approx(truth - 1.0, rel=1e-12)
+
+    def test_low_rank_is_the_full_matrix(self):
+        factor, diagonal = self.TRIL[:, :2], torch.tensor([0.1, 2.0, 0.5], dtype=torch.float64)
+        loc = torch.stack([self.LOC, 2.0 * self.LOC])
+        got = kl_divergence(D.LowRankMultivariateNormal(loc, factor, diagonal), Prior())
+        full = D.MultivariateNormal(loc, factor @ factor.mT + diagonal.diag())
+        torch.testing.assert_close(got, kl_divergence(full, Prior()), rtol=1e-14, atol=0.0)
+
+    def test_independent_weights_are_their_sum(self):
+        scale = torch.tensor([0.1, 2.0, 1e-3], dtype=torch.float64)
+        got = kl_divergence(D.MultivariateNormal(self.LOC, scale_tril=scale.diag()), Prior())
+        each = kl_divergence(D.Normal(self.LOC, scale), Prior())
+        torch.testing.assert_close(got, each.sum(), rtol=1e-15, atol=0.0)
+        zero = D.MultivariateNormal(torch.zeros(3), scale_tril=scale.float().diag())
+        assert float(kl_divergence(zero, Prior())) == 0.0
+
+    @pytest.mark.parametrize("name", ["MultivariateNormal", "LowRankMultivariateNormal"])
+    def test_shapes(self, name):
+        arrays = self.LOC, self.TRIL, torch.ones(3, dtype=torch.float64)
+        single, prior = correlated(name, *arrays), Prior()
+        one = kl_divergence(single, prior)
+        assert one.shape == ()
+        wide = correlated(name, self.LOC.expand(4, 1, 3), *arrays[1:]).expand([4, 2])
+        for q in (prior, *(D.Independent(prior.expand(s), 1) for s in ([3], [2, 3], [4, 1, 3]))):
+            torch.testing.assert_close(kl_divergence(wide, q), one.expand(4, 2))
+        q = D.Independent(prior.expand([5, 3]), 1)
+        torch.testing.assert_close(kl_divergence(single, q), one.expand(5))
+        for q in (prior, D.Independent(D.Independent(prior.expand([4, 2, 3]), 1), 1)):
+            torch.testing.assert_close(kl_divergence(D.Independent(wide, 1), q), 2 * one.expand(4))
+
+    def test_half_types(self):
+        arrays = self.LOC.bfloat16(), self.TRIL.bfloat16()
+        got = kl_divergence(correlated("MultivariateNormal", *arrays), Prior())
+        assert got.dtype == torch.bfloat16
+        exact = correlated("MultivariateNormal", *(a.float() for a in arrays))
+        assert got == kl_divergence(exact, Prior()).bfloat16()
+
+    @pytest.mark.parametrize(
+        "prior",
+        [Prior().expand([3]), D.Independent(Prior().expand([2]), 1)],
+        ids=["expanded", "other event"],
+    )
+    def test_a_prior_of_other_weights(self, prior):
+        shapes = rf"event shape \({'2,' if prior.event_shape else ''}\) and batch shape"
+        for p in (
+            correlated("MultivariateNormal", self.LOC, self.TRIL),
+            correlated("LowRankMultivariateNormal", self.LOC, self.TRIL, self.LOC**2 + 1),
+        ):
+            with pytest.raises(
+                ValueError,
+                match=rf"^a posterior of event shape \(3,\) and an ImproperLogUniform of {shapes} "
+                r".* were given: pass ImproperLogUniform\(\), one prior for all weights, or an "
+                r"Independent of the posterior's event shape$",
+            ):
+                kl_divergence(p, prior)
+
+    @pytest.mark.parametrize("family", [D.Normal, D.LogNormal, D.Laplace])
+    def test_batches_that_do_not_broadcast(self, family):
+        with pytest.raises(
+            ValueError,
+            match=r"^a posterior of batch shape \(3,\) and an ImproperLogUniform of batch shape "
+            r"\(2,\) do not broadcast: pass ImproperLogUniform\(\), one prior for all weights$",
+        ):
+            kl_divergence(family(torch.zeros(3), 1.0), Prior().expand([2]))
+
+    def test_other_priors_are_as_before(self):
+        p = correlated("MultivariateNormal", self.LOC, self.TRIL)
+        with pytest.raises(
+            NotImplementedError, match=r"^No KL\(p .. q\) is implemented for p type M"
+        ):
+            kl_divergence(p, D.Independent(D.Normal(torch.zeros(3), 1.0), 1))
+
+    @pytest.mark.parametrize("name", ["MultivariateNormal", "LowRankMultivariateNormal"])
+    def test_second_derivatives_and_func(self, name):
+        def f(loc, factor, diagonal):
+            arrays = (loc, factor.tril(), diagonal)
+            return kl_divergence(correlated(name, *arrays), Prior()) + 0.0 * diagonal.sum()
+
+        arrays = self.LOC[1:].clone(), self.TRIL[1:, 1:].clone(), torch.ones_like(self.LOC[1:])
+        arrays = [a.requires_grad_() for a in arrays]
+        assert torch.autograd.gradgradcheck(f, arrays)
+        slopes = torch.autograd.grad(f(*arrays), arrays)
+        for a, b in zip(torch.func.grad(f, argnums=(0, 1, 2))(*arrays), slopes, strict=True):
+            np.testing.assert_allclose(a.detach(), b, rtol=1e-14, atol=1e-16)
+
+    @pytest.mark.usefixtures("unvalidated")
+    def test_compiled(self):
+        def f(loc, factor):
+            return kl_divergence(D.MultivariateNormal(loc, scale_tril=factor), Prior())
+
+        torch.compiler.reset()
+        given = [a.clone().requires_grad_() for a in (self.LOC, self.TRIL)]
+        results = [torch.compile(f, backend="aot_eager", fullgraph=True)(*given), f(*given)]
+        for a, b in zip(*(torch.autograd.grad(r, given) for r in results), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-14, atol=1e-16)
+
+
 A, B = (
     torch.tensor([0.25, 0.5, 1.5], dtype=torch.float64),
     torch.tensor([2.0, 0.75, 7.0], dtype=torch.float64),
@@ -340,7 +485,63 @@ class TestTransforms:
         assert torch.func.vmap(f)(torch.tensor([0.0, 1.0])).isnan().tolist() == [False, True]
 
 
+@pytest.fixture
+def pyro_prior():
+    pytest.importorskip("pyro")
+    from logunif_kl.torch.pyro import ImproperLogUniform
+
+    return ImproperLogUniform
+
+
 class TestPyro:
+    LOC, MASK = torch.tensor([0.0, 1.0, -3.0]), torch.tensor([True, False, True])
+
+    @pytest.mark.parametrize("prior", [Prior(), None], ids=["torch", "pyro"])
+    def test_masked(self, prior, pyro_prior):
+        import pyro.distributions as dist
+
+        prior = prior or pyro_prior()
+        loc = self.LOC.clone().requires_grad_()
+        p = dist.Normal(loc, 1.0)
+        each = kl_divergence(p, prior)
+        got = kl_divergence(p.mask(self.MASK), prior)
+        assert torch.equal(got, torch.where(self.MASK, each, 0.0))
+        (slope,) = torch.autograd.grad(got.sum(), loc)
+        truth = torch.autograd.grad(each.sum(), loc)[0]
+        assert torch.equal(slope, torch.where(self.MASK, truth, 0.0))
+        for mask, truth in ((True, each), (False, 0.0 * each)):
+            assert torch.equal(kl_divergence(p.mask(mask), prior), truth)
+        assert torch.equal(kl_divergence(p.mask(self.MASK).to_event(1), prior), got.sum())
+        undefined = dist.Normal(torch.tensor([0.0, math.nan, -3.0]), 1.0, validate_args=False)
+        assert torch.equal(kl_divergence(undefined.mask(self.MASK), prior), got)
+        rows = dist.Normal(self.LOC.expand(2, 3), 1.0).to_event(1).mask(torch.tensor([True, False]))
+        torch.testing.assert_close(kl_divergence(rows, prior), torch.stack([each.sum(), got[0]]))
+
+    def test_expanded(self, pyro_prior):
+        from pyro.distributions import Normal
+        from pyro.distributions.torch_distribution import ExpandedDistribution
+
+        base = Normal(self.LOC, 1.0)
+        each = kl_divergence(base, Prior())
+        for prior in (pyro_prior(), pyro_prior().expand([3])):
+            got = kl_divergence(ExpandedDistribution(base, [2, 3]), prior)
+            assert torch.equal(got, each.expand(2, 3))
+
+    def test_the_loss_of_correlated_weights(self, pyro_prior):
+        import pyro
+        import pyro.distributions as dist
+
+        tril = TestCorrelatedWeights.TRIL.float()
+
+        def guide():
+            pyro.sample("w", dist.MultivariateNormal(self.LOC, scale_tril=tril))
+
+        loss = pyro.infer.TraceMeanField_ELBO().loss(
+            lambda: pyro.sample("w", pyro_prior().expand([3]).to_event(1)), guide
+        )
+        truth = kl_divergence(D.MultivariateNormal(self.LOC, scale_tril=tril), Prior())
+        assert loss == pytest.approx(float(truth), rel=1e-6)
+
     @pytest.mark.parametrize("name", ["Laplace", "Cauchy"])
     def test_the_loss_takes_the_exact_divergence(self, name):
         pyro = pytest.importorskip("pyro")
