@@ -27,6 +27,7 @@ from .._refusals import OF_COMPLEX
 from . import _divergences
 from ._api import kl_normal
 from ._internals import called_by_compiler
+from ._namespace import exportable
 
 
 class ImproperLogUniform(Distribution):
@@ -238,6 +239,7 @@ def _improper(consequence: str) -> NotImplementedError:
 
 
 @register_kl(Normal, ImproperLogUniform)
+@exportable
 def _kl_normal_log_uniform(p: Normal, q: ImproperLogUniform) -> Tensor:
     dtype = p.loc.dtype
     loc, scale = p.loc, p.scale
@@ -252,6 +254,7 @@ def _kl_normal_log_uniform(p: Normal, q: ImproperLogUniform) -> Tensor:
 
 def _register(family: type, divergence: Callable[[Any], _divergences.Found]) -> None:
     @register_kl(family, ImproperLogUniform)
+    @exportable
     def _kl(p: Distribution, q: ImproperLogUniform) -> Tensor:
         result, constant, kind = divergence(p)
         result = (result + (constant - q.log_c)).to(kind)
@@ -263,6 +266,7 @@ for _family, _divergence in _divergences.DIVERGENCES.items():
 
 
 @register_kl(LogNormal, ImproperLogUniform)
+@exportable
 def _kl_log_normal_log_uniform(p: LogNormal, q: ImproperLogUniform) -> Tensor:
     result = (-HALF_LOG_2_PI_E - q.log_c) - p.scale.log()
     return result.expand(torch.broadcast_shapes(result.shape, q.batch_shape))
