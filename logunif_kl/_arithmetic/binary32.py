@@ -32,6 +32,18 @@ def fused(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
     return fma(xp, a, b, c) if found is None else found(a, b, c)
 
 
+def below(xp: Namespace, x: Array, u: Array, bound: float) -> Array:
+    """Return x, which a namespace may replace by 1 where u >= bound."""
+    found = getattr(xp, "below", None)
+    return x if found is None else found(x, u, bound)
+
+
+def from_bound(xp: Namespace, x: Array, u: Array, bound: float) -> Array:
+    """Return x, which a namespace may replace by 1 where u < bound."""
+    found = getattr(xp, "from_bound", None)
+    return x if found is None else found(x, u, bound)
+
+
 def inverse(xp: Namespace, x: Array) -> Array:
     """Compute 1/x within 1 ulp, where neither is subnormal."""
     found = getattr(xp, "inverse", None)

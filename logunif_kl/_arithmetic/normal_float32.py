@@ -115,7 +115,8 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
 
 def _near(xp: Namespace, near: _Range, a: _Argument) -> Array:
     """Compute e (1 + t)/2, or NaN after the product with mu = 0 where log_sigma2 is -inf."""
-    t = binary32.horner(xp, near.coefficients, a.u) * a.u
+    u = binary32.below(xp, a.u, a.u, near.bound)
+    t = binary32.horner(xp, near.coefficients, u) * u
     half_e = fma(xp, a.excess, _TINY, a.half_e)
     return fused(xp, half_e, t, half_e)
 
@@ -128,7 +129,7 @@ def _far(xp: Namespace, table: _Table, v: Array, base: Array) -> Array:
 
 
 def _between(xp: Namespace, p: _Range, u: Array) -> Array:
-    x = u - p.centre
+    x = binary32.below(xp, u, u, p.bound) - p.centre
     return fma(xp, binary32.horner(xp, p.coefficients, x), x, p.base_low) + p.base
 
 
@@ -155,5 +156,7 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     d_log_sigma2 = xp.where(beyond, far, a.s * (a.s * near))
     # Beyond, mu/sigma^2 F'(u) = 2 u F'(u)/mu.
     c = -2.0 * a.c
-    d_mu = xp.where(beyond, binary32.quotient(xp, far * c, a.s), a.s * (near * c))
+    steep = binary32.quotient(xp, far * c, binary32.from_bound(xp, a.s, a.u, grad.near.bound))
+    shallow = binary32.below(xp, a.s, a.u, grad.near.bound) * (near * c)
+    d_mu = xp.where(beyond, steep, shallow)
     return value, d_mu * a.c, d_log_sigma2

@@ -187,8 +187,9 @@ def _primitive(name: str, of: slice, plain: Any) -> Any:
 
 def _suits(context: Any) -> bool:
     return (
-        _internals.size(context) >= LEAST_ELEMENTS
-        and _internals.for_this_process(context)
+        # A program to be exported may have symbols for sizes.
+        _internals.for_this_process(context)
+        and _internals.size(context) >= LEAST_ELEMENTS
         and _internals.unpartitioned(context)
         and _register()
     )

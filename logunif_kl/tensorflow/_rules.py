@@ -38,6 +38,16 @@ class Namespace:
         return x if high is None else tf.minimum(x, high)
 
     @staticmethod
+    def below(x: Tensor, u: Tensor, bound: float) -> Tensor:
+        """Keep tf.debugging.enable_check_numerics from finding infinities that no result has."""
+        return tf.where(u >= bound, tf.ones([], x.dtype), x)
+
+    @staticmethod
+    def from_bound(x: Tensor, u: Tensor, bound: float) -> Tensor:
+        """Replace what is not chosen, for the same reason."""
+        return tf.where(u >= bound, x, tf.ones([], x.dtype))
+
+    @staticmethod
     def fused(a: Tensor, b: Tensor, c: Any) -> Tensor:
         """Compute a b + c, rounded once."""
         a, b, c = (tf.cast(x, tf.float64) for x in (a, b, c))

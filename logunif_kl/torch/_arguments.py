@@ -87,6 +87,8 @@ def two(
         return _constant(names[0], first, second), second
     if first_given or second_given:
         name, other = (names[1], second) if first_given else (names[0], first)
+        if is_proxy(other):
+            raise _no_tensor(name, other)
         if isinstance(other, _refusals.NO_ARRAY):
             remedy = "pass a tensor or a float"
             if isinstance(other, bool):
@@ -210,9 +212,26 @@ def _check_class(name: str, x: Tensor) -> None:
         )
 
 
+def is_proxy(value: Any) -> bool:
+    """Tell whether `torch.fx.symbolic_trace` gave this in place of a tensor."""
+    return isinstance(value, torch.fx.Proxy)
+
+
+def to_tensor(value: Any) -> str:
+    """Say how to get a tensor of what was given."""
+    if is_proxy(value):
+        return (
+            "torch.fx.symbolic_trace cannot look into this package: use torch.export, or make the "
+            "call a leaf with torch.fx.wrap or Tracer.is_leaf_module"
+        )
+    return "convert it with torch.as_tensor"
+
+
 def _no_tensor(name: str, value: Any) -> TypeError:
-    remedy = "convert it with torch.as_tensor, or call the function of the same name in logunif_kl"
-    if _refusals.framework(type(value)) == "torch" or isinstance(value, _refusals.NO_ARRAY):
+    remedy = f"{to_tensor(value)}, or call the function of the same name in logunif_kl"
+    if is_proxy(value):
+        remedy = to_tensor(value)
+    elif _refusals.framework(type(value)) == "torch" or isinstance(value, _refusals.NO_ARRAY):
         remedy = "pass a tensor"
     return TypeError(
         f"{name} must be a torch.Tensor, but {_refusals.type_name(value)} was given: {remedy}"

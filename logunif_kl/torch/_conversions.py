@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from . import _arguments
-from ._namespace import working
+from ._namespace import exportable, working
 
 Tensor = torch.Tensor
 
@@ -37,5 +37,10 @@ def converted(arithmetic: Callable[..., Tensor], **given: Any) -> Tensor:
         tensors = (_arguments.one(values[0], names[0]),)
     else:
         tensors = _arguments.two(values[0], values[1], names)
-    result = arithmetic(_xp, *(working(tensor) for tensor in tensors))
+    result = _computed(arithmetic, *(working(tensor) for tensor in tensors))
     return result if result.dtype == tensors[0].dtype else result.to(tensors[0].dtype)
+
+
+@exportable
+def _computed(arithmetic: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    return arithmetic(_xp, *tensors)

@@ -29,7 +29,7 @@ from .._refusals import OF_COMPLEX, check_prior
 from . import _divergences
 from ._api import kl_normal
 from ._internals import called_by_compiler
-from ._namespace import working
+from ._namespace import exportable, working
 
 
 class ImproperLogUniform(Distribution):
@@ -244,6 +244,7 @@ def _improper(consequence: str) -> NotImplementedError:
 
 
 @register_kl(Normal, ImproperLogUniform)
+@exportable
 def _kl_normal_log_uniform(p: Normal, q: ImproperLogUniform) -> Tensor:
     check_prior(p, q)
     return _spread(_kl_of_normal(p.loc, p.scale, q), q)
@@ -266,6 +267,7 @@ def _spread(result: Tensor, q: Distribution) -> Tensor:
 
 def _register(family: type, divergence: Callable[[Any], _divergences.Found]) -> None:
     @register_kl(family, ImproperLogUniform)
+    @exportable
     def _kl(p: Distribution, q: ImproperLogUniform) -> Tensor:
         check_prior(p, q)
         result, constant, kind = divergence(p)
@@ -277,6 +279,7 @@ for _family, _divergence in _divergences.DIVERGENCES.items():
 
 
 @register_kl(LogNormal, ImproperLogUniform)
+@exportable
 def _kl_log_normal_log_uniform(p: LogNormal, q: ImproperLogUniform) -> Tensor:
     check_prior(p, q)
     return _spread((-HALF_LOG_2_PI_E - q.log_c) - p.scale.log(), q)

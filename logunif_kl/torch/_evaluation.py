@@ -10,7 +10,7 @@ from .._convention import ZERO_AT_INFINITY, additive_constant
 from .._refusals import check_reduction
 from . import _arguments, _compiling, _rules
 from ._internals import called_by_compiler
-from ._namespace import working
+from ._namespace import exportable, working
 
 Tensor = torch.Tensor
 
@@ -25,9 +25,9 @@ def derivative(log_alpha: Any, order: int) -> Tensor:
 
 def of_log_alpha(log_alpha: Any, zero_at: Any, log_c: Any, reduction: str, sign: float) -> Tensor:
     """-KL from log_alpha, or KL for a `sign` of -1.0, with the constant and the reduction."""
+    x = _arguments.one(log_alpha)
     constant = sign * _constant(zero_at, log_c)
     added = _adds(reduction)
-    x = _arguments.one(log_alpha)
     if torch.compiler.is_compiling():
         _compiling.allow()
     kind = x.dtype
@@ -41,9 +41,9 @@ def of_normal(
     mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str, sign: float
 ) -> Tensor:
     """-KL from the mean and the variance, or KL for a `sign` of -1.0, and the rest as above."""
+    mu, log_sigma2 = _arguments.two(mu, log_sigma2)
     constant = sign * _constant(zero_at, log_c)
     added = _adds(reduction)
-    mu, log_sigma2 = _arguments.two(mu, log_sigma2)
     if torch.compiler.is_compiling():
         _compiling.allow()
     kind = mu.dtype
@@ -70,6 +70,7 @@ def _adds(reduction: str) -> bool:
     return reduction != "none"
 
 
+@exportable
 def _finished(
     result: Tensor, constant: float, reduction: str, size: int, dtype: torch.dtype
 ) -> Tensor:

@@ -65,6 +65,11 @@ def plain(*tensors: Tensor) -> bool:
     return True
 
 
+def traced_to_leave() -> bool:
+    """Tell whether torch.export or torch.jit.trace makes a program that other runtimes may run."""
+    return torch.compiler.is_exporting() or (_COMPLETE and _get_tracing_state() is not None)
+
+
 def transformed() -> bool:
     """Tell whether a transform of torch.func or the forward mode may be active."""
     return bool(

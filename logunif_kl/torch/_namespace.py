@@ -6,9 +6,13 @@ pass over memory in eager mode, for each of about a hundred coefficients.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from math import frexp
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from ._internals import fused_multiply_add, transformed
 
@@ -80,6 +84,61 @@ class Namespace:
 
 
 xp = Namespace()
+
+
+def exportable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have every number in the exported graphs of a function keep its 53 bits."""
+
+    @wraps(function)
+    def exported(*arguments: Any) -> Any:
+        if not torch.compiler.is_exporting():
+            return function(*arguments)
+        with _Constants():
+            return function(*arguments)
+
+    return exported
+
+
+class _Constants(TorchFunctionMode):
+    """Make tensors of the numbers that float32 does not hold.
+
+    PyTorch's exporter to ONNX rounds a Python number to float32, also next to float64 tensors. It
+    writes log1p and expm1 as log(1 + x) and exp(x) - 1.
+    """
+
+    def __torch_function__(
+        self, function: Any, types: Any, arguments: Any = (), named: Any = None
+    ) -> Any:
+        named = named or {}
+        if function in (torch.log1p, torch.expm1):
+            return (_log1p if function is torch.log1p else _expm1)(*arguments)
+        if function is torch.full and named.get("dtype") is torch.float64 and _lossy(arguments[1]):
+            return torch.tensor(arguments[1], **named)
+        like = [x for x in arguments if isinstance(x, Tensor) and x.dtype is torch.float64]
+        if like:
+            arguments = [like[0].new_tensor(x) if _lossy(x) else x for x in arguments]
+        return function(*arguments, **named)
+
+
+def _lossy(x: Any) -> bool:
+    if not isinstance(x, float) or x * 0.0 != 0.0:
+        return False
+    mantissa, exponent = frexp(x)
+    return not ((mantissa * 2.0**24).is_integer() and -126 < exponent <= 128)
+
+
+def _log1p(x: Tensor) -> Tensor:
+    """Compute log(1 + x), whose factor corrects the rounding error of the sum."""
+    y = 1.0 + x
+    tiny = y == 1.0
+    factor = x.detach() / torch.where(tiny, torch.ones_like(y), y - 1.0).detach()
+    return torch.where(tiny | torch.isinf(y), x, torch.log(y) * factor)
+
+
+def _expm1(x: Tensor) -> Tensor:
+    """Compute exp(x) - 1 for x <= 0, in the same way."""
+    y = torch.exp(x)
+    return torch.where(y == 1.0, x, torch.where(y == 0.0, -1.0, (y - 1.0) * (x / torch.log(y))))
 
 
 def working(x: Tensor) -> Tensor:

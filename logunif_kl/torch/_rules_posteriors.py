@@ -10,7 +10,7 @@ from torch.autograd import Function
 
 from .._arithmetic import posteriors
 from ._internals import called_by_compiler, with_primals, with_signature
-from ._namespace import xp
+from ._namespace import exportable, xp
 
 Tensor = torch.Tensor
 
@@ -29,10 +29,12 @@ def analytic(name: str, *arguments: Tensor) -> Tensor:
     return _computed(name, *arguments)
 
 
+@exportable
 def _computed(name: str, *arguments: Tensor) -> Tensor:
     return posteriors.ANALYTIC[name](xp, *arguments)
 
 
+@exportable
 def _applied(name: str, a: Tensor, b: Tensor, i: int, j: int) -> Tensor:
     return _OfPosterior.apply(name, a, b, i, j)
 

@@ -234,6 +234,17 @@ class TestWays:
         exported = jax.export.export(jax.jit(both), platforms=("cpu", "cuda"))(*sample(1000))
         assert "@logunif_kl" not in str(exported.mlir_module())
 
+    @pytest.mark.parametrize("name", ["neg_kl", "neg_kl_normal", "kl_normal"])
+    def test_of_sizes_that_are_symbols(self, call_from, name):
+        call_from(1)
+        function = jax.jit(getattr(lj, name))
+        given = sample(1000)[: 1 if name == "neg_kl" else 2]
+        (size,) = jax.export.symbolic_shape("n")
+        exported = jax.export.export(function)(
+            *(jax.ShapeDtypeStruct((size,), x.dtype) for x in given)
+        )
+        np.testing.assert_allclose(exported.call(*given), function(*given), rtol=1e-6)
+
     def test_of_a_primitive_that_stands_alone(self, call_from):
         """Where JAX, or a library, has taken the rules of differentiation away."""
         call_from(1)

@@ -371,3 +371,24 @@ def test_other_frameworks():
 def test_integers_beyond_a_float():
     with pytest.raises(ValueError, match=r"^log_sigma2 is an integer of 1329 bits, too large for"):
         lk.neg_kl_normal(tf.ones(2), 10**400)
+
+
+CHECKED = """
+import tensorflow as tf, logunif_kl.tensorflow as lt
+tf.debugging.enable_check_numerics()
+mu = tf.constant([0.0, 1.0, 1.0, 1e-20, 3.0, 1e20, 1e-30], tf.{dtype})
+log_sigma2 = tf.constant([-8.0, -60.0, -14.0, 50.0, 3.0, -100.0, -3.0], tf.{dtype})
+with tf.GradientTape() as tape:
+    tape.watch([mu, log_sigma2])
+    found = lt.kl_normal(mu, log_sigma2)
+print(bool(tf.reduce_all(tf.math.is_finite([found, *tape.gradient(found, [mu, log_sigma2])]))))
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_no_infinity_inside_of_what_is_finite(dtype):
+    """TensorFlow checks the output of every operation, once this was enabled."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHECKED.format(dtype=dtype)], capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["True"], done.stderr[-2000:]

@@ -14,6 +14,7 @@ from torch.autograd import Function
 from ..._arithmetic.neighbours import complex_hessian, complex_weights, vector
 from ..._neighbours.nodes import rule
 from .._internals import called_by_compiler, with_primals, with_signature
+from .._namespace import exportable
 from ._namespace import widened, xp
 
 Tensor = torch.Tensor
@@ -33,10 +34,12 @@ def of_normal(re: Tensor, im: Tensor, log_sigma2: Tensor) -> Tensor:
     return _normal(re, im, log_sigma2)
 
 
+@exportable
 def _log_alpha(x: Tensor, k: float | None, order: int) -> Tensor:
     return _LogAlpha.apply(x, k, order)
 
 
+@exportable
 def _normal(re: Tensor, im: Tensor, log_sigma2: Tensor) -> Tensor:
     return _Normal.apply(re, im, log_sigma2)
 

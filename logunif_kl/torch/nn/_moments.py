@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from ..._refusals import real_number, type_name
+from .._arguments import to_tensor
 from . import _moments_rules as rules
 
 Tensor = torch.Tensor
@@ -204,8 +205,7 @@ def check_real(name: str, given: Any, instead: str) -> None:
         )
     if not isinstance(given, Tensor):
         raise TypeError(
-            f"{name} must be a torch.Tensor, but {type_name(given)} was given: convert it with "
-            "torch.as_tensor"
+            f"{name} must be a torch.Tensor, but {type_name(given)} was given: " + to_tensor(given)
         )
     if not given.is_floating_point():
         raise TypeError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from itertools import count
-from typing import Any
+from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 import torch
@@ -28,6 +28,13 @@ class Drawing(torch.nn.Module):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore all but the contexts, which are not those of a copy."""
         super().__setstate__({name: x for name, x in state.items() if name != "_sampling"})
+
+    def __prepare_scriptable__(self) -> NoReturn:
+        """Refuse `torch.jit.script`, which asks for this before it reads the code."""
+        raise RuntimeError(
+            f"torch.jit.script cannot compile {type(self).__name__}: use torch.export, "
+            "torch.compile or torch.jit.trace"
+        )
 
     @property
     def _draws(self) -> bool:

@@ -16,6 +16,7 @@ from torch.autograd import Function
 
 from ..._layers import finite, one_of
 from ..._refusals import shown, type_name
+from .._arguments import to_tensor
 from .._internals import called_by_compiler
 from . import _penalty
 from ._local import LARGE, below, largest_log
@@ -119,8 +120,7 @@ def check_input(input: Any) -> None:
         )
     if not isinstance(input, torch.Tensor):
         raise TypeError(
-            f"input must be a torch.Tensor, but {type_name(input)} was given: convert it with "
-            "torch.as_tensor"
+            f"input must be a torch.Tensor, but {type_name(input)} was given: " + to_tensor(input)
         )
     if not input.is_floating_point():
         parts = "pass its real and imaginary parts, as by torch.view_as_real"

@@ -1,0 +1,193 @@
+"""What ONNX, torch.jit and torch.fx make of the functions and layers."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import logunif_kl as lk  # noqa: E402
+import logunif_kl.torch as lt  # noqa: E402
+from logunif_kl.torch import neighbours, nn  # noqa: E402
+from tests.torch.cases import CASES  # noqa: E402
+
+OF_LOG_ALPHA = ["kl", "neg_kl", "neg_kl_grad", "neg_kl_hess"]
+OF_NORMAL = ["kl_normal", "neg_kl_normal"]
+EXTREMES = [0.0, -0.0, 5e-324, -1e-310, 1e-40, 1e300, -1e300, np.inf, -np.inf, np.nan]
+# These add terms of opposite signs, and onnxruntime's exp and log differ from PyTorch's.
+CANCELLING = ("from_normal", "to_log_sigma2", "constant", "sum", "mean", "cauchy")
+
+
+class Functions(torch.nn.Module):
+    """All functions of one kind, of their arguments in one type."""
+
+    def forward(self, x, mu, log_sigma2, rate):
+        found = {name: getattr(lt, name)(x) for name in OF_LOG_ALPHA}
+        found |= {name: getattr(lt, name)(mu, log_sigma2) for name in OF_NORMAL}
+        found["constant"] = lt.kl(x, zero_at=1.0)
+        found["sum"] = lt.kl_normal(mu[:20], log_sigma2[:20], reduction="sum")
+        found["mean"] = lt.kl(x[:20], log_c=0.3, reduction="mean")
+        return found
+
+
+class Others(torch.nn.Module):
+    """The functions of other modules."""
+
+    def forward(self, x, mu, log_sigma2, rate):
+        found = {}
+        for name in neighbours.__all__:
+            function = getattr(neighbours, name)
+            if "normal" in name:
+                found[name] = function(mu, log_sigma2)
+            else:
+                found[name] = function(x, k=3) if "vector" in name else function(x)
+        for name in lk.log_alpha.__all__:
+            given = {"from_dropout_rate": (rate,), "from_normal": (mu, log_sigma2)}
+            given |= {"to_log_sigma2": (log_sigma2, mu), "from_u": (mu,), "from_alpha": (mu,)}
+            found[name] = getattr(lk.log_alpha, name)(*given.get(name, (x,)))
+        cauchy = torch.distributions.Cauchy(x[:20], rate[:20], validate_args=False)
+        prior = lt.ImproperLogUniform()
+        found["cauchy"] = torch.distributions.kl_divergence(cauchy, prior)
+        return found
+
+
+def arguments(dtype):
+    rng = np.random.default_rng(7)
+    wide = 700 if dtype is torch.float64 else 80
+    grid = np.concatenate([rng.normal(size=150) * 10, rng.uniform(-2 * wide, 2 * wide, 150)])
+    extremes = np.array(np.meshgrid(EXTREMES, EXTREMES)).reshape(2, -1)
+    mu = np.concatenate([rng.normal(size=100), np.exp(rng.uniform(-wide, wide, 100)), extremes[0]])
+    log_sigma2 = np.concatenate([grid[100:], extremes[1]])
+    rate = np.concatenate([rng.uniform(size=200), [0.5 + 1e-9, 0.0, 1.0], np.full(97, 1e-9)])
+    x = np.concatenate([grid[:290], EXTREMES])
+    return tuple(torch.tensor(values).to(dtype) for values in (x, mu, log_sigma2, rate))
+
+
+def in_onnxruntime(module, given, opset, **options):
+    """The results of a program that was exported with a variable number of elements."""
+    runtime = pytest.importorskip("onnxruntime")
+    size = torch.export.Dim("size", min=25)
+    shapes = tuple({0: size} for _ in given)
+    program = torch.onnx.export(
+        module,
+        given,
+        dynamo=True,
+        opset_version=opset,
+        dynamic_shapes=shapes,
+        optimize=False,  # which takes longer than the rest
+        verbose=False,
+    )
+    assert program.model.opset_imports[""] == opset
+    session = runtime.InferenceSession(
+        program.model_proto.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    shorter = [x[: len(x) - 1] for x in given]
+    names = [each.name for each in session.get_inputs()]
+    feed = {name: x.numpy() for name, x in zip(names, shorter, strict=True)}
+    expected = module(*shorter)
+    return zip(expected, session.run(None, feed), expected.values(), strict=True)
+
+
+@pytest.mark.filterwarnings("ignore")  # of the exporter
+class TestOnnx:
+    @pytest.mark.parametrize("module", [Functions, Others])
+    @pytest.mark.parametrize(
+        ("dtype", "opset"),
+        [
+            (torch.float64, 18),
+            (torch.float32, 25),
+            pytest.param(torch.float64, 25, marks=pytest.mark.slow),
+            pytest.param(torch.float32, 18, marks=pytest.mark.slow),
+            pytest.param(torch.float16, 18, marks=pytest.mark.slow),
+        ],
+        ids=str,
+    )
+    def test_values(self, module, dtype, opset, capability):
+        pytest.importorskip("onnxscript")
+        if module is Functions and dtype is torch.float64:
+            for name in OF_LOG_ALPHA + OF_NORMAL:
+                capability(name, "onnx")
+        for name, got, truth in in_onnxruntime(module(), arguments(dtype), opset):
+            truth = truth.numpy()
+            assert got.dtype == truth.dtype
+            limit = 8 * np.spacing(np.abs(truth))
+            if name in CANCELLING or dtype is torch.float16:
+                limit = np.maximum(limit, np.spacing(truth.dtype.type(1000.0)))
+            with np.errstate(invalid="ignore"):
+                near = np.abs(got - truth) <= limit
+            near |= (got == truth) | (np.isnan(got) & np.isnan(truth))
+            assert near.all(), (name, got[~near][:5], truth[~near][:5])
+
+    def test_a_layer_in_evaluation_mode(self):
+        pytest.importorskip("onnxscript")
+        layer = nn.VariationalLinear(3, 2, initial=-4.0).eval()
+
+        class Whole(torch.nn.Module):
+            def forward(self, x):
+                return {
+                    "mean": layer(x),
+                    "kl": lt.kl_normal(layer.weight, layer.log_sigma2) + 0 * x.sum(),
+                }
+
+        for _, got, truth in in_onnxruntime(Whole(), (torch.randn(30, 3),), 18):
+            np.testing.assert_allclose(got, truth.detach().numpy(), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:Converting a tensor to a Python boolean")  # of shapes
+class TestTorchScript:
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+    def test_trace(self, case, dtype, capability):
+        if dtype is torch.float64:
+            capability(case.name, "jit.trace")
+        given = case.arguments(dtype)
+        traced = torch.jit.trace(case.function, tuple(given))
+        leaves = [x[:4].clone().requires_grad_() for x in given]
+        truth = case.function(*leaves)
+        torch.testing.assert_close(traced(*leaves), truth, rtol=0, atol=0)
+        expected = torch.autograd.grad(truth.sum(), leaves)
+        for got, slope in zip(
+            torch.autograd.grad(traced(*leaves).sum(), leaves), expected, strict=True
+        ):
+            torch.testing.assert_close(got, slope, rtol=0, atol=0)
+
+    def test_script_of_a_layer(self):
+        with pytest.raises(RuntimeError) as error:
+            torch.jit.script(torch.nn.Sequential(nn.VariationalLinear(3, 2)))
+        assert str(error.value) == (
+            "torch.jit.script cannot compile VariationalLinear: use torch.export, torch.compile "
+            "or torch.jit.trace"
+        )
+
+
+class TestFx:
+    SENTENCE = (
+        " must be a torch.Tensor, but torch.Proxy was given: torch.fx.symbolic_trace cannot look "
+        "into this package: use torch.export, or make the call a leaf with torch.fx.wrap or "
+        "Tracer.is_leaf_module"
+    )
+
+    @pytest.mark.parametrize("function", [lt.neg_kl, lt.neg_kl_grad, neighbours.neg_kl_complex])
+    def test_of_a_function(self, function):
+        with pytest.raises(TypeError) as error:
+            torch.fx.symbolic_trace(function)
+        assert str(error.value) == "log_alpha" + self.SENTENCE
+
+    def test_of_a_proxy_next_to_a_tensor(self):
+        with pytest.raises(TypeError) as error:
+            torch.fx.symbolic_trace(lambda s: lk.kl_normal(torch.ones(3), s))
+        assert str(error.value) == "log_sigma2" + self.SENTENCE
+
+    def test_of_a_layer(self):
+        layer = nn.VariationalLinear(3, 2)
+        with pytest.raises(TypeError) as error:
+            torch.fx.symbolic_trace(layer)
+        assert str(error.value) == "input" + self.SENTENCE
+
+        class Tracer(torch.fx.Tracer):
+            def is_leaf_module(self, module, name):
+                return module is layer
+
+        model = torch.nn.Sequential(layer)
+        graph = Tracer().trace(model)
+        assert any(node.op == "call_module" for node in graph.nodes)
