@@ -199,7 +199,7 @@ def _arb(bits: object) -> Any:
     """Check ``bits``, and return python-flint's class of real balls."""
     if isinstance(bits, bool) or not isinstance(bits, numbers.Integral):
         raise TypeError(f"bits must be an int, got {type(bits).__name__}.")
-    if not 1 <= bits <= MAX_BITS:
+    if not 1 <= int(bits) <= MAX_BITS:
         raise ValueError(
             f"bits must be between 1 and {MAX_BITS}, got {shown(bits)}: it bounds the radius."
         )

@@ -69,8 +69,8 @@ def higher(
     mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int, sign: float = 1.0
 ) -> Tensor:
     """The derivative of these orders, two or more in all, of float32 or float64."""
-    orders = mu_order, log_sigma2_order
-    found = derivatives.neg_kl_normal_derivative(xp, *map(_portable, (mu, log_sigma2)), *orders)
+    arguments = _portable(mu), _portable(log_sigma2)
+    found = derivatives.neg_kl_normal_derivative(xp, *arguments, mu_order, log_sigma2_order)
     return signed(found, sign).to(mu.dtype)
 
 

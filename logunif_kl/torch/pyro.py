@@ -1,5 +1,6 @@
 """The log-uniform prior for Pyro, with the methods that `pyro.sample` asks for."""
 
+# mypy: allow-untyped-calls
 from __future__ import annotations
 
 from typing import Any

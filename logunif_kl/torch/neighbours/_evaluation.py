@@ -27,10 +27,10 @@ def derivative(log_alpha: Any, k: Any, order: int) -> Tensor:
 
 def of_log_alpha(log_alpha: Any, k: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
     """-KL from log_alpha, with the constant and the reduction."""
+    x = _arguments.one(log_alpha)
     _refusals.check_reduction(reduction)
     count = None if k is None else dimensions(k)
     constant = _constant(count, zero_at, log_c)
-    x = _arguments.one(log_alpha)
     result = _rules.of_log_alpha(_wide(x, constant, reduction), count, 0)
     return _finished(result, constant, reduction, x.dtype)
 
