@@ -370,8 +370,8 @@ class Layer:
         self.weight_type = types[0][0]
         put = {"weight": (self.weight, types[0]), self.name: (self.spread, types[1])}
         for name, (x, (dtype, layout)) in put.items():
-            if dense is not None:
-                x, layout = np.broadcast_to(x, dense[name]).copy(), "plain"
+            if dense is not None and name != "weight":
+                x, layout = np.broadcast_to(x, dense).copy(), "plain"
             found = in_torch(x, layout, dtype, requires_grad=False)
             setattr(layer, name, torch.nn.Parameter(found))
         self.nn = nn
@@ -470,12 +470,15 @@ def test_refusals_of_layers(lt, drawn, at):
 
 @given(layers(), seeds, st.sampled_from(("local", "per_example", "per_batch")))
 def test_outputs_of_layers(lt, drawn, seed, estimator):
-    """Those of a layer with contiguous parameters, of which none is shared."""
+    """Those of a layer whose second parameter is contiguous and not shared.
+
+    The noise of weights is drawn in the order of their memory, so the weight keeps its strides.
+    """
     import torch
 
     layer = Layer(drawn, estimator=estimator)
     own = own_shape(layer.kind, "correlated, input", layer.weight.shape)
-    dense = {"weight": layer.weight.shape, layer.name: own if layer.correlated else layer.to}
+    dense = own if layer.correlated else layer.to
     sharing = "input" if layer.correlated else "weight"
     twin = Layer(drawn, sharing=sharing, estimator=estimator, dense=dense)
     found = []
@@ -507,8 +510,7 @@ def test_functions_of_layers(lt, drawn):
     x = layer.input(2)
     if "moments" in functions_of(layer, x) and layer.dtype in ("float32", "float64"):
         found = nn.moments(model, x)
-        dense = {"weight": layer.weight.shape, layer.name: layer.to}
-        truth = nn.moments(Layer(drawn, sharing="weight", dense=dense).layer, x)
+        truth = nn.moments(Layer(drawn, sharing="weight", dense=layer.to).layer, x)
         check_close(found.variance, truth.variance, layer.dtype)
     sparse = nn.to_sparse(model, threshold, drop_units=False)
     check_close(sparse(x), nn.to_deterministic(model, threshold).eval()(x), layer.dtype)

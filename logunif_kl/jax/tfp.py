@@ -7,6 +7,7 @@ if they are Independent, Sample, Masked or BatchBroadcast.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable
@@ -198,8 +199,11 @@ def _rule(family: type, *priors: type) -> Callable[[Any], Any]:
             check_prior(p, q)
             return _prior.spread(divergence(p, prior), q.batch_shape)
 
-        for kind in (ImproperLogUniform, *priors):
-            distributions.RegisterKL(family, kind)(of)
+        distributions.RegisterKL(family, ImproperLogUniform)(of)
+        for kind in priors:
+            # After importlib.reload the rule of before serves, which finds the new class by its name.
+            with contextlib.suppress(ValueError):
+                distributions.RegisterKL(family, kind)(of)
         return divergence
 
     return register
