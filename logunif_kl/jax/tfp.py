@@ -201,7 +201,7 @@ def _rule(family: type, *priors: type) -> Callable[[Any], Any]:
 
         distributions.RegisterKL(family, ImproperLogUniform)(of)
         for kind in priors:
-            # After importlib.reload the rule of before serves, which finds the new class by its name.
+            # After importlib.reload the rule from before finds the new class by its name.
             with contextlib.suppress(ValueError):
                 distributions.RegisterKL(family, kind)(of)
         return divergence

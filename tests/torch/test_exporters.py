@@ -89,15 +89,16 @@ def in_onnxruntime(module, given, opset, **options):
 
 @pytest.mark.filterwarnings("ignore")  # of the exporter
 class TestOnnx:
+    @pytest.mark.slow
     @pytest.mark.parametrize("module", [Functions, Others])
     @pytest.mark.parametrize(
         ("dtype", "opset"),
         [
             (torch.float64, 18),
+            (torch.float64, 25),
+            (torch.float32, 18),
             (torch.float32, 25),
-            pytest.param(torch.float64, 25, marks=pytest.mark.slow),
-            pytest.param(torch.float32, 18, marks=pytest.mark.slow),
-            pytest.param(torch.float16, 18, marks=pytest.mark.slow),
+            (torch.float16, 18),
         ],
         ids=str,
     )
@@ -137,9 +138,7 @@ class TestOnnx:
 class TestTorchScript:
     @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
     @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-    def test_trace(self, case, dtype, capability):
-        if dtype is torch.float64:
-            capability(case.name, "jit.trace")
+    def test_trace(self, case, dtype):
         given = case.arguments(dtype)
         traced = torch.jit.trace(case.function, tuple(given))
         leaves = [x[:4].clone().requires_grad_() for x in given]

@@ -68,6 +68,7 @@ np.testing.assert_allclose(keras.ops.convert_to_numpy(model(x[None])), lk.kl(x)[
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["torch", "jax", "tensorflow"])
 def test_keras(backend):
     """A variable of Keras keeps its derivative, and one of its symbolic tensors is refused."""
