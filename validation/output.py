@@ -1,6 +1,5 @@
 """What `validation` takes from the command line of the package: the terminal, files and errors."""
 
-from logunif_kl.cli._layout import wrapped
 from logunif_kl.cli._output import (
     CommandError,
     complain,
@@ -8,6 +7,7 @@ from logunif_kl.cli._output import (
     has_rich,
     require,
     track,
+    wrapped,
     write_json,
     write_record,
 )

@@ -48,6 +48,7 @@ def ladder_table(rungs: Sequence[Rung]) -> Any:
         [("terms" if sigmoid else "degree", True), ("constants", True), ("exp, log", True),
          ("value", True), ("gradient", True), ("published", False), ("value", True),
          ("gradient", True)],
+        drop_first=("constants", "exp, log"),
     )  # fmt: skip
     for rung in rungs:
         published = ("", "", "")

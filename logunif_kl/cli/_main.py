@@ -11,9 +11,8 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from . import bench, compare, fit, table, validate
-from ._layout import wrapped
 from ._memory import lacks_memory, sentence
-from ._output import CommandError, complain, emit, silence
+from ._output import CommandError, complain, emit, silence, wrapped
 
 PROGRAM = "logunif-kl"
 COMMANDS = (compare, table, fit, validate, bench)

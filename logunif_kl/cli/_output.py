@@ -9,17 +9,20 @@ import math
 import os
 import re
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO, TypeVar
 
 from .._saving import replacing
-from . import _layout
 from ._memory import lacks_memory
 
 STDOUT = "-"
+UNLIMITED = 1_000_000  # columns of the console in which the width of a table is measured
 PATIENCE = 2.0  # seconds before a progress bar appears
 _NUMBERS = re.compile(r"\[\s+((?:[-+.\deE]+,\s+)*[-+.\deE]+)\s+\]")
 
@@ -191,12 +194,80 @@ def silence(stream: TextIO | None) -> None:
 
 
 def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:
-    """Print rich tables and notes, as `_layout.show` lays them out."""
-    emit(_layout.show(tables, notes))
+    """Print rich tables and notes. On a terminal, lines are as short as `_narrowed` makes them."""
+    from rich.console import Console
+
+    console, boundless = Console(), Console(width=UNLIMITED)
+    width = console.width if console.is_terminal else UNLIMITED
+    left_out: list[str] = []
+    with console.capture() as capture:
+        for table in tables:
+            fitted, names = _narrowed(table, width, boundless)
+            left_out += [name for name in names if name not in left_out]
+            console.width = min(max(width, boundless.measure(fitted).minimum), UNLIMITED)
+            console.print(fitted)
+    if any(len(note) > width for note in notes):
+        notes = [wrapped(" ".join(notes), width)]
+    if left_out:
+        note = f"Left out at this width: {', '.join(left_out)}. --json has every number."
+        notes = [*notes, wrapped(note, width)]
+    text = re.sub(" +\n", "\n", capture.get())  # a trailing blank could fill another line
+    emit(text + "".join(f"{note}\n" for note in notes))
 
 
-def new_table(title: str, columns: Sequence[tuple[str, bool]]) -> Any:
-    """Make an empty table; each column is its heading and whether it holds numbers."""
+def _narrowed(table: Any, width: int, boundless: Any) -> tuple[Any, list[str]]:
+    """Make a table of at most `width` columns, and name the columns it leaves out.
+
+    Text is folded between words. Numbers are never cut: columns are left out, first those that
+    `new_table` was told to drop, then numbers from the right. A name and a number stay.
+    """
+    columns = [
+        replace(c, min_width=_longest(c, "\n" if c.no_wrap else None)) for c in table.columns
+    ]
+    first = table.drop_first
+    droppable = [column for column in columns if column.no_wrap or column.header in first]
+    droppable.sort(key=lambda column: column.header in first)
+    left_out: list[str] = []
+    while True:
+        made = copy(table)
+        made.columns = [replace(column, _index=i) for i, column in enumerate(columns)]
+        if boundless.measure(made).minimum <= width or len(droppable) == 1 or len(columns) == 2:
+            break
+        dropped = droppable.pop()
+        columns = [column for column in columns if column is not dropped]
+        left_out.append(" ".join(str(dropped.header).split()))
+    for column in made.columns:
+        if boundless.measure(made).maximum > width:
+            column.width = column.min_width
+    return made, left_out
+
+
+def _longest(column: Any, separator: str | None) -> int:
+    """Return the length of the longest word or line of a column."""
+    texts = [str(column.header), *map(str, column.cells)]
+    return max(len(part) for text in texts for part in text.split(separator) or [""])
+
+
+def wrapped(text: str, width: int) -> str:
+    """Wrap a text between words; what follows the first line keeps its indentation."""
+    indent = text[: len(text) - len(text.lstrip())]
+    return textwrap.fill(
+        text.strip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def new_table(
+    title: str, columns: Sequence[tuple[str, bool]], drop_first: Sequence[str] = ()
+) -> Any:
+    """Make an empty table; each column is its heading and whether it holds numbers.
+
+    A terminal that is too narrow shows no columns with the headings of `drop_first`.
+    """
     from rich import box
     from rich.table import Table
 
@@ -208,6 +279,7 @@ def new_table(title: str, columns: Sequence[tuple[str, bool]]) -> Any:
         pad_edge=False,
         collapse_padding=True,
     )
+    table.drop_first = drop_first  # type: ignore[attr-defined]
     for header, numeric in columns:
         table.add_column(
             header, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold"

@@ -222,6 +222,7 @@ def _table(rows: list[Row], fixed: str, digits: int) -> Any:
     table = new_table(
         f"-KL(q || p) with {fixed}; x = log alpha",
         [("alpha", True), ("x", True), ("dropout rate", True), *((h, True) for h in HEADERS)],
+        drop_first=("x", "KL", "dropout rate"),
     )
     for row in rows:
         table.add_row(

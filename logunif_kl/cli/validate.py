@@ -148,7 +148,9 @@ def table(checked: list[Checked]) -> Any:
     for what in ("value", "best", "gradient"):
         columns += [(f"{what}\ndeclared", True), (f"{what}\nmeasured", True)]
     made = new_table(
-        "Worst errors, declared and measured", [*columns, ("ns an\nelement", True), ("", False)]
+        "Worst errors, declared and measured",
+        [*columns, ("ns an\nelement", True), ("", False)],
+        drop_first=("equation",),
     )
     previous = None
     for row in checked:
