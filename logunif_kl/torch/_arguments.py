@@ -167,7 +167,7 @@ def _check_distributed(tensors: dict[str, Tensor]) -> None:
 
 
 def _check(name: str, x: Tensor) -> None:
-    if type(x) not in PLAIN_TYPES:
+    if type(x) not in PLAIN_TYPES and not torch.compiler.is_compiling():
         _check_class(name, x)
     dtype = x.dtype
     if dtype not in _FLOATING and dtype not in _INTEGERS:
