@@ -10,7 +10,7 @@ from .._convention import ZERO_AT_INFINITY, additive_constant
 from .._refusals import check_reduction
 from . import _arguments, _compiling, _rules
 from ._internals import called_by_compiler
-from ._namespace import exportable, working
+from ._namespace import plus, working
 
 Tensor = torch.Tensor
 
@@ -70,7 +70,6 @@ def _adds(reduction: str) -> bool:
     return reduction != "none"
 
 
-@exportable
 def _finished(
     result: Tensor, constant: float, reduction: str, size: int, dtype: torch.dtype
 ) -> Tensor:
@@ -78,5 +77,5 @@ def _finished(
     if reduction == "mean":
         result = result / size
     if constant != 0.0:
-        result = result + (constant * size if reduction == "sum" else constant)
+        result = plus(result, constant * size if reduction == "sum" else constant)
     return result if result.dtype == dtype else result.to(dtype)

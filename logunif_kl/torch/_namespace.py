@@ -99,6 +99,13 @@ def exportable(function: Callable[..., Any]) -> Callable[..., Any]:
     return exported
 
 
+def plus(x: Tensor, constant: float) -> Tensor:
+    """Add a number that keeps its 53 bits in exported graphs, also where Dynamo traces the call."""
+    if torch.compiler.is_exporting():
+        return x + torch.tensor(constant, dtype=x.dtype, device=x.device)
+    return x + constant
+
+
 class _Constants(TorchFunctionMode):
     """Make tensors of the numbers that float32 does not hold.
 

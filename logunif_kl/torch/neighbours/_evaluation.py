@@ -13,7 +13,7 @@ from ..._neighbours import convention
 from ..._neighbours.nodes import dimensions
 from .. import _arguments
 from .._internals import called_by_compiler
-from .._namespace import exportable, working
+from .._namespace import plus, working
 from . import _rules
 
 Tensor = torch.Tensor
@@ -72,10 +72,9 @@ def _wide(x: Tensor, constant: float, reduction: str) -> Tensor:
     return working(x) if constant != 0.0 or reduction != "none" else x
 
 
-@exportable
 def _finished(result: Tensor, constant: float, reduction: str, dtype: torch.dtype) -> Tensor:
     if constant != 0.0:
-        result = result + constant
+        result = plus(result, constant)
     if reduction != "none":
         result = result.sum() if reduction == "sum" else result.mean()
     return result if result.dtype == dtype else result.to(dtype)
