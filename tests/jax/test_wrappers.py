@@ -1,12 +1,14 @@
 """Objects that hold arrays of JAX, as variables of Flax do, are replaced by what they hold."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import logunif_kl as lk
-from logunif_kl import jax as of_jax
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+
+import logunif_kl as lk  # noqa: E402
+from logunif_kl import jax as of_jax  # noqa: E402
 
 X = jnp.array([0.5, -1.0])
 

@@ -6,11 +6,13 @@ import sys
 
 import numpy as np
 import pytest
-import torch
-from torch._subclasses import FakeTensorMode
-from torch.masked import masked_tensor
 
-import logunif_kl as lk
+torch = pytest.importorskip("torch")
+
+from torch._subclasses import FakeTensorMode  # noqa: E402
+from torch.masked import masked_tensor  # noqa: E402
+
+import logunif_kl as lk  # noqa: E402
 
 X = torch.tensor([0.5, -1.0])
 ONE = [lk.neg_kl, lk.neg_kl_grad, lk.kl, lk.log_alpha.to_alpha, lk.neg_kl_complex]

@@ -3,10 +3,11 @@
 import math
 
 import pytest
-import torch
 
-from logunif_kl import methods
-from logunif_kl.torch import kl_normal, nn
+torch = pytest.importorskip("torch")
+
+from logunif_kl import methods  # noqa: E402
+from logunif_kl.torch import kl_normal, nn  # noqa: E402
 
 # The packages warn of what they import.
 pytestmark = pytest.mark.filterwarnings("ignore")
