@@ -238,9 +238,10 @@ def not_computed(arguments: dict[str, Any]) -> TypeError:
     name, value = next(iter(arrays.items()))
     dtype = getattr(value, "dtype", None)
     given = type_name(value) + ("" if dtype is None else f" of dtype {dtype}")
+    wide = "" if str(dtype).lower() == "float64" else "float64, or to "
     return TypeError(
         f"{name} is of type {given}, for which {given.partition('.')[0]} cannot compute this "
-        "function: convert it to float64, or to an array of NumPy"
+        f"function: convert it to {wide}an array of NumPy"
     )
 
 

@@ -11,7 +11,7 @@ from .._refusals import type_name
 
 
 def reduced(result: Any, reduction: str) -> Any:
-    """Add the elements in float64, and round to their type; a mean of none is NaN.
+    """Add the elements in float64, and round to their type. The mean of an empty array is NaN.
 
     A masked array leaves out what is masked, in dask too. NaN counts, in pandas and xarray too. A
     missing value of pandas or polars counts as NaN. For columns of dask, return an array of dask.

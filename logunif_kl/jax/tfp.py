@@ -178,7 +178,7 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
 
 
 def _general(kind: type) -> type:
-    """Return the class of which TFP makes what holds a distribution that is not a pytree."""
+    """Return the base class, which TFP uses for wrappers of distributions that are not pytrees."""
     return kind.__bases__[0]
 
 
@@ -186,7 +186,7 @@ _INDEPENDENT, _SAMPLE = _general(distributions.Independent), _general(distributi
 
 
 def _rule(family: type, *priors: type) -> Callable[[Any], Any]:
-    """Register a divergence, of which the prior fits the posterior."""
+    """Register a divergence that checks the shapes of the posterior and the prior first."""
 
     def register(divergence: Any) -> Any:
         def of(p: Any, q: Any, name: str | None = None) -> Any:

@@ -53,7 +53,7 @@ def enclosure(log_alpha: object, bits: int = 128) -> Any:
     ImportError
         Without python-flint (``pip install "logunif_kl[exact]"``).
     TypeError, ValueError
-        If ``log_alpha`` is not one real number, or ``bits`` no int from 1 to 100000.
+        If ``log_alpha`` is not one real number, or ``bits`` is not an int from 1 to 100000.
     ArithmeticError
         If the ball is still too wide at a precision of 65536 + 16 ``bits``, as it is if log_alpha
         has more bits than that before its point. No double has.
@@ -201,7 +201,7 @@ def _arb(bits: object) -> Any:
         raise TypeError(f"bits must be an int, got {type(bits).__name__}.")
     if not 1 <= int(bits) <= MAX_BITS:
         raise ValueError(
-            f"bits must be between 1 and {MAX_BITS}, got {shown(bits)}: it bounds the radius."
+            f"bits must be between 1 and {MAX_BITS}, got {shown(bits)}: ask for fewer."
         )
     try:
         from flint import arb

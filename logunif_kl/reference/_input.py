@@ -34,11 +34,11 @@ class Number:
         return self.at(wp)
 
 
-MAX_LOG_BITS = 1 << 16
+MAX_LOG_BITS = 1 << 12
 """The most bits before the point of an argument of exp, which takes as many more."""
 
 MAX_DPS = 10_000
-"""The most decimal digits; u = 1e43429, which needs the longest sums, takes minutes of them."""
+"""The most decimal digits. With so many, u = 1e43429, which has the longest sums, takes minutes."""
 
 
 def read(value: object, name: str) -> Number:

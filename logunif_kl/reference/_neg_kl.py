@@ -54,7 +54,7 @@ def neg_kl(
         If an argument is not one real number, ``zero_at`` is not above 0, ``log_c`` is not
         finite, both are given, or ``dps`` is not a positive int.
     OverflowError
-        If abs(log_alpha) is 2**65536 or more, which no double is.
+        If abs(log_alpha) is 2**4096 or more, which no double is.
     ArithmeticError
         If the two definitions do not agree.
 

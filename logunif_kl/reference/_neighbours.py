@@ -12,7 +12,7 @@ from mpmath import libmp
 from .._convention import ZERO_AT_INFINITY
 from .._refusals import shown
 from ._agree import LOCK, agree
-from ._input import Number, Raw, digits, exp_neg, read
+from ._input import MAX_LOG_BITS, Number, Raw, digits, exp_neg, read
 
 _Gap = Callable[[Any, Any, Any], Any]
 _MAX_DPS = 1000  # mpmath's functions take minutes for some arguments from about 3000 on
@@ -180,6 +180,15 @@ def _plain(log_alpha: object, dps: int, function: Callable[[Any, Any], Any], las
                 # Where u is large its relative error counts u times, and below 2^-wp expm1 is -u.
                 u = exp_neg(x, wp, "log_alpha")
                 more = max(0, int(u[2] + u[3]))
+                if last and more > wp.bit_length():  # 1 - exp(-u), where u > wp
+                    return libmp.from_int(last)
+                if more > MAX_LOG_BITS:
+                    least = -math.log(2.0) * MAX_LOG_BITS
+                    raise OverflowError(
+                        f"log_alpha must be at least {least:.0f} for the second derivative, got "
+                        f"{shown(log_alpha)}: below, it is less than exp(-exp({-least:.0f})), so "
+                        "take 0."
+                    )
                 context = _context(wp + 2 * more + 16)
                 u = exp_neg(x, wp + more + 8, "log_alpha")
                 return function(context, context.make_mpf(u))._mpf_

@@ -12,10 +12,10 @@ its derivatives in one pass::
     neg_kl_normal_and_grad(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
 
 The first three are ufuncs, and the last calls one. They take ``out=``, ``where=``, ``dtype=`` and
-all else that a ufunc takes. xarray, pandas and dask carry them through; for dask arrays the last
-takes no options. A ufunc converts the arrays of other libraries to NumPy arrays;
-`logunif_kl.special.array_api` has the first three for the arrays of any array-API namespace, and
-returns arrays of that namespace.
+all else that a ufunc takes. xarray, pandas and dask carry them through. The last takes arrays of
+xarray that hold NumPy arrays, and dask arrays without options. A ufunc converts the arrays of other
+libraries to NumPy arrays; `logunif_kl.special.array_api` has the first three for the arrays of any
+array-API namespace, and returns arrays of that namespace.
 
 u grows with mu^2/sigma^2, so F increases from 0 (pure noise) without bound (no noise).
 `logunif_kl.neg_kl`, which takes log alpha, is more accurate where that is at hand: it never forms

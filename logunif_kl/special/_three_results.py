@@ -20,9 +20,20 @@ def neg_kl_normal_and_grad(mu: Any, log_sigma2: Any, /, *out: Any, **options: An
         if others and not out and not options and all(map(_of_dask, others)):
             return _lazily(mu, log_sigma2)
         return ufuncs.neg_kl_normal_and_grad(mu, log_sigma2, *out, **options)
+    except ValueError:
+        _refusals.check_shapes(arguments)
+        raise
     except (AttributeError, NotImplementedError, TypeError):
         for name, value in arguments.items():
             _refusals.refuse_quantity(name, value)
+            dtype = getattr(value, "dtype", None)
+            if isinstance(dtype, np.dtype) and not _refusals.holds_real(dtype):
+                raise _refusals.not_real(name, value, dtype) from None
+        if others and (out or options) and all(map(_of_dask, others)):
+            raise TypeError(
+                "dask arrays were given with options of a ufunc, such as out=, where= or dtype=: "
+                "leave these out, or call .compute() first"
+            ) from None
         if others:
             raise _refusals.not_computed(arguments) from None
         raise

@@ -29,7 +29,7 @@ def client():
     """Two workers in processes of their own; one that grows beyond the limit is killed."""
     options = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": LIMIT}
     with (
-        distributed.LocalCluster(**options, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(**options, processes=True, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client

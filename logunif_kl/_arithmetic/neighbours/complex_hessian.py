@@ -13,9 +13,9 @@ from ..tables import Array, Namespace, constant, dtype_name
 
 _LOG_50 = 3.912
 _LOG_1500 = 7.313
-# Of s, which is a power of 2^256 or 2^32: between the first and the second, and below the third,
-# which is beyond 1/sigma of any mean but 0; e to the last times the third is finite.
+# s is a power of 2^256 in float64 and of 2^32 in float32. This is between the first and second.
 _APART = {"float64": 2.0**300, "float32": 2.0**40}
+# Below the first, s is that of a mean that is not 0. e to the second times the first is finite.
 _LARGEST = {"float64": (2.0**600, 170.0), "float32": (2.0**80, 21.0)}
 
 
