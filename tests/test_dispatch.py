@@ -201,6 +201,7 @@ class TestProtocol:
                 lk.kl_normal(mu, other)
 
     def test_columns_of_dask_beside_an_array(self):
+        pytest.importorskip("pyarrow")
         dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
         column = dd.from_pandas(pd.DataFrame({"mu": X}), npartitions=2).mu
         assert same(

@@ -176,6 +176,7 @@ def test_dask_beside_numpy(reduction, x):
 @every_reduction
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "Float32", "Int64", "double"])
 def test_dask_dataframe(dtype, reduction, x):
+    pytest.importorskip("pyarrow")
     dataframe, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
     dtype = "double[pyarrow]" if dtype == "double" else dtype
     frame = pandas.DataFrame(x.round().reshape(1500, 2), columns=["a", "b"]).astype(dtype)

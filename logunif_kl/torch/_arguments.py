@@ -38,12 +38,16 @@ def one(value: Any, name: str = "log_alpha") -> Tensor:
     TypeError
         If it is no dense tensor of real numbers.
     """
-    if not isinstance(value, torch.Tensor):
-        value = unwrapped(name, value)
+    value = opened(name, value)
     if not isinstance(value, torch.Tensor):
         raise _no_tensor(name, value)
     _check(name, value)
     return _cast(value, _kind(value.dtype, value.device.type))
+
+
+def opened(name: str, value: Any) -> Any:
+    """Unwrap what is not a tensor; the compiler cannot trace the search among classes."""
+    return value if isinstance(value, torch.Tensor) else unwrapped(name, value)
 
 
 def two(
@@ -58,7 +62,7 @@ def two(
     RuntimeError
         If they are on different devices, or their shapes do not broadcast.
     """
-    first, second = unwrapped(names[0], first), unwrapped(names[1], second)
+    first, second = opened(names[0], first), opened(names[1], second)
     first_given, second_given = isinstance(first, torch.Tensor), isinstance(second, torch.Tensor)
     if first_given:
         _check(names[0], first)

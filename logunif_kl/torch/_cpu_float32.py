@@ -85,7 +85,7 @@ def _laid_out(*tensors: Tensor) -> tuple[Any, Any, Any]:
     """
     direct = library()
     for x in tensors:
-        if direct is None or not x.is_contiguous() or x.dtype is not torch.float32:
+        if direct is None or not x.is_contiguous() or x.dtype is not torch.float32 or x.is_neg():
             return direct if tensors[-1].dtype is torch.float32 else None, *laid_out(*tensors)
     return direct, tensors, None
 

@@ -1,4 +1,4 @@
-"""What is looked at before a kernel reads the memory of tensors, whatever their callers checked."""
+"""Checks on tensors before a kernel reads their memory, whatever the callers checked."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def look_at(*tensors: Tensor) -> None:
                     f"a kernel was given tensors of {first.dtype} on {first.device} and of "
                     f"{x.dtype} on {x.device}: pass tensors of one type on one device"
                 )
+        if x.is_neg():
+            raise TypeError(
+                "a kernel was given a tensor whose elements are still to be negated: pass "
+                "x.resolve_neg()"
+            )
         # Most tensors are the whole of their storage, or its start.
         whole = x.is_contiguous() and not x.storage_offset()
         if x.nbytes > x.untyped_storage().nbytes() if whole else not _is_held(x):

@@ -114,6 +114,7 @@ def test_polars_and_indices_of_pandas():
         neg_kl_normal_and_grad(polars.Series(MU), 0.0)
     with pytest.raises(TypeError, match=sentence("pandas.Index of dtype float64")):
         neg_kl_normal_and_grad(pandas.Index(MU), 0.0)
+    pytest.importorskip("pyarrow")
     frames = pytest.importorskip("dask.dataframe")
     column = frames.from_pandas(pandas.DataFrame({"mu": MU}), npartitions=2).mu
     with pytest.raises(TypeError, match=sentence("dask.Series of dtype float64")):

@@ -155,6 +155,13 @@ def test_no_elements(kind, name, number, dtype):
         assert found.shape == (0,) or (found.shape == () and found.item() == 0.0)
 
 
+def test_what_is_still_to_be_negated():
+    x = torch.linspace(-1.0, 1.0, 40)
+    for function in (_cpu_float32.value, _cpu_float32.value_sum):
+        with pytest.raises(TypeError, match=r"still to be negated: pass x.resolve_neg\(\)$"):
+            function(x, torch._neg_view(x))
+
+
 def _matrix():
     return torch.ones(4, 6)
 

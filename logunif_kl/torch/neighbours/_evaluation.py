@@ -8,7 +8,6 @@ import torch
 
 from ... import _refusals
 from ..._convention import ZERO_AT_INFINITY
-from ..._dispatch import unwrapped
 from ..._neighbours import convention
 from ..._neighbours.nodes import dimensions
 from .. import _arguments
@@ -40,7 +39,7 @@ def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str
     _refusals.check_reduction(reduction)
     constant = _constant(None, zero_at, log_c)
     im: Tensor | None = None
-    mu = unwrapped("mu", mu)
+    mu = _arguments.opened("mu", mu)
     if (isinstance(mu, torch.Tensor) and mu.is_complex()) or isinstance(mu, complex):
         re, variance = _arguments.two(mu.real, log_sigma2)
         im, _ = _arguments.two(mu.imag, log_sigma2)

@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -119,13 +120,23 @@ def _why(module: torch.nn.Module, parameters: Sequence[Tensor]) -> str:
     if not _is_matrix(parameters):
         return f"{kind.__name__} has no weight matrix"
     if kind in VARIATIONAL:
-        return f"{kind.__name__} was left out"
+        return f"{kind.__name__} is plain, and to_variational can convert it"
     base = next((plain.__name__ for plain in VARIATIONAL if issubclass(kind, plain)), None)
     return f"{kind.__name__} " + (f"is a subclass of {base}" if base else "has no variational form")
 
 
 def _is_matrix(parameters: Sequence[Tensor]) -> bool:
     return any(sum(n > 1 for n in p.shape) > 1 for p in parameters)
+
+
+def copied(model: torch.nn.Module) -> torch.nn.Module:
+    try:
+        return copy.deepcopy(model)
+    except RuntimeError:  # of a tensor that has a derivative
+        raise TypeError(
+            "the model holds a tensor that was computed, as by torch.nn.utils.weight_norm, and "
+            "cannot be copied: remove it first, or pass inplace=True"
+        ) from None
 
 
 def warn_of_left(model: torch.nn.Module) -> None:

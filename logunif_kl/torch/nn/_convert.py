@@ -19,7 +19,7 @@ from torch.nn.utils import parametrize
 from ..._layers import check_flag
 from ..._refusals import OF_COMPLEX, real_number, shown
 from ._arguments import check_module
-from ._conversion import VARIATIONAL, has_parametrizations, shown_name, warn_of_left
+from ._conversion import VARIATIONAL, copied, has_parametrizations, shown_name, warn_of_left
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._hooks import copies, masked, remove_masks
 from ._layer import VariationalLayer
@@ -130,7 +130,7 @@ def to_variational(
     for name in found:
         _check_convertible(name, model.get_submodule(name))
     _check_shared(model, found, options)
-    result = model if inplace else copy.deepcopy(model)
+    result = model if inplace else copied(model)
     spreads: dict[int, Any] = {}
     for name in found:
         module: Any = result.get_submodule(name)

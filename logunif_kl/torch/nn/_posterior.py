@@ -191,7 +191,14 @@ def aligned(name: str, spread: Tensor, weight: Tensor, own: Sequence[int], scale
     ------
     ValueError
         If it does not broadcast, with the shape to assign.
+    TypeError
+        If it is not of floating-point numbers, or on another device.
     """
+    if not spread.is_floating_point() or spread.device != weight.device:
+        raise TypeError(
+            f"{name} is of {spread.dtype} on {spread.device}, and the weight of {weight.dtype} on "
+            f"{weight.device}: assign a floating-point torch.nn.Parameter on the same device"
+        )
     given, to = tuple(spread.shape), tuple(own if scales else weight.shape)
     if given in (to, tuple(own)):
         return spread

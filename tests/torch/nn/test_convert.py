@@ -123,7 +123,7 @@ class TestWhatIsLeft:
                 "torch.nn.utils.parametrize.remove_parametrizations",
             ),
             "cell": (28, "LSTM has no variational form"),
-            "head": (10, "Linear was left out"),
+            "head": (10, "Linear is plain, and to_variational can convert it"),
         }
         counts = [*found.variational.values(), *(count for count, _ in found.left.values())]
         assert sum(counts) == sum(p.numel() for p in model.parameters())

@@ -454,3 +454,27 @@ def test_a_table_that_was_resized():
     truth = lk.kl_normal(table.weight.detach().double().numpy(), -10.0).sum()
     assert nn.kl(table).item() == pytest.approx(truth, rel=1e-5)
     assert table(torch.tensor([52])).shape == (1, 8)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.bool, torch.int32])
+def test_second_parameters_that_are_not_of_floating_point(dtype):
+    layer = nn.VariationalLinear(3, 2)
+    layer.log_sigma2 = torch.nn.Parameter(torch.ones(2, 3, dtype=dtype), requires_grad=False)
+    words = f"^log_sigma2 is of {dtype} on cpu, and the weight of torch.float32 on cpu: assign a "
+    for call in (lambda: nn.kl(layer), lambda: layer(torch.ones(1, 3))):
+        with pytest.raises(TypeError, match=words + "floating-point torch.nn.Parameter"):
+            call()
+
+
+def test_a_second_parameter_on_another_device():
+    layer = nn.VariationalLinear(3, 2)
+    layer.log_sigma2 = torch.nn.Parameter(torch.ones(2, 3, device="meta"))
+    for call in (lambda: nn.kl(layer), lambda: layer(torch.ones(1, 3))):
+        with pytest.raises(TypeError, match=r"^log_sigma2 is of torch\.float32 on meta, and the "):
+            call()
+
+
+def test_a_model_that_cannot_be_copied():
+    hooked = torch.nn.utils.weight_norm(torch.nn.ConvTranspose1d(2, 2, 3))
+    with pytest.raises(TypeError, match="the model holds a tensor that was computed"):
+        nn.to_variational(torch.nn.Sequential(torch.nn.Linear(2, 2), hooked))
