@@ -256,3 +256,10 @@ def test_the_formula_of_cplxmodule():
     exact = float(reference.neg_kl_complex(10))
     assert 0.001 < abs(there / -exact - 1.0) < 0.05
     assert abs(float(lk.kl_complex(np.float32(10.0))) / -exact - 1.0) < 6e-8
+
+
+def test_the_reference_where_the_exponential_is_beyond_all_digits():
+    assert reference.neg_kl_complex_grad("-1e300") == 1
+    for x in ("-1e300", -3000):
+        with pytest.raises(OverflowError, match=rf"^log_alpha must be at least -2839 .* got .*{x}"):
+            reference.neg_kl_complex_hess(x)

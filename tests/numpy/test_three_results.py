@@ -91,17 +91,25 @@ def sentence(given):
     library = given.partition(".")[0]
     return (
         rf"^mu is of type {given}, for which {library} cannot compute this function: convert it to "
-        "float64, or to an array of NumPy$"
+        "an array of NumPy$"
     )
 
 
 def test_what_takes_ufuncs_of_one_result_only():
     xarray, da = pytest.importorskip("xarray"), pytest.importorskip("dask.array")
     lazy = da.from_array(MU, chunks=4)
-    with pytest.raises(TypeError, match=sentence("dask.Array of dtype complex128")):
+    with pytest.raises(
+        TypeError, match=r"^mu must hold real numbers .* but dask.Array of dtype com"
+    ):
         neg_kl_normal_and_grad(lazy * 1j, 0.0)
-    with pytest.raises(TypeError, match=sentence("dask.Array of dtype float64")):
+    with pytest.raises(
+        TypeError, match=r"^dask arrays were given with options of a ufunc, such as"
+    ):
         neg_kl_normal_and_grad(lazy, 0.0, where=MU > 0.0)
+    with pytest.raises(
+        ValueError, match=r"^mu of shape \(3, 4\) and log_sigma2 of shape \(5,\) do no"
+    ):
+        neg_kl_normal_and_grad(da.ones((3, 4)), da.ones(5))
     with pytest.raises(TypeError, match=sentence("xarray.DataArray of dtype float64")):
         neg_kl_normal_and_grad(xarray.DataArray(lazy), 0.0)
     with pytest.raises(TypeError, match=r"^mu of type dask.Array and log_sigma2 of type xarray"):
@@ -126,8 +134,10 @@ def test_quantities():
         neg_kl_normal_and_grad(0.0, np.ones(2).view(Astropy))
 
 
-def test_others_are_refused_by_the_ufunc():
-    with pytest.raises(TypeError, match="ufunc 'neg_kl_normal_and_grad' not supported for the "):
+def test_complex_numbers_are_refused():
+    with pytest.raises(
+        TypeError, match=r"^mu must hold real numbers .* but numpy.ndarray of dtype c"
+    ):
         neg_kl_normal_and_grad(MU * 1j, 0.0)
 
 
