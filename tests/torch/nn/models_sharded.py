@@ -12,15 +12,31 @@ from logunif_kl.torch import nn
 EXAMPLES = 40
 
 
+class Network(torch.nn.Module):
+    """Three layers in evaluation mode, so without noise, and one in training mode for the ELBO.
+
+    That one is not called, and has a KL of its own.
+    """
+
+    def __init__(self, penalty):
+        super().__init__()
+        self.layers = torch.nn.Sequential(
+            nn.VariationalLinear(3, 7, initial=-4.0, penalty=penalty),
+            torch.nn.Tanh(),
+            nn.VariationalLinear(
+                7, 5, posterior="multiplicative", sharing="output", penalty=penalty
+            ),
+            nn.VariationalLinear(5, 2, penalty=penalty),
+        ).eval()
+        self.uncalled = nn.VariationalLinear(2, 2, bias=False, penalty=penalty)
+
+    def forward(self, x):
+        return self.layers(x)
+
+
 def network(penalty="exact"):
-    """Three layers, without noise: they are in evaluation mode."""
     torch.manual_seed(0)
-    return torch.nn.Sequential(
-        nn.VariationalLinear(3, 7, initial=-4.0, penalty=penalty),
-        torch.nn.Tanh(),
-        nn.VariationalLinear(7, 5, posterior="multiplicative", sharing="output", penalty=penalty),
-        nn.VariationalLinear(5, 2, penalty=penalty),
-    ).eval()
+    return Network(penalty)
 
 
 def data():
@@ -84,7 +100,7 @@ def checks(mesh):
     for each in (False, True):
         model = copy.deepcopy(network())
         if each:
-            for layer in model:
+            for layer in list(model.modules()):
                 if isinstance(layer, nn.VariationalLayer):
                     fully_shard(layer, mesh=mesh)
         fully_shard(model, mesh=mesh)
