@@ -37,7 +37,7 @@ class Number:
 MAX_LOG_BITS = 1 << 12
 """The most bits before the point of an argument of exp, which takes as many more."""
 
-MAX_DPS = 10_000
+MAX_DPS = 20_000
 """The most decimal digits. With so many, u = 1e43429, which has the longest sums, takes minutes."""
 
 
