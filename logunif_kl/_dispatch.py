@@ -125,7 +125,7 @@ def evaluate(
     Raises
     ------
     ValueError
-        If `reduction` is none of the three, or the shapes do not broadcast.
+        If `reduction` is not one of the three, or the shapes do not broadcast.
     TypeError
         If an argument does not hold real numbers of at most 64 bits, if it is a tensor, or if the
         arguments come from array libraries that do not work together.

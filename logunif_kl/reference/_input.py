@@ -132,6 +132,6 @@ def exp_neg(log_value: Number, wp: int, name: str) -> Raw:
     if before_point > MAX_LOG_BITS:
         raise OverflowError(
             f"{name} must be below 2**{MAX_LOG_BITS} in size, because its exponential takes as "
-            "many bits: pass math.inf with its sign, for the limit."
+            "many bits: for the limit pass math.inf or -math.inf."
         )
     return libmp.mpf_exp(libmp.mpf_neg(log_value(wp + before_point + 8)), wp + 8, "n")

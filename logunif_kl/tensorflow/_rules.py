@@ -44,7 +44,7 @@ class Namespace:
 
     @staticmethod
     def from_bound(x: Tensor, u: Tensor, bound: float) -> Tensor:
-        """Replace what is not chosen, for the same reason."""
+        """Replace the values that are not chosen, so that check_numerics sees no infinity."""
         return tf.where(u >= bound, x, tf.ones([], x.dtype))
 
     @staticmethod

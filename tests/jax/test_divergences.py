@@ -246,7 +246,14 @@ class TestCorrelatedWeights:
         each = np.array([f(loc, TRIL) for loc in locs])
         np.testing.assert_allclose(jax.vmap(f, (0, None))(locs, TRIL), each, rtol=1e-6)
         (_, mixed), (other, _) = jax.hessian(f, (0, 1))(A, TRIL)
-        np.testing.assert_allclose(mixed, np.moveaxis(other, -1, 0), rtol=1e-5, atol=1e-5)
+        # By the chain rule through the variance of each weight, the sum of the squares of its row.
+        variance = (TRIL.astype("float64") ** 2).sum(-1)
+        bend = lk.neg_kl_hess(lk.log_alpha.from_normal(A.astype("float64"), np.log(variance)))
+        expected = np.zeros((len(A), *TRIL.shape))
+        for i in range(len(A)):
+            expected[i, i] = 4.0 * bend[i] / A[i] * TRIL[i] / variance[i]
+        for found in (mixed, np.moveaxis(other, -1, 0)):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
         half = f(A.astype("bfloat16"), TRIL.astype("bfloat16"))
         assert half.dtype == "bfloat16"
         assert float(half) == pytest.approx(float(f(A, TRIL)), rel=2.0**-6)

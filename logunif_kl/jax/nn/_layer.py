@@ -72,7 +72,7 @@ def _identity(x: Array) -> Array:
     return x
 
 
-# The gradient in a square, at an input of 0 or almost, may overflow beside a large variance.
+# Where an input is almost 0 and a variance is large, the gradient in the square may overflow.
 _finite_gradient = Primitive("logunif_kl_finite_gradient")
 _finite_gradient.def_impl(_identity)
 _finite_gradient.def_abstract_eval(_identity)

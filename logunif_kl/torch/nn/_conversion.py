@@ -70,7 +70,7 @@ def conversion(model: torch.nn.Module) -> Conversion:
     Raises
     ------
     TypeError
-        If `model` is no module.
+        If `model` is not a module.
 
     Examples
     --------

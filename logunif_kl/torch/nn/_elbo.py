@@ -59,8 +59,8 @@ class ELBO(torch.nn.Module):
         bound = (N/M) sum_m log p(y_m | x_m, w) + kl_weight (-KL(q || p))
 
     The model draws its noise, so the bound is an estimate, whose mean is the bound for
-    ``kl_weight=1``. In evaluation mode layers return their means, and the value is no bound. With
-    gradients that is an error, and under `torch.no_grad` a warning. A bound on test data needs
+    ``kl_weight=1``. In evaluation mode layers return their means, and the value is not a bound.
+    With gradients that is an error, and under `torch.no_grad` a warning. A bound on test data needs
     ``with nn.sampling(model):``, and a `dataset_size` of the test data.
 
     Parameters
