@@ -69,7 +69,8 @@ def check_writable(path: str | None) -> None:
         return
     target, reason = Path(os.path.realpath(path)), ""
     parent = target.parent if target != Path(path).absolute() else Path(path).parent
-    if target.is_symlink():
+    # Whatever is still a link has no end.
+    if any(each.is_symlink() for each in (target, *target.parents)):
         reason = "its symbolic links form a loop; name another file"
     elif target.is_dir():
         reason = "it is a directory; name a file"

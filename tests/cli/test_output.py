@@ -90,3 +90,11 @@ def test_links_that_lead_nowhere_are_one_sentence_before_any_work(to, reason, tm
     with pytest.raises(_output.CommandError, match=f"cannot write .*loop.json: {reason}"):
         _output.check_writable(str(path))
     assert path.is_symlink()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="symbolic links need a privilege elsewhere")
+def test_a_directory_that_is_a_loop_of_links(tmp_path):
+    path = tmp_path / "loop"
+    path.symlink_to(path)
+    with pytest.raises(_output.CommandError, match="its symbolic links form a loop"):
+        _output.check_writable(str(path / "there.json"))
