@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _refusals
+from . import _errors
 from ._dispatch import NUMBERS, TENSOR, opened
 
 # The compilers of torch and TensorFlow can trace import statements, but not import_module.
@@ -50,13 +50,13 @@ def adapter(**arguments: Any) -> Any:
         return None
     # The module of the framework refuses what is neither an array nor a number.
     names = {
-        _refusals.framework(type(value)) if way == TENSOR else None
+        _errors.framework(type(value)) if way == TENSOR else None
         for value, way in zip(arguments.values(), ways, strict=True)
-        if way not in NUMBERS and not isinstance(value, _refusals.NO_ARRAY)
+        if way not in NUMBERS and not isinstance(value, _errors.NO_ARRAY)
     }
     known = {name if name in _ADAPTERS else None for name in names}
     if known == {None}:
         return None
     if len(known) > 1:
-        raise _refusals.mixture(arguments)
+        raise _errors.mixture(arguments)
     return _ADAPTERS[known.pop() or ""]()

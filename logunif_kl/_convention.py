@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._refusals import real_number, shown
+from ._errors import real_number, shown
 
 
 class _Default(float, ReprEnum):

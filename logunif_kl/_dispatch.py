@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _refusals
+from . import _errors
 from ._convention import shifted
 from ._numpy.reduction import reduced, reduced_over
 
@@ -40,14 +40,14 @@ class Operation(NamedTuple):
 # The kinds of arguments; a SCALAR is one of NumPy, and a WRAPPER holds an array or a tensor.
 NUMBER, SCALAR, NUMPY, PROTOCOL, NAMESPACE, TENSOR, WRAPPER = range(7)
 NUMBERS = (NUMBER, SCALAR)
-_ways: dict[type, int] = {float: NUMBER, int: NUMBER}
+_kinds: dict[type, int] = {float: NUMBER, int: NUMBER}
 
 
 def way_of(kind: type) -> int:
     """Tell of which kind the arguments of a type are."""
-    way = _ways.get(kind)
+    way = _kinds.get(kind)
     if way is None:
-        way = _ways[kind] = _find_way(kind)
+        way = _kinds[kind] = _find_way(kind)
     return way
 
 
@@ -60,7 +60,7 @@ def _find_way(kind: type) -> int:
         return NUMBER
     if _is(kind, "keras", "Variable") or _is(kind, "keras", "KerasTensor"):
         return WRAPPER
-    if _refusals.framework(kind) is not None:
+    if _errors.framework(kind) is not None:
         return TENSOR
     if _is(kind, "flax", "AxisMetadata") or hasattr(kind, "__jax_array__"):
         return WRAPPER
@@ -101,7 +101,7 @@ def unwrapped(name: str, value: Any) -> Any:
         return unwrapped(name, value.value)
     if _is(kind, "flax", "AxisMetadata"):
         return unwrapped(name, value.unbox())
-    _refusals.refuse_quantity(name, value)
+    _errors.refuse_quantity(name, value)
     return unwrapped(name, value.__jax_array__())
 
 
@@ -130,31 +130,31 @@ def evaluate(
         If an argument does not hold real numbers of at most 64 bits, if it is a tensor, or if the
         arguments come from array libraries that do not work together.
     """
-    _refusals.check_reduction(reduction)
+    _errors.check_reduction(reduction)
     arguments, ways = opened(arguments)
     if TENSOR in ways:
         name, value = list(arguments.items())[ways.index(TENSOR)]
-        raise _refusals.no_adapter(name, value)
+        raise _errors.no_adapter(name, value)
     if NAMESPACE in ways:
         try:
             return _over_namespace(operation, constant, reduction, arguments, ways)
         except (AttributeError, NotImplementedError) as error:
-            raise _refusals.not_computed(arguments) from error
+            raise _errors.not_computed(arguments) from error
     values = []
     for (name, value), way in zip(arguments.items(), ways, strict=True):
         if way in (NUMPY, PROTOCOL):
-            _refusals.refuse_quantity(name, value)
+            _errors.refuse_quantity(name, value)
         if way == NUMPY:
             value = _as_numpy(name, value)
         elif way == PROTOCOL:
             _check_no_tensor(name, value, _blocks(value))
         elif type(value) is int and not -(2**63) <= value < 2**63:
-            value = _refusals.as_float(name, value)
+            value = _errors.as_float(name, value)
         elif way == SCALAR and PROTOCOL in ways:
             value = np.asarray(value)  # polars takes no scalar of NumPy
         for dtype in _dtypes(value):
             if not _holds_real(dtype):
-                raise _refusals.not_real(name, arguments[name], dtype)
+                raise _errors.not_real(name, arguments[name], dtype)
         values.append(value)
     half = (constant != 0.0 or reduction != "none") and _half(values)
     if half:
@@ -163,11 +163,11 @@ def evaluate(
     try:
         result = shifted(operation.ufunc(*values), constant)
     except ValueError:
-        _refusals.check_shapes(dict(zip(arguments, values, strict=True)))
+        _errors.check_shapes(dict(zip(arguments, values, strict=True)))
         raise
     except (AttributeError, NotImplementedError, TypeError):
         if PROTOCOL in ways:
-            raise _refusals.not_computed(arguments) from None
+            raise _errors.not_computed(arguments) from None
         raise
     if reduction != "none":
         result = reduced(result, reduction)
@@ -188,7 +188,7 @@ def _dtypes(value: Any) -> list[Any]:
 def _holds_real(dtype: Any) -> bool:
     """Whether a dtype holds real numbers: one of NumPy, or of another library such as pandas."""
     if isinstance(dtype, np.dtype):
-        return _refusals.holds_real(dtype)
+        return _errors.holds_real(dtype)
     if hasattr(dtype, "is_float"):  # of polars
         return dtype.is_float() or (dtype.is_integer() and "128" not in str(dtype))
     return getattr(dtype, "kind", "f") in "fiu"
@@ -224,7 +224,7 @@ def _as_numpy(name: str, value: Any) -> Any:
         ) from None
     except Exception:  # whatever the __array__ of another library raises
         raise TypeError(
-            f"{name} is of type {_refusals.type_name(value)}, which cannot be read as an array: "
+            f"{name} is of type {_errors.type_name(value)}, which cannot be read as an array: "
             "pass the array or the tensor that it holds"
         ) from None
 
@@ -240,7 +240,7 @@ def _check_no_tensor(name: str, given: Any, values: list[Any] | tuple[Any, ...])
     for kind in {type(value) for value in values}:
         if way_of(kind) in (TENSOR, WRAPPER):
             tensor = next(value for value in values if type(value) is kind)
-            raise _refusals.holds_tensor(name, given, tensor)
+            raise _errors.holds_tensor(name, given, tensor)
         if issubclass(kind, (list, tuple)):
             for value in values:
                 if type(value) is kind:
@@ -256,31 +256,31 @@ def _over_namespace(
 ) -> Any:
     arrays = {n: a for (n, a), way in zip(arguments.items(), ways, strict=True) if way == NAMESPACE}
     for name, value in arguments.items():
-        if isinstance(value, _refusals.NO_ARRAY):
-            raise _refusals.not_real(name, value, type(value).__name__)
+        if isinstance(value, _errors.NO_ARRAY):
+            raise _errors.not_real(name, value, type(value).__name__)
     namespaces = {array.__array_namespace__() for array in arrays.values()}
     if len(namespaces) > 1 or not {*NUMBERS, NAMESPACE} >= set(ways):
-        raise _refusals.mixture(arguments)
+        raise _errors.mixture(arguments)
     xp = namespaces.pop()
     for (name, value), way in zip(arguments.items(), ways, strict=True):
         if way == SCALAR:
-            _refusals.check_scalar(name, value)
+            _errors.check_scalar(name, value)
     _check_one_device(arrays)
     for name, array in arrays.items():
         if not xp.isdtype(array.dtype, ("real floating", "integral")):
-            raise _refusals.not_real(name, array, array.dtype)
+            raise _errors.not_real(name, array, array.dtype)
     floating = [a for a in arrays.values() if xp.isdtype(a.dtype, "real floating")]
     dtype = xp.result_type(*floating) if floating else xp.asarray(1.0).dtype
     like = next(iter(arrays.values()))
     working = xp.float64 if dtype == xp.float64 or _has_float64(xp, like) else xp.float32
     values = [
-        xp.full_like(like, _refusals.as_float(name, value), dtype=working)
+        xp.full_like(like, _errors.as_float(name, value), dtype=working)
         if way in NUMBERS
         else xp.astype(value, working, copy=False)
         for (name, value), way in zip(arguments.items(), ways, strict=True)
     ]
     if len(values) > 1:
-        _refusals.check_shapes(dict(zip(arguments, values, strict=True)))
+        _errors.check_shapes(dict(zip(arguments, values, strict=True)))
         values = xp.broadcast_arrays(*values)
     # Some namespaces compute with NumPy.
     with np.errstate(all="ignore"):

@@ -144,7 +144,7 @@ def imported(names: set[str], module: str) -> bool:
 
 # The floors of the house, from the ground up. A room imports rooms of lower floors alone.
 FLOORS = (
-    ("_refusals", "_arithmetic", "_version", "_mpmath", "_saving"),
+    ("_errors", "_arithmetic", "_version", "_mpmath", "_atomic_io"),
     ("_numpy", "_layers"),
     ("_convention", "_config"),
     ("_dispatch", "_neighbours"),
@@ -185,7 +185,7 @@ LIBRARIES = {
     "triton": {"torch"},
     "jax": {"jax", "jax.nn", "jax.neighbours", "cli"},
     "tensorflow": {"tensorflow"},
-    "matplotlib": {"cli", "_saving"},
+    "matplotlib": {"cli", "_atomic_io"},
     "rich": {"cli", "methods"},
     "numpy": {room for room in FLOOR if room != "_arithmetic"},
 }
@@ -202,7 +202,7 @@ ONLY = {
 }
 # The rooms of layers see these rooms alone, and of their framework's room the public names.
 LAYERS = {"jax.nn": "jax"}
-SEEN_BY_LAYERS = {"_refusals", "_layers", "methods", "fitting"}
+SEEN_BY_LAYERS = {"_errors", "_layers", "methods", "fitting"}
 
 
 def room_of(name: str) -> str | None:
@@ -273,7 +273,7 @@ def circle(files: dict[str, set[str]], top: str = "logunif_kl") -> list[str]:
 
 
 BREACHES = [
-    ("_refusals.py", "from . import _dispatch"),
+    ("_errors.py", "from . import _dispatch"),
     ("_arithmetic/functions.py", "from .._api import neg_kl"),
     ("_arithmetic/functions.py", "import numpy as np"),
     ("_arithmetic/coefficients.py", "def f():\n    from . import tables"),
@@ -284,7 +284,7 @@ BREACHES = [
     ("_dispatch.py", "from ._adapters import adapter"),
     ("_adapters.py", "from ._api import neg_kl"),
     ("_conversions.py", "from ._adapters import adapter"),
-    ("_saving/_files.py", "from .._layers import Sparsity"),
+    ("_atomic_io/_files.py", "from .._layers import Sparsity"),
     ("fitting/_plot.py", "import matplotlib"),
     ("_api.py", "from .torch import neg_kl"),
     ("_api.py", "from . import reference"),

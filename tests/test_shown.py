@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
-from logunif_kl._refusals import LONGEST, shown
+from logunif_kl._errors import LONGEST, shown
 from logunif_kl.methods import Interval, quadrature
 from logunif_kl.posteriors import neg_kl_posterior
 

@@ -1,8 +1,8 @@
 """What layers of all frameworks share: checks of options, counts of kept weights, thresholds."""
 
-from ._curve import ThresholdCurve, check_measured, check_thresholds
 from ._options import check_flag, count, finite, one_of
 from ._sparsity import SILENT, THRESHOLD, Sparsity, aligned, check_threshold
+from ._threshold_curve import ThresholdCurve, check_measured, check_thresholds
 
 __all__ = [
     "SILENT",

@@ -1,6 +1,6 @@
 """Checks of options: a choice, a flag, a count, a finite number.
 
-Arrays are checked where their library is known; `_refusals` has the words for them.
+Arrays are checked where their library is known; `_errors` has the words for them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._refusals import real_number, shown
+from .._errors import real_number, shown
 
 
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._refusals import real_number
+from .._errors import real_number
 
 THRESHOLD = 3.0
 """Molchanov et al. (2017), section 5: a dropout rate alpha/(1 + alpha) of 95 %."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from .._arithmetic.neighbours.vector import Rule
-from .._refusals import real_number, shown
+from .._errors import real_number, shown
 
 # Of the trapezoidal rule: where the weights fall below 1e-21. Between there are 8 or 16 points in a
 # unit of y.

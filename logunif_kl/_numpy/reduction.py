@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._refusals import type_name
+from .._errors import type_name
 
 
 def reduced(result: Any, reduction: str) -> Any:

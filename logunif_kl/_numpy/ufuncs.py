@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from .._arithmetic import functions, limits
-from .._refusals import shown
+from .._errors import shown
 from .blocked import BlockedUFunc, in_float64
 from .docs import DOCS
 

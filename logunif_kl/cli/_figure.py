@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _api
-from .._saving import new_figure, save_figure
+from .._atomic_io import new_figure, save_figure
 from ..methods import Interval, Method
 from ..methods._measure import gradient_error, value_error
 from ._output import writing

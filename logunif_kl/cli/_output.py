@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO, TypeVar
 
-from .._saving import replacing
+from .._atomic_io import replacing
 from ._memory import lacks_memory
 
 STDOUT = "-"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _api
-from .._saving import new_figure
+from .._atomic_io import new_figure
 from ..methods import METHODS, Interval, Method
 from ..methods._lower_bound import LOG_ALPHA_STAR
 from ._figure import COLOURS as FIRST_COLOURS

@@ -7,7 +7,7 @@ code that cannot depend on this library, and for publishing an approximation.
 """
 
 from ..methods import Extremum as Extremum
-from ._errors import Errors as Errors
+from ._error_measures import Errors as Errors
 from ._fit import Fit as Fit
 from ._ladder import Rung as Rung
 from ._ladder import ladder as ladder

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
-from .._refusals import shown
+from .._errors import shown
 from ..methods import Extremum
 from . import _request as request
-from ._errors import Errors
+from ._error_measures import Errors
 from ._formula import MOST, POLYNOMIAL, SIGMOID
 
 _SEQUENCE = (tuple, list)

@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
-from .._refusals import shown
+from .._errors import shown
 from ..methods import Extremum
 from . import _request as request
 from ._call import call
-from ._errors import NOTHING, WIDE, Errors, fixed, measure
+from ._error_measures import NOTHING, WIDE, Errors, fixed, measure
 from ._fields import checked
 from ._formula import POLYNOMIAL, Formula, text
 from ._json import read, write

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .._refusals import shown
+from .._errors import shown
 
 POLYNOMIAL, SIGMOID = "polynomial", "sigmoid"
 #: The most terms of a family: the degree of a polynomial, or the number of sigmoids.

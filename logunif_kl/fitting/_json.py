@@ -11,9 +11,9 @@ import math
 from dataclasses import fields
 from typing import Any
 
-from .._refusals import shown, type_name
+from .._errors import shown, type_name
 from ..methods import Extremum
-from ._errors import Errors
+from ._error_measures import Errors
 
 FORMAT = "logunif_kl.Fit"
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..methods import Extremum
-from ._errors import NOTHING, POINTS, WIDE, fixed, measure, quadrature
+from ._error_measures import NOTHING, POINTS, WIDE, fixed, measure, quadrature
 from ._exchange import alternation, extrema
 from ._fit import Fit
 from ._formula import Formula

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._saving import new_figure, save_figure
+from .._atomic_io import new_figure, save_figure
 from ._formula import POLYNOMIAL
 
 COLOURS = {"value": "#0072B2", "gradient": "#D55E00"}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _request as request
-from ._errors import NOTHING, POINTS, fixed, quadrature
+from ._error_measures import NOTHING, POINTS, fixed, quadrature
 from ._exchange import extrema, refine, remez
 from ._families import PolynomialFamily
 from ._fit import Fit

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
-from .._refusals import real_number, shown
+from .._errors import real_number, shown
 
 NORMS = ("minimax", "least_squares")
 GRIDS = ("log", "linear", "dropout_rate")

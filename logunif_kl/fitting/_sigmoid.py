@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _request as request
-from ._errors import quadrature
+from ._error_measures import quadrature
 from ._exchange import remez
 from ._families import SigmoidFamily
 from ._fit import Fit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
-from .._refusals import check_reduction
+from .._errors import check_reduction
 from . import _rules
 from ._arguments import arguments, finished
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _refusals
+from .. import _errors
 from .._dispatch import unwrapped
 
 Array = Any
@@ -54,15 +54,15 @@ def finished(result: Array, constant: float, reduction: str, dtype: Any) -> Arra
 def _as_array(name: str, value: Any) -> Array:
     value = unwrapped(name, value)
     if isinstance(value, (int, float)) and not isinstance(value, (bool, np.generic)):
-        value = _refusals.as_float(name, value)
+        value = _errors.as_float(name, value)
     known = (jax.Array, np.ndarray, np.generic, bool, float, complex)
     if not isinstance(value, known):
         remedy = "convert it with jax.numpy.asarray"
-        if isinstance(value, _refusals.NO_ARRAY):
+        if isinstance(value, _errors.NO_ARRAY):
             remedy = "pass an array or a float"
         raise TypeError(
             f"{name} must be a JAX or NumPy array or a number, but "
-            f"{_refusals.type_name(value)} was given: {remedy}"
+            f"{_errors.type_name(value)} was given: {remedy}"
         )
     dtype = value.dtype if hasattr(value, "dtype") else np.result_type(type(value))
     if not (jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)) or (
@@ -93,11 +93,11 @@ def _not_real(name: str, value: Any, dtype: Any) -> TypeError:
     if not hasattr(value, "dtype"):
         given = f"{type(value).__name__} {value!r}"
     else:
-        kind = "jax.Array" if isinstance(value, jax.Array) else _refusals.type_name(value)
+        kind = "jax.Array" if isinstance(value, jax.Array) else _errors.type_name(value)
         given = f"{kind} of dtype {dtype}"
     remedy = "convert it to float32 if that is what is meant"
     if "complex" in str(dtype):
-        remedy = _refusals.OF_COMPLEX
+        remedy = _errors.OF_COMPLEX
     return TypeError(
         f"{name} must hold real numbers of at most 64 bits, but {given} was given: {remedy}"
     )
@@ -126,4 +126,4 @@ def _broadcast(arguments: dict[str, Array]) -> list[Array]:
         return list(jnp.broadcast_arrays(*arguments.values()))
     except ValueError:
         shapes = {name: array.shape for name, array in arguments.items()}
-        raise ValueError(_refusals.no_broadcast(shapes)) from None
+        raise ValueError(_errors.no_broadcast(shapes)) from None

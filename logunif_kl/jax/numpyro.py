@@ -30,7 +30,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from .._convention import ZERO_AT_INFINITY, prior_constants
-from .._refusals import check_prior, no_closed_form
+from .._errors import check_prior, no_closed_form
 from . import _divergences, _prior
 
 __all__ = ["ImproperLogUniform"]

@@ -153,7 +153,7 @@ def kummer(
     -0.426685604296044805793729568939
     """
     if dps is not None:
-        from .digits import kummer
+        from .arbitrary_precision import kummer
 
         return kummer.neg_kl(log_alpha, zero_at, log_c, dps)
     return value(_VALUE, log_alpha, zero_at, log_c)
@@ -197,7 +197,7 @@ def kummer_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     0.36238922950354, exactly 0.36238922950354
     """
     if dps is not None:
-        from .digits import kummer
+        from .arbitrary_precision import kummer
 
         return kummer.neg_kl_grad(log_alpha, dps)
     return evaluate(_SLOPE, log_alpha=log_alpha)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import _api
-from .._refusals import shown
+from .._errors import shown
 from ._extrema import Error, Extremum, finite, least_and_greatest
 from ._method import WIDE, Interval, Method
 

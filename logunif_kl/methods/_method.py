@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .._refusals import shown
+from .._errors import shown
 
 Kind = Literal["closed form", "numerical", "statistical"]
 

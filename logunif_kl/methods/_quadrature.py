@@ -19,8 +19,8 @@ import numpy as np
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from .._dispatch import Operation, evaluate
+from .._errors import shown
 from .._numpy.blocked import BlockedUFunc, in_float64
-from .._refusals import shown
 from . import _rules
 from ._method import EVERYWHERE, Declared, Method
 from ._operation import value
@@ -173,7 +173,7 @@ def quadrature(
                 f"{name} was given with dps={shown(dps)}, where the rule is tanh-sinh with as many "
                 f"nodes as the digits take: leave out {name} or dps"
             )
-        from .digits import quadrature
+        from .arbitrary_precision import quadrature
 
         return quadrature.neg_kl(log_alpha, zero_at, log_c, dps)
     operation = _operation(_VALUE, rule, n)

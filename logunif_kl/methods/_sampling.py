@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 from scipy.stats.qmc import Sobol
 
-from .._refusals import shown
+from .._errors import shown
 from ._control import SPREAD, Integrand, controls
 from ._progress import progress_bar
 

@@ -143,7 +143,7 @@ def series(
     -0.426685604296044805793729568939
     """
     if dps is not None:
-        from .digits import series
+        from .arbitrary_precision import series
 
         return series.neg_kl(log_alpha, zero_at, log_c, dps)
     return value(_VALUE, log_alpha, zero_at, log_c)
@@ -187,7 +187,7 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     0.36238922950354, exactly 0.36238922950354
     """
     if dps is not None:
-        from .digits import series
+        from .arbitrary_precision import series
 
         return series.neg_kl_grad(log_alpha, dps)
     return evaluate(_SLOPE, log_alpha=log_alpha)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _refusals
+from .. import _errors
 from .._adapters import adapter
 from .._arithmetic.neighbours import complex_weights, vector
 from .._convention import shifted
@@ -48,8 +48,8 @@ def _module(**arguments: Any) -> Any:
 
         return of_jax
     for argument, value in arguments.items():
-        if _refusals.framework(type(value)) is not None:
-            raise _refusals.no_adapter(argument, value)
+        if _errors.framework(type(value)) is not None:
+            raise _errors.no_adapter(argument, value)
     return None
 
 
@@ -82,16 +82,16 @@ def of_normal(zero_at: Any, log_c: Any, reduction: str, mu: Any, log_sigma2: Any
     if mean is None:
         operation = _OPERATIONS["neg_kl_complex_normal"]
         return evaluate(operation, constant, reduction, mu=mu, log_sigma2=log_sigma2)
-    _refusals.check_reduction(reduction)
+    _errors.check_reduction(reduction)
     if way_of(type(log_sigma2)) in (PROTOCOL, NAMESPACE):
-        raise _refusals.mixture({"mu": mu, "log_sigma2": log_sigma2})
+        raise _errors.mixture({"mu": mu, "log_sigma2": log_sigma2})
     if way_of(type(log_sigma2)) == NUMBER:
-        variance: Any = _refusals.as_float("log_sigma2", log_sigma2)
+        variance: Any = _errors.as_float("log_sigma2", log_sigma2)
     else:
         variance = _as_numpy("log_sigma2", log_sigma2)
-        if not _refusals.holds_real(variance.dtype):
-            raise _refusals.not_real("log_sigma2", log_sigma2, variance.dtype)
-    _refusals.check_shapes({"mu": mean, "log_sigma2": variance})
+        if not _errors.holds_real(variance.dtype):
+            raise _errors.not_real("log_sigma2", log_sigma2, variance.dtype)
+    _errors.check_shapes({"mu": mean, "log_sigma2": variance})
     # A number of Python takes the type of the other argument.
     like = mu if type(mu) is complex else mean
     dtype = np.result_type(like, variance).type(0).real.dtype
@@ -111,7 +111,7 @@ def _complex_mean(mu: Any) -> np.ndarray | None:
     if way_of(type(mu)) in (PROTOCOL, NAMESPACE):
         if "complex" in str(getattr(mu, "dtype", "")):
             raise TypeError(
-                f"mu is complex and of type {_refusals.type_name(mu)}, of which only real means "
+                f"mu is complex and of type {_errors.type_name(mu)}, of which only real means "
                 "are taken here: pass its modulus, abs(mu)"
             )
         return None

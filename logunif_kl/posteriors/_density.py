@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from .._refusals import shown
+from .._errors import shown
 
 Points = tuple[float, ...]
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .._api import kl
-from .._refusals import real_number
+from .._errors import real_number
 
 
 def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | None = None) -> Any:

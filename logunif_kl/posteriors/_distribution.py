@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 from scipy.stats.distributions import rv_frozen
 
-from .._refusals import shown
+from .._errors import shown
 from ._density import Density, OfFunction, OfKernels, checked_points
 from ._new_style import Family, as_frozen, is_new_style
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from scipy import stats
 
-from .._refusals import real_number
+from .._errors import real_number
 from ._density import Density, scaled
 from ._distribution import standardised
 from ._new_style import is_new_style

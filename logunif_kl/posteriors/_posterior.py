@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal, overload
 
 from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant
-from .._refusals import shown
+from .._errors import shown
 from ._closed_forms import closed_form
 from ._density import checked_points
 from ._distribution import Standardised, standardised

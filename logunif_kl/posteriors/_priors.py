@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .._refusals import real_number, shown
+from .._errors import real_number, shown
 from ._distribution import Standardised, standardised
 
 

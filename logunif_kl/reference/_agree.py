@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from mpmath import libmp
 
+from .._errors import shown
 from .._mpmath import LOCK as LOCK
-from .._refusals import shown
 from ._input import Raw, magnitude
 
 GUARD = 12

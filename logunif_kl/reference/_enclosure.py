@@ -19,7 +19,7 @@ from typing import Any
 import mpmath
 from mpmath import libmp
 
-from .._refusals import shown
+from .._errors import shown
 from ._agree import LOCK
 from ._input import Number, read
 

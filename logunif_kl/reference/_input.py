@@ -16,7 +16,7 @@ from typing import Any
 
 from mpmath import libmp
 
-from .._refusals import shown
+from .._errors import shown
 
 Raw = Any
 """mpmath's ``(sign, mantissa, exponent, bits)``."""

@@ -9,7 +9,7 @@ import mpmath
 from mpmath import libmp
 
 from .._convention import ZERO_AT_INFINITY
-from .._refusals import shown
+from .._errors import shown
 from ._agree import LOCK, agree
 from ._functions import DEFINITIONS, Of, raw_constant, times_u, u_of, u_of_normal
 from ._input import Raw, digits, read

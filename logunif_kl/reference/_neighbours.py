@@ -10,7 +10,7 @@ import mpmath
 from mpmath import libmp
 
 from .._convention import ZERO_AT_INFINITY
-from .._refusals import shown
+from .._errors import shown
 from ._agree import LOCK, agree
 from ._input import MAX_LOG_BITS, Number, Raw, digits, exp_neg, read
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _refusals
+from .. import _errors
 from .._dispatch import NUMBERS, PROTOCOL, way_of
 from .._numpy import ufuncs
 from .._numpy.docs import DOCS
@@ -21,21 +21,21 @@ def neg_kl_normal_and_grad(mu: Any, log_sigma2: Any, /, *out: Any, **options: An
             return _lazily(mu, log_sigma2)
         return ufuncs.neg_kl_normal_and_grad(mu, log_sigma2, *out, **options)
     except ValueError:
-        _refusals.check_shapes(arguments)
+        _errors.check_shapes(arguments)
         raise
     except (AttributeError, NotImplementedError, TypeError):
         for name, value in arguments.items():
-            _refusals.refuse_quantity(name, value)
+            _errors.refuse_quantity(name, value)
             dtype = getattr(value, "dtype", None)
-            if isinstance(dtype, np.dtype) and not _refusals.holds_real(dtype):
-                raise _refusals.not_real(name, value, dtype) from None
+            if isinstance(dtype, np.dtype) and not _errors.holds_real(dtype):
+                raise _errors.not_real(name, value, dtype) from None
         if others and (out or options) and all(map(_of_dask, others)):
             raise TypeError(
                 "dask arrays were given with options of a ufunc, such as out=, where= or dtype=: "
                 "leave these out, or call .compute() first"
             ) from None
         if others:
-            raise _refusals.not_computed(arguments) from None
+            raise _errors.not_computed(arguments) from None
         raise
 
 
@@ -43,7 +43,7 @@ neg_kl_normal_and_grad.__doc__ = DOCS["neg_kl_normal_and_grad"]
 
 
 def _of_dask(value: Any) -> bool:
-    return _refusals.type_name(value) == "dask.Array"
+    return _errors.type_name(value) == "dask.Array"
 
 
 def _lazily(*arguments: Any) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import tensorflow as tf
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
-from .._refusals import check_reduction
+from .._errors import check_reduction
 from . import _rules
 from ._arguments import arguments, finished
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from .. import _refusals
+from .. import _errors
 from .._dispatch import unwrapped
 
 Tensor = Any
@@ -35,7 +35,7 @@ def arguments(**given: Any) -> Arguments:
     """
     given = {name: unwrapped(name, value) for name, value in given.items()}
     if len(given) > 1 and any(map(_foreign, given.values())):
-        raise _refusals.mixture(given)
+        raise _errors.mixture(given)
     tensors = {name: _dense(name, value) for name, value in given.items() if tf.is_tensor(value)}
     dtypes = {name: tensor.dtype for name, tensor in tensors.items()}
     if len(set(dtypes.values())) > 1:
@@ -78,18 +78,18 @@ def _dense(name: str, value: Any) -> Tensor:
 def _converted(name: str, value: Any, dtype: Any) -> Tensor:
     """Convert what is no tensor, to the type of the tensor beside it if there is one."""
     if type(value) is int:
-        value = _refusals.as_float(name, value)
+        value = _errors.as_float(name, value)
     own = None if _foreign(value) else _dtype_in_tensorflow(value)
     if own is None:
         remedy = "convert it with tf.convert_to_tensor"
-        if isinstance(value, _refusals.NO_ARRAY):
+        if isinstance(value, _errors.NO_ARRAY):
             remedy = "pass a tensor or a float"
         raise TypeError(
             f"{name} must be a tensor, a NumPy array or a number, but "
-            f"{_refusals.type_name(value)} was given: {remedy}"
+            f"{_errors.type_name(value)} was given: {remedy}"
         )
     if dtype is None or not own.is_integer:
-        _check(name, _refusals.type_name(value), own)
+        _check(name, _errors.type_name(value), own)
     return tf.convert_to_tensor(value, dtype)
 
 
@@ -103,7 +103,7 @@ def _foreign(value: Any) -> bool:
 
 
 def _foreign_type(kind: type) -> bool:
-    return _refusals.framework(kind) not in (None, "tensorflow")
+    return _errors.framework(kind) not in (None, "tensorflow")
 
 
 def _dtype_in_tensorflow(value: Any) -> Any:
@@ -122,7 +122,7 @@ def _check(name: str, given: str, dtype: Any) -> None:
     if dtype == tf.string:
         remedy = "convert it with tf.strings.to_number"
     elif dtype.is_complex:
-        remedy = _refusals.OF_COMPLEX
+        remedy = _errors.OF_COMPLEX
     raise TypeError(
         f"{name} must hold floating-point numbers of 16 to 64 bits, as for tf.exp, but {given} of "
         f"{dtype.name} was given: {remedy}"
@@ -137,7 +137,7 @@ def _broadcast(values: dict[str, Tensor]) -> tuple[Tensor, ...]:
         shape = tf.broadcast_static_shape(first.shape, second.shape)
     except ValueError:
         shapes = {name: value.shape for name, value in values.items()}
-        raise ValueError(_refusals.no_broadcast(shapes)) from None
+        raise ValueError(_errors.no_broadcast(shapes)) from None
     if not shape.is_fully_defined():
         shape = tf.broadcast_dynamic_shape(tf.shape(first), tf.shape(second))
     elif first.shape == second.shape:

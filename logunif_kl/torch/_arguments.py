@@ -10,7 +10,7 @@ import torch
 from torch.masked import MaskedTensor
 from torch.nn.parameter import is_lazy
 
-from .. import _refusals
+from .. import _errors
 from .._dispatch import unwrapped
 from ._internals import PLAIN_TYPES, fake_outside_mode
 
@@ -93,17 +93,17 @@ def two(
         name, other = (names[1], second) if first_given else (names[0], first)
         if is_proxy(other):
             raise _no_tensor(name, other)
-        if isinstance(other, _refusals.NO_ARRAY):
+        if isinstance(other, _errors.NO_ARRAY):
             remedy = "pass a tensor or a float"
             if isinstance(other, bool):
                 remedy = f"pass {float(other)} if that is meant"
             elif isinstance(other, complex):
-                remedy = _refusals.OF_COMPLEX
+                remedy = _errors.OF_COMPLEX
             raise TypeError(
-                f"{name} must be a torch.Tensor or a real number, but {_refusals.shown(other)} was "
+                f"{name} must be a torch.Tensor or a real number, but {_errors.shown(other)} was "
                 f"given: {remedy}"
             )
-        raise _refusals.mixture(dict(zip(names, (first, second), strict=True)))
+        raise _errors.mixture(dict(zip(names, (first, second), strict=True)))
     if _number(first) and not _number(second):
         raise _no_tensor(names[1], second)
     raise _no_tensor(names[0], first)
@@ -127,7 +127,7 @@ def _broadcast(first: Tensor, second: Tensor, names: tuple[str, ...]) -> tuple[T
         torch.broadcast_shapes(first.shape, second.shape)
     except RuntimeError:
         shapes = dict(zip(names, (first.shape, second.shape), strict=True))
-        raise RuntimeError(_refusals.no_broadcast(shapes)) from None
+        raise RuntimeError(_errors.no_broadcast(shapes)) from None
     first, second = torch.broadcast_tensors(first, second)
     return first, second
 
@@ -151,8 +151,8 @@ def _number(value: Any) -> bool:
 
 def _constant(name: str, value: float, like: Tensor) -> Tensor:
     if isinstance(value, np.generic):
-        _refusals.check_scalar(name, value)
-    return like.new_full((), _refusals.as_float(name, value)).expand(like.shape)
+        _errors.check_scalar(name, value)
+    return like.new_full((), _errors.as_float(name, value)).expand(like.shape)
 
 
 def _moved(x: Tensor, other: Tensor) -> Tensor:
@@ -176,7 +176,7 @@ def _check(name: str, x: Tensor) -> None:
     dtype = x.dtype
     if dtype not in _FLOATING and dtype not in _INTEGERS:
         if dtype.is_complex:
-            remedy = _refusals.OF_COMPLEX
+            remedy = _errors.OF_COMPLEX
         elif dtype is torch.bool:
             remedy = "convert it with .float() if that is what is meant"
         else:
@@ -235,8 +235,8 @@ def _no_tensor(name: str, value: Any) -> TypeError:
     remedy = f"{to_tensor(value)}, or call the function of the same name in logunif_kl"
     if is_proxy(value):
         remedy = to_tensor(value)
-    elif _refusals.framework(type(value)) == "torch" or isinstance(value, _refusals.NO_ARRAY):
+    elif _errors.framework(type(value)) == "torch" or isinstance(value, _errors.NO_ARRAY):
         remedy = "pass a tensor"
     return TypeError(
-        f"{name} must be a torch.Tensor, but {_refusals.type_name(value)} was given: {remedy}"
+        f"{name} must be a torch.Tensor, but {_errors.type_name(value)} was given: {remedy}"
     )

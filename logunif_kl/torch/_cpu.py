@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from .._numpy import ufuncs
-from ._blocks import empty, laid_out, negated, run, sum_of
+from ._cpu_parallel import empty, laid_out, negated, run, sum_of
 from ._internals import plain
 
 Tensor = torch.Tensor

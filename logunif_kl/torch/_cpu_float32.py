@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ._blocks import in_blocks, laid_out, negated, run, sum_of
+from ._cpu_parallel import in_blocks, laid_out, negated, run, sum_of
 from ._kernels import library, ufuncs
 from ._memory import look_at
 

@@ -25,7 +25,7 @@ from torch.distributions import (
 
 from .._arithmetic.unit import marginals, unit
 from .._convention import HALF_LOG_2_PI_E, ZERO_AT_INFINITY, prior_constants
-from .._refusals import OF_COMPLEX, check_prior
+from .._errors import OF_COMPLEX, check_prior
 from . import _divergences
 from ._api import kl_normal
 from ._internals import called_by_compiler
@@ -247,7 +247,7 @@ def _improper(consequence: str) -> NotImplementedError:
 @exportable
 def _kl_normal_log_uniform(p: Normal, q: ImproperLogUniform) -> Tensor:
     check_prior(p, q)
-    return _spread(_kl_of_normal(p.loc, p.scale, q), q)
+    return _expanded(_kl_of_normal(p.loc, p.scale, q), q)
 
 
 def _kl_of_normal(loc: Tensor, scale: Tensor, q: ImproperLogUniform) -> Tensor:
@@ -261,7 +261,7 @@ def _kl_of_normal(loc: Tensor, scale: Tensor, q: ImproperLogUniform) -> Tensor:
     return result.to(dtype)
 
 
-def _spread(result: Tensor, q: Distribution) -> Tensor:
+def _expanded(result: Tensor, q: Distribution) -> Tensor:
     return result.expand(torch.broadcast_shapes(result.shape, q.batch_shape))
 
 
@@ -271,7 +271,7 @@ def _register(family: type, divergence: Callable[[Any], _divergences.Found]) -> 
     def _kl(p: Distribution, q: ImproperLogUniform) -> Tensor:
         check_prior(p, q)
         result, constant, kind = divergence(p)
-        return _spread((result + (constant - q.log_c)).to(kind), q)
+        return _expanded((result + (constant - q.log_c)).to(kind), q)
 
 
 for _family, _divergence in _divergences.DIVERGENCES.items():
@@ -282,7 +282,7 @@ for _family, _divergence in _divergences.DIVERGENCES.items():
 @exportable
 def _kl_log_normal_log_uniform(p: LogNormal, q: ImproperLogUniform) -> Tensor:
     check_prior(p, q)
-    return _spread((-HALF_LOG_2_PI_E - q.log_c) - p.scale.log(), q)
+    return _expanded((-HALF_LOG_2_PI_E - q.log_c) - p.scale.log(), q)
 
 
 @register_kl(Independent, ImproperLogUniform)
@@ -326,4 +326,4 @@ def _kl_correlated(
     size = torch.maximum(diagonal.detach().abs(), others.detach().abs().amax(-1))
     scale, excess = marginals(torch, size, diagonal, others)
     each = _kl_of_normal(working(p.mean), scale, prior)
-    return _spread((each.sum(-1) + (excess.sum(-1) - less)).to(p.mean.dtype), q)
+    return _expanded((each.sum(-1) + (excess.sum(-1) - less)).to(p.mean.dtype), q)

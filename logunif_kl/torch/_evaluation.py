@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
-from .._refusals import check_reduction
+from .._errors import check_reduction
 from . import _arguments, _compiling, _rules
 from ._internals import called_by_compiler
 from ._namespace import plus, working

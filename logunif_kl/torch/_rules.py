@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import torch
 
-from . import _ways
+from . import _backends
+from ._autograd_recompute import recomputing
+from ._autograd_saved import keeping
 from ._internals import pushed_forward
-from ._rules_keeping import keeping
 from ._rules_log_alpha import of_log_alpha, sum_of_log_alpha
-from ._rules_recomputing import recomputing
 
 __all__ = ["of_log_alpha", "of_normal", "sum_of_log_alpha"]
 
@@ -25,7 +25,7 @@ def of_normal(mu: Tensor, log_sigma2: Tensor, added: bool, sign: float) -> Tenso
 
     A `sign` of -1.0 gives KL.
     """
-    way = _ways.before_rules(mu, log_sigma2)
+    way = _backends.before_rules(mu, log_sigma2)
     if way is None:
         # In the forward mode, `keeping` would compute tangents of the derivatives too.
         rules = recomputing if pushed_forward() else keeping

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from . import _ways
+from . import _backends
 from ._internals import direct_apply, with_primals, with_signature
 from ._namespace import working
 
@@ -22,7 +22,7 @@ Tensor = torch.Tensor
 
 def of_log_alpha(x: Tensor, order: int, sign: float) -> Tensor:
     """-KL at log_alpha = x, or its derivative of any order, in the type of x."""
-    way = _ways.before_rules(x)
+    way = _backends.before_rules(x)
     if way is None or not way.plain:
         return _OfLogAlpha.apply(x, order, sign, way)
     if x.requires_grad and torch.is_grad_enabled():
@@ -32,7 +32,7 @@ def of_log_alpha(x: Tensor, order: int, sign: float) -> Tensor:
 
 def sum_of_log_alpha(x: Tensor, sign: float) -> Tensor:
     """The sum of -KL at log_alpha = x; in float32 for the half types."""
-    way = _ways.before_rules(x)
+    way = _backends.before_rules(x)
     if way is None or not way.plain:
         return _SumOfLogAlpha.apply(x, sign, way)
     if x.requires_grad and torch.is_grad_enabled():
@@ -47,8 +47,8 @@ class _OfLogAlpha(Function):
 
     @staticmethod
     @with_signature
-    def forward(x: Tensor, order: int, sign: float, way: _ways.Way | None) -> Tensor:
-        return (way or _ways.of(x)).of_log_alpha(x, order, sign)
+    def forward(x: Tensor, order: int, sign: float, way: _backends.Way | None) -> Tensor:
+        return (way or _backends.of(x)).of_log_alpha(x, order, sign)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
@@ -79,8 +79,8 @@ class _SumOfLogAlpha(Function):
 
     @staticmethod
     @with_signature
-    def forward(x: Tensor, sign: float, way: _ways.Way | None) -> Tensor:
-        return (way or _ways.of(x)).sum_of_log_alpha(x, sign)
+    def forward(x: Tensor, sign: float, way: _backends.Way | None) -> Tensor:
+        return (way or _backends.of(x)).sum_of_log_alpha(x, sign)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:

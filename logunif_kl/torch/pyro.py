@@ -21,7 +21,7 @@ except ModuleNotFoundError as error:
         "logunif_kl.torch.pyro needs Pyro, which is not installed: pip install pyro-ppl"
     ) from None
 
-from .._refusals import check_prior
+from .._errors import check_prior
 from . import _distributions
 
 __all__ = ["ImproperLogUniform"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from logunif_kl._arithmetic import binary32, normal_float32
-from validation.traced.trace import Tracer
+from validation.codegen.trace import Tracer
 
 
 def is_float32(n):

@@ -5,7 +5,7 @@ import pytest
 
 from logunif_kl import reference
 from logunif_kl.methods import quadrature
-from logunif_kl.methods.digits import quadrature as in_digits
+from logunif_kl.methods.arbitrary_precision import quadrature as in_digits
 
 
 def evaluated(log_alpha, dps, monkeypatch):

@@ -10,7 +10,7 @@ from scipy import special
 from logunif_kl.methods import _kummer, _tail
 from logunif_kl.methods._kummer import SWITCH, kummer, kummer_grad
 from logunif_kl.methods._series import series, series_grad
-from logunif_kl.methods.digits import tail
+from logunif_kl.methods.arbitrary_precision import tail
 
 
 @pytest.mark.parametrize("log_alpha", [-3.0, -1.0, 0.0, 2.0, 6.0])

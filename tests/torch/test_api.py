@@ -18,7 +18,7 @@ from logunif_kl._convention import additive_constant
 torch = pytest.importorskip("torch")
 
 import logunif_kl.torch as lt  # noqa: E402
-from logunif_kl.torch import _arguments, _blocks, _cpu  # noqa: E402
+from logunif_kl.torch import _arguments, _cpu, _cpu_parallel  # noqa: E402
 from tests.torch.cases import CASES, MAIN  # noqa: E402
 from tests.torch.test_transforms import compare  # noqa: E402
 
@@ -92,7 +92,7 @@ class TestGradcheck:
         assert torch.autograd.gradgradcheck(function, arguments, check_fwd_over_rev=True, **options)
 
     def test_rules_that_recompute(self, dtype, way, monkeypatch):
-        from logunif_kl.torch._rules_recomputing import Recomputing
+        from logunif_kl.torch._autograd_recompute import Recomputing
 
         arguments = CASES[4].arguments(dtype, grad=True)
         for added in (False, True):
@@ -571,7 +571,7 @@ class TestAutograd:
     @both_kernels
     def test_deterministic(self, case, dtype, capability, way):
         capability(case.name, "deterministic")
-        mu, log_sigma2 = weights(5 * _blocks._BLOCK + 13, 8, dtype)
+        mu, log_sigma2 = weights(5 * _cpu_parallel._BLOCK + 13, 8, dtype)
         arguments = [mu, log_sigma2] if case.both else [log_sigma2]
 
         def everything():

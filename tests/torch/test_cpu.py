@@ -14,9 +14,9 @@ from logunif_kl._numpy import ufuncs
 torch = pytest.importorskip("torch")
 
 import logunif_kl.torch as lt  # noqa: E402
-from logunif_kl.torch import _blocks, _cpu, _cpu_float32, _kernels  # noqa: E402
+from logunif_kl.torch import _cpu, _cpu_float32, _cpu_parallel, _kernels  # noqa: E402
 
-BLOCK = _blocks._BLOCK
+BLOCK = _cpu_parallel._BLOCK
 SIZES = [0, 1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 13]
 
 
@@ -152,15 +152,15 @@ def test_a_sum_takes_no_array_of_values(one, grad):
 FORK = """
 import os, torch, numpy as np
 import logunif_kl.torch as lt
-from logunif_kl.torch import _blocks
+from logunif_kl.torch import _cpu_parallel
 torch.set_num_threads(3)
 # By NumPy: torch's own threads do not survive a fork.
-x = torch.from_numpy(np.linspace(-9, 9, 8 * _blocks._BLOCK))
+x = torch.from_numpy(np.linspace(-9, 9, 8 * _cpu_parallel._BLOCK))
 expected = lt.neg_kl(x).numpy()
-assert _blocks._pool is not None
+assert _cpu_parallel._pool is not None
 child = os.fork()
 if child == 0:
-    assert _blocks._pool is None
+    assert _cpu_parallel._pool is None
     os._exit(0 if np.array_equal(lt.neg_kl(x).numpy(), expected) else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
@@ -232,14 +232,14 @@ class TestNoMemory:
 AT_EXIT = """
 import atexit, sys, torch
 import logunif_kl.torch as lt
-from logunif_kl.torch import _blocks
+from logunif_kl.torch import _cpu_parallel
 torch.set_num_threads(1)
-x = torch.linspace(-9, 9, 8 * _blocks._BLOCK)
+x = torch.linspace(-9, 9, 8 * _cpu_parallel._BLOCK)
 expected = lt.neg_kl(x), lt.neg_kl(x, reduction="sum"), lt.neg_kl_normal(x, x)
 torch.set_num_threads(3)
 if sys.argv[1] == "begun":
     lt.neg_kl(x)
-assert (_blocks._pool is not None) is (sys.argv[1] == "begun")
+assert (_cpu_parallel._pool is not None) is (sys.argv[1] == "begun")
 
 def last():
     got = lt.neg_kl(x), lt.neg_kl(x, reduction="sum"), lt.neg_kl_normal(x, x)

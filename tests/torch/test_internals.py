@@ -25,7 +25,7 @@ from torch.autograd import forward_ad
 with pytest.MonkeyPatch.context() as patch:
     {hide}
     import logunif_kl.torch as lt
-    from logunif_kl.torch import _cpu, _internals, _ways
+    from logunif_kl.torch import _cpu, _internals, _backends
 assert _internals._COMPLETE is {complete}
 """
 
@@ -36,7 +36,7 @@ from tests.torch.test_transforms import compare
 
 x = torch.zeros(3)
 assert not _cpu.takes(x)
-assert _ways.of(x) is _ways.of(x, x) is _ways._COMPOSITE
+assert _backends.of(x) is _backends.of(x, x) is _backends._COMPOSITE
 
 rows = [EAGER[row] for row in ("value", "backward", "second backward", "third backward")]
 rows += [TRANSFORMS[row] for row in ("grad", "vmap(grad)", "grad(grad(grad))", "jacrev")]

@@ -15,7 +15,7 @@ from validation.paths import PACKAGE
 
 torch = pytest.importorskip("torch")
 
-from logunif_kl.torch import _cpu, _cpu_float32, _kernels, _operators, _several  # noqa: E402
+from logunif_kl.torch import _cpu, _cpu_float32, _foreach, _kernels, _operators  # noqa: E402
 from logunif_kl.torch._triton import launch  # noqa: E402
 
 MARKS = {
@@ -206,7 +206,7 @@ def test_several(dtype, rows):
             with pytest.raises(
                 ValueError, match=r"of shape \(.*\) were given: pass tensors of one"
             ):
-                _several.total(terms)
+                _foreach.total(terms)
 
 
 # The functions that hold an address of memory or call a kernel by addresses. Each takes tensors or
@@ -230,7 +230,7 @@ PYTHON = {word: set() for word in NOWHERE} | {
     # Of functions of libtorch.
     "ctypes": {"torch/_kernels.py _addresses"},
     "__dlpack_c_exchange_api__": {"torch/_kernels.py _connected"},
-    "from_dlpack": {"torch/_blocks.py _array"},
+    "from_dlpack": {"torch/_cpu_parallel.py _array"},
     "logunif_kl.torch._library": {"torch/_kernels.py _connected"},
     "logunif_kl.jax._ffi": {"jax/_calls.py _extension"},
 }

@@ -17,7 +17,7 @@ FLOORS = (
     ("training",),
     ("experiment",),
     ("coefficients", "golden", "papers", "accuracy", "monte_carlo", "ladder", "fuzz", "studies"),
-    ("traced", "benchmarks", "cuda"),
+    ("codegen", "benchmarks", "cuda"),
     ("tools",),
     ("reproduce",),
 )

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from logunif_kl._saving import replacing
+from logunif_kl._atomic_io import replacing
 from validation.output import CommandError
 
 

@@ -3,7 +3,7 @@
  * `exact_ufuncs.c` computes float32 results in float64, to less than one unit in the last place.
  * Here the value and the derivatives are computed by separate functions, in float32, to a few units
  * in the last place and several times as fast. The arithmetic is that of
- * `_arithmetic/normal_float32.py`, which `python -m validation.traced` writes into
+ * `_arithmetic/normal_float32.py`, which `python -m validation.codegen` writes into
  * `float32_kernels.h`. It is compiled once for each instruction set. The instruction set in use is
  * that of `_exact`, which asks the processor and reads LOGUNIF_KL_KERNEL. */
 

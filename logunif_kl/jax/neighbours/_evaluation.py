@@ -7,9 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..._dispatch import unwrapped
+from ..._errors import check_reduction
 from ..._neighbours import convention
 from ..._neighbours.nodes import dimensions
-from ..._refusals import check_reduction
 from .._arguments import arguments, finished
 from . import _rules
 

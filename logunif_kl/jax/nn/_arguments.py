@@ -7,7 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..._refusals import shown, type_name
+from ..._errors import shown, type_name
 
 Array = Any
 

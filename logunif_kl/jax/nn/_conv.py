@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..._errors import shown
 from ..._layers import count
-from ..._refusals import shown
 from ._arguments import real_array
 from ._layer import Product, add_bias, draw
 from ._posterior import Dropout, Normal, check_posterior, check_scales

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from ..._refusals import real_number, shown
+from ..._errors import real_number, shown
 from ._arguments import real_array, real_numbers
 from ._noise import widened
 

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..._errors import type_name
 from ..._layers import one_of
-from ..._refusals import type_name
 from ._arguments import real_numbers, working
 from ._layer import ESTIMATORS
 from ._noise import check_key, normals, root, widened

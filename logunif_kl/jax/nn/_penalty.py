@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._refusals import shown, type_name
+from ..._errors import shown, type_name
 from .. import neg_kl, neg_kl_normal
 
 Array = Any

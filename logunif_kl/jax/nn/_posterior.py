@@ -15,8 +15,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..._errors import type_name
 from ..._layers import count, finite, one_of
-from ..._refusals import type_name
 from ._arguments import axis_of, broadcasts, real_array
 from ._bound import bounded
 from ._noise import largest_log, root, widened

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..._errors import shown
 from ..._layers import (
     SILENT,
     THRESHOLD,
@@ -19,7 +20,6 @@ from ..._layers import (
     check_threshold,
     check_thresholds,
 )
-from ..._refusals import shown
 from ._posterior import Dropout, Normal
 from ._trees import is_posterior, posteriors
 

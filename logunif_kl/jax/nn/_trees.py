@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..._errors import type_name
 from ..._layers import SILENT, one_of
-from ..._refusals import type_name
 from ._noise import widened
 from ._penalty import of_alpha, of_normal
 from ._posterior import Dropout, Normal, correlated, input_units

@@ -1,6 +1,6 @@
 """The arithmetic of ``_arithmetic`` in float32, as device functions in Triton.
 
-Written by ``python -m validation.traced``, which runs ``_arithmetic`` on symbols: do not edit.
+Written by ``python -m validation.codegen``, which runs ``_arithmetic`` on symbols: do not edit.
 """
 
 # mypy: ignore-errors

@@ -41,7 +41,7 @@ def available(tensor: torch.Tensor) -> bool:
     return at_home and tensor.dtype in _DTYPES and _kernels() is not None
 
 
-def _spread(tensor: torch.Tensor) -> bool:
+def _is_expanded(tensor: torch.Tensor) -> bool:
     """Tell whether all elements are the same number in memory."""
     return not any(s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n > 1)
 
@@ -68,13 +68,13 @@ def _arranged(*tensors: torch.Tensor) -> tuple[list[torch.Tensor], list[int], to
         return list(tensors), [1] * len(tensors), tensors[0]
     look_at(*tensors)
     tensors = tuple(t.resolve_neg() for t in tensors)
-    full = [t for t in tensors if not _spread(t)]
+    full = [t for t in tensors if not _is_expanded(t)]
     model = full[0] if full else torch.empty_like(tensors[0], memory_format=torch.contiguous_format)
     alike = all(t.stride() == model.stride() for t in full) and _dense(model)
     if not alike:
-        tensors = tuple(t if _spread(t) else t.contiguous() for t in tensors)
-        model = next(t for t in tensors if not _spread(t))
-    return list(tensors), [0 if _spread(t) else 1 for t in tensors], model
+        tensors = tuple(t if _is_expanded(t) else t.contiguous() for t in tensors)
+        model = next(t for t in tensors if not _is_expanded(t))
+    return list(tensors), [0 if _is_expanded(t) else 1 for t in tensors], model
 
 
 def _like(model: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -111,7 +111,11 @@ def _start(
                 )
         else:
             look_at(x)
-            if not _spread(x) or (x.ndim and x.shape != model.shape) or x.device != model.device:
+            if (
+                not _is_expanded(x)
+                or (x.ndim and x.shape != model.shape)
+                or x.device != model.device
+            ):
                 raise ValueError(
                     f"a kernel was given a tensor of shape {tuple(x.shape)} on {x.device} as one "
                     f"number for shape {tuple(model.shape)} on {model.device}: pass a number of no "
@@ -153,7 +157,7 @@ def gradient(
 
     ``grad_output`` is 0-d, or of the arguments' shape.
     """
-    if _spread(grad_output):
+    if _is_expanded(grad_output):
         inputs, steps, model = _arranged(mu, log_sigma2)
         inputs, steps = [grad_output.resolve_neg(), *inputs], [0, *steps]
     else:

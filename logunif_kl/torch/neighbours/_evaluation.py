@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ... import _refusals
+from ... import _errors
 from ..._convention import ZERO_AT_INFINITY
 from ..._neighbours import convention
 from ..._neighbours.nodes import dimensions
@@ -27,7 +27,7 @@ def derivative(log_alpha: Any, k: Any, order: int) -> Tensor:
 def of_log_alpha(log_alpha: Any, k: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
     """-KL from log_alpha, with the constant and the reduction."""
     x = _arguments.one(log_alpha)
-    _refusals.check_reduction(reduction)
+    _errors.check_reduction(reduction)
     count = None if k is None else dimensions(k)
     constant = _constant(count, zero_at, log_c)
     result = _rules.of_log_alpha(_wide(x, constant, reduction), count, 0)
@@ -36,7 +36,7 @@ def of_log_alpha(log_alpha: Any, k: Any, zero_at: Any, log_c: Any, reduction: st
 
 def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
     """-KL from the mean, complex or its modulus, and the variance."""
-    _refusals.check_reduction(reduction)
+    _errors.check_reduction(reduction)
     constant = _constant(None, zero_at, log_c)
     im: Tensor | None = None
     mu = _arguments.opened("mu", mu)

@@ -31,7 +31,7 @@ from ._convert import to_deterministic, to_variational
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._elbo import ELBO, Bound
 from ._embedding import VariationalEmbedding
-from ._expected import (
+from ._expected_log_likelihood import (
     expected_bernoulli_log_likelihood,
     expected_categorical_log_likelihood,
     expected_normal_log_likelihood,

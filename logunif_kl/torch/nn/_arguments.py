@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..._refusals import OF_COMPLEX, type_name
+from ..._errors import OF_COMPLEX, type_name
 
 
 def check_module(model: Any) -> torch.nn.Module:

@@ -16,8 +16,8 @@ import torch
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import parametrize
 
+from ..._errors import OF_COMPLEX, real_number, shown
 from ..._layers import check_flag
-from ..._refusals import OF_COMPLEX, real_number, shown
 from ._arguments import check_module
 from ._conversion import VARIATIONAL, copied, has_parametrizations, shown_name, warn_of_left
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
@@ -136,8 +136,8 @@ def to_variational(
         module: Any = result.get_submodule(name)
         module.__class__ = VARIATIONAL[type(module)]
         module._become_variational(*options)
-        shared = spreads.setdefault(id(module.weight), module._spread)
-        module._parameters[module._spread_name] = shared
+        shared = spreads.setdefault(id(module.weight), module._log_variance)
+        module._parameters[module._log_variance_name] = shared
     if modules is None:
         warn_of_left(result)
     return result
@@ -206,7 +206,7 @@ def to_deterministic(
             raise has_parametrizations(name)
         check_known(name, module)
         if isinstance(module, VariationalLayer):
-            names = ("weight", module._spread_name)
+            names = ("weight", module._log_variance_name)
             _check_parameters(name, module, [each for each in names if not masked(module, each)])
     result = model if inplace else copy.deepcopy(model, copies(model))
     for name in found:
@@ -227,7 +227,7 @@ def _make_plain(module: Any, threshold: float | None) -> None:
             with torch.no_grad():
                 pruned = module.log_alpha_of_weights() > threshold
                 module.weight.masked_fill_(pruned, 0.0)
-        del module._parameters[module._spread_name]
+        del module._parameters[module._log_variance_name]
     module.__class__ = PLAIN[type(module)]
     for name in _OPTIONS:
         module.__dict__.pop(name, None)

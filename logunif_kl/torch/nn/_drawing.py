@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..._refusals import shown
+from ..._errors import shown
 from ._models import kind_name
 from ._noise import Drawing
 from ._sampling import sampling, without_fast_path

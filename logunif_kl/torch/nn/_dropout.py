@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from ..._errors import real_number, shown, type_name
 from ..._layers import check_flag
-from ..._refusals import real_number, shown, type_name
 from ._arguments import check_dtype
 from ._linear import VariationalLinear
 from ._local import drawn

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..._refusals import real_number, shown, type_name
+from ..._errors import real_number, shown, type_name
 from ._layer import VariationalLayer
 from ._models import layers, neg_kl
 from ._moments import Moments

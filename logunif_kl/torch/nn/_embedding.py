@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ..._errors import type_name
 from ..._layers import check_flag
-from ..._refusals import type_name
 from . import _posterior
 from ._arguments import check_dtype
 from ._layer import VariationalLayer

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn import Parameter
 
-from ..._refusals import OF_COMPLEX, shown
+from ..._errors import OF_COMPLEX, shown
 from . import _moments_rules, _penalty, _posterior
 from ._hooks import refresh
 from ._local import drawn, exponential
@@ -115,28 +115,28 @@ class VariationalLayer(Drawing):
         super().__setattr__(name, value)
 
     @property
-    def _spread_name(self) -> str:
+    def _log_variance_name(self) -> str:
         return "log_sigma2" if self.posterior == "additive" else "log_alpha"
 
     @property
-    def _spread(self) -> Tensor:
-        return getattr(self, self._spread_name)
+    def _log_variance(self) -> Tensor:
+        return getattr(self, self._log_variance_name)
 
     def _make_spread(self) -> None:
         shape = _posterior.spread_shape(self.sharing, self.weight.shape, self._units)
         spread = self.weight.new_empty(shape)
-        self.register_parameter(self._spread_name, Parameter(spread))
+        self.register_parameter(self._log_variance_name, Parameter(spread))
         self._reset_spread()
 
     def _reset_spread(self) -> None:
         with torch.no_grad():
-            self._spread.fill_(self.initial)
+            self._log_variance.fill_(self.initial)
 
     def reset_parameters(self) -> None:
         """Initialise the means and the bias as torch does, and the second parameter."""
         super().reset_parameters()  # type: ignore[misc]
         # torch's __init__ calls this before the second parameter is there.
-        if self._spread_name in self._parameters:
+        if self._log_variance_name in self._parameters:
             self._reset_spread()
 
     def forward(self, input: Any) -> Any:
@@ -168,7 +168,7 @@ class VariationalLayer(Drawing):
             )
         spread, log = self._variances()
         variances = exponential(spread) if log else spread
-        padded = None if x._spread is None else self._padded(x._spread)
+        padded = None if x._variance is None else self._padded(x._variance)
         x = x._like(self._padded(x.mean), padded)
         return _moments_rules.product(self._product, x, self.weight, self.bias, variances)
 
@@ -180,10 +180,10 @@ class VariationalLayer(Drawing):
 
     def _bounded(self) -> Tensor:
         """The second parameter as it is used: below its bound, of a shape that fits the weight."""
-        name, weight = self._spread_name, self.weight
+        name, weight = self._log_variance_name, self.weight
         own = _posterior.spread_shape(self.sharing, weight.shape, self._units)
         scales = self.noise == "correlated"
-        spread = _posterior.aligned(name, self._spread, weight, own, scales)
+        spread = _posterior.aligned(name, self._log_variance, weight, own, scales)
         if self.posterior == "additive":
             return spread if spread.shape == weight.shape else spread.expand_as(weight)
         return _posterior.bounded(spread, self.max_log_alpha)

@@ -25,7 +25,7 @@ class _Lazy(VariationalLayer):
 
     def _make_spread(self) -> None:
         spread = _uninitialized(device=self.weight.device, dtype=self.weight.dtype)
-        self.register_parameter(self._spread_name, spread)
+        self.register_parameter(self._log_variance_name, spread)
 
     def reset_parameters(self) -> None:
         """Initialise the parameters, once their shapes are known."""
@@ -34,12 +34,12 @@ class _Lazy(VariationalLayer):
 
     def initialize_parameters(self, input: Tensor) -> None:
         """Learn the shapes of the parameters from an input, and initialise them."""
-        if is_lazy(self._spread):
+        if is_lazy(self._log_variance):
             with torch.no_grad():
                 shape = _posterior.spread_shape(
                     self.sharing, self._weight_shape(input), self._units
                 )
-                self._spread.materialize(shape)  # type: ignore[operator]
+                self._log_variance.materialize(shape)  # type: ignore[operator]
         super().initialize_parameters(input)  # type: ignore[misc]
 
     def _weight_shape(self, input: Tensor) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ..._refusals import type_name
+from ..._errors import type_name
 from .._internals import plain, transformed
 from ._moments import Moments
 

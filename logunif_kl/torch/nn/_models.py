@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..._refusals import type_name
+from ..._errors import type_name
 from . import _penalty, _posterior
 from ._arguments import check_module
 from ._hooks import refresh
@@ -163,7 +163,7 @@ def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
     for name, module in check_module(model).named_modules():
         if isinstance(module, VariationalLayer):
             refresh(module)
-            weight, spread = module.weight, module._spread
+            weight, spread = module.weight, module._log_variance
             at = _place(weight, spread, seen)
             if at is None:
                 seen[_key(weight, spread, seen)] = weight, spread, len(found)

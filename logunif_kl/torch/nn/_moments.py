@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ..._refusals import real_number, type_name
+from ..._errors import real_number, type_name
 from .._arguments import to_tensor
 from . import _moments_rules as rules
 
@@ -71,12 +71,12 @@ class Moments:
                     f"variance of shape {tuple(variance.shape)} was given with a mean of shape "
                     f"{tuple(mean.shape)}: pass one of the same shape"
                 )
-        self.mean, self._spread, self.steepness = mean, variance, check_steepness(steepness)
+        self.mean, self._variance, self.steepness = mean, variance, check_steepness(steepness)
 
     @property
     def variance(self) -> Tensor:
         """The variances: zeros where none were given."""
-        return torch.zeros_like(self.mean) if self._spread is None else self._spread
+        return torch.zeros_like(self.mean) if self._variance is None else self._variance
 
     def __iter__(self) -> Iterator[Tensor]:
         """Unpack the mean and the variance."""
@@ -90,7 +90,7 @@ class Moments:
     def _like(self, mean: Tensor, spread: Tensor | None) -> Moments:
         """Make others of the same steepness; nothing is checked."""
         found = object.__new__(type(self))
-        found.mean, found._spread, found.steepness = mean, spread, self.steepness
+        found.mean, found._variance, found.steepness = mean, spread, self.steepness
         return found
 
     shape = property(lambda self: self.mean.shape)

@@ -3,7 +3,7 @@
 Haussmann et al. (2018), section 2.3: Eqs. 3 and 4 for sums and products of independent variables,
 and the identity-delta decomposition for the rectifier and the maximum. A rule takes the arguments
 of the function of torch that it stands for. The first are the moments, an object with `mean`,
-`_spread` (the variance, or None for zero) and `steepness`, and a method `_like(mean, spread)`.
+`_variance` (the variance, or None for zero) and `steepness`, and a method `_like(mean, spread)`.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -33,7 +33,7 @@ def product(
     mean = multiply(x.mean, weight, bias)
     half = mean.dtype == torch.float16
     at: Any = x.mean
-    spread: Any = x._spread
+    spread: Any = x._variance
     if half:
         # In float16 the square of 256 overflows and exp(-10) is subnormal.
         at, spread = at.float(), None if spread is None else spread.float()
@@ -71,7 +71,7 @@ def relu(x: Any, inplace: bool = False) -> Any:
 
     C is the steepness. At infinity z is 1 where E[h] > 0, and 0 elsewhere.
     """
-    mean, spread = x.mean, x._spread
+    mean, spread = x.mean, x._variance
     if x.steepness == math.inf:
         off = mean <= 0.0
         found = F.relu(mean), None if spread is None else spread.masked_fill(off, 0.0)
@@ -84,7 +84,7 @@ def relu(x: Any, inplace: bool = False) -> Any:
         found = on * mean, flips if spread is None else on * spread + flips
     if not inplace:
         return x._like(*found)
-    x.mean, x._spread = found
+    x.mean, x._variance = found
     return x
 
 
@@ -93,9 +93,9 @@ def _maximum(pool: Any, places: int) -> Any:
 
     def rule(x: Any, *options: Any, return_indices: bool = False, **named: Any) -> Any:
         mean, at = pool(x.mean, *options, return_indices=True, **named)
-        if x._spread is None:
+        if x._variance is None:
             return x._like(mean, None)
-        picked = x._spread.flatten(-places).gather(-1, at.flatten(-places)).view_as(at)
+        picked = x._variance.flatten(-places).gather(-1, at.flatten(-places)).view_as(at)
         return x._like(mean, picked)
 
     return rule
@@ -121,12 +121,12 @@ def _average(pool: Any, places: int) -> Any:
         options: list[Any] = [kernel_size, stride, padding, False]
         last = [] if divisor_override is None else [divisor_override]
         mean = pool(x.mean, *options, count_include_pad, *last)
-        if x._spread is None:
+        if x._variance is None:
             return x._like(mean, None)
         n: Any = divisor_override or math.prod(_lengths(kernel_size, places))
         if not count_include_pad and divisor_override is None:
-            n = n * pool(torch.ones_like(x._spread), *options, True)
-        return x._like(mean, pool(x._spread, *options, count_include_pad, *last) / n)
+            n = n * pool(torch.ones_like(x._variance), *options, True)
+        return x._like(mean, pool(x._variance, *options, count_include_pad, *last) / n)
 
     return rule
 
@@ -136,13 +136,13 @@ def _adaptive_average(pool: Any, places: int) -> Any:
 
     def rule(x: Any, output_size: Any) -> Any:
         mean = pool(x.mean, output_size)
-        if x._spread is None:
+        if x._variance is None:
             return x._like(mean, None)
-        n = x._spread.new_ones(())
+        n = x._variance.new_ones(())
         for length, outputs in zip(x.mean.shape[-places:], mean.shape[-places:], strict=True):
             ends = [-(-(i + 1) * length // outputs) - i * length // outputs for i in range(outputs)]
             n = n.unsqueeze(-1) * n.new_tensor(ends)
-        return x._like(mean, pool(x._spread, output_size) / n)
+        return x._like(mean, pool(x._variance, output_size) / n)
 
     return rule
 
@@ -156,7 +156,7 @@ def arranged(name: str) -> Any:
     """The rule of a method of tensors that arranges elements in another way."""
 
     def rule(x: Any, *options: Any, **named: Any) -> Any:
-        spread = None if x._spread is None else getattr(x._spread, name)(*options, **named)
+        spread = None if x._variance is None else getattr(x._variance, name)(*options, **named)
         return x._like(getattr(x.mean, name)(*options, **named), spread)
 
     return rule
@@ -167,7 +167,7 @@ def _pad(x: Any, pad: Any, mode: str = "constant", value: float | None = None) -
         return F.pad(t, pad, mode, value)
 
     constant = 0.0 if mode == "constant" else None
-    spread = None if x._spread is None else padded(x._spread, constant)
+    spread = None if x._variance is None else padded(x._variance, constant)
     return x._like(padded(x.mean, value), spread)
 
 
@@ -193,7 +193,7 @@ def scale(x: Any, constant: Any) -> Any:
 
 
 def _as_wide_as(x: Any, mean: Tensor) -> Tensor | None:
-    return None if x._spread is None else x._spread.expand(mean.shape)
+    return None if x._variance is None else x._variance.expand(mean.shape)
 
 
 ARRANGING = (

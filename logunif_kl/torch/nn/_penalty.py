@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch.autograd import Function
 
-from ..._refusals import shown
+from ..._errors import shown
 from .._api import neg_kl, neg_kl_normal
+from .._foreach import total as exact_total
 from .._internals import called_by_compiler
-from .._several import total as exact_total
 from ._prior import NormalPrior
 
 Tensor = torch.Tensor

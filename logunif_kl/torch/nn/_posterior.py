@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
+from ..._errors import shown, type_name
 from ..._layers import finite, one_of
-from ..._refusals import shown, type_name
 from .._arguments import to_tensor
 from .._internals import called_by_compiler
 from . import _penalty

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
+from ..._errors import shown, type_name
 from ..._layers import check_flag, one_of
-from ..._refusals import shown, type_name
 from ._arguments import check_module
 from ._drawing import drawing, drawn_by, in_training, kinds, noisy
 from ._dropout import _generator

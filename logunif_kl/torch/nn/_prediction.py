@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..._refusals import real_number, type_name
+from ..._errors import real_number, type_name
 from ._moments import Moments
 
 Tensor = torch.Tensor

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..._refusals import real_number
+from ..._errors import real_number
 
 Tensor = torch.Tensor
 

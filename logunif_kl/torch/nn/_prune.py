@@ -129,7 +129,7 @@ def _check_prunable(model: torch.nn.Module) -> None:
         if not isinstance(layer, VariationalLayer):
             continue
         masked = "weight_mask" in layer._buffers
-        for part in ("weight", layer._spread_name):
+        for part in ("weight", layer._log_variance_name):
             if part not in layer._parameters and not masked:
                 raise TypeError(
                     f"the {part} of module {name!r} is computed by a hook: remove it first, by "

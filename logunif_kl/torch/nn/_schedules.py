@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..._errors import real_number
 from ..._layers import finite
-from ..._refusals import real_number
 
 
 def linear_warm_up(step: float, begin: float, end: float) -> float:

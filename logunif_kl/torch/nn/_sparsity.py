@@ -10,6 +10,7 @@ import torch
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import parametrize
 
+from ..._errors import shown
 from ..._layers import (
     THRESHOLD,
     Sparsity,
@@ -18,7 +19,6 @@ from ..._layers import (
     check_threshold,
     check_thresholds,
 )
-from ..._refusals import shown
 from ._arguments import check_module
 from ._conversion import VARIATIONAL
 from ._convert import to_deterministic

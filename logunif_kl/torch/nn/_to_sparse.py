@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch.nn.utils import parametrize
 
+from ..._errors import real_number
 from ..._layers import THRESHOLD, check_flag, check_threshold, one_of
-from ..._refusals import real_number
-from ._chain import drop_units as dropped
 from ._convert import check_known, plain_kind
+from ._dead_units import drop_units as dropped
 from ._hooks import copies
 from ._sparse import BACKENDS, SparseEmbedding, SparseLinear
 from ._sparse_conv import SparseConv

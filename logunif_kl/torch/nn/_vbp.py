@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from ..._refusals import type_name
+from ..._errors import type_name
 from ._arguments import check_module
 from ._moments import Moments, check_real, check_steepness
 

@@ -308,7 +308,7 @@ class TestShared:
         model = Tied()
         made = nn.to_variational(model, **options)
         assert made.out.weight is made.table.weight
-        assert made.out._spread is made.table._spread
+        assert made.out._log_variance is made.table._log_variance
         assert nn.kl(made).item() == pytest.approx((made.table.kl() + made.cell.kl()).item())
         ids = torch.tensor([[1, 2]])
         assert torch.equal(made.eval()(ids), model(ids))

@@ -80,9 +80,9 @@ class TestDropIn:
     )
     def test_shapes_of_the_second_parameter(self, posterior, shape, conv, embedding):
         options = POSTERIORS[posterior]
-        assert nn.VariationalLinear(3, 2, **options)._spread.shape == shape
-        assert nn.VariationalConv1d(4, 4, 2, groups=2, **options)._spread.shape == conv
-        assert nn.VariationalEmbedding(4, 2, **options)._spread.shape == embedding
+        assert nn.VariationalLinear(3, 2, **options)._log_variance.shape == shape
+        assert nn.VariationalConv1d(4, 4, 2, groups=2, **options)._log_variance.shape == conv
+        assert nn.VariationalEmbedding(4, 2, **options)._log_variance.shape == embedding
 
     def test_extra_repr(self):
         assert repr(nn.VariationalLinear(3, 2)) == (
@@ -126,8 +126,8 @@ class TestDropIn:
     def test_initial(self, posterior):
         options = POSTERIORS[posterior]
         default = -10 if posterior == "additive" else -3
-        assert (nn.VariationalLinear(3, 2, **options)._spread == default).all()
-        assert (nn.VariationalLinear(3, 2, initial=-5, **options)._spread == -5).all()
+        assert (nn.VariationalLinear(3, 2, **options)._log_variance == default).all()
+        assert (nn.VariationalLinear(3, 2, initial=-5, **options)._log_variance == -5).all()
 
 
 class TestTheTwoForms:
@@ -340,7 +340,7 @@ class TestConvolution:
         make = (nn.VariationalConv1d, nn.VariationalConv2d, nn.VariationalConv3d)[dimensions - 1]
         layer = make(4, 4, kernel, **options, **POSTERIORS[posterior]).double()
         with torch.no_grad():
-            layer._spread.uniform_(-3, 0, generator=torch.Generator().manual_seed(1))
+            layer._log_variance.uniform_(-3, 0, generator=torch.Generator().manual_seed(1))
         x = torch.randn(
             *(2, 4, 5, 4, 6)[: 2 + dimensions],
             generator=torch.Generator().manual_seed(2),
@@ -420,9 +420,9 @@ class TestEmbedding:
         assert (output[1, 1] == 7).all()
         (output.sum() + layer.kl()).backward()
         assert (layer.weight.grad[1] == 0).all()
-        if layer._spread.shape[0] > 1:
-            assert (layer._spread.grad[1] == 0).all()
-            assert (layer._spread.grad[0] != 0).all()
+        if layer._log_variance.shape[0] > 1:
+            assert (layer._log_variance.grad[1] == 0).all()
+            assert (layer._log_variance.grad[0] != 0).all()
 
     def test_one_sample_serves_the_example(self):
         same = made(CASES["embedding"], estimator="per_example")(torch.tensor([[3, 3], [3, 0]]))

@@ -39,7 +39,7 @@ def every_layer(dtype=torch.float64):
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ModuleList(made))
     with torch.no_grad():
         for layer in made:
-            spread = layer._spread
+            spread = layer._log_variance
             spread += torch.randn(spread.shape, dtype=dtype)
     return model
 
@@ -131,7 +131,7 @@ class TestOnce:
         second.weight = first.weight
         # The variances are apart, so these are the weights of two distributions.
         assert nn.kl(model).item() == pytest.approx(2 * nn.kl(first).item(), rel=1e-6)
-        setattr(second, second._spread_name, first._spread)
+        setattr(second, second._log_variance_name, first._log_variance)
         assert nn.kl(model) == nn.kl(first) < apart
         assert list(nn.named_kl(model)) == ["0"]
 
@@ -147,7 +147,7 @@ class TestOnce:
         linear = nn.VariationalLinear(2, 3, initial=-1.0, **options)
         for layer in (table, other, same):
             layer.weight = linear.weight
-            setattr(layer, layer._spread_name, linear._spread)
+            setattr(layer, layer._log_variance_name, linear._log_variance)
         kl = nn.kl
         if compiled:
             torch._dynamo.reset()
@@ -216,7 +216,7 @@ class TestGradient:
     def test_as_layer_by_layer(self, dtype):
         model = every_layer(dtype)
         parameters = [p for p in model[1].parameters() if p.requires_grad]
-        parts = [layer.weight for layer in model[1]] + [layer._spread for layer in model[1]]
+        parts = [layer.weight for layer in model[1]] + [layer._log_variance for layer in model[1]]
         alone = sum(layer.kl() for layer in model[1])
         expected = torch.autograd.grad(alone, parts, allow_unused=True)
         found = torch.autograd.grad(nn.kl(model), parts, allow_unused=True)

@@ -112,7 +112,7 @@ def scaled(layer):
 
 def deviation_for_variance(layer):
     """The standard deviation in place of the variance."""
-    name = layer._spread_name
+    name = layer._log_variance_name
     with torch.no_grad():
         getattr(layer, name).mul_(0.5)
 
@@ -161,7 +161,7 @@ def expected_gradients(case, layer, x):
     mean = torch.func.functional_call(
         twin(case, layer), {k: named[k] for k in named if "log" not in k}, (x,)
     )
-    spread = named[layer._spread_name].exp()
+    spread = named[layer._log_variance_name].exp()
     spread = spread if layer.posterior == "additive" else spread * named["weight"] ** 2
     torch_layer = twin(case, layer)
     torch_layer.bias = None

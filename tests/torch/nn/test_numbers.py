@@ -59,7 +59,7 @@ class TestSignAndConstant:
         values = []
         for value in (10.0, 60.0):
             with torch.no_grad():
-                layer._spread.fill_(value)
+                layer._log_variance.fill_(value)
             values.append(float(layer.kl().detach()))
         assert values[0] > values[1] > 0
         assert values[1] < 1e-20
@@ -112,7 +112,7 @@ class TestZeros:
             elif what == "mean":
                 layer.weight.zero_()
             else:
-                layer._spread.fill_(-1e4)
+                layer._log_variance.fill_(-1e4)
         return layer, x
 
     @pytest.mark.parametrize("fused", [True, False])
@@ -165,7 +165,7 @@ class TestOverflow:
         layer = made(CASES[case], dtype=dtype, estimator=estimator, **POSTERIORS[posterior])
         x = inputs(CASES[case], 2, dtype=dtype)
         with torch.no_grad():
-            layer._spread.fill_(8 * value if dtype == torch.float64 else value)
+            layer._log_variance.fill_(8 * value if dtype == torch.float64 else value)
             if case == "embedding":
                 layer.weight.zero_()
                 x = torch.ones_like(x) if posterior == "additive" else x  # the padding
@@ -386,7 +386,7 @@ class TestHalfTypes:
         wanted = made(case, **POSTERIORS[posterior])
         with torch.no_grad():
             # Scales in bfloat16 are 1/128 apart, more than a noise of exp(-5) would be.
-            wanted._spread.fill_(0.0 if wanted.noise == "correlated" else -10.0)
+            wanted._log_variance.fill_(0.0 if wanted.noise == "correlated" else -10.0)
         x = inputs(case, 1)
         if x.is_floating_point():
             x = (300 * x).to(dtype).float()
@@ -472,7 +472,7 @@ class TestLargeAndSmall:
         monkeypatch.setattr(_local, "_fusible", lambda *given: fused)
         layer = made(LINEAR, **POSTERIORS[posterior])
         with torch.no_grad():
-            layer._spread.fill_(value)
+            layer._log_variance.fill_(value)
         assert finite(*gradients(layer, inputs(LINEAR, 3)))
 
     @pytest.mark.parametrize("fused", [True, False])

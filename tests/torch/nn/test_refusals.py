@@ -407,7 +407,7 @@ def resized(case, posterior):
 def test_weights_of_another_size(case, posterior):
     """No function reads numbers beside the second parameter, or counts by a division of sizes."""
     layer = resized(case, posterior)
-    name, given = layer._spread_name, tuple(layer._spread.shape)
+    name, given = layer._log_variance_name, tuple(layer._log_variance.shape)
     weight = tuple(layer.weight.shape)
     own = (20 * given[0], *given[1:]) if given[0] > 1 else given
     what = "scales" if layer.noise == "correlated" else "weight"

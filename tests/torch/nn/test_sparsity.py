@@ -22,7 +22,7 @@ def network(**options):
     model = nn.to_variational(model, **options)
     with torch.no_grad():
         for layer in (model[0], model[3]):
-            layer._spread.normal_(0.0 if options.get("posterior") else -4.0, 3.0)
+            layer._log_variance.normal_(0.0 if options.get("posterior") else -4.0, 3.0)
     return model
 
 
@@ -341,7 +341,7 @@ class TestPrune:
         parts = [torch.broadcast_to(x, layer.weight.shape)[: len(kept)] for x in tensors]
         chosen = [part[kept] for part in parts]
         expected = _penalty.total([(penalty, [(kind, *chosen, 1)])])
-        gradients = torch.autograd.grad(expected, (layer._spread,))
+        gradients = torch.autograd.grad(expected, (layer._log_variance,))
         nn.prune(layer, 0.0)
         found = layer.neg_kl()
         assert math.isfinite(found.item())

@@ -14,7 +14,7 @@ from typing import Any
 
 import mpmath
 
-from ..._refusals import shown
+from ..._errors import shown
 from . import precision
 from .precision import Raw
 

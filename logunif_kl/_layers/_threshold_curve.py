@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .._refusals import real_number, shown
-from .._saving import new_figure, save_figure
+from .._atomic_io import new_figure, save_figure
+from .._errors import real_number, shown
 from ._sparsity import Sparsity, aligned, check_threshold
 
 

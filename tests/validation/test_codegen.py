@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from logunif_kl._arithmetic import normal_float32, tables
-from validation.traced import __main__ as generator
-from validation.traced import emit_c, emit_triton
-from validation.traced.graph import Output, operations
-from validation.traced.trace import Tracer
+from validation.codegen import __main__ as generator
+from validation.codegen import emit_c, emit_triton
+from validation.codegen.graph import Output, operations
+from validation.codegen.trace import Tracer
 
 INF = math.inf
 

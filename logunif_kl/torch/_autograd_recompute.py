@@ -1,7 +1,7 @@
 """Rules of differentiation in the mean and the variance that keep nothing but the arguments.
 
 The backward computes the derivatives again. These rules serve kernels that are faster than memory
-(`logunif_kl.torch._ways`), and the forward mode, which would push tangents through every output
+(`logunif_kl.torch._backends`), and the forward mode, which would push tangents through every output
 that a forward keeps.
 """
 
@@ -13,15 +13,15 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from . import _ways
+from . import _backends
+from ._autograd_saved import gradients, higher, product_sum
 from ._internals import direct_apply, legacy_batched, transformed, with_primals, with_signature
-from ._rules_keeping import gradients, higher, product_sum
 
 Tensor = torch.Tensor
 
 
 def recomputing(
-    mu: Tensor, log_sigma2: Tensor, added: bool, sign: float, way: _ways.Way | None
+    mu: Tensor, log_sigma2: Tensor, added: bool, sign: float, way: _backends.Way | None
 ) -> Tensor:
     """-KL from the mean and the variance, in their type; or the sum, in float32 for half types."""
     apply = Recomputing.apply if way is None else _apply
@@ -36,9 +36,9 @@ class Recomputing(Function):
     @staticmethod
     @with_signature
     def forward(
-        mu: Tensor, log_sigma2: Tensor, added: bool, sign: float, way: _ways.Way | None
+        mu: Tensor, log_sigma2: Tensor, added: bool, sign: float, way: _backends.Way | None
     ) -> Tensor:
-        way = way or _ways.of(mu, log_sigma2)
+        way = way or _backends.of(mu, log_sigma2)
         return (way.value_sum if added else way.value)(mu, log_sigma2, sign)
 
     @staticmethod
@@ -62,7 +62,7 @@ class Recomputing(Function):
             return d_mu, d_log_sigma2, None, None, None
         if torch.is_grad_enabled() or transformed():
             return *Gradient.apply(grad, mu, log_sigma2, ctx.sign), None, None, None
-        way = _ways.of(grad, mu, log_sigma2)
+        way = _backends.of(grad, mu, log_sigma2)
         return *way.gradient(grad, mu, log_sigma2, ctx.sign), None, None, None
 
     @staticmethod
@@ -90,7 +90,7 @@ class Gradient(Function):
     @staticmethod
     @with_signature
     def forward(grad: Tensor, mu: Tensor, log_sigma2: Tensor, sign: float) -> tuple[Tensor, Tensor]:
-        return _ways.of(grad, mu, log_sigma2).gradient(grad, mu, log_sigma2, sign)
+        return _backends.of(grad, mu, log_sigma2).gradient(grad, mu, log_sigma2, sign)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -149,7 +149,7 @@ class _Direct(Function):
 
     @staticmethod
     def forward(  # type: ignore[override]
-        ctx: Any, mu: Tensor, log_sigma2: Tensor, added: bool, sign: float, way: _ways.Way
+        ctx: Any, mu: Tensor, log_sigma2: Tensor, added: bool, sign: float, way: _backends.Way
     ) -> Tensor:
         ctx.save_for_backward(mu, log_sigma2)
         ctx.set_materialize_grads(False)

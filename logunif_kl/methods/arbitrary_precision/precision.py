@@ -19,8 +19,8 @@ import numpy as np
 from mpmath import libmp
 
 from ..._convention import additive_constant
+from ..._errors import shown
 from ..._mpmath import LOCK
-from ..._refusals import shown
 
 Raw = Any
 """mpmath's ``(sign, mantissa, exponent, bits)``."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from validation.traced.trace import Node, Tracer, rounded_to_float32
+from validation.codegen.trace import Node, Tracer, rounded_to_float32
 
 
 class Output(NamedTuple):

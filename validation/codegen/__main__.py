@@ -1,4 +1,4 @@
-"""``python -m validation.traced [--check] [--count]``: write, or compare, the traced sources."""
+"""``python -m validation.codegen [--check] [--count]``: write, or compare, the traced sources."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 from logunif_kl._arithmetic import functions, normal_float32
 from validation import generated
+from validation.codegen import emit_c, emit_triton
+from validation.codegen.graph import Output, operations
 from validation.paths import PACKAGE
-from validation.traced import emit_c, emit_triton
-from validation.traced.graph import Output, operations
 
-COMMAND = "python -m validation.traced"
+COMMAND = "python -m validation.codegen"
 
 _NORMAL = ("mu", "log_sigma2")
 _VALUE = "-KL of N(mu, sigma^2)."

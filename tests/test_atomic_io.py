@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from logunif_kl._saving import replacing
+from logunif_kl._atomic_io import replacing
 
 
 def test_two_writers_of_one_file(tmp_path):

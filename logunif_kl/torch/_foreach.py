@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from . import _rules, _ways
+from . import _backends, _rules
 from ._api import neg_kl, neg_kl_normal
+from ._autograd_recompute import Gradient
+from ._autograd_saved import gradients
 from ._internals import direct_apply, legacy_batched, plain, transformed
-from ._rules_keeping import gradients
-from ._rules_recomputing import Gradient
 
 Tensor = torch.Tensor
 
@@ -86,7 +86,7 @@ class _Several(Function):
         ctx.set_materialize_grads(False)
         ctx.shapes = shapes
         # Plain tensors of one type on one device go one way, whatever their shapes.
-        way = _ways.of(*tensors)
+        way = _backends.of(*tensors)
         sums = []
         for arguments, count in _split(shapes, tensors):
             value = (
@@ -127,7 +127,7 @@ def _gradient_of(grad: Tensor, saved: Sequence[Tensor]) -> Callable[..., tuple[T
         return _by_products
     if torch.is_grad_enabled() or transformed():
         return Gradient.apply
-    return _ways.of(grad, *saved).gradient
+    return _backends.of(grad, *saved).gradient
 
 
 def _by_products(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from validation.traced.graph import Output, needed, shortest, traced
-from validation.traced.trace import Node
+from validation.codegen.graph import Output, needed, shortest, traced
+from validation.codegen.trace import Node
 
 HEADER = """\
 /* The arithmetic of `normal_float32`, over the names of `float32_simd.h`.

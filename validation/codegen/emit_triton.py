@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from validation.traced.graph import Output, needed, shortest, traced
-from validation.traced.trace import OPERATORS, Node
+from validation.codegen.graph import Output, needed, shortest, traced
+from validation.codegen.trace import OPERATORS, Node
 
 HEADER = '''\
 """The arithmetic of ``_arithmetic`` in float32, as device functions in Triton.

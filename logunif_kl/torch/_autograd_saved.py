@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from . import _ways
+from . import _backends
 from ._internals import direct_apply, with_primals, with_signature
 from ._namespace import working
 
@@ -20,7 +20,7 @@ Tensor = torch.Tensor
 
 
 def keeping(
-    mu: Tensor, log_sigma2: Tensor, added: bool, sign: float, way: _ways.Way | None
+    mu: Tensor, log_sigma2: Tensor, added: bool, sign: float, way: _backends.Way | None
 ) -> Tensor:
     """-KL from the mean and the variance, in their type; or the sum, in float32 for half types."""
     apply = _apply if way is not None and way.plain else Keeping.apply
@@ -64,9 +64,9 @@ class Keeping(Function):
     @staticmethod
     @with_signature
     def forward(
-        mu: Tensor, log_sigma2: Tensor, added: bool, sign: float, way: _ways.Way | None
+        mu: Tensor, log_sigma2: Tensor, added: bool, sign: float, way: _backends.Way | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        way = way or _ways.of(mu, log_sigma2)
+        way = way or _backends.of(mu, log_sigma2)
         return (way.sum_with_gradients if added else way.with_gradients)(mu, log_sigma2, sign)
 
     @staticmethod
@@ -129,7 +129,7 @@ class _Higher(Function):
     def forward(
         mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int, sign: float
     ) -> Tensor:
-        return _ways.of(mu, log_sigma2).higher(mu, log_sigma2, mu_order, log_sigma2_order, sign)
+        return _backends.of(mu, log_sigma2).higher(mu, log_sigma2, mu_order, log_sigma2_order, sign)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:

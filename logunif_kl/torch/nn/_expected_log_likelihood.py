@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ..._errors import type_name
 from ..._layers import one_of
-from ..._refusals import type_name
 from ._likelihoods import (
     categorical_log_likelihood,
     check_probabilities,
