@@ -1,4 +1,4 @@
-"""The steps of every public function: whose the arguments are, the constant, the value."""
+"""-KL of arrays, and the choice between NumPy, PyTorch and JAX by the type of the arguments."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import _errors
 from .._adapters import adapter
-from .._arithmetic.isotropic import complex_weights, vector
-from .._convention import shifted
+from .._arithmetic.isotropic import complex_weights
+from .._convention import ZERO_AT_INFINITY, shifted
 from .._dispatch import (
     NAMESPACE,
     NUMBER,
@@ -20,68 +20,38 @@ from .._dispatch import (
     unwrapped,
     way_of,
 )
-from .._isotropic import convention, ufuncs
-from .._isotropic.nodes import dimensions, rule
+from .._isotropic import complex_normal, constant, derivative, ufunc
 from .._numpy.reduction import reduced
 
-_OPERATIONS = {
-    "neg_kl_complex": Operation(ufuncs.neg_kl_complex, complex_weights.neg_kl),
-    "neg_kl_complex_grad": Operation(ufuncs.neg_kl_complex_grad, complex_weights.grad),
-    "neg_kl_complex_hess": Operation(ufuncs.neg_kl_complex_hess, complex_weights.hess),
-    "neg_kl_complex_normal": Operation(ufuncs.neg_kl_complex_normal, complex_weights.neg_kl_normal),
-}
+_NORMAL = Operation(complex_normal, complex_weights.neg_kl_normal)
 
 
-def _module(**arguments: Any) -> Any:
-    """Find the module for the arguments' framework; None if they are no tensors."""
-    module = adapter(**arguments)
-    if module is None:
-        return None
-    name = module.__name__.rpartition(".")[2]
-    # Compilers can trace import statements, but not import_module.
-    if name == "torch":
-        from ..torch import isotropic as of_torch
-
-        return of_torch
-    if name == "jax":
-        from ..jax import isotropic as of_jax
-
-        return of_jax
-    for argument, value in arguments.items():
-        if _errors.framework(type(value)) is not None:
-            raise _errors.no_adapter(argument, value)
-    return None
+def of_log_alpha(
+    log_alpha: Any,
+    k: float | None,
+    order: int = 0,
+    zero_at: Any = ZERO_AT_INFINITY,
+    log_c: Any = None,
+    reduction: str = "none",
+) -> Any:
+    """-KL of groups of k weights, or of complex ones for None; or a derivative in log_alpha."""
+    framework = _framework(log_alpha=log_alpha)
+    if framework is not None:
+        return framework.of_log_alpha(log_alpha, k, order, zero_at, log_c, reduction)
+    operation = Operation(ufunc(k, order), lambda xp, x: derivative(xp, x, k, order))
+    return evaluate(operation, constant(k, zero_at, log_c), reduction, log_alpha=log_alpha)
 
 
-def derivative(name: str, log_alpha: Any) -> Any:
-    """Compute a derivative of -KL of complex weights."""
-    module = _module(log_alpha=log_alpha)
-    if module is not None:
-        return getattr(module, name)(log_alpha)
-    return evaluate(_OPERATIONS[name], log_alpha=log_alpha)
-
-
-def of_log_alpha(zero_at: Any, log_c: Any, reduction: str, log_alpha: Any) -> Any:
-    """Compute -KL of complex weights."""
-    module = _module(log_alpha=log_alpha)
-    if module is not None:
-        return module.neg_kl_complex(log_alpha, zero_at=zero_at, log_c=log_c, reduction=reduction)
-    constant = convention.complex_constant(zero_at, log_c)
-    return evaluate(_OPERATIONS["neg_kl_complex"], constant, reduction, log_alpha=log_alpha)
-
-
-def of_normal(zero_at: Any, log_c: Any, reduction: str, mu: Any, log_sigma2: Any) -> Any:
-    """Compute -KL of complex weights from the mean, complex or its modulus, and the variance."""
-    module = _module(mu=mu, log_sigma2=log_sigma2)
-    if module is not None:
-        function = module.neg_kl_complex_normal
-        return function(mu, log_sigma2, zero_at=zero_at, log_c=log_c, reduction=reduction)
-    constant = convention.complex_constant(zero_at, log_c)
+def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Any:
+    """-KL of complex weights from their means, or the moduli of these, and their variances."""
+    framework = _framework(mu=mu, log_sigma2=log_sigma2)
+    if framework is not None:
+        return framework.of_normal(mu, log_sigma2, zero_at, log_c, reduction)
+    added = constant(None, zero_at, log_c)
     mu, log_sigma2 = unwrapped("mu", mu), unwrapped("log_sigma2", log_sigma2)
     mean = _complex_mean(mu)
     if mean is None:
-        operation = _OPERATIONS["neg_kl_complex_normal"]
-        return evaluate(operation, constant, reduction, mu=mu, log_sigma2=log_sigma2)
+        return evaluate(_NORMAL, added, reduction, mu=mu, log_sigma2=log_sigma2)
     _errors.check_reduction(reduction)
     if way_of(type(log_sigma2)) in (PROTOCOL, NAMESPACE):
         raise _errors.mixture({"mu": mu, "log_sigma2": log_sigma2})
@@ -95,13 +65,34 @@ def of_normal(zero_at: Any, log_c: Any, reduction: str, mu: Any, log_sigma2: Any
     # A number of Python takes the type of the other argument.
     like = mu if type(mu) is complex else mean
     dtype = np.result_type(like, variance).type(0).real.dtype
-    result = ufuncs.of_complex_mean(mean, np.asarray(variance), dtype)
-    result = shifted(result[()] if result.ndim == 0 else result, constant)
+    result = _in_blocks(mean, np.asarray(variance), dtype)
+    result = shifted(result[()] if result.ndim == 0 else result, added)
     return reduced(result, reduction) if reduction != "none" else result
 
 
+def _framework(**arguments: Any) -> Any:
+    """Find the module that computes for tensors of this type; None for everything else."""
+    module = adapter(**arguments)
+    if module is None:
+        return None
+    name = module.__name__.rpartition(".")[2]
+    # Compilers can trace import statements, but not import_module.
+    if name == "torch":
+        from ..torch import _isotropic as of_torch
+
+        return of_torch
+    if name == "jax":
+        from ..jax import _isotropic as of_jax
+
+        return of_jax
+    for argument, value in arguments.items():
+        if _errors.framework(type(value)) is not None:
+            raise _errors.no_adapter(argument, value)
+    return None
+
+
 def _complex_mean(mu: Any) -> np.ndarray | None:
-    """Read complex means as an array of NumPy's; None if they are real, or not to be read so.
+    """Read complex means as a NumPy array; None if they are real or have no such form.
 
     Raises
     ------
@@ -111,32 +102,29 @@ def _complex_mean(mu: Any) -> np.ndarray | None:
     if way_of(type(mu)) in (PROTOCOL, NAMESPACE):
         if "complex" in str(getattr(mu, "dtype", "")):
             raise TypeError(
-                f"mu is complex and of type {_errors.type_name(mu)}, of which only real means "
-                "are taken here: pass its modulus, abs(mu)"
+                f"mu is complex and of type {_errors.type_name(mu)}, but of this type only real "
+                "means are taken: pass its modulus, abs(mu)"
             )
         return None
     if not isinstance(mu, (complex, list, tuple, np.ndarray, np.generic)):
         return None
     mean: np.ndarray = _as_numpy("mu", mu)
-    if mean.dtype not in (np.complex64, np.complex128):
-        return None
-    return mean
+    return mean if mean.dtype in (np.complex64, np.complex128) else None
 
 
-def of_vector(
-    name: str, k: Any, zero_at: Any, log_c: Any, reduction: str, order: int, log_alpha: Any
-) -> Any:
-    """Compute -KL of a group of k weights, or its derivative."""
-    module = _module(log_alpha=log_alpha)
-    if module is not None:
-        if order:
-            return getattr(module, name)(log_alpha, k)
-        function = getattr(module, name)
-        return function(log_alpha, k, zero_at=zero_at, log_c=log_c, reduction=reduction)
-    count = dimensions(k)
-    constant = 0.0 if order else convention.vector_constant(count, zero_at, log_c)
-    found = rule(count)
-    operation = Operation(
-        ufuncs.of_vector(count, order), lambda xp, x: vector.derivative(xp, x, found, order)
-    )
-    return evaluate(operation, constant, reduction, log_alpha=log_alpha)
+def _in_blocks(mu: np.ndarray, log_sigma2: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Compute -KL of complex means in blocks of float64, and round it once to the type."""
+    mu, log_sigma2 = np.broadcast_arrays(mu, log_sigma2)
+    result = np.empty(mu.shape, dtype)
+    flat, means, logs = result.reshape(-1), mu.reshape(-1), log_sigma2.reshape(-1)
+    with np.errstate(all="ignore"):
+        for start in range(0, flat.size, 4096):
+            block = slice(start, start + 4096)
+            found = complex_weights.normal(
+                np,
+                means.real[block].astype(np.float64),
+                means.imag[block].astype(np.float64),
+                logs[block].astype(np.float64),
+            )
+            flat[block] = found[0]
+    return result

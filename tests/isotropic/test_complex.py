@@ -224,7 +224,7 @@ def test_refusals():
         lk.neg_kl_complex_normal(1j, [True])
     with pytest.raises(
         TypeError,
-        match=r"mu is complex and of type dask\.Array, of which only real means are taken here: "
+        match=r"mu is complex and of type dask\.Array, but of this type only real means are taken: "
         r"pass its modulus, abs\(mu\)",
     ):
         lk.neg_kl_complex_normal(da.ones(3, dtype=complex), 0.0)

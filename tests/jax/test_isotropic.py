@@ -13,8 +13,7 @@ import logunif_kl as lk  # noqa: E402
 from logunif_kl import reference  # noqa: E402
 from logunif_kl._arithmetic.isotropic import complex_hessian  # noqa: E402
 from logunif_kl.isotropic import ACCURACY  # noqa: E402
-from logunif_kl.jax import isotropic  # noqa: E402
-from logunif_kl.jax.isotropic import _rules  # noqa: E402
+from logunif_kl.jax import _isotropic, isotropic  # noqa: E402
 from tests import ulp  # noqa: E402
 from tests.isotropic.exact import (  # noqa: E402
     EDGES,
@@ -116,7 +115,7 @@ def test_second_derivatives(dtype):
 
     @jax.jit
     def both(x):
-        by_formula = complex_hessian.normal_hessian(jnp, _rules._ein, *x)
+        by_formula = complex_hessian.normal_hessian(jnp, _isotropic._ein, *x)
         return by_formula, jax.hessian(of_complex_mean)(x)
 
     with jax.enable_x64(dtype == "float64"):

@@ -14,8 +14,7 @@ from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
 import logunif_kl as lk  # noqa: E402
 from logunif_kl import reference  # noqa: E402
 from logunif_kl.isotropic import ACCURACY  # noqa: E402
-from logunif_kl.torch import isotropic  # noqa: E402
-from logunif_kl.torch.isotropic import _rules  # noqa: E402
+from logunif_kl.torch import _isotropic, isotropic  # noqa: E402
 from tests import ulp  # noqa: E402
 from tests.isotropic.exact import (  # noqa: E402
     EDGES,
@@ -154,7 +153,7 @@ def test_derivatives_from_mean_and_variance():
     assert gradgradcheck(lk.neg_kl_complex_normal, (mu, s), check_fwd_over_rev=True)
 
     def gradient(*arguments):
-        value = _rules.of_normal(*arguments)
+        value = _isotropic._normal(*arguments)
         return torch.autograd.grad(value.sum(), arguments, create_graph=True)
 
     arguments = tuple(normal(seed, 2).requires_grad_() for seed in (8, 9, 10))
@@ -166,7 +165,7 @@ def test_second_derivatives(dtype):
     for point in EDGES[dtype]:
         arguments = torch.tensor(point, dtype=getattr(torch, dtype))
         expected = hessian(*map(float, arguments))
-        found = np.array([[float(each) for each in row] for row in _rules._hessian(*arguments)])
+        found = np.array([[float(each) for each in row] for row in _isotropic._hessian(*arguments)])
         assert not differs(found, expected, dtype), point
         if not np.isinf(found).any():
             found = torch.func.hessian(of_complex_mean)(arguments).numpy()
