@@ -137,6 +137,7 @@ ONE = {
     "neg_kl_complex_hess": lambda m, x: m.isotropic.neg_kl_complex_hess(x),
     "neg_kl_vector": lambda m, x: m.isotropic.neg_kl_vector(x, 3),
     "neg_kl_vector_grad": lambda m, x: m.isotropic.neg_kl_vector_grad(x, 3),
+    "kl_vector": lambda m, x: m.isotropic.kl_vector(x, 3),
     "to_alpha": lambda m, x: lk.log_alpha.to_alpha(x),
     "to_u": lambda m, x: lk.log_alpha.to_u(x),
     "to_dropout_rate": lambda m, x: lk.log_alpha.to_dropout_rate(x),

@@ -20,11 +20,7 @@ _SMALL = 64  # up to this u the positive series is the second definition
 
 
 def neg_kl_complex(
-    log_alpha: object,
-    *,
-    zero_at: object = ZERO_AT_INFINITY,
-    log_c: object = None,
-    dps: int = 50,
+    log_alpha: object, *, zero_at: object = ZERO_AT_INFINITY, log_c: object = None, dps: int = 50
 ) -> Any:
     r"""Return -KL of a complex weight to ``dps`` digits, as `logunif_kl.neg_kl_complex`.
 

@@ -18,11 +18,7 @@ HALF = libmp.from_float(0.5)
 
 
 def neg_kl(
-    log_alpha: object,
-    dps: int = 50,
-    *,
-    zero_at: object = ZERO_AT_INFINITY,
-    log_c: object = None,
+    log_alpha: object, dps: int = 50, *, zero_at: object = ZERO_AT_INFINITY, log_c: object = None
 ) -> Any:
     r"""Return -KL(q || p) as a function of log alpha to ``dps`` digits.
 
@@ -82,11 +78,7 @@ def neg_kl(
         elif rough == libmp.finf:
             raw = _agree(constant, n, *what) if constant else libmp.fzero
         else:
-            raw = _agree(
-                lambda of, wp: _minus_gap(constant, of, u_of(x, wp), wp),
-                n,
-                *what,
-            )
+            raw = _agree(lambda of, wp: _minus_gap(constant, of, u_of(x, wp), wp), n, *what)
     return mpmath.mp.make_mpf(raw)
 
 
@@ -163,14 +155,7 @@ def neg_kl_normal(
             raw = libmp.fzero
         elif limit is None:
             raw = _agree(
-                lambda of, wp: _minus_gap(
-                    constant,
-                    of,
-                    u_of_normal(m(wp + 8), s, wp),
-                    wp,
-                ),
-                n,
-                *what,
+                lambda of, wp: _minus_gap(constant, of, u_of_normal(m(wp + 8), s, wp), wp), n, *what
             )
         elif limit == libmp.fzero:
             raw = _agree(constant, n, *what) if constant else libmp.fzero
@@ -259,10 +244,7 @@ def _of_log_alpha(
             raw = libmp.fzero
         else:
             raw = _agree(
-                lambda of, wp: value(of, u_of(x, wp), wp),
-                n,
-                what + " at log_alpha = {}",
-                log_alpha,
+                lambda of, wp: value(of, u_of(x, wp), wp), n, what + " at log_alpha = {}", log_alpha
             )
     return mpmath.mp.make_mpf(raw)
 

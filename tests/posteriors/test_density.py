@@ -28,6 +28,23 @@ def of(dist, log=False, **options):
     return Density(dist.logpdf if log else dist.pdf, dist.support(), log=log, **options)
 
 
+REFUSED = [
+    (lambda: Density(3.0), TypeError, "pdf must be a function of one weight, but float 3.0"),
+    (lambda: Density(abs, 1.0), TypeError, "support must be two numbers, but 1.0 was given"),
+    (lambda: Density(abs, (0, "1")), TypeError, "two numbers, but (0, '1') was given: pass"),
+    (lambda: Density(abs, (1, 0)), ValueError, "must ascend, but (1, 0) was given, which is"),
+    (lambda: Density(abs, (0, math.nan)), ValueError, "must ascend, but (0, nan) was given"),
+    (lambda: Density(abs, points=[None]), TypeError, "points must be finite weights at which"),
+    (lambda: stats.norm.pdf, TypeError, "pass logunif_kl.posteriors.Density(it, support=(l"),
+    (
+        lambda: Density(lambda w: -1.0),
+        ValueError,
+        "return a number that is not negative, or pass log=True if it is a logarithm",
+    ),
+    (lambda: Density(lambda w: [1, 2]), TypeError, "returned list [1, 2]: return a float"),
+]
+
+
 class TestFunction:
     @LOG_DENSITIES
     @pytest.mark.parametrize("dist", KNOWN, ids=lambda d: f"{d.dist.name}{d.args}")
@@ -118,57 +135,7 @@ class TestFunction:
 
         assert str(Density(bell, (-1, math.inf))) == "Density(bell, support=(-1, inf))"
 
-    @pytest.mark.parametrize(
-        ("make", "kind", "sentence"),
-        [
-            (
-                lambda: Density(3.0),
-                TypeError,
-                "pdf must be a function of one weight, but float 3.0",
-            ),
-            (
-                lambda: Density(abs, 1.0),
-                TypeError,
-                "support must be two numbers, but 1.0 was given",
-            ),
-            (
-                lambda: Density(abs, (0, "1")),
-                TypeError,
-                "two numbers, but (0, '1') was given: pass",
-            ),
-            (
-                lambda: Density(abs, (1, 0)),
-                ValueError,
-                "must ascend, but (1, 0) was given, which is",
-            ),
-            (
-                lambda: Density(abs, (0, math.nan)),
-                ValueError,
-                "must ascend, but (0, nan) was given",
-            ),
-            (
-                lambda: Density(abs, points=[None]),
-                TypeError,
-                "points must be finite weights at which",
-            ),
-            (
-                lambda: stats.norm.pdf,
-                TypeError,
-                "pass logunif_kl.posteriors.Density(it, support=(l",
-            ),
-            (
-                lambda: Density(lambda w: -1.0),
-                ValueError,
-                "return a number that is not negative, or pass log=True if it is a logarithm",
-            ),
-            (
-                lambda: Density(lambda w: [1, 2]),
-                TypeError,
-                "returned list [1, 2]: return a float",
-            ),
-        ],
-        ids=lambda v: str(v)[:20],
-    )
+    @pytest.mark.parametrize(("make", "kind", "sentence"), REFUSED, ids=lambda v: str(v)[:20])
     def test_refusals(self, make, kind, sentence):
         with pytest.raises(kind, match=re.escape(sentence)):
             neg_kl_posterior(make())

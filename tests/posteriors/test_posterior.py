@@ -12,7 +12,7 @@ from scipy import stats
 
 import logunif_kl as lk
 from logunif_kl._convention import PROPER_CONSTANT
-from logunif_kl.posteriors import neg_kl_posterior
+from logunif_kl.posteriors import kl_posterior, neg_kl_posterior
 
 CONVENTIONS = [{}, {"zero_at": math.inf}, {"zero_at": 1.0}, {"zero_at": 0.01}, {"log_c": 0.3}]
 
@@ -89,6 +89,14 @@ class TestGaussian:
         sigma = math.exp(log_sigma)
         exact = float(lk.neg_kl_normal(mu, 2.0 * math.log(sigma)))
         assert neg_kl_posterior(stats.norm(mu, sigma)) == exact
+
+    @pytest.mark.parametrize("options", [{}, {"log_c": 0.3}, {"prior": stats.t(3.0)}])
+    def test_kl_is_the_negative(self, options):
+        dist = stats.laplace(0.3, 0.1)
+        value, error = neg_kl_posterior(dist, return_error=True, **options)
+        assert kl_posterior(dist, **options) == -value
+        assert lk.kl_posterior(dist, return_error=True, **options) == (-value, error)
+        assert math.copysign(1.0, kl_posterior(stats.norm())) == 1.0
 
     def test_the_constant_of_log_c(self):
         """log C, of p(w) = C/|w|; Kingma's c is the density of log|w|, c = 2 C."""
@@ -236,10 +244,7 @@ class TestErrors:
 
     @pytest.mark.parametrize(
         "dist",
-        [
-            Endless(a=math.exp(math.e), name="endless")(),
-            HalfAnAtom(name="half_an_atom")(),
-        ],
+        [Endless(a=math.exp(math.e), name="endless")(), HalfAnAtom(name="half_an_atom")()],
         ids=lambda d: d.dist.name,
     )
     def test_what_has_no_value_is_refused(self, dist):
