@@ -28,8 +28,8 @@ FOREIGN += ("matplotlib", "rich", "numpyro", "tensorflow")
 OWN_BUT_LAZY = ("logunif_kl.reference", "logunif_kl.methods", "logunif_kl.cli")
 OWN_BUT_LAZY += (
     "logunif_kl.posteriors",
-    "logunif_kl.neighbours",
-    "logunif_kl._neighbours",
+    "logunif_kl.isotropic",
+    "logunif_kl._isotropic",
     "logunif_kl.fitting",
     "logunif_kl._arithmetic.derivatives",
 )
@@ -147,13 +147,13 @@ FLOORS = (
     ("_errors", "_arithmetic", "_version", "_mpmath", "_atomic_io"),
     ("_numpy", "_layers"),
     ("_convention", "_config"),
-    ("_dispatch", "_neighbours"),
+    ("_dispatch", "_isotropic"),
     ("_conversions", "torch", "jax", "tensorflow"),
-    ("_adapters", "torch.neighbours", "jax.neighbours"),
+    ("_adapters",),
     ("_evaluation",),
     ("_api", "special", "log_alpha"),
     ("accuracy", "reference"),
-    ("methods", "posteriors", "neighbours"),
+    ("methods", "posteriors", "isotropic"),
     ("fitting",),
     ("torch.nn", "jax.nn"),
     ("cli",),
@@ -174,16 +174,16 @@ ARITHMETIC = (
     "unit",
     "posterior_tables",
     "posteriors",
-    "neighbours",
+    "isotropic",
 )
 # Which rooms may import a library, at the top of a file or anywhere else in it.
 LIBRARIES = {
-    "scipy": {"methods", "cli", "fitting", "posteriors", "torch.nn", "_neighbours"},
+    "scipy": {"methods", "cli", "fitting", "posteriors", "torch.nn", "_isotropic"},
     "mpmath": {"reference", "cli", "methods", "fitting"},
     "flint": {"reference"},
-    "torch": {"torch", "torch.nn", "torch.neighbours", "cli"},
+    "torch": {"torch", "torch.nn", "cli"},
     "triton": {"torch"},
-    "jax": {"jax", "jax.nn", "jax.neighbours", "cli"},
+    "jax": {"jax", "jax.nn", "cli"},
     "tensorflow": {"tensorflow"},
     "matplotlib": {"cli", "_atomic_io"},
     "rich": {"cli", "methods"},
@@ -192,11 +192,9 @@ LIBRARIES = {
 # Only the public functions ask which framework an argument is of, and only `_adapters` imports
 # their modules.
 ONLY = {
-    "_adapters": {"_evaluation", "log_alpha", "neighbours"},
-    "torch": {"_adapters", "torch.nn", "torch.neighbours", "neighbours", "cli"},
-    "jax": {"_adapters", "jax.nn", "jax.neighbours", "neighbours", "cli"},
-    "torch.neighbours": {"neighbours"},
-    "jax.neighbours": {"neighbours"},
+    "_adapters": {"_evaluation", "log_alpha", "isotropic"},
+    "torch": {"_adapters", "torch.nn", "isotropic", "cli"},
+    "jax": {"_adapters", "jax.nn", "isotropic", "cli"},
     "tensorflow": {"_adapters", "cli"},
     "reference": {"cli", "__init__"},
 }
@@ -304,10 +302,10 @@ BREACHES = [
     ("cli/bench/suite.py", "import tensorflow"),
     ("jax/_api.py", "from .nn import dense"),
     ("jax/_rules.py", "from . import nn"),
-    ("torch/_rules.py", "from .neighbours import neg_kl_complex"),
-    ("_neighbours/nodes.py", "from ..neighbours import neg_kl_complex"),
-    ("_arithmetic/neighbours/vector.py", "import scipy.special"),
-    ("_arithmetic/functions.py", "from .neighbours import vector"),
+    ("torch/isotropic.py", "from ..isotropic import neg_kl_complex"),
+    ("_isotropic.py", "from .isotropic import neg_kl_complex"),
+    ("_arithmetic/isotropic/vector.py", "import scipy.special"),
+    ("_arithmetic/functions.py", "from .isotropic import vector"),
     ("jax/nn/_trees.py", "from .._rules import neg_kl_normal"),
     ("jax/nn/_trees.py", "from ..._api import neg_kl"),
     ("jax/nn/_trees.py", "from ...torch import neg_kl"),
@@ -354,4 +352,4 @@ class TestDirections:
         assert {name for name, count in lines.items() if count > 350} <= generated
 
     def test_few_files_beside_the_rooms(self):
-        assert sum(path.suffix == ".py" for path in PACKAGE.iterdir()) <= 14
+        assert sum(path.suffix == ".py" for path in PACKAGE.iterdir()) <= 15

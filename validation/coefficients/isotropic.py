@@ -1,8 +1,8 @@
 """The tables of -KL of complex weights.
 
-    python -m validation.coefficients.neighbours [--check]
+    python -m validation.coefficients.isotropic [--check]
 
-The specification is `validation/coefficients/neighbours.toml`.
+The specification is `validation/coefficients/isotropic.toml`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from validation import generated
 from validation.coefficients.interpolate import Function, source
 from validation.paths import PACKAGE
 
-COMMAND = "python -m validation.coefficients.neighbours"
-SPEC = Path(__file__).with_name("neighbours.toml")
-TABLES = PACKAGE / "_arithmetic" / "neighbours" / "tables.py"
+COMMAND = "python -m validation.coefficients.isotropic"
+SPEC = Path(__file__).with_name("isotropic.toml")
+TABLES = PACKAGE / "_arithmetic" / "isotropic" / "tables.py"
 HEAD = f'''\
 """Polynomials of Ein(u) = gamma + log u + E1(u), for `complex_weights`."""
 

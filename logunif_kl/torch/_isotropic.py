@@ -1,7 +1,4 @@
-"""Rules of differentiation: the derivative of each function is the function of the next order.
-
-Each computes in float64, and rounds its result to the type of its arguments.
-"""
+"""-KL of complex weights and of groups of weights; each derivative is a function of its own."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -11,27 +8,83 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from ..._arithmetic.neighbours import complex_hessian, complex_weights, vector
-from ..._neighbours.nodes import rule
-from .._internals import called_by_compiler, with_primals, with_signature
-from .._namespace import exportable
-from ._namespace import widened, xp
+from .. import _isotropic
+from .._arithmetic.isotropic import complex_hessian, complex_weights
+from .._convention import ZERO_AT_INFINITY
+from .._errors import check_reduction
+from . import _arguments
+from ._internals import called_by_compiler, with_primals, with_signature
+from ._namespace import Namespace, exportable, plus, working
 
 Tensor = torch.Tensor
 
 
-def of_log_alpha(x: Tensor, k: float | None, order: int) -> Tensor:
-    """Compute -KL of groups of k weights, of complex ones for None, or a derivative of it."""
-    if torch.compiler.is_compiling():
-        _allow()
-    return _log_alpha(x, k, order)
+class _Namespace(Namespace):
+    expm1 = staticmethod(torch.expm1)
 
 
-def of_normal(re: Tensor, im: Tensor, log_sigma2: Tensor) -> Tensor:
-    """Compute -KL of complex weights from the two parts of the mean, and the variance."""
+_xp = _Namespace()
+
+
+def of_log_alpha(
+    log_alpha: Any,
+    k: float | None,
+    order: int = 0,
+    zero_at: Any = ZERO_AT_INFINITY,
+    log_c: Any = None,
+    reduction: str = "none",
+) -> Tensor:
+    """-KL of groups of k weights, or of complex ones for None; or a derivative in log_alpha."""
+    x = _arguments.one(log_alpha)
+    check_reduction(reduction)
+    constant = _constant(k, zero_at, log_c)
     if torch.compiler.is_compiling():
         _allow()
-    return _normal(re, im, log_sigma2)
+    result = _log_alpha(_wide(x, constant, reduction), k, order)
+    return _finished(result, constant, reduction, x.dtype)
+
+
+def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
+    """-KL of complex weights from their means, or the moduli of these, and their variances."""
+    check_reduction(reduction)
+    constant = _constant(None, zero_at, log_c)
+    mu = _arguments.opened("mu", mu)
+    if (isinstance(mu, torch.Tensor) and mu.is_complex()) or isinstance(mu, complex):
+        re, variance = _arguments.two(mu.real, log_sigma2)
+        im, _ = _arguments.two(mu.imag, log_sigma2)
+    else:
+        re, variance = _arguments.two(mu, log_sigma2)
+        im = torch.zeros_like(re)
+    if torch.compiler.is_compiling():
+        _allow()
+    result = _normal(*(_wide(each, constant, reduction) for each in (re, im, variance)))
+    return _finished(result, constant, reduction, re.dtype)
+
+
+def _constant(k: float | None, zero_at: Any, log_c: Any) -> float:
+    if log_c is None and zero_at is ZERO_AT_INFINITY:
+        return 0.0
+    return _constant_of_ufunc(k, zero_at, log_c)
+
+
+@called_by_compiler
+def _constant_of_ufunc(k: float | None, zero_at: Any, log_c: Any) -> float:
+    """Evaluate a NumPy ufunc, which torch.compile cannot trace."""
+    return _isotropic.constant(k, zero_at, log_c)
+
+
+def _wide(x: Tensor, constant: float, reduction: str) -> Tensor:
+    """Convert half types to float32 if a constant is to be added or the elements reduced."""
+    return working(x) if constant != 0.0 or reduction != "none" else x
+
+
+def _finished(result: Tensor, constant: float, reduction: str, dtype: torch.dtype) -> Tensor:
+    """Add the constant, reduce, and round to the type of the result, in this order."""
+    if constant != 0.0:
+        result = plus(result, constant)
+    if reduction != "none":
+        result = result.sum() if reduction == "sum" else result.mean()
+    return result if result.dtype == dtype else result.to(dtype)
 
 
 @exportable
@@ -52,17 +105,18 @@ def _allow() -> bool:
     return True
 
 
+def _widened(x: Tensor) -> Tensor:
+    """Convert to float64, in which all types are computed; to float32 on a device without it."""
+    return x.to(torch.float32 if x.device.type == "mps" else torch.float64)
+
+
 class _LogAlpha(Function):
     generate_vmap_rule = True
 
     @staticmethod
     @with_signature
     def forward(x: Tensor, k: float | None, order: int) -> Tensor:
-        if k is None:
-            found = complex_weights.derivative(xp, widened(x), order)
-        else:
-            found = vector.derivative(xp, widened(x), rule(k), order)
-        return found.to(x.dtype)
+        return _isotropic.derivative(_xp, _widened(x), k, order).to(x.dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
@@ -87,7 +141,7 @@ class _Normal(Function):
     @staticmethod
     @with_signature
     def forward(re: Tensor, im: Tensor, log_sigma2: Tensor) -> Tensor:
-        found = complex_weights.normal(xp, widened(re), widened(im), widened(log_sigma2))
+        found = complex_weights.normal(_xp, _widened(re), _widened(im), _widened(log_sigma2))
         return found[0].to(re.dtype)
 
     @staticmethod
@@ -113,7 +167,7 @@ class _Gradient(Function):
     @staticmethod
     @with_signature
     def forward(re: Tensor, im: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        found = complex_weights.normal(xp, widened(re), widened(im), widened(log_sigma2))
+        found = complex_weights.normal(_xp, _widened(re), _widened(im), _widened(log_sigma2))
         d_re, d_im, d_log_sigma2 = (each.to(re.dtype) for each in found[1:])
         return d_re, d_im, d_log_sigma2
 
@@ -142,7 +196,7 @@ class _Ein(Function):
     @staticmethod
     @with_signature
     def forward(u: Tensor, order: int) -> Tensor:
-        return complex_hessian.ein_derivative(xp, u, order)
+        return complex_hessian.ein_derivative(_xp, u, order)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
@@ -162,8 +216,8 @@ class _Ein(Function):
 
 
 def _hessian(re: Tensor, im: Tensor, log_sigma2: Tensor) -> list[list[Tensor]]:
-    arguments = widened(re), widened(im), widened(log_sigma2)
-    found = complex_hessian.normal_hessian(xp, _Ein.apply, *arguments)
+    arguments = _widened(re), _widened(im), _widened(log_sigma2)
+    found = complex_hessian.normal_hessian(_xp, _Ein.apply, *arguments)
     return [[each.to(re.dtype) for each in row] for row in found]
 
 

@@ -11,10 +11,10 @@ import xarray as xr
 
 import logunif_kl as lk
 from logunif_kl import reference
-from logunif_kl._arithmetic.neighbours import complex_weights
-from logunif_kl._arithmetic.neighbours.exponential import exp_in_two_words
+from logunif_kl._arithmetic.isotropic import complex_weights
+from logunif_kl._arithmetic.isotropic.exponential import exp_in_two_words
 from tests import ulp
-from tests.neighbours import exact
+from tests.isotropic import exact
 
 X = np.concatenate([np.linspace(-9.0, 6.0, 61), [-700.0, -88.0, 40.0, 700.0, 744.0]])
 FUNCTIONS = {
@@ -224,7 +224,7 @@ def test_refusals():
         lk.neg_kl_complex_normal(1j, [True])
     with pytest.raises(
         TypeError,
-        match=r"mu is complex and of type dask\.Array, of which only real means are taken here: "
+        match=r"mu is complex and of type dask\.Array, but of this type only real means are taken: "
         r"pass its modulus, abs\(mu\)",
     ):
         lk.neg_kl_complex_normal(da.ones(3, dtype=complex), 0.0)

@@ -13,11 +13,10 @@ from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl import reference  # noqa: E402
-from logunif_kl.neighbours import ACCURACY  # noqa: E402
-from logunif_kl.torch import neighbours  # noqa: E402
-from logunif_kl.torch.neighbours import _rules  # noqa: E402
+from logunif_kl.isotropic import ACCURACY  # noqa: E402
+from logunif_kl.torch import _isotropic, isotropic  # noqa: E402
 from tests import ulp  # noqa: E402
-from tests.neighbours.exact import (  # noqa: E402
+from tests.isotropic.exact import (  # noqa: E402
     EDGES,
     differs,
     hessian,
@@ -154,7 +153,7 @@ def test_derivatives_from_mean_and_variance():
     assert gradgradcheck(lk.neg_kl_complex_normal, (mu, s), check_fwd_over_rev=True)
 
     def gradient(*arguments):
-        value = _rules.of_normal(*arguments)
+        value = _isotropic._normal(*arguments)
         return torch.autograd.grad(value.sum(), arguments, create_graph=True)
 
     arguments = tuple(normal(seed, 2).requires_grad_() for seed in (8, 9, 10))
@@ -166,7 +165,7 @@ def test_second_derivatives(dtype):
     for point in EDGES[dtype]:
         arguments = torch.tensor(point, dtype=getattr(torch, dtype))
         expected = hessian(*map(float, arguments))
-        found = np.array([[float(each) for each in row] for row in _rules._hessian(*arguments)])
+        found = np.array([[float(each) for each in row] for row in _isotropic._hessian(*arguments)])
         assert not differs(found, expected, dtype), point
         if not np.isinf(found).any():
             found = torch.func.hessian(of_complex_mean)(arguments).numpy()
@@ -174,13 +173,13 @@ def test_second_derivatives(dtype):
 
 
 def of_complex_mean(point):
-    return neighbours.neg_kl_complex_normal(torch.complex(point[0], point[1]), point[2])
+    return isotropic.neg_kl_complex_normal(torch.complex(point[0], point[1]), point[2])
 
 
 def test_the_third_derivatives_of_a_silent_weight():
     mu, s = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (0.0, -600.0))
     for order in range(1, 4):
-        value = neighbours.neg_kl_complex_normal(mu, s)
+        value = isotropic.neg_kl_complex_normal(mu, s)
         for _ in range(order):
             (value,) = torch.autograd.grad(value, mu, create_graph=True)
         expected = 0.0 if order % 2 else -2.0 * math.exp(600.0)
@@ -193,7 +192,7 @@ def test_transforms():
     torch.testing.assert_close(mapped, lk.neg_kl_complex_grad(x))
     mapped = torch.func.vmap(torch.func.grad(lambda x: lk.neg_kl_vector(x, 3)))(x)
     torch.testing.assert_close(mapped, lk.neg_kl_vector_grad(x, 3))
-    mapped = torch.func.vmap(torch.func.grad(lambda m, s: neighbours.neg_kl_complex_normal(m, s)))
+    mapped = torch.func.vmap(torch.func.grad(lambda m, s: isotropic.neg_kl_complex_normal(m, s)))
     m.requires_grad_()
     (expected,) = torch.autograd.grad(lk.neg_kl_complex_normal(m, s).sum(), m)
     torch.testing.assert_close(mapped(m.detach(), s), expected)
@@ -225,7 +224,7 @@ CLAIMS = [c for c in ACCURACY if c.kernel == "torch" and "vector" not in c.funct
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: f"{c.function}-{c.dtype}")
 def test_claims_hold_at_other_points(claim):
     wanted = {"functions": [claim.function], "dtypes": [claim.dtype], "count": 300, "rounds": 0}
-    [job] = plan.jobs("neighbours", [claim.kernel], **wanted, seed=78)
+    [job] = plan.jobs("isotropic", [claim.kernel], **wanted, seed=78)
     assert worker.measured(job)["ulp"] <= claim.ulp
 
 
@@ -240,4 +239,4 @@ def test_refusals():
     with pytest.raises(ValueError, match="k must be a number of dimensions"):
         lk.neg_kl_vector(x, -1)
     with pytest.raises(TypeError, match=r"must be a torch\.Tensor"):
-        neighbours.neg_kl_complex(1.0)
+        isotropic.neg_kl_complex(1.0)

@@ -1,4 +1,4 @@
-"""The worst errors found of the functions of this room, rounded up."""
+"""The worst errors found in the functions of this package, rounded up."""
 
 # `python -m validation.accuracy claims` writes the rows, from validation/results/accuracy/*.json.
 # ruff: noqa: E501

@@ -11,12 +11,11 @@ from jax.test_util import check_grads  # noqa: E402
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl import reference  # noqa: E402
-from logunif_kl._arithmetic.neighbours import complex_hessian  # noqa: E402
-from logunif_kl.jax import neighbours  # noqa: E402
-from logunif_kl.jax.neighbours import _rules  # noqa: E402
-from logunif_kl.neighbours import ACCURACY  # noqa: E402
+from logunif_kl._arithmetic.isotropic import complex_hessian  # noqa: E402
+from logunif_kl.isotropic import ACCURACY  # noqa: E402
+from logunif_kl.jax import _isotropic, isotropic  # noqa: E402
 from tests import ulp  # noqa: E402
-from tests.neighbours.exact import (  # noqa: E402
+from tests.isotropic.exact import (  # noqa: E402
     EDGES,
     differs,
     hessian,
@@ -83,7 +82,7 @@ def test_gradients_in_a_part_far_smaller_than_the_other(dtype):
 def test_types_and_options():
     x = jnp.array([-1.0, 0.5])
     assert lk.neg_kl_complex(x.astype(jnp.bfloat16)).dtype == jnp.bfloat16
-    assert neighbours.neg_kl_complex(0.5).weak_type == jnp.exp(0.5).weak_type
+    assert isotropic.neg_kl_complex(0.5).weak_type == jnp.exp(0.5).weak_type
     assert lk.neg_kl_complex_normal(1j, x).shape == (2,)
     assert lk.neg_kl_complex_normal(jnp.array([[1j], [2.0]]), x).shape == (2, 2)
     np.testing.assert_allclose(
@@ -105,18 +104,18 @@ def test_zero_means():
     mu = jnp.zeros(2, jnp.complex64)
     s = jnp.array([0.0, 1.0])
     assert not jnp.any(jax.grad(lambda m: lk.neg_kl_complex_normal(m, s).sum())(mu))
-    hessian = jax.hessian(lambda m: neighbours.neg_kl_complex_normal(m, s).sum())(jnp.zeros(2))
+    hessian = jax.hessian(lambda m: isotropic.neg_kl_complex_normal(m, s).sum())(jnp.zeros(2))
     np.testing.assert_allclose(jnp.diag(hessian), -2.0 * jnp.exp(-s), rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", EDGES)
 def test_second_derivatives(dtype):
     def of_complex_mean(point):
-        return neighbours.neg_kl_complex_normal(jax.lax.complex(point[0], point[1]), point[2])
+        return isotropic.neg_kl_complex_normal(jax.lax.complex(point[0], point[1]), point[2])
 
     @jax.jit
     def both(x):
-        by_formula = complex_hessian.normal_hessian(jnp, _rules._ein, *x)
+        by_formula = complex_hessian.normal_hessian(jnp, _isotropic._ein, *x)
         return by_formula, jax.hessian(of_complex_mean)(x)
 
     with jax.enable_x64(dtype == "float64"):
@@ -133,10 +132,10 @@ def test_derivatives():
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
         x, re, im, s = (jnp.asarray(rng.normal(size=5) * 2) for _ in range(4))
-        for function in (neighbours.neg_kl_complex, lambda x: neighbours.neg_kl_vector(x, 3.5)):
+        for function in (isotropic.neg_kl_complex, lambda x: isotropic.neg_kl_vector(x, 3.5)):
             check_grads(function, (x,), order=2, rtol=1e-4)
         check_grads(
-            lambda re, im, s: neighbours.neg_kl_complex_normal(jax.lax.complex(re, im), s),
+            lambda re, im, s: isotropic.neg_kl_complex_normal(jax.lax.complex(re, im), s),
             (re, im, s),
             order=2,
             rtol=1e-3,
@@ -155,7 +154,7 @@ CLAIMS = [c for c in ACCURACY if c.kernel == "jax" and "vector" not in c.functio
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: f"{c.function}-{c.dtype}")
 def test_claims_hold_at_other_points(claim):
     wanted = {"functions": [claim.function], "dtypes": [claim.dtype], "count": 300, "rounds": 0}
-    [job] = plan.jobs("neighbours", [claim.kernel], **wanted, seed=78)
+    [job] = plan.jobs("isotropic", [claim.kernel], **wanted, seed=78)
     assert worker.measured(job)["ulp"] <= claim.ulp
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from logunif_kl.neighbours import ACCURACY
+from logunif_kl.isotropic import ACCURACY
 from validation.accuracy import plan, worker
 
 PROMISED = {"float64": 2.5, "float32": 1.0, "float16": 1.0}
@@ -24,7 +24,7 @@ def test_what_was_promised():
 def test_claims_hold_at_other_points(claim):
     count = 48 if "vector" in claim.function else 1500
     wanted = {"functions": [claim.function], "dtypes": [claim.dtype], "count": count, "rounds": 0}
-    [job] = plan.jobs("neighbours", [claim.kernel], **wanted, seed=77)
+    [job] = plan.jobs("isotropic", [claim.kernel], **wanted, seed=77)
     assert worker.measured(job)["ulp"] <= claim.ulp
 
 
