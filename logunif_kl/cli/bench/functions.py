@@ -14,7 +14,7 @@ from ..._numpy import ufuncs
 from ...methods._molchanov import K1, K2, K3
 from .._output import track
 from ..timing import Job, Samples, import_seconds, peak_bytes, ratio, sample, spreads
-from .suite import Shown, on_threads
+from .training import Shown, on_threads
 
 IMPORT_ROUNDS = 15
 IMPORTS = ("logunif_kl", "numpy")
