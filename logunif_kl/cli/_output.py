@@ -263,9 +263,14 @@ def wrapped(text: str, width: int) -> str:
 
 
 def new_table(
-    title: str, columns: Sequence[tuple[str, bool]], drop_first: Sequence[str] = ()
+    title: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    text: Sequence[str] = (),
+    drop_first: Sequence[str] = (),
 ) -> Any:
-    """Make an empty table; each column is its heading and whether it holds numbers.
+    """Make a table of numbers, but for the columns whose headings are in `text`.
 
     A terminal that is too narrow shows no columns with the headings of `drop_first`.
     """
@@ -281,10 +286,13 @@ def new_table(
         collapse_padding=True,
     )
     table.drop_first = drop_first  # type: ignore[attr-defined]
-    for header, numeric in columns:
-        table.add_column(
-            header, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold"
-        )
+    for heading in headings:
+        if heading in text:
+            table.add_column(heading, overflow="fold")
+        else:
+            table.add_column(heading, justify="right", no_wrap=True, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

@@ -218,18 +218,19 @@ def _short(value: float | str) -> str:
 
 
 def _table(rows: list[Row], fixed: str, digits: int) -> Any:
-    arguments = ("alpha", "log_alpha", "dropout_rate")
-    table = new_table(
-        f"-KL(q || p) with {fixed}; x = log alpha",
-        [("alpha", True), ("x", True), ("dropout rate", True), *((h, True) for h in HEADERS)],
-        drop_first=("x", "KL", "dropout rate"),
-    )
-    for row in rows:
-        table.add_row(
-            *(_short(row[name]) for name in arguments),
+    cells = [
+        (
+            *(_short(row[name]) for name in ("alpha", "log_alpha", "dropout_rate")),
             *(
                 row[name] if isinstance(row[name], str) else f"{row[name]:.{digits}g}"
                 for name in COLUMNS
             ),
         )
-    return table
+        for row in rows
+    ]
+    return new_table(
+        f"-KL(q || p) with {fixed}; x = log alpha",
+        ["alpha", "x", "dropout rate", *HEADERS],
+        cells,
+        drop_first=["x", "KL", "dropout rate"],
+    )

@@ -144,29 +144,33 @@ def _row(row: Checked) -> dict[str, Any]:
 
 def table(checked: list[Checked]) -> Any:
     """Make the table, with a row for each interval of each method."""
-    columns = [("method", False), ("equation", False), ("domain", False)]
+    headings = ["method", "equation", "domain"]
     for what in ("value", "best", "gradient"):
-        columns += [(f"{what}\ndeclared", True), (f"{what}\nmeasured", True)]
-    made = new_table(
-        "Worst errors, declared and measured",
-        [*columns, ("ns an\nelement", True), ("", False)],
-        drop_first=("equation",),
-    )
+        headings += [f"{what}\ndeclared", f"{what}\nmeasured"]
+    rows: list[list[str]] = []
     previous = None
     for row in checked:
         method, repeated = row.method, row.method.name == previous
         previous = method.name
-        made.add_row(
-            "" if repeated else method.name,
-            "" if repeated else _source(method),
-            row.interval.name,
-            *_pair(row.value),
-            *_pair(row.best_constant),
-            *_pair(row.gradient),
-            "" if repeated else _three_digits(row.nanoseconds),
-            "WORSE" if row.faults() else "ok",
+        rows.append(
+            [
+                "" if repeated else method.name,
+                "" if repeated else _source(method),
+                row.interval.name,
+                *_pair(row.value),
+                *_pair(row.best_constant),
+                *_pair(row.gradient),
+                "" if repeated else _three_digits(row.nanoseconds),
+                "WORSE" if row.faults() else "ok",
+            ]
         )
-    return made
+    return new_table(
+        "Worst errors, declared and measured",
+        [*headings, "ns an\nelement", ""],
+        rows,
+        text=["method", "equation", "domain", ""],
+        drop_first=["equation"],
+    )
 
 
 def _source(method: Method) -> str:

@@ -104,7 +104,7 @@ def test_the_notes_of_the_bench(terminal, capsys):
     from logunif_kl.cli.bench.command import note
 
     document = json.loads((RESULTS / "bench" / "bench.json").read_text(encoding="utf-8"))
-    table = _output.new_table("Times", [("", False), ("ns", True)])
+    table = _output.new_table("Times", ["", "ns"], [], text=[""])
     assert_readable([table], [note(document)], terminal, capsys)
 
 

@@ -141,11 +141,8 @@ def tables(found: dict[str, Any]) -> list[Any]:
     made = []
     for title, header, rows in shown or functions.tables(found):
         _split_quartiles(header, rows)
-        made.append(
-            new_table(title, [("", False), *((name.replace(", ", ",\n"), True) for name in header)])
-        )
-        for row in rows:
-            made[-1].add_row(*row)
+        headings = ["", *(name.replace(", ", ",\n") for name in header)]
+        made.append(new_table(title, headings, rows, text=[""]))
     return made
 
 
