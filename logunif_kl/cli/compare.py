@@ -68,7 +68,7 @@ def run(options: argparse.Namespace, command: str) -> None:
     ]
     results(options.json, document(rows, command), lambda: tables(rows), NOTES)
     if options.plot is not None:
-        from ._figure import draw_comparison
+        from ._figures import draw_comparison
 
         draw_comparison(methods, common, options.plot)
 

@@ -136,7 +136,7 @@ def run(options: argparse.Namespace, command: str) -> None:
             write_record(options.json, document(fit, command))
         emit(written.rstrip("\n") + "\n")
     if options.plot is not None:
-        from ._figure import save
+        from ._figures import save
 
         save(fit.plot(), options.plot)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import _api, log_alpha
 from .._convention import additive_constant
-from ._output import CommandError, check_results, new_table, results, track
+from ._output import CommandError, add_json, check_results, new_table, results, track
 from .provenance import provenance
 
 MOST_DIGITS = 10_000
@@ -61,9 +61,7 @@ def add_parser(subparsers: Any) -> None:
         help="significant digits (default: 10); above 17 the numbers typed are exact decimals, "
         "and the arbitrary-precision reference computes",
     )
-    parser.add_argument(
-        "--json", metavar="FILE", help="also write the values as JSON; - prints that instead"
-    )
+    add_json(parser)
     parser.set_defaults(run=run)
 
 

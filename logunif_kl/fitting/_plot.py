@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,13 +10,10 @@ from .._atomic_io import new_figure, save_figure
 from ._error_measures import NOTHING, fixed
 from ._tables import title
 
-if TYPE_CHECKING:
-    from ._fit import Fit
-
 COLOURS = {"value": "#0072B2", "gradient": "#D55E00"}
 
 
-def draw(fit: Fit, path: Any = None) -> Any:
+def draw(fit: Any, path: Any = None) -> Any:
     """Draw both errors, one below the other, in a new figure, and save it where a path is given."""
     figure = new_figure("Fit.plot", 9.0, 5.6)
     axes: Any = figure.subplots(2, 1, sharex=True)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ._formula import POLYNOMIAL
-
-if TYPE_CHECKING:
-    from ._fit import Fit
 
 Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 """A title, the headings, and the rows; the first column holds text, the others numbers."""
 
 
-def tables(fit: Fit) -> list[Table]:
+def tables(fit: Any) -> list[Table]:
     """Make the tables of a fit: its constants, its errors, and its levelled extrema."""
     constants = [(name, repr(number)) for name, number in _named(fit)]
     errors = [
@@ -40,7 +37,7 @@ def tables(fit: Fit) -> list[Table]:
     return made
 
 
-def text(fit: Fit) -> str:
+def text(fit: Any) -> str:
     """Lay the tables out in plain text."""
     blocks = []
     for heading, headings, rows in tables(fit):
@@ -53,7 +50,7 @@ def text(fit: Fit) -> str:
     return "\n\n".join(blocks)
 
 
-def title(fit: Fit) -> str:
+def title(fit: Any) -> str:
     """Describe a fit in one line: its family, its norm, its target and its range."""
     low, high = fit.log_alpha_range
     where = f"log alpha in [{low:.3g}, {high:.3g}]"
@@ -73,7 +70,7 @@ def relative(error: float) -> str:
     return f"{error:.2e}" if error >= 10.0 else f"{100.0 * error:.3g} %"
 
 
-def _named(fit: Fit) -> list[tuple[str, float]]:
+def _named(fit: Any) -> list[tuple[str, float]]:
     if fit.family == POLYNOMIAL:
         powers = [(f"c{power}", c) for power, c in enumerate(fit.coefficients, 1)]
         return [("constant", fit.constant), *powers]
@@ -84,7 +81,7 @@ def _named(fit: Fit) -> list[tuple[str, float]]:
     ]
 
 
-def _place(fit: Fit, log_alpha: float) -> str:
+def _place(fit: Any, log_alpha: float) -> str:
     """Write a log alpha, or the infinite end at which an error is only approached."""
     low, high = fit.log_alpha_range
     if log_alpha < -12.0 and math.isinf(low):

@@ -17,11 +17,13 @@ which also gives the limit u -> 0 without dividing zero by zero.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from .._dispatch import evaluate
+from ._method import EVERYWHERE, Declared, Method
 from ._operation import operation
 
 # s D(s) = 1/2 + 1/(4 s^2) + ..., and 1/(4 s^2) is below 2^-54 from here on.
@@ -84,3 +86,22 @@ def dawson_grad(log_alpha: Any) -> Any:
     0.36238922950354, exactly 0.36238922950354
     """
     return evaluate(_SLOPE, log_alpha=log_alpha)
+
+
+def _no_value(log_alpha: Any) -> Any:
+    raise TypeError("dawson gives the gradient of -KL alone: take another method for the value")
+
+
+# It has no value, so `METHODS` does not hold it; ``logunif-kl validate`` checks it.
+DAWSON = Method(
+    name="dawson",
+    function=_no_value,
+    gradient=dawson_grad,
+    formula="gradient: sqrt(u) D(sqrt(u)), u = 1/(2 alpha)",
+    equation="Eq. 3",
+    citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
+    claims=(Declared(EVERYWHERE, math.nan, gradient=10 * 2.0**-52),),
+    constant="none: it is the gradient",
+    outside="it has no outside",
+    kind="numerical",
+)

@@ -121,7 +121,7 @@ class TestPlaces:
     def test_a_file_for_a_directory(self, writer, tmp_path, capsys):
         (tmp_path / "file").write_bytes(OLD)
         err = refused(writer, tmp_path / "file", capsys)
-        assert "is no directory" in err
+        assert "is not a directory" in err
         assert files(tmp_path) == {"file": OLD}
 
     def test_a_directory_for_a_file(self, writer, tmp_path, capsys):
