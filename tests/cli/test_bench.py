@@ -31,27 +31,17 @@ def rises(row):
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])
-def test_functions(threads, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(functions, "IMPORT_ROUNDS", 2)
+def test_functions(threads, tmp_path, capsys):
     arguments = ["--size", "5000", "--rounds", "2", "--threads", threads]
     document, out = run(arguments, tmp_path, capsys)
     assert "scipy dawsn / kl_gap_grad" in out
-    assert "beyond it," in out
     assert (document["threads"], document["rounds"]) == (int(threads), 2)
     assert set(document["machine"]) == {"cpu", "architecture", "system", "cpus_usable"}
     times = document["nanoseconds_an_element"]
     assert all(map(rises, (*document["ratios"], *times.values())))
     names = {row["what"]: (row["over"], row["under"]) for row in document["ratios"]}
     assert names["neg_kl / np.exp, float32"] == ("neg_kl f32", "np.exp f32")
-    whats = names.pop("import logunif_kl / import numpy")
-    assert set(document["import_seconds"]) == set(whats) == {"numpy", "logunif_kl"}
     assert {name for pair in names.values() for name in pair} <= set(times)
-
-
-def test_no_function_takes_a_mebibyte_beyond_its_result():
-    for name, found in functions._memory(1_000_000).items():
-        assert found["result"] == 8_000_000, name
-        assert found["beyond"] < 2**20, f"{name} takes {found['beyond']} bytes beyond its result"
 
 
 def test_threads_share_the_whole_array():
@@ -75,10 +65,6 @@ class TestTiming:
         samples = list(timing.rounds(jobs, dict.fromkeys(jobs, 1), 3))
         assert "".join(ran) == "abcbcacab"
         assert [list(sample) for sample in samples] == [["a", "b", "c"]] * 3
-
-    def test_peak_bytes_counts_arrays_that_are_freed_again(self):
-        assert timing.peak_bytes(lambda: None) < 4096
-        assert 8e6 <= timing.peak_bytes(lambda: np.zeros(1_000_000).sum()) < 8.1e6
 
 
 @pytest.mark.parametrize("framework", ["jax", pytest.param("torch", marks=pytest.mark.slow)])

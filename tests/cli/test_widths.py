@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from logunif_kl.cli import _output, main
-from logunif_kl.cli.bench import functions
 from validation.paths import RESULTS
 
 pytest.importorskip("rich")
@@ -49,7 +48,6 @@ def shown_by(command, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(_output, "show_tables", take)
-        patched.setattr(functions, "IMPORT_ROUNDS", 2)
         assert main(command.split()) == 0
     ((tables, notes),) = taken
     return tables, notes

@@ -61,7 +61,7 @@ BENCHMARKS: dict[str, tuple[str, tuple[tuple[str, Any, str], ...]]] = {
 }
 # The benches of `logunif-kl bench`, with its options.
 OF_THE_PACKAGE = {
-    "functions": "the functions against NumPy's, SciPy's and Molchanov's formula",
+    "functions": "the functions against NumPy's, SciPy's and Molchanov's formula, with memory",
     "torch": "training in PyTorch against Molchanov's formula, with memory and small tensors",
     "jax": "training in JAX against Molchanov's formula, with memory and small tensors",
 }
@@ -123,9 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         check(options)
         notes: list[str] = []
-        if options.name == "functions":
-            packages, found = bench.measure(options)
-        elif options.name in OF_THE_PACKAGE:
+        if options.name in ("torch", "jax"):
             options.size = bench.sizes_of(options)
             packages, found = frameworks.measure(options)
         else:

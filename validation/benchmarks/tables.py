@@ -61,7 +61,7 @@ LAYERS = {
 
 def functions(results: Results) -> str:
     """Tabulate the times, and the ratios with their targets."""
-    times, ratios, _ = of_functions.tables(results)
+    times, ratios = of_functions.tables(results)
     on = processor(results)
     title, header, rows = times
     speeds = table(

@@ -1,11 +1,13 @@
-"""``python -m validation.benchmarks torch`` and ``jax``: it runs, and counts what it says."""
+"""What ``python -m validation.benchmarks`` measures beyond ``logunif-kl bench``."""
 
 import json
 
+import numpy as np
 import pytest
 
 from logunif_kl.cli import provenance
 from logunif_kl.cli.bench.training import BACKWARD, FORWARD
+from validation.benchmarks import functions
 from validation.benchmarks.__main__ import main
 from validation.benchmarks.frameworks import BYTES, COPIES, COPY
 
@@ -110,3 +112,14 @@ def test_memory_in_torch():
     )
     assert 8_000_000 <= ours < peers  # the gradients alone are 8 MB
     assert cpu_peak_bytes(lambda: bench.forward(bench.reduced, [x, y])) < 2**20
+
+
+def test_no_function_takes_a_mebibyte_beyond_its_result():
+    for name, found in functions.memory(1_000_000).items():
+        assert found["result"] == 8_000_000, name
+        assert found["beyond"] < 2**20, f"{name} takes {found['beyond']} bytes beyond its result"
+
+
+def test_peak_bytes_counts_arrays_that_are_freed_again():
+    assert functions.peak_bytes(lambda: None) < 4096
+    assert 8e6 <= functions.peak_bytes(lambda: np.zeros(1_000_000).sum()) < 8.1e6
