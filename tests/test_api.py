@@ -1,8 +1,9 @@
 """The public functions: values, limits, types, signs, memory."""
 
+import ast
+import doctest
 import importlib.metadata
 import importlib.util
-import inspect
 import math
 import os
 import pathlib
@@ -406,13 +407,40 @@ class TestConfig:
             lk.show_config("json")
 
 
+def documented(library):
+    """The docstring and the arguments of each public function, read without its framework."""
+    path = pathlib.Path(lk.__file__).parent / library / "_api.py"
+    functions = [
+        node
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    ]
+    return {
+        node.name: (
+            ast.get_docstring(node),
+            [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)],
+        )
+        for node in functions
+    }
+
+
 @pytest.mark.parametrize(
     "function", [*OF_LOG_ALPHA, lk.neg_kl_normal, lk.kl_normal], ids=lambda f: f.__name__
 )
-def test_documentation(function):
-    for section in ("Parameters", "Returns", "Raises", "Examples"):
-        assert f"\n{section}\n---" in inspect.getdoc(function)
-    for library in ("PyTorch", "JAX", "TensorFlow"):
-        assert library in inspect.getdoc(function)
-    of_a_value = function not in (lk.neg_kl_grad, lk.neg_kl_hess)
-    assert ("\nreduction : {" in inspect.getdoc(function)) == of_a_value
+class TestDocumentation:
+    def test_is_complete(self, function):
+        text, arguments = documented("")[function.__name__]
+        for section in ("Parameters", "Returns", "Raises", "Examples"):
+            assert f"\n{section}\n---" in text
+        entries = re.findall(r"^(\w[\w, ]*) : ", text.partition("Parameters\n---")[2], re.MULTILINE)
+        assert ", ".join(entries).split(", ")[: len(arguments)] == arguments
+
+    @pytest.mark.parametrize("library", ["torch", "jax", "tensorflow"])
+    def test_of_a_framework_refers_to_it_and_shows_a_call(self, function, library):
+        name = function.__name__
+        text, arguments = documented(library)[name]
+        assert text.startswith(("As `logunif_kl.neg_kl", "As `neg_kl"))
+        assert arguments == documented("")[name][1]
+        examples = doctest.DocTestParser().get_examples(text)
+        assert any(f"{name}(" in example.source for example in examples)
+        assert examples[-1].want
