@@ -47,6 +47,6 @@ def on_eight_devices():
 
 @pytest.fixture(autouse=LEAST is not None)
 def _call_from(monkeypatch):
-    from logunif_kl.jax import _calls
+    from logunif_kl.jax import _custom_call
 
-    monkeypatch.setattr(_calls, "LEAST_ELEMENTS", int(LEAST))
+    monkeypatch.setattr(_custom_call, "LEAST_ELEMENTS", int(LEAST))

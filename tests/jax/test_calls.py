@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 import logunif_kl as lk
 import logunif_kl.jax as lj
-from logunif_kl.jax import _calls, _internals
+from logunif_kl.jax import _custom_call, _internals
 from tests.jax.cases import CASES
 from tests.jax.test_transforms import MEASURED, TRANSFORMS, total, worst_error
 from tests.jax.test_values import assert_within, golden_rows
@@ -26,7 +26,7 @@ from tests.jax.test_values import assert_within, golden_rows
 NEVER = sys.maxsize
 NORMAL = [case for case in CASES if case.both]
 needs_c = pytest.mark.skipif(
-    _calls.why_not() is not None, reason="the C kernels are not in use for JAX"
+    _custom_call.why_not() is not None, reason="the C kernels are not in use for JAX"
 )
 
 
@@ -35,7 +35,7 @@ def call_from(monkeypatch):
     """Set from how many elements on C is called, for programs that are compiled afresh."""
 
     def set_to(least):
-        monkeypatch.setattr(_calls, "LEAST_ELEMENTS", least)
+        monkeypatch.setattr(_custom_call, "LEAST_ELEMENTS", least)
         jax.clear_caches()
 
     yield set_to
@@ -44,9 +44,9 @@ def call_from(monkeypatch):
 
 def counted(function):
     """Return the result, and how many programs took each way meanwhile."""
-    before = _calls.ways()
+    before = _custom_call.lowered()
     result = jax.block_until_ready(function())
-    after = _calls.ways()
+    after = _custom_call.lowered()
     return result, {way: after[way] - before.get(way, 0) for way in after} | {"": 0}
 
 
@@ -176,10 +176,10 @@ class TestValues:
 @needs_c
 class TestWays:
     def test_from_so_many_elements_on(self, call_from):
-        call_from(_calls.LEAST_ELEMENTS)
-        _, ways = counted(lambda: lj.kl_normal(*sample(_calls.LEAST_ELEMENTS - 1)))
+        call_from(_custom_call.LEAST_ELEMENTS)
+        _, ways = counted(lambda: lj.kl_normal(*sample(_custom_call.LEAST_ELEMENTS - 1)))
         assert (ways["XLA"], ways.get("C", 0)) == (1, 0)
-        _, ways = counted(lambda: lj.kl_normal(*sample(_calls.LEAST_ELEMENTS)))
+        _, ways = counted(lambda: lj.kl_normal(*sample(_custom_call.LEAST_ELEMENTS)))
         assert (ways.get("XLA", 0), ways["C"]) == (0, 1)
 
     def test_of_other_types(self, call_from):
@@ -261,7 +261,7 @@ class TestWays:
             ("gradient", slice(1, 3)),
             ("value_and_gradient", slice(3)),
         ):
-            bound = partial(_calls._primitives()[name].bind, sign=-1.0)
+            bound = partial(_custom_call._primitives()[name].bind, sign=-1.0)
             got = jax.tree.leaves(jax.jvp(bound, (m, s), tangents))
             for g, t in zip(got, (*primal[of], *tangent[of]), strict=True):
                 np.testing.assert_allclose(g, t, rtol=1e-6)
@@ -316,8 +316,8 @@ class TestWithoutCalls:
         other = module_from_spec(spec_from_loader(loader.name, loader))
         loader.exec_module(other)
         assert name in other.MISSING
-        monkeypatch.setattr(_calls, "_internals", other)
-        assert name in _calls.why_not()
+        monkeypatch.setattr(_custom_call, "_internals", other)
+        assert name in _custom_call.why_not()
         (value, gradient), ways = counted(lambda: both(*sample(777)))
         assert not any(ways.values())
         assert value < 0
@@ -335,26 +335,26 @@ class TestWithoutCalls:
     def test_nothing_is_absent_here(self):
         assert _internals.MISSING is None
 
-    @pytest.mark.skipif(_calls.why_not() is not None, reason="there are no calls")
+    @pytest.mark.skipif(_custom_call.why_not() is not None, reason="there are no calls")
     def test_a_context_has_other_attributes(self, monkeypatch):
         class Context:
             def __getattr__(self, name):
                 raise AttributeError(f"no {name} is here")
 
-        monkeypatch.setattr(_calls, "_refusal", None)
+        monkeypatch.setattr(_custom_call, "_refusal", None)
         monkeypatch.setattr(_internals, "for_this_process", lambda context: Context().backend)
         jax.clear_caches()
         (value, gradient), ways = counted(lambda: both(*sample(778)))
         assert ways["C"] == 0
         assert value < 0
         assert gradient[0].shape == (778,)
-        assert _calls.why_not().endswith("lacks what a call needs: no backend is here")
+        assert _custom_call.why_not().endswith("lacks what a call needs: no backend is here")
 
     def test_show_config_says_which(self, monkeypatch):
         said = lk.show_config("dict")["frameworks"]["jax"]
-        assert said.startswith("calls of C" if _calls.why_not() is None else "plain operations")
-        monkeypatch.setattr(_calls, "_refusal", "XLA refused the kernels: too new")
-        monkeypatch.setattr(_calls, "_extension", lambda: object())
+        assert said.startswith("calls of C" if _custom_call.why_not() is None else "plain operations")
+        monkeypatch.setattr(_custom_call, "_refusal", "XLA refused the kernels: too new")
+        monkeypatch.setattr(_custom_call, "_extension", lambda: object())
         said = lk.show_config("dict")["frameworks"]["jax"]
         assert said == "plain operations of XLA (XLA refused the kernels: too new)"
 
@@ -374,7 +374,7 @@ def run(code, **environment):
 
 REFUSED = """
 import ctypes
-from logunif_kl.jax import _calls
+from logunif_kl.jax import _custom_call
 import jax, jax.numpy as jnp, numpy as np
 import logunif_kl as lk
 
@@ -393,14 +393,14 @@ capsule = jax.ffi.pycapsule(ctypes.cast(kept, ctypes.c_void_p).value)
 class Extension:
     value = gradient = value_and_gradient = capsule
 
-_calls._extension = lambda: Extension
+_custom_call._extension = lambda: Extension
 mu, log_sigma2 = jnp.linspace(-3, 3, 2000), jnp.full(2000, -1.0)
-assert _calls.why_not() is None
+assert _custom_call.why_not() is None
 got = lk.kl_normal(mu, log_sigma2)
-assert "XLA refused the kernels" in _calls.why_not(), _calls.why_not()
+assert "XLA refused the kernels" in _custom_call.why_not(), _custom_call.why_not()
 np.testing.assert_allclose(got, lk.kl_normal(np.asarray(mu), np.asarray(log_sigma2)), rtol=1e-6)
 assert jnp.sum(jnp.ones(5)) == 5
-print(*_calls.ways())
+print(*_custom_call.lowered())
 """
 UNTOUCHED = """
 import sys
@@ -412,14 +412,14 @@ assert "logunif_kl.jax" not in sys.modules
 lk.show_config()
 assert "logunif_kl.jax" not in sys.modules
 import logunif_kl.jax
-from logunif_kl.jax import _calls
+from logunif_kl.jax import _custom_call
 assert "logunif_kl.jax._ffi" not in sys.modules
-assert _calls._primitives.cache_info().currsize == 0
+assert _custom_call._primitives.cache_info().currsize == 0
 jax.eval_shape(lk.kl_normal, *[jax.ShapeDtypeStruct((999,), "float32")] * 2)
-assert not _calls._registered
+assert not _custom_call._registered
 x = jnp.ones(999)
 lk.kl_normal(x, x)
-print(_calls._registered)
+print(_custom_call._registered)
 """
 CACHED = """
 import jax, jax.numpy as jnp
@@ -447,9 +447,9 @@ class TestProcesses:
     def test_by_request(self):
         code = (
             "import jax.numpy as jnp\n"
-            "from logunif_kl.jax import _calls, kl_normal\n"
+            "from logunif_kl.jax import _custom_call, kl_normal\n"
             "assert abs(kl_normal(jnp.ones(999), jnp.zeros(999))[0] / 0.426685604 - 1) < 1e-6\n"
-            "assert not _calls.ways(); print(_calls.why_not())"
+            "assert not _custom_call.lowered(); print(_custom_call.why_not())"
         )
         said = run(code, LOGUNIF_KL_KERNEL="python")
         assert " ".join(said).startswith("NumPy's kernel is Python: ")

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
 
 from ..._layers import one_of
 from ._arguments import in_type_of_variance, real_numbers, working
+from ._bound import finite_gradient
 from ._noise import check_key, normals, widened, with_noise
 from ._posterior import Dropout, Normal, correlated
 
@@ -60,25 +59,13 @@ def draw(
     if estimator == "local":
         low = in_type_of_variance(dtype)
         squares = widened(x)
-        squares = _finite_gradient.bind(squares * squares).astype(low)
+        # Where an input is almost 0 and a variance is large, the gradient in the square overflows.
+        squares = finite_gradient(squares * squares).astype(low)
         variance = product.once(squares, weight._variances().astype(low))
         return with_noise(product.once(x, theta), variance, key)
     if estimator == "per_batch" or product.each is None:
         return product.once(x, _sample(weight, key, (), dtype))
     return product.each(x, _sample(weight, key, (product.examples,), dtype))
-
-
-def _identity(x: Array) -> Array:
-    return x
-
-
-# Where an input is almost 0 and a variance is large, the gradient in the square may overflow.
-_finite_gradient = Primitive("logunif_kl_finite_gradient")
-_finite_gradient.def_impl(_identity)
-_finite_gradient.def_abstract_eval(_identity)
-mlir.register_lowering(_finite_gradient, mlir.lower_fun(_identity, multiple_results=False))
-ad.deflinear2(_finite_gradient, lambda cotangent, x: [jnp.nan_to_num(cotangent)])
-batching.defvectorized(_finite_gradient)
 
 
 def _sample(weight: Normal | Dropout, key: Array, before: tuple[int, ...], dtype: Any) -> Array:
