@@ -16,8 +16,6 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from .._internals import with_one_batch_axis
-
 Array = Any
 
 
@@ -46,8 +44,12 @@ def with_transpose(
         return *(None for _ in others), transpose(*others, ad.instantiate_zeros(cotangent))
 
     def batched(arrays: Any, axes: Any) -> tuple[Array, int]:
-        arrays, axis = with_one_batch_axis(arrays, axes)
-        return made.bind(*arrays), axis
+        size = next(a.shape[i] for a, i in zip(arrays, axes, strict=True) if i is not None)
+        moved = [
+            jnp.broadcast_to(a, (size, *a.shape)) if i is None else jnp.moveaxis(a, i, 0)
+            for a, i in zip(arrays, axes, strict=True)
+        ]
+        return made.bind(*moved), 0
 
     made.def_impl(forward)
     made.def_abstract_eval(lambda *arguments: arguments[-1])
