@@ -352,7 +352,9 @@ class TestWithoutCalls:
 
     def test_show_config_says_which(self, monkeypatch):
         said = lk.show_config("dict")["frameworks"]["jax"]
-        assert said.startswith("calls of C" if _custom_call.why_not() is None else "plain operations")
+        assert said.startswith(
+            "calls of C" if _custom_call.why_not() is None else "plain operations"
+        )
         monkeypatch.setattr(_custom_call, "_refusal", "XLA refused the kernels: too new")
         monkeypatch.setattr(_custom_call, "_extension", lambda: object())
         said = lk.show_config("dict")["frameworks"]["jax"]

@@ -1,4 +1,4 @@
-"""What the layers share: a draw of a linear function of weights, by each of the estimators."""
+"""Draw a linear function of random weights by each of the estimators, for all layers."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -21,19 +21,19 @@ ESTIMATORS = ("local", "per_example", "per_batch")
 
 
 class Product(NamedTuple):
-    """A function of an input and weights, linear in each."""
+    """A function that is linear in the input and in the weights."""
 
     once: Callable[[Array, Array], Array]
-    """Called with the input and the weights."""
+    """Takes the input and the weights."""
 
     each: Callable[[Array, Array], Array] | None
-    """Called with the input and weights for each example; None where there is one example."""
+    """Takes the input and weights for each example. None if the input is one example."""
 
     examples: int
 
     scales: Callable[[str, Array], tuple[tuple[int, ...], Array]]
-    """Called with the estimator and sqrt(alpha) of the input units: the shape of the noise of
-    their scales, and sqrt(alpha) in a shape that broadcasts to the input."""
+    """Takes the estimator and sqrt(alpha) of the input units. Returns the shape of the noise, and
+    sqrt(alpha) in a shape that broadcasts to the input."""
 
 
 def draw(
@@ -69,7 +69,7 @@ def draw(
 
 
 def _sample(weight: Normal | Dropout, key: Array, before: tuple[int, ...], dtype: Any) -> Array:
-    """Draw finite weights, with these axes before those of the weights."""
+    """Draw finite weights, with additional leading axes."""
     mean, deviations = widened(weight._mean()), weight._deviations()
     drawn = mean + deviations * normals(key, (*before, *mean.shape), mean.dtype)
     most = jnp.finfo(dtype).max
@@ -77,25 +77,17 @@ def _sample(weight: Normal | Dropout, key: Array, before: tuple[int, ...], dtype
 
 
 def _scaled(product: Product, x: Array, weight: Dropout, key: Array, estimator: str) -> Array:
-    """Multiply the input by scales s ~ N(1, alpha), which are those of the input units."""
+    """Multiply the input units by scales s ~ N(1, alpha)."""
     shape, deviations = product.scales(estimator, weight._scale_deviations())
     scales = 1.0 + deviations * normals(key, shape, deviations.dtype)
     return (widened(x) * scales).astype(x.dtype)
 
 
 def add_bias(y: Array, bias: Array | None, axis: int = -1) -> Array:
-    """Add a bias along an axis, in the type of `y`.
-
-    Raises
-    ------
-    TypeError
-        If it does not hold real numbers, or is a key.
-    ValueError
-        If its shape is not that of the axis.
-    """
+    """Add a bias along an axis, in the type of `y`."""
     if bias is None:
         return y
-    # No bias is unsigned, and the older keys of `jax.random` are.
+    # A key of `jax.random` in the place of the bias. Raw keys are arrays of uint32.
     kind = getattr(bias, "dtype", None)
     if kind == jnp.uint32 or (kind and jnp.issubdtype(kind, jax.dtypes.prng_key)):
         raise TypeError(
