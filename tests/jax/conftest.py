@@ -10,6 +10,7 @@ import pytest
 
 # Doctests are looked for in every module, whether or not what it imports is there.
 collect_ignore = [] if find_spec("jax") else ["cases.py", "sharded.py"]
+collect_ignore += ["libraries.py"]
 
 # From how many elements on C is called: test_calls runs the other tests again, always or never.
 LEAST = os.environ.get("LOGUNIF_KL_TESTS_CALL_FROM")
