@@ -12,7 +12,8 @@ import pytest
 collect_ignore = [] if find_spec("jax") else ["cases.py", "sharded.py"]
 collect_ignore += ["libraries.py"]
 
-# From how many elements on C is called: test_calls runs the other tests again, always or never.
+# From how many elements on C is called. test_custom_call runs other tests again, with 1 and a large
+# number.
 LEAST = os.environ.get("LOGUNIF_KL_TESTS_CALL_FROM")
 
 
