@@ -1,7 +1,5 @@
 """An experiment of a paper: one object in its own file declares all that is known of it."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json
@@ -154,7 +152,6 @@ class Experiment:
         return parser
 
     def settings(self, options: argparse.Namespace) -> dict[str, Any]:
-        """Return the sizes and the options that decide the numbers of a run."""
         sizes = self._quick if options.quick else self._full
         given = {name: getattr(options, name) for name in (*self._choose, *self._own)}
         return {
@@ -186,7 +183,6 @@ class Experiment:
         return 0
 
     def run(self) -> NoReturn:
-        """Do what the command line says, and exit."""
         sys.exit(self.main())
 
     def _run(self, options: argparse.Namespace, given: Sequence[str]) -> None:
@@ -302,7 +298,6 @@ class Experiment:
         return record.read(out)
 
     def probe(self) -> Record:
-        """Return the numbers of the quick form, with the commit."""
         with tempfile.TemporaryDirectory() as folder:
             found = self.quick_form(Path(folder))
         findings = {key: value for key, value in found.items() if key not in _ABOUT}
@@ -332,7 +327,6 @@ class Experiment:
                 yield f"{len(changed)} columns of its quick form changed: {changed[0]}"
 
     def read(self) -> Record | None:
-        """Read the committed record; None if there is none."""
         return record.read(self.path) if self.path.exists() else None
 
     def save_figure(self, path: str | Path, made: Record) -> None:

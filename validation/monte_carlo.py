@@ -9,8 +9,6 @@ reparameterised gradient settle, or if those of the score function do not. A run
 of seeds or samples writes nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

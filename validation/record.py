@@ -20,8 +20,6 @@ A new probe needs a new run of the full form, or a reason: ``reprobe`` moves the
 them.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json
@@ -58,8 +56,6 @@ Record = dict[str, Any]
 
 
 def commit() -> str | None:
-    """Return the commit of the source tree, with a plus sign after it if files were changed."""
-
     def git(*arguments: str) -> str:
         done = subprocess.run(
             ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
@@ -74,7 +70,6 @@ def commit() -> str | None:
 
 
 def about(command: str, *packages: str) -> Record:
-    """Return the command, the commit, the versions and the machine of a record."""
     found = provenance(command, *packages)
     return {"command": found.pop("command"), "commit": commit(), **found}
 

@@ -4,8 +4,6 @@ python -m validation.studies compare
 python -m validation.studies validate
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shlex

@@ -1,7 +1,5 @@
 """Means over the seeds of an experiment, and how well they are known."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -1,6 +1,4 @@
-"""The commands ``python -m validation.accuracy measure | check | claims | plot``."""
-
-from __future__ import annotations
+"""The commands ``python -m validation.accuracy measure | check | claims``."""
 
 import argparse
 import math
@@ -59,10 +57,6 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     commands.add_parser("claims", help="write the claims of logunif_kl from the reports")
-
-    plot = commands.add_parser("plot", help="draw signed errors in ulp")
-    plot.add_argument("--out", type=Path, required=True)
-    plot.add_argument("--seed", type=int, default=1)
     return parser
 
 
@@ -106,7 +100,6 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says; return the exit status."""
     options = _parser().parse_args(arguments)
     try:
         return _run(options)
@@ -122,11 +115,6 @@ def _run(options: argparse.Namespace) -> int:
         from . import claims
 
         claims.write()
-        return 0
-    if options.command == "plot":
-        from .plot import plot
-
-        plot(options.out, options.seed)
         return 0
     return _measure(_jobs(options), options)
 

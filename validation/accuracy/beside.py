@@ -5,8 +5,6 @@ file of its own, as ``search.MACHINE.json``, and is compared with the committed 
 not committed, and no claim is made from them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -35,7 +33,6 @@ def place(report: Path, about: dict[str, Any]) -> Path:
 
 
 def is_committed(path: Path) -> bool:
-    """Whether a file is one of the committed reports."""
     return path.resolve().parent == driver.RESULTS.resolve() and "." not in path.stem
 
 

@@ -8,8 +8,6 @@ they compute at once, and in whether a product and a sum are rounded once (``avx
 where there is no AVX-512. A row without bits is evaluated at the worst input that its report names.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator
@@ -68,7 +66,6 @@ def arguments(nin: int, dtype: str) -> list[tuple[NDArray, ...]]:
 
 
 def digest(results: Iterable[NDArray]) -> str:
-    """Hash the bits of some results."""
     whole = hashlib.sha256()
     for result in results:
         found = result.view(INTEGERS[result.dtype.name])

@@ -1,7 +1,5 @@
 """Write the claims of ``logunif_kl`` into its two modules, from the reports."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -22,7 +20,6 @@ def rounded_up(ulp: float) -> float:
 
 
 def results(folder: Path = RESULTS) -> list[dict[str, Any]]:
-    """Return the rows of every committed accuracy report."""
     paths = sorted(path for path in folder.glob("*.json") if "." not in path.stem)
     return [row for path in paths for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
 
@@ -63,6 +60,5 @@ def _claim(row: dict[str, Any]) -> str:
 
 
 def write() -> None:
-    """Write the modules."""
     for path, text in render(results()).items():
         path.write_text(text, encoding="utf-8")

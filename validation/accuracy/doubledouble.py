@@ -5,8 +5,6 @@ of the range and loses bits near the bottom; callers carry powers of two separat
 T. J. Dekker, Numer. Math. 18 (1971), doi:10.1007/BF01397083.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import mpmath
@@ -26,7 +24,6 @@ class DD(NamedTuple):
 
 
 def two_sum(a: Array, b: Array) -> DD:
-    """Return ``a + b`` exactly."""
     s = a + b
     t = s - a
     return DD(s, (a - (s - t)) + (b - t))
@@ -45,7 +42,6 @@ def _split(a: Array) -> tuple[Array, Array]:
 
 
 def two_prod(a: Array, b: Array) -> DD:
-    """Return ``a * b`` exactly."""
     p = a * b
     a1, a2 = _split(a)
     b1, b2 = _split(b)
@@ -61,13 +57,11 @@ def add(a: DD, b: DD) -> DD:
 
 
 def mul(a: DD, b: DD) -> DD:
-    """Return ``a * b``."""
     p = two_prod(a.hi, b.hi)
     return fast_two_sum(p.hi, p.lo + (a.hi * b.lo + a.lo * b.hi))
 
 
 def div(a: DD, b: DD) -> DD:
-    """Return ``a / b``."""
     q1 = a.hi / b.hi
     r = add(a, mul(DD(-q1, np.zeros_like(q1)), b))
     q2 = r.hi / b.hi

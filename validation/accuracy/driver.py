@@ -1,7 +1,5 @@
 """Measure several kernels, each in a process of its own, and write what was found."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -202,7 +200,6 @@ def save(rows: Iterable[Row], path: Path, about: dict[str, Any]) -> None:
 
 
 def is_done(job: Job, rows: Sequence[Row]) -> bool:
-    """Whether the rows hold what a job would measure, with no fewer samples."""
     return any(
         all(row[k] == job[k] for k in ("function", "dtype", "kernel", "method"))
         and row["tried"] >= job.get("count", 0)
@@ -222,7 +219,6 @@ def remember(rows: Iterable[Row]) -> None:
 
 
 def worst_inputs() -> list[dict[str, Any]]:
-    """Return the inputs that were worst at some time."""
     if not WORST_INPUTS.exists():
         return []
     found: list[dict[str, Any]] = json.loads(WORST_INPUTS.read_text(encoding="utf-8"))

@@ -122,7 +122,6 @@ def _with_specials(
 
 
 def _blocks(start: int, stop: int, narrow: str) -> Iterator[NDArray]:
-    """Yield the floats whose bit patterns lie in a range."""
     for low in range(start, stop, _BLOCK):
         high = min(low + _BLOCK, stop)
         if narrow == "float32":

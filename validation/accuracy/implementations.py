@@ -1,7 +1,5 @@
 """Each kernel's implementation of a function, by the kernel's name."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -31,7 +29,6 @@ def implementation(function: Function, kernel: str, dtype: str = "float64") -> E
 
 
 def ufunc(name: str, kernel: str) -> Evaluate:
-    """Return a ufunc of one of NumPy's kernels."""
     from logunif_kl._numpy import ufuncs
 
     if kernel == "python":

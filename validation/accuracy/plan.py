@@ -1,7 +1,5 @@
 """The jobs that make each report: which kernels, functions and types, and how each is measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ Extended, and Quadruple Precision", with strata. The worst points of every quart
 kept, so that the search does not end at the first local maximum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -145,7 +143,6 @@ def beside_edges(name: str, edges: dict[str, list[float]], dtype: str, reach: in
 def measure(
     name: str, evaluate: Evaluate, points: Points, counted: Errors = plain_error
 ) -> NDArray[np.float64]:
-    """Return the error in ulp at each point, by blocks."""
     out = np.empty(len(points[0]))
     for start in range(0, len(out), BLOCK):
         block = [p[start : start + BLOCK] for p in points]
@@ -258,7 +255,6 @@ def search(
 def describe(
     name: str, evaluate: Evaluate, point: Points, tried: int, counted: Errors = plain_error
 ) -> Worst:
-    """Return the result, the truth and the error at one point."""
     exact = truth(name, *point)
     with np.errstate(all="ignore"):
         got = np.asarray(evaluate(*point))

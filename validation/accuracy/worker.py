@@ -4,8 +4,6 @@ Standard input has a job on each line, in JSON. Standard output has lines of JSO
 ``progress``, ``message`` and ``row``.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
@@ -72,7 +70,6 @@ def _exhaust(job: dict[str, Any]) -> Row:
 
 
 def _again(job: dict[str, Any]) -> Row:
-    """Evaluate at the worst input that was found."""
     name, kernel, dtype = job["function"], job["kernel"], job["dtype"]
     loop = "float32" if dtype == "bfloat16" else dtype
     point = [np.array([float.fromhex(x)]).astype(loop) for x in job["inputs"]]
@@ -86,7 +83,6 @@ def _again(job: dict[str, Any]) -> Row:
 
 
 def measured(job: dict[str, Any]) -> Row:
-    """Do a job; return its row."""
     began = time.perf_counter()
     row = {"search": _search, "exhaustive": _exhaust, "again": _again}[job["method"]](job)
     about = {key: job[key] for key in ("function", "dtype", "kernel", "method")}
@@ -100,7 +96,6 @@ def measured(job: dict[str, Any]) -> Row:
 
 
 def main() -> None:
-    """Do the jobs on standard input."""
     for line in sys.stdin:
         _say("row", measured(json.loads(line)))
 

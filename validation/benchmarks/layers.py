@@ -5,8 +5,6 @@ inside a network. A fourth part times the KL alone, of as many weights as a ResN
 round takes one step of every way, so that the drift of the machine cancels.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import math

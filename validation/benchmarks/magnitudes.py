@@ -4,8 +4,6 @@ All magnitudes are timed in few rounds, each beside the usual one, and compared 
 The slowest of each function are then timed in more rounds, and the medians of the ratios reported.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 from collections.abc import Callable, Iterator, Sequence

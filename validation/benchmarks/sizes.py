@@ -1,7 +1,5 @@
 """Every ufunc from a hundred elements to a hundred million; and with cold caches."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Callable, Iterator, Sequence

@@ -7,8 +7,6 @@ that the drift of the machine cancels. Adam's averages become subnormal where gr
 flushes them to 0, in Adam's step alone, which shows what they cost.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping

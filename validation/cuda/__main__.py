@@ -5,8 +5,6 @@
 Writes ``validation/results/cuda/cuda.json``.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """Compile the kernels in Triton for a given GPU, as `launch` starts them, and disassemble them."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tempfile

@@ -7,8 +7,6 @@ with all. Half is one place for ``ex2``; no more is left to it by the 1 ulp that
 Programming Guide states for ``expf``, which is ``ex2`` times a power of two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -47,7 +45,6 @@ def run(
 
 
 def evaluator(function: str, approximation: Approximation) -> Callable[..., NDArray[np.float32]]:
-    """Return the function of two arrays that a kernel computes."""
     kernel = "value" if function == FUNCTIONS[0] else "gradient"
     output = max(FUNCTIONS.index(function) - 1, 0)
 
@@ -70,7 +67,6 @@ def points(function: str, count: int = COUNT) -> list[NDArray[Any]]:
 
 
 def rows(count: int = COUNT) -> Iterator[dict[str, Any]]:
-    """Measure the worst errors."""
     for function in FUNCTIONS:
         tried = points(function, count)
         for share in SHARES:

@@ -5,8 +5,6 @@ branch forward. The results of the special functions are chosen by an `Approxima
 bits are not documented; the errors are, in the PTX ISA.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -123,7 +121,6 @@ class Machine:
         self.active = np.ones(len(lanes), dtype=bool)
 
     def run(self, ptx: str) -> None:
-        """Execute a kernel."""
         waiting: dict[str, Word] = {}
         passed = set()
         for each in statements(ptx):

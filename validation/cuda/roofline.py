@@ -4,8 +4,6 @@ Every number of a GPU is a data sheet's or the programming guide's, and stands f
 clock. None of them is measured. `logunif-kl bench --torch --cuda` measures, where there is a GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -83,7 +81,6 @@ def fraction(gpu: GPU, counts: Mapping[str, Count], used: float = 1.0) -> float:
 
 
 def row(gpu: GPU, counts: Mapping[str, Count]) -> dict[str, Any]:
-    """Return what the report says of a GPU."""
     kernels = {}
     for kernel in BYTES:
         times = seconds(gpu, kernel, counts[kernel])

@@ -7,8 +7,6 @@ strides, alignment and overlap, and the bits of the arguments. Fails at the firs
 target: it leaves the input in ``build/fuzz``, and prints the command that tries it again.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random
@@ -48,7 +46,6 @@ def write_corpus(folder: Path) -> None:
 
 
 def running(process: subprocess.Popen[str], seconds: int) -> Iterator[None]:
-    """Yield once a second until the process ends."""
     for _ in range(seconds):
         try:
             process.wait(1.0)

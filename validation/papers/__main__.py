@@ -1,7 +1,5 @@
 """Decide the claims; ``python -m validation.papers``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
@@ -28,13 +26,11 @@ RESULT = RESULTS / "papers" / "papers.json"
 
 
 def decided(names: Sequence[str]) -> list[dict[str, Any]]:
-    """Measure and decide each named claim."""
     work = track(names, "reading papers", len(names))
     return [STATEMENTS[name].record() for name in work]
 
 
 def complaints(made: dict[str, Any], *, replay: bool = True) -> Iterator[str]:
-    """Decide all statements again, and say where the record differs."""
     if replay:
         yield from record.computed_again(made, {"claims": decided(list(STATEMENTS))})
 

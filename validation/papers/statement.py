@@ -1,7 +1,5 @@
 """A statement of a paper, as a function that measures it and decides whether it holds."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple

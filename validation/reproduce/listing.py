@@ -1,7 +1,5 @@
 """The list of the papers' systems and claims, and what of the library shows each."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil
@@ -57,7 +55,6 @@ class System(NamedTuple):
 
 @cache
 def systems() -> tuple[System, ...]:
-    """Read the list."""
     entries: list[dict[str, Any]] = tomllib.loads(FILE.read_text(encoding="utf-8"))["system"]
     return tuple(System(**entry) for entry in entries)
 

@@ -1,7 +1,5 @@
 """Commands run one after the other, and what was finished by an earlier one."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

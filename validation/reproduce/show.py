@@ -1,7 +1,5 @@
 """Pages in Markdown, laid out for a terminal."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

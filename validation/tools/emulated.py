@@ -15,8 +15,6 @@ cache lists the files that passed. They do not run again while the tree stays th
 The exit status is 1 if a test fails, and 77 where emulation cannot be had.
 """
 
-from __future__ import annotations
-
 import argparse
 import collections
 import hashlib
@@ -61,7 +59,6 @@ TESTS = {
 
 
 def say(what: str) -> None:
-    """Say what is done, or what was found."""
     print(f"emulated: {what}", flush=True)
 
 
@@ -120,7 +117,6 @@ def make_root(root: Path) -> None:
 
 
 def interpreter(root: Path) -> Path:
-    """Return Python's executable file for arm64."""
     return root / "usr" / "bin" / os.readlink(root / "usr" / "bin" / "python3")
 
 
@@ -203,8 +199,6 @@ def measure(machine: Machine) -> int:
 
 
 def test(machine: Machine, arguments: Sequence[str]) -> int:
-    """Run the tests with each kernel, both at once; return 1 if one failed."""
-
     def tested(kernel: str) -> int:
         done = machine.test(kernel, arguments or TESTS[kernel])
         say(f"{kernel}\n{done.stdout}")

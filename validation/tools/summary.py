@@ -45,7 +45,6 @@ def worst(rows: list[Results], function: str, dtype: str, kernels: Iterable[str]
 
 
 def accuracy(*reports: Results) -> str:
-    """Tabulate the worst errors of the functions that training takes."""
     rows = [row for report in reports for row in report["rows"]]
     cells = (
         [function, *(worst(rows, function, dtype, kernels) for kernels, dtype in _COLUMNS.values())]
@@ -55,7 +54,6 @@ def accuracy(*reports: Results) -> str:
 
 
 def bench(functions: Results, *of_training: Results) -> str:
-    """Tabulate how many times as fast a few things are as what they replace."""
     ratios = {row["what"]: row["median"] for row in functions["ratios"]}
     rows = [
         [

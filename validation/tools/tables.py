@@ -14,7 +14,6 @@ from validation.tools import studies, summary
 
 
 def path(file: str) -> str:
-    """Return the path of a result from the root."""
     return f"validation/results/{file}.json"
 
 
@@ -50,7 +49,6 @@ def percent(error: float) -> str:
 
 
 def compare(results: Results) -> str:
-    """Tabulate the worst errors of the published approximations."""
     rows = [
         (
             row["method"],
@@ -161,7 +159,6 @@ def papers(results: Results) -> str:
 
 
 def first_author(citation: str) -> str:
-    """Name the first author of a citation."""
     return citation.replace(",", " ").split()[0]
 
 

@@ -44,7 +44,6 @@ _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(\[(?P<extras>[^]]*)\])?>=(
 
 
 def project() -> dict[str, Any]:
-    """Read what `pyproject.toml` says of the package."""
     read: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return dict(read["project"])
 
@@ -126,7 +125,6 @@ def checked(command: Sequence[str], cwd: Path) -> str:
 
 
 def wheel(python: str, folder: Path) -> Path:
-    """Build the package for an interpreter, against the NumPy that is new now, as wheels are."""
     source = copy_source(folder / "source")
     command = [python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder / "wheels")]
     checked([*command, str(source)], folder)

@@ -1,7 +1,5 @@
 """Temporal averaging of parameters: Kingma and Ba 2015 (Adam), section 7.2."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any
@@ -29,7 +27,6 @@ class TemporalAverage:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take in the parameters as they are after a step."""
         self._steps += 1
         for name, value in self._model.named_parameters():
             self._sums[name].lerp_(value.detach(), 1.0 - self._decay)

@@ -4,8 +4,6 @@ A file is written beside the old one, flushed to the disk, and renamed, so that 
 killed leaves the old state or the new one.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,6 @@ class OtherSettings(CheckpointError):
 
 
 def save(path: Path, about: dict[str, Any], state: dict[str, Any]) -> None:
-    """Write the state of the run that ``about`` describes."""
     import torch
 
     path.parent.mkdir(parents=True, exist_ok=True)

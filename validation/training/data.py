@@ -5,8 +5,6 @@ or from a folder with the four IDX files under their usual names. Each may be gz
 downloaded, and nothing is unpickled.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io
@@ -61,7 +59,6 @@ class Dataset(NamedTuple):
         return int(self.train.x.shape[1])
 
     def about(self) -> dict[str, object]:
-        """Say which data these are, for a record."""
         return {
             "name": self.name,
             "training_examples": len(self.train.y),

@@ -6,8 +6,6 @@ the next but for the order of the examples, so that the spread of the pairs give
 """
 
 # mypy: allow-untyped-calls
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -97,7 +95,6 @@ def by_layer(halves: Sequence[dict[str, float]], **entry: Any) -> list[dict[str,
 
 
 def summary(values: Sequence[float], counted: str = "pairs") -> dict[str, float]:
-    """Return the mean of independent estimates, its standard error, and their number."""
     return {
         "variance": statistics.fmean(values),
         "standard_error": statistics.stdev(values) / math.sqrt(len(values)),

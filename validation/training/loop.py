@@ -1,8 +1,6 @@
 """Training by Adam; a run that was stopped at any step goes on with the same bits."""
 
 # mypy: allow-untyped-calls
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import math
@@ -53,8 +51,6 @@ def seeded(seed: int, purpose: int) -> torch.Generator:
 
 
 class Examples:
-    """Images and labels as tensors."""
-
     def __init__(self, split: Split) -> None:
         self.x, self.y = torch.from_numpy(split.x), torch.from_numpy(split.y)
 
@@ -154,12 +150,10 @@ class Run:
         self.save()
 
     def save(self) -> None:
-        """Write the checkpoint, if it has a file."""
         if self._file is not None:
             checkpoint.save(self._file, self._about, self.state_dict())
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that decides how the run goes on."""
         return {
             "model": self.model.state_dict(),
             "optimizer": self._optimizer.state_dict(),

@@ -5,8 +5,6 @@ at the input and 0.5 at the hidden layers. Variational dropout starts from them,
 p).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """A long computation in parts, each of which is computed once and kept in a folder."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -109,13 +107,11 @@ class Parts:
         return None
 
     def keep(self, name: str, found: Any, seconds: float = 0.0, **settings: Any) -> None:
-        """Write what there is of a part."""
         if self._folder is not None:
             about = {**self._about, **settings}
             checkpoint.save_json(self._folder / f"{name}.json", about, found, seconds)
 
     def file(self, name: str) -> Path | None:
-        """Give the path of another file of a part, such as a checkpoint."""
         return None if self._folder is None else self._folder / name
 
 

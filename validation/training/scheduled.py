@@ -1,7 +1,5 @@
 """Training by Adam with a learning rate that falls and a weight of the KL that rises."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
@@ -23,11 +21,9 @@ class Schedule:
     warm_up: tuple[float, float]
 
     def rate(self, epoch: float) -> float:
-        """The factor of the learning rate."""
         return max(1.0 - epoch / self.epochs, 0.0)
 
     def kl_weight(self, epoch: float) -> float:
-        """The weight of the KL."""
         begin, end = self.warm_up
         return nn.linear_warm_up(epoch, begin, end)
 
@@ -61,8 +57,6 @@ class ScheduledRun(Run):
 
 
 class _Weighted:
-    """The bound with a weight of the KL."""
-
     def __init__(self, elbo: nn.ELBO, weight: float) -> None:
         self._elbo, self._weight = elbo, weight
 

@@ -5,8 +5,6 @@ dropout, with binary and Gaussian dropout of fixed rates, and with variational d
 are learned. There is no weight decay: Gal's prior in the limit of an infinite variance.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -103,8 +101,6 @@ def of_each(
     parts: Parts,
     **more: Any,
 ) -> Rows:
-    """Measure something of each network, by method and seed."""
-
     def make(cell: str, seed: int) -> dict[str, Any]:
         method = cells[cell]
         trained = Trained(method, seed, settings, dataset, parts)
@@ -122,7 +118,6 @@ def of_each(
 
 
 def shown(found: Any, decimals: int, factor: float = 1.0) -> str:
-    """Write a mean over the seeds with its standard error."""
     if found["mean"] is None:
         return "–"
     text = f"{factor * found['mean']:.{decimals}f}"
@@ -137,7 +132,6 @@ def mean_and_error(values: Iterable[float | None]) -> dict[str, float | None]:
 
 
 def error_percent(p: torch.Tensor, y: torch.Tensor) -> float:
-    """Return how many per cent of the most probable classes are not the labels."""
     return 100.0 * float((p.argmax(1) != y).double().mean())
 
 

@@ -5,8 +5,6 @@ information and the entropy by samples of the noise, and the entropy of the netw
 ``--other`` adds the test images of a file of the user, such as Fashion-MNIST.
 """
 
-from __future__ import annotations
-
 import textwrap
 from typing import Any
 
@@ -82,7 +80,6 @@ def _about(found: dict[str, torch.Tensor]) -> dict[str, Any]:
 
 
 def summarised(rows: digits.Rows, sets: dict[str, Any]) -> list[dict[str, Any]]:
-    """Average the areas over the seeds."""
     return [
         {
             "method": method,
@@ -103,7 +100,6 @@ def summarised(rows: digits.Rows, sets: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the information in the first network of each kind, for test digits and others."""
     others = record["others"]
     titles = {m: title for m, title in digits.METHODS.items() if m != "none"}
     figure, axes = subplots((7.2, 9.0), len(others), len(titles), sharex=True, sharey=True)
@@ -128,7 +124,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Tabulate the areas under the ROC curve."""
     titles = {name: other["title"] for name, other in record["others"].items()}
     rows = [
         (
@@ -143,7 +138,6 @@ def show(record: Record) -> str:
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train the networks, and compare the scores."""
     sets = others(settings, dataset)
     test = dataset.test.x[: settings["images"]]
     rows = digits.of_each(

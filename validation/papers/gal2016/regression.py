@@ -15,8 +15,6 @@ Variational dropout maximises its bound, with the exact divergence. A Gaussian p
 scikit-learn, is the yardstick. The predictive variance is that of the samples, plus 1/tau.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from functools import partial
@@ -47,7 +45,6 @@ Array = npt.NDArray[np.float64]
 
 
 def function(x: Array) -> Array:
-    """Compute what is to be learned."""
     found: Array = np.sin(2.0 * x) + 0.5 * x
     return found
 
@@ -148,7 +145,6 @@ def _process(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
 
 
 def judged(x: Array, y: Array, mean: Array, variance: Array) -> dict[str, float]:
-    """Compare predictions with points that were not trained on."""
     predictive = variance + SIGMA**2
     off = y - mean
     density = -0.5 * (np.log(2.0 * math.pi * predictive) + off**2 / predictive)
@@ -162,7 +158,6 @@ def judged(x: Array, y: Array, mean: Array, variance: Array) -> dict[str, float]
 
 
 def measure_one(method: str, seed: int, sizes: dict[str, Any]) -> dict[str, Any]:
-    """Train, and predict on test points of each range and along a line, for the figure."""
     rng = np.random.default_rng([seed, 4])
     tests = {
         name: np.concatenate(
@@ -188,7 +183,6 @@ def measure_one(method: str, seed: int, sizes: dict[str, Any]) -> dict[str, Any]
 
 
 def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds, in each range."""
     return [
         {
             "method": method,
@@ -208,7 +202,6 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the predictive mean and one and two standard deviations, for the first seed."""
     figure, axes = subplots((7.2, 4.8), 2, 3, sharex=True, sharey=True)
     for place, (method, title) in zip(axes.flat, METHODS.items(), strict=False):
         row = next(row for row in record["rows"] if row["method"] == method)
@@ -227,7 +220,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Tabulate what each network says where there are data, between them and beyond."""
     rows = [
         (
             row["title"],
@@ -244,7 +236,6 @@ def show(record: Record) -> str:
 
 
 def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Train and judge each network, and the process."""
     sizes, make = {name: settings[name] for name in FULL}, partial(measure_one, sizes=settings)
     rows = parts.by_seed("networks", list(METHODS), settings["seeds"], make, **sizes)
     return {"sigma": SIGMA, "summary": summarised(rows), "rows": rows}

@@ -9,8 +9,6 @@ which is found without the test set. At the end VBP's variance of the outputs is
 of samples of the weights, on test images.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 from functools import partial
@@ -36,7 +34,6 @@ EARLY = 10  # epochs, of which the mean error tells how steep a curve is; and wh
 def train(
     method: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> dict[str, Any]:
-    """Train one network, and prune it."""
     noise = seeded(seed, 1)
     model = network(dataset.pixels, seed, noise)
     settings = Settings(sizes["batch_size"], seed, sizes["learning_rate"], None, sizes["kl_weight"])
@@ -80,7 +77,6 @@ def train(
 
 
 def _look(run: Annealed, test: Split) -> None:
-    """Add the test error to the last record, if it is not there."""
     if run.history and "test_error" not in run.history[-1]:
         found = evaluate(run.model, test)
         beyond = thresholds.log_alphas(run.model) > THRESHOLD
@@ -123,12 +119,10 @@ def _variance(
 
 
 def _early(row: dict[str, Any]) -> float:
-    """Return the mean test error of the first epochs."""
     return statistics.fmean(point["test_error"] for point in row["curve"][:EARLY])
 
 
 def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds."""
     found = []
     for method in dict.fromkeys(row["method"] for row in rows):
         several = [row for row in rows if row["method"] == method]
@@ -202,7 +196,6 @@ def statements(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the test error and the pruned share against the epoch, and log alpha's histogram."""
     rows = record["rows"]
     figure, (errors, shares, counts) = subplots((10.5, 3.4), 1, 3)
     width = (thresholds.HIGHEST - thresholds.LOWEST) / thresholds.BINS
@@ -225,7 +218,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Figure 2 and Table 2."""
     rows = [
         (
             row["title"],
@@ -312,7 +304,6 @@ def _with_error(row: Record, name: str, decimals: int = 2) -> str:
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train all networks."""
     sizes = {name: settings[name] for name in FULL if name != "methods"}
     make = partial(train, sizes=settings, dataset=dataset, parts=parts)
     rows = parts.by_seed("networks", settings["methods"], settings["seeds"], make, **sizes)

@@ -4,8 +4,6 @@ Two convolutions of stride 2 and two linear layers, with rectifiers between them
 for each weight.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

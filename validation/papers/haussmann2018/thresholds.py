@@ -1,7 +1,5 @@
 """What a threshold on log alpha prunes, and where the histogram puts it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ THRESHOLDS = [-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10
 
 
 def log_alphas(model: torch.nn.Module) -> torch.Tensor:
-    """Collect log alpha of all weights."""
     found = [
         layer.log_alpha_of_weights().detach().flatten()
         for layer in model.modules()

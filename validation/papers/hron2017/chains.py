@@ -17,8 +17,6 @@ NumPyro, in float64.
   had not noticed. R-hat and the effective number of draws are set beside those with cut-offs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial
@@ -39,7 +37,6 @@ LENGTH = 1.0  # of a trajectory of HMC in log|w|, in ten steps
 
 
 def expected(model: Model, a: float, b: float) -> dict[str, float]:
-    """Compute moments of log|w| and the share near 0, with the cut-offs, by quadrature."""
     low, high, mass = math.log(a), math.log(b), normaliser(model, a, b)
 
     def moment(power: int) -> float:
@@ -224,7 +221,6 @@ def _number(value: Any) -> float | None:
 
 
 def draw(found: Record) -> Any:
-    """Draw paths without cut-offs, and the means with cut-offs."""
     figure, (left, right) = subplots((9.6, 4.2), 1, 2)
     colours = {"logistic": "#0072B2", "linear": "#D55E00"}
     markers = {"logistic": "o", "linear": "s"}
@@ -257,7 +253,6 @@ def draw(found: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Section 2, by samples."""
     sizes = record["settings"]
     within = columns(
         _rows(record["with_cut_offs"]),
@@ -303,7 +298,6 @@ def _rows(of_models: Record) -> list[Record]:
 
 
 def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Draw every chain, in float64."""
     jax = require("jax", "jax", "this experiment")
     require("numpyro", "jax", "this experiment")
     seed = settings["seeds"][0]

@@ -20,8 +20,6 @@ of log q(w) - log p(w) over samples. A prior over s alone gives KL(alpha), whate
 Numbers of 24 and of 53 bits give the line a thickness: the tables have tau at their spacing at 1.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 
@@ -56,7 +54,6 @@ class Row(NamedTuple):
         return 2.0 * (len(self.theta) - 1) * math.log(self.tau) + math.log(along)
 
     def marginals(self) -> float:
-        """Add up the divergences of the weights, each by itself."""
         each = lk.kl_normal(self.theta, np.log(self.variances), log_c=0.0)
         return float(np.sum(each))
 
@@ -65,7 +62,6 @@ class Row(NamedTuple):
         return 0.5 * (float(np.log(self.variances).sum()) - self.log_det)
 
     def divergence(self) -> float:
-        """Compute KL(q || p)."""
         return self.marginals() + self.total_correlation()
 
     def asymptote(self) -> float:
@@ -112,7 +108,6 @@ def means(weights: int) -> Array:
 
 
 def growth(weights: int, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Thin the posterior of a row."""
     theta, alpha = means(weights), sizes["alpha"]
     samples = min(sizes["samples"], sizes["most_numbers"] // weights)
     rows: list[dict[str, Any]] = []
@@ -150,7 +145,6 @@ def growth(weights: int, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def draw(found: Record) -> Any:
-    """Draw the divergence for each weight against the thickness."""
     figure, axes = subplots((6.4, 4.4))
     colours = ("#000000", "#E69F00", "#0072B2", "#009E73", "#D55E00")
     for colour, marker, part in zip(colours, "ov^sD", found["growth"], strict=False):
@@ -176,7 +170,6 @@ def draw(found: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Section 3."""
     growth = [
         {**part, **row}
         for part in record["growth"]
@@ -215,7 +208,6 @@ def _slope(row: Record) -> str:
 
 
 def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Thin the posteriors of rows of several lengths."""
     seed = settings["seeds"][0]
     grown = [
         growth(weights, settings, seed)

@@ -21,8 +21,6 @@ table has the share of the posterior's mass that is nearer to 0 than a tenth of 
 with the cut-offs of float32 and of float64, by how many standard errors the weight is from 0.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any
@@ -62,7 +60,6 @@ def radius(model: Model, share: float) -> float:
 
 
 def around_zero(name: str, powers: list[int]) -> dict[str, Any]:
-    """Shrink the left cut-off."""
     model = MODELS[name]
     a = [10.0**-power for power in powers]
     z = [normaliser(model, each, B) for each in a]
@@ -240,7 +237,6 @@ def floats(errors: list[int]) -> list[dict[str, Any]]:
 
 
 def draw(found: Record) -> Any:
-    """Draw the normalisers against the cut-offs, with the predicted lines and the bounds."""
     figure, (left, right) = subplots((9.6, 4.2), 1, 2)
     colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
     for colour, marker, part in zip(colours, "osD^", found["around_zero"], strict=True):
@@ -270,7 +266,6 @@ def draw(found: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Section 2, Proposition 1."""
     around = [
         # The constant of a line that is not predicted is that of the last row.
         {**part, "middle": part["rows"][len(part["rows"]) // 2], "last": part["rows"][-1]}
@@ -347,7 +342,6 @@ def show(record: Record) -> str:
 
 
 def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Compute every normaliser."""
     names = track(list(MODELS), "normalisers", len(MODELS))
     return {
         "right_cut_off": B,

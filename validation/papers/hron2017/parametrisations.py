@@ -23,8 +23,6 @@ near 1/kappa for large kappa and near (5/3)/(kappa - 1) where kappa is near 1, i
 otherwise both parametrisations go to alpha = inf, and mu to 0. They differ in the way there.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -218,7 +216,6 @@ def adam(name: str, sizes: dict[str, Any]) -> list[int | None]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the divergence in both coordinates, with paths of both flows."""
     figure, (left, right) = subplots((9.6, 4.4), 1, 2)
     mu, rho = np.meshgrid(np.linspace(-3.2, 3.2, 401), np.linspace(-6.0, 6.0, 401))
     levels = [0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
@@ -249,7 +246,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Section 4."""
     additive = [row for row in record["flows"] if "rate" in row]
     others = [row for row in record["flows"] if "rate" not in row]
     parts = [
@@ -326,7 +322,6 @@ def _all_zero(rows: Iterable[Record]) -> bool:
 
 
 def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Measure the minima, the flows of the divergence, and those with data."""
     return {
         **at_the_minimum(),
         "flows": of_the_divergence_alone(settings),

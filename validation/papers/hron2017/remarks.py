@@ -9,8 +9,6 @@ What `python -m validation.papers` decides in 40 digits is here in double precis
   least gradient, for each way; and for the approximations that stand in for KL elsewhere.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -40,7 +38,6 @@ APPROXIMATIONS = ("kingma", "molchanov", "lower_bound")
 
 
 def remark_1(sizes: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Compute KL and its gradient at each u."""
     rows = []
     for index, u in enumerate(track(sizes["u"], "remark 1", len(sizes["u"]))):
         # The mean that has this u where sigma = 1; log alpha is infinite at u = 0.
@@ -105,7 +102,6 @@ def remark_2(sizes: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def show(record: Record) -> str:
-    """Remarks 1 and 2."""
     first = columns(
         record["remark_1"],
         ("u", rounded("u")),
@@ -134,7 +130,6 @@ def show(record: Record) -> str:
 
 
 def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Compute both remarks by every way."""
     seed = settings["seeds"][0]
     rows = remark_1(settings, seed)
     away = [

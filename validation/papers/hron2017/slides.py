@@ -6,8 +6,6 @@ computed. The rest is as in the paper, and decided by `python -m validation.pape
 experiments of `validation.papers.kingma2015`; ``decided_elsewhere`` says which.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +33,6 @@ ELSEWHERE = {
 
 
 def minibatches(sizes: dict[str, Any], seed: int) -> Found:
-    """Decide whether a larger minibatch changes the part of the variances alone."""
     rng, rho = np.random.default_rng([seed, 1]), 0.1
     rows = []
     for size in (1, 2, 10, 100):
@@ -65,7 +62,6 @@ def minibatches(sizes: dict[str, Any], seed: int) -> Found:
 
 
 def draws() -> Found:
-    """Decide which estimator 1635 s an epoch are of, by the random numbers that each draws."""
     inputs = outputs = examples = 1000
     numbers = {
         "weight sample per data point": examples * inputs * outputs,
@@ -98,7 +94,6 @@ SHOWN = {
 
 
 def lowest_variance() -> Found:
-    """Decide the slides' reading of Table 1 against the paper's numbers."""
     columns = [(layer, epochs) for layer in printed.LAYERS for epochs in printed.EPOCHS]
     table = printed.GRADIENT_VARIANCE["independent"]
     other = [
@@ -123,7 +118,6 @@ def lowest_variance() -> Found:
 
 
 def only_prior() -> Found:
-    """Decide whether another prior leaves the divergence independent of theta."""
     alpha, step = 0.25, 1e-3
     slopes = {}
     for power in (0.5, 0.9, 1.0, 1.1, 2.0):
@@ -164,7 +158,6 @@ def _kl_of_power(alpha: float, theta: float, power: float) -> float:
 
 
 def lower_bound(sizes: dict[str, Any]) -> Found:
-    """Decide whether the objective bounds a marginal likelihood that it could come near to."""
     rows: list[dict[str, Any]] = []
     b = 1e3
     for name, model in MODELS.items():
@@ -215,7 +208,6 @@ def _greatest_elbo(model: Model) -> tuple[float, list[float] | None]:
 
 
 def show(record: Record) -> str:
-    """Show the slides' claims."""
     said = table(
         ["the slides", "the paper", "verdict", "why"],
         (
@@ -228,7 +220,6 @@ def show(record: Record) -> str:
 
 
 def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Decide each statement."""
     seed = settings["seeds"][0]
     statements: list[tuple[str, str, str, Callable[[], Found]]] = [
         (

@@ -7,8 +7,6 @@ So two causes are confounded: the noise of the gradients, and the approximation.
 the penalty vary one at a time, and a run that starts at a large alpha shows whether it comes back.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from functools import partial
@@ -43,7 +41,6 @@ CASES = {
 def train(
     name: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> dict[str, Any]:
-    """Train one network of a case, and follow its alphas."""
     case = CASES[name]
     posterior: dict[str, Any] = {"penalty": case.penalty, "max_log_alpha": case.max_log_alpha}
     if case.initial is not None:
@@ -87,7 +84,6 @@ def train(
 
 
 def _look(run: Run, dataset: Dataset) -> None:
-    """Add what the network is like to the last record, if it is not there."""
     if run.history and "alphas" not in run.history[-1]:
         run.amend(
             alphas=networks.learned_alphas(run.model),
@@ -96,7 +92,6 @@ def _look(run: Run, dataset: Dataset) -> None:
 
 
 def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds of each case."""
     found = []
     for name in CASES:
         several = [row for row in rows if row["case"] == name]
@@ -124,7 +119,6 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the alphas and the test error of each network, by epochs."""
     rows = record["rows"]
     figure, (of_alpha, of_error) = subplots((8.0, 4.0), 1, 2)
     series = {"greatest_median_log_alpha_by_epoch": of_alpha, "test_error_by_epoch": of_error}
@@ -142,7 +136,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Section 3.4."""
     rows = [
         (
             row["case"],
@@ -158,7 +151,6 @@ def show(record: Record) -> str:
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train the networks of all cases."""
     sizes = {name: settings[name] for name in FULL}
     make = partial(train, sizes=settings, dataset=dataset, parts=parts)
     rows = parts.by_seed("training networks", list(CASES), settings["seeds"], make, **sizes)

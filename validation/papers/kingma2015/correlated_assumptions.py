@@ -11,8 +11,6 @@ layer, each of which multiplies ten, are counted as often. The other network is 
 of the learning rate.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from validation.experiment import Dataset, Experiment, Parts, Record
@@ -24,8 +22,6 @@ from validation.training.parts import slug
 
 
 class Assumption(NamedTuple):
-    """What is changed of the training."""
-
     counted_for_each_weight: bool = False
     learning_rate: float = 1e-3
 
@@ -39,7 +35,6 @@ ASSUMPTIONS = {
 def measure_one(
     name: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> list[dict[str, Any]]:
-    """Train under one assumption, and measure after each number of epochs."""
     assumed = ASSUMPTIONS[name]
     settings = Settings(
         sizes["batch_size"],
@@ -58,7 +53,6 @@ def measure_one(
 
 
 def show(record: Record) -> str:
-    """Tabulate Table 2 under each assumption."""
     text = []
     for case in record["cases"]:
         networks = columns(
@@ -77,8 +71,6 @@ def show(record: Record) -> str:
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Measure under each assumption."""
-
     def case(name: str) -> dict[str, Any]:
         sizes = {key: settings[key] for key in FULL}
         found = [

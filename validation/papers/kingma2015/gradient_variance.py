@@ -18,8 +18,6 @@ last step left them. The variances are also measured after other numbers of epoc
 where the test error is nearest to the paper's, which is 3 % after 10 epochs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -48,7 +46,6 @@ SLOW = ("per_example",)  # takes hours, and so comes last
 def measure_one(
     kind: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> dict[str, Any]:
-    """Train one network, and measure by all estimators after each number of epochs."""
     settings, name = Settings(sizes["batch_size"], seed), f"{kind}-seed{seed}"
     network = Stages(name, METHODS[kind], settings, sizes["hidden"], dataset, parts, describe)
     counts = dict.fromkeys(sizes["epochs_between"], sizes["pairs_between"])
@@ -81,7 +78,6 @@ def _next(
 
 
 def describe(run: Run, dataset: Dataset) -> dict[str, Any]:
-    """Return the errors, the bound and the alphas of a run."""
     last, averaged = evaluate(run.model, dataset.test), evaluate_averaged(run, dataset.test)
     return {
         "epochs": run.epoch,
@@ -95,7 +91,6 @@ def describe(run: Run, dataset: Dataset) -> dict[str, Any]:
 
 
 def draw(record: Record) -> Any:
-    """Draw each estimator's variance over that of local reparameterisation, by epochs."""
     figure, grid = subplots((8.0, 6.0), 2, 2, sharex=True, squeeze=False)
     for axes_row, made in zip(grid, (record["table_1"], record["table_2"]), strict=True):
         for axes, layer in zip(axes_row, printed.LAYERS, strict=True):
@@ -125,7 +120,6 @@ def _draw_one(axes: Any, made: dict[str, Any], layer: str) -> None:
 
 
 def show(record: Record) -> str:
-    """Tables 1 and 2."""
     text = []
     for name, title in (("table_1", "Table 1: independent"), ("table_2", "Table 2: correlated")):
         made = record[name]
@@ -157,8 +151,6 @@ def _networks(networks: list[Record]) -> str:
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Make both tables."""
-
     def made(kind: str) -> dict[str, Any]:
         found = [measure_one(kind, seed, settings, dataset, parts) for seed in settings["seeds"]]
         variances = [row for each in found for row in each.pop("variances")]

@@ -5,8 +5,6 @@ which is counted for each weight, brings that to its bound, 0.5. Here the rate i
 most, or the divergence is scaled down by 3, as the paper does for A2.
 """
 
-from __future__ import annotations
-
 import statistics
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,8 +18,6 @@ from validation.training.parts import Parts, slug
 
 
 class Case(NamedTuple):
-    """A way of training, and what is changed of it."""
-
     method: str
     input_rate: float | None = None
     kl_weight: float = 1.0
@@ -38,7 +34,6 @@ CASES = {
 def train(
     name: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> dict[str, Any]:
-    """Train one network of a case."""
     case = CASES[name]
     run = networks.run_of(
         case.method,
@@ -66,7 +61,6 @@ def train(
 
 
 def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds, and compare with Gaussian dropout B seed by seed."""
     errors = {(row["case"], row["seed"]): row["test_error"] for row in rows}
     found = []
     for name in CASES:
@@ -89,7 +83,6 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def show(record: Record) -> str:
-    """Figure 1a, B in narrow networks."""
     rows = [
         (
             each["case"],
@@ -104,7 +97,6 @@ def show(record: Record) -> str:
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train all networks."""
     sizes = {name: settings[name] for name in FULL}
     make = partial(train, sizes=settings, dataset=dataset, parts=parts)
     rows = parts.by_seed("training networks", list(CASES), settings["seeds"], make, **sizes)

@@ -1,7 +1,5 @@
 """Ratios of the variances of gradients by two estimators, next to those of the paper."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ an epoch is as many median steps as the training set has minibatches.
 """
 
 # mypy: allow-untyped-calls
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable
@@ -79,7 +77,6 @@ TITLES_OF_WAYS = {"deterministic": "no noise", **TITLES}
 
 
 def show(record: Record) -> str:
-    """Section 5, speed."""
     rows = [
         (
             TITLES_OF_WAYS[row["way"]],
@@ -100,7 +97,6 @@ def show(record: Record) -> str:
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Time the ways in turn."""
     whole = settings["batch_size"]
     steps = {way: stepper(way, settings, dataset, settings["seeds"][0]) for way in WAYS}
     pieces = _fastest(steps["per_example"], settings["at_once"])

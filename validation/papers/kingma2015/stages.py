@@ -1,7 +1,5 @@
 """Networks after several numbers of epochs, at which an experiment measures something."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from functools import partial
@@ -109,7 +107,6 @@ class Stages:
 
 
 def errors_and_rates(run: Run, dataset: Dataset) -> dict[str, Any]:
-    """Return the test error and the dropout rates of a run."""
     return {
         "epochs": run.epoch,
         "test_error_percent": evaluate(run.model, dataset.test)["error_percent"],

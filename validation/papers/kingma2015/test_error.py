@@ -7,8 +7,6 @@ training ends when it has not fallen for a number of epochs. The initial weights
 the examples of a seed are the same for all methods.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics
@@ -29,7 +27,6 @@ COUNTERPARTS = {"variational_a": "gaussian_a", "variational_b": "gaussian_b"}
 def train(
     method: str, width: int, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> dict[str, Any]:
-    """Train one network, and choose the number of epochs by the validation error."""
     training, validation = dataset.held_out(len(dataset.train.y) // 6)
     run = networks.run_of(
         method,
@@ -82,7 +79,6 @@ def _ended(run: Run, sizes: dict[str, Any]) -> bool:
 
 
 def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds."""
     found = []
     for (method, width), each in itertools.groupby(
         sorted(rows, key=lambda row: (list(networks.METHODS).index(row["method"]), row["width"])),
@@ -168,7 +164,6 @@ def statements(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the test error against the width."""
     summary = record["summary"]
     figure, axes = subplots((6.4, 4.4))
     for index, method in enumerate(dict.fromkeys(row["method"] for row in summary)):
@@ -192,7 +187,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Tabulate the errors, and what the paper says of them."""
     widths = sorted({row["width"] for row in record["summary"]})
     by = {(row["method"], row["width"]): row for row in record["summary"]}
     rows = [
@@ -228,7 +222,6 @@ def _error_of(row: Record | None) -> str:
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train all networks."""
     cells = itertools.product(settings["seeds"], settings["widths"], settings["methods"])
     make = {
         f"{method}-{width}-seed{seed}": partial(

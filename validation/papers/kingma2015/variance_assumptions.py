@@ -4,8 +4,6 @@ Each network changes one assumption of `gradient_variance`, and is trained until
 below the paper's. Weight samples for each example take an hour for each network, and are left out.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import math
@@ -47,7 +45,6 @@ ASSUMPTIONS = {
 
 
 def measure_one(name: str, seed: int, sizes: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
-    """Train to the test error, and measure there."""
     assumed = ASSUMPTIONS[name]
     batch_size = sizes["batch_size"] // assumed.smaller_minibatches
     settings = Settings(batch_size, seed, learning_rate=assumed.learning_rate)
@@ -85,7 +82,6 @@ def _states(
 
 
 def show(record: Record) -> str:
-    """Tabulate the ratios of Table 1 at a test error of 3 %, under each assumption."""
     shown = [(column["layer"], "per_batch") for column in record["cases"][0]["columns"]]
     shown += [(layer, "none") for layer, _ in shown]
     rows, paper = [], ["Table 1 of the paper, after 10 epochs", "3", "10"]
@@ -110,7 +106,6 @@ def show(record: Record) -> str:
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Measure under each assumption."""
     sizes, cases = {name: settings[name] for name in FULL}, []
     for name in track(list(ASSUMPTIONS), "assumptions", len(ASSUMPTIONS)):
         found = [

@@ -7,8 +7,6 @@ penalties keep can be compared with the overlap that is left between two runs of
 """
 
 # mypy: allow-untyped-calls
-from __future__ import annotations
-
 import io
 import itertools
 import math
@@ -56,7 +54,6 @@ def run_of(
 def train(
     name: str, case: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> dict[str, Any]:
-    """Train one network, prune it, and make it sparse."""
     run = run_of(name, case, seed, sizes, dataset, parts)
     look(run, dataset, sizes["epochs"])
     for _ in run.train(sizes["epochs"]):
@@ -99,7 +96,6 @@ def look(run: ScheduledRun, dataset: Dataset, epochs: int) -> None:
 
 
 def at_threshold(model: torch.nn.Module, threshold: float, dataset: Dataset) -> dict[str, float]:
-    """Prune a network at another threshold."""
     pruned = nn.to_deterministic(model, threshold)
     return {
         "threshold": threshold,
@@ -139,7 +135,6 @@ def stored(model: torch.nn.Module) -> int:
 
 
 def summarised(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds of each case, and compare with what the paper prints."""
     found = []
     for case in dict.fromkeys(row["case"] for row in rows):
         several = [row for row in rows if row["case"] == case]
@@ -220,7 +215,6 @@ def _decided(case: str, overlap: list[float], of_noise: list[float]) -> dict[str
 
 
 def draw(record: Record) -> Any:
-    """Draw the error of the pruned network and the weights that are left, by epochs."""
     rows, paper = record["rows"], record["paper"]
     figure, (of_error, of_kept) = subplots((8.0, 4.0), 1, 2)
     for row in rows:
@@ -241,7 +235,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Table 1, for one network."""
     paper = record["paper"]
     of_paper = {
         "title": "the paper",
@@ -328,7 +321,6 @@ def _overlaps(found: Record) -> str:
 
 
 def measure(name: str, settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train all networks."""
     make = {
         f"{name}-{case}-seed{seed}": partial(train, name, case, seed, settings, dataset, parts)
         for seed, case in itertools.product(settings["seeds"], settings["cases"])

@@ -4,8 +4,6 @@ The posterior is N(theta, alpha theta^2). The distribution of the loss is the sa
 parametrisations; that of its gradient in theta is not, because sigma depends on theta in the first.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from functools import partial
@@ -30,7 +28,6 @@ STATEMENT = "the gradient of theta varies less in the additive parametrisation"
 def network(
     means: torch.nn.Module, posterior: str, log_alpha: float, estimator: str, noise: torch.Generator
 ) -> torch.nn.Module:
-    """Give all weights one alpha, in a parametrisation."""
     multiplicative = posterior == "multiplicative"
     model = nn.to_variational(
         means,
@@ -68,7 +65,6 @@ class Moments:
 def gradients(
     model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, samples: int
 ) -> dict[str, Any]:
-    """Draw some samples of the gradient of the means."""
     layers = [layer for layer in model.modules() if isinstance(layer, nn.VariationalLayer)]
     moments, losses = [Moments() for _ in layers], []
     for _ in range(samples):
@@ -88,7 +84,6 @@ def gradients(
 def of_seed(
     seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
 ) -> list[dict[str, Any]]:
-    """Train one network, and measure its gradients for every alpha."""
     run = comparison.run_of("lenet_300_100", "exact", seed, sizes, dataset, parts)
     for _ in run.train(sizes["epochs"]):
         pass
@@ -127,7 +122,6 @@ def of_seed(
 
 
 def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds; the statement holds if it does for each."""
     found = []
     for key in dict.fromkeys((row["estimator"], row["log_alpha"]) for row in rows):
         several = [row for row in rows if (row["estimator"], row["log_alpha"]) == key]
@@ -157,7 +151,6 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def show(record: Record) -> str:
-    """Section 4.2."""
     shown = columns(
         record["summary"],
         ("estimator", "{estimator}"),
@@ -180,7 +173,6 @@ def show(record: Record) -> str:
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Measure the gradients of a network of each seed."""
     make = {
         f"seed{seed}": partial(of_seed, seed, settings, dataset, parts)
         for seed in settings["seeds"]

@@ -4,8 +4,6 @@ The time is that of a forward pass over test images, the least of several rounds
 take turns.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -48,7 +46,6 @@ def seconds(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, fl
 
 
 def timed(model: torch.nn.Module, x: torch.Tensor, sizes: dict[str, Any], **options: Any) -> Any:
-    """Measure the times and the files of a network."""
     made = {"dense": model}
     made |= {kind: nn.to_sparse(model, backend=kind, **options) for kind in ("torch", "scipy")}
     by_batch = []
@@ -64,7 +61,6 @@ def timed(model: torch.nn.Module, x: torch.Tensor, sizes: dict[str, Any], **opti
 
 
 def show(record: Record) -> str:
-    """The times and the files."""
     rows = []
     for title, found in (
         *((row["network"], row) for row in record["networks"]),
@@ -86,7 +82,6 @@ def show(record: Record) -> str:
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Time the networks of the table, and the layer by its density."""
     seed, *_ = settings["seeds"]
     images = torch.from_numpy(dataset.test.x[: max(settings["batches"])])
     networks = []

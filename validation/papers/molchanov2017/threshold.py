@@ -3,8 +3,6 @@
 The thresholds are from -4 to 8. The paper takes 3 without such a curve.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any
@@ -20,7 +18,6 @@ from validation.training.subnormals import flushed
 
 @flushed()
 def one(seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train a network, and choose its threshold."""
     training, validation = dataset.held_out(len(dataset.train.y) // 6)
     kept = dataset._replace(train=training)
     run = comparison.run_of("lenet_300_100", "exact", seed, sizes, kept, parts)
@@ -56,7 +53,6 @@ def one(seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts) -> dic
 
 
 def draw(record: Record) -> Any:
-    """Draw the curve of the first network."""
     row = record["rows"][0]
     curve = nn.ThresholdCurve(
         tuple(row["thresholds"]),
@@ -69,7 +65,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """The choice of the threshold."""
     rows = [
         (
             str(row["seed"]),
@@ -87,7 +82,6 @@ def show(record: Record) -> str:
 
 
 def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train a network of each seed, and choose its threshold."""
     make = {
         f"seed{seed}": partial(one, seed, settings, dataset, parts) for seed in settings["seeds"]
     }

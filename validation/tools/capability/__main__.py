@@ -58,8 +58,6 @@ NO_TESTS = 5
 
 
 class Finished(NamedTuple):
-    """One pytest process."""
-
     name: str
     status: int
     seconds: float
@@ -77,7 +75,6 @@ def installed(framework: str) -> bool:
 
 
 def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
-    """Run the tests of one framework."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.json"

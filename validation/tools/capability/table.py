@@ -60,7 +60,6 @@ def merged(on_file: Table, passed: set[Capability], run: str, frameworks: set[st
 
 
 def differences(on_file: Table, now: Table) -> Iterator[str]:
-    """Say in which rows the two differ."""
     for row in sorted(on_file.keys() | now.keys()):
         before, after = on_file.get(row, set()), now.get(row, set())
         for run in sorted(before - after):

@@ -1,7 +1,5 @@
 """``python -m validation.tools.docstrings [--check]``: write, or compare, the docstrings."""
 
-from __future__ import annotations
-
 import ast
 import sys
 import tomllib
