@@ -37,7 +37,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from validation.output import SEAL, CommandError, complain, emit, provenance, seal, write_record
+from validation.output import (
+    SEAL,
+    CommandError,
+    Record,
+    complain,
+    emit,
+    provenance,
+    seal,
+    write_record,
+)
 from validation.paths import RESULTS, ROOT
 
 PROGRAM = "python -m validation.record"
@@ -51,8 +60,6 @@ ROUNDING = 1e-14  # what a study that is computed again may differ by, in number
 DIGITS = 9  # of the numbers in a probe
 CLOCK = ("*seconds*",)  # columns that a clock fills
 _UNUSUAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-
-Record = dict[str, Any]
 
 
 def commit() -> str | None:

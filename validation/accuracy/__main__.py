@@ -9,11 +9,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from validation.output import cpus_usable
+from validation.output import Record, cpus_usable
 
 from . import beside, bits, driver, plan
 from .bits import complaints
-from .driver import Job
 from .functions import ALL, EMULATED, FUNCTIONS
 
 __all__ = ["complaints", "main"]  # the first for `validation.record`
@@ -60,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _jobs(options: argparse.Namespace) -> list[Job]:
+def _jobs(options: argparse.Namespace) -> list[Record]:
     wanted = [k for k in plan.kernels(options.report) if k in options.kernels]
     missing = [k for k in wanted if k not in driver.kernels()]
     jobs = plan.jobs(
@@ -119,7 +118,7 @@ def _run(options: argparse.Namespace) -> int:
     return _measure(_jobs(options), options)
 
 
-def _measure(jobs: list[Job], options: argparse.Namespace) -> int:
+def _measure(jobs: list[Record], options: argparse.Namespace) -> int:
     """Do the jobs, write the rows, and compare those outside of the committed reports with them."""
     # Read the conditions first, so that nothing is measured that could not be written.
     about = driver.conditions(options.report, options.seed)

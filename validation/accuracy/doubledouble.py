@@ -81,13 +81,8 @@ def constant(value: mpmath.mpf, parts: int = 2) -> tuple[float, ...]:
 class Taylor:
     """Many truncated power series, one of them chosen for each element.
 
-    Parameters
-    ----------
-    rows : list of lists of mpf
-        Coefficients, lowest order first, of each series.
-    exact_terms : int
-        The terms below this order are summed in double-double, the rest in float64; the variable
-        must be small enough that their rounding does not matter.
+    A row holds the coefficients of a series, lowest order first. The first ``exact_terms`` terms
+    are summed in double-double, the rest in float64: the variable must be small enough for that.
     """
 
     def __init__(self, rows: list[list[mpmath.mpf]], exact_terms: int) -> None:

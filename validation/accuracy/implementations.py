@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from validation.output import Record
+
 from .frameworks import framework
 from .functions import ARRAYS, COMPLEX, FRAMEWORKS, NEIGHBOURS, Evaluate, Function, arithmetic_of
 
@@ -65,7 +67,7 @@ def _over_arrays(function: Function) -> Evaluate:
     operation = Operation(picked, picked)
 
     def call(*args: Any) -> Any:
-        arrays: dict[str, Any] = {f"x{i}": array_api_strict.asarray(a) for i, a in enumerate(args)}
+        arrays: Record = {f"x{i}": array_api_strict.asarray(a) for i, a in enumerate(args)}
         return np.asarray(evaluate(operation, **arrays))
 
     return call

@@ -200,31 +200,13 @@ def search(
     counted: Errors = plain_error,
     progress: Callable[[int], None] = lambda count: None,
 ) -> Worst:
-    """Search for the input with the largest error.
+    """Search for the input with the largest error of ``evaluate``, over arrays of a type.
 
-    Parameters
-    ----------
-    name : str
-        A name in ``functions.ALL``.
-    evaluate : callable
-        The implementation, over arrays of ``dtype``.
-    rng : numpy.random.Generator
-        The source of samples.
-    dtype : str
-        The type of input and result.
-    count : int
-        How many points to sample before climbing.
-    rounds, climbers : int
-        How often each climber tries 32 neighbours, and how many climbers: that many from different
-        strata, and four times as many from anywhere.
-    edges : dict, optional
-        Breakpoints of the tables' ranges, by domain.
-    known : sequence of tuples
-        Inputs that were bad before.
-    counted : callable
-        Measures the errors that count; see `flushing`.
-    progress : callable
-        Called with the number of points measured since the last call.
+    First the breakpoints of the tables (``edges``, by domain), the inputs that were bad before
+    (``known``) and ``count`` samples are tried. Then, in each of the rounds, every climber tries 32
+    neighbours: so many ``climbers`` from different strata, and four times as many from anywhere.
+    ``counted`` measures the errors that count (see `flushing`), and ``progress`` is called with the
+    number of points measured since the last call.
     """
     domain = ALL[name].domain
     tried = 0

@@ -88,12 +88,7 @@ def instructions(sass: str) -> list[Instruction]:
 def usual_path(code: list[Instruction], trips: int) -> Counter[Instruction]:
     """Count how often each instruction is executed from the entry to the exit.
 
-    Parameters
-    ----------
-    code : list of Instruction
-        A kernel's.
-    trips : int
-        How often a loop runs; there is at most one.
+    The code has one loop at most, which runs ``trips`` times.
     """
     place = {each.address: i for i, each in enumerate(code)}
     path: list[int] = []

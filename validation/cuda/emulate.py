@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from validation.accuracy import search
 from validation.accuracy.functions import edges
+from validation.output import Record
 
 from . import compiled
 from .ptx import Approximation, Machine
@@ -66,7 +67,7 @@ def points(function: str, count: int = COUNT) -> list[NDArray[Any]]:
     return [np.concatenate(both) for both in zip(sampled, beside, strict=True)]
 
 
-def rows(count: int = COUNT) -> Iterator[dict[str, Any]]:
+def rows(count: int = COUNT) -> Iterator[Record]:
     for function in FUNCTIONS:
         tried = points(function, count)
         for share in SHARES:

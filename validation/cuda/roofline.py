@@ -5,7 +5,9 @@ clock. None of them is measured. `logunif-kl bench --torch --cuda` measures, whe
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from validation.output import Record
 
 from .count import Count
 
@@ -48,6 +50,7 @@ GPUS = (
     GPU("H200 SXM", 90, 132, 1.98e9, 4.8e12, 128, _H200),
     GPU("B200", 100, 148, 1.98e9, 7.75e12, 128, _B200),
 )
+
 _SCHEDULED = 4 * 32
 _SPECIAL = 16
 _ALU = 64
@@ -80,7 +83,7 @@ def fraction(gpu: GPU, counts: Mapping[str, Count], used: float = 1.0) -> float:
     return sum(time["memory"] for time in times) / sum(max(time.values()) for time in times)
 
 
-def row(gpu: GPU, counts: Mapping[str, Count]) -> dict[str, Any]:
+def row(gpu: GPU, counts: Mapping[str, Count]) -> Record:
     kernels = {}
     for kernel in BYTES:
         times = seconds(gpu, kernel, counts[kernel])

@@ -2,9 +2,10 @@
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import torch
+
+from validation.output import Record
 
 DECAY = 0.999
 
@@ -49,10 +50,10 @@ class TemporalAverage:
         for name, value in self._model.named_parameters():
             value.copy_(values[name])
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Record:
         return {"steps": self._steps, "decay": self._decay, "sums": self._sums}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Record) -> None:
         self._steps, self._decay = state["steps"], state["decay"]
         for name, total in self._sums.items():
             total.copy_(state["sums"][name])

@@ -79,17 +79,9 @@ class Dataset(NamedTuple):
 
 
 def load(named: str | None = None) -> Dataset:
-    """Read the data that ``named``, or else the environment variable LOGUNIF_KL_MNIST, names.
+    """Read an .npz file, or a folder with the four IDX files, or the folder of one of these.
 
-    Parameters
-    ----------
-    named : str, optional
-        An .npz file, a folder with the four IDX files, or one of these four.
-
-    Raises
-    ------
-    DataError
-        If nothing is named, a file is missing or broken, or an array is not as it should be.
+    Without a name, the environment variable LOGUNIF_KL_MNIST names it.
     """
     named = named or os.environ.get(VARIABLE)
     if not named:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from validation.output import CommandError, track
+from validation.output import CommandError, Record, track
 from validation.training import checkpoint
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class Parts:
     def __init__(
         self,
         folder: Path | None,
-        about: dict[str, Any],
+        about: Record,
         begun: Path | None = None,
         *,
         part: str | None = None,
@@ -62,13 +62,7 @@ class Parts:
         return self.rows(title, cells, **settings)
 
     def share(self, items: Iterable[str], do: Callable[[str], T], title: str = "parts") -> list[T]:
-        """Do something for each item or, as one of several processes, for every N-th.
-
-        Raises
-        ------
-        Incomplete
-            If this process did its share alone.
-        """
+        """Do something for each item, or for every N-th, and then raise `Incomplete`."""
         mine = list(items)[self._number - 1 :: self._of]
         found = [do(item) for item in track(mine, title, len(mine))]
         if self._of > 1:

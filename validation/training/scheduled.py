@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from logunif_kl.torch import nn
+from validation.output import Record
 from validation.training.loop import Run
 
 
@@ -27,7 +28,7 @@ class Schedule:
         begin, end = self.warm_up
         return nn.linear_warm_up(epoch, begin, end)
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Record:
         return {"epochs": self.epochs, "warm_up": list(self.warm_up)}
 
 
@@ -39,7 +40,7 @@ class ScheduledRun(Run):
         model: torch.nn.Module,
         *arguments: Any,
         schedule: Schedule,
-        about: dict[str, Any],
+        about: Record,
         **options: Any,
     ) -> None:
         about = {**about, "schedule": schedule.about()}

@@ -26,7 +26,7 @@ MEASURES = (
 )
 
 
-def judged(p: torch.Tensor, y: torch.Tensor, score: torch.Tensor) -> dict[str, Any]:
+def judged(p: torch.Tensor, y: torch.Tensor, score: torch.Tensor) -> Record:
     """Judge probabilities by the labels; the score is to be larger where they are wrong."""
     from sklearn.calibration import calibration_curve
     from sklearn.metrics import brier_score_loss, log_loss
@@ -59,7 +59,7 @@ def judged(p: torch.Tensor, y: torch.Tensor, score: torch.Tensor) -> dict[str, A
     }
 
 
-def with_and_without(trained: digits.Trained, test: Split) -> dict[str, Any]:
+def with_and_without(trained: digits.Trained, test: Split) -> Record:
     found: digits.Rows = []
     for angle in ANGLES:
         x, y = images.rotated(test.x, angle), torch.from_numpy(test.y)
@@ -81,7 +81,7 @@ def _auroc_of_errors(score: torch.Tensor, right: torch.Tensor) -> float | None:
     return digits.auroc(score[right], score[~right]) if bool(right.any() & ~right.all()) else None
 
 
-def summarised(rows: digits.Rows) -> list[dict[str, Any]]:
+def summarised(rows: digits.Rows) -> list[Record]:
     found = []
     for place, angle in enumerate(ANGLES):
         for method, title in digits.METHODS.items():
@@ -149,7 +149,7 @@ def show(record: Record) -> str:
     return table([*head, *more], rows)
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     rows = digits.of_each(
         "calibration",
         lambda trained: with_and_without(trained, dataset.test),

@@ -16,7 +16,7 @@ import torch
 
 from logunif_kl.torch import nn
 from validation import summary
-from validation.experiment import Experiment
+from validation.experiment import Experiment, Record
 from validation.training import networks
 from validation.training.data import Dataset
 from validation.training.loop import Run, Settings, evaluate, seeded
@@ -30,7 +30,7 @@ FULL = {"hidden": [256] * 2, "epochs": 10, "batch_size": 200, "samples": 30, "im
 QUICK = {"hidden": [64] * 2, "epochs": 25, "batch_size": 50, "samples": 20, "images": 100}
 SCORES = ("mutual_information", "entropy", "entropy_without_noise")
 
-Rows = list[dict[str, Any]]
+Rows = list[Record]
 
 # Of the same networks, whose checkpoints they share.
 experiment = partial(Experiment, seeds=(1, 2, 3), full=FULL, quick=QUICK, folder="digits")
@@ -40,7 +40,7 @@ class Trained:
     """A trained network, and its predictions with and without the noise."""
 
     def __init__(
-        self, method: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
+        self, method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts
     ) -> None:
         noise = seeded(seed, 1)
         self.model = networks.network(
@@ -95,13 +95,13 @@ def scores(sampled: nn.Prediction | None, entropy: torch.Tensor) -> dict[str, to
 
 def of_each(
     name: str,
-    measure: Callable[[Trained], dict[str, Any]],
-    settings: dict[str, Any],
+    measure: Callable[[Trained], Record],
+    settings: Record,
     dataset: Dataset,
     parts: Parts,
     **more: Any,
 ) -> Rows:
-    def make(cell: str, seed: int) -> dict[str, Any]:
+    def make(cell: str, seed: int) -> Record:
         method = cells[cell]
         trained = Trained(method, seed, settings, dataset, parts)
         return {

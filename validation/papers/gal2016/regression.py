@@ -85,7 +85,7 @@ def network(method: str, hidden: int, seed: int, noise: torch.Generator) -> torc
     return torch.nn.Sequential(*layers)
 
 
-def decays(method: str, model: torch.nn.Module, points: int) -> list[dict[str, Any]]:
+def decays(method: str, model: torch.nn.Module, points: int) -> list[Record]:
     """Group the parameters with the weight decay that is their L2 term in the mean over points."""
     first = next(model.parameters())
     groups = []
@@ -99,7 +99,7 @@ def decays(method: str, model: torch.nn.Module, points: int) -> list[dict[str, A
     return groups
 
 
-def train(method: str, seed: int, sizes: dict[str, Any]) -> torch.nn.Sequential:
+def train(method: str, seed: int, sizes: Record) -> torch.nn.Sequential:
     """Train a network on all points at once; the learning rate falls to 0."""
     noise = seeded(seed, 1)
     model = network(method, sizes["hidden"], seed, noise)
@@ -119,7 +119,7 @@ def train(method: str, seed: int, sizes: dict[str, Any]) -> torch.nn.Sequential:
     return model.eval()
 
 
-def predicted(method: str, seed: int, sizes: dict[str, Any], x: Array) -> tuple[Array, Array]:
+def predicted(method: str, seed: int, sizes: Record, x: Array) -> tuple[Array, Array]:
     """Return the predictive mean, and the variance without the noise of the data."""
     if method == "process":
         return _process(*data(sizes["points"], seed), x)
@@ -157,7 +157,7 @@ def judged(x: Array, y: Array, mean: Array, variance: Array) -> dict[str, float]
     }
 
 
-def measure_one(method: str, seed: int, sizes: dict[str, Any]) -> dict[str, Any]:
+def measure_one(method: str, seed: int, sizes: Record) -> Record:
     rng = np.random.default_rng([seed, 4])
     tests = {
         name: np.concatenate(
@@ -182,7 +182,7 @@ def measure_one(method: str, seed: int, sizes: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def summarised(rows: list[Record]) -> list[Record]:
     return [
         {
             "method": method,
@@ -235,7 +235,7 @@ def show(record: Record) -> str:
     return table([*head, "error (root mean square)", "log density"], rows)
 
 
-def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
+def measure(settings: Record, parts: Parts) -> Record:
     sizes, make = {name: settings[name] for name in FULL}, partial(measure_one, sizes=settings)
     rows = parts.by_seed("networks", list(METHODS), settings["seeds"], make, **sizes)
     return {"sigma": SIGMA, "summary": summarised(rows), "rows": rows}

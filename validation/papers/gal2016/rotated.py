@@ -18,7 +18,7 @@ ANGLES = (0, 15, 30, 45, 60, 90, 135, 180)
 ANGLES_OF_ONE = tuple(range(0, 181, 15))
 
 
-def by_angle(trained: digits.Trained, dataset: Dataset, count: int) -> dict[str, Any]:
+def by_angle(trained: digits.Trained, dataset: Dataset, count: int) -> Record:
     """Measure errors and scores at each angle, and what becomes of one digit."""
     x, y = dataset.test.x[:count], torch.from_numpy(dataset.test.y[:count])
     upright: dict[str, torch.Tensor] = {}
@@ -46,7 +46,7 @@ def one(dataset: Dataset) -> Any:
     return np.concatenate([images.rotated(first, angle) for angle in ANGLES_OF_ONE])
 
 
-def _of_one(trained: digits.Trained, dataset: Dataset) -> dict[str, Any] | None:
+def _of_one(trained: digits.Trained, dataset: Dataset) -> Record | None:
     sampled = trained.with_noise(one(dataset))
     if sampled is None:
         return None
@@ -58,7 +58,7 @@ def _of_one(trained: digits.Trained, dataset: Dataset) -> dict[str, Any] | None:
     }
 
 
-def summarised(rows: digits.Rows) -> list[dict[str, Any]]:
+def summarised(rows: digits.Rows) -> list[Record]:
     names = ("error", "error_without_noise", *digits.SCORES)
     found = []
     for method, title in digits.METHODS.items():
@@ -135,7 +135,7 @@ def show(record: Record) -> str:
     return table([*head, *areas], rows)
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     rows = digits.of_each(
         "rotated",
         lambda trained: by_angle(trained, dataset, settings["images"]),

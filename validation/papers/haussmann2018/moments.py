@@ -183,7 +183,7 @@ def sampled(model: torch.nn.Module, x: Tensor, samples: int) -> tuple[Tensor, ..
     return mean, variance.sqrt() / root, variance, squares.std(0) / root
 
 
-def one(name: str, seed: int, samples: int, x: Tensor) -> dict[str, Any]:
+def one(name: str, seed: int, samples: int, x: Tensor) -> Record:
     case, noise = CASES[name], seeded(seed, 1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -282,7 +282,7 @@ def show(record: Record) -> str:
     )
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     samples, x = settings["samples"], pixels(dataset)
     make = partial(one, samples=samples, x=x)
     rows = parts.by_seed("samples", list(CASES), settings["seeds"], make, samples=samples)

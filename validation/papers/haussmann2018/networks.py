@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 from logunif_kl.torch import nn
+from validation.output import Record
 from validation.training.data import CLASSES
 from validation.training.scheduled import Schedule, ScheduledRun
 
@@ -55,7 +56,7 @@ def network(pixels: int, seed: int, generator: torch.Generator) -> torch.nn.Sequ
     left = side
     for _ in range(2):
         left = (left + 2 * padding - kernel) // STRIDE + 1
-    options: dict[str, Any] = {"stride": STRIDE, "padding": padding, "generator": generator}
+    options: Record = {"stride": STRIDE, "padding": padding, "generator": generator}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return torch.nn.Sequential(
@@ -92,7 +93,7 @@ class Annealed(ScheduledRun):
         epochs: int,
         model: torch.nn.Module,
         *given: Any,
-        about: dict[str, Any],
+        about: Record,
         **named: Any,
     ) -> None:
         # A warm-up that ends at epoch 0 is the same as no warm-up.

@@ -1,12 +1,11 @@
 """What a threshold on log alpha prunes, and where the histogram puts it."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from scipy.ndimage import gaussian_filter1d
 
 from logunif_kl.torch import nn
+from validation.output import Record
 from validation.training.data import Split
 from validation.training.loop import evaluate
 
@@ -54,7 +53,7 @@ def valley(counts: list[int], smoothing: float = 2.0) -> float | None:
     return LOWEST + (best[1] + 1.5) * (HIGHEST - LOWEST) / BINS
 
 
-def pruned(model: torch.nn.Module, threshold: float, split: Split) -> dict[str, Any]:
+def pruned(model: torch.nn.Module, threshold: float, split: Split) -> Record:
     """Measure the share of weights beyond a threshold, and the error without them."""
     log_alpha = log_alphas(model)
     share = float((log_alpha > threshold).double().mean())

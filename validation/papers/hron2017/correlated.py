@@ -29,7 +29,7 @@ from scipy import stats
 
 import logunif_kl as lk
 from validation.experiment import Experiment, Parts, Record, subplots
-from validation.markdown import columns, rounded
+from validation.markdown import columns, rounded, with_error
 from validation.output import track
 
 Array = npt.NDArray[np.float64]
@@ -107,10 +107,10 @@ def means(weights: int) -> Array:
     return found
 
 
-def growth(weights: int, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
+def growth(weights: int, sizes: Record, seed: int) -> Record:
     theta, alpha = means(weights), sizes["alpha"]
     samples = min(sizes["samples"], sizes["most_numbers"] // weights)
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     for index, tau in enumerate(sizes["thicknesses"]):
         row = Row(theta, alpha, tau)
         rng = np.random.default_rng([seed, weights, index])
@@ -183,7 +183,10 @@ def show(record: Record) -> str:
         ("KL", "{divergence:.4f}"),
         ("line", "{predicted:.4f}"),
         ("sampled", "{sampled:.3f} ± {standard_error:.3f}"),
-        ("slope in log(1/τ)", _slope),
+        (
+            "slope in log(1/τ)",
+            lambda row: with_error(row["slope_from_the_row_above"], None, 6),
+        ),
         ("predicted K − 1", "{slope_predicted}"),
     )
     others = columns(
@@ -202,17 +205,9 @@ def show(record: Record) -> str:
     )
 
 
-def _slope(row: Record) -> str:
-    slope = row["slope_from_the_row_above"]
-    return "–" if slope is None else f"{slope:.6f}"
-
-
-def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    seed = settings["seeds"][0]
-    grown = [
-        growth(weights, settings, seed)
-        for weights in track(settings["weights"], "rows", len(settings["weights"]))
-    ]
+def measure(settings: Record, parts: Parts) -> Record:
+    lengths = track(settings["weights"], "rows", len(settings["weights"]))
+    grown = [growth(weights, settings, settings["seeds"][0]) for weights in lengths]
     rows = [row for part in grown for row in part["rows"]]
     return {
         "greatest_deviation_in_standard_errors": max(

@@ -32,7 +32,7 @@ ELSEWHERE = {
 }
 
 
-def minibatches(sizes: dict[str, Any], seed: int) -> Found:
+def minibatches(sizes: Record, seed: int) -> Found:
     rng, rho = np.random.default_rng([seed, 1]), 0.1
     rows = []
     for size in (1, 2, 10, 100):
@@ -157,8 +157,8 @@ def _kl_of_power(alpha: float, theta: float, power: float) -> float:
     return of_the_log_uniform + (power - 1.0) * (of_the_log_uniform + entropy)
 
 
-def lower_bound(sizes: dict[str, Any]) -> Found:
-    rows: list[dict[str, Any]] = []
+def lower_bound(sizes: Record) -> Found:
+    rows: list[Record] = []
     b = 1e3
     for name, model in MODELS.items():
         best, where = _greatest_elbo(model)
@@ -219,7 +219,7 @@ def show(record: Record) -> str:
     return f"{said}\n\nWhat is as in the paper is decided elsewhere:\n\n{others}"
 
 
-def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
+def measure(settings: Record, parts: Parts) -> Record:
     seed = settings["seeds"][0]
     statements: list[tuple[str, str, str, Callable[[], Found]]] = [
         (
@@ -253,19 +253,10 @@ def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
             lambda: lower_bound(settings),
         ),
     ]
-    records = []
-    for slide, said, paper, decide in track(statements, "slides", len(statements)):
-        found = decide()
-        records.append(
-            {
-                "slide": slide,
-                "says": said,
-                "paper": paper,
-                "verdict": "holds" if found.holds else "fails",
-                "measured": found.measured,
-                "note": found.note,
-            }
-        )
+    records = [
+        {"slide": slide, "says": said, "paper": paper, **decide().record()}
+        for slide, said, paper, decide in track(statements, "slides", len(statements))
+    ]
     return {"statements": records, "decided_elsewhere": ELSEWHERE}
 
 

@@ -112,7 +112,7 @@ def second_term(made: Layer, draws: int, generator: torch.Generator) -> dict[str
     return {"eps": g2 * variance * factor, "eps_squared": of_squares * factor}
 
 
-def compare(made: Layer, sizes: dict[str, Any], seed: int, label: str) -> dict[str, Any]:
+def compare(made: Layer, sizes: Record, seed: int, label: str) -> Record:
     """Measure the added variance of one layer, and regress it on what each reading predicts."""
     draws, chunks = sizes["draws_a_chunk"], sizes["chunks"]
     generator = seeded(seed, 4)
@@ -205,7 +205,7 @@ def _deviation(record: Record, name: str) -> str:
     return f"{max(abs(s['value'] - 1.0) / s['standard_error'] for s in found):.1f}"
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     seed, rows = settings["seeds"][0], []
     for image in bright(dataset, max(settings["inputs"]), settings["images"]):
         for inputs in settings["inputs"]:

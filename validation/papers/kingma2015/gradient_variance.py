@@ -23,7 +23,7 @@ from functools import cache, partial
 from typing import Any
 
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
-from validation.markdown import table
+from validation.markdown import columns
 from validation.output import track
 from validation.papers.kingma2015 import printed
 from validation.papers.kingma2015.ratios import (
@@ -43,12 +43,10 @@ METHODS = {"independent": "variational_b", "correlated": "variational_a"}
 SLOW = ("per_example",)  # takes hours, and so comes last
 
 
-def measure_one(
-    kind: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
-) -> dict[str, Any]:
+def measure_one(kind: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     settings, name = Settings(sizes["batch_size"], seed), f"{kind}-seed{seed}"
     network = Stages(name, METHODS[kind], settings, sizes["hidden"], dataset, parts, describe)
-    counts = dict.fromkeys(sizes["epochs_between"], sizes["pairs_between"])
+    counts: dict[int, Any] = dict.fromkeys(sizes["epochs_between"], sizes["pairs_between"])
     counts |= dict.fromkeys(sizes["epochs"], sizes["pairs"])
     trained = [network.said_after(epochs) for epochs in sorted(counts)]
     cells = [
@@ -77,7 +75,7 @@ def _next(
     return pairs(epochs).half_squared_difference(estimator, index)
 
 
-def describe(run: Run, dataset: Dataset) -> dict[str, Any]:
+def describe(run: Run, dataset: Dataset) -> Record:
     last, averaged = evaluate(run.model, dataset.test), evaluate_averaged(run, dataset.test)
     return {
         "epochs": run.epoch,
@@ -104,7 +102,7 @@ def draw(record: Record) -> Any:
     return figure
 
 
-def _draw_one(axes: Any, made: dict[str, Any], layer: str) -> None:
+def _draw_one(axes: Any, made: Record, layer: str) -> None:
     rows = [row for row in made["each"] if row["layer"] == layer]
     for index, estimator in enumerate(ESTIMATORS[made["noise"]]):
         epochs = sorted({row["epochs"] for row in rows if row["estimator"] == estimator})
@@ -123,8 +121,9 @@ def show(record: Record) -> str:
     text = []
     for name, title in (("table_1", "Table 1: independent"), ("table_2", "Table 2: correlated")):
         made = record[name]
-        columns, at_the_error = made["columns"], made["at_the_error_of_the_paper"]
-        text += [f"### {title} weight noise", tabulated(columns), agreement(columns)]
+        at_the_error = made["at_the_error_of_the_paper"]
+        text += [f"### {title} weight noise", tabulated(made["columns"])]
+        text.append(agreement(made["columns"]))
         text += [
             _networks(made["networks"]),
             "Where the test error is nearest to the paper's, whatever the number of epochs:",
@@ -135,23 +134,21 @@ def show(record: Record) -> str:
 
 
 def _networks(networks: list[Record]) -> str:
-    rows = [
+    return columns(
+        ({"seed": each["seed"], **trained} for each in networks for trained in each["trained"]),
+        ("seed", "{seed}"),
+        ("epochs", "{epochs}"),
+        ("test error in %", "{test_error_percent:.2f}"),
+        ("with averaged parameters", "{test_error_percent_averaged:.2f}"),
         (
-            str(each["seed"]),
-            str(trained["epochs"]),
-            f"{trained['test_error_percent']:.2f}",
-            f"{trained['test_error_percent_averaged']:.2f}",
-            ", ".join(f"{a['mean_dropout_rate']:.2f}" for a in trained["alphas"]),
-        )
-        for each in networks
-        for trained in each["trained"]
-    ]
-    errors = ["test error in %", "with averaged parameters"]
-    return table(["seed", "epochs", *errors, "mean dropout rates, from the bottom"], rows)
+            "mean dropout rates, from the bottom",
+            lambda row: ", ".join(f"{a['mean_dropout_rate']:.2f}" for a in row["alphas"]),
+        ),
+    )
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    def made(kind: str) -> dict[str, Any]:
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
+    def made(kind: str) -> Record:
         found = [measure_one(kind, seed, settings, dataset, parts) for seed in settings["seeds"]]
         variances = [row for each in found for row in each.pop("variances")]
         trained = [row for each in found for row in each["trained"]]

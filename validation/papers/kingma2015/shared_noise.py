@@ -23,7 +23,6 @@ The network, its training and its seed are those of `gradient_variance`.
 # mypy: allow-untyped-calls
 import math
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -77,8 +76,8 @@ class SharedNoise(Pairs):
 
 
 def measure_there(
-    stages: Stages, sizes: dict[str, Any], seed: int, dataset: Dataset, epochs: int
-) -> dict[str, Any]:
+    stages: Stages, sizes: Record, seed: int, dataset: Dataset, epochs: int
+) -> Record:
     examples = Examples(dataset.train)
     shared = SharedNoise(
         *stages.after(epochs), examples, sizes["batch_size"], sizes["minibatches"], seed
@@ -98,7 +97,7 @@ def measure_there(
     }
 
 
-def column(layer: str, epochs: int, theirs: int, found: dict[str, Any]) -> dict[str, Any]:
+def column(layer: str, epochs: int, theirs: int, found: Record) -> Record:
     """Put the share of the covariances in the variance beside that of the paper."""
     shared, whole = found["shared"], found["per_batch"]
     share = shared["variance"] / whole["variance"]
@@ -149,7 +148,7 @@ def show(record: Record) -> str:
     )
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     sizes, made = {name: settings[name] for name in FULL}, []
     for seed in settings["seeds"]:
         training = Settings(sizes["batch_size"], seed)

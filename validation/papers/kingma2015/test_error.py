@@ -15,7 +15,7 @@ from typing import Any
 
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import number, table, with_error, yes
-from validation.summary import interval, mean_and_error
+from validation.summary import grouped, interval, mean_and_error
 from validation.training import networks
 from validation.training.data import Split
 from validation.training.loop import Run, Settings, evaluate_averaged
@@ -25,8 +25,8 @@ COUNTERPARTS = {"variational_a": "gaussian_a", "variational_b": "gaussian_b"}
 
 
 def train(
-    method: str, width: int, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
-) -> dict[str, Any]:
+    method: str, width: int, seed: int, sizes: Record, dataset: Dataset, parts: Parts
+) -> Record:
     training, validation = dataset.held_out(len(dataset.train.y) // 6)
     run = networks.run_of(
         method,
@@ -69,7 +69,7 @@ def _look(run: Run, validation: Split, test: Split) -> None:
         )
 
 
-def _ended(run: Run, sizes: dict[str, Any]) -> bool:
+def _ended(run: Run, sizes: Record) -> bool:
     if run.epoch >= sizes["epochs"]:
         return True
     if not run.history:
@@ -78,13 +78,11 @@ def _ended(run: Run, sizes: dict[str, Any]) -> bool:
     return bool(run.epoch - best["epoch"] >= sizes["patience"])
 
 
-def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def summarised(rows: list[Record]) -> list[Record]:
     found = []
-    for (method, width), each in itertools.groupby(
-        sorted(rows, key=lambda row: (list(networks.METHODS).index(row["method"]), row["width"])),
-        key=lambda row: (row["method"], row["width"]),
-    ):
-        several = list(each)
+    order = list(networks.METHODS)
+    rows = sorted(rows, key=lambda row: (order.index(row["method"]), row["width"]))
+    for (method, width), several in grouped(rows, "method", "width").items():
         test_error = mean_and_error([row["test_error"] for row in several])
         rates = [statistics.fmean(row["mean_dropout_rates"] or [math.nan]) for row in several]
         found.append(
@@ -103,7 +101,7 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def statements(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def statements(rows: list[Record]) -> list[Record]:
     """Decide what section 5 says of Figure 1a.
 
     The networks of one seed begin alike and see the examples in the same order, so that two methods
@@ -221,7 +219,7 @@ def _error_of(row: Record | None) -> str:
     return f"{with_error(row['test_error'], row['standard_error'])} ({row['epochs']:.0f}{rate})"
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     cells = itertools.product(settings["seeds"], settings["widths"], settings["methods"])
     make = {
         f"{method}-{width}-seed{seed}": partial(

@@ -9,7 +9,7 @@ import copy
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -27,7 +27,7 @@ from validation.training.parts import slug
 class Assumption(NamedTuple):
     """What is changed of the variational layers, and of the training."""
 
-    posterior: dict[str, Any]
+    posterior: Record
     learning_rate: float = 1e-3
     smaller_minibatches: int = 1
     averaged: bool = False
@@ -44,7 +44,7 @@ ASSUMPTIONS = {
 }
 
 
-def measure_one(name: str, seed: int, sizes: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
+def measure_one(name: str, seed: int, sizes: Record, dataset: Dataset) -> Record:
     assumed = ASSUMPTIONS[name]
     batch_size = sizes["batch_size"] // assumed.smaller_minibatches
     settings = Settings(batch_size, seed, learning_rate=assumed.learning_rate)
@@ -68,7 +68,7 @@ def measure_one(name: str, seed: int, sizes: dict[str, Any], dataset: Dataset) -
 
 
 def _states(
-    run: Run, assumed: Assumption, sizes: dict[str, Any], dataset: Dataset
+    run: Run, assumed: Assumption, sizes: Record, dataset: Dataset
 ) -> Iterator[tuple[float, int, dict[str, torch.Tensor]]]:
     """Yield test error, epochs and parameters after each epoch, until the error is low enough."""
     for _ in run.train(sizes["most_epochs"]):
@@ -87,16 +87,13 @@ def show(record: Record) -> str:
     rows, paper = [], ["Table 1 of the paper, after 10 epochs", "3", "10"]
     for case in record["cases"]:
         of = {column["layer"]: column["estimators"] for column in case["columns"]}
-        networks = case["networks"]
+        ratios = [of[layer][name] for layer, name in shown]
         rows.append(
             [
                 case["assumption"],
-                ", ".join(f"{each['test_error_percent']:.2f}" for each in networks),
-                ", ".join(str(each["epochs"]) for each in networks),
-                *(
-                    with_error(of[a][b]["ratio_to_local"], of[a][b]["ratio_standard_error"])
-                    for a, b in shown
-                ),
+                ", ".join(f"{each['test_error_percent']:.2f}" for each in case["networks"]),
+                ", ".join(str(each["epochs"]) for each in case["networks"]),
+                *(with_error(r["ratio_to_local"], r["ratio_standard_error"]) for r in ratios),
             ]
         )
     paper += [f"{of[layer][name]['paper_ratio_to_local']:.2f}" for layer, name in shown]
@@ -105,7 +102,7 @@ def show(record: Record) -> str:
     return table(["training", "test error in %", "epochs", *head], [*rows, paper])
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     sizes, cases = {name: settings[name] for name in FULL}, []
     for name in track(list(ASSUMPTIONS), "assumptions", len(ASSUMPTIONS)):
         found = [

@@ -45,7 +45,7 @@ def seconds(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, fl
     return {name: min(times) for name, times in found.items()}
 
 
-def timed(model: torch.nn.Module, x: torch.Tensor, sizes: dict[str, Any], **options: Any) -> Any:
+def timed(model: torch.nn.Module, x: torch.Tensor, sizes: Record, **options: Any) -> Any:
     made = {"dense": model}
     made |= {kind: nn.to_sparse(model, backend=kind, **options) for kind in ("torch", "scipy")}
     by_batch = []
@@ -81,7 +81,7 @@ def show(record: Record) -> str:
     return table([*head, "dense / sparse", "file, dense / sparse"], rows)
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     seed, *_ = settings["seeds"]
     images = torch.from_numpy(dataset.test.x[: max(settings["batches"])])
     networks = []

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from validation.markdown import table as markdown
+from validation.output import Record
 
 
 class Capability(NamedTuple):
@@ -68,7 +69,7 @@ def differences(on_file: Table, now: Table) -> Iterator[str]:
             yield f"{row}: shown by this {run} run, and not on file"
 
 
-def to_json(rows: Table) -> list[dict[str, Any]]:
+def to_json(rows: Table) -> list[Record]:
     return [{**row._asdict(), "runs": sorted(runs)} for row, runs in sorted(rows.items())]
 
 
