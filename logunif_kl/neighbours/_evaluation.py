@@ -7,19 +7,10 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._adapters import adapter
+from .._arguments import NAMESPACE, NUMBER, PROTOCOL, framework_of, kind_of, read, unwrapped
 from .._arithmetic.neighbours import complex_weights, vector
 from .._convention import shifted
-from .._dispatch import (
-    NAMESPACE,
-    NUMBER,
-    PROTOCOL,
-    Operation,
-    _as_numpy,
-    evaluate,
-    unwrapped,
-    way_of,
-)
+from .._dispatch import Operation, evaluate
 from .._neighbours import convention, ufuncs
 from .._neighbours.nodes import dimensions, rule
 from .._numpy.reduction import reduced
@@ -34,16 +25,13 @@ _OPERATIONS = {
 
 def _module(**arguments: Any) -> Any:
     """Find the module for the arguments' framework; None if they are no tensors."""
-    module = adapter(**arguments)
-    if module is None:
-        return None
-    name = module.__name__.rpartition(".")[2]
+    framework = framework_of(arguments)
     # Compilers can trace import statements, but not import_module.
-    if name == "torch":
+    if framework == "torch":
         from ..torch import neighbours as of_torch
 
         return of_torch
-    if name == "jax":
+    if framework == "jax":
         from ..jax import neighbours as of_jax
 
         return of_jax
@@ -83,12 +71,12 @@ def of_normal(zero_at: Any, log_c: Any, reduction: str, mu: Any, log_sigma2: Any
         operation = _OPERATIONS["neg_kl_complex_normal"]
         return evaluate(operation, constant, reduction, mu=mu, log_sigma2=log_sigma2)
     _errors.check_reduction(reduction)
-    if way_of(type(log_sigma2)) in (PROTOCOL, NAMESPACE):
+    if kind_of(type(log_sigma2)) in (PROTOCOL, NAMESPACE):
         raise _errors.mixture({"mu": mu, "log_sigma2": log_sigma2})
-    if way_of(type(log_sigma2)) == NUMBER:
+    if kind_of(type(log_sigma2)) == NUMBER:
         variance: Any = _errors.as_float("log_sigma2", log_sigma2)
     else:
-        variance = _as_numpy("log_sigma2", log_sigma2)
+        variance = read("log_sigma2", log_sigma2)
         if not _errors.holds_real(variance.dtype):
             raise _errors.not_real("log_sigma2", log_sigma2, variance.dtype)
     _errors.check_shapes({"mu": mean, "log_sigma2": variance})
@@ -108,7 +96,7 @@ def _complex_mean(mu: Any) -> np.ndarray | None:
     TypeError
         If they are complex, and of another library than NumPy, or of more than 128 bits.
     """
-    if way_of(type(mu)) in (PROTOCOL, NAMESPACE):
+    if kind_of(type(mu)) in (PROTOCOL, NAMESPACE):
         if "complex" in str(getattr(mu, "dtype", "")):
             raise TypeError(
                 f"mu is complex and of type {_errors.type_name(mu)}, of which only real means "
@@ -117,7 +105,7 @@ def _complex_mean(mu: Any) -> np.ndarray | None:
         return None
     if not isinstance(mu, (complex, list, tuple, np.ndarray, np.generic)):
         return None
-    mean: np.ndarray = _as_numpy("mu", mu)
+    mean: np.ndarray = read("mu", mu)
     if mean.dtype not in (np.complex64, np.complex128):
         return None
     return mean

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..._dispatch import unwrapped
+from ..._arguments import unwrapped
 from ..._errors import check_reduction
 from ..._neighbours import convention
 from ..._neighbours.nodes import dimensions
