@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _errors
-from .._dispatch import unwrapped
+from .._arguments import unwrapped
 
 Array = Any
 

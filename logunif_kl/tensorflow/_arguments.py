@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from .. import _errors
-from .._dispatch import unwrapped
+from .._arguments import unwrapped
 
 Tensor = Any
 _FLOATING = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
