@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import _api, log_alpha
 from .._convention import additive_constant
-from ._output import CommandError, check_results, new_table, results, track
+from ._output import CommandError, add_json, check_results, new_table, results, track
 from .provenance import provenance
 
 MAX_DPS = 10_000
@@ -61,9 +61,7 @@ def add_parser(subparsers: Any) -> None:
         help="significant digits (default: 10); above 17 the numbers typed are exact decimals, "
         "and the arbitrary-precision reference computes",
     )
-    parser.add_argument(
-        "--json", metavar="FILE", help="also write the values as JSON; - prints that instead"
-    )
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -218,18 +216,19 @@ def _short(value: float | str) -> str:
 
 
 def _table(rows: list[Row], fixed: str, dps: int) -> Any:
-    arguments = ("alpha", "log_alpha", "dropout_rate")
-    table = new_table(
-        f"-KL(q || p) with {fixed}; x = log alpha",
-        [("alpha", True), ("x", True), ("dropout rate", True), *((h, True) for h in HEADERS)],
-        drop_first=("x", "KL", "dropout rate"),
-    )
-    for row in rows:
-        table.add_row(
-            *(_short(row[name]) for name in arguments),
+    cells = [
+        (
+            *(_short(row[name]) for name in ("alpha", "log_alpha", "dropout_rate")),
             *(
                 row[name] if isinstance(row[name], str) else f"{row[name]:.{dps}g}"
                 for name in COLUMNS
             ),
         )
-    return table
+        for row in rows
+    ]
+    return new_table(
+        f"-KL(q || p) with {fixed}; x = log alpha",
+        ["alpha", "x", "dropout rate", *HEADERS],
+        cells,
+        drop_first=["x", "KL", "dropout rate"],
+    )

@@ -7,19 +7,10 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._adapters import adapter
+from .._arguments import NAMESPACE, NUMBER, PROTOCOL, framework_of, kind_of, read, unwrapped
 from .._arithmetic.isotropic import complex_weights
 from .._convention import ZERO_AT_INFINITY, shifted
-from .._dispatch import (
-    NAMESPACE,
-    NUMBER,
-    PROTOCOL,
-    Operation,
-    _as_numpy,
-    evaluate,
-    unwrapped,
-    way_of,
-)
+from .._dispatch import Operation, evaluate
 from .._isotropic import complex_normal, constant, derivative, ufunc
 from .._numpy.reduction import reduced
 
@@ -53,12 +44,12 @@ def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str
     if mean is None:
         return evaluate(_NORMAL, added, reduction, mu=mu, log_sigma2=log_sigma2)
     _errors.check_reduction(reduction)
-    if way_of(type(log_sigma2)) in (PROTOCOL, NAMESPACE):
+    if kind_of(type(log_sigma2)) in (PROTOCOL, NAMESPACE):
         raise _errors.mixture({"mu": mu, "log_sigma2": log_sigma2})
-    if way_of(type(log_sigma2)) == NUMBER:
+    if kind_of(type(log_sigma2)) == NUMBER:
         variance: Any = _errors.as_float("log_sigma2", log_sigma2)
     else:
-        variance = _as_numpy("log_sigma2", log_sigma2)
+        variance = read("log_sigma2", log_sigma2)
         if not _errors.holds_real(variance.dtype):
             raise _errors.not_real("log_sigma2", log_sigma2, variance.dtype)
     _errors.check_shapes({"mu": mean, "log_sigma2": variance})
@@ -72,16 +63,13 @@ def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str
 
 def _framework(**arguments: Any) -> Any:
     """Find the module that computes for tensors of this type; None for everything else."""
-    module = adapter(**arguments)
-    if module is None:
-        return None
-    name = module.__name__.rpartition(".")[2]
+    framework = framework_of(arguments)
     # Compilers can trace import statements, but not import_module.
-    if name == "torch":
+    if framework == "torch":
         from ..torch import _isotropic as of_torch
 
         return of_torch
-    if name == "jax":
+    if framework == "jax":
         from ..jax import _isotropic as of_jax
 
         return of_jax
@@ -99,7 +87,7 @@ def _complex_mean(mu: Any) -> np.ndarray | None:
     TypeError
         If they are complex, and of another library than NumPy, or of more than 128 bits.
     """
-    if way_of(type(mu)) in (PROTOCOL, NAMESPACE):
+    if kind_of(type(mu)) in (PROTOCOL, NAMESPACE):
         if "complex" in str(getattr(mu, "dtype", "")):
             raise TypeError(
                 f"mu is complex and of type {_errors.type_name(mu)}, but of this type only real "
@@ -108,7 +96,7 @@ def _complex_mean(mu: Any) -> np.ndarray | None:
         return None
     if not isinstance(mu, (complex, list, tuple, np.ndarray, np.generic)):
         return None
-    mean: np.ndarray = _as_numpy("mu", mu)
+    mean: np.ndarray = read("mu", mu)
     return mean if mean.dtype in (np.complex64, np.complex128) else None
 
 

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
+from .._arguments import unwrapped
 from .._arithmetic.isotropic import complex_hessian, complex_weights
 from .._convention import ZERO_AT_INFINITY
-from .._dispatch import unwrapped
 from .._errors import check_reduction
 from .._isotropic import constant, derivative
 from ._arguments import arguments, finished

@@ -89,7 +89,7 @@ STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF-"}
         (["fit", "--plot", "figure.xyz"], "its suffix must name a format"),
         (["fit", "--plot", "."], "it is a directory"),
         (["validate", "nothing"], "there is no method 'nothing': choose from kingma"),
-        (["validate", "--output", "no/such/place"], "it is no directory; create it first"),
+        (["validate", "--output", "no/such/place"], "it is not a directory; create it first"),
         (["validate", "--json", "no/such/place.json"], "the directory no/such does not exist"),
     ],
 )

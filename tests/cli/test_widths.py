@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from logunif_kl.cli import _output, main
-from logunif_kl.cli.bench import functions
 from validation.paths import RESULTS
 
 pytest.importorskip("rich")
@@ -49,7 +48,6 @@ def shown_by(command, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(_output, "show_tables", take)
-        patched.setattr(functions, "IMPORT_ROUNDS", 2)
         assert main(command.split()) == 0
     ((tables, notes),) = taken
     return tables, notes
@@ -104,7 +102,7 @@ def test_the_notes_of_the_bench(terminal, capsys):
     from logunif_kl.cli.bench.command import note
 
     document = json.loads((RESULTS / "bench" / "bench.json").read_text(encoding="utf-8"))
-    table = _output.new_table("Times", [("", False), ("ns", True)])
+    table = _output.new_table("Times", ["", "ns"], [], text=[""])
     assert_readable([table], [note(document)], terminal, capsys)
 
 

@@ -45,8 +45,7 @@ STREAMS = {
     "stdout is full, stderr closed": (">/dev/full 2>&-", FULL),
 }
 
-PROGRAM = "import sys; from logunif_kl.cli import main; from logunif_kl.cli.bench import functions"
-PROGRAM += "; functions.IMPORT_ROUNDS = 2; sys.exit(main())"
+PROGRAM = "import sys; from logunif_kl.cli import main; sys.exit(main())"
 
 
 def run(command, stream, unbuffered=False):

@@ -6,8 +6,6 @@ place of subnormal arguments. Of complex weights and of groups, frameworks are h
 results only. The range of a claim says which of this holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -44,7 +42,6 @@ def errors_of(kernel: str, name: str) -> Errors:
 def plain_error(
     name: str, got: NDArray, exact: Truth, points: list[NDArray]
 ) -> NDArray[np.float64]:
-    """Return every error in ulp."""
     return error(got, exact, points[0].dtype.name)
 
 

@@ -7,8 +7,6 @@ Where PyTorch in eager mode takes the float32 kernels in C, it is those. All blo
 so that nothing is compiled twice.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import nullcontext

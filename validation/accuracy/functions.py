@@ -1,7 +1,5 @@
 """What is measured: the functions, the kernels by name, the domains and the edges in them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,7 +19,6 @@ class Function(NamedTuple):
 
     @property
     def nin(self) -> int:
-        """The number of arguments."""
         return {"normal": 2, "complex": 3}.get(self.domain, 1)
 
 

@@ -1,11 +1,11 @@
 """Each kernel's implementation of a function, by the kernel's name."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
 import numpy as np
+
+from validation.output import Record
 
 from .frameworks import framework
 from .functions import ARRAYS, COMPLEX, FRAMEWORKS, ISOTROPIC, Evaluate, Function, arithmetic_of
@@ -31,7 +31,6 @@ def implementation(function: Function, kernel: str, dtype: str = "float64") -> E
 
 
 def ufunc(name: str, kernel: str) -> Evaluate:
-    """Return a ufunc of one of NumPy's kernels."""
     from logunif_kl._numpy import ufuncs
 
     if kernel == "python":
@@ -68,7 +67,7 @@ def _over_arrays(function: Function) -> Evaluate:
     operation = Operation(picked, picked)
 
     def call(*args: Any) -> Any:
-        arrays: dict[str, Any] = {f"x{i}": array_api_strict.asarray(a) for i, a in enumerate(args)}
+        arrays: Record = {f"x{i}": array_api_strict.asarray(a) for i, a in enumerate(args)}
         return np.asarray(evaluate(operation, **arrays))
 
     return call

@@ -6,8 +6,6 @@ with rigorous balls; that comparison is the evidence for their accuracy.
 A truth is ``(hi + lo) * 2**scale``, because it may lie far below or above the range of float64.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

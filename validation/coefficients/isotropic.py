@@ -5,8 +5,6 @@
 The specification is `validation/coefficients/isotropic.toml`.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -28,7 +26,6 @@ HEAD = f'''\
 # The errors of each range, relative where the function is above 1/8: of the fit, and
 # after rounding the coefficients.
 
-from __future__ import annotations
 
 # fmt: off
 Row = tuple[float, ...]
