@@ -13,6 +13,7 @@ from scipy import stats
 import logunif_kl as lk
 from logunif_kl._convention import PROPER_CONSTANT
 from logunif_kl.posteriors import kl_posterior, neg_kl_posterior
+from tests.posteriors.exact import neg_kl_of, neg_kl_of_histogram
 
 CONVENTIONS = [{}, {"zero_at": math.inf}, {"zero_at": 1.0}, {"zero_at": 0.01}, {"log_c": 0.3}]
 
@@ -123,19 +124,6 @@ class TestGaussian:
         assert neg_kl_posterior(stats.uniform(-1.0, 2.0)) < 0.0
 
 
-def truth(log_density, points):
-    """J in 30 digits by mpmath, for a density on the real line."""
-    with mpmath.workdps(30):
-
-        def integrand(w):
-            if w == 0:
-                return mpmath.mpf(0)
-            log_q = log_density(w)
-            return -mpmath.exp(log_q) * (log_q + mpmath.log(abs(w)))
-
-        return float(mpmath.quad(integrand, points)) - PROPER_CONSTANT
-
-
 mp = mpmath.mpf
 LOG_2_PI = math.log(2.0 * math.pi)
 SHIFTED = {
@@ -172,7 +160,8 @@ class TestTruth:
     def test_where_no_closed_form_is_known(self, name):
         dist, log_density, points = SHIFTED[name]
         value, error = neg_kl_posterior(dist, return_error=True)
-        assert abs(value - truth(log_density, points)) <= error < 1e-11
+        exact = neg_kl_of(lambda w: mpmath.exp(log_density(w)), points)
+        assert abs(value - exact) <= error < 1e-11
 
     @pytest.mark.parametrize("k", [2.0, 0.5])
     def test_powers_shift_by_a_logarithm(self, k):
@@ -185,13 +174,7 @@ class TestTruth:
         counts, edges = np.array([3, 0, 5, 2]), np.array([-1.0, -0.25, 0.5, 0.75, 2.0])
         dist = stats.rv_histogram((counts, edges), density=False).freeze()
         value, error = neg_kl_posterior(dist, points=edges, return_error=True)
-        probability = counts / counts.sum()
-        parts = [
-            p * (neg_kl_posterior(stats.uniform(a, b - a)) - math.log(p))
-            for p, a, b in zip(probability, edges, edges[1:], strict=False)
-            if p
-        ]
-        assert abs(value - sum(parts)) <= error < 1e-11
+        assert abs(value - neg_kl_of_histogram(edges, counts / counts.sum())) <= error < 1e-11
 
     def test_two_narrow_parts(self):
         parts = ((0.25, -1.0, 1e-3), (0.75, 1.0, 1e-3))
@@ -257,14 +240,9 @@ class TestErrors:
         """Below the least quantile that is asked for, and between the nodes of every panel."""
         parts = ((1.0 - 1e-3, 0.0, 1.0), (1e-3, 2.0, 1e-6))
         dist = Two(parts, name="two")()
-        with mpmath.workdps(20):
-
-            def density(w):
-                return sum(p * mpmath.npdf(w, m, s) for p, m, s in parts)
-
-            grid = [-12, -4, -1, -0.1, 0, 0.1, 1, 1.9, 1.99995, 1.99999]
-            grid += [2 + 1e-6 * n for n in (-5, -2, 0, 2, 5)] + [2.00001, 2.1, 4, 12]
-            exact = truth(lambda w: mpmath.log(density(w)), grid)
+        ends = [-12, -4, -1, -0.1, 0, 0.1, 1, 1.9, 1.99995, 1.99999]
+        ends += [2 + 1e-6 * n for n in (-5, -2, 0, 2, 5)] + [2.00001, 2.1, 4, 12]
+        exact = neg_kl_of(lambda w: sum(p * mpmath.npdf(w, m, s) for p, m, s in parts), ends)
         missed, large = neg_kl_posterior(dist, return_error=True)
         found, small = neg_kl_posterior(dist, points=[2.0], return_error=True)
         assert abs(missed - exact) <= large
