@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _evaluation
+from . import _dispatch
 from ._convention import ZERO_AT_INFINITY
 
 
@@ -103,7 +103,7 @@ def neg_kl(
     >>> round(float(lk.neg_kl([0.0, 2.0], reduction="sum")), 4)
     -0.4929
     """
-    return _evaluation.value("neg_kl", zero_at, log_c, reduction, log_alpha=log_alpha)
+    return _dispatch.value("neg_kl", zero_at, log_c, reduction, log_alpha=log_alpha)
 
 
 def neg_kl_grad(log_alpha: Any) -> Any:
@@ -143,7 +143,7 @@ def neg_kl_grad(log_alpha: Any) -> Any:
     >>> float(lk.neg_kl_grad(float("-inf")))
     0.5
     """
-    return _evaluation.derivative("neg_kl_grad", log_alpha)
+    return _dispatch.derivative("neg_kl_grad", log_alpha)
 
 
 def neg_kl_hess(log_alpha: Any) -> Any:
@@ -181,7 +181,7 @@ def neg_kl_hess(log_alpha: Any) -> Any:
     >>> round(float(lk.neg_kl_hess(0.0)), 12)
     -0.25
     """
-    return _evaluation.derivative("neg_kl_hess", log_alpha)
+    return _dispatch.derivative("neg_kl_hess", log_alpha)
 
 
 def neg_kl_normal(
@@ -248,7 +248,7 @@ def neg_kl_normal(
     np.True_
     """
     arguments = {"mu": mu, "log_sigma2": log_sigma2}
-    return _evaluation.value("neg_kl_normal", zero_at, log_c, reduction, **arguments)
+    return _dispatch.value("neg_kl_normal", zero_at, log_c, reduction, **arguments)
 
 
 def kl(
@@ -288,7 +288,7 @@ def kl(
     >>> round(float(lk.kl(0.0)), 13)
     0.426685604296
     """
-    return _evaluation.value("kl", zero_at, log_c, reduction, log_alpha=log_alpha)
+    return _dispatch.value("kl", zero_at, log_c, reduction, log_alpha=log_alpha)
 
 
 def kl_normal(
@@ -330,4 +330,4 @@ def kl_normal(
     0.426685604296
     """
     arguments = {"mu": mu, "log_sigma2": log_sigma2}
-    return _evaluation.value("kl_normal", zero_at, log_c, reduction, **arguments)
+    return _dispatch.value("kl_normal", zero_at, log_c, reduction, **arguments)

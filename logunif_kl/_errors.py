@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -169,31 +168,21 @@ def _is_sparse(value: Any) -> bool:
     return all(hasattr(type(value), name) for name in ("toarray", "nnz"))
 
 
-def refuse_quantity(name: str, value: Any) -> None:
-    """Raise if a value carries a unit, which the ufuncs would lose or refuse.
-
-    Raises
-    ------
-    TypeError
-        If it is a quantity of pint, astropy, unyt or a library like them.
-    """
-    kind: Any = type(value)
-    number = _number_of(kind)
-    if number is not None:
-        raise TypeError(
-            f"{name} is of type {type_name(value)}, which carries a unit, and is a pure number "
-            f"here: pass {name}.{number}"
-        )
-
-
-@lru_cache(maxsize=256)
-def _number_of(kind: Any) -> str | None:
-    """How to get the pure number of a type with a unit; None for another type."""
-    if hasattr(kind, "magnitude") and hasattr(kind, "units"):
+def pure_number_of(type_: Any) -> str | None:
+    """How to get the pure number of a quantity of pint, astropy or unyt; None for another type."""
+    if hasattr(type_, "magnitude") and hasattr(type_, "units"):
         return 'to("dimensionless").magnitude'
-    if hasattr(kind, "to_value") and (hasattr(kind, "unit") or hasattr(kind, "in_units")):
-        return 'to_value("")' if hasattr(kind, "unit") else 'to_value("dimensionless")'
+    if hasattr(type_, "to_value") and (hasattr(type_, "unit") or hasattr(type_, "in_units")):
+        return 'to_value("")' if hasattr(type_, "unit") else 'to_value("dimensionless")'
     return None
+
+
+def has_unit(name: str, value: Any) -> TypeError:
+    """Make the error for a quantity, whose unit the ufuncs would lose or refuse."""
+    return TypeError(
+        f"{name} is of type {type_name(value)}, which carries a unit, and is a pure number "
+        f"here: pass {name}.{pure_number_of(type(value))}"
+    )
 
 
 def no_broadcast(shapes: Mapping[str, Any]) -> str:

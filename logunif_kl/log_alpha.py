@@ -25,8 +25,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _conversions as _c
-from ._adapters import adapter
-from ._dispatch import Operation, evaluate
+from ._dispatch import converted as _converted
 
 __all__ = [
     "from_alpha",
@@ -38,13 +37,6 @@ __all__ = [
     "to_log_sigma2",
     "to_u",
 ]
-
-
-def _converted(operation: Operation, **arguments: Any) -> Any:
-    module = adapter(**arguments)
-    if module is None:
-        return evaluate(operation, **arguments)
-    return module._converted(operation.arithmetic, **arguments)
 
 
 def from_dropout_rate(p: Any) -> Any:

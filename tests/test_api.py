@@ -78,8 +78,9 @@ class TestValues:
             got = lk.neg_kl(math.log(alpha), zero_at=alpha)
             assert abs(got) <= 4 * math.ulp(constant)
 
-    def test_kl_is_the_negative(self):
-        x = sample() - 20
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+    def test_kl_is_the_negative(self, dtype):
+        x = sample(dtype) - np.dtype(dtype).type(20)
         for options in ({}, {"zero_at": 1.0}, {"log_c": 0.3}):
             assert same(lk.kl(x, **options), -lk.neg_kl(x, **options))
             assert same(lk.kl_normal(x, 1.0, **options), -lk.neg_kl_normal(x, 1.0, **options))

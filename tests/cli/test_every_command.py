@@ -28,7 +28,7 @@ DRAWING = ("compare", "fit")
             ["table", "--dropout-rate", "1.5"],
             "a dropout rate must lie in [0, 1], but 1.5 was given",
         ),
-        (["table", "--digits", "0"], "--digits must lie between 1 and 10000, but 0 was given"),
+        (["table", "--dps", "0"], "--dps must lie between 1 and 10000, but 0 was given"),
         (["table", "1e400"], "alpha must be 0, infinite, or of a size between 5E-324 and"),
         (
             ["table", "--log-alpha", "1e1000000000"],
@@ -38,7 +38,7 @@ DRAWING = ("compare", "fit")
             ["table", "--zero-at", "1e-400", "1"],
             "--zero-at must be 0, infinite, or of a size between",
         ),
-        (["table", "--digits", "many"], "argument --digits: invalid int value: 'many'"),
+        (["table", "--dps", "many"], "argument --dps: invalid int value: 'many'"),
         (["table", "--zero-at", "1", "--log-c", "0"], "were both given"),
         (["table", "--zero-at", "one"], "--zero-at must be a number, but 'one' was given"),
         (

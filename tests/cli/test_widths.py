@@ -13,8 +13,8 @@ pytest.importorskip("rich")
 
 COLUMNS = (40, 80, 200)
 RUN = (
-    "table 0 1e-300 1e300 inf --zero-at 0.25 --digits 17",
-    "table 0.1 --digits 22",
+    "table 0 1e-300 1e300 inf --zero-at 0.25 --dps 17",
+    "table 0.1 --dps 22",
     "compare kingma kummer",
     "fit --log-alpha-range -5 1 --target both",
     "fit polynomial --degree 4",
@@ -119,13 +119,13 @@ def test_help(command, columns, terminal, capsys):
 
 def test_a_number_wider_than_the_terminal_is_whole(terminal, capsys):
     terminal(40)
-    assert main(["table", "1", "--digits", "60"]) == 0
+    assert main(["table", "1", "--dps", "60"]) == 0
     shown = COLOUR.sub("", capsys.readouterr().out)
     assert "-0.42668560429604480579" in shown
     numbers = [word for word in shown.split() if word.startswith("-0.42668")]
     assert [len(number) for number in numbers] == [63]
     terminal(40)
-    assert main(["table", "1", "2", "--digits", "40"]) == 0
+    assert main(["table", "1", "2", "--dps", "40"]) == 0
     assert len(max(COLOUR.sub("", capsys.readouterr().out).split("\n"), key=len)) == 52
 
 

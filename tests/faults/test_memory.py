@@ -139,7 +139,7 @@ print(refused)
 )
 
 COMMANDS = (
-    "table 1 --digits 30",
+    "table 1 --dps 30",
     "bench --size 300000 --rounds 2 --threads 3",
     "fit polynomial",
     "compare kummer",

@@ -15,7 +15,7 @@ COMMANDS = {
     "fit --help": 0,
     "table": 0,
     "table 1 --json -": 0,
-    "table 1 --digits 2000": 0,
+    "table 1 --dps 2000": 0,
     "compare kingma": 0,
     "compare kingma --json -": 0,
     "fit polynomial": 0,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
-from logunif_kl._numpy.ufuncs import _FORMS, python_ufunc
+from logunif_kl._numpy.ufuncs import FORMS, python_ufunc
 
 BITS = {
     "float64": (np.uint64, 0x7FF0000000000001),
@@ -48,7 +48,7 @@ def test_public_functions(name, dtype, shape):
 
 
 @DTYPES
-@pytest.mark.parametrize("name", _FORMS)
+@pytest.mark.parametrize("name", FORMS)
 def test_the_python_kernel(name, dtype):
     ufunc = python_ufunc(name)
     with np.errstate(all="raise"):

@@ -5,8 +5,6 @@
 The tables are those of the site, with their targets.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os
