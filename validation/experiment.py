@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from validation import record
-from validation.figure import subplots
 from validation.output import SEAL, CommandError, Record, complain, write_record
 from validation.paths import RESULTS, ROOT, RUNS
 from validation.training import data
@@ -305,6 +304,16 @@ class Experiment:
             body += f"\n\nThe probe of this record was replaced: {old['because']}"
         picture = f"\n\n![{self.title}]({figure})" if figure else ""
         return f"## {self.title}\n\n{self.about}\n\n{body}{picture}\n"
+
+
+def subplots(
+    size: tuple[float, float], rows: int = 1, columns: int = 1, **options: Any
+) -> tuple[Any, Any]:
+    """Return a figure of some inches, and its axes: one, or an array of several."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, **options)
 
 
 def _changed(kept: Path, probe: Record) -> list[str]:

@@ -117,14 +117,6 @@ def of_each(
     return parts.by_seed("networks", [*cells], settings["seeds"], make, **sizes, **more)
 
 
-def shown(found: Any, decimals: int, factor: float = 1.0) -> str:
-    if found["mean"] is None:
-        return "–"
-    text = f"{factor * found['mean']:.{decimals}f}"
-    error = found["standard_error"]
-    return text if error is None else f"{text} ± {factor * error:.{decimals}f}"
-
-
 def mean_and_error(values: Iterable[float | None]) -> dict[str, float | None]:
     """Average over the seeds, with the standard error of the mean; None if unknown."""
     found = summary.mean_and_error([value for value in values if value is not None])

@@ -100,4 +100,4 @@ class Annealed(ScheduledRun):
         warm_up = (0.0, float(method.warm_up)) if method.warm_up else (-1.0, 0.0)
         schedule, about = Schedule(epochs, warm_up), {**about, **method._asdict()}
         super().__init__(model, *given, schedule=schedule, about=about, **named)
-        self._elbo = bound(model, len(self._examples), method)
+        self._objective.elbo = bound(model, len(self._examples), method)
