@@ -292,7 +292,6 @@ class Experiment:
         return record.read(self.path) if self.path.exists() else None
 
     def save_figure(self, path: str | Path, made: Record) -> None:
-        """Draw a record into a file."""
         assert self.draw is not None
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         self.draw(made).savefig(path, dpi=150)
@@ -317,7 +316,6 @@ def subplots(
 
 
 def _changed(kept: Path, probe: Record) -> list[str]:
-    """Say how a probe differs from one that is kept."""
     return list(record.differences(record.read(kept)["columns"], probe["columns"]))
 
 

@@ -81,11 +81,9 @@ def yes(value: object) -> str:
 
 
 def threads(results: Record) -> str:
-    """Say on how many threads."""
     return "one thread" if results["threads"] == 1 else f"{results['threads']} threads"
 
 
 def processor(results: Record) -> str:
-    """Name the processor, and the instruction set of the kernel."""
     kernel = f" ({results['kernel']})" if "kernel" in results else ""
     return f"{results['machine']['cpu']}{kernel}"

@@ -201,7 +201,6 @@ def faults(document: Record) -> list[str]:
 
 
 def coverages(seeds: int) -> list[Record]:
-    """Count the coverage of each function in each setting."""
     return [coverage(what, settings, seeds) for what in FUNCTIONS for settings in SETTINGS]
 
 

@@ -181,7 +181,6 @@ def _unary_x(which: int, x: Array) -> Truth:
 
 
 def _normal(which: int, mu: Array, log_sigma2: Array) -> Truth:
-    """Return the value of ``neg_kl_normal`` or its derivative in mu or log sigma^2."""
     mu, log_sigma2 = np.broadcast_arrays(mu, log_sigma2)
     out = _blank(mu.shape)
     ordinary = np.isfinite(mu) & (mu != 0) & np.isfinite(log_sigma2)

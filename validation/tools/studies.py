@@ -10,8 +10,6 @@ _PASTED = (("sigmoid", 1), ("sigmoid", 2), ("sigmoid", 3), ("polynomial", 3))
 
 
 def ladder(results: Record) -> str:
-    """Tabulate what each form of the refits costs and how far off it is, with formulas to paste."""
-
     def slope(fitted_to: str) -> Callable[[Record], str]:
         return lambda rung: f"{100 * rung[fitted_to]['inside']['max_grad_error']:.2g} %"
 
@@ -41,7 +39,6 @@ def _name(rung: Record) -> str:
 
 
 def monte_carlo(results: Record) -> str:
-    """Tabulate the coverage of the intervals, and the running means of two gradients."""
     bare = ", no control variate"
     shown = columns(
         results["coverage"],
@@ -67,7 +64,6 @@ def monte_carlo(results: Record) -> str:
 
 
 def cuda(results: Record) -> str:
-    """Tabulate what bounds each kernel on some GPUs, as a roofline has it."""
     rows = []
     for gpu in results["roofline"]:
         for kernel, found in gpu["kernels"].items():

@@ -140,7 +140,6 @@ class Run:
         return self._average
 
     def train(self, epochs: int) -> Iterator[Record]:
-        """Train until ``epochs`` are done, and yield the record of each as it ends."""
         while self.epoch < epochs:
             yield self._finish_epoch()
 
@@ -254,7 +253,6 @@ def evaluate(model: torch.nn.Module, split: Split, batch_size: int = 1000) -> di
 
 
 def evaluate_averaged(run: Run, split: Split) -> dict[str, float]:
-    """Do `evaluate` with averaged parameters, if the run averages them."""
     if run.average is None:
         return evaluate(run.model, split)
     with run.average.applied() as model:

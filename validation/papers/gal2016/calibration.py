@@ -29,7 +29,6 @@ MEASURES = (
 
 
 def judged(p: torch.Tensor, y: torch.Tensor, score: torch.Tensor) -> Record:
-    """Judge probabilities by the labels; the score is to be larger where they are wrong."""
     from sklearn.calibration import calibration_curve
     from sklearn.metrics import brier_score_loss, log_loss
     from torchmetrics.functional.classification import multiclass_calibration_error

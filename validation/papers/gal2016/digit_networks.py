@@ -83,7 +83,6 @@ class Trained:
 
 
 def scores(sampled: nn.Prediction | None, entropy: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Name the scores of each image, by a prediction with noise and the entropy without."""
     if sampled is None:
         return {"entropy_without_noise": entropy}
     return {

@@ -53,7 +53,6 @@ def others(settings: Record, dataset: Dataset) -> Record:
 
 
 def compared(trained: digits.Trained, test: Any, sets: Record) -> Record:
-    """Compare the scores of test digits with those of each set of others."""
     of_digits = digits.scores(trained.with_noise(test), trained.without_noise(test)[1])
     found: Record = {"digits": _about(of_digits), "others": {}}
     for name, other in sets.items():

@@ -96,7 +96,6 @@ def decays(method: str, model: torch.nn.Module, points: int) -> list[Record]:
 
 
 def train(method: str, seed: int, sizes: Record) -> torch.nn.Sequential:
-    """Train a network on all points at once; the learning rate falls to 0."""
     noise = seeded(seed, 1)
     model = network(method, sizes["hidden"], seed, noise)
     x, y = (torch.from_numpy(a).float()[:, None] for a in data(sizes["points"], seed))
@@ -116,7 +115,6 @@ def train(method: str, seed: int, sizes: Record) -> torch.nn.Sequential:
 
 
 def predicted(method: str, seed: int, sizes: Record, x: Array) -> tuple[Array, Array]:
-    """Return the predictive mean, and the variance without the noise of the data."""
     if method == "process":
         return _process(*data(sizes["points"], seed), x)
     model, given = train(method, seed, sizes), torch.from_numpy(x).float()[:, None]

@@ -86,7 +86,6 @@ def _look(run: Annealed, test: Split) -> None:
 
 @torch.no_grad()
 def _variance(model: torch.nn.Module, test: Split, sizes: Record, seed: int) -> dict[str, float]:
-    """Compare the moments of the outputs with those of samples of all weights, on test images."""
     x, noise = torch.from_numpy(test.x[: sizes["images"]]), seeded(seed, 2)
     model.eval()
     for layer in model.modules():
@@ -271,8 +270,6 @@ def _histograms(record: Record) -> str:
 
 
 def _of_seeds(record: Record, value: Callable[[Record], float], decimals: int = 2) -> Cell:
-    """Return the cell with the mean over the seeds of a method, with its standard error."""
-
     def cell(row: Record) -> str:
         values = [value(seed) for seed in record["rows"] if seed["method"] == row["method"]]
         return with_error(**mean_and_error(values), decimals=decimals)

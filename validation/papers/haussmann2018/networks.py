@@ -73,7 +73,6 @@ def network(pixels: int, seed: int, generator: torch.Generator) -> torch.nn.Sequ
 
 
 def bound(model: torch.nn.Module, examples: int, method: Method) -> nn.ELBO:
-    """Make the bound of a method, whose expected log-likelihood is a closed form or sampled."""
     if method.form is None:
         return nn.ELBO(model, nn.categorical_log_likelihood, examples)
     form = method.form

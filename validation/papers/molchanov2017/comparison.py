@@ -34,7 +34,6 @@ THRESHOLDS = [0.5 * step for step in range(-4, 11)]  # of which `threshold.py` c
 def run_of(
     name: str, case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts
 ) -> ScheduledRun:
-    """Take up, or begin, the run of one network."""
     of_noise = seed + 1000 * CASES[case].other_noise
     noise = seeded(of_noise, 1)
     model = models.network(name, case, seed, noise, quick=sizes["quick"])
@@ -125,7 +124,6 @@ def as_sparse(model: torch.nn.Module, dataset: Dataset) -> Record:
 
 
 def stored(model: torch.nn.Module) -> int:
-    """The bytes of a file with the parameters of a model."""
     file = io.BytesIO()
     torch.save(model.state_dict(), file)
     return file.tell()

@@ -102,7 +102,6 @@ def fill(model: torch.nn.Module, parameter: str, constant: float, factor: float)
 def network(
     name: str, case: str, seed: int, generator: torch.Generator, *, quick: bool
 ) -> torch.nn.Module:
-    """Build a network of a case. The means and variances of a seed are those of every case."""
     kind = CASES[case]
     penalty: Any = refit() if kind.penalty == REFIT else kind.penalty
     additive = kind.posterior == "additive"
