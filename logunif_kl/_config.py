@@ -107,7 +107,7 @@ _EXTENSIONS = {
 # A framework -> the module that knows its way, and what is said of the two ways.
 _WAYS = {
     "torch": ("torch._kernels", "operators of C", "ufuncs of C and plain operations"),
-    "jax": ("jax._calls", "calls of C from XLA", "plain operations of XLA"),
+    "jax": ("jax._custom_call", "calls of C from XLA", "plain operations of XLA"),
 }
 _FRAMEWORKS = ("torch", "triton", "jax", "tensorflow")
 _OPTIONAL = ("scipy", "mpmath", "python-flint", *_FRAMEWORKS, "rich", "matplotlib")

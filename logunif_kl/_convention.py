@@ -12,13 +12,17 @@ so that either choice is one number to be added to -F(u). ``zero_at=inf`` adds 0
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from enum import ReprEnum
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache, wraps
+from operator import neg
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from ._errors import real_number, shown
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Default(float, ReprEnum):
@@ -108,6 +112,25 @@ def shifted(result: Any, constant: float) -> Any:
         with np.errstate(over="ignore"):
             result += constant
     return result
+
+
+def positive(neg_kl: Function, example: str, negative: Callable[[Any], Any] = neg) -> Function:
+    """Make the function of KL from the one of -KL: ``kl_vector`` from ``neg_kl_vector``."""
+
+    @wraps(neg_kl)
+    def kl(*arguments: Any, **options: Any) -> Any:
+        return negative(neg_kl(*arguments, **options))
+
+    kl.__name__ = kl.__qualname__ = neg_kl.__name__.removeprefix("neg_")
+    kl.__doc__ = f"""KL(q || p), to be *added to a loss*: ``-{neg_kl.__name__}(...)``.
+
+    Parameters, results and errors are those of `{neg_kl.__name__}`, but for the sign.
+
+    Examples
+    --------
+    {example.strip()}
+    """
+    return cast(Function, kl)
 
 
 @lru_cache(maxsize=256)

@@ -131,12 +131,12 @@ ONE = {
     "kl": lambda m, x: m.kl(x),
     "neg_kl_grad": lambda m, x: m.neg_kl_grad(x),
     "neg_kl_hess": lambda m, x: m.neg_kl_hess(x),
-    "neg_kl_complex": lambda m, x: m.neighbours.neg_kl_complex(x),
-    "kl_complex": lambda m, x: m.neighbours.kl_complex(x),
-    "neg_kl_complex_grad": lambda m, x: m.neighbours.neg_kl_complex_grad(x),
-    "neg_kl_complex_hess": lambda m, x: m.neighbours.neg_kl_complex_hess(x),
-    "neg_kl_vector": lambda m, x: m.neighbours.neg_kl_vector(x, 3),
-    "neg_kl_vector_grad": lambda m, x: m.neighbours.neg_kl_vector_grad(x, 3),
+    "neg_kl_complex": lambda m, x: m.isotropic.neg_kl_complex(x),
+    "kl_complex": lambda m, x: m.isotropic.kl_complex(x),
+    "neg_kl_complex_grad": lambda m, x: m.isotropic.neg_kl_complex_grad(x),
+    "neg_kl_complex_hess": lambda m, x: m.isotropic.neg_kl_complex_hess(x),
+    "neg_kl_vector": lambda m, x: m.isotropic.neg_kl_vector(x, 3),
+    "neg_kl_vector_grad": lambda m, x: m.isotropic.neg_kl_vector_grad(x, 3),
     "to_alpha": lambda m, x: lk.log_alpha.to_alpha(x),
     "to_u": lambda m, x: lk.log_alpha.to_u(x),
     "to_dropout_rate": lambda m, x: lk.log_alpha.to_dropout_rate(x),
@@ -144,8 +144,8 @@ ONE = {
 TWO = {
     "neg_kl_normal": lambda m, a, b, **o: m.neg_kl_normal(a, b, **o),
     "kl_normal": lambda m, a, b, **o: m.kl_normal(a, b, **o),
-    "neg_kl_complex_normal": lambda m, a, b, **o: m.neighbours.neg_kl_complex_normal(a, b, **o),
-    "kl_complex_normal": lambda m, a, b, **o: m.neighbours.kl_complex_normal(a, b, **o),
+    "neg_kl_complex_normal": lambda m, a, b, **o: m.isotropic.neg_kl_complex_normal(a, b, **o),
+    "kl_complex_normal": lambda m, a, b, **o: m.isotropic.kl_complex_normal(a, b, **o),
     "from_normal": lambda m, a, b: lk.log_alpha.from_normal(a, b),
 }
 OF_U = ("kl_gap", "kl_gap_grad", "kl_gap_hess")
@@ -218,7 +218,7 @@ def test_numpy_of_two_arguments(drawn, name, types):
 def lt():
     pytest.importorskip("torch")
     import logunif_kl.torch
-    import logunif_kl.torch.neighbours
+    import logunif_kl.torch.isotropic
 
     return logunif_kl.torch
 

@@ -1,7 +1,5 @@
 """Figures of matplotlib, which is imported when one is drawn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """Generated files: write them, or find those that their source would now change."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence

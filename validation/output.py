@@ -1,5 +1,7 @@
 """What `validation` takes from the command line of the package: the terminal, files and errors."""
 
+from typing import Any
+
 from logunif_kl.cli._output import (
     CommandError,
     complain,
@@ -16,6 +18,7 @@ from logunif_kl.cli.provenance import SEAL, cpu_name, cpus_usable, provenance, s
 __all__ = [
     "SEAL",
     "CommandError",
+    "Record",
     "complain",
     "cpu_name",
     "cpus_usable",
@@ -29,3 +32,6 @@ __all__ = [
     "write_json",
     "write_record",
 ]
+
+Record = dict[str, Any]
+"""A document in JSON, or a row of one."""

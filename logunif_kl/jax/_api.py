@@ -1,13 +1,14 @@
-"""The public functions for JAX arrays: check, compute, apply the convention, reduce."""
+"""The public functions for JAX arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
-from .._errors import check_reduction
 from . import _rules
-from ._arguments import arguments, finished
+from ._arguments import evaluate
 
 
 def neg_kl(
@@ -56,9 +57,7 @@ def neg_kl(
     3.2549
     """
     constant = additive_constant(zero_at, log_c)
-    check_reduction(reduction)
-    (x,), dtype = arguments(log_alpha=log_alpha)
-    return finished(_rules.neg_kl_derivative(x, 0), constant, reduction, dtype)
+    return evaluate(_derivative(0), constant, reduction, log_alpha=log_alpha)
 
 
 def neg_kl_grad(log_alpha: Any) -> Any:
@@ -73,8 +72,7 @@ def neg_kl_grad(log_alpha: Any) -> Any:
     >>> print(neg_kl_grad(0.0).round(4))
     0.3624
     """
-    (x,), dtype = arguments(log_alpha=log_alpha)
-    return finished(_rules.neg_kl_derivative(x, 1), 0.0, "none", dtype)
+    return evaluate(_derivative(1), log_alpha=log_alpha)
 
 
 def neg_kl_hess(log_alpha: Any) -> Any:
@@ -88,8 +86,7 @@ def neg_kl_hess(log_alpha: Any) -> Any:
     >>> print(neg_kl_hess(0.0).round(4))
     -0.25
     """
-    (x,), dtype = arguments(log_alpha=log_alpha)
-    return finished(_rules.neg_kl_derivative(x, 2), 0.0, "none", dtype)
+    return evaluate(_derivative(2), log_alpha=log_alpha)
 
 
 def neg_kl_normal(
@@ -134,9 +131,7 @@ def neg_kl_normal(
     ['-0.0000', '-2.0027', '0.3333']
     """
     constant = additive_constant(zero_at, log_c)
-    check_reduction(reduction)
-    (m, s), dtype = arguments(mu=mu, log_sigma2=log_sigma2)
-    return finished(_rules.neg_kl_normal(m, s), constant, reduction, dtype)
+    return evaluate(_rules.neg_kl_normal, constant, reduction, mu=mu, log_sigma2=log_sigma2)
 
 
 def kl(
@@ -173,7 +168,10 @@ def kl_normal(
     >>> print(kl_normal(1.0, 0.0).round(4))
     0.4267
     """
-    constant = additive_constant(zero_at, log_c)
-    check_reduction(reduction)
-    (m, s), dtype = arguments(mu=mu, log_sigma2=log_sigma2)
-    return finished(_rules.neg_kl_normal(m, s, -1.0), -constant, reduction, dtype)
+    constant = -additive_constant(zero_at, log_c)
+    kl = partial(_rules.neg_kl_normal, sign=-1.0)
+    return evaluate(kl, constant, reduction, mu=mu, log_sigma2=log_sigma2)
+
+
+def _derivative(order: int) -> Callable[[Any], Any]:
+    return lambda x: _rules.neg_kl_derivative(x, order)

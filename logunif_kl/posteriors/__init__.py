@@ -20,6 +20,7 @@ as their appendix A does.
 from ._density import Density as Density
 from ._digits import significant_digits as significant_digits
 from ._dropout import dropout_posterior as dropout_posterior
+from ._posterior import kl_posterior as kl_posterior
 from ._posterior import neg_kl_posterior as neg_kl_posterior
 from ._priors import TruncatedLogUniform as TruncatedLogUniform
 from ._split import Split as Split
@@ -30,6 +31,7 @@ __all__ = [
     "Split",
     "TruncatedLogUniform",
     "dropout_posterior",
+    "kl_posterior",
     "neg_kl_posterior",
     "neg_kl_split",
     "significant_digits",

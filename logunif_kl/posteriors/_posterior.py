@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal, overload
 
-from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant
+from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant, positive
 from .._errors import shown
 from ._closed_forms import closed_form
 from ._density import checked_points
@@ -174,6 +174,23 @@ def neg_kl_posterior(
         return value, error
     refuse_above(error, value, mass, read)
     return value
+
+
+def _negative(found: Any) -> Any:
+    """Negate a value, without its error; 0 stays 0."""
+    return (0.0 - found[0], found[1]) if isinstance(found, tuple) else 0.0 - found
+
+
+kl_posterior = positive(
+    neg_kl_posterior,
+    """
+    >>> from scipy import stats
+    >>> from logunif_kl.posteriors import kl_posterior
+    >>> round(kl_posterior(stats.laplace(1.0, 0.5)), 12)
+    0.899542909484
+    """,
+    _negative,
+)
 
 
 def centred(

@@ -1,4 +1,4 @@
-"""The public functions for TensorFlow tensors: check, compute, apply the convention, reduce."""
+"""The public functions for TensorFlow tensors."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Any, TypeVar
 import tensorflow as tf
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
-from .._errors import check_reduction
 from . import _rules
-from ._arguments import arguments, finished
+from ._arguments import evaluate
 
 Tensor = Any
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _plain(function: Function) -> Function:
-    """Keep AutoGraph from rewriting the arithmetic: no branch of it depends on a tensor."""
+    """Keep AutoGraph from rewriting the arithmetic, where no branch depends on a tensor."""
     plain: Function = tf.autograph.experimental.do_not_convert(function)
     return plain
 
@@ -70,9 +69,7 @@ def neg_kl(
     [0.5002 0.3624 0.0647]
     """
     constant = additive_constant(zero_at, log_c)
-    check_reduction(reduction)
-    (x,), dtype = arguments(log_alpha=log_alpha)
-    return finished(_rules.neg_kl_derivative(x, 0), constant, reduction, dtype)
+    return evaluate(_derivative(0), constant, reduction, log_alpha=log_alpha)
 
 
 @_plain
@@ -87,8 +84,7 @@ def neg_kl_grad(log_alpha: Any) -> Tensor:
     >>> print(round(float(neg_kl_grad(0.0)), 4))
     0.3624
     """
-    (x,), dtype = arguments(log_alpha=log_alpha)
-    return tf.cast(_rules.neg_kl_derivative(x, 1), dtype)
+    return evaluate(_derivative(1), log_alpha=log_alpha)
 
 
 @_plain
@@ -103,8 +99,7 @@ def neg_kl_hess(log_alpha: Any) -> Tensor:
     >>> print(round(float(neg_kl_hess(0.0)), 4))
     -0.25
     """
-    (x,), dtype = arguments(log_alpha=log_alpha)
-    return tf.cast(_rules.neg_kl_derivative(x, 2), dtype)
+    return evaluate(_derivative(2), log_alpha=log_alpha)
 
 
 @_plain
@@ -152,9 +147,7 @@ def neg_kl_normal(
     [-0.     -0.7248  0.3932]
     """
     constant = additive_constant(zero_at, log_c)
-    check_reduction(reduction)
-    (m, s), dtype = arguments(mu=mu, log_sigma2=log_sigma2)
-    return finished(_rules.neg_kl_normal_derivative(m, s, 0, 0), constant, reduction, dtype)
+    return evaluate(_rules.neg_kl_normal, constant, reduction, mu=mu, log_sigma2=log_sigma2)
 
 
 @_plain
@@ -194,3 +187,7 @@ def kl_normal(
     0.4267
     """
     return -neg_kl_normal(mu, log_sigma2, zero_at=zero_at, log_c=log_c, reduction=reduction)
+
+
+def _derivative(order: int) -> Callable[[Tensor], Tensor]:
+    return lambda x: _rules.neg_kl_derivative(x, order)

@@ -25,7 +25,7 @@ STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF-"}
             ["table", "--dropout-rate", "1.5"],
             "a dropout rate must lie in [0, 1], but 1.5 was given",
         ),
-        (["table", "--digits", "0"], "--digits must lie between 1 and 10000, but 0 was given"),
+        (["table", "--dps", "0"], "--dps must lie between 1 and 10000, but 0 was given"),
         (["table", "1e400"], "alpha must be 0, infinite, or of a size between 5E-324 and"),
         (
             ["table", "--log-alpha", "1e1000000000"],
@@ -35,7 +35,7 @@ STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF-"}
             ["table", "--zero-at", "1e-400", "1"],
             "--zero-at must be 0, infinite, or of a size between",
         ),
-        (["table", "--digits", "many"], "argument --digits: invalid int value: 'many'"),
+        (["table", "--dps", "many"], "argument --dps: invalid int value: 'many'"),
         (["table", "--zero-at", "0"], "zero_at must be a positive alpha"),
         (["table", "--zero-at", "1", "--log-c", "0"], "were both given"),
         (["table", "--log-c", "inf"], "log_c must be finite"),
@@ -89,7 +89,7 @@ STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF-"}
         (["fit", "--plot", "figure.xyz"], "its suffix must name a format"),
         (["fit", "--plot", "."], "it is a directory"),
         (["validate", "nothing"], "there is no method 'nothing': choose from kingma"),
-        (["validate", "--output", "no/such/place"], "it is no directory; create it first"),
+        (["validate", "--output", "no/such/place"], "it is not a directory; create it first"),
         (["validate", "--json", "no/such/place.json"], "the directory no/such does not exist"),
     ],
 )

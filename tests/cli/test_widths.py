@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from logunif_kl.cli import _output, main
-from logunif_kl.cli.bench import functions
 from validation.paths import RESULTS
 
 pytest.importorskip("rich")
@@ -15,8 +14,8 @@ pytest.importorskip("rich")
 COLUMNS = (40, 80, 200)
 RUN = (
     "table",
-    "table 0 1e-300 1e300 inf --zero-at 0.25 --digits 17",
-    "table 0.1 --digits 22",
+    "table 0 1e-300 1e300 inf --zero-at 0.25 --dps 17",
+    "table 0.1 --dps 22",
     "compare",
     "compare kingma kummer",
     "fit",
@@ -49,7 +48,6 @@ def shown_by(command, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(_output, "show_tables", take)
-        patched.setattr(functions, "IMPORT_ROUNDS", 2)
         assert main(command.split()) == 0
     ((tables, notes),) = taken
     return tables, notes
@@ -104,7 +102,7 @@ def test_the_notes_of_the_bench(terminal, capsys):
     from logunif_kl.cli.bench.command import note
 
     document = json.loads((RESULTS / "bench" / "bench.json").read_text(encoding="utf-8"))
-    table = _output.new_table("Times", [("", False), ("ns", True)])
+    table = _output.new_table("Times", ["", "ns"], [], text=[""])
     assert_readable([table], [note(document)], terminal, capsys)
 
 
@@ -125,13 +123,13 @@ def test_help(command, columns, terminal, capsys):
 
 def test_a_number_wider_than_the_terminal_is_whole(terminal, capsys):
     terminal(40)
-    assert main(["table", "1", "--digits", "60"]) == 0
+    assert main(["table", "1", "--dps", "60"]) == 0
     shown = COLOUR.sub("", capsys.readouterr().out)
     assert "-0.42668560429604480579" in shown
     numbers = [word for word in shown.split() if word.startswith("-0.42668")]
     assert [len(number) for number in numbers] == [63]
     terminal(40)
-    assert main(["table", "1", "2", "--digits", "40"]) == 0
+    assert main(["table", "1", "2", "--dps", "40"]) == 0
     assert len(max(COLOUR.sub("", capsys.readouterr().out).split("\n"), key=len)) == 52
 
 

@@ -14,8 +14,6 @@ import sys
 import pytest
 
 from logunif_kl.cli import main
-from logunif_kl.cli.bench import functions
-from logunif_kl.cli.timing import import_seconds
 
 pytest.importorskip("rich")
 
@@ -35,18 +33,6 @@ WRITERS = {
 }
 OLD = b"what was there\n" * 3000  # more than any limit below
 BY_VALIDATE = {"validate.json", "validate_errors.png", "kingma_figure_2.png"}
-
-
-@pytest.fixture(autouse=True)
-def _few_imports(monkeypatch):
-    monkeypatch.setattr(functions, "IMPORT_ROUNDS", 2)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _bytecode():
-    """Write it while there is room: `bench` imports in new processes, which would leave a part."""
-    for module in functions.IMPORTS:
-        import_seconds(module)
 
 
 @contextlib.contextmanager
@@ -121,7 +107,7 @@ class TestPlaces:
     def test_a_file_for_a_directory(self, writer, tmp_path, capsys):
         (tmp_path / "file").write_bytes(OLD)
         err = refused(writer, tmp_path / "file", capsys)
-        assert "is no directory" in err
+        assert "is not a directory" in err
         assert files(tmp_path) == {"file": OLD}
 
     def test_a_directory_for_a_file(self, writer, tmp_path, capsys):

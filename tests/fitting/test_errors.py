@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from logunif_kl.fitting import fit_polynomial, fit_sigmoid
+from logunif_kl.fitting import fit_polynomial
 
 
 @pytest.fixture(scope="module")
@@ -23,27 +23,11 @@ def test_the_range_of_the_fit(fit):
     assert fit.errors(fit.log_alpha_range) == fit.inside
 
 
-def test_two_numbers_are_deprecated():
-    fit = fit_sigmoid(1)
-    expected = fit.errors((-2.0, 1.0))
-    for call in (
-        lambda: fit.errors(-2.0, 1.0),
-        lambda: fit.errors(-2.0, high=1.0),
-        lambda: fit.errors(low=-2.0, high=1.0),
-    ):
-        with pytest.warns(
-            DeprecationWarning,
-            match=r"^Fit.errors\(low, high\) is deprecated: pass a pair, Fit.errors\(\(low, hi",
-        ) as caught:
-            assert call() == expected
-        assert caught[0].filename == __file__
-
-
 @pytest.mark.parametrize(
     ("arguments", "kind", "sentence"),
     [
         (
-            (),
+            (None,),
             TypeError,
             r"log_alpha_range must be two numbers, but None was given: pass \(low, hig",
         ),

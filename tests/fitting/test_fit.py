@@ -1,6 +1,7 @@
 """`Fit`: immutable, callable on any framework's arrays, measured, written and read again."""
 
 import contextlib
+import copy
 import dataclasses
 import functools
 import json
@@ -354,7 +355,7 @@ def test_changed_json_is_a_fit_that_can_be_written_or_one_error_that_names_a_fie
     for *path, last in data.draw(st.lists(every, min_size=1, max_size=3)):
         with contextlib.suppress(KeyError, IndexError, TypeError):  # gone with a change before
             inner = functools.reduce(operator.getitem, path, document)
-            inner[last] = data.draw(JUNK)
+            inner[last] = copy.deepcopy(data.draw(JUNK))
     text = json.dumps(document)
     try:
         found = Fit.from_json(text)

@@ -94,11 +94,4 @@ def test_a_convention_adds_the_same_to_every_method(method, x, zero_at, log_c):
 def test_an_element_depends_on_nothing_but_itself(method, data):
     x = data.draw(st.lists(inside(method.domain), min_size=1, max_size=8))
     together = method.function(np.array(x))
-    alone = np.array([method.function(value) for value in x])
-    if method.kind == "closed form":
-        np.testing.assert_array_equal(together, alone)
-        return
-    scale = np.where(np.isinf(alone), 1.0, np.maximum(1.0, np.abs(alone)))
-    with np.errstate(invalid="ignore"):
-        apart = np.where(together == alone, 0.0, np.abs(together - alone))
-    assert np.all(apart <= 2 * method.claims[0].value * scale)
+    np.testing.assert_array_equal(together, [method.function(value) for value in x])

@@ -1,7 +1,5 @@
 """The exact functions of complex weights and of groups of weights, by Arb's balls, one by one."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

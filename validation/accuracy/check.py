@@ -1,7 +1,5 @@
 """Compare the truth that errors are measured against with rigorous balls."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 

@@ -1,7 +1,5 @@
 """Compile the fuzzing targets: for libFuzzer with the sanitizers, or with a main of their own."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -76,7 +74,6 @@ def find_cc() -> str | None:
 
 
 def has_headers() -> bool:
-    """Whether the headers of Python are here."""
     return Path(sysconfig.get_paths()["include"], "Python.h").exists()
 
 
@@ -137,6 +134,5 @@ def build_fuzzer(target: str, folder: Path, clang: str) -> Path:
 
 
 def version(compiler: str) -> str:
-    """Read the first line of what a compiler says of itself."""
     done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[0]

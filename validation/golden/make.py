@@ -32,7 +32,6 @@ BALLS: dict[str, Callable] = {
 
 
 def truth(name: str, row: tuple[float, ...]) -> tuple:
-    """Return the outputs for one row of inputs."""
     if name == "neg_kl_normal":
         mu, log_sigma2 = row
         value = reference.neg_kl_normal(mu, log_sigma2, DPS)
@@ -86,7 +85,6 @@ def header(name: str, rows: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Write the tables, or compare them with what would be written."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
     parser.add_argument("names", nargs="*", choices=[*golden.NAMES, []], metavar="NAME")

@@ -1,7 +1,5 @@
 """The options, and what is done for them."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

@@ -50,7 +50,6 @@ def copy(names: Sequence[str], destination: Path) -> Path:
 
 
 def copy_source(destination: Path) -> Path:
-    """Copy what is needed to build the package."""
     return copy(_SOURCE, destination)
 
 

@@ -1,12 +1,13 @@
 """The tables of the studies: the ladder of refits, Monte Carlo, and what the CUDA kernels cost."""
 
-from validation.markdown import Results, table
+from validation.markdown import table
+from validation.output import Record
 
 # Those whose formulas are shown, by family and number of terms.
 _PASTED = (("sigmoid", 1), ("sigmoid", 2), ("sigmoid", 3), ("polynomial", 3))
 
 
-def ladder(results: Results) -> str:
+def ladder(results: Record) -> str:
     """Tabulate what each form of the refits costs and how far off it is, with formulas to paste."""
     rows = []
     for rung in results["rungs"]:
@@ -32,13 +33,13 @@ def ladder(results: Results) -> str:
     return "\n\n".join(shown)
 
 
-def _name(rung: Results) -> str:
+def _name(rung: Record) -> str:
     if rung["family"] == "sigmoid":
         return f"{rung['terms']} sigmoid{'s' * (rung['terms'] > 1)} of log α"
     return f"polynomial of degree {rung['terms']} in α"
 
 
-def monte_carlo(results: Results) -> str:
+def monte_carlo(results: Record) -> str:
     """Tabulate the coverage of the intervals, and the running means of two gradients."""
     rows = (
         [
@@ -66,7 +67,7 @@ def monte_carlo(results: Results) -> str:
     )
 
 
-def cuda(results: Results) -> str:
+def cuda(results: Record) -> str:
     """Tabulate what bounds each kernel on some GPUs, as a roofline has it."""
     rows = []
     for gpu in results["roofline"]:

@@ -31,8 +31,8 @@ import time
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from validation.output import Record
 from validation.paths import ROOT
 from validation.tools.elsewhere import TESTS, copy_source, copy_tests, run
 
@@ -43,13 +43,12 @@ TESTS_OF = {CORE: TESTS, **{name: (f"tests/{name}",) for name in FRAMEWORKS}}
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(\[(?P<extras>[^]]*)\])?>=(?P<bound>[\d.]+)")
 
 
-def project() -> dict[str, Any]:
-    """Read what `pyproject.toml` says of the package."""
-    read: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+def project() -> Record:
+    read: Record = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return dict(read["project"])
 
 
-def requirements(*extras: str, of: dict[str, Any]) -> dict[str, str]:
+def requirements(*extras: str, of: Record) -> dict[str, str]:
     """Collect the lower bounds of the dependencies and of some extras, by name with its extras."""
     found: dict[str, str] = {}
     texts = list(of["dependencies"])
@@ -74,7 +73,7 @@ def _parts(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def asked(which: str, kind: str, of: dict[str, Any], torch: str) -> list[str]:
+def asked(which: str, kind: str, of: Record, torch: str) -> list[str]:
     """Write the requirements for pip, the framework's last."""
     extras = ["test"] if kind == CORE else [kind, "test"]
     bounds = requirements(*extras, of=of)
@@ -101,7 +100,7 @@ def pinned(framework: str) -> str:
     return line
 
 
-def interpreter(which: str, of: dict[str, Any]) -> str:
+def interpreter(which: str, of: Record) -> str:
     """Find the oldest Python that is admitted, or the newest that is declared."""
     declared = [
         text.rpartition(" ")[2]
@@ -126,7 +125,6 @@ def checked(command: Sequence[str], cwd: Path) -> str:
 
 
 def wheel(python: str, folder: Path) -> Path:
-    """Build the package for an interpreter, against the NumPy that is new now, as wheels are."""
     source = copy_source(folder / "source")
     command = [python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder / "wheels")]
     checked([*command, str(source)], folder)

@@ -1,13 +1,12 @@
 """Training by Adam with a learning rate that falls and a weight of the KL that rises."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
 import torch
 
 from logunif_kl.torch import nn
+from validation.output import Record
 from validation.training.loop import Run
 
 
@@ -23,15 +22,13 @@ class Schedule:
     warm_up: tuple[float, float]
 
     def rate(self, epoch: float) -> float:
-        """The factor of the learning rate."""
         return max(1.0 - epoch / self.epochs, 0.0)
 
     def kl_weight(self, epoch: float) -> float:
-        """The weight of the KL."""
         begin, end = self.warm_up
         return nn.linear_warm_up(epoch, begin, end)
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Record:
         return {"epochs": self.epochs, "warm_up": list(self.warm_up)}
 
 
@@ -43,7 +40,7 @@ class ScheduledRun(Run):
         model: torch.nn.Module,
         *arguments: Any,
         schedule: Schedule,
-        about: dict[str, Any],
+        about: Record,
         **options: Any,
     ) -> None:
         about = {**about, "schedule": schedule.about()}
@@ -61,8 +58,6 @@ class ScheduledRun(Run):
 
 
 class _Weighted:
-    """The bound with a weight of the KL."""
-
     def __init__(self, elbo: nn.ELBO, weight: float) -> None:
         self._elbo, self._weight = elbo, weight
 

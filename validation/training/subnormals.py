@@ -4,8 +4,6 @@ Weights that the divergence drives to zero leave subnormal numbers in gradients 
 averages, and a processor takes many times as long for each of them.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ The expected calibration error is that of Guo et al. 2017, Eq. 3. No network has
 are turned. AUROC says how well a score tells the wrong predictions from the right ones.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -28,7 +26,7 @@ MEASURES = (
 )
 
 
-def judged(p: torch.Tensor, y: torch.Tensor, score: torch.Tensor) -> dict[str, Any]:
+def judged(p: torch.Tensor, y: torch.Tensor, score: torch.Tensor) -> Record:
     """Judge probabilities by the labels; the score is to be larger where they are wrong."""
     from sklearn.calibration import calibration_curve
     from sklearn.metrics import brier_score_loss, log_loss
@@ -61,8 +59,7 @@ def judged(p: torch.Tensor, y: torch.Tensor, score: torch.Tensor) -> dict[str, A
     }
 
 
-def with_and_without(trained: digits.Trained, test: Split) -> dict[str, Any]:
-    """Judge a network's predictions by samples, and those without noise."""
+def with_and_without(trained: digits.Trained, test: Split) -> Record:
     found: digits.Rows = []
     for angle in ANGLES:
         x, y = images.rotated(test.x, angle), torch.from_numpy(test.y)
@@ -84,8 +81,7 @@ def _auroc_of_errors(score: torch.Tensor, right: torch.Tensor) -> float | None:
     return digits.auroc(score[right], score[~right]) if bool(right.any() & ~right.all()) else None
 
 
-def summarised(rows: digits.Rows) -> list[dict[str, Any]]:
-    """Average over the seeds."""
+def summarised(rows: digits.Rows) -> list[Record]:
     found = []
     for place, angle in enumerate(ANGLES):
         for method, title in digits.METHODS.items():
@@ -109,7 +105,6 @@ def summarised(rows: digits.Rows) -> list[dict[str, Any]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw reliability diagrams, for each network and angle, a curve for each seed."""
     angles = list(dict.fromkeys(each["angle"] for each in record["summary"]))
     figure, axes = subplots((7.2, 5.8), len(angles), len(digits.METHODS), sharex=True, sharey=True)
     for i, angle in enumerate(angles):
@@ -136,7 +131,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Tabulate how probabilities agree with frequencies."""
     rows = [
         (
             f"{row['angle']}°",
@@ -155,8 +149,7 @@ def show(record: Record) -> str:
     return table([*head, *more], rows)
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train the networks, and judge their predictions."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     rows = digits.of_each(
         "calibration",
         lambda trained: with_and_without(trained, dataset.test),

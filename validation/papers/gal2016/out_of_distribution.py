@@ -5,8 +5,6 @@ information and the entropy by samples of the noise, and the entropy of the netw
 ``--other`` adds the test images of a file of the user, such as Fashion-MNIST.
 """
 
-from __future__ import annotations
-
 import textwrap
 from typing import Any
 
@@ -23,11 +21,11 @@ from validation.training.data import DataError, Dataset
 BINS = np.linspace(0.0, np.log(10.0), 47)  # of the mutual information: all that it can be
 
 
-def others(settings: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
+def others(settings: Record, dataset: Dataset) -> Record:
     """Make the images that are not test digits, with their title, and labels if they have some."""
     count = settings["images"]
     rng, test = np.random.default_rng([0, dataset.pixels]), dataset.test.x
-    found: dict[str, dict[str, Any]] = {
+    found: dict[str, Record] = {
         name: {"title": other.title, "x": other.make(test, count, rng), "y": None}
         for name, other in images.OTHERS.items()
     }
@@ -54,10 +52,10 @@ def others(settings: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
     return found
 
 
-def compared(trained: digits.Trained, test: Any, sets: dict[str, Any]) -> dict[str, Any]:
+def compared(trained: digits.Trained, test: Any, sets: Record) -> Record:
     """Compare the scores of test digits with those of each set of others."""
     of_digits = digits.scores(trained.with_noise(test), trained.without_noise(test)[1])
-    found: dict[str, Any] = {"digits": _about(of_digits), "others": {}}
+    found: Record = {"digits": _about(of_digits), "others": {}}
     for name, other in sets.items():
         sampled, (p, entropy) = trained.with_noise(other["x"]), trained.without_noise(other["x"])
         of_others = digits.scores(sampled, entropy)
@@ -73,16 +71,15 @@ def compared(trained: digits.Trained, test: Any, sets: dict[str, Any]) -> dict[s
     return found
 
 
-def _about(found: dict[str, torch.Tensor]) -> dict[str, Any]:
-    about: dict[str, Any] = {name: float(value.double().mean()) for name, value in found.items()}
+def _about(found: dict[str, torch.Tensor]) -> Record:
+    about: Record = {name: float(value.double().mean()) for name, value in found.items()}
     if "mutual_information" in found:
         counts, _ = np.histogram(found["mutual_information"].numpy(), BINS)
         about["histogram"] = counts.tolist()
     return about
 
 
-def summarised(rows: digits.Rows, sets: dict[str, Any]) -> list[dict[str, Any]]:
-    """Average the areas over the seeds."""
+def summarised(rows: digits.Rows, sets: Record) -> list[Record]:
     return [
         {
             "method": method,
@@ -103,7 +100,6 @@ def summarised(rows: digits.Rows, sets: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the information in the first network of each kind, for test digits and others."""
     others = record["others"]
     titles = {m: title for m, title in digits.METHODS.items() if m != "none"}
     figure, axes = subplots((7.2, 9.0), len(others), len(titles), sharex=True, sharey=True)
@@ -128,7 +124,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Tabulate the areas under the ROC curve."""
     titles = {name: other["title"] for name, other in record["others"].items()}
     rows = [
         (
@@ -142,8 +137,7 @@ def show(record: Record) -> str:
     return table(head, rows)
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train the networks, and compare the scores."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     sets = others(settings, dataset)
     test = dataset.test.x[: settings["images"]]
     rows = digits.of_each(

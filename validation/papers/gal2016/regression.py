@@ -15,8 +15,6 @@ Variational dropout maximises its bound, with the exact divergence. A Gaussian p
 scikit-learn, is the yardstick. The predictive variance is that of the samples, plus 1/tau.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from functools import partial
@@ -47,7 +45,6 @@ Array = npt.NDArray[np.float64]
 
 
 def function(x: Array) -> Array:
-    """Compute what is to be learned."""
     found: Array = np.sin(2.0 * x) + 0.5 * x
     return found
 
@@ -88,7 +85,7 @@ def network(method: str, hidden: int, seed: int, noise: torch.Generator) -> torc
     return torch.nn.Sequential(*layers)
 
 
-def decays(method: str, model: torch.nn.Module, points: int) -> list[dict[str, Any]]:
+def decays(method: str, model: torch.nn.Module, points: int) -> list[Record]:
     """Group the parameters with the weight decay that is their L2 term in the mean over points."""
     first = next(model.parameters())
     groups = []
@@ -102,7 +99,7 @@ def decays(method: str, model: torch.nn.Module, points: int) -> list[dict[str, A
     return groups
 
 
-def train(method: str, seed: int, sizes: dict[str, Any]) -> torch.nn.Sequential:
+def train(method: str, seed: int, sizes: Record) -> torch.nn.Sequential:
     """Train a network on all points at once; the learning rate falls to 0."""
     noise = seeded(seed, 1)
     model = network(method, sizes["hidden"], seed, noise)
@@ -122,7 +119,7 @@ def train(method: str, seed: int, sizes: dict[str, Any]) -> torch.nn.Sequential:
     return model.eval()
 
 
-def predicted(method: str, seed: int, sizes: dict[str, Any], x: Array) -> tuple[Array, Array]:
+def predicted(method: str, seed: int, sizes: Record, x: Array) -> tuple[Array, Array]:
     """Return the predictive mean, and the variance without the noise of the data."""
     if method == "process":
         return _process(*data(sizes["points"], seed), x)
@@ -148,7 +145,6 @@ def _process(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
 
 
 def judged(x: Array, y: Array, mean: Array, variance: Array) -> dict[str, float]:
-    """Compare predictions with points that were not trained on."""
     predictive = variance + SIGMA**2
     off = y - mean
     density = -0.5 * (np.log(2.0 * math.pi * predictive) + off**2 / predictive)
@@ -161,8 +157,7 @@ def judged(x: Array, y: Array, mean: Array, variance: Array) -> dict[str, float]
     }
 
 
-def measure_one(method: str, seed: int, sizes: dict[str, Any]) -> dict[str, Any]:
-    """Train, and predict on test points of each range and along a line, for the figure."""
+def measure_one(method: str, seed: int, sizes: Record) -> Record:
     rng = np.random.default_rng([seed, 4])
     tests = {
         name: np.concatenate(
@@ -187,8 +182,7 @@ def measure_one(method: str, seed: int, sizes: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds, in each range."""
+def summarised(rows: list[Record]) -> list[Record]:
     return [
         {
             "method": method,
@@ -208,7 +202,6 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the predictive mean and one and two standard deviations, for the first seed."""
     figure, axes = subplots((7.2, 4.8), 2, 3, sharex=True, sharey=True)
     for place, (method, title) in zip(axes.flat, METHODS.items(), strict=False):
         row = next(row for row in record["rows"] if row["method"] == method)
@@ -227,7 +220,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Tabulate what each network says where there are data, between them and beyond."""
     rows = [
         (
             row["title"],
@@ -243,8 +235,7 @@ def show(record: Record) -> str:
     return table([*head, "error (root mean square)", "log density"], rows)
 
 
-def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Train and judge each network, and the process."""
+def measure(settings: Record, parts: Parts) -> Record:
     sizes, make = {name: settings[name] for name in FULL}, partial(measure_one, sizes=settings)
     rows = parts.by_seed("networks", list(METHODS), settings["seeds"], make, **sizes)
     return {"sigma": SIGMA, "summary": summarised(rows), "rows": rows}

@@ -4,8 +4,6 @@ Gal and Ghahramani (2016), section 5.2, turn one digit 1 and show the samples of
 the same is done with a digit 1 of the test set, and many test digits are turned.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,7 @@ ANGLES = (0, 15, 30, 45, 60, 90, 135, 180)
 ANGLES_OF_ONE = tuple(range(0, 181, 15))
 
 
-def by_angle(trained: digits.Trained, dataset: Dataset, count: int) -> dict[str, Any]:
+def by_angle(trained: digits.Trained, dataset: Dataset, count: int) -> Record:
     """Measure errors and scores at each angle, and what becomes of one digit."""
     x, y = dataset.test.x[:count], torch.from_numpy(dataset.test.y[:count])
     upright: dict[str, torch.Tensor] = {}
@@ -48,7 +46,7 @@ def one(dataset: Dataset) -> Any:
     return np.concatenate([images.rotated(first, angle) for angle in ANGLES_OF_ONE])
 
 
-def _of_one(trained: digits.Trained, dataset: Dataset) -> dict[str, Any] | None:
+def _of_one(trained: digits.Trained, dataset: Dataset) -> Record | None:
     sampled = trained.with_noise(one(dataset))
     if sampled is None:
         return None
@@ -60,8 +58,7 @@ def _of_one(trained: digits.Trained, dataset: Dataset) -> dict[str, Any] | None:
     }
 
 
-def summarised(rows: digits.Rows) -> list[dict[str, Any]]:
-    """Average over the seeds, at each angle."""
+def summarised(rows: digits.Rows) -> list[Record]:
     names = ("error", "error_without_noise", *digits.SCORES)
     found = []
     for method, title in digits.METHODS.items():
@@ -87,7 +84,6 @@ def summarised(rows: digits.Rows) -> list[dict[str, Any]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the scores by angle, and the probabilities of a digit 1 as it turns."""
     figure, (above, below) = subplots((7.2, 5.4), 2, 3)
     for method, title in digits.METHODS.items():
         here = [each for each in record["summary"] if each["method"] == method]
@@ -120,7 +116,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Tabulate errors and scores by angle."""
     rows = []
     for row in record["summary"]:
         draws = row["error"]["mean"] is not None
@@ -140,8 +135,7 @@ def show(record: Record) -> str:
     return table([*head, *areas], rows)
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train the networks, and turn the digits."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     rows = digits.of_each(
         "rotated",
         lambda trained: by_angle(trained, dataset, settings["images"]),

@@ -5,8 +5,6 @@ Each example of a minibatch of equal images has a sample of the weights of its o
 alone is compared with the moments of a rectified normal variable, which have a closed form.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial
@@ -185,8 +183,7 @@ def sampled(model: torch.nn.Module, x: Tensor, samples: int) -> tuple[Tensor, ..
     return mean, variance.sqrt() / root, variance, squares.std(0) / root
 
 
-def one(name: str, seed: int, samples: int, x: Tensor) -> dict[str, Any]:
-    """Compare the moments of one network."""
+def one(name: str, seed: int, samples: int, x: Tensor) -> Record:
     case, noise = CASES[name], seeded(seed, 1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -244,7 +241,6 @@ def rectifier() -> list[dict[str, float]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the rectifier's mean and variance, by the step and exactly."""
     rows = record["rectifier"]
     figure, both = subplots((7.2, 3.2), 1, 2)
     for axes, what in zip(both, ("mean", "variance"), strict=True):
@@ -260,7 +256,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Section 2.3."""
     networks = columns(
         record["rows"],
         ("network", "{title}"),
@@ -287,8 +282,7 @@ def show(record: Record) -> str:
     )
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Compare the moments of each network with those of samples."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     samples, x = settings["samples"], pixels(dataset)
     make = partial(one, samples=samples, x=x)
     rows = parts.by_seed("samples", list(CASES), settings["seeds"], make, samples=samples)

@@ -4,14 +4,13 @@ Two convolutions of stride 2 and two linear layers, with rectifiers between them
 for each weight.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 
 import torch
 
 from logunif_kl.torch import nn
+from validation.output import Record
 from validation.training.data import CLASSES
 from validation.training.scheduled import Schedule, ScheduledRun
 
@@ -57,7 +56,7 @@ def network(pixels: int, seed: int, generator: torch.Generator) -> torch.nn.Sequ
     left = side
     for _ in range(2):
         left = (left + 2 * padding - kernel) // STRIDE + 1
-    options: dict[str, Any] = {"stride": STRIDE, "padding": padding, "generator": generator}
+    options: Record = {"stride": STRIDE, "padding": padding, "generator": generator}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return torch.nn.Sequential(
@@ -94,7 +93,7 @@ class Annealed(ScheduledRun):
         epochs: int,
         model: torch.nn.Module,
         *given: Any,
-        about: dict[str, Any],
+        about: Record,
         **named: Any,
     ) -> None:
         # A warm-up that ends at epoch 0 is the same as no warm-up.

@@ -1,7 +1,5 @@
 """What Hron et al. state in section 4 and in appendix A."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

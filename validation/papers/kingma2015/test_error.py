@@ -7,8 +7,6 @@ training ends when it has not fallen for a number of epochs. The initial weights
 the examples of a seed are the same for all methods.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics
@@ -17,7 +15,7 @@ from typing import Any
 
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import number, table, with_error, yes
-from validation.summary import interval, mean_and_error
+from validation.summary import grouped, interval, mean_and_error
 from validation.training import networks
 from validation.training.data import Split
 from validation.training.loop import Run, Settings, evaluate_averaged
@@ -27,9 +25,8 @@ COUNTERPARTS = {"variational_a": "gaussian_a", "variational_b": "gaussian_b"}
 
 
 def train(
-    method: str, width: int, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
-) -> dict[str, Any]:
-    """Train one network, and choose the number of epochs by the validation error."""
+    method: str, width: int, seed: int, sizes: Record, dataset: Dataset, parts: Parts
+) -> Record:
     training, validation = dataset.held_out(len(dataset.train.y) // 6)
     run = networks.run_of(
         method,
@@ -72,7 +69,7 @@ def _look(run: Run, validation: Split, test: Split) -> None:
         )
 
 
-def _ended(run: Run, sizes: dict[str, Any]) -> bool:
+def _ended(run: Run, sizes: Record) -> bool:
     if run.epoch >= sizes["epochs"]:
         return True
     if not run.history:
@@ -81,14 +78,11 @@ def _ended(run: Run, sizes: dict[str, Any]) -> bool:
     return bool(run.epoch - best["epoch"] >= sizes["patience"])
 
 
-def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds."""
+def summarised(rows: list[Record]) -> list[Record]:
     found = []
-    for (method, width), each in itertools.groupby(
-        sorted(rows, key=lambda row: (list(networks.METHODS).index(row["method"]), row["width"])),
-        key=lambda row: (row["method"], row["width"]),
-    ):
-        several = list(each)
+    order = list(networks.METHODS)
+    rows = sorted(rows, key=lambda row: (order.index(row["method"]), row["width"]))
+    for (method, width), several in grouped(rows, "method", "width").items():
         test_error = mean_and_error([row["test_error"] for row in several])
         rates = [statistics.fmean(row["mean_dropout_rates"] or [math.nan]) for row in several]
         found.append(
@@ -107,7 +101,7 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def statements(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def statements(rows: list[Record]) -> list[Record]:
     """Decide what section 5 says of Figure 1a.
 
     The networks of one seed begin alike and see the examples in the same order, so that two methods
@@ -168,7 +162,6 @@ def statements(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the test error against the width."""
     summary = record["summary"]
     figure, axes = subplots((6.4, 4.4))
     for index, method in enumerate(dict.fromkeys(row["method"] for row in summary)):
@@ -192,7 +185,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Tabulate the errors, and what the paper says of them."""
     widths = sorted({row["width"] for row in record["summary"]})
     by = {(row["method"], row["width"]): row for row in record["summary"]}
     rows = [
@@ -227,8 +219,7 @@ def _error_of(row: Record | None) -> str:
     return f"{with_error(row['test_error'], row['standard_error'])} ({row['epochs']:.0f}{rate})"
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train all networks."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     cells = itertools.product(settings["seeds"], settings["widths"], settings["methods"])
     make = {
         f"{method}-{width}-seed{seed}": partial(

@@ -4,14 +4,12 @@ Each network changes one assumption of `gradient_variance`, and is trained until
 below the paper's. Weight samples for each example take an hour for each network, and are left out.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -29,7 +27,7 @@ from validation.training.parts import slug
 class Assumption(NamedTuple):
     """What is changed of the variational layers, and of the training."""
 
-    posterior: dict[str, Any]
+    posterior: Record
     learning_rate: float = 1e-3
     smaller_minibatches: int = 1
     averaged: bool = False
@@ -46,8 +44,7 @@ ASSUMPTIONS = {
 }
 
 
-def measure_one(name: str, seed: int, sizes: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
-    """Train to the test error, and measure there."""
+def measure_one(name: str, seed: int, sizes: Record, dataset: Dataset) -> Record:
     assumed = ASSUMPTIONS[name]
     batch_size = sizes["batch_size"] // assumed.smaller_minibatches
     settings = Settings(batch_size, seed, learning_rate=assumed.learning_rate)
@@ -71,7 +68,7 @@ def measure_one(name: str, seed: int, sizes: dict[str, Any], dataset: Dataset) -
 
 
 def _states(
-    run: Run, assumed: Assumption, sizes: dict[str, Any], dataset: Dataset
+    run: Run, assumed: Assumption, sizes: Record, dataset: Dataset
 ) -> Iterator[tuple[float, int, dict[str, torch.Tensor]]]:
     """Yield test error, epochs and parameters after each epoch, until the error is low enough."""
     for _ in run.train(sizes["most_epochs"]):
@@ -85,22 +82,18 @@ def _states(
 
 
 def show(record: Record) -> str:
-    """Tabulate the ratios of Table 1 at a test error of 3 %, under each assumption."""
     shown = [(column["layer"], "per_batch") for column in record["cases"][0]["columns"]]
     shown += [(layer, "none") for layer, _ in shown]
     rows, paper = [], ["Table 1 of the paper, after 10 epochs", "3", "10"]
     for case in record["cases"]:
         of = {column["layer"]: column["estimators"] for column in case["columns"]}
-        networks = case["networks"]
+        ratios = [of[layer][name] for layer, name in shown]
         rows.append(
             [
                 case["assumption"],
-                ", ".join(f"{each['test_error_percent']:.2f}" for each in networks),
-                ", ".join(str(each["epochs"]) for each in networks),
-                *(
-                    with_error(of[a][b]["ratio_to_local"], of[a][b]["ratio_standard_error"])
-                    for a, b in shown
-                ),
+                ", ".join(f"{each['test_error_percent']:.2f}" for each in case["networks"]),
+                ", ".join(str(each["epochs"]) for each in case["networks"]),
+                *(with_error(r["ratio_to_local"], r["ratio_standard_error"]) for r in ratios),
             ]
         )
     paper += [f"{of[layer][name]['paper_ratio_to_local']:.2f}" for layer, name in shown]
@@ -109,8 +102,7 @@ def show(record: Record) -> str:
     return table(["training", "test error in %", "epochs", *head], [*rows, paper])
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Measure under each assumption."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     sizes, cases = {name: settings[name] for name in FULL}, []
     for name in track(list(ASSUMPTIONS), "assumptions", len(ASSUMPTIONS)):
         found = [

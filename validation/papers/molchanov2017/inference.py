@@ -4,8 +4,6 @@ The time is that of a forward pass over test images, the least of several rounds
 take turns.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -47,8 +45,7 @@ def seconds(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, fl
     return {name: min(times) for name, times in found.items()}
 
 
-def timed(model: torch.nn.Module, x: torch.Tensor, sizes: dict[str, Any], **options: Any) -> Any:
-    """Measure the times and the files of a network."""
+def timed(model: torch.nn.Module, x: torch.Tensor, sizes: Record, **options: Any) -> Any:
     made = {"dense": model}
     made |= {kind: nn.to_sparse(model, backend=kind, **options) for kind in ("torch", "scipy")}
     by_batch = []
@@ -64,7 +61,6 @@ def timed(model: torch.nn.Module, x: torch.Tensor, sizes: dict[str, Any], **opti
 
 
 def show(record: Record) -> str:
-    """The times and the files."""
     rows = []
     for title, found in (
         *((row["network"], row) for row in record["networks"]),
@@ -85,8 +81,7 @@ def show(record: Record) -> str:
     return table([*head, "dense / sparse", "file, dense / sparse"], rows)
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Time the networks of the table, and the layer by its density."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     seed, *_ = settings["seeds"]
     images = torch.from_numpy(dataset.test.x[: max(settings["batches"])])
     networks = []

@@ -1,7 +1,5 @@
 """The networks of Table 1, with each penalty and posterior that is compared."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 ``pruned`` is "sparsity per layer", in per cent; ``compression`` is |W|/|W != 0|.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 
