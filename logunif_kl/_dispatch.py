@@ -104,7 +104,7 @@ def evaluate(
     if isinstance(parsed, Tensors):
         for name, given in parsed.given.items():
             if _errors.framework(type(given)) is not None:
-                raise _errors.no_adapter(name, given)
+                raise _errors.unsupported(name, given)
     return _compute(operation, parsed, constant, reduction)
 
 

@@ -258,8 +258,8 @@ class TestTypes:
             )
         for function, (first, second), given in cases:
             sentence = (
-                f"{first} of shape (2, 3) and {second} of shape (4,) do not broadcast: give them "
-                "shapes of which each pair of lengths agrees or holds a 1"
+                f"{first} of shape (2, 3) and {second} of shape (4,) do not broadcast: each "
+                "pair of lengths must be equal or include a 1"
             )
             with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
                 function(*given)

@@ -6,7 +6,7 @@ The call signature is put above each of them: by NumPy, or by `BlockedUFunc`.
 _EXTRA = """out : ndarray, tuple of ndarray or None, optional
     Where to store the result; by default a new array.
 where : array_like of bool, optional
-    Which elements to compute; the others keep the value that `out` has.
+    Which elements to compute; the others keep their value in `out`.
 **kwargs
     ``dtype``, ``casting``, ``order``, ``subok``, ``signature``: as for every `numpy.ufunc`.
 """
@@ -105,8 +105,8 @@ The second derivative of the gap, F''(u).
 
     2 u F''(u) = 1 - (1 + 2 u) F'(u)
 
-The right-hand side loses digits by cancellation, so that F'' is computed from an approximation of
-its own. F'' increases from F''(0) = -2/3 to 0, and is close to -1/(2 u^2) for large u.
+The right-hand side loses digits by cancellation, so F'' is computed from its own approximation.
+F'' increases from F''(0) = -2/3 to 0, and is close to -1/(2 u^2) for large u.
 
 Parameters
 ----------
@@ -139,7 +139,7 @@ Examples
 array([-0.66666667, -0.44955692, -0.30711926])
 """,
     "neg_kl": """
--KL(q || p) = -F(exp(-x)/2) in x = log alpha, which vanishes at alpha = inf.
+-KL(q || p) = -F(exp(-x)/2) in x = log alpha, which is zero at alpha = inf.
 
 See `logunif_kl.neg_kl`, which calls it.
 """,
@@ -154,7 +154,7 @@ The second derivative of -KL in x = log alpha: -(u/2)(1 + F'(u) - 2 u F'(u)) at 
 See `logunif_kl.neg_kl_hess`, which calls it.
 """,
     "kl": """
-KL(q || p) = F(exp(-x)/2) in x = log alpha, which vanishes at alpha = inf.
+KL(q || p) = F(exp(-x)/2) in x = log alpha, which is zero at alpha = inf.
 
 See `logunif_kl.kl`, which calls it.
 """,
@@ -164,7 +164,7 @@ See `logunif_kl.kl`, which calls it.
 See `logunif_kl.neg_kl_normal`, which calls it.
 """,
     "kl_normal": """
-KL(q || p) of q(w) = N(mu, sigma^2) from mu and log sigma^2, which vanishes at alpha = inf.
+KL(q || p) of q(w) = N(mu, sigma^2) from mu and log sigma^2, which is zero at alpha = inf.
 
 See `logunif_kl.kl_normal`, which calls it.
 """,
@@ -177,8 +177,8 @@ With u = mu^2 exp(-log_sigma2)/2 and F as in `kl_gap`::
     d_mu          -F'(u) mu exp(-log_sigma2)
     d_log_sigma2  u F'(u)
 
-The constant of -KL is the one for which -KL vanishes at alpha = inf (``zero_at=inf``). The
-derivatives do not depend on it.
+The constant of -KL is that of ``zero_at=inf``: -KL tends to 0 as alpha -> inf. The derivatives do
+not depend on it.
 
 Parameters
 ----------

@@ -413,8 +413,8 @@ class TestRefusals:
     def test_shapes(self):
         with pytest.raises(
             ValueError,
-            match=r"^mu of shape \(3,\) and log_sigma2 of shape \(2,\) do not broadcast: give them "
-            r"shapes of which each pair of lengths agrees or holds a 1$",
+            match=r"^mu of shape \(3,\) and log_sigma2 of shape \(2,\) do not broadcast: each "
+            r"pair of lengths must be equal or include a 1$",
         ):
             lj.kl_normal(jnp.ones(3), jnp.ones(2))
 
