@@ -715,7 +715,7 @@ class TestErrors:
     def test_shapes(self):
         with pytest.raises(
             RuntimeError,
-            match=r"^mu of shape \(2,\) and log_sigma2 of shape \(3,\) do not broadcast: give ",
+            match=r"^mu of shape \(2,\) and log_sigma2 of shape \(3,\) do not broadcast: each ",
         ):
             lt.neg_kl_normal(torch.ones(2), torch.ones(3))
 
