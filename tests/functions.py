@@ -91,7 +91,7 @@ class Functions:
 
     def test_an_unknown_reduction(self):
         message = (
-            "^reduction must be 'none', 'sum' or 'mean', but 'max' was given: pass one of the "
+            "^reduction must be 'none', 'sum' or 'mean', but 'max' was given: pass one of "
             "three$"
         )
         for name in VALUES:
