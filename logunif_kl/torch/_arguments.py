@@ -78,10 +78,11 @@ def two(
                     f"{names[0]} is on {first.device} and {names[1]} on {second.device}: move one "
                     "with .to(), so that both are on the same device"
                 )
-        if first.dtype is torch.float32 is second.dtype:
-            return _broadcast(first, second, names)
-        kind = _kind(_promoted(first, second), first.device.type)
-        first, second = _cast(first, kind), _cast(second, kind)
+        if not first.dtype is torch.float32 is second.dtype:
+            kind = _kind(_promoted(first, second), first.device.type)
+            first, second = _cast(first, kind), _cast(second, kind)
+        if first.shape == second.shape:
+            return first, second
         return _broadcast(first, second, names)
     if first_given and _number(second):
         first = _cast(first, _kind(first.dtype, first.device.type))
@@ -121,8 +122,6 @@ def _promoted(first: Tensor, second: Tensor) -> torch.dtype:
 
 
 def _broadcast(first: Tensor, second: Tensor, names: tuple[str, ...]) -> tuple[Tensor, Tensor]:
-    if first.shape == second.shape:
-        return first, second
     try:
         torch.broadcast_shapes(first.shape, second.shape)
     except RuntimeError:

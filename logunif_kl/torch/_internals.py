@@ -20,6 +20,7 @@ try:
     from torch._C import (
         _are_functorch_transforms_active,
         _get_tracing_state,
+        _has_storage,
         _len_torch_dispatch_stack,
     )
     from torch._C._functorch import (
@@ -58,9 +59,10 @@ def plain(*tensors: Tensor) -> bool:
     if not _COMPLETE or _len_torch_dispatch_stack() or _get_tracing_state() is not None:
         return False
     for x in tensors:
-        if type(x) not in PLAIN_TYPES or _is_functional_tensor(x):
+        # A tensor under a transform, also one that escaped from it, has no storage.
+        if type(x) not in PLAIN_TYPES or not _has_storage(x):
             return False
-        if is_functorch_wrapped_tensor(x) or is_legacy_batchedtensor(x) or x._is_zerotensor():
+        if _is_functional_tensor(x) or x._is_zerotensor():
             return False
     return True
 
@@ -118,6 +120,11 @@ def being_compiled(*tensors: Tensor) -> bool:
         and not is_legacy_batchedtensor(x)
         for x in tensors
     )
+
+
+def is_number(x: Tensor) -> bool:
+    """Tell whether one number stands for all elements, of which there may be one."""
+    return all(isinstance(step, int) and step == 0 for step in x.stride())
 
 
 def hint(size: int | torch.SymInt) -> int:
@@ -194,3 +201,23 @@ def called_by_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function
+
+
+def in_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have torch.compile put calls of the function into its graph, without tracing into it.
+
+    `torch.compiler.allow_in_graph` imports the compiler, so it is called only while that traces.
+    """
+
+    @called_by_compiler
+    def allow() -> bool:
+        torch.compiler.allow_in_graph(function)
+        return True
+
+    @wraps(function)
+    def called(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            allow()
+        return function(*arguments)
+
+    return called
