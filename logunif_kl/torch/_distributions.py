@@ -32,19 +32,6 @@ from ._internals import called_by_compiler
 from ._namespace import exportable, working
 
 
-def _absent(consequence: str) -> Any:
-    """Make a method that raises, because an improper distribution cannot have a result."""
-
-    def method(self: Any, *arguments: Any, **named: Any) -> NoReturn:
-        """Raise NotImplementedError: an improper distribution has no such thing."""
-        raise NotImplementedError(
-            "ImproperLogUniform is improper, its density C/|w| has no finite integral, so it "
-            + consequence
-        )
-
-    return method
-
-
 class ImproperLogUniform(Distribution):
     """The improper prior p(w) = C/|w| over the whole real line, both signs.
 
@@ -187,12 +174,30 @@ class ImproperLogUniform(Distribution):
         result = self.log_c - value.abs().log()
         return result.expand(torch.broadcast_shapes(result.shape, self.batch_shape))
 
-    sample = rsample = _absent("cannot be sampled: sample the posterior instead")
-    cdf = _absent("has no cumulative distribution function: use log_prob")
-    icdf = _absent("has no quantiles: use those of the posterior")
-    entropy = _absent("has no entropy: use kl_divergence from the posterior")
-    mean = property(_absent("has no mean: use that of the posterior"))
-    variance = property(_absent("has no variance: use that of the posterior"))
+    def sample(self, sample_shape: Any = None) -> NoReturn:
+        """Raise: an improper distribution cannot be sampled."""
+        raise _improper("cannot be sampled: sample the posterior instead")
+
+    def rsample(self, sample_shape: Any = None) -> NoReturn:
+        """Raise: an improper distribution cannot be sampled."""
+        raise _improper("cannot be sampled: sample the posterior instead")
+
+    def cdf(self, value: Tensor) -> NoReturn:
+        """Raise: an improper distribution has no cumulative distribution function."""
+        raise _improper("has no cumulative distribution function: use log_prob")
+
+    def icdf(self, value: Tensor) -> NoReturn:
+        """Raise: an improper distribution has no quantiles."""
+        raise _improper("has no quantiles: use those of the posterior")
+
+    def entropy(self) -> NoReturn:
+        """Raise: an improper distribution has no entropy."""
+        raise _improper("has no entropy: use kl_divergence from the posterior")
+
+    @property
+    def mean(self) -> NoReturn:
+        """Raise: an improper distribution has no moments."""
+        raise _improper("has no mean: use that of the posterior")
 
     @property
     def mode(self) -> NoReturn:
@@ -201,6 +206,11 @@ class ImproperLogUniform(Distribution):
             "ImproperLogUniform has a density C/|w| with a pole at 0, so it has no mode: use that "
             "of the posterior"
         )
+
+    @property
+    def variance(self) -> NoReturn:
+        """Raise: an improper distribution has no moments."""
+        raise _improper("has no variance: use that of the posterior")
 
     def __repr__(self) -> str:
         expanded = f".expand({tuple(self.batch_shape)})" if self.batch_shape else ""
@@ -224,6 +234,13 @@ def _constants(zero_at: float, log_c: float | None) -> tuple[float, float]:
     """Return the constant of -KL, and log C."""
     added, log_c = prior_constants(zero_at, log_c)
     return added, log_c
+
+
+def _improper(consequence: str) -> NotImplementedError:
+    return NotImplementedError(
+        "ImproperLogUniform is improper, its density C/|w| has no finite integral, so it "
+        + consequence
+    )
 
 
 @register_kl(Normal, ImproperLogUniform)

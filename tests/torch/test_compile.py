@@ -210,7 +210,7 @@ def test_the_compiler_is_not_imported(module):
 
 def test_parameters_that_are_compiled_before_anything_else(monkeypatch):
     """The search for the kind of an argument cannot be traced, and its finds are kept."""
-    monkeypatch.setattr(_dispatch, "_backends", {})
+    monkeypatch.setattr(_dispatch, "_kinds", {})
     w = torch.nn.Parameter(torch.linspace(-1.0, 1.0, 5))
     for function in (lt.kl_normal, lt.neighbours.kl_complex_normal):
         compiled = torch.compile(lambda f=function: f(w, w), fullgraph=True, backend="eager")
