@@ -20,8 +20,6 @@ A new probe needs a new run of the full form, or a reason: ``reprobe`` moves the
 them.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json
@@ -39,7 +37,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from validation.output import SEAL, CommandError, complain, emit, provenance, seal, write_record
+from validation.output import (
+    SEAL,
+    CommandError,
+    Record,
+    complain,
+    emit,
+    provenance,
+    seal,
+    write_record,
+)
 from validation.paths import RESULTS, ROOT
 
 PROGRAM = "python -m validation.record"
@@ -54,12 +61,8 @@ DIGITS = 9  # of the numbers in a probe
 CLOCK = ("*seconds*",)  # columns that a clock fills
 _UNUSUAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
-Record = dict[str, Any]
-
 
 def commit() -> str | None:
-    """Return the commit of the source tree, with a plus sign after it if files were changed."""
-
     def git(*arguments: str) -> str:
         done = subprocess.run(
             ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
@@ -74,13 +77,11 @@ def commit() -> str | None:
 
 
 def about(command: str, *packages: str) -> Record:
-    """Return the command, the commit, the versions and the machine of a record."""
     found = provenance(command, *packages)
     return {"command": found.pop("command"), "commit": commit(), **found}
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a record is as its command wrote it."""
     document = json.loads(path.read_text(encoding="utf-8"))
     return bool(document.get(SEAL) == seal(document))
 

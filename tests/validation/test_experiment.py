@@ -113,7 +113,7 @@ class TestToy:
         made = toy.read()
         assert made["command"].endswith("toy --cells a --seeds 3")
         assert list(toy.complaints(made)) == []
-        toy._full["size"] = 11
+        toy.full["size"] = 11
         (complaint,) = toy.complaints(made)
         assert complaint == "it was made with size 10, and its command would now take 11"
 

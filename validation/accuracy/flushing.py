@@ -6,14 +6,12 @@ place of subnormal arguments. Of complex weights and of groups, frameworks are h
 results only. The range of a claim says which of this holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .functions import ALL, NEIGHBOURS
+from .functions import ALL, ISOTROPIC
 from .truth import Truth, truth
 from .ulp import FORMATS, Format, error
 
@@ -26,7 +24,7 @@ Errors = Callable[[str, NDArray, Truth, list[NDArray]], NDArray[np.float64]]
 def range_of(kernel: str, name: str) -> str:
     """Return the range of a claim, with what does not count as an error of the kernel."""
     function = ALL[name]
-    if name in NEIGHBOURS:
+    if name in ISOTROPIC:
         return "all" if kernel == "python" else "normal results"
     if kernel not in KERNELS:
         return function.range
@@ -36,7 +34,7 @@ def range_of(kernel: str, name: str) -> str:
 
 def errors_of(kernel: str, name: str) -> Errors:
     """Return the function that measures the errors of a kernel that count, in ulp."""
-    if name in NEIGHBOURS and kernel != "python":
+    if name in ISOTROPIC and kernel != "python":
         return _normal_error
     return flushed_error if kernel in KERNELS else plain_error
 
@@ -44,7 +42,6 @@ def errors_of(kernel: str, name: str) -> Errors:
 def plain_error(
     name: str, got: NDArray, exact: Truth, points: list[NDArray]
 ) -> NDArray[np.float64]:
-    """Return every error in ulp."""
     return error(got, exact, points[0].dtype.name)
 
 

@@ -7,8 +7,6 @@ with all. Half is one place for ``ex2``; no more is left to it by the 1 ulp that
 Programming Guide states for ``expf``, which is ``ex2`` times a power of two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 
 from validation.accuracy import search
 from validation.accuracy.functions import edges
+from validation.output import Record
 
 from . import compiled
 from .ptx import Approximation, Machine
@@ -47,7 +46,6 @@ def run(
 
 
 def evaluator(function: str, approximation: Approximation) -> Callable[..., NDArray[np.float32]]:
-    """Return the function of two arrays that a kernel computes."""
     kernel = "value" if function == FUNCTIONS[0] else "gradient"
     output = max(FUNCTIONS.index(function) - 1, 0)
 
@@ -61,7 +59,6 @@ def evaluator(function: str, approximation: Approximation) -> Callable[..., NDAr
 
 
 def points(function: str, count: int = COUNT) -> list[NDArray[Any]]:
-    """Sample bit patterns, and take the neighbours of every edge of a table."""
     rng = np.random.default_rng(SEED)
     sampled = search.sample(function, rng, count, "float32")
     known = {domain: edges(domain) for domain in ("u", "x")}
@@ -69,8 +66,7 @@ def points(function: str, count: int = COUNT) -> list[NDArray[Any]]:
     return [np.concatenate(both) for both in zip(sampled, beside, strict=True)]
 
 
-def rows(count: int = COUNT) -> Iterator[dict[str, Any]]:
-    """Measure the worst errors."""
+def rows(count: int = COUNT) -> Iterator[Record]:
     for function in FUNCTIONS:
         tried = points(function, count)
         for share in SHARES:

@@ -5,8 +5,6 @@ branch forward. The results of the special functions are chosen by an `Approxima
 bits are not documented; the errors are, in the PTX ISA.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -32,13 +30,8 @@ SPACE = 1 << 40
 class Approximation:
     """Which of the results that the PTX ISA allows a special function returns.
 
-    Parameters
-    ----------
-    share : float
-        The share of the documented error: 0 for the correctly rounded result, 1 or -1 for the most
-        above or below.
-    rng : numpy.random.Generator, optional
-        Choose anew for every result, with at most that share.
+    A share of 0 is the correctly rounded result, and 1 or -1 the documented error above or below.
+    With ``rng`` every result gets a random share, of at most that size.
     """
 
     def __init__(self, share: float, rng: np.random.Generator | None = None) -> None:
@@ -96,15 +89,9 @@ def statements(ptx: str) -> tuple[Statement, ...]:
 
 
 class Machine:
-    """Threads, their registers and the arrays that they reach.
+    """Threads, in so many programs of so many each, their registers and the arrays they reach.
 
-    Parameters
-    ----------
-    programs, threads : int
-        The number of blocks, and of threads in each.
-    parameters : sequence of int or numpy.ndarray
-        The kernel's. An array is a pointer to it, in float32.
-    approximation : Approximation
+    An array among the kernel's parameters, in float32, is a pointer to it.
     """
 
     def __init__(
@@ -123,7 +110,6 @@ class Machine:
         self.active = np.ones(len(lanes), dtype=bool)
 
     def run(self, ptx: str) -> None:
-        """Execute a kernel."""
         waiting: dict[str, Word] = {}
         passed = set()
         for each in statements(ptx):

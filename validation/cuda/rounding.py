@@ -1,7 +1,5 @@
 """Float32 arithmetic on the CPU with the roundings of a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

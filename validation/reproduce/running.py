@@ -1,7 +1,5 @@
 """Commands run one after the other, and what was finished by an earlier one."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -11,9 +9,8 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from validation.output import CommandError, write_json
+from validation.output import CommandError, Record, write_json
 from validation.paths import ROOT
 from validation.reproduce.work import Work
 
@@ -22,7 +19,6 @@ _GRACE = 5.0  # seconds that a command has to end by itself after an interrupt
 
 
 def run(argv: list[str]) -> int:
-    """Run a command in the root, and return its exit status; an interrupt ends it, too."""
     with subprocess.Popen(argv, cwd=ROOT) as process:
         try:
             return process.wait()
@@ -66,7 +62,7 @@ class Finished:
     def __init__(self, path: Path | None = None, root: Path = ROOT) -> None:
         path = path or FINISHED
         self._path, self._root = path, root
-        self._known: dict[str, Any] = {}
+        self._known: Record = {}
         if path.exists():
             try:
                 self._known = dict(json.loads(path.read_text(encoding="utf-8")))
@@ -81,7 +77,7 @@ class Finished:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_json(str(self._path), self._known)
 
-    def _about(self, work: Work, argv: list[str]) -> dict[str, Any]:
+    def _about(self, work: Work, argv: list[str]) -> Record:
         path = self._root / work.record
         there = path.exists()
         return {

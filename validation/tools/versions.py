@@ -31,8 +31,8 @@ import time
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from validation.output import Record
 from validation.paths import ROOT
 from validation.tools.elsewhere import TESTS, copy_source, copy_tests, run
 
@@ -43,13 +43,12 @@ TESTS_OF = {CORE: TESTS, **{name: (f"tests/{name}",) for name in FRAMEWORKS}}
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(\[(?P<extras>[^]]*)\])?>=(?P<bound>[\d.]+)")
 
 
-def project() -> dict[str, Any]:
-    """Read what `pyproject.toml` says of the package."""
-    read: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+def project() -> Record:
+    read: Record = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return dict(read["project"])
 
 
-def requirements(*extras: str, of: dict[str, Any]) -> dict[str, str]:
+def requirements(*extras: str, of: Record) -> dict[str, str]:
     """Collect the lower bounds of the dependencies and of some extras, by name with its extras."""
     found: dict[str, str] = {}
     texts = list(of["dependencies"])
@@ -74,7 +73,7 @@ def _parts(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def asked(which: str, kind: str, of: dict[str, Any], torch: str) -> list[str]:
+def asked(which: str, kind: str, of: Record, torch: str) -> list[str]:
     """Write the requirements for pip, the framework's last."""
     extras = ["test"] if kind == CORE else [kind, "test"]
     bounds = requirements(*extras, of=of)
@@ -95,14 +94,12 @@ def asked(which: str, kind: str, of: dict[str, Any], torch: str) -> list[str]:
 
 
 def pinned(framework: str) -> str:
-    """Return the line of `validation/frameworks.txt` for a framework."""
     lines = (ROOT / "validation" / "frameworks.txt").read_text(encoding="utf-8").splitlines()
     (line,) = (line for line in lines if re.match(rf"{framework}\b", line))
     return line
 
 
-def interpreter(which: str, of: dict[str, Any]) -> str:
-    """Find the oldest Python that is admitted, or the newest that is declared."""
+def interpreter(which: str, of: Record) -> str:
     declared = [
         text.rpartition(" ")[2]
         for text in of["classifiers"]
@@ -118,7 +115,6 @@ def interpreter(which: str, of: dict[str, Any]) -> str:
 
 
 def checked(command: Sequence[str], cwd: Path) -> str:
-    """Run a command, and end with its output if it fails."""
     done = run(command, cwd=cwd)
     if done.returncode:
         raise SystemExit(f"{done.stdout}\nversions: {' '.join(command)} failed")
@@ -126,7 +122,6 @@ def checked(command: Sequence[str], cwd: Path) -> str:
 
 
 def wheel(python: str, folder: Path) -> Path:
-    """Build the package for an interpreter, against the NumPy that is new now, as wheels are."""
     source = copy_source(folder / "source")
     command = [python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder / "wheels")]
     checked([*command, str(source)], folder)
@@ -135,7 +130,6 @@ def wheel(python: str, folder: Path) -> Path:
 
 
 def install(python: str, texts: Sequence[str], made: Path, folder: Path) -> str:
-    """Make an environment with the package in it, and return its interpreter."""
     checked([python, "-m", "venv", str(folder)], folder.parent)
     scripts = "Scripts" if sys.platform == "win32" else "bin"
     own = str(folder / scripts / "python")
@@ -146,7 +140,6 @@ def install(python: str, texts: Sequence[str], made: Path, folder: Path) -> str:
 
 
 def run_tests(own: str, arguments: Sequence[str], folder: Path) -> int:
-    """Run the tests in an environment, and print their output as it comes."""
     elsewhere = copy_tests(folder / "elsewhere")
     print(checked([own, "-m", "pip", "list", "--format=freeze"], folder), flush=True)
     command = [own, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5"]

@@ -1,7 +1,5 @@
 """A long computation in parts, each of which is computed once and kept in a folder."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from validation.output import CommandError, track
+from validation.output import CommandError, Record, track
 from validation.training import checkpoint
 
 T = TypeVar("T")
@@ -33,7 +31,7 @@ class Parts:
     def __init__(
         self,
         folder: Path | None,
-        about: dict[str, Any],
+        about: Record,
         begun: Path | None = None,
         *,
         part: str | None = None,
@@ -44,7 +42,6 @@ class Parts:
         self.elsewhere: list[str] = []
 
     def rows(self, title: str, make: Mapping[str, Callable[[], T]], **settings: Any) -> list[T]:
-        """Return the results of several parts by name, as `share` computes them."""
         return self.share(make, lambda name: self.get(name, make[name], **settings), title)
 
     def by_seed(
@@ -64,13 +61,7 @@ class Parts:
         return self.rows(title, cells, **settings)
 
     def share(self, items: Iterable[str], do: Callable[[str], T], title: str = "parts") -> list[T]:
-        """Do something for each item or, as one of several processes, for every N-th.
-
-        Raises
-        ------
-        Incomplete
-            If this process did its share alone.
-        """
+        """Do something for each item, or for every N-th, and then raise `Incomplete`."""
         mine = list(items)[self._number - 1 :: self._of]
         found = [do(item) for item in track(mine, title, len(mine))]
         if self._of > 1:
@@ -109,18 +100,15 @@ class Parts:
         return None
 
     def keep(self, name: str, found: Any, seconds: float = 0.0, **settings: Any) -> None:
-        """Write what there is of a part."""
         if self._folder is not None:
             about = {**self._about, **settings}
             checkpoint.save_json(self._folder / f"{name}.json", about, found, seconds)
 
     def file(self, name: str) -> Path | None:
-        """Give the path of another file of a part, such as a checkpoint."""
         return None if self._folder is None else self._folder / name
 
 
 def slug(name: str) -> str:
-    """Write a name without commas and blanks, for a file."""
     return name.replace(",", "").replace(" ", "-")
 
 

@@ -11,12 +11,10 @@ layer, each of which multiplies ten, are counted as often. The other network is 
 of the learning rate.
 """
 
-from __future__ import annotations
-
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from validation.experiment import Dataset, Experiment, Parts, Record
-from validation.markdown import columns
+from validation.markdown import columns, listed
 from validation.papers.kingma2015.ratios import agreement, beside_the_paper, tabulated
 from validation.papers.kingma2015.stages import Stages
 from validation.training.loop import Settings
@@ -24,8 +22,6 @@ from validation.training.parts import slug
 
 
 class Assumption(NamedTuple):
-    """What is changed of the training."""
-
     counted_for_each_weight: bool = False
     learning_rate: float = 1e-3
 
@@ -37,9 +33,8 @@ ASSUMPTIONS = {
 
 
 def measure_one(
-    name: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
-) -> list[dict[str, Any]]:
-    """Train under one assumption, and measure after each number of epochs."""
+    name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts
+) -> list[Record]:
     assumed = ASSUMPTIONS[name]
     settings = Settings(
         sizes["batch_size"],
@@ -50,7 +45,7 @@ def measure_one(
     file = f"{slug(name)}-seed{seed}"
     stages = Stages(file, "variational_a", settings, sizes["hidden"], dataset, parts)
 
-    def variances(epochs: int) -> dict[str, Any]:
+    def variances(epochs: int) -> Record:
         pairs, label = stages.pairs(epochs), f"{epochs} epochs"
         return {"variances": pairs.rows(sizes["pairs"], label, seed=seed, epochs=epochs)}
 
@@ -58,7 +53,6 @@ def measure_one(
 
 
 def show(record: Record) -> str:
-    """Tabulate Table 2 under each assumption."""
     text = []
     for case in record["cases"]:
         networks = columns(
@@ -66,20 +60,15 @@ def show(record: Record) -> str:
             ("seed", "{seed}"),
             ("epochs", "{epochs}"),
             ("test error in %", "{test_error_percent:.2f}"),
-            (
-                "mean dropout rates, from the bottom",
-                lambda row: ", ".join(f"{rate:.2f}" for rate in row["mean_dropout_rates"]),
-            ),
+            ("mean dropout rates, from the bottom", listed("mean_dropout_rates")),
         )
         text += [f"### Table 2: {case['assumption']}", tabulated(case["columns"])]
         text += [agreement(case["columns"]), networks]
     return "\n\n".join(text)
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Measure under each assumption."""
-
-    def case(name: str) -> dict[str, Any]:
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
+    def case(name: str) -> Record:
         sizes = {key: settings[key] for key in FULL}
         found = [
             each

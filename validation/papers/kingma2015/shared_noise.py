@@ -21,11 +21,8 @@ The network, its training and its seed are those of `gradient_variance`.
 """
 
 # mypy: allow-untyped-calls
-from __future__ import annotations
-
 import math
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -79,9 +76,8 @@ class SharedNoise(Pairs):
 
 
 def measure_there(
-    stages: Stages, sizes: dict[str, Any], seed: int, dataset: Dataset, epochs: int
-) -> dict[str, Any]:
-    """Measure the covariances and the whole variance after a number of epochs."""
+    stages: Stages, sizes: Record, seed: int, dataset: Dataset, epochs: int
+) -> Record:
     examples = Examples(dataset.train)
     shared = SharedNoise(
         *stages.after(epochs), examples, sizes["batch_size"], sizes["minibatches"], seed
@@ -101,8 +97,7 @@ def measure_there(
     }
 
 
-def column(layer: str, epochs: int, theirs: int, found: dict[str, Any]) -> dict[str, Any]:
-    """Put the share of the covariances in the variance beside that of the paper."""
+def column(layer: str, epochs: int, theirs: int, found: Record) -> Record:
     shared, whole = found["shared"], found["per_batch"]
     share = shared["variance"] / whole["variance"]
     error = math.hypot(
@@ -123,7 +118,6 @@ def column(layer: str, epochs: int, theirs: int, found: dict[str, Any]) -> dict[
 
 
 def show(record: Record) -> str:
-    """Tabulate what a shared sample of the weights adds, beside the paper's two rows."""
     made = [
         (each["seed"], column) for each in record["seeds_measured"] for column in each["columns"]
     ]
@@ -153,8 +147,7 @@ def show(record: Record) -> str:
     )
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Measure the covariances in the networks of Table 1."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     sizes, made = {name: settings[name] for name in FULL}, []
     for seed in settings["seeds"]:
         training = Settings(sizes["batch_size"], seed)
