@@ -1,4 +1,4 @@
-"""The arguments of the public functions: checks, and conversion to one floating type."""
+"""Parse the arguments of the public functions into dense tensors of one floating type and shape."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -36,7 +36,7 @@ def one(value: Any, name: str = "log_alpha") -> Tensor:
     Raises
     ------
     TypeError
-        If it is no dense tensor of real numbers.
+        If it is not a dense tensor of real numbers.
     """
     value = opened(name, value)
     if not isinstance(value, torch.Tensor):
@@ -58,7 +58,7 @@ def two(
     Raises
     ------
     TypeError
-        If neither is a tensor, or one is no dense tensor of real numbers and no real number.
+        If neither is a tensor, or if one is neither a dense tensor of real numbers nor a number.
     RuntimeError
         If they are on different devices, or their shapes do not broadcast.
     """
@@ -197,7 +197,7 @@ def _check(name: str, x: Tensor) -> None:
 
 
 def _check_class(name: str, x: Tensor) -> None:
-    """Raise if it is of a class that torch's functions take, but that holds no elements for all."""
+    """Raise for tensors that torch's functions take, but that lack elements."""
     if isinstance(x, MaskedTensor):
         raise TypeError(
             f"{name} must be a dense tensor, but a MaskedTensor was given: its masked elements "
@@ -216,7 +216,7 @@ def _check_class(name: str, x: Tensor) -> None:
 
 
 def is_proxy(value: Any) -> bool:
-    """Tell whether `torch.fx.symbolic_trace` gave this in place of a tensor."""
+    """Tell whether this is the stand-in for a tensor of `torch.fx.symbolic_trace`."""
     return isinstance(value, torch.fx.Proxy)
 
 

@@ -1,6 +1,6 @@
 """The exact kernels of C, on the memory of plain CPU tensors.
 
-They compute what `logunif_kl` computes of NumPy arrays; the half types in float32.
+They give the same results as `logunif_kl` for NumPy arrays. The half types are computed in float32.
 """
 
 from __future__ import annotations

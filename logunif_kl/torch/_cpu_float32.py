@@ -1,10 +1,10 @@
 """The float32 kernels of C, on the memory of plain CPU tensors.
 
-Value and derivatives are separate functions, of the same names as those of
-`logunif_kl.torch._triton.launch`, so that a backward needs nothing but the arguments. There is no
-such kernel for float64.
+The value and the derivatives have separate kernels, so a backward needs only the arguments. There
+is no such kernel for float64.
 
-The functions of `_kernels.library` compute float32, and its ufuncs the half types, block by block.
+The functions of `_kernels.library` compute float32. Its ufuncs compute the half types, block by
+block.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def available(tensor: Tensor) -> bool:
-    """Tell whether the functions below take a tensor of this type."""
+    """Tell whether the kernels take a tensor of this type."""
     return tensor.dtype in _DTYPES and ufuncs() is not None
 
 

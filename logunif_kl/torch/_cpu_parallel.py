@@ -1,6 +1,6 @@
 """Ufuncs on the memory of plain CPU tensors: order of the elements, blocks and threads.
 
-The work is cut into blocks whose ends depend on the number of elements alone. The sums of the
+The work is divided into blocks that depend only on the number of elements, and the sums of the
 blocks are added in order in float64. A result therefore does not depend on the number of threads.
 """
 

@@ -1,8 +1,9 @@
 """The sum of -KL over the tensors of a whole model: one step of autograd for all of them.
 
-A call for each tensor takes about as long as the kernel of a thousand weights, and again in the
-backward. Joining the tensors into one would copy them, and their gradients. Here one rule runs the
-kernels over the tensors where they are, and keeps nothing but the tensors for the backward.
+A call for each tensor takes about as long as a kernel on a thousand weights, in the forward and
+again in the backward. Concatenating the tensors would copy them and their gradients. Here one
+autograd Function runs the kernels on the tensors in place, and saves only the tensors for the
+backward.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -70,7 +71,7 @@ def _added(values: list[Tensor]) -> Tensor:
 
 
 def _split(shapes: Any, tensors: Sequence[Any]) -> list[tuple[tuple[Any, ...], int]]:
-    """Group the tensors, or what belongs to each of them, by terms again."""
+    """Group a flat sequence, with one item for each tensor, by terms."""
     remaining = iter(tensors)
     return [(tuple(next(remaining) for _ in range(number)), count) for number, count in shapes]
 

@@ -29,8 +29,8 @@ _SCHEMAS = {
 _TAGS = ("pt2_compliant_tag", "needs_exact_strides")
 
 
-# A compiler fuses the composite with what stands around it. For fewer elements that takes less time
-# than the call of an operator.
+# A compiler fuses the composite with the operations around it, which is faster than an operator for
+# fewer elements than this.
 _LEAST = 32_000
 
 
@@ -54,9 +54,10 @@ def takes(*tensors: Tensor) -> bool:
 
 @cache
 def registered() -> Any:
-    """Register the operators, and return their namespace; None if there are no kernels.
+    """Register the operators, and return their namespace.
 
-    It is None too where PyTorch refuses them, whatever it raises: the composite gives the same.
+    Returns None if there are no kernels, or if PyTorch refuses the operators with any exception.
+    The composite then computes instead.
     """
     extension = library()
     if extension is None:
