@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from ._internals import called_by_compiler, with_primals, with_signature
 from ._namespace import Namespace, exportable, plus, working
 
 Tensor = torch.Tensor
+Rows = Sequence[Sequence[Tensor]]
 
 
 class _Namespace(Namespace):
@@ -89,12 +91,19 @@ def _finished(result: Tensor, constant: float, reduction: str, dtype: torch.dtyp
 
 @exportable
 def _log_alpha(x: Tensor, k: float | None, order: int) -> Tensor:
-    return _LogAlpha.apply(x, k, order)
+    return _Function.apply(
+        lambda x: (_isotropic.derivative(_xp, _widened(x), k, order).to(x.dtype),),
+        lambda x: [[_log_alpha(x, k, order + 1)]],
+        x,
+    )[0]
 
 
 @exportable
-def _normal(re: Tensor, im: Tensor, log_sigma2: Tensor) -> Tensor:
-    return _Normal.apply(re, im, log_sigma2)
+def _normal(*at: Tensor) -> Tensor:
+    """-KL at the two parts of the mean and the logarithm of the variance."""
+    return _Function.apply(lambda *at: _with_gradient(*at)[:1], lambda *at: [_gradient(*at)], *at)[
+        0
+    ]
 
 
 @called_by_compiler
@@ -105,122 +114,69 @@ def _allow() -> bool:
     return True
 
 
+def _gradient(*at: Tensor) -> tuple[Tensor, ...]:
+    return _Function.apply(lambda *at: _with_gradient(*at)[1:], _hessian, *at)
+
+
+def _with_gradient(*at: Tensor) -> tuple[Tensor, ...]:
+    found = complex_weights.normal(_xp, *map(_widened, at))
+    return tuple(x.to(at[0].dtype) for x in found)
+
+
+def _hessian(*at: Tensor) -> list[list[Tensor]]:
+    rows = complex_hessian.normal_hessian(_xp, _ein, *map(_widened, at))
+    return [[x.to(at[0].dtype) for x in row] for row in rows]
+
+
+def _ein(u: Tensor, order: int) -> Tensor:
+    """Compute a derivative of Ein(u) in u."""
+    return _Function.apply(
+        lambda u: (complex_hessian.ein_derivative(_xp, u, order),),
+        lambda u: [[_ein(u, order + 1)]],
+        u,
+    )[0]
+
+
 def _widened(x: Tensor) -> Tensor:
     """Convert to float64, in which all types are computed; to float32 on a device without it."""
     return x.to(torch.float32 if x.device.type == "mps" else torch.float64)
 
 
-class _LogAlpha(Function):
-    generate_vmap_rule = True
+class _Function(Function):
+    """Functions of the tensors, computed in one pass.
 
-    @staticmethod
-    @with_signature
-    def forward(x: Tensor, k: float | None, order: int) -> Tensor:
-        return _isotropic.derivative(_xp, _widened(x), k, order).to(x.dtype)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        x, ctx.k, ctx.order = inputs
-        ctx.save_for_backward(x)
-        ctx.save_for_forward(x)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        (x,) = ctx.saved_tensors
-        return grad * _log_alpha(x, ctx.k, ctx.order + 1), None, None
-
-    @staticmethod
-    @with_primals
-    def jvp(ctx: Any, x: Tensor, tangent: Tensor, *_: None) -> Tensor:
-        return tangent * _log_alpha(x, ctx.k, ctx.order + 1)
-
-
-class _Normal(Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    @with_signature
-    def forward(re: Tensor, im: Tensor, log_sigma2: Tensor) -> Tensor:
-        found = complex_weights.normal(_xp, _widened(re), _widened(im), _widened(log_sigma2))
-        return found[0].to(re.dtype)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
-        return tuple(grad * found for found in _Gradient.apply(*ctx.saved_tensors))
-
-    @staticmethod
-    @with_primals
-    def jvp(ctx: Any, re: Tensor, im: Tensor, log_sigma2: Tensor, *tangents: Tensor) -> Tensor:
-        return _along(_Gradient.apply(re, im, log_sigma2), tangents)
-
-
-class _Gradient(Function):
-    """The three first derivatives."""
+    ``slopes`` returns a row for each function, with its derivatives in the tensors, which can be
+    differentiated further.
+    """
 
     generate_vmap_rule = True
 
     @staticmethod
     @with_signature
-    def forward(re: Tensor, im: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        found = complex_weights.normal(_xp, _widened(re), _widened(im), _widened(log_sigma2))
-        d_re, d_im, d_log_sigma2 = (each.to(re.dtype) for each in found[1:])
-        return d_re, d_im, d_log_sigma2
+    def forward(
+        compute: Callable[..., tuple[Tensor, ...]], slopes: Callable[..., Rows], *at: Tensor
+    ) -> tuple[Tensor, ...]:
+        return compute(*at)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
+        _, ctx.slopes, *at = inputs
+        ctx.save_for_backward(*at)
+        ctx.save_for_forward(*at)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
-        return tuple(_along(row, grads) for row in _hessian(*ctx.saved_tensors))
-
-    @staticmethod
-    @with_primals
-    def jvp(
-        ctx: Any, re: Tensor, im: Tensor, log_sigma2: Tensor, *tangents: Tensor
-    ) -> tuple[Tensor, ...]:
-        return tuple(_along(row, tangents) for row in _hessian(re, im, log_sigma2))
-
-
-class _Ein(Function):
-    """A derivative of Ein(u) in u."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    @with_signature
-    def forward(u: Tensor, order: int) -> Tensor:
-        return complex_hessian.ein_derivative(_xp, u, order)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        u, ctx.order = inputs
-        ctx.save_for_backward(u)
-        ctx.save_for_forward(u)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (u,) = ctx.saved_tensors
-        return grad * _Ein.apply(u, ctx.order + 1), None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        columns = zip(*ctx.slopes(*ctx.saved_tensors), strict=True)
+        return None, None, *(_dot(grads, column) for column in columns)
 
     @staticmethod
     @with_primals
-    def jvp(ctx: Any, u: Tensor, tangent: Tensor, _: None) -> Tensor:
-        return tangent * _Ein.apply(u, ctx.order + 1)
+    def jvp(ctx: Any, *saved_and_tangents: Any) -> tuple[Tensor, ...]:
+        count = len(ctx.saved_tensors)
+        at, tangents = saved_and_tangents[:count], saved_and_tangents[-count:]
+        return tuple(_dot(tangents, row) for row in ctx.slopes(*at))
 
 
-def _hessian(re: Tensor, im: Tensor, log_sigma2: Tensor) -> list[list[Tensor]]:
-    arguments = _widened(re), _widened(im), _widened(log_sigma2)
-    found = complex_hessian.normal_hessian(_xp, _Ein.apply, *arguments)
-    return [[each.to(re.dtype) for each in row] for row in found]
-
-
-def _along(derivatives: Any, directions: Any) -> Tensor:
-    first, second, third = (d * v for d, v in zip(derivatives, directions, strict=True))
-    return first + second + third
+def _dot(directions: Sequence[Tensor], derivatives: Sequence[Tensor]) -> Tensor:
+    first, *others = (x * y for x, y in zip(directions, derivatives, strict=True))
+    return sum(others, first)
