@@ -128,8 +128,7 @@ class Functions:
         """It points to the full text, and has an example of the framework."""
         text = inspect.getdoc(getattr(self.module, name))
         assert text.startswith(f"As `{'logunif_kl.' if 'neg_kl' in name else 'neg_'}{name}`")
-        if "neg_kl" in name:
-            assert "\nExamples\n---" in text
+        assert "\nExamples\n---" in text
 
     def test_a_library_is_not_installed(self):
         for library, (module, name, remedy) in self.missing.items():
