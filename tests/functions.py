@@ -1,5 +1,6 @@
 """The six functions over arrays of a framework: the tests that the frameworks share."""
 
+import inspect
 import math
 import subprocess
 import sys
@@ -121,6 +122,13 @@ class Functions:
     def test_an_integer_beyond_every_float(self):
         with pytest.raises(ValueError, match=r"^log_sigma2 is an integer of 1329 bits, too large"):
             lk.neg_kl_normal(self.array([1.0]), 10**400)
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_documentation(self, name):
+        """It points to the full text, and has an example of the framework."""
+        text = inspect.getdoc(getattr(self.module, name))
+        assert text.startswith(f"As `{'logunif_kl.' if 'neg_kl' in name else 'neg_'}{name}`")
+        assert "\nExamples\n---" in text
 
     def test_a_library_is_not_installed(self):
         for library, (module, name, remedy) in self.missing.items():
