@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from validation import record
-from validation.figure import subplots
 from validation.output import SEAL, CommandError, Record, complain, write_record
 from validation.paths import RESULTS, ROOT, RUNS
 from validation.training import data
@@ -293,7 +292,6 @@ class Experiment:
         return record.read(self.path) if self.path.exists() else None
 
     def save_figure(self, path: str | Path, made: Record) -> None:
-        """Draw a record into a file."""
         assert self.draw is not None
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         self.draw(made).savefig(path, dpi=150)
@@ -307,8 +305,17 @@ class Experiment:
         return f"## {self.title}\n\n{self.about}\n\n{body}{picture}\n"
 
 
+def subplots(
+    size: tuple[float, float], rows: int = 1, columns: int = 1, **options: Any
+) -> tuple[Any, Any]:
+    """Return a figure of some inches, and its axes: one, or an array of several."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, **options)
+
+
 def _changed(kept: Path, probe: Record) -> list[str]:
-    """Say how a probe differs from one that is kept."""
     return list(record.differences(record.read(kept)["columns"], probe["columns"]))
 
 

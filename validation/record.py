@@ -82,7 +82,6 @@ def about(command: str, *packages: str) -> Record:
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a record is as its command wrote it."""
     document = json.loads(path.read_text(encoding="utf-8"))
     return bool(document.get(SEAL) == seal(document))
 

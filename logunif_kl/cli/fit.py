@@ -22,12 +22,12 @@ from ._output import (
     check_plot,
     check_results,
     check_writable,
-    emit,
     new_table,
     results,
     track,
     write_record,
 )
+from ._process import emit
 from .provenance import provenance
 
 # The options of one family only.

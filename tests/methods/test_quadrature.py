@@ -137,55 +137,6 @@ class TestErrorEstimate:
         np.testing.assert_array_equal(error, [0.0, 0.0, np.nan])
 
 
-class TestDigits:
-    @pytest.mark.parametrize(
-        "log_alpha", [-1000.0, -12.0, -6.0, -4.95, -4.5, -2.0, 0.0, 1e-9, 3.0, 12.0, 1000.0]
-    )
-    def test_50(self, log_alpha):
-        with mpmath.workdps(60):
-            found = quadrature(log_alpha, dps=50)
-            exact = reference.neg_kl(log_alpha, 55)
-            assert abs(found - exact) <= mpmath.mpf("1e-50") * abs(exact)
-
-    @pytest.mark.slow
-    def test_50_over_a_range(self):
-        x = np.linspace(-12.0, 12.0, 97)
-        with mpmath.workdps(60):
-            for at, found in zip(x.tolist(), quadrature(x, dps=50), strict=True):
-                assert abs(found - reference.neg_kl(at, 55)) < mpmath.mpf("1e-48")
-
-    @pytest.mark.parametrize("dps", [1, 15, 30, 100])
-    def test_others(self, dps):
-        with mpmath.workdps(dps + 10):
-            error = quadrature(-1.0, dps=dps) / reference.neg_kl(-1.0, dps + 5) - 1
-            assert abs(error) < mpmath.mpf(10) ** -dps
-
-    def test_conventions(self):
-        with mpmath.workdps(60):
-            for convention in ({"zero_at": 1.0}, {"log_c": -1.5}):
-                found = quadrature(0.5, dps=50, **convention)
-                assert abs(found - reference.neg_kl(0.5, 55, **convention)) < mpmath.mpf("1e-50")
-
-    def test_nobodys_precision_is_touched(self):
-        before = mpmath.mp.prec
-        quadrature(0.0, dps=40)
-        assert mpmath.mp.prec == before
-
-    @pytest.mark.parametrize(
-        ("options", "name"),
-        [
-            ({"rule": "gauss_legendre"}, "rule"),
-            ({"n": 50}, "n"),
-            ({"return_error": True}, "return"),
-        ],
-    )
-    def test_what_does_not_go_together(self, options, name):
-        with pytest.raises(
-            ValueError, match=f"{name}.* was given with dps=50, .* leave out {name}"
-        ):
-            quadrature(0.0, dps=50, **options)
-
-
 class TestArguments:
     def test_a_rule_is_pickled_by_what_it_was_made_from(self):
         ufunc = _operation("tanh_sinh", 51, gradient=False).ufunc

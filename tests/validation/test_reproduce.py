@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from validation.paths import RESULTS, ROOT
-from validation.reproduce import command, listing, running, show, work
+from validation.reproduce import __main__ as command
+from validation.reproduce import listing, running, show, work
 
 pytest.importorskip("rich")
 pytest.importorskip("torch", reason="the experiments need PyTorch")

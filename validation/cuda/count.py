@@ -135,7 +135,6 @@ def _leaves_loop(here: Instruction, following: Instruction) -> bool:
 
 
 def loaded(path: Counter[Instruction]) -> int:
-    """Count the bytes that a thread loads from global memory."""
     total = 0
     for each, times in path.items():
         if each.opcode.startswith("LDG"):

@@ -59,7 +59,6 @@ def evaluator(function: str, approximation: Approximation) -> Callable[..., NDAr
 
 
 def points(function: str, count: int = COUNT) -> list[NDArray[Any]]:
-    """Sample bit patterns, and take the neighbours of every edge of a table."""
     rng = np.random.default_rng(SEED)
     sampled = search.sample(function, rng, count, "float32")
     known = {domain: edges(domain) for domain in ("u", "x")}

@@ -19,7 +19,6 @@ _GRACE = 5.0  # seconds that a command has to end by itself after an interrupt
 
 
 def run(argv: list[str]) -> int:
-    """Run a command in the root, and return its exit status; an interrupt ends it, too."""
     with subprocess.Popen(argv, cwd=ROOT) as process:
         try:
             return process.wait()

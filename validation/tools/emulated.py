@@ -53,7 +53,6 @@ def say(what: str) -> None:
 
 
 def unavailable(why: str) -> NoReturn:
-    """End with one sentence, and the status that says that nothing was tested."""
     print(f"emulated: {why}.", file=sys.stderr)
     raise SystemExit(UNAVAILABLE)
 
@@ -77,7 +76,6 @@ def emulator() -> str:
 
 
 def checked(command: Sequence[str | Path], what: str, env: Mapping[str, str] | None = None) -> None:
-    """Run a command; where it fails, show what it said, and end."""
     done = run([str(word) for word in command], cwd=ROOT, env=env)
     if done.returncode:
         print(done.stdout)
@@ -107,7 +105,6 @@ def make_root(root: Path) -> None:
 
 
 def make_site(root: Path, site: Path) -> None:
-    """Install the wheels for arm64, by the pip of this Python."""
     wanted = [f"{name}>={bound}" for name, bound in requirements("test", of=project()).items()]
     version = os.readlink(root / "usr" / "bin" / "python3").removeprefix("python")
     options = ["--target", str(site), "--only-binary", ":all:", "--python-version", version]
@@ -176,7 +173,6 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
 
 
 def measure(machine: Machine) -> int:
-    """Measure the accuracy of the kernel, and take the report and the worst inputs from there."""
     command = [str(machine.python), "-m", "validation.accuracy", "measure", "neon"]
     status = subprocess.run(command, cwd=machine.tree, env=os.environ | machine.env).returncode
     for path in (machine.tree / RESULTS.relative_to(ROOT)).glob("neon*.json"):

@@ -94,14 +94,12 @@ def asked(which: str, kind: str, of: Record, torch: str) -> list[str]:
 
 
 def pinned(framework: str) -> str:
-    """Return the line of `validation/frameworks.txt` for a framework."""
     lines = (ROOT / "validation" / "frameworks.txt").read_text(encoding="utf-8").splitlines()
     (line,) = (line for line in lines if re.match(rf"{framework}\b", line))
     return line
 
 
 def interpreter(which: str, of: Record) -> str:
-    """Find the oldest Python that is admitted, or the newest that is declared."""
     declared = [
         text.rpartition(" ")[2]
         for text in of["classifiers"]
@@ -117,7 +115,6 @@ def interpreter(which: str, of: Record) -> str:
 
 
 def checked(command: Sequence[str], cwd: Path) -> str:
-    """Run a command, and end with its output if it fails."""
     done = run(command, cwd=cwd)
     if done.returncode:
         raise SystemExit(f"{done.stdout}\nversions: {' '.join(command)} failed")
@@ -133,7 +130,6 @@ def wheel(python: str, folder: Path) -> Path:
 
 
 def install(python: str, texts: Sequence[str], made: Path, folder: Path) -> str:
-    """Make an environment with the package in it, and return its interpreter."""
     checked([python, "-m", "venv", str(folder)], folder.parent)
     scripts = "Scripts" if sys.platform == "win32" else "bin"
     own = str(folder / scripts / "python")
@@ -144,7 +140,6 @@ def install(python: str, texts: Sequence[str], made: Path, folder: Path) -> str:
 
 
 def run_tests(own: str, arguments: Sequence[str], folder: Path) -> int:
-    """Run the tests in an environment, and print their output as it comes."""
     elsewhere = copy_tests(folder / "elsewhere")
     print(checked([own, "-m", "pip", "list", "--format=freeze"], folder), flush=True)
     command = [own, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5"]

@@ -42,7 +42,6 @@ class Parts:
         self.elsewhere: list[str] = []
 
     def rows(self, title: str, make: Mapping[str, Callable[[], T]], **settings: Any) -> list[T]:
-        """Return the results of several parts by name, as `share` computes them."""
         return self.share(make, lambda name: self.get(name, make[name], **settings), title)
 
     def by_seed(
@@ -110,7 +109,6 @@ class Parts:
 
 
 def slug(name: str) -> str:
-    """Write a name without commas and blanks, for a file."""
     return name.replace(",", "").replace(" ", "-")
 
 

@@ -34,23 +34,23 @@ ELSEWHERE = {
 
 def minibatches(sizes: Record, seed: int) -> Found:
     rng, rho = np.random.default_rng([seed, 1]), 0.1
-    rows = []
-    for size in (1, 2, 10, 100):
+
+    def row(size: int) -> Record:
         # Likelihoods of variance 1, whose covariance rho is that of a noise in common.
         shape = sizes["draws"] // size, size
         common = math.sqrt(rho) * rng.standard_normal((shape[0], 1))
         means = (common + math.sqrt(1.0 - rho) * rng.standard_normal(shape)).mean(1)
         predicted = 1.0 / size + (size - 1) / size * rho
-        rows.append(
-            {
-                "minibatch": size,
-                "of_the_variance": 1.0 / size,
-                "of_the_covariance": (size - 1) / size,
-                "measured": float(means.var()),
-                "standard_error": predicted * math.sqrt(2.0 / shape[0]),
-                "predicted": predicted,
-            }
-        )
+        return {
+            "minibatch": size,
+            "of_the_variance": 1.0 / size,
+            "of_the_covariance": (size - 1) / size,
+            "measured": float(means.var()),
+            "standard_error": predicted * math.sqrt(2.0 / shape[0]),
+            "predicted": predicted,
+        }
+
+    rows = list(map(row, (1, 2, 10, 100)))
     covariance = [row["of_the_covariance"] for row in rows]
     return Found(
         holds=max(covariance) - min(covariance) < 1e-12,

@@ -98,7 +98,6 @@ def measure_there(
 
 
 def column(layer: str, epochs: int, theirs: int, found: Record) -> Record:
-    """Put the share of the covariances in the variance beside that of the paper."""
     shared, whole = found["shared"], found["per_batch"]
     share = shared["variance"] / whole["variance"]
     error = math.hypot(

@@ -66,7 +66,6 @@ class Finished(NamedTuple):
 
 
 def module(framework: str) -> str:
-    """Return the module of a framework, by the name that the tests give it."""
     return framework.replace("-", "_")
 
 
@@ -89,7 +88,6 @@ def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
 
 
 def run_all(run: str, jobs: int) -> list[Finished]:
-    """Run the tests of every framework, and print the output of each process when it has ended."""
     names = [name for name in TESTS if name in ("arrays", "readme") or installed(name)]
     with ThreadPoolExecutor(jobs) as pool:
         pending = [pool.submit(pytest_run, name, TESTS[name], run) for name in names]
@@ -100,7 +98,6 @@ def run_all(run: str, jobs: int) -> list[Finished]:
 
 
 def on_file() -> tuple[Record, table.Table]:
-    """Read what is committed, or nothing where there is nothing yet."""
     if not RESULT.exists():
         return {}, {}
     document = json.loads(RESULT.read_text(encoding="utf-8"))
