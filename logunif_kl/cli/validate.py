@@ -13,7 +13,7 @@ from typing import Any
 
 from ..methods import METHODS, Method
 from ..methods._dawson import DAWSON
-from ._check import Checked, Compared, check, check_exact
+from ._declared_errors import Checked, Compared, check, check_exact
 from ._output import (
     CommandError,
     Failure,
