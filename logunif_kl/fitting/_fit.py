@@ -178,7 +178,7 @@ class Fit:
         Raises
         ------
         ValueError
-            If there is no such language, or for a convention as in `logunif_kl.neg_kl`.
+            If the language is not one of these, or as in `logunif_kl.neg_kl` for the constant.
 
         Examples
         --------

@@ -101,7 +101,7 @@ def fit_polynomial(
     asked = arguments.options(norm, grid, target, weight, exact_limit=not free_constant)
     if norm == "least_squares" and grid == "log" and low == 0.0:
         raise ValueError(
-            "a grid uniform in log alpha has no beginning where alpha_range begins at 0: "
+            "alpha_range begins at 0, where a grid uniform in log alpha cannot begin: "
             'begin it above 0, or ask for grid="linear"'
         )
     family = PolynomialFamily(degree, low, high, bool(free_constant) and target != "gradient")

@@ -83,7 +83,7 @@ class Method:
         ``function(log_alpha, *, zero_at=inf, log_c=None)``, the value of -KL. A statistical method
         returns the pair (estimate, standard error), and takes ``rng=`` and ``n_samples=`` as well.
     gradient : callable or None
-        ``gradient(log_alpha)``, the derivative of ``function`` in log alpha; None if there is none.
+        ``gradient(log_alpha)``, the derivative of ``function`` in log alpha, or None.
     formula : str
         The formula in plain text.
     equation : str

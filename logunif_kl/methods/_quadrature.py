@@ -122,7 +122,7 @@ def quadrature(
     with 32 nodes and 0.07 with 100, and it does not vanish as alpha -> inf.
 
     The error estimate is the difference from tanh-sinh with 320 nodes, plus a bound on the rounding
-    errors. The nodes of the rule alone do not show the error of Gauss-Hermite quadrature.
+    errors.
 
     References
     ----------

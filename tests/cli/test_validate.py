@@ -111,8 +111,8 @@ def test_every_method_holds_what_it_declares(tmp_path, capsys):
             "the error of the value is nan at log_alpha = -inf",
         ),
         (statistical(1e-3, 1e-3, declared=5e-4), "the error of the value is 0.001 at"),
-        (statistical(2e-3, 1e-3), "states standard errors that are not true"),
-        (statistical(5e-4, 1e-3), "states standard errors that are not true"),
+        (statistical(2e-3, 1e-3), "has wrong standard errors"),
+        (statistical(5e-4, 1e-3), "has wrong standard errors"),
     ],
 )
 def test_a_method_that_is_worse_than_it_declares_is_named(
