@@ -2,8 +2,7 @@
 
 What is compared depends on the kind of the method (see `logunif_kl.methods.Declared`):
 
-- A closed form is measured by `logunif_kl.methods.measure`, which finds the worst error of the
-  continuous function. The error of the value is absolute.
+- A closed form is measured by `logunif_kl.methods.measure`. The error of the value is absolute.
 - A numerical method is evaluated at a grid, at random points and at both ends of the domain,
   including infinite ends. The error of the value is relative to max(1, |-KL|).
 - A statistical method is evaluated with different seeds. Its standard errors must be as small as
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from .. import _api, accuracy
-from ..methods import Declared, Interval, Method, dawson_grad, measure
+from ..methods import Declared, Interval, Method, measure
 from ..methods._method import EVERYWHERE
 
 SEED = 20260101
@@ -105,27 +104,24 @@ class Checked:
         return found
 
 
-def exact_method() -> Method:
-    """Describe the exact functions as a method, to be compared with the reference."""
-    ulp = 2.0**-52
-    return Method(
-        name="exact",
-        function=_api.neg_kl,
-        gradient=_api.neg_kl_grad,
-        formula="constant - u 2F2(1, 1; 3/2, 2; -u), u = 1/(2 alpha)",
-        equation="Eqs. 1 to 3",
-        citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
-        claims=(
-            Declared(
-                EVERYWHERE,
-                value=accuracy.worst("neg_kl", "float64").ulp * ulp,
-                gradient=accuracy.worst("neg_kl_grad", "float64").ulp * ulp,
-            ),
+EXACT = Method(
+    name="exact",
+    function=_api.neg_kl,
+    gradient=_api.neg_kl_grad,
+    formula="constant - u 2F2(1, 1; 3/2, 2; -u), u = 1/(2 alpha)",
+    equation="Eqs. 1 to 3",
+    citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
+    claims=(
+        Declared(
+            EVERYWHERE,
+            value=accuracy.worst("neg_kl", "float64").ulp * 2.0**-52,
+            gradient=accuracy.worst("neg_kl_grad", "float64").ulp * 2.0**-52,
         ),
-        constant="vanishes as alpha -> inf",
-        outside="it has no outside",
-        kind="numerical",
-    )
+    ),
+    constant="vanishes as alpha -> inf",
+    outside="it has no outside",
+    kind="numerical",
+)
 
 
 def check_exact(points: int = 60) -> Checked:
@@ -134,8 +130,7 @@ def check_exact(points: int = 60) -> Checked:
 
     from .. import reference
 
-    method = exact_method()
-    declared = method.claims[0]
+    declared = EXACT.claims[0]
     x = points_of(declared.interval, points, points)
     inside = np.isfinite(x)
 
@@ -150,64 +145,20 @@ def check_exact(points: int = 60) -> Checked:
         return found
 
     return Checked(
-        method,
+        EXACT,
         declared.interval,
         value=_worst(errors(_api.neg_kl, reference.neg_kl, 1.0), x, declared.value),
         gradient=_worst(errors(_api.neg_kl_grad, reference.neg_kl_grad, 0.0), x, declared.gradient),
-        nanoseconds=nanoseconds(method.function, declared.interval),
+        nanoseconds=nanoseconds(_api.neg_kl, declared.interval),
     )
-
-
-def check_dawson() -> Checked:
-    """Compare the gradient by SciPy's Dawson function, which has no value, with `neg_kl_grad`."""
-    x = points_of(EVERYWHERE)
-    return Checked(
-        _DAWSON,
-        EVERYWHERE,
-        gradient=_worst(
-            _relative(dawson_grad(x), _api.neg_kl_grad(x)), x, _DAWSON.claims[0].gradient
-        ),
-        nanoseconds=nanoseconds(dawson_grad, EVERYWHERE),
-    )
-
-
-def _no_value(log_alpha: Any) -> Any:
-    raise TypeError("dawson gives the gradient of -KL alone: take another method for the value")
-
-
-_DAWSON = Method(
-    name="dawson",
-    function=_no_value,
-    gradient=dawson_grad,
-    formula="gradient: sqrt(u) D(sqrt(u)), u = 1/(2 alpha)",
-    equation="Eq. 3",
-    citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
-    # SciPy's function is accurate to ten units in the last place.
-    claims=(Declared(EVERYWHERE, math.nan, gradient=10 * 2.0**-52),),
-    constant="none: it is the gradient",
-    outside="it has no outside",
-    kind="numerical",
-)
 
 
 def check(method: Method, declared: Declared) -> Checked:
-    """Compare the errors that a method declares over one interval with those measured.
-
-    Parameters
-    ----------
-    method : Method
-        An entry of `logunif_kl.methods.METHODS`, or a method like one.
-    declared : Declared
-        An entry of its ``claims``.
-
-    Returns
-    -------
-    Checked
-        Declared and measured errors, and the time per element.
-    """
+    """Compare the errors that a method declares over one interval with those measured."""
     made = {"closed form": _closed_form, "numerical": _numerical, "statistical": _statistical}
+    function = method.gradient if math.isnan(declared.value) else method.function
+    assert function is not None
     checked = made[method.kind](method, declared)
-    function = method.function
     return dataclasses.replace(checked, nanoseconds=nanoseconds(function, declared.interval))
 
 
@@ -232,7 +183,9 @@ def _numerical(method: Method, declared: Declared) -> Checked:
     return Checked(
         method,
         declared.interval,
-        value=_worst(_relative(method.function(x), _api.neg_kl(x), 1.0), x, declared.value),
+        value=None
+        if math.isnan(declared.value)
+        else _worst(_relative(method.function(x), _api.neg_kl(x), 1.0), x, declared.value),
         gradient=None
         if method.gradient is None
         else _worst(_relative(method.gradient(x), _api.neg_kl_grad(x)), x, declared.gradient),

@@ -14,17 +14,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..methods._extrema import local_extrema
-from ._problem import Array, Problem, Quantity
+from ._problem import Array, Problem
 
 TOLERANCE = 1e-9
 MAX_EXCHANGES = 60
 DIVERGED = 1e100  # the square of a parameter does not overflow
-
-
-def extrema(quantity: Quantity, p: Array, grid: Array) -> tuple[Array, Array]:
-    """Find all local maxima of the magnitude of one quantity's error, the ends included."""
-    return local_extrema(lambda x: quantity.error(p, x), grid)
 
 
 def alternation(x: Array, error: Array, wanted: int) -> list[int]:
@@ -56,14 +50,15 @@ def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
     """Minimise the largest error of one quantity; None where the exchange does not settle."""
     (quantity,) = problem.quantities
     wanted = problem.family.size + 1
+    x, error = quantity.extrema(p, grid)
+    chosen = alternation(x, error, wanted)
     if problem.family.linear:
         middle = (np.arange(wanted) * (grid.size - 1)) // (wanted - 1)
-        reference = _first_reference(quantity, p, grid, wanted, middle)
+        # the extrema of a least-squares fit if there are enough, else points along the grid
+        reference = x[chosen] if len(chosen) == wanted else grid[middle]
+    elif len(chosen) < wanted:
+        return None
     else:
-        x, error = extrema(quantity, p, grid)
-        chosen = alternation(x, error, wanted)
-        if len(chosen) < wanted:
-            return None
         reference = x[chosen]
     signs = np.where(np.arange(wanted) % 2 == 0, 1.0, -1.0)
     noise = quantity.noise(grid)
@@ -72,7 +67,7 @@ def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
         if solved is None:
             return None
         p, h = solved
-        x, error = extrema(quantity, p, grid)
+        x, error = quantity.extrema(p, grid)
         chosen = alternation(x, error, wanted)
         if len(chosen) < wanted:
             return None
@@ -80,15 +75,6 @@ def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
             return p
         reference = x[chosen]
     return None
-
-
-def _first_reference(
-    quantity: Quantity, p: Array, grid: Array, wanted: int, evenly: Array
-) -> Array:
-    """Take the extrema of a least-squares fit if there are enough, else points along the grid."""
-    x, error = extrema(quantity, p, grid)
-    chosen = alternation(x, error, wanted)
-    return x[chosen] if len(chosen) == wanted else grid[evenly]
 
 
 def level(
@@ -130,7 +116,7 @@ def refine(
     wanted = problem.family.size + 1
     if len(points) != wanted:
         return None
-    noise = max(q.noise(grid) for q in problem.quantities)
+    noise = problem.noise(grid)
     for _ in range(MAX_EXCHANGES):
         signs = np.array(
             [np.sign(problem.quantities[of].error(p, np.array([x]))[0]) for of, x in points]
@@ -139,7 +125,7 @@ def refine(
         if solved is None:
             return None
         p, h = solved
-        found = [extrema(quantity, p, grid) for quantity in problem.quantities]
+        found = [quantity.extrema(p, grid) for quantity in problem.quantities]
         worst = max(float(np.max(np.abs(error))) for _, error in found)
         if worst <= abs(h) * (1.0 + TOLERANCE) + noise:
             return p

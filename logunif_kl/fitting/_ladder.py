@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..methods import METHODS, Interval
+from ..methods import METHODS
 from ..methods import measure as measure_method
+from ..methods._method import EVERYWHERE
 from . import _request as request
 from ._fit import Fit
 from ._formula import MOST, POLYNOMIAL, SIGMOID
@@ -17,7 +17,6 @@ from ._sigmoid import fit_sigmoid
 
 FAMILIES = (SIGMOID, POLYNOMIAL)
 MAX_RUNGS = {SIGMOID: MOST[SIGMOID], POLYNOMIAL: 12}
-ALPHA_RANGE = (0.05, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +129,10 @@ def _rung(family: str, terms: int, norm: str) -> Rung:
 
 def _published(family: str, terms: int) -> Published | None:
     if (family, terms) == (SIGMOID, 1):
-        found = measure_method(METHODS["molchanov"], Interval("every alpha", -math.inf, math.inf))
+        found = measure_method(METHODS["molchanov"], EVERYWHERE)
         return Published("molchanov", _size(found.value), _size(found.gradient))
     if (family, terms) == (POLYNOMIAL, 3):
-        low, high = ALPHA_RANGE
-        found = measure_method(
-            METHODS["kingma"], Interval("alpha in [0.05, 1]", math.log(low), math.log(high))
-        )
+        found = measure_method(METHODS["kingma"], METHODS["kingma"].claims[1].interval)
         return Published("kingma", found.value_best_constant, _size(found.gradient))
     return None
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from . import _request as request
 from ._error_measures import NOTHING, POINTS, fixed, quadrature
-from ._exchange import extrema, refine, remez
+from ._exchange import refine, remez
 from ._families import PolynomialFamily
 from ._fit import Fit
 from ._formula import MOST, POLYNOMIAL, Formula
 from ._make import make_fit
 from ._problem import Array, Problem, Quantity, quantities
-from ._programming import minimise_largest
+from ._programming import minimise_by_linear_programs
 
 GRID, COARSE = 1001, 201
 #: By which factor rounding the coefficients may raise the solved level.
@@ -104,13 +104,7 @@ def fit_polynomial(
         "degree", degree, MOST[POLYNOMIAL], "ask for a degree between them, or use fit_sigmoid"
     )
     low, high = request.alpha_range(alpha_range)
-    asked = {
-        "norm": request.choice("norm", norm, request.NORMS),
-        "grid": request.choice("grid", grid, request.GRIDS),
-        "target": request.choice("target", target, request.TARGETS),
-        "weight": request.weighting(weight),
-        "exact_limit": not free_constant,
-    }
+    asked = request.options(norm, grid, target, weight, exact_limit=not free_constant)
     if norm == "least_squares" and grid == "log" and low == 0.0:
         raise ValueError(
             "a grid uniform in log alpha has no beginning where alpha_range begins at 0: "
@@ -148,8 +142,7 @@ def _minimax(problem: Problem, p: Array, degree: int) -> Array:
         found = remez(problem, p, points)
     else:
         found = _both(problem, p, points)
-    noise = max(quantity.noise(points) for quantity in problem.quantities)
-    if found is None and problem.worst(p, points) <= noise:
+    if found is None and problem.worst(p, points) <= problem.noise(points):
         return p  # nothing is left to be levelled
     if found is None:
         raise ValueError(
@@ -179,9 +172,9 @@ def _both(problem: Problem, p: Array, points: Array) -> Array:
             np.abs(quantity.error(alone, points))
         ):
             return alone
-    p, active = minimise_largest(problem, p, problem.grid(COARSE))
+    p, active = minimise_by_linear_programs(problem, p, problem.grid(COARSE))
     found = refine(problem, p, active, points)
-    return minimise_largest(problem, p, points)[0] if found is None else found
+    return minimise_by_linear_programs(problem, p, points)[0] if found is None else found
 
 
 def _only(problem: Problem, family: PolynomialFamily, quantity: Quantity) -> Problem:
@@ -200,7 +193,7 @@ def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formul
     formula = _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)
     # now errors of both signs occur, so the extrema of the magnitude include both
     (value,) = fixed(formula, "value", None)
-    _, error = extrema(value, NOTHING, points)
+    _, error = value.extrema(NOTHING, points)
     return _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)
 
 
@@ -214,11 +207,8 @@ def _check_rounding(fit: Fit, problem: Problem, p: Array) -> None:
     if fit.norm == "minimax":
         solved = problem.worst(p, points)
     else:
-        nodes, weights = quadrature(problem.low, problem.high, fit.grid)
-        square = sum(float(weights @ q.error(p, nodes) ** 2) for q in problem.quantities)
-        solved = math.sqrt(square)
-    noise = max(quantity.noise(points) for quantity in problem.quantities)
-    if fit.level > ROUNDING * solved + noise:
+        solved = problem.root_mean_square(p, *quadrature(problem.low, problem.high, fit.grid))
+    if fit.level > ROUNDING * solved + problem.noise(points):
         largest = max(abs(c) for c in fit.coefficients)
         raise ValueError(
             f"degree {fit.terms} is too high for double precision: coefficients as large as "

@@ -1,10 +1,9 @@
-"""Minimax fits by linear programming, for problems where the exchange has no points to begin with.
+"""Minimax fits of value and gradient together by linear programming.
 
-A nonlinear family, or value and gradient together, have no known number of extrema. Here the errors
-are linearised at the parameters. A linear program minimises the largest of them on a grid within a
-trust region, and the step is kept if the true largest error falls (successive linear programming).
-A linear family needs one program without a trust region. The constraints that hold with equality at
-the end are the points from which the exchange goes on.
+The number of extrema is not known then, so the exchange has no points to begin with. A linear
+program minimises the largest of the linearised errors on a grid. The step is kept if the true
+largest error falls; otherwise the next program stays within a smaller region. The constraints that
+hold with equality at the end are the points from which the exchange goes on.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ._problem import Array, Problem
 MAX_PROGRAMS = 80
 
 
-def minimise_largest(problem: Problem, p: Array, grid: Array) -> tuple[Array, list]:
+def minimise_by_linear_programs(problem: Problem, p: Array, grid: Array) -> tuple[Array, list]:
     """Return the parameters, and the active points as (quantity, log alpha)."""
     best = problem.worst(p, grid)
     radius = np.inf if problem.family.linear else 0.1

@@ -34,16 +34,21 @@ def count(name: str, given: Any, most: int, remedy: str) -> int:
     return int(given)
 
 
-def weighting(given: Any) -> Any:
-    """Accept None, a word, or a function of log alpha."""
-    if given is None or callable(given):
-        return given
-    if isinstance(given, str) and given in WEIGHTS:
-        return given
-    raise ValueError(
-        f"there is no weight {shown(given)}: choose from {', '.join(WEIGHTS)}, or pass a function "
-        "of log_alpha that returns positive numbers"
-    )
+def options(norm: Any, grid: Any, target: Any, weight: Any, *, exact_limit: bool) -> dict[str, Any]:
+    """Accept the options that both families have; a `Fit` keeps them."""
+    known = weight is None or callable(weight) or (isinstance(weight, str) and weight in WEIGHTS)
+    if not known:
+        raise ValueError(
+            f"there is no weight {shown(weight)}: choose from {', '.join(WEIGHTS)}, or pass a "
+            "function of log_alpha that returns positive numbers"
+        )
+    return {
+        "norm": choice("norm", norm, NORMS),
+        "grid": choice("grid", grid, GRIDS),
+        "target": choice("target", target, TARGETS),
+        "weight": weight,
+        "exact_limit": exact_limit,
+    }
 
 
 def log_alpha_range(given: Any) -> tuple[float, float]:

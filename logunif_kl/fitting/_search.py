@@ -2,13 +2,11 @@
 
 The family is not linear in its constants, so there are several local optima. The search begins from
 fixed starts (an additive recurrence, no random numbers) and from the few best least-squares
-solutions, and keeps the best result. ``minimise_largest`` minimises h subject to |error(x_i)| <= h
-at points x_i by sequential quadratic programming, and adds the extrema of each solution to the
-points. Second-order information is needed, because the best fit of two sigmoids has fewer extrema
-than constants. Where the number of extrema is parameters + 1, the exchange of `_exchange` then
-sharpens the result to rounding.
-
-What is *not* guaranteed: that a local optimum is the global one.
+solutions, and keeps the best result, which need not be the global optimum. `minimise_by_slsqp`
+minimises h subject to |error(x_i)| <= h at points x_i by sequential quadratic programming, and adds
+the extrema of each solution to the points. Second-order information is needed, because the best fit
+of two sigmoids has fewer extrema than constants. Where the number of extrema is parameters + 1, the
+exchange of `_exchange` then sharpens the result to rounding.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ import numpy as np
 from scipy.optimize import least_squares, minimize
 
 from .._convention import HALF_GAMMA_LOG_2
-from ._exchange import extrema
 from ._families import SigmoidFamily
 from ._problem import Array, Problem
 
@@ -85,17 +82,17 @@ def least_squares_fits(problem: Problem, nodes: Array, weights: Array, count: in
     return [p for _, p in distinct]
 
 
-def minimise_largest(problem: Problem, p: Array, grid: Array, to_beat: float = math.inf) -> Array:
+def minimise_by_slsqp(problem: Problem, p: Array, grid: Array, to_beat: float = math.inf) -> Array:
     """Minimise the largest error by a local method that begins at p.
 
     It stops if the error at a few points is above ``to_beat``, because more points only raise it.
     """
-    found = [extrema(q, p, grid) for q in problem.quantities]
+    found = [q.extrema(p, grid) for q in problem.quantities]
     points = [_thinned(grid, x) for x, _ in found]
     best, best_p = problem.worst(p, grid), p
     for done in range(ROUNDS):
         p, level = _programme(problem, p, points)
-        found = [extrema(q, p, grid) for q in problem.quantities]
+        found = [q.extrema(p, grid) for q in problem.quantities]
         worst = max(float(np.max(np.abs(e))) for _, e in found)
         if not math.isfinite(worst):
             break

@@ -17,7 +17,7 @@ from ._fit import Fit
 from ._formula import MOST, SIGMOID, Formula
 from ._make import make_fit
 from ._problem import Array, Problem, quantities
-from ._search import least_squares_fits, minimise_largest, starts
+from ._search import least_squares_fits, minimise_by_slsqp, starts
 
 GRID = 2001
 CANDIDATES = 4
@@ -90,13 +90,7 @@ def fit_sigmoid(
         "terms", terms, MOST[SIGMOID], "ask for a number between, or use logunif_kl.neg_kl"
     )
     low, high = request.log_alpha_range(log_alpha_range)
-    asked = {
-        "norm": request.choice("norm", norm, request.NORMS),
-        "grid": "log",
-        "target": request.choice("target", target, request.TARGETS),
-        "weight": request.weighting(weight),
-        "exact_limit": bool(fix_limit),
-    }
+    asked = request.options(norm, "log", target, weight, exact_limit=bool(fix_limit))
     best: tuple[float, Problem, Array] | None = None
     for fixed in (True,) if fix_limit else (False, True):
         family = SigmoidFamily(terms, fixed)
@@ -155,10 +149,9 @@ def _improved(
 ) -> tuple[float, Array]:
     """Improve a least-squares solution in the norm asked for; return its level and parameters."""
     if norm == "least_squares":
-        square = sum(float(weights @ q.error(p, nodes) ** 2) for q in problem.quantities)
-        return math.sqrt(square), p
+        return problem.root_mean_square(p, nodes, weights), p
     grid = problem.grid(GRID)
-    p = minimise_largest(problem, p, grid, to_beat)
+    p = minimise_by_slsqp(problem, p, grid, to_beat)
     level = problem.worst(p, grid)
     if len(problem.quantities) == 1 and level < 1.01 * to_beat:
         sharper = remez(problem, p, grid)

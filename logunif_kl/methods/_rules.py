@@ -83,17 +83,8 @@ def _legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
     return v, 0.5 * (weight + weight[::-1])
 
 
-def minus_gap(rule: str, n: int, x: np.ndarray) -> np.ndarray:
-    """Return -F(u) at log alpha = x, shape (k,), by a rule."""
-    return _integrate(rule, n, x, False)
-
-
-def slope(rule: str, n: int, x: np.ndarray) -> np.ndarray:
-    """Return u F'(u), the derivative of -F(u) in log alpha, at x by a rule."""
-    return _integrate(rule, n, x, True)
-
-
-def _integrate(rule: str, n: int, x: np.ndarray, gradient: bool) -> np.ndarray:
+def integrate(rule: str, n: int, x: np.ndarray, gradient: bool) -> np.ndarray:
+    """Return -F(u) at log alpha = x, shape (k,), by a rule; or its derivative u F'(u) in x."""
     at, weight = nodes(rule, n)
     result = np.where(np.isnan(x), x, 0.0)
     result[x == -math.inf] = 0.5 if gradient else -math.inf

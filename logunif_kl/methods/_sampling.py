@@ -34,7 +34,7 @@ from ._progress import progress_bar
 BLOCK = 16384  # values at once: 128 KiB an array, which the second-level cache holds
 REPLICATES = 16  # of Sobol sequences, at least; always fewer than twice as many
 #: The least numbers of samples, with control variates and without; measured in
-#: ``tests/methods/test_few_samples.py``.
+#: ``tests/methods/test_monte_carlo.py``.
 LEAST = {"plain": (128, 512), "antithetic": (256, 2048), "qmc": (16 * REPLICATES, None)}
 MOST = 2**32
 _BITS = 52  # of a Sobol point, so that half a step more is still below 1

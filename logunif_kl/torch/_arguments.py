@@ -11,7 +11,7 @@ from torch.masked import MaskedTensor
 from torch.nn.parameter import is_lazy
 
 from .. import _errors
-from .._dispatch import unwrapped
+from .._arguments import unwrapped
 from ._internals import PLAIN_TYPES, fake_outside_mode
 
 Tensor = torch.Tensor

@@ -12,7 +12,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import logunif_kl as lk
 import logunif_kl.jax as lj
-from logunif_kl.jax import _calls
+from logunif_kl.jax import _custom_call
 
 DEVICES = np.array(jax.devices())
 UNARY = ("neg_kl", "neg_kl_grad", "neg_kl_hess", "kl")
@@ -115,12 +115,12 @@ def functions_of_sharded(grid, found, names, calls):
 
 
 def main():
-    found = {"devices": len(DEVICES), "C": _calls.why_not() is None}
+    found = {"devices": len(DEVICES), "C": _custom_call.why_not() is None}
     grid = DEVICES.reshape(4, 2)
     normal = ("neg_kl_normal", "kl_normal")
-    least, _calls.LEAST_ELEMENTS = _calls.LEAST_ELEMENTS, sys.maxsize
+    least, _custom_call.LEAST_ELEMENTS = _custom_call.LEAST_ELEMENTS, sys.maxsize
     functions_of_sharded(grid, found, (*UNARY, *normal), calls=False)
-    _calls.LEAST_ELEMENTS = least
+    _custom_call.LEAST_ELEMENTS = least
     jax.clear_caches()
     if found["C"]:
         functions_of_sharded(grid, found, normal, calls=True)

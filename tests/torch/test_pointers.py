@@ -232,7 +232,7 @@ PYTHON = {word: set() for word in NOWHERE} | {
     "__dlpack_c_exchange_api__": {"torch/_kernels.py _connected"},
     "from_dlpack": {"torch/_cpu_parallel.py _array"},
     "logunif_kl.torch._library": {"torch/_kernels.py _connected"},
-    "logunif_kl.jax._ffi": {"jax/_calls.py _extension"},
+    "logunif_kl.jax._ffi": {"jax/_custom_call.py _extension"},
 }
 
 

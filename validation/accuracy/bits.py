@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from logunif_kl import accuracy
 from logunif_kl._numpy import ufuncs
-from logunif_kl.neighbours import ACCURACY
+from logunif_kl.isotropic import ACCURACY
 from validation.output import Record, cpu_name
 
 from . import driver

@@ -12,7 +12,7 @@ from .driver import RESULTS, key
 from .functions import FUNCTIONS
 
 CLAIMS = PACKAGE / "accuracy.py"
-NEIGHBOURS = PACKAGE / "neighbours" / "_accuracy.py"
+ISOTROPIC = PACKAGE / "isotropic" / "_accuracy.py"
 
 
 def rounded_up(ulp: float) -> float:
@@ -35,9 +35,9 @@ def render(rows: list[Record]) -> dict[Path, str]:
                 f"{', '.join(row['inputs'])}: it gives {row['got']}, not {row['wanted']}"
             )
         worst.setdefault(key(row), row)
-    texts = {path: _head(path) for path in (CLAIMS, NEIGHBOURS)}
+    texts = {path: _head(path) for path in (CLAIMS, ISOTROPIC)}
     for _, row in sorted(worst.items()):
-        texts[CLAIMS if row["function"] in FUNCTIONS else NEIGHBOURS] += _claim(row)
+        texts[CLAIMS if row["function"] in FUNCTIONS else ISOTROPIC] += _claim(row)
     return {path: text + ")\n# fmt: on\n" for path, text in texts.items()}
 
 

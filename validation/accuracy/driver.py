@@ -34,7 +34,7 @@ _PACKAGES = {
     "triton": ("torch", "triton"),
     "jax": ("jax", "jaxlib"),
     "tensorflow": ("tensorflow", "tensorflow-cpu"),
-    "neighbours": ("torch", "jax"),
+    "isotropic": ("torch", "jax"),
 }
 LIBRARIES = {"numpy", *(name for names in _PACKAGES.values() for name in names)}
 _EXTENSIONS = {

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from .functions import ALL, NEIGHBOURS
+from .functions import ALL, ISOTROPIC
 from .truth import Truth, truth
 from .ulp import FORMATS, Format, error
 
@@ -23,7 +23,7 @@ Errors = Callable[[str, NDArray, Truth, list[NDArray]], NDArray[np.float64]]
 def range_of(kernel: str, name: str) -> str:
     """Return the range of a claim, with what does not count as an error of the kernel."""
     function = ALL[name]
-    if name in NEIGHBOURS:
+    if name in ISOTROPIC:
         return "all" if kernel == "python" else "normal results"
     if kernel not in KERNELS:
         return function.range
@@ -33,7 +33,7 @@ def range_of(kernel: str, name: str) -> str:
 
 def errors_of(kernel: str, name: str) -> Errors:
     """Return the function that measures the errors of a kernel that count, in ulp."""
-    if name in NEIGHBOURS and kernel != "python":
+    if name in ISOTROPIC and kernel != "python":
         return _normal_error
     return flushed_error if kernel in KERNELS else plain_error
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .functions import COMPLEX, NEIGHBOURS, Evaluate, Function, arithmetic_of
+from .functions import COMPLEX, ISOTROPIC, Evaluate, Function, arithmetic_of
 
 BLOCK = 1 << 14
 HALVES = ("float16", "bfloat16")
@@ -28,10 +28,10 @@ def framework(function: Function, kernel: str, dtype: str) -> Evaluate:
     """Return what a framework's kernel computes for a type; bfloat16 is passed as float32."""
     if dtype in HALVES and function.nin > 1 and kernel in ("inductor", "triton"):
         raise RuntimeError(f"{function.name} is not measured in {dtype} on {kernel}")
-    neighbour = function.name in NEIGHBOURS
+    isotropic = function.name in ISOTROPIC
     call = (
-        _NEIGHBOURS[kernel](function.ufunc, function.k, dtype)
-        if neighbour
+        _ISOTROPIC[kernel](function.ufunc, function.k, dtype)
+        if isotropic
         else _MAKERS[kernel](function.arithmetic, dtype)
     )
 
@@ -206,14 +206,14 @@ _MAKERS: dict[str, Call] = {
 
 def _public(room: str, name: str, k: float, join: Call) -> Call:
     """Return a public function of complex weights, of which the mean is in parts, or of groups."""
-    function: Call = getattr(import_module(f"logunif_kl.{room}.neighbours"), name)
+    function: Call = getattr(import_module(f"logunif_kl.{room}.isotropic"), name)
     if name == COMPLEX:
         return lambda re, im, log_sigma2: function(join(re, im), log_sigma2)
     return partial(function, k=k) if k else function
 
 
 @cache
-def _torch_neighbours(name: str, k: float, dtype: str) -> Call:
+def _torch_isotropic(name: str, k: float, dtype: str) -> Call:
     import torch
 
     function = _public("torch", name, k, torch.complex)
@@ -222,7 +222,7 @@ def _torch_neighbours(name: str, k: float, dtype: str) -> Call:
 
 
 @cache
-def _jax_neighbours(name: str, k: float, dtype: str) -> Call:
+def _jax_isotropic(name: str, k: float, dtype: str) -> Call:
     import jax
 
     function = _public("jax", name, k, jax.lax.complex)
@@ -242,4 +242,4 @@ def _jax_slopes(function: Call) -> Call:
     return lambda *args: (function(*args), *slopes(*args))
 
 
-_NEIGHBOURS: dict[str, Call] = {"torch": _torch_neighbours, "jax": _jax_neighbours}
+_ISOTROPIC: dict[str, Call] = {"torch": _torch_isotropic, "jax": _jax_isotropic}

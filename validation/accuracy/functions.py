@@ -50,7 +50,7 @@ _VECTOR = {
     for k in (1.0, 3.0, 9.0, 64.0, 1000.0)
 }
 VECTOR = tuple(_VECTOR)
-NEIGHBOURS = {
+ISOTROPIC = {
     f.name: f
     for f in (
         Function(SLOPES[0], COMPLEX, COMPLEX, "complex", "all", 2),
@@ -62,7 +62,7 @@ NEIGHBOURS = {
     )
 }
 """In the order of the claims. ``ufunc`` names the public function."""
-ALL = {**FUNCTIONS, **NEIGHBOURS}
+ALL = {**FUNCTIONS, **ISOTROPIC}
 
 UNARY = tuple(f.name for f in FUNCTIONS.values() if f.nin == 1)
 OF_FRAMEWORKS = tuple(f.name for f in FUNCTIONS.values() if f.domain != "u")

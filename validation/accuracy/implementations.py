@@ -8,7 +8,7 @@ import numpy as np
 from validation.output import Record
 
 from .frameworks import framework
-from .functions import ARRAYS, COMPLEX, FRAMEWORKS, NEIGHBOURS, Evaluate, Function, arithmetic_of
+from .functions import ARRAYS, COMPLEX, FRAMEWORKS, ISOTROPIC, Evaluate, Function, arithmetic_of
 
 
 def implementation(function: Function, kernel: str, dtype: str = "float64") -> Evaluate:
@@ -21,8 +21,8 @@ def implementation(function: Function, kernel: str, dtype: str = "float64") -> E
         return framework(function, kernel, dtype)
     if kernel == ARRAYS:
         return _over_arrays(function)
-    if function.name in NEIGHBOURS:
-        return _of_neighbours(function)
+    if function.name in ISOTROPIC:
+        return _of_isotropic(function)
     call = ufunc(function.ufunc, kernel)
     if function.output is None:
         return call
@@ -44,7 +44,7 @@ def ufunc(name: str, kernel: str) -> Evaluate:
     return found
 
 
-def _of_neighbours(function: Function) -> Evaluate:
+def _of_isotropic(function: Function) -> Evaluate:
     import logunif_kl
 
     public: Evaluate = getattr(logunif_kl, function.ufunc)

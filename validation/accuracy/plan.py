@@ -83,7 +83,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
         Part("search", ("triton",), ("float32",), OF_FRAMEWORKS),
         Part("exhaustive", ("triton",), HALVES, _OF_ONE),
     ),
-    "neighbours": (
+    "isotropic": (
         Part("search", ("python",), (*BOTH, "float16"), COMPLEX_UNARY, OF_BALLS),
         Part("search", ("python",), BOTH, (COMPLEX,), OF_BALLS),
         Part("search", ("torch", "jax"), BOTH, (*SLOPES, *COMPLEX_UNARY, COMPLEX), OF_BALLS),
@@ -102,7 +102,7 @@ def file(report: str) -> str:
     """
     intel = "avx512" in ufuncs.available_kernels() and "Intel" in cpu_name()
     names = {"torch": "torch" if intel else "torch_avx2"}
-    names["neighbours"] = "neighbours_intel" if intel else "neighbours"
+    names["isotropic"] = "isotropic_intel" if intel else "isotropic"
     return f"{names.get(report, report)}.json"
 
 

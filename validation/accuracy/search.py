@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .flushing import Errors, plain_error
-from .functions import ALL, NEIGHBOURS, Evaluate, Function
+from .functions import ALL, ISOTROPIC, Evaluate, Function
 from .series import hess_zero
 from .truth import Truth, truth
 from .ulp import FORMATS
@@ -62,8 +62,8 @@ def _bit_patterns(
 def sample(name: str, rng: np.random.Generator, count: int, dtype: str) -> Points:
     """Return arguments: a tenth over all bit patterns, the rest where the function varies."""
     domain = ALL[name].domain
-    if name in NEIGHBOURS:
-        return _sample_neighbours(NEIGHBOURS[name], rng, count, dtype)
+    if name in ISOTROPIC:
+        return _sample_isotropic(ISOTROPIC[name], rng, count, dtype)
     tenth = count // 10
     if domain == "u":
         parts = [
@@ -99,7 +99,7 @@ def _sample_x(rng: np.random.Generator, count: int, dtype: str) -> list[NDArray]
 _REACH = {"float64": (740.0, 450.0), "float32": (86.0, 55.0), "float16": (9.0, 3.0)}
 
 
-def _sample_neighbours(
+def _sample_isotropic(
     function: Function, rng: np.random.Generator, count: int, dtype: str
 ) -> Points:
     """Return arguments: half where the function varies, the others over the range of the type."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from . import doubledouble as dd
 from .doubledouble import DD, Array
-from .functions import NEIGHBOURS
+from .functions import ISOTROPIC
 from .series import CENTRES, OCTAVES, X_LIMIT, X_STEPS, tables
 
 _FAR = 1e5  # where abs(log alpha) is larger, exp() is zero or infinite for every purpose here
@@ -226,10 +226,10 @@ def _far_value(part: Truth, far: NDArray[np.bool_], m: Array, e: Array, ls: Arra
 def truth(name: str, *args: Array) -> Truth:
     """Return the exact values of a function of ``functions.ALL`` at float64 arguments."""
     arrays = [np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in args]
-    if name in NEIGHBOURS:
+    if name in ISOTROPIC:
         from . import balls  # which takes python-flint
 
-        hi, lo, scale = np.array(balls.parts(NEIGHBOURS[name], *arrays)).T
+        hi, lo, scale = np.array(balls.parts(ISOTROPIC[name], *arrays)).T
         return Truth(hi, lo, scale.astype(np.int64))
     with np.errstate(all="ignore"):
         if name in _U_NAMES:

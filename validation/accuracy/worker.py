@@ -15,7 +15,7 @@ from validation.output import Record
 from . import bits, flushing
 from . import exhaustive as _exhaustive
 from .frameworks import c_kernel
-from .functions import ALL, NEIGHBOURS, edges
+from .functions import ALL, ISOTROPIC, edges
 from .implementations import implementation
 from .search import describe, digits, search
 from .truth import truth
@@ -37,7 +37,7 @@ def _search(job: Record) -> Record:
         count=job["count"],
         rounds=job["rounds"],
         climbers=job["climbers"],
-        edges=None if name in NEIGHBOURS else {domain: edges(domain) for domain in ("u", "x")},
+        edges=None if name in ISOTROPIC else {domain: edges(domain) for domain in ("u", "x")},
         known=[tuple(map(float.fromhex, point)) for point in job["known"]],
         counted=flushing.errors_of(kernel, name),
         progress=lambda count: _say("progress", count),

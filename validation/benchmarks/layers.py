@@ -20,6 +20,7 @@ from logunif_kl.cli.bench import _torch
 from logunif_kl.cli.timing import rounds, spread, spreads
 from logunif_kl.torch import kl_normal, nn
 from validation.benchmarks import peers
+from validation.benchmarks.in_torch import cpu_peak_bytes, cuda_peak_bytes
 from validation.benchmarks.peers import OURS, OURS_ALONE, OURS_PER_BATCH, TORCH, Made
 from validation.benchmarks.training import timed
 from validation.output import Record, track
@@ -229,7 +230,7 @@ def networks(plan: Plan) -> Record:
 def _network(plan: Plan, title: str, kinds: list[Made], network: Network) -> Record:
     of, failed = ways(plan, kinds, network)
     rows, ratio = _timed(plan, title, {name: way.step for name, way in of.items()})
-    peak = _torch.cuda_peak_bytes if plan.device == "cuda" else _torch.cpu_peak_bytes
+    peak = cuda_peak_bytes if plan.device == "cuda" else cpu_peak_bytes
     noise = {kind.name + suffix: kind.noise for kind in kinds for suffix in ("", COMPILED)}
     for row in rows:
         row["noise"] = noise[row["name"]]

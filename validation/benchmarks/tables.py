@@ -6,8 +6,8 @@ A target is what the project requires of itself, and an aim what it would like.
 from collections.abc import Callable, Mapping
 
 from logunif_kl.cli.bench import functions as of_functions
-from logunif_kl.cli.bench import suite as of_suite
-from logunif_kl.cli.bench.suite import with_quartiles
+from logunif_kl.cli.bench.training import Shown, with_quartiles
+from validation.benchmarks import frameworks
 from validation.markdown import columns, processor, table, threads
 from validation.output import Record
 
@@ -62,7 +62,7 @@ LAYERS = {
 
 def functions(results: Record) -> str:
     """Tabulate the times, and the ratios with their targets."""
-    times, ratios, _ = of_functions.tables(results)
+    times, ratios = of_functions.tables(results)
     on = processor(results)
     title, header, rows = times
     speeds = table(
@@ -71,7 +71,7 @@ def functions(results: Record) -> str:
     return f"{speeds}\n\n{_with_targets(ratios, f'{ratios[0]}, {on}', TARGETS)}"
 
 
-def _with_targets(shown: of_suite.Shown, title: str, of: Mapping[str, tuple[str, str]]) -> str:
+def _with_targets(shown: Shown, title: str, of: Mapping[str, tuple[str, str]]) -> str:
     _, header, rows = shown
     asked = ([*row, *of.get(row[0], ("", ""))] for row in rows)
     return table([title, *header, "target", "aim"], asked)
@@ -82,7 +82,7 @@ def training(*reports: Record) -> str:
     shown = []
     for report in reports:
         for suite in report["suites"]:
-            ratios, *others = of_suite.tables(suite)
+            ratios, *others = frameworks.tables(suite)
             of = TARGETS if suite["device"] == "cpu" else _ON_A_GPU
             shown.append(_with_targets(ratios, f"{ratios[0]}; {processor(report)}", of))
             shown += [table([title, *header], rows) for title, header, rows in others]

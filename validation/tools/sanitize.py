@@ -17,7 +17,6 @@ from validation.tools.elsewhere import EXTENSIONS, copy_source, copy_tests, pip_
 
 # These take the kernel that is chosen, and run once for each.
 OF_THE_CHOSEN = [
-    "tests/numpy/test_kl.py",
     "tests/test_accuracy.py",
     "tests/test_api.py",
     "tests/test_special.py",

@@ -54,19 +54,11 @@ def _in_window(u: Any, wp: int) -> bool:
     return bool(libmp.mpf_le(u, libmp.from_int(max(int(LARGEST), tail.smallest_for(wp)))))
 
 
-def _gap(u: Any, wp: int) -> Any:
+def gap(u: Any, wp: int) -> Any:
+    """Compute F(u) to a relative 2**-wp."""
     return _mean(u, wp, gap=True) if _in_window(u, wp) else tail.gap(u, wp)
 
 
-def _slope(u: Any, wp: int) -> Any:
+def slope(u: Any, wp: int) -> Any:
+    """Compute u F'(u) to a relative 2**-wp."""
     return _mean(u, wp, gap=False) if _in_window(u, wp) else tail.slope(u, wp)
-
-
-def neg_kl(log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
-    """Compute -KL in dps digits; see `logunif_kl.methods.series`."""
-    return precision.neg_kl(_gap, log_alpha, zero_at, log_c, dps)
-
-
-def neg_kl_grad(log_alpha: Any, dps: Any) -> Any:
-    """Compute d(-KL)/d log alpha in dps digits; see `logunif_kl.methods.series_grad`."""
-    return precision.neg_kl_grad(_slope, log_alpha, dps)

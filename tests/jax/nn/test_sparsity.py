@@ -161,39 +161,3 @@ def test_the_curve():
     assert curve.losses[-1] == 0.0 < curve.losses[0]
     assert curve.sparsities[1] == nn.sparsity(params, 3.0)
     assert len(nn.threshold_curve(params, lambda p: 0.0).thresholds) == 25
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (
-            lambda: nn.sparsity(tree(), math.nan),
-            ValueError,
-            "threshold must be no NaN: pass 3.0, or inf to keep every weight but 0",
-        ),
-        (
-            lambda: nn.prune(tree(), like=tree()["hidden"]),
-            ValueError,
-            "like is of another structure than tree: pass what prune returned for the same model",
-        ),
-        (
-            lambda: nn.prune(
-                {"w": nn.Normal(jnp.ones((4, 3)), jnp.ones((4, 3)))},
-                like={"w": nn.Normal(jnp.ones((4, 2)), jnp.ones((4, 2)))},
-            ),
-            ValueError,
-            "like has weights of shape (4, 2) at 'w', where tree has (4, 3): pass what prune "
-            "returned for the same model",
-        ),
-        (
-            lambda: nn.threshold_curve(tree(), 3.0),
-            TypeError,
-            "measure must be a function of the pruned tree, but 3.0 was given: pass one that "
-            "returns a loss",
-        ),
-    ],
-)
-def test_refusals(call, error, words):
-    with pytest.raises(error) as caught:
-        call()
-    assert str(caught.value) == words

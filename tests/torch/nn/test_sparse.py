@@ -500,7 +500,7 @@ class TestWhole:
             (
                 {"threshold": math.nan},
                 ValueError,
-                "threshold must be no NaN: pass 3.0, or inf to keep every weight but 0",
+                "threshold must not be NaN: pass 3.0, or inf to prune only zeros",
             ),
         ],
     )

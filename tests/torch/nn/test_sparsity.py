@@ -163,7 +163,7 @@ class TestSparsity:
                 torch.nn.Linear(1, 1),
                 math.nan,
                 ValueError,
-                "threshold must be no NaN: pass 3.0, or inf to keep every weight but 0",
+                "threshold must not be NaN: pass 3.0, or inf to prune only zeros",
             ),
             (
                 "model",
