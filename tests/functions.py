@@ -93,7 +93,7 @@ class Functions:
     def test_an_unknown_reduction(self):
         message = (
             "^reduction must be 'none', 'sum' or 'mean', but 'max' was given: pass one of "
-            "three$"
+            "these$"
         )
         for name in VALUES:
             with pytest.raises(ValueError, match=message):
