@@ -50,16 +50,8 @@ def sample_output(
 ) -> Tensor:
     """Sample an output: its mean plus the root of its variance times the noise.
 
-    Parameters
-    ----------
-    layer : Product
-        How inputs and weights are multiplied.
-    input, weight, bias : Tensor
-        The inputs, the means of the weights, and the bias, which has no variance.
-    variances : Tensor
-        The variances of the weights; if `log`, their logarithms. They are finite.
-    draw : callable
-        Returns noise of the shape, type and device of the mean that it is given.
+    `variances` are those of the weights, or with `log` their logarithms. They must be finite.
+    `draw` returns noise of the shape, type and device of the mean that it is given.
     """
     if _fusible(input, weight, bias, variances):
         return _Fused.apply(layer, input, weight, bias, variances, log, draw)
