@@ -92,7 +92,8 @@ def shown_name(name: str) -> str:
 
 def check_shape(name: str, module: torch.nn.Module) -> None:
     """Raise if a module is a lazy one whose weight has no shape yet."""
-    if isinstance(module, LazyModuleMixin) and is_lazy(getattr(module, "weight", None)):
+    weight: Any = getattr(module, "weight", None)
+    if isinstance(module, LazyModuleMixin) and is_lazy(weight):
         raise no_shape(shown_name(name), module)
 
 

@@ -181,7 +181,7 @@ def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> An
 
     # A new graph begins at these views, whose gradients are the answer.
     views: Any = [x if x is None else x.view_as(x) for x in given]
-    output = composite(layer, *views, log, draw)
+    output = composite(layer, views[0], views[1], views[2], views[3], log, draw)
     wanted: Any = [x for x, n in zip(views, needed, strict=True) if n]
     found = iter(torch.autograd.grad(output, wanted, grad, create_graph=True))
     return None, *[next(found) if n else None for n in needed], None, None
