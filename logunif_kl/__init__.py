@@ -19,10 +19,13 @@ __all__ = [
     "fit_polynomial",
     "fit_sigmoid",
     "fitting",
+    "isotropic",
     "kl",
     "kl_complex",
     "kl_complex_normal",
     "kl_normal",
+    "kl_posterior",
+    "kl_vector",
     "log_alpha",
     "methods",
     "neg_kl",
@@ -36,34 +39,35 @@ __all__ = [
     "neg_kl_posterior",
     "neg_kl_vector",
     "neg_kl_vector_grad",
-    "neighbours",
     "posteriors",
     "reference",
     "show_config",
     "special",
 ]
 
-# What imports SciPy or mpmath is imported when it is asked for: a module, or a name in one.
+# Modules that import SciPy or mpmath are imported on first use, by their name or by one in them.
 _LAZY = {
     "fit_polynomial": "fitting",
     "fit_sigmoid": "fitting",
     "fitting": "fitting",
-    "kl_complex": "neighbours",
-    "kl_complex_normal": "neighbours",
+    "isotropic": "isotropic",
+    "kl_complex": "isotropic",
+    "kl_complex_normal": "isotropic",
+    "kl_posterior": "posteriors",
+    "kl_vector": "isotropic",
     "methods": "methods",
-    "neg_kl_complex": "neighbours",
-    "neg_kl_complex_grad": "neighbours",
-    "neg_kl_complex_hess": "neighbours",
-    "neg_kl_complex_normal": "neighbours",
+    "neg_kl_complex": "isotropic",
+    "neg_kl_complex_grad": "isotropic",
+    "neg_kl_complex_hess": "isotropic",
+    "neg_kl_complex_normal": "isotropic",
     "neg_kl_posterior": "posteriors",
-    "neg_kl_vector": "neighbours",
-    "neg_kl_vector_grad": "neighbours",
-    "neighbours": "neighbours",
+    "neg_kl_vector": "isotropic",
+    "neg_kl_vector_grad": "isotropic",
     "posteriors": "posteriors",
     "reference": "reference",
 }
 
-# To import these is to import the frameworks, which takes seconds: the attribute alone does not.
+# Importing these imports the frameworks, which takes seconds, so the attribute alone does not.
 _FRAMEWORKS = ("jax", "tensorflow", "torch")
 
 

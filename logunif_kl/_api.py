@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _evaluation
+from . import _dispatch
 from ._convention import ZERO_AT_INFINITY
 
 
@@ -21,7 +21,7 @@ def neg_kl(
 
         -KL = constant - F(u),    F(u) = u 2F2(1, 1; 3/2, 2; -u)
 
-    The log-uniform prior p is improper, so the constant is a choice. By default -KL vanishes as
+    The log-uniform prior p is improper, so the constant is a choice. By default -KL tends to 0 as
     alpha -> inf and is negative elsewhere, as in [2]_, Eq. 14.
 
     Parameters
@@ -31,12 +31,13 @@ def neg_kl(
         NumPy, dask, xarray, pandas, polars or an array-API namespace, of float16, float32 or
         float64; or a tensor of PyTorch, JAX or TensorFlow, also of bfloat16. A tensor keeps its
         device and its derivatives of any order. Integers are promoted as by `numpy.exp`, those of
-        another array-API namespace to its default real type. Integers in tensors are treated as by
-        the exponential of their framework.
+        another array-API namespace to its default real type, and tensors of integers are treated
+        as their framework's `exp` treats them.
     zero_at : float, optional
-        The alpha at which -KL is to vanish: ``inf`` by default; ``1.0`` for [3]_, Figure 2.
+        The alpha at which -KL is zero: ``inf`` by default; ``1.0`` for [3]_, Figure 2. A Python
+        number, known when a framework traces the function.
     log_c : float, optional
-        The logarithm of the prior's C, in place of `zero_at`. The constant is then
+        The logarithm of the prior's C, instead of `zero_at`. The constant is then
         (1 + log(pi) - psi(1/2))/2 + log(C), as in [1]_, Eq. 1.
     reduction : {"none", "sum", "mean"}, optional
         What to return: the elements, their sum or their mean. The constant counts once for each
@@ -45,40 +46,43 @@ def neg_kl(
     Returns
     -------
     array or scalar
-        Of the shape, type and library of `log_alpha`, on its device. The limit is the constant at
-        ``log_alpha=inf`` and -inf at ``log_alpha=-inf``. NaN is returned only where NaN was given.
+        An array of the shape, type and library of `log_alpha`, on its device; with
+        ``reduction="sum"`` or ``"mean"``, of no dimensions. The limit is the constant at
+        ``log_alpha=inf`` and -inf at ``log_alpha=-inf``. The result is NaN only where `log_alpha`
+        is NaN.
 
     Raises
     ------
     TypeError
         If `log_alpha` does not hold real numbers of at most 64 bits (complex, boolean, object,
-        ...), if it is a list of tensors, or a tensor of a framework without an adapter here, or if
-        `zero_at` or `log_c` is not a real number.
+        ...), if it is a list of tensors or a tensor of a framework that the library does not
+        support, or if `zero_at` or `log_c` is not a real number.
     ValueError
         If `zero_at` is not positive, if `log_c` is not finite, if both are given, if `reduction` is
-        none of the three, if a list cannot be read as one array, or if a number is too large for a
-        float.
+        not one of the three, if a list cannot be read as one array, or if a number is too large for
+        a float.
 
     See Also
     --------
     kl : the same with the other sign, to be added to a loss.
     neg_kl_normal : from the mean and the variance.
     neg_kl_grad, neg_kl_hess : the first two derivatives.
-    logunif_kl.log_alpha : from a dropout rate, and others.
+    logunif_kl.log_alpha : log alpha from a dropout rate and other parameters.
 
     Notes
     -----
     Nothing is clipped or sampled. Without a constant the relative error is bounded:
-    `logunif_kl.accuracy` lists the worst error found for each type. A constant has an absolute
-    error of its own, about a unit in its last place. To a half type it is added in float32, before
-    the result is rounded.
+    `logunif_kl.accuracy` lists the worst error found for each type. The constant is rounded to
+    about a unit in its last place, and is added to half types in float32, before the result is
+    rounded.
 
     Types below float64 are computed in float64 and rounded once, or in float32 if the array's
-    namespace has no float64 on its device. A tensor is computed by the function of this name in
-    `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`.
+    namespace has no float64 on its device. A tensor is passed to the function of this name in
+    `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, whose pages say what differs.
 
     A sum or a mean of arrays of NumPy, dask, xarray, pandas and polars is taken in float64 and then
-    rounded. It leaves out what a masked array masks. NaN counts, and a missing value counts as NaN.
+    rounded. It leaves out the masked elements of a masked array. NaN counts, and a missing value
+    counts as NaN.
 
     References
     ----------
@@ -99,7 +103,7 @@ def neg_kl(
     >>> round(float(lk.neg_kl([0.0, 2.0], reduction="sum")), 4)
     -0.4929
     """
-    return _evaluation.value("neg_kl", zero_at, log_c, reduction, log_alpha=log_alpha)
+    return _dispatch.value("neg_kl", zero_at, log_c, reduction, log_alpha=log_alpha)
 
 
 def neg_kl_grad(log_alpha: Any) -> Any:
@@ -109,30 +113,27 @@ def neg_kl_grad(log_alpha: Any) -> Any:
 
         d(-KL)/d log_alpha = u F'(u) = sqrt(u) D(sqrt(u))
 
-    The derivative does not depend on the constant of -KL. It is positive, since -KL increases from
-    no noise to pure noise. It tends to 1/2 from above as log_alpha -> -inf, has its maximum 0.6424
-    near log_alpha = -1.507, and vanishes like exp(-log_alpha)/2 as log_alpha -> inf.
-    `logunif_kl.accuracy` lists the worst error found for each type. For a tensor it can itself be
-    differentiated any number of times.
+    The derivative does not depend on the constant of -KL. It is positive: -KL increases from no
+    noise to pure noise. It tends to 1/2 from above as log_alpha -> -inf, has its maximum 0.6424
+    near log_alpha = -1.507, and decays like exp(-log_alpha)/2 as log_alpha -> inf.
+    `logunif_kl.accuracy` lists the worst error found for each type. The result for a tensor can
+    itself be differentiated any number of times.
 
     Parameters
     ----------
     log_alpha : array_like or array
-        Of any shape and type that `neg_kl` takes, tensors of PyTorch, JAX and TensorFlow included.
+        Of any shape and type that `neg_kl` takes.
 
     Returns
     -------
     array or scalar
-        Of the shape, type and library of `log_alpha`, on its device. It is 1/2 at -inf and 0 at
-        inf. NaN is returned only where NaN was given.
+        An array of the shape, type and library of `log_alpha`, on its device. It is 1/2 at -inf and
+        0 at inf, and NaN only where `log_alpha` is NaN.
 
     Raises
     ------
-    TypeError
-        If `log_alpha` does not hold real numbers of at most 64 bits (complex, boolean, object,
-        ...), if it is a list of tensors, or a tensor of a framework without an adapter here.
-    ValueError
-        If a list cannot be read as one array, or if an integer is too large for a float.
+    TypeError, ValueError
+        As for the `log_alpha` of `neg_kl`.
 
     Examples
     --------
@@ -142,7 +143,7 @@ def neg_kl_grad(log_alpha: Any) -> Any:
     >>> float(lk.neg_kl_grad(float("-inf")))
     0.5
     """
-    return _evaluation.derivative("neg_kl_grad", log_alpha)
+    return _dispatch.derivative("neg_kl_grad", log_alpha)
 
 
 def neg_kl_hess(log_alpha: Any) -> Any:
@@ -155,27 +156,24 @@ def neg_kl_hess(log_alpha: Any) -> Any:
     The two forms are equal by the differential equation of Dawson's function. Both lose digits by
     cancellation, so the result is computed from neither. It does not depend on the constant of -KL.
     It is positive below log_alpha = -1.507 or so, where the first derivative has its maximum,
-    negative above, and vanishes at both ends. `logunif_kl.accuracy` lists the worst error found for
-    each type. For a tensor it can itself be differentiated any number of times.
+    negative above, and tends to 0 at both ends. `logunif_kl.accuracy` lists the worst error found
+    for each type. The result for a tensor can itself be differentiated any number of times.
 
     Parameters
     ----------
     log_alpha : array_like or array
-        Of any shape and type that `neg_kl` takes, tensors of PyTorch, JAX and TensorFlow included.
+        Of any shape and type that `neg_kl` takes.
 
     Returns
     -------
     array or scalar
-        Of the shape, type and library of `log_alpha`, on its device. It is 0 at both infinities.
-        NaN is returned only where NaN was given.
+        An array of the shape, type and library of `log_alpha`, on its device. It is 0 at both
+        infinities, and NaN only where `log_alpha` is NaN.
 
     Raises
     ------
-    TypeError
-        If `log_alpha` does not hold real numbers of at most 64 bits (complex, boolean, object,
-        ...), if it is a list of tensors, or a tensor of a framework without an adapter here.
-    ValueError
-        If a list cannot be read as one array, or if an integer is too large for a float.
+    TypeError, ValueError
+        As for the `log_alpha` of `neg_kl`.
 
     Examples
     --------
@@ -183,7 +181,7 @@ def neg_kl_hess(log_alpha: Any) -> Any:
     >>> round(float(lk.neg_kl_hess(0.0)), 12)
     -0.25
     """
-    return _evaluation.derivative("neg_kl_hess", log_alpha)
+    return _dispatch.derivative("neg_kl_hess", log_alpha)
 
 
 def neg_kl_normal(
@@ -201,9 +199,9 @@ def neg_kl_normal(
         -KL = constant - F(u),    u = mu^2/(2 sigma^2)
 
     This is the additive parametrisation of Molchanov et al. (2017), without the epsilon and the
-    clipping that their Eq. 14 needs: u is formed without a logarithm. -KL depends on
-    log_alpha = log_sigma2 - 2 log|mu| alone, so the sign of mu and the common scale of mu and sigma
-    do not matter. Value and derivatives are exact at mu = 0, where both first derivatives are 0.
+    clipping that their Eq. 14 needs, because u is formed without a logarithm. -KL depends only on
+    log_alpha = log_sigma2 - 2 log|mu|, so the sign of mu and the common scale of mu and sigma do
+    not matter. Value and derivatives are exact at mu = 0, where both first derivatives are 0.
     `kl_normal` has the other sign, to be added to a loss.
 
     `logunif_kl.accuracy` lists the worst error found for each type. Each type is computed and
@@ -212,9 +210,9 @@ def neg_kl_normal(
     Parameters
     ----------
     mu, log_sigma2 : array_like or array
-        Means, of either sign, and logarithms of the variances. They are of any type that `neg_kl`
-        takes, tensors of PyTorch, JAX and TensorFlow included, and are broadcast against each
-        other. Both are of one library and on one device; either may be a number instead.
+        Means, of either sign, and logarithms of the variances, of any type that `neg_kl` takes.
+        They are broadcast against each other. Both are of one library and on one device, or one of
+        them is a number.
     zero_at, log_c : float, optional
         The constant, as for `neg_kl`.
     reduction : {"none", "sum", "mean"}, optional
@@ -223,10 +221,10 @@ def neg_kl_normal(
     Returns
     -------
     array or scalar
-        Of the broadcast shape, and of the type and library of the arguments. At mu = 0 or
+        An array of the broadcast shape, and of the type and library of the arguments. At mu = 0 or
         log_sigma2 = inf the limit is the constant; at infinite mu or log_sigma2 = -inf it is -inf.
-        NaN is returned where both limits meet (mu = 0 with log_sigma2 = -inf, infinite mu with
-        log_sigma2 = inf), and where NaN was given.
+        The result is NaN where both limits meet (mu = 0 with log_sigma2 = -inf, infinite mu with
+        log_sigma2 = inf), and where an argument is NaN.
 
     Raises
     ------
@@ -237,7 +235,7 @@ def neg_kl_normal(
         As for `neg_kl`, if the shapes do not broadcast, and if arrays of JAX or of an array-API
         namespace are on different devices.
     RuntimeError
-        From PyTorch in place of ValueError: if tensors are on different devices, or if their shapes
+        From PyTorch instead of ValueError: if tensors are on different devices, or if their shapes
         do not broadcast.
 
     Examples
@@ -250,7 +248,7 @@ def neg_kl_normal(
     np.True_
     """
     arguments = {"mu": mu, "log_sigma2": log_sigma2}
-    return _evaluation.value("neg_kl_normal", zero_at, log_c, reduction, **arguments)
+    return _dispatch.value("neg_kl_normal", zero_at, log_c, reduction, **arguments)
 
 
 def kl(
@@ -262,23 +260,22 @@ def kl(
 ) -> Any:
     """KL(q || p), to be *added to a loss*: ``-neg_kl(log_alpha, ...)``.
 
-    KL = F(u) - constant, with F and u as for `neg_kl` (Hron et al. 2017, Eq. 1). All but the sign
-    is as documented for `neg_kl`, the accuracy included.
+    KL = F(u) - constant, with F and u as for `neg_kl` (Hron et al. 2017, Eq. 1). Everything but the
+    sign is as for `neg_kl`, the accuracy included.
 
     Parameters
     ----------
     log_alpha : array_like or array
-        The logarithm of alpha = sigma^2/mu^2, of any shape and type that `neg_kl` takes, tensors of
-        PyTorch, JAX and TensorFlow included.
+        The logarithm of alpha = sigma^2/mu^2, of any shape and type that `neg_kl` takes.
     zero_at, log_c : float, optional
-        The constant, as for `neg_kl`: KL vanishes at alpha = `zero_at`, by default as alpha -> inf.
+        The constant, as for `neg_kl`: KL is zero at alpha = `zero_at`, by default as alpha -> inf.
     reduction : {"none", "sum", "mean"}, optional
         What to return, as for `neg_kl`.
 
     Returns
     -------
     array or scalar
-        Of the shape, type and library of `log_alpha`, on its device.
+        An array of the shape, type and library of `log_alpha`, on its device.
 
     Raises
     ------
@@ -291,7 +288,7 @@ def kl(
     >>> round(float(lk.kl(0.0)), 13)
     0.426685604296
     """
-    return _evaluation.value("kl", zero_at, log_c, reduction, log_alpha=log_alpha)
+    return _dispatch.value("kl", zero_at, log_c, reduction, log_alpha=log_alpha)
 
 
 def kl_normal(
@@ -304,23 +301,22 @@ def kl_normal(
 ) -> Any:
     """KL(q || p) of N(mu, sigma^2), to be *added to a loss*: ``-neg_kl_normal(...)``.
 
-    KL = F(u) - constant, with F and u as for `neg_kl_normal` (Hron et al. 2017, Eq. 1). All but the
-    sign is as documented for `neg_kl_normal`, the accuracy included.
+    KL = F(u) - constant, with F and u as for `neg_kl_normal` (Hron et al. 2017, Eq. 1). Everything
+    but the sign is as for `neg_kl_normal`, the accuracy included.
 
     Parameters
     ----------
     mu, log_sigma2 : array_like or array
-        Means, of either sign, and logarithms of the variances, of any type that `neg_kl` takes,
-        tensors of PyTorch, JAX and TensorFlow included.
+        Means, of either sign, and logarithms of the variances, of any type that `neg_kl` takes.
     zero_at, log_c : float, optional
-        The constant, as for `neg_kl`: by default KL vanishes as alpha -> inf.
+        The constant, as for `neg_kl`: by default KL tends to 0 as alpha -> inf.
     reduction : {"none", "sum", "mean"}, optional
         What to return, as for `neg_kl`.
 
     Returns
     -------
     array or scalar
-        Of the broadcast shape, and of the type and library of the arguments.
+        An array of the broadcast shape, and of the type and library of the arguments.
 
     Raises
     ------
@@ -334,4 +330,4 @@ def kl_normal(
     0.426685604296
     """
     arguments = {"mu": mu, "log_sigma2": log_sigma2}
-    return _evaluation.value("kl_normal", zero_at, log_c, reduction, **arguments)
+    return _dispatch.value("kl_normal", zero_at, log_c, reduction, **arguments)

@@ -1,33 +1,36 @@
 """The additive constant of -KL, from ``zero_at`` or ``log_c``.
 
-The prior p(w) = C/|w| is improper, so that -KL is defined up to a constant, which the caller
-chooses. With u = 1/(2 alpha) and F the gap of `logunif_kl.special.kl_gap`,
+The prior p(w) = C/|w| is improper, so -KL is defined up to a constant, which the caller chooses.
+With u = 1/(2 alpha) and F the gap of `logunif_kl.special.kl_gap`,
 
-    zero_at = a:    -KL = F(1/(2 a)) - F(u)                              (vanishes at alpha = a)
+    zero_at = a:    -KL = F(1/(2 a)) - F(u)                              (zero at alpha = a)
     log_c = log C:  -KL = 1/2 log(pi e) - 1/2 psi(1/2) + log C - F(u)    (Hron et al. 2017, Eq. 1)
 
-so that either choice is one number to be added to -F(u). ``zero_at=inf`` adds 0.
+Either choice adds one number to -F(u). ``zero_at=inf`` adds 0.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from enum import ReprEnum
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache, wraps
+from operator import neg
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from ._errors import real_number, shown
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 
 class _Default(float, ReprEnum):
-    """The default infinity. ``is`` tells it from an infinity that the caller passed.
+    """The default infinity. ``is`` distinguishes it from an infinity that the caller passed.
 
-    It is an enum because a member of an enum stays the same object after pickling, after copying
-    and in graphs of torch's compiler, and a float does not. That compiler refuses an instance of a
-    plain subclass of float as the default of a method which it traces, and compares floats by
-    value.
+    It is an enum because a member of an enum, unlike a float, stays the same object after pickling,
+    after copying and in graphs of torch.compile. torch.compile compares floats by value, and
+    refuses an instance of a plain subclass of float as the default of a method that it traces.
     """
 
     ZERO_AT_INFINITY = math.inf
@@ -53,8 +56,7 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
     Parameters
     ----------
     zero_at : float, optional
-        The alpha, a ratio of variances, at which -KL is to vanish; positive, and infinite by
-        default.
+        The alpha, a ratio of variances, at which -KL is zero; positive, and infinite by default.
     log_c : float, optional
         The logarithm of C in the prior p(w) = C/|w|; finite.
 
@@ -84,7 +86,7 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
 
 
 class Constants(NamedTuple):
-    """What fixes the prior C/|w|: the constant of -KL and log C, each exact if it was given."""
+    """The constant of -KL and log C. The one that the caller gave is exact."""
 
     added: float
     log_c: float
@@ -108,6 +110,25 @@ def shifted(result: Any, constant: float) -> Any:
         with np.errstate(over="ignore"):
             result += constant
     return result
+
+
+def positive(neg_kl: Function, example: str, negative: Callable[[Any], Any] = neg) -> Function:
+    """Make the function of KL from the one of -KL: ``kl_vector`` from ``neg_kl_vector``."""
+
+    @wraps(neg_kl)
+    def kl(*arguments: Any, **options: Any) -> Any:
+        return negative(neg_kl(*arguments, **options))
+
+    kl.__name__ = kl.__qualname__ = neg_kl.__name__.removeprefix("neg_")
+    kl.__doc__ = f"""KL(q || p), to be *added to a loss*: ``-{neg_kl.__name__}(...)``.
+
+    Parameters, results and errors are those of `{neg_kl.__name__}`, but for the sign.
+
+    Examples
+    --------
+    {example.strip()}
+    """
+    return cast(Function, kl)
 
 
 @lru_cache(maxsize=256)

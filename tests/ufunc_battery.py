@@ -1,6 +1,6 @@
-"""What every user may expect of a NumPy ufunc, asked of the compiled and of the Python form alike.
+"""What every user may expect of a NumPy ufunc, for the compiled and the Python form alike.
 
-A test class inherits `UfuncBattery` and has a fixture `functions` with the seven as attributes.
+A test class inherits `UfuncBattery` and has a fixture `functions` with the ten as attributes.
 """
 
 import math
@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 INF, NAN = math.inf, math.nan
-UNARY = ["kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl", "neg_kl_grad", "neg_kl_hess"]
-ALL = [*UNARY, "neg_kl_normal_and_grad"]
+UNARY = ["kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl", "neg_kl_grad", "neg_kl_hess", "kl"]
+BINARY = ["neg_kl_normal_and_grad", "neg_kl_normal_value", "kl_normal"]
+ALL = [*UNARY, *BINARY]
 DTYPES = ["float16", "float32", "float64"]
 
 # F, F' and F'' at u; mpmath, 40 digits: u hyp2f2(1, 1, 3/2, 2, -u), hyp1f1(1, 3/2, -u) and the ODE.
@@ -50,6 +51,7 @@ LIMITS = {
     "neg_kl": [(INF, 0.0), (-INF, -INF), (NAN, NAN)],
     "neg_kl_grad": [(INF, 0.0), (-INF, 0.5), (NAN, NAN)],
     "neg_kl_hess": [(INF, 0.0), (-INF, 0.0), (NAN, NAN)],
+    "kl": [(INF, 0.0), (-INF, INF), (NAN, NAN)],
 }
 
 
@@ -69,7 +71,7 @@ def same(a, b) -> bool:
 def sample(dtype="float64", n=1000) -> np.ndarray:
     """Arguments of every size for every function, the ends and NaN among them."""
     x = np.linspace(0, 40, n - 6)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         return np.concatenate([x, [0.0, 1e-300, 1e-5, 1e300, INF, NAN]]).astype(dtype)
 
 
@@ -108,6 +110,10 @@ class UfuncBattery:
 
     @pytest.fixture(params=UNARY)
     def f(self, request, functions):
+        return getattr(functions, request.param)
+
+    @pytest.fixture(params=BINARY)
+    def of_two(self, request, functions):
         return getattr(functions, request.param)
 
     @pytest.fixture(params=ALL)
@@ -152,16 +158,25 @@ class UfuncBattery:
 
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_sign_of_zero(self, functions, dtype):
-        """-KL vanishes from below, wherever u is 0 or underflows."""
-        x = np.array([INF, 6e4, 6e4, INF], dtype)
-        zero = np.zeros(4, dtype)
-        for got in (
-            functions.neg_kl(x),
-            functions.neg_kl_normal_and_grad(zero, x)[0],
-            functions.neg_kl_normal_and_grad(-zero, -x[1])[0],
-            functions.neg_kl_normal_and_grad(zero + 1, zero + INF)[0],
-        ):
-            assert same(got, -zero)
+        """-KL tends to 0 from below and KL from above, wherever u is 0 or underflows."""
+        x, zero = np.array([INF, 6e4, 6e4, INF], dtype), np.zeros(4, dtype)
+        assert same(functions.neg_kl(x), -zero)
+        assert same(functions.kl(x), zero)
+        for mu, log_sigma2 in ((zero, x), (-zero, -x[1]), (zero + 1, zero + INF)):
+            assert same(functions.neg_kl_normal_and_grad(mu, log_sigma2)[0], -zero)
+            assert same(functions.neg_kl_normal_value(mu, log_sigma2), -zero)
+            assert same(functions.kl_normal(mu, log_sigma2), zero)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_forms_agree(self, functions, dtype):
+        """KL is the negative of -KL, and the value alone is the first of the three results."""
+        both_signs = np.concatenate([sample(dtype), -sample(dtype)])
+        for x in (both_signs, sample(dtype, 40_000) - 20):
+            assert same(functions.kl(x), -functions.neg_kl(x))
+            mu, log_sigma2 = x, x[::-1].copy()
+            value = functions.neg_kl_normal_and_grad(mu, log_sigma2)[0]
+            assert same(functions.neg_kl_normal_value(mu, log_sigma2), value)
+            assert same(functions.kl_normal(mu, log_sigma2), -value)
 
     def test_tiny_and_huge_u(self, functions):
         assert functions.kl_gap(5e-324) == 5e-324
@@ -178,8 +193,12 @@ class UfuncBattery:
             assert functions.neg_kl_grad(x) == 0.5
             assert functions.neg_kl_hess(x) == 0.0
         assert functions.neg_kl(1e308) == functions.neg_kl_grad(1e308) == 0.0
-        # exp(-745)/2 is half of 4.94e-324 or so; -F = -u there.
-        assert -5e-324 <= functions.neg_kl(745.0) <= 0.0
+        # exp(-745)/2 = 2.49e-324 is a little more than half the smallest float; -F = -u there.
+        assert functions.neg_kl(745.0) in (-5e-324, 0.0)
+        assert functions.neg_kl_grad(745.0) in (5e-324, 0.0)
+        assert functions.neg_kl_hess(745.0) in (-5e-324, 0.0)
+        assert functions.neg_kl_grad(-745.0) == 0.5
+        assert 0.0 <= functions.neg_kl_hess(-745.0) <= 1e-300
         # (log(2 exp(-x)) + gamma)/2 at x = -745.
         assert math.isclose(functions.neg_kl(-745.0), -373.1351814227, rel_tol=1e-12)
 
@@ -465,6 +484,28 @@ class UfuncBattery:
                 f(x[source], out=x[target])
                 assert same(x[target], truth)
 
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("size", [1, 7, 255, 513, 5000])
+    def test_numbers_and_strides(self, of_two, dtype, size):
+        """The results do not depend on the memory of the operands."""
+        mu = np.random.default_rng(5).normal(size=2 * size).astype(dtype)
+        log_sigma2 = np.linspace(-9, 3, 2 * size).astype(dtype)
+        one = log_sigma2.dtype.type(-3)
+        for a, b in [(mu, one), (one, log_sigma2), (mu[::2], log_sigma2[size:]), (mu[::-1], one)]:
+            arrays = [np.array(x) for x in np.broadcast_arrays(a, b)]
+            results = zip(np.atleast_2d(of_two(a, b)), np.atleast_2d(of_two(*arrays)), strict=True)
+            assert all(same(got, truth) for got, truth in results)
+        rows = np.zeros((3, 2 * size), dtype)
+        outs = tuple(row[::2] for row in rows[: of_two.nout])
+        of_two(mu[:size], log_sigma2[::2], out=outs)
+        truths = np.atleast_2d(of_two(mu[:size].copy(), log_sigma2[::2].copy()))
+        assert all(same(got, truth) for got, truth in zip(outs, truths, strict=True))
+
+    def test_in_place_of_two_inputs(self, functions):
+        mu, log_sigma2 = np.linspace(-9, 9, 1001), np.linspace(9, -9, 1001)
+        truth = functions.kl_normal(mu, log_sigma2)
+        assert same(functions.kl_normal(mu, log_sigma2, out=log_sigma2), truth)
+
     def test_overlap_of_two_inputs(self, functions):
         x = np.linspace(0.1, 5, 10_000)
         truth = functions.neg_kl_normal_and_grad(x[:-1].copy(), x[1:].copy())
@@ -540,7 +581,8 @@ class UfuncBattery:
     # The object
 
     def test_attributes(self, any_f):
-        nin, nout = (2, 3) if any_f.__name__ == "neg_kl_normal_and_grad" else (1, 1)
+        nin = 2 if "normal" in any_f.__name__ else 1
+        nout = 3 if any_f.__name__ == "neg_kl_normal_and_grad" else 1
         assert (any_f.nin, any_f.nout, any_f.nargs) == (nin, nout, nin + nout)
         assert any_f.types == [f"{c * nin}->{c * nout}" for c in "efd"]
         assert any_f.ntypes == 3

@@ -1,7 +1,5 @@
 """An experiment of a paper: one object in its own file declares all that is known of it."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json
@@ -11,16 +9,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 from validation import record
-from validation.figure import subplots
-from validation.output import SEAL, CommandError, complain, write_record
-from validation.paths import RESULTS, ROOT, RUNS
-from validation.record import Record
+from validation.output import SEAL, CommandError, Record, complain, write_record
+from validation.paths import RESULTS, ROOT
 from validation.training import data
 from validation.training.data import Dataset
 from validation.training.parts import Incomplete, Parts
@@ -32,95 +29,60 @@ PAPERS = ("kingma2015", "hron2017", "molchanov2017", "haussmann2018", "gal2016")
 _PLACES = ("--data", "--out", "--plot", "--work")  # options whose values are of one machine
 _INPUTS = ("--other",)  # and of these, the option stays in the command
 # What a record holds besides its findings.
-_ABOUT = frozenset(
-    (
-        "command",
-        "commit",
-        "date",
-        "versions",
-        "machine",
-        "kernel",
-        "settings",
-        "data",
-        "seconds",
-        SEAL,
-    )
-)
+_ABOUT = {"command", "commit", "date", "versions", "machine", "kernel", SEAL}
+_ABOUT |= {"settings", "data", "seconds"}
 
 
+@dataclass(eq=False)
 class Experiment:
     """One table or figure of a paper.
 
-    Parameters
-    ----------
-    file : str
-        ``__file__`` of the module. The command is ``python -m
-        validation.papers.PAPER.NAME`` and the record ``validation/results/PAPER/NAME.json``.
-    measure : callable
-        Called with the settings, the dataset if the experiment takes one, and the `Parts`. It
-        returns the findings.
-    table : callable
-        Writes the record as Markdown, next to what the paper prints.
-    title, about : str
-        The heading and the first paragraph of its part of the paper's page.
-    place : int
-        Its place on that page.
-    seeds : sequence of int
-        The seeds of a full run; a quick one takes the first.
-    full, quick : mapping, optional
-        The sizes of a full run, and those of a quick one that differ.
-    choose : sequence of str, optional
-        The sizes that are options of the command, too.
-    options : mapping, optional
-        Further options: the arguments of ``add_argument`` by name.
-    draw : callable, optional
-        Draws a record, and returns the figure of matplotlib.
-    takes_data : bool, optional
-        Whether it takes images, ``--data``.
-    parted : bool, optional
-        Whether several processes can share the work, by ``--part``.
-    packages : sequence of str, optional
-        The packages whose versions the record has, in addition to those of every record.
-    noise : sequence of str, optional
-        Patterns of the columns that are nothing but rounding errors, which no probe holds.
-    folder : str, optional
-        The folder of its checkpoints in ``build/PAPER``, by default that of its name: experiments
-        that name the same one share their networks.
+    Its command is ``python -m validation.papers.PAPER.NAME``, and its record
+    ``validation/results/PAPER/NAME.json``.
     """
 
-    def __init__(
-        self,
-        file: str,
-        measure: Callable[..., dict[str, Any]],
-        table: Callable[[Record], str],
-        *,
-        title: str,
-        about: str,
-        place: int,
-        seeds: Sequence[int] = (1,),
-        full: Mapping[str, Any] | None = None,
-        quick: Mapping[str, Any] | None = None,
-        choose: Sequence[str] = (),
-        options: Mapping[str, Mapping[str, Any]] | None = None,
-        draw: Callable[[Record], Any] | None = None,
-        takes_data: bool = True,
-        parted: bool = False,
-        packages: Sequence[str] = ("torch",),
-        noise: Sequence[str] = (),
-        folder: str | None = None,
-    ) -> None:
-        self.paper, self.name = Path(file).parent.name, Path(file).stem
-        self.module = f"validation.papers.{self.paper}.{self.name}"
-        self.title, self.about, self.place = title, about, place
-        self.takes_data, self.draw, self.measure = takes_data, draw, measure
-        self.path = RESULTS / self.paper / f"{self.name}.json"
-        self._table, self._seeds, self._choose = table, list(seeds), choose
-        self._full, self._quick = dict(full or {}), {**(full or {}), **(quick or {})}
-        self._own = dict(options or {})
-        self._packages, self._noise, self._folder_name = packages, noise, folder or self.name
-        self.parser = self._parser(parted)
+    file: str
+    """``__file__`` of the module."""
+    measure: Callable[..., Record]
+    """Returns the findings, from the settings, the dataset if it takes one, and the `Parts`."""
+    table: Callable[[Record], str]
+    """Writes the record as Markdown, next to what the paper prints."""
+    _: KW_ONLY
+    title: str
+    about: str
+    """The first paragraph of its part of the paper's page."""
+    place: int
+    """Its place on that page."""
+    seeds: Sequence[int] = (1,)
+    """The seeds of a full run; a quick one takes the first."""
+    full: Mapping[str, Any] = field(default_factory=dict)
+    quick: Mapping[str, Any] = field(default_factory=dict)
+    """The sizes of a full run, and those of a quick one that differ."""
+    choose: Sequence[str] = ()
+    """The sizes that are options of the command, too."""
+    options: Mapping[str, Record] = field(default_factory=dict)
+    """Further options: the arguments of ``add_argument`` by name."""
+    draw: Callable[[Record], Any] | None = None
+    """Draws a record, and returns the figure of matplotlib."""
+    takes_data: bool = True
+    """Whether it takes images, ``--data``."""
+    parted: bool = False
+    """Whether several processes can share the work, by ``--part``."""
+    packages: Sequence[str] = ("torch",)
+    """The packages whose versions the record has, in addition to those of every record."""
+    noise: Sequence[str] = ()
+    """Patterns of the columns that are nothing but rounding errors, which no probe holds."""
+    folder: str | None = None
+    """The folder of its checkpoints in ``build/PAPER``, if other experiments share it."""
 
-    def _parser(self, parted: bool) -> argparse.ArgumentParser:
+    def __post_init__(self) -> None:
+        self.paper, self.name = Path(self.file).parent.name, Path(self.file).stem
+        self.module = f"validation.papers.{self.paper}.{self.name}"
+        self.path = RESULTS / self.paper / f"{self.name}.json"
+        self.full, self.quick = dict(self.full), {**self.full, **self.quick}
+        self.parser = self._parser()
+
+    def _parser(self) -> argparse.ArgumentParser:
         parser = argparse.ArgumentParser(
             prog=f"python -m {self.module}",
             description=self.title,
@@ -134,32 +96,31 @@ class Experiment:
             small = "a small form on scikit-learn's digits: seconds"
         add("--quick", action="store_true", help=small)
         add("--out", metavar="FILE", help="where to write the record (default: the committed one)")
-        add("--seeds", metavar="N", type=int, nargs="+", help=f"default: {self._seeds}")
+        add("--seeds", metavar="N", type=int, nargs="+", help=f"default: {list(self.seeds)}")
         add("--work", metavar="FOLDER", help="checkpoints (default: build/ of the repository)")
         add("--threads", metavar="N", type=int, default=1, help="of PyTorch (default: 1)")
-        if parted:
+        if self.parted:
             add("--part", metavar="I/N", help="do every N-th part of the work, and write no record")
         if self.draw:
             add("--plot", metavar="FILE", help="draw the figure")
-        for name in self._choose:
-            value = self._full[name]
+        for name in self.choose:
+            value = self.full[name]
             some = value[0] if isinstance(value, list) else value
-            several: dict[str, Any] = {"nargs": "+"} if isinstance(value, list) else {}
+            several: Record = {"nargs": "+"} if isinstance(value, list) else {}
             if isinstance(some, str):
                 add(f"--{name}", metavar="NAME", choices=value, **several)
             else:
                 add(f"--{name}", metavar="N", type=type(some), **several)
-        for name, arguments in self._own.items():
+        for name, arguments in self.options.items():
             add(f"--{name}", **arguments)
         return parser
 
-    def settings(self, options: argparse.Namespace) -> dict[str, Any]:
-        """Return the sizes and the options that decide the numbers of a run."""
-        sizes = self._quick if options.quick else self._full
-        given = {name: getattr(options, name) for name in (*self._choose, *self._own)}
+    def settings(self, options: argparse.Namespace) -> Record:
+        sizes = self.quick if options.quick else self.full
+        given = {name: getattr(options, name) for name in (*self.choose, *self.options)}
         return {
             "quick": options.quick,
-            "seeds": options.seeds or (self._seeds[:1] if options.quick else self._seeds),
+            "seeds": options.seeds or list(self.seeds[:1] if options.quick else self.seeds),
             "threads": options.threads,
             **sizes,
             **{name: value for name, value in given.items() if value is not None},
@@ -186,21 +147,19 @@ class Experiment:
         return 0
 
     def run(self) -> NoReturn:
-        """Do what the command line says, and exit."""
         sys.exit(self.main())
 
     def _run(self, options: argparse.Namespace, given: Sequence[str]) -> None:
         settings = self.settings(options)
-        images = [self._dataset(options)] if self.takes_data else []
-        began, about = time.monotonic(), record.about(self.command(given), *self._packages)
+        images = []
+        if self.takes_data:
+            images = [data.digits() if options.quick else data.load(options.data)]
+        began, about = time.monotonic(), record.about(self.command(given), *self.packages)
         with self._folder(options) as folder:
             parts, probe = self._parts(options, folder, images)
             found = self.measure(settings, *images, parts)
         # Parts may have been computed by earlier commands, which were ended.
         seconds = max(parts.seconds, time.monotonic() - began)
-        if parts.elsewhere:
-            complain(f"{len(parts.elsewhere)} parts were taken from {RUNS.name}/{self.paper}\n")
-            found["parts_computed_elsewhere"] = sorted(parts.elsewhere)
         document = {
             **about,
             "settings": {k: "FILE" if f"--{k}" in _INPUTS else v for k, v in settings.items()},
@@ -217,10 +176,6 @@ class Experiment:
         if self.draw and options.plot:
             self.save_figure(options.plot, json.loads(json.dumps(document)))
 
-    @staticmethod
-    def _dataset(options: argparse.Namespace) -> Dataset:
-        return data.digits() if options.quick else data.load(options.data)
-
     @contextlib.contextmanager
     def _folder(self, options: argparse.Namespace) -> Iterator[Path]:
         """Give the folder of the checkpoints; a quick form leaves none behind."""
@@ -230,27 +185,25 @@ class Experiment:
             with tempfile.TemporaryDirectory() as folder:
                 yield Path(folder)
         else:
-            yield ROOT / "build" / self.paper / self._folder_name
+            yield ROOT / "build" / self.paper / (self.folder or self.name)
 
     def _parts(
         self, options: argparse.Namespace, folder: Path, images: Sequence[Dataset]
     ) -> tuple[Parts, Record | None]:
         """Give the parts and, of a full run, the probe.
 
-        A full run takes up finished parts, from its folder or from `RUNS`, if the quick forms give
-        the same numbers now as when those parts were begun.
+        A full run takes up the finished parts in its folder, if the quick forms give the same
+        numbers now as when those parts were begun.
         """
         about = {**({"data": images[0].sha256} if images else {}), "quick": options.quick}
-        part = getattr(options, "part", None)
+        parts = Parts(folder, about, part=getattr(options, "part", None))
         if options.quick:
-            return Parts(folder, about, part=part), None
-        probe, name = self.probe(), f"{self.name}.probe.json"
+            return parts, None
+        probe = self.probe()
         self._check_folder(folder, probe)
         folder.mkdir(parents=True, exist_ok=True)
-        write_record(str(folder / name), probe)
-        begun = RUNS / self.paper / self.name
-        same = (begun / name).exists() and not _changed(begun / name, probe)
-        return Parts(folder, about, begun if same else None, part=part), probe
+        write_record(str(folder / f"{self.name}.probe.json"), probe)
+        return parts, probe
 
     def _check_folder(self, folder: Path, probe: Record) -> None:
         """Refuse a folder whose parts were not computed by code that gives today's numbers.
@@ -267,7 +220,8 @@ class Experiment:
             name = path.name.removesuffix(".probe.json")
             other = None if name == self.name else f"validation.papers.{self.paper}.{name}"
             now = probe if other is None else import_module(other).EXPERIMENT.probe()
-            if changed := _changed(path, now):
+            changed = list(record.differences(record.read(path)["columns"], now["columns"]))
+            if changed:
                 raise CommandError(
                     f"the parts in {folder} were computed by code that gives other numbers "
                     f"({changed[0]}): remove that folder"
@@ -302,11 +256,10 @@ class Experiment:
         return record.read(out)
 
     def probe(self) -> Record:
-        """Return the numbers of the quick form, with the commit."""
         with tempfile.TemporaryDirectory() as folder:
             found = self.quick_form(Path(folder))
         findings = {key: value for key, value in found.items() if key not in _ABOUT}
-        return {"commit": found["commit"], "columns": record.columns(findings, self._noise)}
+        return {"commit": found["commit"], "columns": record.columns(findings, self.noise)}
 
     def complaints(self, made: Record, *, replay: bool = True) -> Iterator[str]:
         """Say how a record differs from what today's code would make."""
@@ -332,27 +285,30 @@ class Experiment:
                 yield f"{len(changed)} columns of its quick form changed: {changed[0]}"
 
     def read(self) -> Record | None:
-        """Read the committed record; None if there is none."""
         return record.read(self.path) if self.path.exists() else None
 
     def save_figure(self, path: str | Path, made: Record) -> None:
-        """Draw a record into a file."""
         assert self.draw is not None
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         self.draw(made).savefig(path, dpi=150)
 
     def text(self, made: Record | None, figure: str | None = None) -> str:
         """Write the part of the page: what the record shows, and the name of its picture."""
-        body = "There is no record yet." if made is None else self._table(made)
+        body = "There is no record yet." if made is None else self.table(made)
         for old in (made or {}).get("replaced_probes", ()):
             body += f"\n\nThe probe of this record was replaced: {old['because']}"
         picture = f"\n\n![{self.title}]({figure})" if figure else ""
         return f"## {self.title}\n\n{self.about}\n\n{body}{picture}\n"
 
 
-def _changed(kept: Path, probe: Record) -> list[str]:
-    """Say how a probe differs from one that is kept."""
-    return list(record.differences(record.read(kept)["columns"], probe["columns"]))
+def subplots(
+    size: tuple[float, float], rows: int = 1, columns: int = 1, **options: Any
+) -> tuple[Any, Any]:
+    """Return a figure of some inches, and its axes: one, or an array of several."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, **options)
 
 
 def names() -> list[str]:

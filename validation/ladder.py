@@ -14,12 +14,11 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from logunif_kl.cli.fit import ladder_document
 from logunif_kl.fitting import Rung, ladder
 from validation import record
-from validation.output import write_record
+from validation.output import Record, write_record
 from validation.paths import RESULTS
 
 RESULT = RESULTS / "ladder" / "ladder.json"
@@ -45,9 +44,8 @@ def faults(rungs: Sequence[Rung]) -> Iterator[str]:
             yield f"{rung.family} {rung.terms}: {theirs.name} is better"
 
 
-def document(rungs: Sequence[Rung]) -> list[dict[str, Any]]:
-    """Add the texts to what the command line writes."""
-    made: list[dict[str, Any]] = ladder_document(rungs)["rungs"]
+def document(rungs: Sequence[Rung]) -> list[Record]:
+    made: list[Record] = ladder_document(rungs)["rungs"]
     for entry, rung in zip(made, rungs, strict=True):
         for name, fit in (("value", rung.value), ("gradient", rung.gradient)):
             short = fit.rounded(DIGITS)
@@ -59,8 +57,7 @@ def document(rungs: Sequence[Rung]) -> list[dict[str, Any]]:
     return made
 
 
-def complaints(made: dict[str, Any], *, replay: bool = True) -> Iterator[str]:
-    """Fit the forms with few terms again, and say where the record differs."""
+def complaints(made: Record, *, replay: bool = True) -> Iterator[str]:
     few = {"sigmoid": 2, "polynomial": 3}
     if replay:
         now = [each for family, terms in few.items() for each in document(ladder(terms, family))]

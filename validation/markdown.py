@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-Results = dict[str, Any]
+from validation.output import Record
+
 Cell = str | Callable[[Any], str]
 
 
@@ -17,7 +18,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def columns(records: Iterable[Results], *cells: tuple[str, Cell]) -> str:
+def columns(records: Iterable[Record], *cells: tuple[str, Cell]) -> str:
     """Write a table with a row for each record, from the heading and the cell of each column.
 
     A cell is a format string, such as ``"{mean:.2f}"``, or a function of the record.
@@ -29,9 +30,30 @@ def columns(records: Iterable[Results], *cells: tuple[str, Cell]) -> str:
     return table([heading for heading, _ in cells], rows)
 
 
-def rounded(name: str, digits: int = 3) -> Cell:
+def rounded(name: str, digits: int = 3) -> Callable[[Any], str]:
     """Return the cell of `columns` that writes a `number` of each record."""
     return lambda record: number(record[name], digits)
+
+
+def measured(name: str, decimals: int = 2, factor: float = 1.0) -> Callable[[Any], str]:
+    """Return the cell of `columns` that writes a mean `with_error`.
+
+    The mean is a column next to its ``NAME_standard_error`` or ``standard_error``, or holds both.
+    """
+
+    def cell(record: Record) -> str:
+        found = record[name]
+        if not isinstance(found, dict):
+            error = record.get(f"{name}_standard_error", record.get("standard_error"))
+            found = {"mean": found, "standard_error": error}
+        return with_error(found["mean"], found["standard_error"], decimals, factor)
+
+    return cell
+
+
+def listed(name: str, decimals: int = 2, between: str = ", ") -> Callable[[Any], str]:
+    """Return the cell of `columns` that writes a list of numbers; an empty one is a dash."""
+    return lambda record: between.join(f"{v:.{decimals}f}" for v in record[name]) or "–"
 
 
 def number(value: object, digits: int = 3) -> str:
@@ -43,14 +65,14 @@ def number(value: object, digits: int = 3) -> str:
     return f"{mantissa}·10^{int(exponent)}" if e else mantissa
 
 
-def with_error(mean: Any, standard_error: Any, decimals: int = 2) -> str:
+def with_error(mean: Any, standard_error: Any, decimals: int = 2, factor: float = 1.0) -> str:
     """Write a mean with its standard error, where they are known: not None and not NaN."""
     if mean is None or math.isnan(mean):
         return "–"
-    text = f"{mean:.{decimals}f}"
+    text = f"{factor * mean:.{decimals}f}"
     if standard_error is None or math.isnan(standard_error):
         return text
-    return f"{text} ± {standard_error:.{decimals}f}"
+    return f"{text} ± {factor * standard_error:.{decimals}f}"
 
 
 def yes(value: object) -> str:
@@ -58,12 +80,10 @@ def yes(value: object) -> str:
     return {True: "yes", False: "**no**", None: "not decided"}[value]  # type: ignore[index]
 
 
-def threads(results: Results) -> str:
-    """Say on how many threads."""
+def threads(results: Record) -> str:
     return "one thread" if results["threads"] == 1 else f"{results['threads']} threads"
 
 
-def processor(results: Results) -> str:
-    """Name the processor, and the instruction set of the kernel."""
+def processor(results: Record) -> str:
     kernel = f" ({results['kernel']})" if "kernel" in results else ""
     return f"{results['machine']['cpu']}{kernel}"

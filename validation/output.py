@@ -1,9 +1,9 @@
 """What `validation` takes from the command line of the package: the terminal, files and errors."""
 
+from typing import Any
+
 from logunif_kl.cli._output import (
     CommandError,
-    complain,
-    emit,
     has_rich,
     require,
     track,
@@ -11,11 +11,13 @@ from logunif_kl.cli._output import (
     write_json,
     write_record,
 )
+from logunif_kl.cli._process import complain, emit
 from logunif_kl.cli.provenance import SEAL, cpu_name, cpus_usable, provenance, seal
 
 __all__ = [
     "SEAL",
     "CommandError",
+    "Record",
     "complain",
     "cpu_name",
     "cpus_usable",
@@ -29,3 +31,6 @@ __all__ = [
     "write_json",
     "write_record",
 ]
+
+Record = dict[str, Any]
+"""A document in JSON, or a row of one."""

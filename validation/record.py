@@ -4,23 +4,19 @@
     python -m validation.record reprobe FILE --because REASON
 
 A record is a JSON file of ``validation/results``. It holds the command that made it, the commit,
-versions, machine and date, its content, and a hash of all of that (the seal), by which a change by
-hand is found. A record of an experiment also holds ``settings``, the sizes and options of the run,
-and ``probe``, the numbers of the experiment's quick form at the same commit.
+versions, machine and date, its content, and a hash of all of that (the seal), which shows a change
+by hand. A record of an experiment also holds ``settings``, the sizes and options of the run, and
+``probe``, the numbers of the experiment's quick form at the same commit.
 
 ``check`` asks the module that the record's command names. An experiment compares the settings with
-those that its code would use today, runs its quick form again, and compares the numbers with the
-probe, column by column. Kernels compare the bits of fixed outputs, and cheap studies are computed
-again in full. Records of speed and of long searches cannot be repeated: they are evidence of their
-commit, and `check` only looks at their seal. It prints a line for each record that does not hold,
-with the command that makes the record again, and fails if there is one.
+today's, runs its quick form again, and compares the numbers with the probe, column by column.
+Kernels compare the bits of fixed outputs, and cheap studies are computed again in full. Records of
+speed and of long searches are evidence of their commit, and `check` only looks at their seal. It
+prints a line for each record that does not hold, and fails if there is one.
 
 A new probe needs a new run of the full form, or a reason: ``reprobe`` moves the old probe to
-``replaced_probes`` with that reason. `check` counts those, and the page of the experiment shows
-them.
+``replaced_probes`` with that reason, which the page of the experiment shows.
 """
-
-from __future__ import annotations
 
 import argparse
 import datetime
@@ -39,7 +35,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from validation.output import SEAL, CommandError, complain, emit, provenance, seal, write_record
+from validation.output import (
+    SEAL,
+    CommandError,
+    Record,
+    complain,
+    emit,
+    provenance,
+    seal,
+    write_record,
+)
 from validation.paths import RESULTS, ROOT
 
 PROGRAM = "python -m validation.record"
@@ -54,12 +59,8 @@ DIGITS = 9  # of the numbers in a probe
 CLOCK = ("*seconds*",)  # columns that a clock fills
 _UNUSUAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
-Record = dict[str, Any]
-
 
 def commit() -> str | None:
-    """Return the commit of the source tree, with a plus sign after it if files were changed."""
-
     def git(*arguments: str) -> str:
         done = subprocess.run(
             ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
@@ -74,13 +75,11 @@ def commit() -> str | None:
 
 
 def about(command: str, *packages: str) -> Record:
-    """Return the command, the commit, the versions and the machine of a record."""
     found = provenance(command, *packages)
     return {"command": found.pop("command"), "commit": commit(), **found}
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a record is as its command wrote it."""
     document = json.loads(path.read_text(encoding="utf-8"))
     return bool(document.get(SEAL) == seal(document))
 

@@ -4,18 +4,15 @@ python -m validation.studies compare
 python -m validation.studies validate
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from validation import record
-from validation.output import CommandError, write_record
+from validation.output import CommandError, Record, write_record
 from validation.paths import RESULTS, ROOT
 
 PROGRAM = "python -m validation.studies"
@@ -31,18 +28,17 @@ _NOISE = (
 _KEPT = ("quantities", "passed", "faults", "rows")  # the rest is about the run
 
 
-def document(name: str, *options: str) -> dict[str, Any]:
+def document(name: str, *options: str) -> Record:
     """Run a command of the package, and return what it writes as JSON."""
     argv = [sys.executable, "-m", "logunif_kl", name, "--json", "-", *options]
     done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if not done.stdout:  # a failed check has the status 1, and writes what it found
         raise CommandError(f"logunif-kl {name} failed with exit status {done.returncode}")
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: Record = json.loads(done.stdout)
     return {key: value for key, value in found.items() if key in _KEPT}
 
 
-def complaints(made: dict[str, Any], *, replay: bool = True) -> Iterator[str]:
-    """Run the command again, and say where the record differs."""
+def complaints(made: Record, *, replay: bool = True) -> Iterator[str]:
     if replay:
         now = document(shlex.split(made["command"])[-1])
         yield from record.computed_again(made, now, _NOISE, _KEPT)

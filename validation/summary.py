@@ -1,12 +1,13 @@
 """Means over the seeds of an experiment, and how well they are known."""
 
-from __future__ import annotations
-
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from scipy import stats
+
+from validation.output import Record
 
 
 def mean_and_error(values: Sequence[float]) -> dict[str, float]:
@@ -15,6 +16,20 @@ def mean_and_error(values: Sequence[float]) -> dict[str, float]:
         return {"mean": values[0] if values else math.nan, "standard_error": math.nan}
     error = statistics.stdev(values) / math.sqrt(len(values))
     return {"mean": statistics.fmean(values), "standard_error": error}
+
+
+def grouped(rows: Iterable[Record], *names: str) -> dict[Any, list[Record]]:
+    """Group rows by one column, or by the values of several, in order of appearance."""
+    found: dict[Any, list[Record]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in names)
+        found.setdefault(key if len(names) > 1 else key[0], []).append(row)
+    return found
+
+
+def means(rows: Iterable[Record], name: str) -> list[float]:
+    """Average a column of lists, place by place."""
+    return [statistics.fmean(values) for values in zip(*(row[name] for row in rows), strict=True)]
 
 
 def named(name: str, values: Sequence[float]) -> dict[str, float]:

@@ -32,11 +32,11 @@ def missing() -> list[str]:
 ROOMS = (
     "logunif_kl.torch",
     "logunif_kl.torch.nn",
-    "logunif_kl.torch.neighbours",
+    "logunif_kl.torch.isotropic",
     "logunif_kl.torch.pyro",
     "logunif_kl.jax",
     "logunif_kl.jax.nn",
-    "logunif_kl.jax.neighbours",
+    "logunif_kl.jax.isotropic",
     "logunif_kl.jax.numpyro",
     "logunif_kl.jax.tfp",
     "logunif_kl.tensorflow",

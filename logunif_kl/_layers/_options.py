@@ -1,6 +1,6 @@
 """Checks of options: a choice, a flag, a count, a finite number.
 
-Arrays are checked where their library is known; `_errors` has the words for them.
+Each framework checks its own arrays.
 """
 
 from __future__ import annotations
@@ -14,13 +14,7 @@ from .._errors import real_number, shown
 
 
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return the option, if it is one of the choices.
-
-    Raises
-    ------
-    ValueError
-        If it is none of them.
-    """
+    """Return the option if it is one of the choices, else raise ValueError."""
     if isinstance(value, str) and value in choices:
         return value
     listed = ", ".join(map(repr, choices[:-1])) + f" or {choices[-1]!r}"
@@ -28,25 +22,13 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Raise if an argument is not true or false.
-
-    Raises
-    ------
-    TypeError
-        If it is anything else, such as a word.
-    """
+    """Raise TypeError unless an argument is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, but {shown(value)} was given: pass one")
 
 
 def count(name: str, value: Any) -> int:
-    """Return an option that is a positive integer.
-
-    Raises
-    ------
-    ValueError
-        If it is not.
-    """
+    """Return the option if it is a positive integer, else raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(
             f"{name} must be a positive integer, but {shown(value)} was given: pass 1 for the "
@@ -56,13 +38,7 @@ def count(name: str, value: Any) -> int:
 
 
 def finite(name: str, value: Any, instead: str = "a number like -3.0") -> float:
-    """Return an option that is one finite number.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not.
-    """
+    """Return the option if it is one finite number, else raise TypeError or ValueError."""
     number = real_number(name, value)
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, but {number} was given: pass {instead}")

@@ -1,4 +1,4 @@
-"""How many weights a threshold on log alpha keeps."""
+"""Counts of the weights that a threshold on log alpha keeps."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ THRESHOLD = 3.0
 """Molchanov et al. (2017), section 5: a dropout rate alpha/(1 + alpha) of 95 %."""
 
 SILENT = -1e4
-"""log sigma^2 of a pruned weight: the variance is 0 in every type, and the KL of mu = 0 is 0.
+"""log sigma^2 of a pruned weight. Its variance is 0 in every type.
 
--inf would make the KL NaN, as alpha = sigma^2/mu^2 would be 0/0.
+With -inf the KL would be NaN, because alpha = sigma^2/mu^2 would be 0/0.
 """
 
 
 @dataclass(frozen=True)
 class Sparsity:
-    """How many weights of a model are kept, in all and by layer.
+    """The number of kept weights of a model, in total and by layer.
 
     Attributes
     ----------
     kept, weights : int
-        The weights that are kept, and all weights. Biases do not count.
+        The number of weights that are kept, and of all weights. Biases do not count.
     layers : dict of str to Sparsity
-        The same of each layer, by its name; empty in a layer's own.
+        The counts of each layer, by the name of the layer. Empty for a layer.
 
     Examples
     --------
@@ -48,12 +48,12 @@ class Sparsity:
 
     @property
     def pruned(self) -> float:
-        """The share of the weights that are pruned; 0 where there are none."""
+        """The fraction of the weights that is pruned, 0 if there are no weights."""
         return 1.0 - self.kept / self.weights if self.weights else 0.0
 
     @property
     def compression(self) -> float:
-        """How many times fewer weights are kept: ``weights / kept``, inf where none are."""
+        """The ratio ``weights / kept``, inf if no weight is kept."""
         if not self.kept:
             return math.inf if self.weights else 1.0
         return self.weights / self.kept
@@ -65,7 +65,7 @@ class Sparsity:
         Parameters
         ----------
         layers : dict of str to Sparsity
-            Of each layer, by its name.
+            The counts of each layer, by its name.
 
         Returns
         -------
@@ -85,7 +85,7 @@ class Sparsity:
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> str:
-    """Write rows of cells, each column as wide as its widest cell but for the last."""
+    """Write rows of cells as lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     widths[-1] = 0
     return "\n".join(
@@ -95,16 +95,8 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def check_threshold(threshold: Any, name: str = "threshold") -> float:
-    """Return a threshold on log alpha.
-
-    Raises
-    ------
-    TypeError
-        If it is no real number.
-    ValueError
-        If it is NaN.
-    """
+    """Return a threshold if it is a real number, else raise TypeError or ValueError."""
     number = real_number(name, threshold)
     if math.isnan(number):
-        raise ValueError(f"{name} must be no NaN: pass 3.0, or inf to keep every weight but 0")
+        raise ValueError(f"{name} must not be NaN: pass 3.0, or inf to prune only zeros")
     return number

@@ -1,4 +1,4 @@
-"""A loss of the pruned model against the threshold, by which one is chosen."""
+"""The loss of the pruned model as a function of the threshold."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ._sparsity import Sparsity, aligned, check_threshold
 
 @dataclass(frozen=True)
 class ThresholdCurve:
-    """A loss of the pruned model, and the weights that are left, for thresholds on log alpha.
+    """The loss and the sparsity of the pruned model at several thresholds on log alpha.
 
     `threshold_curve` makes it.
 
     Attributes
     ----------
     thresholds : tuple of float
-        In ascending order.
+        The thresholds, in ascending order.
     losses : tuple of float
-        What was measured of the model that is pruned at each threshold.
+        The loss of the model that is pruned at each threshold.
     sparsities : tuple of Sparsity
-        The counts of its weights.
+        The number of weights that each threshold keeps.
 
     Examples
     --------
@@ -55,25 +55,25 @@ class ThresholdCurve:
         return aligned(rows)
 
     def choose(self, tolerance: float = 0.0) -> float:
-        """Choose the threshold with the fewest weights whose loss is near the least one.
+        """Choose the threshold that keeps the fewest weights, with a loss near the smallest.
 
         Parameters
         ----------
         tolerance : float
-            How much more than the least loss is allowed, in the units of the loss. One standard
-            error of the loss is usual.
+            How far the loss may exceed the smallest loss. One standard error of the loss is usual.
 
         Returns
         -------
         float
-            Of thresholds that keep as many weights, the one with the least loss; then the greatest.
+            The threshold. If several keep the same number of weights, the one with the smallest
+            loss, and among those the largest.
 
         Raises
         ------
         TypeError
-            If `tolerance` is no real number.
+            If `tolerance` is not a real number.
         ValueError
-            If it is negative or NaN, or if every loss is NaN.
+            If `tolerance` is negative or NaN, or if every loss is NaN.
         """
         allowed = real_number("tolerance", tolerance)
         if not allowed >= 0.0:
@@ -93,15 +93,14 @@ class ThresholdCurve:
         return -best
 
     def plot(self, path: Any = None, *, loss: str = "loss", chosen: float | None = None) -> Any:
-        """Draw the loss and the number of weights against the threshold.
+        """Plot the loss and the percentage of kept weights against the threshold.
 
         Parameters
         ----------
         path : str or path, optional
-            The file to save to. Its suffix gives the format. An old one is replaced when the new
-            one is complete.
+            The file to save to. Its suffix gives the format.
         loss : str
-            What the loss is, for its axis.
+            The label of the axis of the loss.
         chosen : float, optional
             A threshold to mark.
 
@@ -114,7 +113,7 @@ class ThresholdCurve:
         ImportError
             If matplotlib is not installed.
         TypeError, ValueError
-            If `chosen` is no number, or NaN.
+            If `chosen` is not a number.
         """
         mark = None if chosen is None else check_threshold(chosen, "chosen")
         figure = new_figure("ThresholdCurve.plot", 6.4, 4.0)
@@ -136,15 +135,7 @@ class ThresholdCurve:
 
 
 def check_thresholds(thresholds: Any) -> tuple[float, ...]:
-    """Return thresholds in ascending order, each once; for None those from -4 to 8.
-
-    Raises
-    ------
-    TypeError
-        If they are no sequence of real numbers.
-    ValueError
-        If there are none, or one is NaN.
-    """
+    """Return thresholds in ascending order, each once. None gives those from -4 to 8."""
     if thresholds is None:
         return tuple(0.5 * step for step in range(-8, 17))
     if isinstance(thresholds, str) or not isinstance(thresholds, Iterable):
@@ -152,7 +143,7 @@ def check_thresholds(thresholds: Any) -> tuple[float, ...]:
             f"thresholds must be a sequence of numbers, but {shown(thresholds)} was given: pass a "
             "list"
         )
-    # An array or a tensor of any framework yields no numbers, but others of no dimension.
+    # Iterating over an array or a tensor gives 0-d ones, not numbers.
     given = thresholds.tolist() if hasattr(thresholds, "tolist") else thresholds
     found = tuple(sorted({check_threshold(each, "each of thresholds") for each in given}))
     if not found:
@@ -161,13 +152,7 @@ def check_thresholds(thresholds: Any) -> tuple[float, ...]:
 
 
 def check_measured(value: Any) -> float:
-    """Return what a measure returned, as a number.
-
-    Raises
-    ------
-    TypeError
-        If it is none.
-    """
+    """Return the result of a measure as a float, else raise TypeError."""
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""The ufuncs of the C extension, or the same in Python where the extension is missing.
+"""The ufuncs of the C extension, or the same in Python if the extension is missing.
 
-``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2``, ``neon`` or ``baseline`` for a
-variant of the C extension, ``python`` for no extension. Unset or empty, it chooses the fastest that
-this CPU runs.
+The environment variable ``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2``, ``neon`` or
+``baseline`` for a variant of the C extension, ``python`` for none. If it is unset or empty, the
+fastest variant that this CPU runs is chosen.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _kl_normal(xp: Any, mu: Any, log_sigma2: Any) -> Any:
     return -functions.neg_kl_normal(xp, mu, log_sigma2)[0]
 
 
-class _Form(NamedTuple):
+class Form(NamedTuple):
     """The arithmetic of a ufunc, and the numbers of its inputs and outputs."""
 
     arithmetic: Callable[..., Any]
@@ -69,23 +69,23 @@ class _Form(NamedTuple):
     nout: int = 1
 
 
-_FORMS = {
-    "kl_gap": _Form(functions.gap),
-    "kl_gap_grad": _Form(functions.gap_grad),
-    "kl_gap_hess": _Form(functions.gap_hess),
-    "neg_kl": _Form(limits.neg_kl),
-    "neg_kl_grad": _Form(functions.neg_kl_grad),
-    "neg_kl_hess": _Form(functions.neg_kl_hess),
-    "neg_kl_normal_and_grad": _Form(functions.neg_kl_normal, 2, 3),
-    "kl": _Form(_kl),
-    "kl_normal": _Form(_kl_normal, 2),
-    "neg_kl_normal_value": _Form(_neg_kl_normal_value, 2),
+FORMS = {
+    "kl_gap": Form(functions.gap),
+    "kl_gap_grad": Form(functions.gap_grad),
+    "kl_gap_hess": Form(functions.gap_hess),
+    "neg_kl": Form(limits.neg_kl),
+    "neg_kl_grad": Form(functions.neg_kl_grad),
+    "neg_kl_hess": Form(functions.neg_kl_hess),
+    "neg_kl_normal_and_grad": Form(functions.neg_kl_normal, 2, 3),
+    "kl": Form(_kl),
+    "kl_normal": Form(_kl_normal, 2),
+    "neg_kl_normal_value": Form(_neg_kl_normal_value, 2),
 }
 
 
 def python_ufunc(name: str) -> BlockedUFunc:
     """Make one of the ufuncs in Python, whether or not there is an extension."""
-    form = _FORMS[name]
+    form = FORMS[name]
     return BlockedUFunc(
         name,
         in_float64(form.arithmetic),
@@ -102,8 +102,8 @@ def _ufunc(name: str) -> Any:
     if _extension is None:
         return python_ufunc(name)
     ufunc = getattr(_extension, name)
-    # This module is where pickle is to look for the ufunc, if NumPy allows that to be set. pickle
-    # would otherwise search all modules, and a worker without the extension would not find it.
+    # pickle finds the ufunc in this module, if NumPy allows __module__ to be set. Otherwise pickle
+    # would search all modules, and a worker without the extension would not find the ufunc.
     with suppress(AttributeError):
         ufunc.__module__ = __name__
     return ufunc

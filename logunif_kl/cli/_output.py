@@ -1,4 +1,4 @@
-"""The parts that all commands share: files, JSON, tables, progress bars and errors."""
+"""What all commands share: files, JSON, tables, progress bars and errors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from .._atomic_io import replacing
-from ._memory import lacks_memory
+from ..methods._progress import progress_bar
+from ._process import complain, emit, lacks_memory
 
 STDOUT = "-"
 UNLIMITED = 1_000_000  # columns of the console in which the width of a table is measured
@@ -64,12 +65,12 @@ def has_rich() -> bool:
 
 
 def check_writable(path: str | None) -> None:
-    """Check before any work is done that a file can be written."""
+    """Raise before any work is done if a file cannot be written."""
     if path is None or path == STDOUT:
         return
     target, reason = Path(os.path.realpath(path)), ""
     parent = target.parent if target != Path(path).absolute() else Path(path).parent
-    # Whatever is still a link has no end.
+    # `realpath` leaves only the links of a loop.
     if any(each.is_symlink() for each in (target, *target.parents)):
         reason = "its symbolic links form a loop; name another file"
     elif target.is_dir():
@@ -80,7 +81,7 @@ def check_writable(path: str | None) -> None:
     elif not parent.exists():
         reason = f"the directory {parent} does not exist; create it first"
     elif not parent.is_dir():
-        reason = f"{parent} is no directory; name one"
+        reason = f"{parent} is not a directory; name one"
     elif not os.access(parent, os.W_OK):
         reason = f"permission denied in {parent}; name another directory"
     if reason:
@@ -88,7 +89,7 @@ def check_writable(path: str | None) -> None:
 
 
 def check_plot(path: str | None) -> None:
-    """Check before any work is done that a picture can be drawn into a file."""
+    """Raise before any work is done if a picture cannot be drawn into a file."""
     check_writable(path)
     if path is None:
         return
@@ -103,7 +104,7 @@ def check_plot(path: str | None) -> None:
 
 
 def check_known(what: str, name: str, names: Iterable[str], purpose: str = "") -> None:
-    """Refuse a name that is not one of some names."""
+    """Raise if a name is not one of some names."""
     if name not in names:
         raise CommandError(f"there is no {what} {name!r}{purpose}: choose from {', '.join(names)}")
 
@@ -116,9 +117,9 @@ def add_json(parser: Any) -> None:
 
 
 def write_record(path: str, document: dict[str, Any], *, finite: bool = False) -> None:
-    """Write a result as `write_json` does, with a hash by which a change by hand is found.
+    """Write a result as `write_json` does, with a hash that shows if it is changed by hand.
 
-    If all numbers are to be ``finite``, one that is not is a ValueError.
+    With ``finite``, an infinite number or NaN is a ValueError.
     """
     from .provenance import SEAL, seal
 
@@ -127,10 +128,7 @@ def write_record(path: str, document: dict[str, Any], *, finite: bool = False) -
 
 
 def write_json(path: str, document: dict[str, Any]) -> None:
-    """Write a document as JSON to a file, or to standard output for ``-``.
-
-    A list of numbers stands on one line.
-    """
+    """Write a document as JSON to a file, or to standard output for ``-``."""
     text = json.dumps(_plain(document), indent=2, allow_nan=False)
     text = _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
     if path == STDOUT:
@@ -142,7 +140,7 @@ def write_json(path: str, document: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Say of a file that cannot be written what to do."""
+    """Turn an error of writing a file into one that says what to do."""
     try:
         yield
     except OSError as error:
@@ -161,37 +159,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     return value
-
-
-def emit(text: str) -> None:
-    """Write to standard output; a closed pipe ends the output, not the command."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        silence(sys.stdout)
-
-
-def complain(text: str) -> None:
-    """Write to standard error, or nowhere if it is closed, full, or a pipe that nobody reads."""
-    if sys.stderr is None:
-        return
-    try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
-    except OSError:
-        silence(sys.stderr)
-
-
-def silence(stream: TextIO | None) -> None:
-    """Redirect a standard stream to the null device, so that the last flush cannot fail."""
-    if stream is None:
-        return
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(devnull, stream.fileno())
-    finally:
-        os.close(devnull)
 
 
 def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:
@@ -263,9 +230,14 @@ def wrapped(text: str, width: int) -> str:
 
 
 def new_table(
-    title: str, columns: Sequence[tuple[str, bool]], drop_first: Sequence[str] = ()
+    title: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    text: Sequence[str] = (),
+    drop_first: Sequence[str] = (),
 ) -> Any:
-    """Make an empty table; each column is its heading and whether it holds numbers.
+    """Make a table of numbers, but for the columns whose headings are in `text`.
 
     A terminal that is too narrow shows no columns with the headings of `drop_first`.
     """
@@ -281,20 +253,22 @@ def new_table(
         collapse_padding=True,
     )
     table.drop_first = drop_first  # type: ignore[attr-defined]
-    for header, numeric in columns:
-        table.add_column(
-            header, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold"
-        )
+    for heading in headings:
+        if heading in text:
+            table.add_column(heading, overflow="fold")
+        else:
+            table.add_column(heading, justify="right", no_wrap=True, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
 def results(
     command_json: str | None, document: dict[str, Any], tables: Any, notes: Sequence[str] = ()
 ) -> None:
-    """Write a command's results as JSON, then print the tables.
+    """Write a command's results as JSON, then print the tables, which a function makes.
 
-    ``tables`` is a function that makes the tables. It is not called if JSON is printed on standard
-    output instead, or if JSON was written to a file and rich is not installed.
+    No table is printed if JSON is on standard output, or if it is in a file and rich is missing.
     """
     if command_json is not None:
         write_record(command_json, document)
@@ -310,38 +284,21 @@ def results(
 
 
 def check_results(command_json: str | None) -> None:
-    """Check before any work is done that the results can be written or shown."""
+    """Raise before any work is done if the results can neither be written nor shown."""
     check_writable(command_json)
     if command_json is None:
         require("rich", "cli", "the table (all but --json)")
 
 
 def track(items: Iterable[T], description: str, total: int) -> Iterator[T]:
-    """Yield the items; after two seconds a progress bar appears on standard error."""
-    if not has_rich():
-        yield from items
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    task = progress.add_task(description, total=total)
-    began = time.monotonic()
-    shown = False
+    """Yield the items; after two seconds a progress bar appears on a terminal."""
+    terminal = sys.stderr is not None and sys.stderr.isatty() and has_rich()
+    began, advance = time.monotonic(), None
     with contextlib.ExitStack() as stack:
-        for item in items:
-            # Before rich 14 a bar that is disabled ends in an empty line.
-            if not shown and console.is_terminal and time.monotonic() - began > PATIENCE:
-                stack.enter_context(progress)
-                shown = True
+        for done, item in enumerate(items):
+            if terminal and advance is None and time.monotonic() - began > PATIENCE:
+                advance = stack.enter_context(progress_bar(description, total, shown=True))
+                advance(done)
             yield item
-            progress.advance(task)
+            if advance is not None:
+                advance(1)

@@ -35,9 +35,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="METHOD",
         help=f"which: {', '.join(_NAMES)} (default: {', '.join(_CLOSED_FORMS)})",
     )
-    parser.add_argument(
-        "--all", action="store_true", help="all of these, the numerical methods with the rest"
-    )
+    parser.add_argument("--all", action="store_true", help="all of these methods")
     parser.add_argument(
         "--range",
         nargs=2,
@@ -68,7 +66,7 @@ def run(options: argparse.Namespace, command: str) -> None:
     ]
     results(options.json, document(rows, command), lambda: tables(rows), NOTES)
     if options.plot is not None:
-        from ._figure import draw_comparison
+        from ._figures import draw_comparison
 
         draw_comparison(methods, common, options.plot)
 
@@ -76,7 +74,7 @@ def run(options: argparse.Namespace, command: str) -> None:
 def _chosen(options: argparse.Namespace) -> list[str]:
     if options.all and options.methods:
         raise CommandError(
-            f"--all and {' '.join(options.methods)} were both given: name methods, or none for all"
+            f"--all and {' '.join(options.methods)} were both given: leave out one of them"
         )
     return _NAMES if options.all else options.methods or _CLOSED_FORMS
 
@@ -143,31 +141,38 @@ def _row(method: Method, found: Measurement) -> dict[str, Any]:
 
 def tables(rows: list[tuple[Method, Measurement]]) -> list[Any]:
     """Make one table for the value and one for the gradient, a row for each measurement."""
-    columns = [("method", False), ("range", False)]
-    columns += [("worst", True), ("at\nlog_alpha", True), ("mean", True)]
-    value = new_table("Error of the value -KL", [*columns, ("best\nconstant", True)])
-    gradient = new_table("Relative error of the gradient d(-KL)/d log alpha", columns)
+    value, gradient = [], []
     previous = None
     for method, found in rows:
         name = "" if method.name == previous else method.name
         previous = method.name
-        value.add_row(
-            name,
-            found.interval.name,
-            f"{found.value.error:+.2e}",
-            f"{found.value.log_alpha:.2f}",
-            f"{found.value_mean:.2e}",
-            f"{found.value_best_constant:.2e}",
-        )
-        if found.gradient is not None and found.gradient_mean is not None:
-            gradient.add_row(
+        value.append(
+            (
                 name,
                 found.interval.name,
-                _relative(found.gradient.error, "+"),
-                f"{found.gradient.log_alpha:.2f}",
-                _relative(found.gradient_mean),
+                f"{found.value.error:+.2e}",
+                f"{found.value.log_alpha:.2f}",
+                f"{found.value_mean:.2e}",
+                f"{found.value_best_constant:.2e}",
             )
-    return [value, gradient]
+        )
+        if found.gradient is not None and found.gradient_mean is not None:
+            gradient.append(
+                (
+                    name,
+                    found.interval.name,
+                    _relative(found.gradient.error, "+"),
+                    f"{found.gradient.log_alpha:.2f}",
+                    _relative(found.gradient_mean),
+                )
+            )
+    text = ["method", "range"]
+    headings = [*text, "worst", "at\nlog_alpha", "mean"]
+    title = "Relative error of the gradient d(-KL)/d log alpha"
+    return [
+        new_table("Error of the value -KL", [*headings, "best\nconstant"], value, text=text),
+        new_table(title, headings, gradient, text=text),
+    ]
 
 
 def _relative(error: float, sign: str = "") -> str:

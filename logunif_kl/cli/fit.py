@@ -11,9 +11,9 @@ from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from ..fitting import Fit, Rung, fit_polynomial, fit_sigmoid, ladder
+from ..fitting._arguments import GRIDS, NORMS, TARGETS, WEIGHTS
 from ..fitting._formula import POLYNOMIAL, SIGMOID, WRITERS
-from ..fitting._request import GRIDS, NORMS, TARGETS, WEIGHTS
-from ._fit_tables import ladder_table, tables
+from ..fitting._tables import relative, tables
 from ._output import (
     STDOUT,
     CommandError,
@@ -22,11 +22,12 @@ from ._output import (
     check_plot,
     check_results,
     check_writable,
-    emit,
+    new_table,
     results,
     track,
     write_record,
 )
+from ._process import emit
 from .provenance import provenance
 
 # The options of one family only.
@@ -120,7 +121,14 @@ def run(options: argparse.Namespace, command: str) -> None:
     if options.round is not None:
         fit = fit.rounded(options.round)
     if options.formula is None:
-        results(options.json, document(fit, command), lambda: tables(fit), NOTES)
+
+        def shown() -> list[Any]:
+            return [
+                new_table(title, headings, rows, text=headings[:1])
+                for title, headings, rows in tables(fit)
+            ]
+
+        results(options.json, document(fit, command), shown, NOTES)
     else:
         zero_at, log_c = _convention(options)
         written = fit.formula(options.formula, zero_at=zero_at, log_c=log_c)
@@ -128,13 +136,13 @@ def run(options: argparse.Namespace, command: str) -> None:
             write_record(options.json, document(fit, command))
         emit(written.rstrip("\n") + "\n")
     if options.plot is not None:
-        from ._figure import save
+        from ._figures import save
 
         save(fit.plot(), options.plot)
 
 
 def _given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
-    """Choose those of some options that were given."""
+    """Return the names of the options that were given."""
     return [n for n in names if getattr(options, n[2:].replace("-", "_")) is not None]
 
 
@@ -204,7 +212,7 @@ def _climb(options: argparse.Namespace, command: str) -> None:
 
     rungs = ladder(options.ladder, options.family, norm=options.norm, progress=progress)
     made = {**provenance(command), **ladder_document(rungs)}
-    results(options.json, made, lambda: [ladder_table(rungs)], LADDER_NOTES)
+    results(options.json, made, lambda: [_ladder_table(rungs)], LADDER_NOTES)
 
 
 def ladder_document(rungs: Sequence[Rung]) -> dict[str, Any]:
@@ -223,3 +231,32 @@ def ladder_document(rungs: Sequence[Rung]) -> dict[str, Any]:
             for rung in rungs
         ]
     }
+
+
+def _ladder_table(rungs: Sequence[Rung]) -> Any:
+    """Make the table of a ladder, with a row for each number of terms."""
+    sigmoid = rungs[0].family == SIGMOID
+    rows = []
+    for rung in rungs:
+        published = ("", "", "")
+        if rung.published is not None:
+            theirs = rung.published
+            published = (theirs.name, f"{theirs.max_error:.2e}", relative(theirs.max_grad_error))
+        rows.append(
+            (
+                str(rung.terms),
+                str(rung.constants),
+                str(rung.transcendentals),
+                f"{rung.value.max_error:.2e}",
+                relative(rung.gradient.max_grad_error),
+                *published,
+            )
+        )
+    return new_table(
+        "Sums of sigmoids, for every alpha" if sigmoid else "Polynomials, for alpha in [0.05, 1]",
+        ["terms" if sigmoid else "degree", "constants", "exp, log", "value", "gradient",
+         "published", "value", "gradient"],
+        rows,
+        text=["published"],
+        drop_first=["constants", "exp, log"],
+    )  # fmt: skip

@@ -11,12 +11,12 @@ from typing import Any
 
 from .. import _api, log_alpha
 from .._convention import additive_constant
-from ._output import CommandError, check_results, new_table, results, track
+from ._output import CommandError, add_json, check_results, new_table, results, track
 from .provenance import provenance
 
-MOST_DIGITS = 10_000
-DOUBLE_DIGITS = 17  # the digits of a double; for more, the reference computes
-GUARD_DIGITS = 40  # of log alpha, beyond those asked for, where it comes from alpha
+MAX_DPS = 10_000
+DOUBLE_DPS = 17  # the digits of a double; for more, the reference computes
+GUARD_DPS = 40  # of log alpha, beyond those asked for, where it comes from alpha
 SMALLEST, LARGEST = Decimal("5e-324"), Decimal("1.7976931348623157e308")  # of a double
 DEFAULT_ALPHAS = ("0.01", "0.05", "0.1", "0.25", "0.5", "1", "2", "4", "10", "100")
 COLUMNS = ("neg_kl", "kl", "neg_kl_grad", "neg_kl_hess")
@@ -54,24 +54,22 @@ def add_parser(subparsers: Any) -> None:
         "--log-c", metavar="LOG_C", help="log of the C in the prior C/|w|, instead of --zero-at"
     )
     parser.add_argument(
-        "--digits",
+        "--dps",
         type=int,
         default=10,
         metavar="N",
         help="significant digits (default: 10); above 17 the numbers typed are exact decimals, "
         "and the arbitrary-precision reference computes",
     )
-    parser.add_argument(
-        "--json", metavar="FILE", help="also write the values as JSON; - prints that instead"
-    )
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, command: str) -> None:
     """Compute each row in double precision, or by the reference, and write the results."""
-    if not 1 <= options.digits <= MOST_DIGITS:
+    if not 1 <= options.dps <= MAX_DPS:
         raise CommandError(
-            f"--digits must lie between 1 and {MOST_DIGITS}, but {options.digits} was given: "
+            f"--dps must lie between 1 and {MAX_DPS}, but {options.dps} was given: "
             "ask for as many as you can use"
         )
     check_results(options.json)
@@ -88,19 +86,19 @@ def run(options: argparse.Namespace, command: str) -> None:
     }
     # Checks the convention, with the messages of the functions.
     additive_constant(**{name: float(value) for name, value in convention.items()})
-    make = _by_reference if options.digits > DOUBLE_DIGITS else _in_double
+    make = _by_reference if options.dps > DOUBLE_DPS else _in_double
     rows = [
-        make(kind, number, convention, options.digits)
+        make(kind, number, convention, options.dps)
         for kind, number in track(numbers, "computing", len(numbers))
     ]
     fixed = f"log_c = {options.log_c}" if options.log_c else f"zero_at = {options.zero_at or 'inf'}"
     document = {
         **provenance(command),
         "convention": fixed,
-        "computed_by": "reference" if options.digits > DOUBLE_DIGITS else "float64",
+        "computed_by": "reference" if options.dps > DOUBLE_DPS else "float64",
         "rows": rows,
     }
-    results(options.json, document, lambda: [_table(rows, fixed, options.digits)])
+    results(options.json, document, lambda: [_table(rows, fixed, options.dps)])
 
 
 def _exact(name: str, text: str) -> Exact:
@@ -151,7 +149,7 @@ _FROM: dict[str, Callable[[float], Any]] = {
 }
 
 
-def _in_double(kind: str, number: Exact, convention: dict[str, Exact], digits: int) -> Row:
+def _in_double(kind: str, number: Exact, convention: dict[str, Exact], dps: int) -> Row:
     fixed: dict[str, Any] = {name: float(value) for name, value in convention.items()}
     x = float(_FROM[kind](float(number)))
     row = {
@@ -164,15 +162,15 @@ def _in_double(kind: str, number: Exact, convention: dict[str, Exact], digits: i
         "neg_kl_hess": float(_api.neg_kl_hess(x)),
     }
     # Rounds to the digits asked for; adding 0.0 turns -0 into 0.
-    return {name: float(f"{value:.{digits}g}") + 0.0 for name, value in row.items()}
+    return {name: float(f"{value:.{dps}g}") + 0.0 for name, value in row.items()}
 
 
-def _by_reference(kind: str, number: Exact, convention: dict[str, Exact], digits: int) -> Row:
+def _by_reference(kind: str, number: Exact, convention: dict[str, Exact], dps: int) -> Row:
     import mpmath
 
     from .. import reference
 
-    with mpmath.workdps(digits + GUARD_DIGITS):
+    with mpmath.workdps(dps + GUARD_DPS):
         if kind == "log_alpha":
             x = _mpf(number)
             alpha = mpmath.exp(x)
@@ -186,17 +184,17 @@ def _by_reference(kind: str, number: Exact, convention: dict[str, Exact], digits
         if kind != "log_alpha" and convention.get("zero_at", math.inf) == exact:
             value = mpmath.mpf(0)
         else:
-            value = reference.neg_kl(number if kind == "log_alpha" else x, digits + 1, **convention)
+            value = reference.neg_kl(number if kind == "log_alpha" else x, dps + 1, **convention)
         row = {
             "alpha": alpha,
             "log_alpha": x,
             "dropout_rate": p,
             "neg_kl": value,
             "kl": -value,
-            "neg_kl_grad": reference.neg_kl_grad(x, digits + 1),
-            "neg_kl_hess": reference.neg_kl_hess(x, digits + 1),
+            "neg_kl_grad": reference.neg_kl_grad(x, dps + 1),
+            "neg_kl_hess": reference.neg_kl_hess(x, dps + 1),
         }
-        return {name: mpmath.nstr(value, digits) for name, value in row.items()}
+        return {name: mpmath.nstr(value, dps) for name, value in row.items()}
 
 
 def _mpf(number: Exact) -> Any:
@@ -217,19 +215,20 @@ def _short(value: float | str) -> str:
     return text.removeprefix("+").removesuffix(".0")
 
 
-def _table(rows: list[Row], fixed: str, digits: int) -> Any:
-    arguments = ("alpha", "log_alpha", "dropout_rate")
-    table = new_table(
-        f"-KL(q || p) with {fixed}; x = log alpha",
-        [("alpha", True), ("x", True), ("dropout rate", True), *((h, True) for h in HEADERS)],
-        drop_first=("x", "KL", "dropout rate"),
-    )
-    for row in rows:
-        table.add_row(
-            *(_short(row[name]) for name in arguments),
+def _table(rows: list[Row], fixed: str, dps: int) -> Any:
+    cells = [
+        (
+            *(_short(row[name]) for name in ("alpha", "log_alpha", "dropout_rate")),
             *(
-                row[name] if isinstance(row[name], str) else f"{row[name]:.{digits}g}"
+                row[name] if isinstance(row[name], str) else f"{row[name]:.{dps}g}"
                 for name in COLUMNS
             ),
         )
-    return table
+        for row in rows
+    ]
+    return new_table(
+        f"-KL(q || p) with {fixed}; x = log alpha",
+        ["alpha", "x", "dropout rate", *HEADERS],
+        cells,
+        drop_first=["x", "KL", "dropout rate"],
+    )

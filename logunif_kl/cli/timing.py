@@ -7,13 +7,8 @@ is taken between two times of the same round, and the median over all rounds.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
-import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
@@ -89,37 +84,3 @@ def sample(
     """Time the jobs in ``number`` rounds, with a progress bar that says ``what`` is timed."""
     counts = repetitions(jobs, seconds=seconds)
     return list(track(rounds(jobs, counts, number, seconds), what, number))
-
-
-def import_seconds(module: str) -> float:
-    """Time ``import module`` in a new interpreter, without the start of the interpreter.
-
-    Bytecode is written where possible, because users compile a package once, on installation.
-    """
-    code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
-    root = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=environment | {"PYTHONPATH": path},
-    )
-    return float(done.stdout)
-
-
-def peak_bytes(job: Job) -> int:
-    """Return the peak of the memory that a job adds, by tracemalloc, which counts arrays too."""
-    job()
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        tracemalloc.reset_peak()
-        kept = job()
-        _, peak = tracemalloc.get_traced_memory()
-        del kept
-    finally:
-        tracemalloc.stop()
-    return peak - before

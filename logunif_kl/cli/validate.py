@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..methods import METHODS, Method
-from ._check import Checked, Compared, check, check_dawson, check_exact
+from ..methods._dawson import DAWSON
+from ._declared_errors import Checked, Compared, check, check_exact
 from ._output import (
     CommandError,
     Failure,
@@ -28,7 +29,6 @@ from ._output import (
 )
 from .provenance import provenance
 
-GRADIENT = "dawson"  # it has no value, so it is not one of METHODS
 RESULTS, ERRORS, FIGURE_2 = "validate.json", "validate_errors.png", "kingma_figure_2.png"
 NOTES = (
     "Value: of closed forms the absolute error of -KL, of numerical methods the error relative to",
@@ -41,7 +41,7 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "validate",
-        help="hold every method to the errors and the domain that it declares",
+        help="compare every method with the errors that it declares",
         description="Compare every method with the exact value and gradient over each range that "
         "it declares an error for. The exit status is 1 if any is worse than it declares.",
     )
@@ -49,7 +49,7 @@ def add_parser(subparsers: Any) -> None:
         "methods",
         nargs="*",
         metavar="METHOD",
-        help=f"which: {', '.join([*METHODS, GRADIENT])} (default: all)",
+        help=f"which: {', '.join([*METHODS, DAWSON.name])} (default: all)",
     )
     add_json(parser)
     parser.add_argument(
@@ -62,16 +62,15 @@ def add_parser(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace, command: str) -> None:
     """Check everything that can fail early, measure, write the results, then report failures."""
-    names = list(dict.fromkeys(options.methods or [*METHODS, GRADIENT]))
-    for name in names:
-        check_known("method", name, [*METHODS, GRADIENT])
-    methods = [METHODS[name] for name in names if name != GRADIENT]
+    known = {**METHODS, DAWSON.name: DAWSON}
+    for name in options.methods:
+        check_known("method", name, known)
+    methods = [known[name] for name in dict.fromkeys(options.methods or known)]
     check_results(options.json)
     directory = None if options.output is None else _directory(options.output)
     began = time.monotonic()
     work: list[Callable[[], Checked]] = [check_exact]
     work += [partial(check, method, claim) for method in methods for claim in method.claims]
-    work += [check_dawson] * (GRADIENT in names)
     checked = [job() for job in track(work, "validating", len(work))]
     faults = [fault for row in checked for fault in row.faults()]
     taken = document(checked, faults, time.monotonic() - began, command)
@@ -79,9 +78,9 @@ def run(options: argparse.Namespace, command: str) -> None:
         write_record(str(directory / RESULTS), taken)
     results(options.json, taken, lambda: [table(checked)], NOTES)
     if directory is not None:
-        from ._validate_figure import draw_errors, draw_figure_2
+        from ._figures import draw_errors, draw_figure_2
 
-        draw_errors(methods, str(directory / ERRORS))
+        draw_errors([m for m in methods if m is not DAWSON], str(directory / ERRORS))
         draw_figure_2(str(directory / FIGURE_2))
     if faults:
         raise Failure("; ".join(faults))
@@ -90,7 +89,7 @@ def run(options: argparse.Namespace, command: str) -> None:
 def _directory(path: str) -> Path:
     directory = Path(path)
     if not directory.is_dir():
-        raise CommandError(f"cannot write into {path}: it is no directory; create it first")
+        raise CommandError(f"cannot write into {path}: it is not a directory; create it first")
     if not os.access(directory, os.W_OK):
         raise CommandError(f"cannot write into {path}: permission denied; name another directory")
     for name in (RESULTS, ERRORS, FIGURE_2):
@@ -144,29 +143,33 @@ def _row(row: Checked) -> dict[str, Any]:
 
 def table(checked: list[Checked]) -> Any:
     """Make the table, with a row for each interval of each method."""
-    columns = [("method", False), ("equation", False), ("domain", False)]
+    headings = ["method", "equation", "domain"]
     for what in ("value", "best", "gradient"):
-        columns += [(f"{what}\ndeclared", True), (f"{what}\nmeasured", True)]
-    made = new_table(
-        "Worst errors, declared and measured",
-        [*columns, ("ns an\nelement", True), ("", False)],
-        drop_first=("equation",),
-    )
+        headings += [f"{what}\ndeclared", f"{what}\nmeasured"]
+    rows: list[list[str]] = []
     previous = None
     for row in checked:
         method, repeated = row.method, row.method.name == previous
         previous = method.name
-        made.add_row(
-            "" if repeated else method.name,
-            "" if repeated else _source(method),
-            row.interval.name,
-            *_pair(row.value),
-            *_pair(row.best_constant),
-            *_pair(row.gradient),
-            "" if repeated else _three_digits(row.nanoseconds),
-            "WORSE" if row.faults() else "ok",
+        rows.append(
+            [
+                "" if repeated else method.name,
+                "" if repeated else _source(method),
+                row.interval.name,
+                *_pair(row.value),
+                *_pair(row.best_constant),
+                *_pair(row.gradient),
+                "" if repeated else _three_digits(row.nanoseconds),
+                "WORSE" if row.faults() else "ok",
+            ]
         )
-    return made
+    return new_table(
+        "Worst errors, declared and measured",
+        [*headings, "ns an\nelement", ""],
+        rows,
+        text=["method", "equation", "domain", ""],
+        drop_first=["equation"],
+    )
 
 
 def _source(method: Method) -> str:

@@ -1,10 +1,9 @@
 """Minimax fits by exchange: level the error at its extrema, find the extrema again, repeat.
 
-This is Remez's algorithm for a linear family, and the same with Newton's steps for another family.
-At the solution the largest weighted error h is attained at (parameters + 1) points. For one
-quantity the signs there alternate, which proves the fit to be the best of a linear family, and a
-local best otherwise. For two quantities together the points and signs come from the linear program
-of `_programming`, and this module only refines the points.
+This is Remez's algorithm, with Newton's steps for a family that is not linear. At the solution the
+largest weighted error h is attained at (parameters + 1) points. For one quantity the signs there
+alternate, which proves that the fit is the best of a linear family, and a local best of another.
+For two quantities together the points come from `_linear_programming`, and `refine` moves them.
 """
 
 from __future__ import annotations
@@ -14,17 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..methods._extrema import local_extrema
-from ._problem import Array, Problem, Quantity
+from ._problem import Array, Problem
 
 TOLERANCE = 1e-9
 MAX_EXCHANGES = 60
 DIVERGED = 1e100  # the square of a parameter does not overflow
-
-
-def extrema(quantity: Quantity, p: Array, grid: Array) -> tuple[Array, Array]:
-    """Find all local maxima of the magnitude of one quantity's error, the ends included."""
-    return local_extrema(lambda x: quantity.error(p, x), grid)
 
 
 def alternation(x: Array, error: Array, wanted: int) -> list[int]:
@@ -56,14 +49,15 @@ def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
     """Minimise the largest error of one quantity; None where the exchange does not settle."""
     (quantity,) = problem.quantities
     wanted = problem.family.size + 1
+    x, error = quantity.extrema(p, grid)
+    chosen = alternation(x, error, wanted)
     if problem.family.linear:
         middle = (np.arange(wanted) * (grid.size - 1)) // (wanted - 1)
-        reference = _first_reference(quantity, p, grid, wanted, middle)
+        # the extrema of a least-squares fit if there are enough, else points along the grid
+        reference = x[chosen] if len(chosen) == wanted else grid[middle]
+    elif len(chosen) < wanted:
+        return None
     else:
-        x, error = extrema(quantity, p, grid)
-        chosen = alternation(x, error, wanted)
-        if len(chosen) < wanted:
-            return None
         reference = x[chosen]
     signs = np.where(np.arange(wanted) % 2 == 0, 1.0, -1.0)
     noise = quantity.noise(grid)
@@ -72,7 +66,7 @@ def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
         if solved is None:
             return None
         p, h = solved
-        x, error = extrema(quantity, p, grid)
+        x, error = quantity.extrema(p, grid)
         chosen = alternation(x, error, wanted)
         if len(chosen) < wanted:
             return None
@@ -82,22 +76,10 @@ def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
     return None
 
 
-def _first_reference(
-    quantity: Quantity, p: Array, grid: Array, wanted: int, evenly: Array
-) -> Array:
-    """Take the extrema of a least-squares fit if there are enough, else points along the grid."""
-    x, error = extrema(quantity, p, grid)
-    chosen = alternation(x, error, wanted)
-    return x[chosen] if len(chosen) == wanted else grid[evenly]
-
-
 def level(
     problem: Problem, p: Array, points: Sequence[tuple[int, float]], signs: Array
 ) -> tuple[Array, float] | None:
-    """Solve error(p, x_i) = sign_i h for p and h; one step where the family is linear.
-
-    The result is None where there is no step, or where Newton's steps diverge.
-    """
+    """Solve error(p, x_i) = sign_i h for p and h; None if Newton's steps end or diverge."""
     h = math.nan
     for _ in range(1 if problem.family.linear else 30):
         error = np.empty(len(points))
@@ -130,7 +112,7 @@ def refine(
     wanted = problem.family.size + 1
     if len(points) != wanted:
         return None
-    noise = max(q.noise(grid) for q in problem.quantities)
+    noise = problem.noise(grid)
     for _ in range(MAX_EXCHANGES):
         signs = np.array(
             [np.sign(problem.quantities[of].error(p, np.array([x]))[0]) for of, x in points]
@@ -139,7 +121,7 @@ def refine(
         if solved is None:
             return None
         p, h = solved
-        found = [extrema(quantity, p, grid) for quantity in problem.quantities]
+        found = [quantity.extrema(p, grid) for quantity in problem.quantities]
         worst = max(float(np.max(np.abs(error))) for _, error in found)
         if worst <= abs(h) * (1.0 + TOLERANCE) + noise:
             return p

@@ -1,27 +1,141 @@
-"""The checks of a `Fit`'s fields. Its constructor makes them, so every `Fit` can be written."""
+"""The checks of a `Fit`'s fields, and their form in JSON, exact to the last bit.
+
+The constructor of `Fit` checks, so every `Fit` can be written. Python writes a double in the fewest
+digits that read back to it. JSON has no infinite numbers: they become strings that ``float`` reads.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any
 
-from .._errors import shown
+from .._errors import shown, type_name
 from ..methods import Extremum
-from . import _request as request
+from . import _arguments as arguments
 from ._error_measures import Errors
-from ._formula import MOST, POLYNOMIAL, SIGMOID
+from ._formula import MOST, POLYNOMIAL
 
+FORMAT = "logunif_kl.Fit"
 _SEQUENCE = (tuple, list)
+_INFINITE = {"inf": math.inf, "-inf": -math.inf}
+
+Check = Callable[[str, Any], Any]
+"""Takes the name of a field and what was given, and returns what is stored."""
 
 
-def refused(name: str, must: str, given: Any) -> ValueError:
-    """Make the error for a field that is not what it must be."""
+def _refused(name: str, must: str, given: Any) -> ValueError:
     return ValueError(
         f"{name} of a Fit must be {must}, but {shown(given)} was given: take the Fit from "
         "fit_polynomial or fit_sigmoid, or its JSON from Fit.to_json"
     )
+
+
+def _one_of(*known: str) -> Check:
+    def check(name: str, given: Any) -> str:
+        if not isinstance(given, str) or given not in known:
+            raise _refused(name, f"one of {', '.join(known)}", given)
+        return given
+
+    return check
+
+
+def _number(must: str, holds: Callable[[float], bool]) -> Check:
+    def check(name: str, given: Any) -> float:
+        try:
+            if not isinstance(given, bool) and isinstance(given, Real) and holds(float(given)):
+                return float(given)
+        except OverflowError:
+            pass
+        raise _refused(name, must, given)
+
+    return check
+
+
+def _range(name: str, given: Any) -> tuple[float, float]:
+    try:
+        return arguments.log_alpha_range(given)
+    except (TypeError, ValueError, OverflowError):
+        must = f"two numbers that ascend and meet +-{arguments.FARTHEST:g}"
+        raise _refused(name, must, given) from None
+
+
+def _true_or_false(name: str, given: Any) -> bool:
+    if type(given) is not bool:
+        raise _refused(name, "True or False", given)
+    return given
+
+
+def _weight(name: str, given: Any) -> str | None:
+    return None if given is None else _one_of(*arguments.WEIGHTS, "callable")(name, given)
+
+
+def _made_of(kind: type, checks: dict[str, Check]) -> Check:
+    def check(name: str, given: Any) -> Any:
+        if not isinstance(given, kind):
+            raise _refused(name, f"an {kind.__name__}", given)
+        return kind(**{n: check(f"{name}.{n}", getattr(given, n)) for n, check in checks.items()})
+
+    return check
+
+
+_FINITE = _number("one finite number", math.isfinite)
+_SIZE = _number("one number that is not negative", lambda v: v >= 0.0)
+_PLACE = _number("one number other than NaN", lambda v: not math.isnan(v))
+
+_EXTREMUM = {
+    "log_alpha": _PLACE,
+    "error": _FINITE,
+    "quantity": _one_of("value", "gradient"),
+}
+_ERRORS = {
+    "log_alpha_range": _range,
+    "max_error": _SIZE,
+    "max_error_at": _PLACE,
+    "rms_error": _SIZE,
+    "max_grad_error": _SIZE,
+    "max_grad_error_at": _PLACE,
+}
+_extremum, _errors = _made_of(Extremum, _EXTREMUM), _made_of(Errors, _ERRORS)
+
+
+def _coefficients(family: str) -> Check:
+    most, each = MOST[family], 1 if family == POLYNOMIAL else 3
+
+    def check(name: str, given: Any) -> tuple[float, ...]:
+        if not isinstance(given, _SEQUENCE) or len(given) not in range(each, each * most + 1, each):
+            ones = f"1 to {most} numbers"
+            threes = f"three numbers for each of 1 to {most} terms"
+            raise _refused(name, ones if each == 1 else threes, given)
+        found = tuple(_FINITE(f"{name}[{i}]", c) for i, c in enumerate(given))
+        if math.isinf(sum(map(abs, found))):
+            raise _refused(name, "numbers of a finite sum", given)
+        return found
+
+    return check
+
+
+def _extrema(name: str, given: Any) -> tuple[Extremum, ...]:
+    if not isinstance(given, _SEQUENCE):
+        raise _refused(name, "a tuple of Extremum", given)
+    return tuple(_extremum(f"{name}[{i}]", each) for i, each in enumerate(given))
+
+
+_FIT: dict[str, Check] = {
+    "constant": _FINITE,
+    "log_alpha_range": _range,
+    "norm": _one_of(*arguments.NORMS),
+    "target": _one_of(*arguments.TARGETS),
+    "grid": _one_of(*arguments.GRIDS),
+    "weight": _weight,
+    "exact_limit": _true_or_false,
+    "level": _SIZE,
+    "extrema": _extrema,
+    "inside": _errors,
+    "wide": _errors,
+}
 
 
 def checked(given: dict[str, Any]) -> dict[str, Any]:
@@ -32,102 +146,75 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
     ValueError
         If a field is not what `Fit` documents. The message names it.
     """
-    family = _one_of("family", given["family"], (POLYNOMIAL, SIGMOID))
-    weight, exact = given["weight"], given["exact_limit"]
-    if weight is not None:
-        _one_of("weight", weight, (*request.WEIGHTS, "callable"))
-    if type(exact) is not bool:
-        raise refused("exact_limit", "True or False", exact)
-    return {
-        "family": family,
-        "coefficients": _coefficients(family, given["coefficients"]),
-        "constant": _number("constant", given["constant"]),
-        "log_alpha_range": _range("log_alpha_range", given["log_alpha_range"]),
-        "norm": _one_of("norm", given["norm"], request.NORMS),
-        "target": _one_of("target", given["target"], request.TARGETS),
-        "grid": _one_of("grid", given["grid"], request.GRIDS),
-        "weight": weight,
-        "exact_limit": exact,
-        "level": _size("level", given["level"]),
-        "extrema": _extrema(given["extrema"]),
-        "inside": _errors("inside", given["inside"]),
-        "wide": _errors("wide", given["wide"]),
-    }
+    family = _one_of(*MOST)("family", given["family"])
+    coefficients = _coefficients(family)("coefficients", given["coefficients"])
+    found = {name: check(name, given[name]) for name, check in _FIT.items()}
+    return {"family": family, "coefficients": coefficients, **found}
 
 
-def _one_of(name: str, given: Any, known: tuple[str, ...]) -> str:
-    if not isinstance(given, str) or given not in known:
-        raise refused(name, f"one of {', '.join(known)}", given)
-    return given
+def write(fields: dict[str, Any]) -> str:
+    """Write the fields of a fit as JSON."""
+    return json.dumps(_strings({"format": FORMAT, **fields}), indent=2, allow_nan=False)
 
 
-def _real(name: str, given: Any, must: str, holds: Callable[[float], bool]) -> float:
+def read(document: str) -> dict[str, Any]:
+    """Read the fields of a fit, for its constructor to check."""
+    if not isinstance(document, (str, bytes, bytearray)):
+        raise TypeError(
+            f"the JSON must be a str, but {type_name(document)} was given: pass what Fit.to_json "
+            "returned"
+        )
     try:
-        if not isinstance(given, bool) and isinstance(given, Real) and holds(float(given)):
-            return float(given)
-    except OverflowError:
-        pass
-    raise refused(name, must, given)
-
-
-def _number(name: str, given: Any) -> float:
-    return _real(name, given, "one finite number", math.isfinite)
-
-
-def _size(name: str, given: Any) -> float:
-    return _real(name, given, "one number that is not negative", lambda v: v >= 0.0)
-
-
-def _place(name: str, given: Any) -> float:
-    return _real(name, given, "one number other than NaN", lambda v: not math.isnan(v))
-
-
-def _coefficients(family: str, given: Any) -> tuple[float, ...]:
-    each, most = (1 if family == POLYNOMIAL else 3), MOST[family]
-    must = f"1 to {most} numbers" if each == 1 else f"three numbers for each of 1 to {most} terms"
-    if not isinstance(given, _SEQUENCE) or len(given) not in range(each, each * most + 1, each):
-        raise refused("coefficients", must, given)
-    found = tuple(_number(f"coefficients[{i}]", c) for i, c in enumerate(given))
-    if math.isinf(sum(map(abs, found))):
-        raise refused("coefficients", "numbers of a finite sum", given)
+        found = _floats(
+            json.loads(document, parse_int=_parsed, parse_float=_parsed, parse_constant=str)
+        )
+    except (ValueError, RecursionError):
+        raise ValueError(
+            "the text is not JSON, or is nested too deeply: pass what Fit.to_json returned"
+        ) from None
+    if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
+        raise _no_fit(f'"format" is not {FORMAT!r}')
+    _check_names("", found, {"family", "coefficients", *_FIT})
+    for name in ("inside", "wide"):
+        _check_names(f"{name}.", found[name], _ERRORS)
+        found[name] = Errors(**found[name])
+    if isinstance(found["extrema"], list):
+        for i, each in enumerate(found["extrema"]):
+            _check_names(f"extrema[{i}].", each, _EXTREMUM)
+            found["extrema"][i] = Extremum(**each)
     return found
 
 
-def _range(name: str, given: Any) -> tuple[float, float]:
-    try:
-        return request.log_alpha_range(given)
-    except (TypeError, ValueError, OverflowError):
-        raise refused(
-            name, f"two numbers that ascend and meet +-{request.FARTHEST:g}", given
-        ) from None
-
-
-def _extrema(given: Any) -> tuple[Extremum, ...]:
-    if not isinstance(given, _SEQUENCE):
-        raise refused("extrema", "a tuple of Extremum", given)
-    found = []
-    for i, each in enumerate(given):
-        name = f"extrema[{i}]"
-        if not isinstance(each, Extremum):
-            raise refused(name, "an Extremum", each)
-        found.append(
-            Extremum(
-                _place(f"{name}.log_alpha", each.log_alpha),
-                _number(f"{name}.error", each.error),
-                _one_of(f"{name}.quantity", each.quantity, request.TARGETS[:2]),
-            )
-        )
-    return tuple(found)
-
-
-def _errors(name: str, given: Any) -> Errors:
-    if not isinstance(given, Errors):
-        raise refused(name, "an Errors", given)
-    return Errors(
-        _range(f"{name}.log_alpha_range", given.log_alpha_range),
-        _size(f"{name}.max_error", given.max_error),
-        _place(f"{name}.max_error_at", given.max_error_at),
-        _size(f"{name}.rms_error", given.rms_error),
-        _size(f"{name}.max_grad_error", given.max_grad_error),
-        _place(f"{name}.max_grad_error_at", given.max_grad_error_at),
+def _no_fit(because: str) -> ValueError:
+    return ValueError(
+        f"the JSON does not hold a fit, because {because}: pass what Fit.to_json returned"
     )
+
+
+def _parsed(text: str) -> float | str:
+    """Read a number; one that no double holds remains text, which the constructor refuses."""
+    return float(text) if math.isfinite(float(text)) else text
+
+
+def _check_names(prefix: str, found: Any, names: Iterable[str]) -> None:
+    given = set(found) if isinstance(found, dict) else set()
+    for name in sorted(given.symmetric_difference(names)):
+        what = "is missing" if name in names else "is not a field"
+        raise _no_fit(f"{shown(prefix + name)} {what}")
+
+
+def _floats(value: Any) -> Any:
+    """Undo `_strings`."""
+    if isinstance(value, dict):
+        return {key: _floats(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_floats(item) for item in value]
+    return _INFINITE.get(value, value) if isinstance(value, str) else value
+
+
+def _strings(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _strings(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strings(item) for item in value]
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value

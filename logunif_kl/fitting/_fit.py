@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from .._errors import shown
 from ..methods import Extremum
-from . import _request as request
+from . import _arguments as arguments
 from ._call import call
-from ._error_measures import NOTHING, WIDE, Errors, fixed, measure
-from ._fields import checked
-from ._formula import POLYNOMIAL, Formula, text
-from ._json import read, write
-from ._plot import Panel, draw, title
+from ._error_measures import WIDE, Errors, measure
+from ._fields import checked, read, write
+from ._formula import POLYNOMIAL, Formula, source
+from ._plot import draw
+from ._tables import text
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +61,23 @@ class Fit:
     --------
     >>> from logunif_kl.fitting import fit_sigmoid
     >>> fit = fit_sigmoid(1)
-    >>> print(f"{fit.max_error:.2e}, {100 * fit.max_grad_error:.1f} %")
-    4.97e-03, 3.5 %
-    >>> print(f"{fit.neg_kl(0.0):.4f}")
-    -0.4308
+    >>> print(f"{fit.max_error:.2e}, {100 * fit.max_grad_error:.1f} %, {fit.neg_kl(0.0):.4f}")
+    4.97e-03, 3.5 %, -0.4308
+    >>> print(fit)
+    One sigmoid, minimax of the value, every alpha
+    constant              number
+    k1         0.6302...
+    k2         1.8687...
+    k3        1.4978...
+    <BLANKLINE>
+    Worst errors
+    log_alpha in     value     at       rms  gradient    at
+    [-inf, inf]   4.97e-03   -inf  2.93e-03    3.55 %  2.65
+    [-10, 10]     4.97e-03  -3.39  2.93e-03    3.55 %  2.65
+    <BLANKLINE>
+    The error is levelled at 4 points
+    of     log_alpha          error
+    ...
     """
 
     family: str
@@ -87,6 +98,9 @@ class Fit:
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for name, value in checked(given).items():
             object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        return text(self)
 
     @property
     def max_error(self) -> float:
@@ -164,7 +178,7 @@ class Fit:
         Raises
         ------
         ValueError
-            If there is no such language, or for a convention as in `logunif_kl.neg_kl`.
+            If the language is not one of these, or as in `logunif_kl.neg_kl` for the constant.
 
         Examples
         --------
@@ -188,7 +202,7 @@ class Fit:
             f"-KL(q || p), to be maximised; for {where}\n"
             f"worst error {self.max_error:.1e}, of the gradient {100.0 * self.max_grad_error:.2g} %"
         )
-        return text(self._formula, language, constant, note)
+        return source(self._formula, language, constant, note)
 
     def rounded(self, digits: int) -> Fit:
         """Round every number to a number of significant digits, and measure the errors again.
@@ -227,22 +241,13 @@ class Fit:
             wide=measure(formula, *WIDE, self.grid),
         )
 
-    def errors(
-        self,
-        log_alpha_range: Any = None,
-        high: float | None = None,
-        *,
-        low: float | None = None,
-    ) -> Errors:
+    def errors(self, log_alpha_range: tuple[float, float]) -> Errors:
         """Measure the errors over any other range of log alpha.
 
         Parameters
         ----------
         log_alpha_range : (float, float)
             The range; an end may be infinite.
-        high, low : float, optional
-            .. deprecated:: 0.2.0
-               ``errors(low, high)``; pass one pair.
 
         Returns
         -------
@@ -251,7 +256,7 @@ class Fit:
         Raises
         ------
         TypeError, ValueError
-            If it is no pair of numbers that ascend, or does not meet [-20, 20].
+            If it is not a pair of numbers that ascend, or does not meet [-20, 20].
 
         Examples
         --------
@@ -259,27 +264,18 @@ class Fit:
         >>> print(f"{fit_sigmoid(1).errors((-2.0, 0.0)).max_error:.2e}")
         4.97e-03
         """
-        if high is not None:
-            first = log_alpha_range if low is None else low
-            log_alpha_range = (first, high)
-            warnings.warn(
-                "Fit.errors(low, high) is deprecated: pass a pair, Fit.errors((low, high))",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-        low_end, high_end = request.log_alpha_range(log_alpha_range)
-        return measure(self._formula, low_end, high_end, self.grid)
+        return measure(self._formula, *arguments.log_alpha_range(log_alpha_range), self.grid)
 
     def to_json(self) -> str:
-        """Write the fit as JSON, from which `from_json` makes an equal `Fit`, to the last bit.
-
-        JSON has no infinite numbers: they become strings that ``float`` reads.
-        """
+        """Write the fit as JSON, from which `from_json` makes an equal `Fit`, to the last bit."""
         return write(dataclasses.asdict(self))
 
     @staticmethod
     def from_json(document: str) -> Fit:
         """Read what `to_json` wrote.
+
+        The errors are taken from the text, not measured: ``fit.errors(fit.log_alpha_range)``
+        measures them, which is worth doing if the text may have been changed by hand.
 
         Raises
         ------
@@ -293,7 +289,7 @@ class Fit:
         >>> Fit.from_json(fit.to_json()) == fit
         True
         """
-        return Fit(**read(document, {field.name for field in dataclasses.fields(Fit)}))
+        return Fit(**read(document))
 
     def plot(self, path: Any = None) -> Any:
         """Draw the errors of value and gradient, with the levelled extrema.
@@ -313,23 +309,7 @@ class Fit:
         ImportError
             If matplotlib is not installed.
         """
-        headings = {
-            "value": f"Error of the value, at most {self.max_error:.2e}",
-            "gradient": f"Relative error of the gradient, at most {self.max_grad_error:.2e}",
-        }
-        worst = {"value": self.max_error, "gradient": self.max_grad_error}
-        panels = [
-            Panel(
-                quantity=q.name,
-                title=headings[q.name],
-                error=partial(q.error, NOTHING),
-                worst=worst[q.name],
-                extrema=[e.log_alpha for e in self.extrema if e.quantity == q.name],
-            )
-            for q in fixed(self._formula, "both", None)
-        ]
-        heading = title(self.family, self.terms, self.norm, self.log_alpha_range)
-        return draw(heading, self.log_alpha_range, panels, path)
+        return draw(self, path)
 
     @property
     def _formula(self) -> Formula:

@@ -68,7 +68,7 @@ def _horner(alpha: Any, coefficients: tuple[float, ...]) -> Any:
     return alpha * total
 
 
-def text(formula: Formula, language: str, constant: float, note: str) -> str:
+def source(formula: Formula, language: str, constant: float, note: str) -> str:
     """Write a formula with ``constant`` added to its own, and ``note`` as a comment."""
     if language not in WRITERS:
         raise ValueError(
@@ -86,15 +86,16 @@ def text(formula: Formula, language: str, constant: float, note: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """The syntax of a language for the functions that the families need."""
+    """The syntax of a language for the functions that the families need; by default, Python's."""
 
     exp: str
     softplus: str
     sigmoid_of: str  # of the negated argument
     head: str
-    open: str
-    comment: str
-    close: str
+    helper: str = ""
+    open: str = f"def {NAME}(log_alpha):\n{{}}"
+    comment: str = "    # {}\n"
+    close: str = ""
     local: str = ""
 
 
@@ -103,54 +104,41 @@ _PYTHON = _Dialect(
     softplus="_softplus({})",
     sigmoid_of="math.exp(-_softplus({}))",
     head="import math\n\n\n",
-    open=f"def {NAME}(log_alpha):\n{{}}",
-    comment="    # {}\n",
-    close="",
+    helper="def _softplus(y):\n    return max(y, 0.0) + math.log1p(math.exp(-abs(y)))\n\n\n",
 )
 _NUMPY = _Dialect(
     exp="np.exp({})",
     softplus="np.logaddexp(0.0, {})",
     sigmoid_of="np.exp(-np.logaddexp(0.0, {}))",
     head="import numpy as np\n\n\n",
-    open=_PYTHON.open,
-    comment=_PYTHON.comment,
-    close="",
 )
 _TORCH = _Dialect(
     exp="torch.exp({})",
     softplus="-torch.nn.functional.logsigmoid(-({}))",
     sigmoid_of="torch.sigmoid(-({}))",
     head="import torch\n\n\n",
-    open=_PYTHON.open,
-    comment=_PYTHON.comment,
-    close="",
 )
 _JAX = _Dialect(
     exp="jax.numpy.exp({})",
     softplus="jax.nn.softplus({})",
     sigmoid_of="jax.nn.sigmoid(-({}))",
     head="import jax\n\n\n",
-    open=_PYTHON.open,
-    comment=_PYTHON.comment,
-    close="",
 )
 _C = _Dialect(
     exp="exp({})",
     softplus="softplus({})",
     sigmoid_of="exp(-softplus({}))",
     head="#include <math.h>\n\n",
+    helper="static double softplus(double y)\n{\n"
+    "    return fmax(y, 0.0) + log1p(exp(-fabs(y)));\n}\n\n",
     open=f"{{}}double {NAME}(double log_alpha)\n{{{{\n",
     comment="/* {} */\n",
     close="}\n",
     local="const double ",
 )
-_SOFTPLUS_PYTHON = "def _softplus(y):\n    return max(y, 0.0) + math.log1p(math.exp(-abs(y)))\n\n\n"
-_SOFTPLUS_C = (
-    "static double softplus(double y)\n{\n    return fmax(y, 0.0) + log1p(exp(-fabs(y)));\n}\n\n"
-)
 
 
-def _program(dialect: _Dialect, helper: str = "") -> Callable[[Formula, str], str]:
+def _program(dialect: _Dialect) -> Callable[[Formula, str], str]:
     def write(formula: Formula, note: str) -> str:
         end = ";" if dialect is _C else ""
         comments = "".join(dialect.comment.format(line) for line in note.splitlines())
@@ -169,7 +157,7 @@ def _program(dialect: _Dialect, helper: str = "") -> Callable[[Formula, str], st
         if formula.constant:
             lines.append(_signed(formula.constant))
         body = "    return (\n" + "".join(f"        {line}\n" for line in lines) + f"    ){end}\n"
-        return dialect.head + helper + opening + body + dialect.close
+        return dialect.head + dialect.helper + opening + body + dialect.close
 
     return write
 
@@ -178,14 +166,8 @@ def _polynomial(formula: Formula) -> str:
     *before, last = formula.coefficients
     nested = repr(last)
     for c in reversed(before):
-        inner = nested if _is_number(nested) else f"({nested})"
-        nested = f"{c!r} + alpha * {inner}"
-    inner = nested if _is_number(nested) else f"({nested})"
-    return f"0.5 * log_alpha + (alpha * {inner} {_signed(formula.constant)})"
-
-
-def _is_number(code: str) -> bool:
-    return "alpha" not in code
+        nested = f"({c!r} + alpha * {nested})"
+    return f"0.5 * log_alpha + (alpha * {nested} {_signed(formula.constant)})"
 
 
 def _signed(number: float) -> str:
@@ -221,10 +203,10 @@ def _latex_signed(number: float) -> str:
 
 #: Language -> what writes a formula in it.
 WRITERS: dict[str, Callable[[Formula, str], str]] = {
-    "python": _program(_PYTHON, _SOFTPLUS_PYTHON),
+    "python": _program(_PYTHON),
     "numpy": _program(_NUMPY),
     "torch": _program(_TORCH),
     "jax": _program(_JAX),
-    "c": _program(_C, _SOFTPLUS_C),
+    "c": _program(_C),
     "latex": _latex,
 }

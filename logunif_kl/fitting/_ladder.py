@@ -1,15 +1,15 @@
-"""The ladder: the best errors for each number of terms, beside the published formulae."""
+"""The ladder: the best errors for each number of terms, with those of published formulae."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..methods import METHODS, Interval
+from ..methods import METHODS
 from ..methods import measure as measure_method
-from . import _request as request
+from ..methods._method import EVERYWHERE
+from . import _arguments as arguments
 from ._fit import Fit
 from ._formula import MOST, POLYNOMIAL, SIGMOID
 from ._polynomial import fit_polynomial
@@ -17,21 +17,13 @@ from ._sigmoid import fit_sigmoid
 
 FAMILIES = (SIGMOID, POLYNOMIAL)
 MAX_RUNGS = {SIGMOID: MOST[SIGMOID], POLYNOMIAL: 12}
-ALPHA_RANGE = (0.05, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
     """A published formula with as many constants as a rung, measured over the same range.
 
-    Attributes
-    ----------
-    name : str
-        Its name in `logunif_kl.methods.METHODS`.
-    max_error : float
-        Worst absolute error of -KL, with the best constant if the rung's constant is free.
-    max_grad_error : float
-        Worst relative error of the gradient.
+    ``max_error`` is with the best constant if the rung's constant is free.
     """
 
     name: str
@@ -77,7 +69,7 @@ def ladder(
     norm: str = "minimax",
     progress: Callable[[Any], Any] | None = None,
 ) -> tuple[Rung, ...]:
-    """Find the best reachable error of value and gradient for 1, 2, 3, ... terms.
+    """Find the least errors of value and gradient for 1, 2, 3, ... terms.
 
     Parameters
     ----------
@@ -88,7 +80,7 @@ def ladder(
     norm : {"minimax", "least_squares"}
         As for `fit_sigmoid`.
     progress : callable, optional
-        Wraps the sequence of the numbers of terms as it is gone through, such as a progress bar.
+        Takes the numbers of terms and yields them one by one, such as a progress bar.
 
     Returns
     -------
@@ -97,7 +89,7 @@ def ladder(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not of its kind.
+        If an argument is of a wrong type or out of range.
 
     Examples
     --------
@@ -107,9 +99,11 @@ def ladder(
     1 5.0e-03 1.5e-02
     2 1.4e-03 9.5e-03
     """
-    family = request.choice("family", family, FAMILIES)
-    max_terms = request.count("max_terms", max_terms, MAX_RUNGS[family], "ask for a number between")
-    request.choice("norm", norm, request.NORMS)
+    family = arguments.choice("family", family, FAMILIES)
+    max_terms = arguments.count(
+        "max_terms", max_terms, MAX_RUNGS[family], "ask for a number between"
+    )
+    arguments.choice("norm", norm, arguments.NORMS)
     steps = range(1, max_terms + 1)
     return tuple(_rung(family, terms, norm) for terms in (progress or iter)(steps))
 
@@ -130,13 +124,10 @@ def _rung(family: str, terms: int, norm: str) -> Rung:
 
 def _published(family: str, terms: int) -> Published | None:
     if (family, terms) == (SIGMOID, 1):
-        found = measure_method(METHODS["molchanov"], Interval("every alpha", -math.inf, math.inf))
+        found = measure_method(METHODS["molchanov"], EVERYWHERE)
         return Published("molchanov", _size(found.value), _size(found.gradient))
     if (family, terms) == (POLYNOMIAL, 3):
-        low, high = ALPHA_RANGE
-        found = measure_method(
-            METHODS["kingma"], Interval("alpha in [0.05, 1]", math.log(low), math.log(high))
-        )
+        found = measure_method(METHODS["kingma"], METHODS["kingma"].claims[1].interval)
         return Published("kingma", found.value_best_constant, _size(found.gradient))
     return None
 

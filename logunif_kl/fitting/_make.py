@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ..methods import Extremum
 from ._error_measures import NOTHING, POINTS, WIDE, fixed, measure, quadrature
-from ._exchange import alternation, extrema
+from ._exchange import alternation
 from ._fit import Fit
 from ._formula import Formula
 from ._problem import Problem
@@ -32,23 +33,22 @@ def make_fit(formula: Formula, problem: Problem, asked: dict[str, Any]) -> Fit:
     low, high = problem.low, problem.high
     weight, target, grid = asked["weight"], asked["target"], asked["grid"]
     measured = fixed(formula, target, weight)
+    as_rounded = dataclasses.replace(problem, quantities=measured)
     levelled: list[Extremum] = []
     if asked["norm"] == "minimax":
         points = problem.grid(POINTS)
         found = []
         for quantity in measured:
-            x, error = extrema(quantity, NOTHING, points)
+            x, error = quantity.extrema(NOTHING, points)
             kept = alternation(x, error, x.size)
             found += [Extremum(float(x[i]), float(error[i]), quantity.name) for i in kept]
         level = max(abs(e.error) for e in found)
-        rounding = max(quantity.noise(points) for quantity in measured) + _rounding(formula)
+        rounding = as_rounded.noise(points) + _rounding(formula)
         lowest = (1.0 - LEVELLED) * level - rounding
         levelled = [e for e in found if abs(e.error) >= lowest]
     else:
         nodes, weights = quadrature(low, high, grid)
-        level = math.sqrt(
-            sum(float(weights @ quantity.error(NOTHING, nodes) ** 2) for quantity in measured)
-        )
+        level = as_rounded.root_mean_square(NOTHING, nodes, weights)
     if not math.isfinite(level):
         raise left_range
     return Fit(
@@ -56,13 +56,9 @@ def make_fit(formula: Formula, problem: Problem, asked: dict[str, Any]) -> Fit:
         coefficients=formula.coefficients,
         constant=formula.constant,
         log_alpha_range=(low, high),
-        norm=asked["norm"],
-        target=target,
-        grid=grid,
-        weight="callable" if callable(weight) else weight,
-        exact_limit=asked["exact_limit"],
         level=level,
         extrema=tuple(levelled),
         inside=measure(formula, low, high, grid),
         wide=measure(formula, *WIDE, grid),
+        **(asked | {"weight": "callable" if callable(weight) else weight}),
     )

@@ -1,8 +1,8 @@
 """The objective of a fit: weighted errors of value and gradient, as functions of parameters.
 
 A family supplies its value and its slope in x = log alpha, and their Jacobians in the parameters. A
-`Quantity` is the error of one of them. As in the rest of the library, the error of -KL is absolute
-and that of d(-KL)/dx relative, unless a weight changes that.
+`Quantity` is the error of one of them: of -KL absolute, of d(-KL)/dx relative, unless a weight
+changes that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _api
 from .._numpy.memory import check_for_linear_algebra
-from ..methods._extrema import HORIZON
+from ..methods._extrema import HORIZON, local_extrema
 
 Array = np.ndarray
 
@@ -24,27 +24,24 @@ CORE = 12.0
 
 
 class Family(Protocol):
-    """Formulae that differ by their parameters."""
+    """Formulae that differ by their parameters.
+
+    ``value(p, x)`` is -KL of the parameters p at log alpha x, and ``slope`` its derivative in x.
+    The Jacobians are their derivatives in p, a column for each parameter.
+    """
 
     @property
     def size(self) -> int:
-        """How many parameters there are."""
+        """The number of parameters."""
 
     @property
     def linear(self) -> bool:
-        """Whether the value is linear in them."""
+        """Whether the value is linear in the parameters."""
 
-    def value(self, p: Array, x: Array) -> Array:
-        """-KL of the parameters p at log alpha x."""
-
-    def slope(self, p: Array, x: Array) -> Array:
-        """Differentiate the value in x."""
-
-    def value_jacobian(self, p: Array, x: Array) -> Array:
-        """Differentiate the value in p, a column for each parameter."""
-
-    def slope_jacobian(self, p: Array, x: Array) -> Array:
-        """Differentiate the slope in p, a column for each parameter."""
+    def value(self, p: Array, x: Array) -> Array: ...
+    def slope(self, p: Array, x: Array) -> Array: ...
+    def value_jacobian(self, p: Array, x: Array) -> Array: ...
+    def slope_jacobian(self, p: Array, x: Array) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,7 @@ class Quantity:
         return np.ones_like(x) if self.weight is None else self.weight(x)
 
     def error(self, p: Array, x: Array) -> Array:
-        """Weighted error, approximate minus exact, at every x."""
+        """Return the weighted error, approximate minus exact, at every x."""
         if self.name == "value":
             error = self.family.value(p, x) - _api.neg_kl(x)
         else:
@@ -70,6 +67,10 @@ class Quantity:
         """Bound the rounding of the error, below which extrema cannot be levelled."""
         exact = _api.neg_kl(x) if self.name == "value" else _api.neg_kl_grad(x)
         return float(16.0 * np.finfo(np.float64).eps * np.max(np.abs(exact) * self._scale(x)))
+
+    def extrema(self, p: Array, grid: Array) -> tuple[Array, Array]:
+        """Find all local maxima of the magnitude of the error, the ends of the grid included."""
+        return local_extrema(lambda x: self.error(p, x), grid)
 
     def jacobian(self, p: Array, x: Array) -> Array:
         """Differentiate the error in the parameters; the shape is (x.size, p.size)."""
@@ -91,7 +92,7 @@ class Problem:
 
         Beyond, every error is nearly at its limit, and few points suffice.
         """
-        low, high = ends(self.low, self.high)
+        low, high = max(self.low, -HORIZON), min(self.high, HORIZON)
         a, b = max(low, -CORE), min(high, CORE)
         if not a < b:
             return np.linspace(low, high, points)
@@ -114,10 +115,13 @@ class Problem:
         largest = max(float(np.max(np.abs(q.error(p, x)))) for q in self.quantities)
         return largest if math.isfinite(largest) else math.inf
 
+    def root_mean_square(self, p: Array, nodes: Array, weights: Array) -> float:
+        """Return the root of the sum over the quantities of the mean square of the error."""
+        return math.sqrt(sum(float(weights @ q.error(p, nodes) ** 2) for q in self.quantities))
 
-def ends(low: float, high: float) -> tuple[float, float]:
-    """Replace infinite ends by the horizon."""
-    return max(low, -HORIZON), min(high, HORIZON)
+    def noise(self, x: Array) -> float:
+        """Return the largest noise of a quantity."""
+        return max(q.noise(x) for q in self.quantities)
 
 
 def quantities(

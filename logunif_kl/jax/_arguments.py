@@ -1,7 +1,9 @@
-"""What the public functions take: arguments checked, promoted and broadcast, or refused."""
+"""The steps around every function: parse the arguments, compute, add the constant, reduce."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -9,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _errors
-from .._dispatch import unwrapped
+from .._arguments import unwrapped
 
 Array = Any
 
 
 class Arguments(NamedTuple):
-    """Arrays of one shape, in float32 or float64, and the type that the result is to have."""
+    """Arrays of one shape, in float32 or float64, and the dtype of the result."""
 
     arrays: tuple[Array, ...]
     dtype: Any
@@ -27,7 +29,8 @@ def arguments(**given: Any) -> Arguments:
     Raises
     ------
     TypeError
-        If an argument is no array or number that `jax.numpy` takes, or does not hold real numbers.
+        If an argument is not an array or number that `jax.numpy` takes, or does not hold real
+        numbers.
     ValueError
         If the arguments are committed to different devices, or do not broadcast.
     """
@@ -42,6 +45,21 @@ def arguments(**given: Any) -> Arguments:
     return Arguments(tuple(_converted(value, working, weak) for value in values), dtype)
 
 
+def evaluate(
+    function: Callable[..., Array], constant: float = 0.0, reduction: str = "none", **given: Any
+) -> Array:
+    """Compute a function of the arguments, whose names serve the messages of errors.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `arguments` does, and if there is no such reduction.
+    """
+    _errors.check_reduction(reduction)
+    arrays, dtype = arguments(**given)
+    return finished(function(*arrays), constant, reduction, dtype)
+
+
 def finished(result: Array, constant: float, reduction: str, dtype: Any) -> Array:
     """Add the constant, reduce, and round to the type of the result, in this order."""
     if constant != 0.0:
@@ -49,6 +67,11 @@ def finished(result: Array, constant: float, reduction: str, dtype: Any) -> Arra
     if reduction != "none":
         result = (jnp.sum if reduction == "sum" else jnp.mean)(result)
     return result if result.dtype == dtype else result.astype(dtype)
+
+
+def converted(arithmetic: Callable[..., Any], **given: Any) -> Array:
+    """Compute a conversion of `logunif_kl.log_alpha`, given over an array namespace."""
+    return evaluate(partial(arithmetic, jnp), **given)
 
 
 def _as_array(name: str, value: Any) -> Array:
@@ -73,7 +96,7 @@ def _as_array(name: str, value: Any) -> Array:
 
 
 def _check_devices(arguments: dict[str, Array]) -> None:
-    """Raise where JAX would raise, with a message that says what to do."""
+    """Raise where JAX would, but say what to do."""
     committed = {
         name: value.devices()
         for name, value in arguments.items()
@@ -104,19 +127,19 @@ def _not_real(name: str, value: Any, dtype: Any) -> TypeError:
 
 
 def _promoted(values: list[Array]) -> tuple[Any, bool]:
-    """Return the dtype that a function of `jax.numpy` would have, and whether it is weak."""
+    """Return the dtype of a result of `jax.numpy`, and whether it is weak."""
     first = values[0]
     if jnp.issubdtype(first.dtype, jnp.floating) and all(
         v.dtype == first.dtype and not v.weak_type for v in values
     ):
         return first.dtype, False
-    like = jax.eval_shape(jnp.exp if len(values) == 1 else jnp.hypot, *values)
+    like = jax.eval_shape(lambda *v: reduce(jnp.hypot, v) if len(v) > 1 else jnp.exp(*v), *values)
     return like.dtype, like.weak_type
 
 
 def _converted(value: Array, dtype: Any, weak: bool) -> Array:
     if weak:
-        # Only arithmetic with a Python number makes a weak real of a weak integer.
+        # Only arithmetic with a Python number makes a weak float of a weak integer.
         return value if jnp.issubdtype(value.dtype, jnp.floating) else value * 1.0
     return value.astype(dtype)
 

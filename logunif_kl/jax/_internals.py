@@ -1,7 +1,6 @@
-"""The names of JAX that this package uses and JAX does not promise to keep, all of them here.
+"""What a custom call needs of JAX's internals, which may change with every version of JAX.
 
-They make a primitive, and tell what program a primitive is lowered into. On a version of JAX that
-lacks one of them, XLA compiles plain operations.
+On a version of JAX that lacks one of the names, XLA compiles plain operations.
 """
 
 # mypy: allow-untyped-calls
@@ -12,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 try:
     from jax import typeof
@@ -42,14 +42,14 @@ except ImportError:
 
 
 def alike(*arrays: Any) -> bool:
-    """Tell whether arrays have one type: shape, dtype, sharding, and axes that they vary over."""
+    """Tell whether arrays have the same shape, dtype, sharding and varying mesh axes."""
     return len({typeof(x) for x in arrays}) == 1
 
 
 def as_weak_as(*arrays: Any, result: Any) -> Any:
     """Make a result weakly typed if all of these arrays are.
 
-    Operations on bits forget it. On a version of JAX without the conversion the type is strong.
+    Operations on bits lose the weak type. Without the internal conversion it stays lost.
     """
     if _convert is None or not all(getattr(x, "weak_type", False) for x in arrays):
         return result
@@ -59,21 +59,21 @@ def as_weak_as(*arrays: Any, result: Any) -> Any:
 def primitive(
     name: str, results: int, function: Rule, *, jvp: Rule, batch: Rule, called: Rule
 ) -> Any:
-    """Make an elementwise primitive, which computes what the function does.
+    """Make an elementwise primitive.
 
     Parameters
     ----------
     name : str
         The name in a jaxpr.
     results : int
-        How many arrays of the type of the arguments it returns.
+        The number of results, which have the type of the arguments.
     function : callable
-        What is compiled, but for where `called` returns a result.
+        Computes them by plain operations.
     jvp, batch : callable
-        The rules; tangents are arrays.
+        The rules of the primitive. The tangents are arrays.
     called : callable
-        Is given the context of a lowering for the CPU, and the operands. It returns what computes
-        the results, or None.
+        Takes the context of a lowering for the CPU and the operands. Returns the lowered custom
+        call, or None to compile `function`.
     """
     made = Primitive(name)
     made.multiple_results = results > 1
@@ -91,7 +91,7 @@ def primitive(
         return plain(context, *operands, **params) if found is None else found
 
     def at_once(*arrays: Any, **params: Any) -> Any:
-        # Reached where JAX evaluates a jaxpr outside of a program, as of `jax.checkpoint`.
+        # JAX comes here when it evaluates a jaxpr eagerly, as `jax.checkpoint` does.
         with jax.disable_jit(False):
             return jax.jit(partial(made.bind, **params))(*arrays)
 
@@ -105,7 +105,7 @@ def primitive(
 
 
 def drop_unused(whole: Any, parts: Iterable[tuple[Any, slice]]) -> None:
-    """Replace a primitive by another where no result is used but those of the other."""
+    """Replace a primitive by one of its parts where only the results of the part are used."""
     parts = tuple(parts)
 
     def rule(used: list[bool], equation: Any) -> Any:
@@ -121,13 +121,24 @@ def drop_unused(whole: Any, parts: Iterable[tuple[Any, slice]]) -> None:
     dce_rules[whole] = rule
 
 
+def with_one_batch_axis(arrays: Any, axes: Any) -> tuple[list[Any], int]:
+    """Give all arrays of one shape the batch axis, at the same place."""
+    if len(set(axes)) == 1:
+        return list(arrays), axes[0]
+    length = next(x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None)
+    return [
+        jnp.broadcast_to(x, (length, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
+        for x, axis in zip(arrays, axes, strict=True)
+    ], 0
+
+
 def size(context: Any) -> int:
-    """Return how many elements the first operand has."""
+    """Count the elements of the first operand."""
     return int(context.avals_in[0].size)
 
 
 def for_this_process(context: Any) -> bool:
-    """Tell whether a program is compiled for the CPU here, and not to be stored and sent."""
+    """Tell whether a program is compiled for the CPU of this process, not exported."""
     module = context.module_context
     return (
         tuple(module.platforms) == ("cpu",)
@@ -137,9 +148,9 @@ def for_this_process(context: Any) -> bool:
 
 
 def unpartitioned(context: Any) -> bool:
-    """Tell whether XLA leaves this part of a program as it is, and does not divide its arrays.
+    """Tell whether XLA does not divide the arrays of this part of a program among devices.
 
-    A call of a function that XLA does not know would make it gather arrays that are sharded.
+    For a custom call, XLA would gather the parts of a sharded array on every device.
     """
     axes = context.module_context.axis_context
     if isinstance(axes, ShardingContext):
@@ -148,10 +159,10 @@ def unpartitioned(context: Any) -> bool:
 
 
 def register(name: str, handler: Any) -> None:
-    """Give XLA a function that its programs for the CPU may call."""
+    """Register a handler with XLA for programs on the CPU."""
     register_ffi_target(name, handler, platform="cpu", api_version=1)
 
 
 def call(context: Any, name: str, *operands: Any, **attributes: Any) -> Any:
-    """Lower a call of a function that was registered under this name."""
+    """Lower a custom call of a registered handler."""
     return ffi_lowering(name)(context, *operands, **attributes)

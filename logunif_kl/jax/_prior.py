@@ -1,22 +1,26 @@
-"""The improper prior C/|w|: what is the same for NumPyro and TensorFlow Probability.
+"""What the prior C/|w| has in common for NumPyro and TensorFlow Probability.
 
 -KL of a Gaussian is ``constant - F(u)``, and also ``PROPER_CONSTANT + log C - F(u)`` (Hron et al.
 2017, Eq. 1), so that log C = constant - PROPER_CONSTANT. By default -KL of a Gaussian vanishes as
-alpha -> inf, and log C = -2.054... With C the prior is fixed for every posterior.
+alpha -> inf, and log C = -2.054... With C the prior is the same for every posterior.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import jax.numpy as jnp
 
 from .._convention import Constants
+from .._errors import check_prior
+
+Divergence = Callable[[Any, Any], Any]
 
 
-def log_prob(constants: Constants, value: Any) -> Any:
-    """Compute log C - log|w|, infinite at 0."""
-    return constants.log_c - jnp.log(jnp.abs(value))
+def log_prob(constants: Constants, value: Any, shape: tuple[int, ...]) -> Any:
+    """Compute log C - log|w|, infinite at 0, for a prior of this batch shape."""
+    return _spread(constants.log_c - jnp.log(jnp.abs(value)), shape)
 
 
 def no_sample() -> NotImplementedError:
@@ -25,11 +29,6 @@ def no_sample() -> NotImplementedError:
         "the log-uniform prior C/|w| has no samples, because its density has no finite integral: "
         "take them from the posterior, or start from a value of your own"
     )
-
-
-def spread(result: Any, shape: tuple[int, ...]) -> Any:
-    """Broadcast a divergence over the batch of the prior."""
-    return jnp.broadcast_to(result, jnp.broadcast_shapes(result.shape, shape))
 
 
 _LACKS = {
@@ -42,8 +41,84 @@ _LACKS = {
 
 
 def lacks(what: str) -> NotImplementedError:
-    """Make the error for what an improper distribution has not."""
+    """Make the error for a property that an improper distribution does not have."""
     return NotImplementedError(
         "ImproperLogUniform is improper, its density C/|w| has no finite integral, so it has no "
         + _LACKS[what]
     )
+
+
+def lacking(what: str) -> Callable[..., NoReturn]:
+    """Make a method that raises, because an improper distribution has no such property."""
+
+    def method(self: Any, *arguments: Any) -> NoReturn:
+        raise lacks(what)
+
+    return method
+
+
+def of_parameters(kl: Callable[..., Any], *parameters: str) -> Divergence:
+    """Make the divergence of a posterior from the values of its parameters."""
+    return lambda p, q: kl(q._constants, *(getattr(p, name) for name in parameters))
+
+
+def checked(divergence: Divergence, kind: type, base: str, pair: str) -> Callable[..., Any]:
+    """Make the function to register for a posterior and a prior.
+
+    Parameters
+    ----------
+    divergence : callable
+        ``divergence(posterior, prior)``, where the prior is that of one weight.
+    kind : type
+        The class of the prior of one weight.
+    base : str
+        The attribute with the distribution that a distribution of vectors is made of.
+    pair : str
+        What the library says of a pair without divergence, with places for the two types.
+
+    Raises
+    ------
+    NotImplementedError
+        If a distribution of vectors is made of another distribution.
+    ValueError
+        If the shapes of the posterior and the prior do not fit.
+    """
+
+    def of(p: Any, q: Any, name: str | None = None) -> Any:
+        prior = q if isinstance(q, kind) else getattr(q, base)
+        if not isinstance(prior, kind):
+            raise NotImplementedError(pair.format(type(p).__name__, type(q).__name__))
+        check_prior(p, q)
+        return _spread(divergence(p, prior), q.batch_shape)
+
+    return of
+
+
+def wrappers(kl: Divergence, base: str, mask: str) -> tuple[Divergence, Divergence, Divergence]:
+    """Make the divergences of independent, masked and expanded posteriors.
+
+    Parameters
+    ----------
+    kl : callable
+        The library's divergence.
+    base, mask : str
+        The attributes with the distribution that is wrapped, and with its mask.
+    """
+
+    def independent(p: Any, q: Any) -> Any:
+        inner = getattr(p, base)
+        added = len(p.event_shape) - len(inner.event_shape)
+        return kl(inner, q).sum(tuple(range(-added, 0)))
+
+    def masked(p: Any, q: Any) -> Any:
+        # The prior has the mask of the posterior.
+        return jnp.where(getattr(p, mask), kl(getattr(p, base), q), 0.0)
+
+    def expanded(p: Any, q: Any) -> Any:
+        return _spread(kl(getattr(p, base), q), p.batch_shape)
+
+    return independent, masked, expanded
+
+
+def _spread(result: Any, shape: tuple[int, ...]) -> Any:
+    return jnp.broadcast_to(result, jnp.broadcast_shapes(result.shape, shape))

@@ -1,9 +1,8 @@
-"""Rules of differentiation: the derivative of each function is the function of the next order.
+"""JVP rules: the derivative of each function is the function of the next order.
 
-Arguments are float32 or float64 arrays of one shape. The arithmetic itself is never differentiated;
-if a rule were dropped, the tails would lose accuracy, which the tests would show. Outside of a
-trace the arithmetic of each function is compiled as a whole. Inside a trace it is inlined into the
-caller's program.
+Arguments are float32 or float64 arrays of one shape. JAX never differentiates the arithmetic
+itself, which would lose accuracy in the tails. Eagerly, the arithmetic of each function is compiled
+as a whole. In a trace it is inlined into the caller's program.
 """
 
 from __future__ import annotations
@@ -16,31 +15,16 @@ import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
 from .._arithmetic import derivatives
-from . import _calls
+from . import _custom_call
 
 Array = Any
 
-
-@partial(jax.jit, static_argnums=1, inline=True)
-def _in_log_alpha(x: Array, order: int) -> Array:
-    return derivatives.neg_kl_derivative(jnp, x, order)
-
-
-@partial(jax.jit, static_argnums=2, inline=True)
-def _value(mu: Array, log_sigma2: Array, sign: float = 1.0) -> Array:
-    return _calls.value(mu, log_sigma2, sign)
-
-
-@partial(jax.jit, static_argnums=2, inline=True)
-def _value_and_gradient(
-    mu: Array, log_sigma2: Array, sign: float = 1.0
-) -> tuple[Array, Array, Array]:
-    return _calls.value_and_gradient(mu, log_sigma2, sign)
-
-
-@partial(jax.jit, static_argnums=(2, 3), inline=True)
-def _in_normal(mu: Array, log_sigma2: Array, mu_order: int, log_sigma2_order: int) -> Array:
-    return derivatives.neg_kl_normal_derivative(jnp, mu, log_sigma2, mu_order, log_sigma2_order)
+_in_log_alpha = jax.jit(partial(derivatives.neg_kl_derivative, jnp), static_argnums=1, inline=True)
+_value = jax.jit(_custom_call.value, static_argnums=2, inline=True)
+_value_and_gradient = jax.jit(_custom_call.value_and_gradient, static_argnums=2, inline=True)
+_in_normal = jax.jit(
+    partial(derivatives.neg_kl_normal_derivative, jnp), static_argnums=(2, 3), inline=True
+)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
@@ -57,14 +41,14 @@ def _neg_kl_derivative_rule(order: int, primals: Any, tangents: Any) -> tuple[Ar
 
 @partial(jax.custom_jvp, nondiff_argnums=(2,))
 def neg_kl_normal(mu: Array, log_sigma2: Array, sign: float = 1.0) -> Array:
-    """Compute -KL of N(mu, sigma^2), or KL where the sign is -1.0."""
+    """Compute -KL of N(mu, sigma^2), or KL with the sign -1.0."""
     return _value(mu, log_sigma2, sign)
 
 
 @partial(neg_kl_normal.defjvp, symbolic_zeros=True)
 def _neg_kl_normal_rule(sign: float, primals: Any, tangents: Any) -> tuple[Array, Array]:
     value, *gradient = neg_kl_normal_with_gradient(*primals, sign)
-    return value, _along(tangents, gradient, value)
+    return value, along(tangents, gradient, value)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2,))
@@ -83,17 +67,17 @@ def _with_gradient_rule(sign: float, primals: Any, tangents: Any) -> tuple[Any, 
     directions = [_next(primals, tangents, *orders) for orders in ((1, 0), (0, 1))]
     if sign < 0:
         directions = [-d for d in directions]
-    return results, (_along(tangents, gradient, value), *directions)
+    return results, (along(tangents, gradient, value), *directions)
 
 
-_calls.RULES["value_and_gradient"] = _with_gradient_rule
+_custom_call.RULES["value_and_gradient"] = _with_gradient_rule
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2, 3))
 def neg_kl_normal_derivative(
     mu: Array, log_sigma2: Array, mu_order: int, log_sigma2_order: int
 ) -> Array:
-    """Compute a derivative of -KL of N(mu, sigma^2) of two or more orders in all."""
+    """Compute a derivative of -KL of N(mu, sigma^2), of total order 2 or more."""
     return _in_normal(mu, log_sigma2, mu_order, log_sigma2_order)
 
 
@@ -106,23 +90,25 @@ def _neg_kl_normal_derivative_rule(
 
 
 def _next(primals: Any, tangents: Any, mu_order: int, log_sigma2_order: int) -> Array:
-    """Return the tangent of a derivative, from the derivatives of one order more."""
+    """Return the tangent of a derivative, from the derivatives of the next order."""
     orders = (mu_order + 1, log_sigma2_order), (mu_order, log_sigma2_order + 1)
     found = [
-        None if _is_zero(tangent) else neg_kl_normal_derivative(*primals, *order)
+        None if is_zero(tangent) else neg_kl_normal_derivative(*primals, *order)
         for tangent, order in zip(tangents, orders, strict=True)
     ]
-    return _along(tangents, found, primals[0])
+    return along(tangents, found, primals[0])
 
 
-def _along(tangents: Any, derivatives: Any, like: Array) -> Array:
+def along(tangents: Any, derivatives: Any, like: Array) -> Array:
+    """Add up the products of tangents and derivatives, without the tangents that are 0."""
     terms = [
         tangent * derivative
         for tangent, derivative in zip(tangents, derivatives, strict=True)
-        if not _is_zero(tangent)
+        if not is_zero(tangent)
     ]
     return sum(terms[1:], terms[0]) if terms else jnp.zeros_like(like)
 
 
-def _is_zero(tangent: Any) -> bool:
+def is_zero(tangent: Any) -> bool:
+    """Tell whether a tangent is known to be 0 when the function is traced."""
     return type(tangent) is SymbolicZero

@@ -12,10 +12,7 @@ Its name says so, like that of NumPyro's `ImproperUniform`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, NoReturn
-
-import jax.numpy as jnp
 
 try:
     from numpyro import distributions
@@ -30,7 +27,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from .._convention import ZERO_AT_INFINITY, prior_constants
-from .._errors import check_prior, no_closed_form
+from .._errors import no_closed_form
 from . import _divergences, _prior
 
 __all__ = ["ImproperLogUniform"]
@@ -130,21 +127,14 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
     @validate_sample  # type: ignore[misc, untyped-decorator, unused-ignore]
     def log_prob(self, value: Any) -> Any:
         """Compute log C - log|w|, infinite at 0."""
-        return _prior.spread(_prior.log_prob(self._constants, value), self.batch_shape)
+        return _prior.log_prob(self._constants, value, self.batch_shape)
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
         """Raise: an improper prior has no samples."""
         raise _prior.no_sample()
 
-    @property
-    def mean(self) -> NoReturn:
-        """Raise: an improper distribution has no moments."""
-        raise _prior.lacks("mean")
-
-    @property
-    def variance(self) -> NoReturn:
-        """Raise: an improper distribution has no moments."""
-        raise _prior.lacks("variance")
+    mean = property(_prior.lacking("mean"))
+    variance = property(_prior.lacking("variance"))
 
     def entropy(self) -> NoReturn:
         """Raise: an improper distribution has no entropy."""
@@ -159,75 +149,36 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
         raise _prior.lacks("quantile")
 
 
-def _register(
-    family: type,
-    divergence: Callable[..., Any],
-    *parameters: str,
-    priors: tuple[type, ...] = (ImproperLogUniform,),
-) -> None:
-    def of(p: Any, q: Any) -> Any:
-        prior = q.base_dist if isinstance(q, Independent) else q
-        if not isinstance(prior, ImproperLogUniform):
-            raise NotImplementedError(
-                f"Could not find signature for kl_divergence: <{type(p).__name__}, Independent>"
-            )
-        check_prior(p, q)
-        result = divergence(prior._constants, *(getattr(p, name) for name in parameters))
-        return _prior.spread(result, q.batch_shape)
-
-    for kind in priors:
+def _register(family: type, divergence: _prior.Divergence, *priors: type) -> None:
+    pair = "Could not find signature for kl_divergence: <{}, {}>"
+    of = _prior.checked(divergence, ImproperLogUniform, "base_dist", pair)
+    for kind in (ImproperLogUniform, *priors):
         kl_divergence.add((family, kind), of)
 
 
-_register(distributions.Normal, _divergences.kl_of_normal, "loc", "scale")
-_register(distributions.LogNormal, _divergences.kl_of_log_normal, "loc", "scale")
-_register(distributions.Laplace, _divergences.kl_of_laplace, "loc", "scale")
-_register(distributions.Cauchy, _divergences.kl_of_cauchy, "loc", "scale")
-_register(distributions.Uniform, _divergences.kl_of_uniform, "low", "high")
-_register(distributions.StudentT, _divergences.kl_of_student, "df", "loc", "scale")
-_register(distributions.Gamma, _divergences.kl_of_gamma, "concentration", "rate")
-_register(distributions.HalfNormal, _divergences.kl_of_half_normal, "scale")
-_register(distributions.Exponential, _divergences.kl_of_exponential, "rate")
+_register(distributions.Normal, _prior.of_parameters(_divergences.kl_of_normal, "loc", "scale"))
+for _name, _family in _divergences.FAMILIES.items():
+    _register(getattr(distributions, _name), _prior.of_parameters(_family.kl, *_family.parameters))
 _register(
     distributions.MultivariateNormal,
-    _divergences.kl_of_triangular,
-    "mean",
-    "scale_tril",
-    priors=(ImproperLogUniform, Independent),
+    _prior.of_parameters(_divergences.kl_of_triangular, "mean", "scale_tril"),
+    Independent,
 )
 _register(
     distributions.LowRankMultivariateNormal,
-    _divergences.kl_of_low_rank,
-    "mean",
-    "cov_factor",
-    "cov_diag",
-    priors=(ImproperLogUniform, Independent),
+    _prior.of_parameters(_divergences.kl_of_low_rank, "mean", "cov_factor", "cov_diag"),
+    Independent,
 )
 
-
-def _independent(p: Independent, q: ImproperLogUniform) -> Any:
-    check_prior(p, q)
-    result = kl_divergence(p.base_dist, q)
-    return result.sum(tuple(range(-p.reinterpreted_batch_ndims, 0)))
-
-
-def _masked(p: MaskedDistribution, q: ImproperLogUniform) -> Any:
-    """Take the mask of the posterior for that of the prior, as NumPyro does for a mask of True."""
-    return jnp.where(p._mask, kl_divergence(p.base_dist, q), 0.0)
-
-
-def _expanded(p: ExpandedDistribution, q: ImproperLogUniform) -> Any:
-    check_prior(p, q)
-    shape = jnp.broadcast_shapes(p.batch_shape, q.batch_shape)
-    return _prior.spread(kl_divergence(p.base_dist, q), shape)
+_independent, _masked, _expanded = _prior.wrappers(kl_divergence, "base_dist", "_mask")
+_register(Independent, _independent)
+_register(MaskedDistribution, _masked)
+_register(ExpandedDistribution, _expanded)
 
 
 def _others(p: Distribution, q: ImproperLogUniform) -> NoReturn:
     raise no_closed_form(p)
 
 
-kl_divergence.add((Independent, ImproperLogUniform), _independent)
-kl_divergence.add((MaskedDistribution, ImproperLogUniform), _masked)
-kl_divergence.add((ExpandedDistribution, ImproperLogUniform), _expanded)
 kl_divergence.add((Delta, ImproperLogUniform), kl_divergence.dispatch(Delta, Distribution))
 kl_divergence.add((Distribution, ImproperLogUniform), _others)

@@ -17,29 +17,29 @@ which also gives the limit u -> 0 without dividing zero by zero.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from .._dispatch import evaluate
-from ._host import host_operation
+from ._method import EVERYWHERE, Declared, Method
+from ._operation import operation
 
 # s D(s) = 1/2 + 1/(4 s^2) + ..., and 1/(4 s^2) is below 2^-54 from here on.
 _FAR = 2.0**27
-
-
 # Below this s the power series is used, whose 14 terms leave out less than 1e-19.
 _NEAR = 0.5
 _TERMS = 14
 
 
-def _slope(x: np.ndarray) -> np.ndarray:
+def _slope(xp: Any, x: Any) -> Any:
     from scipy.special import dawsn
 
     u = 0.5 * np.exp(-x)
     s = np.sqrt(np.minimum(u, _FAR * _FAR))
     near = u * _near(np.minimum(u, _NEAR * _NEAR))
-    return np.asarray(np.where(s < _NEAR, near, s * dawsn(s)))
+    return np.where(s < _NEAR, near, s * dawsn(s))
 
 
 def _near(u: np.ndarray) -> np.ndarray:
@@ -50,9 +50,7 @@ def _near(u: np.ndarray) -> np.ndarray:
     return result
 
 
-_SLOPE = host_operation("_slope_ufunc", _slope, __name__)
-# By this name dask's workers find it.
-_slope_ufunc = _SLOPE.ufunc
+_SLOPE = operation(_slope, on_host=True)
 
 
 def dawson_grad(log_alpha: Any) -> Any:
@@ -61,26 +59,20 @@ def dawson_grad(log_alpha: Any) -> Any:
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = \sqrt u\,D(\sqrt u),
               \qquad u = \tfrac12 e^{-\log\alpha}, \qquad D(s) = e^{-s^2} \int_0^s e^{t^2} dt
 
-    for every alpha. It does not depend on the convention. It is a check of
-    `logunif_kl.neg_kl_grad`, which is more accurate and does not need SciPy. The two differ by at
-    most 10 units in the last place, which is the error of SciPy's function. Above log_alpha = 0.69
-    the power series of D replaces it.
+    for every alpha. It is a check of `logunif_kl.neg_kl_grad`, which is more accurate and does not
+    need SciPy. The two differ by at most 10 units in the last place, which is the error of SciPy's
+    function. Above log_alpha = 0.69 the power series of D replaces it.
 
     Parameters
     ----------
     log_alpha : array_like
-        log(sigma^2/mu^2); real, of any shape.
+        log(sigma^2/mu^2); real, of any shape. Arrays of other namespaces than NumPy's are computed
+        in NumPy, on the host.
 
     Returns
     -------
     array or scalar
-        The derivative, of the shape and floating type of ``log_alpha``; 1/2 at -inf, 0 at inf, NaN
-        for NaN. Arrays of another namespace than NumPy's are computed in NumPy, on the host.
-
-    Raises
-    ------
-    TypeError
-        If ``log_alpha`` does not hold real numbers of at most 64 bits.
+        As for `logunif_kl.neg_kl_grad`.
 
     References
     ----------
@@ -94,3 +86,22 @@ def dawson_grad(log_alpha: Any) -> Any:
     0.36238922950354, exactly 0.36238922950354
     """
     return evaluate(_SLOPE, log_alpha=log_alpha)
+
+
+def _no_value(log_alpha: Any) -> Any:
+    raise TypeError("dawson gives the gradient of -KL only: take another method for the value")
+
+
+# It has no value, so `METHODS` does not hold it; ``logunif-kl validate`` checks it.
+DAWSON = Method(
+    name="dawson",
+    function=_no_value,
+    gradient=dawson_grad,
+    formula="gradient: sqrt(u) D(sqrt(u)), u = 1/(2 alpha)",
+    equation="Eq. 3",
+    citation="Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
+    claims=(Declared(EVERYWHERE, math.nan, gradient=10 * 2.0**-52),),
+    constant="none: it is the gradient",
+    outside="it has no outside",
+    kind="numerical",
+)

@@ -27,7 +27,7 @@ from typing import Any
 
 from .._convention import ZERO_AT_INFINITY
 from .._dispatch import evaluate
-from . import _tail
+from . import _asymptotic
 from ._method import EVERYWHERE, Declared, Method
 from ._operation import operation, value
 
@@ -51,7 +51,7 @@ def _scaled(terms: list[Fraction]) -> list[float]:
 _HARMONIC = itertools.accumulate(Fraction(2, 2 * j + 1) for j in range(_TERMS))
 _GAP = _scaled([total / (2 * k + 2) for k, total in enumerate(_HARMONIC)])
 _SLOPE_TERMS = _scaled([Fraction(1, 2 * k + 1) for k in range(_TERMS)])
-_TAIL = _tail.Tail(SWITCH)
+_EXPANSION = _asymptotic.Expansion(SWITCH)
 
 
 def _transformed(xp: Any, u: Any, coefficients: list[float]) -> Any:
@@ -70,17 +70,14 @@ def _either(xp: Any, x: Any, terms: list[float], tail: Any) -> Any:
 
 
 def _value(xp: Any, x: Any) -> Any:
-    return -_either(xp, x, _GAP, _TAIL.gap(xp, x))
+    return -_either(xp, x, _GAP, _EXPANSION.gap(xp, x))
 
 
 def _slope(xp: Any, x: Any) -> Any:
-    return _either(xp, x, _SLOPE_TERMS, _TAIL.slope(xp, x))
+    return _either(xp, x, _SLOPE_TERMS, _EXPANSION.slope(xp, x))
 
 
-_VALUE = operation("_value_ufunc", _value, __name__)
-_SLOPE = operation("_slope_ufunc", _slope, __name__)
-# By these names dask's workers find them.
-_value_ufunc, _slope_ufunc = _VALUE.ufunc, _SLOPE.ufunc
+_VALUE, _SLOPE = operation(_value), operation(_slope)
 
 
 def kummer(
@@ -99,29 +96,13 @@ def kummer(
 
     Parameters
     ----------
-    log_alpha : array_like
-        log(sigma^2/mu^2); real, of any shape. With `dps`: a float, an int, an mpf, or a list or
-        NumPy array of them, each taken exactly.
-    zero_at, log_c : float, optional
-        The constant, as in `logunif_kl.neg_kl`.
-    dps : int, optional
-        Decimal digits, 1 to 10,000, for mpmath; double precision without it.
+    log_alpha, zero_at, log_c, dps
+        As for `series`, which also says what is raised.
 
     Returns
     -------
     array or scalar
-        The value, of the shape and floating type of ``log_alpha``. With `dps`, an ``mpmath.mpf``,
-        or a NumPy array of dtype object that holds them; its error is below 10**-dps of the larger
-        of the constant and F. NaN for NaN; the constant at inf and -inf at -inf.
-
-    Raises
-    ------
-    TypeError
-        If ``log_alpha`` does not hold real numbers, or ``dps`` is not an int.
-    ValueError
-        If ``dps`` is out of its range, and as `logunif_kl.neg_kl` for the constant.
-    OverflowError
-        With `dps`, if an mpf beyond 2**4096 in size is given; no double is.
+        As for `series`.
 
     Notes
     -----
@@ -153,9 +134,9 @@ def kummer(
     -0.426685604296044805793729568939
     """
     if dps is not None:
-        from .arbitrary_precision import kummer
+        from .arbitrary_precision import kummer, precision
 
-        return kummer.neg_kl(log_alpha, zero_at, log_c, dps)
+        return precision.neg_kl(kummer.gap, log_alpha, zero_at, log_c, dps)
     return value(_VALUE, log_alpha, zero_at, log_c)
 
 
@@ -165,25 +146,17 @@ def kummer_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = u M(1; \tfrac32; -u)
               = u e^{-u} M(\tfrac12; \tfrac32; u)
 
-    since d/du M(a; b; -u) = -(a/b) M(a + 1; b + 1; -u), which is differentiated in a at 0. It does
-    not depend on the convention.
+    since d/du M(a; b; -u) = -(a/b) M(a + 1; b + 1; -u), which is differentiated in a at 0.
 
     Parameters
     ----------
-    log_alpha : array_like
-        As for `kummer`.
-    dps : int, optional
-        As for `kummer`; the error is below 10**-dps of the result.
+    log_alpha, dps
+        As for `series`.
 
     Returns
     -------
     array or scalar
-        As for `kummer`; 1/2 at -inf and 0 at inf. Worst relative error 2.0e-15.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError
-        As for `kummer`.
+        As for `series`; 1/2 at -inf and 0 at inf. Worst relative error 2.0e-15, or 10**-dps.
 
     References
     ----------
@@ -197,9 +170,9 @@ def kummer_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     0.36238922950354, exactly 0.36238922950354
     """
     if dps is not None:
-        from .arbitrary_precision import kummer
+        from .arbitrary_precision import kummer, precision
 
-        return kummer.neg_kl_grad(log_alpha, dps)
+        return precision.neg_kl_grad(kummer.slope, log_alpha, dps)
     return evaluate(_SLOPE, log_alpha=log_alpha)
 
 

@@ -1,8 +1,7 @@
 """Kingma's lower bound: -KL without its term -E log|eps|, where that is not negative.
 
 The paper states that -E log|eps| >= 0, eps ~ N(1, alpha), "for all values of alpha". It holds up
-to alpha* = 2.42124952103683604, where E log|eps| = 0. Above alpha* the formula is larger than -KL,
-and is no lower bound.
+to alpha* = 2.42124952103683604, where E log|eps| = 0. Above alpha* the formula is larger than -KL.
 """
 
 from __future__ import annotations
@@ -29,10 +28,7 @@ def _slope(xp: Any, x: Any) -> Any:
     return xp.where(xp.isnan(x), x, xp.full_like(x, 0.5))
 
 
-_VALUE = operation("_value_ufunc", _value, __name__)
-_SLOPE = operation("_slope_ufunc", _slope, __name__)
-# By these names dask's workers find them.
-_value_ufunc, _slope_ufunc = _VALUE.ufunc, _SLOPE.ufunc
+_VALUE, _SLOPE = operation(_value), operation(_slope)
 
 
 def lower_bound(
@@ -48,16 +44,13 @@ def lower_bound(
 
     Parameters
     ----------
-    log_alpha : array_like
-        log(sigma^2/mu^2); real, of any shape.
-    zero_at, log_c : float, optional
-        The constant, as in `logunif_kl.neg_kl`. It is added to the bound and to the exact value,
-        so their distance is the same under every convention.
+    log_alpha, zero_at, log_c
+        As for `logunif_kl.neg_kl`.
 
     Returns
     -------
     array or scalar
-        The value, of the shape and floating type of ``log_alpha``.
+        As for `logunif_kl.neg_kl`.
 
     References
     ----------
@@ -78,15 +71,7 @@ def lower_bound(
 def lower_bound_grad(log_alpha: Any) -> Any:
     """Differentiate `lower_bound` in log alpha: 1/2 everywhere, NaN at NaN.
 
-    Parameters
-    ----------
-    log_alpha : array_like
-        log(sigma^2/mu^2); real, of any shape.
-
-    Returns
-    -------
-    array or scalar
-        The derivative, of the shape and floating type of ``log_alpha``.
+    ``log_alpha`` and the result are as for `logunif_kl.neg_kl_grad`.
 
     Examples
     --------

@@ -30,10 +30,7 @@ def _slope(xp: Any, x: Any) -> Any:
     return K1 * K3 * odds / (1.0 + odds) ** 2 + 0.5 * share
 
 
-_VALUE = operation("_value_ufunc", _value, __name__)
-_SLOPE = operation("_slope_ufunc", _slope, __name__)
-# By these names dask's workers find them.
-_value_ufunc, _slope_ufunc = _VALUE.ufunc, _SLOPE.ufunc
+_VALUE, _SLOPE = operation(_value), operation(_slope)
 
 
 def molchanov(
@@ -48,17 +45,14 @@ def molchanov(
 
     Parameters
     ----------
-    log_alpha : array_like
-        log(sigma^2/mu^2); real, of any shape.
-    zero_at, log_c : float, optional
-        The constant, as in `logunif_kl.neg_kl`. The formula's own constant, -k1, makes it vanish
-        as alpha -> inf, as the exact value does. Another convention adds the same number to both,
-        so the error is the same under every convention.
+    log_alpha, zero_at, log_c
+        As for `logunif_kl.neg_kl`. The formula's own constant, -k1, makes it vanish as
+        alpha -> inf, as the exact value does.
 
     Returns
     -------
     array or scalar
-        The value, of the shape and floating type of ``log_alpha``.
+        As for `logunif_kl.neg_kl`.
 
     Notes
     -----
@@ -87,15 +81,7 @@ def molchanov_grad(log_alpha: Any) -> Any:
 
     With s = sigma(k2 + k3 log alpha) it is k1 k3 s (1 - s) + 1/2 / (1 + alpha).
 
-    Parameters
-    ----------
-    log_alpha : array_like
-        log(sigma^2/mu^2); real, of any shape.
-
-    Returns
-    -------
-    array or scalar
-        The derivative, of the shape and floating type of ``log_alpha``.
+    ``log_alpha`` and the result are as for `logunif_kl.neg_kl_grad`.
 
     Examples
     --------

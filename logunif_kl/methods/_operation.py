@@ -1,23 +1,65 @@
-"""Makes a formula over an array namespace a function of any array that `neg_kl` takes.
+"""Makes a formula ``f(xp, x)`` a function of any array that `logunif_kl.neg_kl` takes.
 
 NumPy arrays are computed in blocks in float64, and rounded once to their own type. Arrays of an
-array-API namespace are computed in their own type. No formula here warns on overflow: infinity is
-then the right result.
+array-API namespace are computed in their own type. No formula here warns on overflow, because
+infinity is then the right result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from .._convention import additive_constant, shifted
 from .._dispatch import Operation, evaluate
 from .._numpy.blocked import BlockedUFunc, in_float64
 
+Arithmetic = Callable[[Any, Any], Any]
 
-def operation(name: str, arithmetic: Callable[[Any, Any], Any], module: str) -> Operation:
-    """Make ``arithmetic(xp, x)`` an operation, whose ufunc is the module's attribute ``name``."""
-    return Operation(BlockedUFunc(name, in_float64(arithmetic), module=module), arithmetic)
+
+class _UFunc(BlockedUFunc):
+    """A ufunc that is pickled by its arithmetic."""
+
+    arithmetic: Arithmetic
+
+    def __reduce__(self) -> Any:
+        return _ufunc, (self.arithmetic,)
+
+
+@lru_cache(maxsize=128)
+def _ufunc(arithmetic: Arithmetic | Hashable) -> _UFunc:
+    assert callable(arithmetic)
+    name = getattr(arithmetic, "__name__", type(arithmetic).__name__)
+    made = _UFunc(name, in_float64(arithmetic), module=arithmetic.__module__)
+    made.arithmetic = arithmetic
+    return made
+
+
+def operation(arithmetic: Arithmetic, *, on_host: bool = False) -> Operation:
+    """Make an operation of ``arithmetic(xp, x)``.
+
+    Parameters
+    ----------
+    arithmetic : callable
+        A function of a module, or another callable that can be pickled and hashed.
+    on_host : bool
+        Whether ``xp`` must be NumPy, because SciPy's functions, look-ups in tables and sorting do
+        not exist in every namespace. Arrays of other libraries are then converted to NumPy and
+        back. If an array cannot be converted (it is on a device, or traced by a compiler), its
+        library raises its own error.
+    """
+    ufunc = _ufunc(arithmetic)
+    if not on_host:
+        return Operation(ufunc, arithmetic)
+
+    def converted(xp: Any, x: Any) -> Any:
+        result = ufunc(np.asarray(x, dtype=np.float64))
+        return xp.asarray(np.asarray(result), dtype=x.dtype)
+
+    return Operation(ufunc, converted)
 
 
 def value(of: Operation, log_alpha: Any, zero_at: float, log_c: float | None) -> Any:

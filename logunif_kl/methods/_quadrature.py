@@ -2,7 +2,7 @@
 
 -KL is a constant minus E log|z + r|, z ~ N(0, 1), r = alpha^(-1/2), a one-dimensional integral.
 Folded at the singularity, it is computed to 15 digits by 160 nodes of tanh-sinh quadrature or by
-100 nodes of Gauss-Legendre quadrature (`_rules`).
+100 nodes of Gauss-Legendre quadrature (`_quadrature_rules`).
 
 Gauss-Hermite quadrature, the usual choice for a normal density, is exact for polynomials, but
 log|z + r| is not close to one: where r is a node the sum is infinite, and between the nodes it is
@@ -12,7 +12,7 @@ too small. With n nodes the root mean square of the error over log alpha in [-10
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,45 +20,34 @@ import numpy as np
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from .._dispatch import Operation, evaluate
 from .._errors import shown
-from .._numpy.blocked import BlockedUFunc, in_float64
-from . import _rules
+from . import _quadrature_rules
 from ._method import EVERYWHERE, Declared, Method
-from ._operation import value
+from ._operation import operation, value
 
 #: The number of nodes of each rule, unless another is asked for.
 NODES = {"tanh_sinh": 160, "gauss_legendre": 100, "gauss_hermite": 32}
 MOST = 1000
 
+
+@dataclass(frozen=True)
+class _Rule:
+    """A rule with n nodes, as a function of an array: -F(u), or its slope."""
+
+    rule: str
+    n: int
+    gradient: bool = False
+
+    def __call__(self, xp: Any, x: np.ndarray) -> np.ndarray:
+        return _quadrature_rules.integrate(self.rule, self.n, x, self.gradient)
+
+
 # The rule that error estimates compare with, and a bound on its own error, relative to
 # max(1, |-KL|); the error measured is 6e-16.
-_FINE = "tanh_sinh", 320
+_FINE = _Rule("tanh_sinh", 320)
 _ROUNDING = 2e-15
 
-_VALUE, _SLOPE = "value", "slope"
 
-
-class _Rule(BlockedUFunc):
-    """A rule as an elementwise function, which is pickled by the arguments that made it."""
-
-    def __init__(self, what: str, rule: str, n: int) -> None:
-        function = _rules.minus_gap if what == _VALUE else _rules.slope
-        super().__init__(
-            f"quadrature_{what}",
-            in_float64(lambda xp, x: function(rule, n, x)),
-            module=__name__,
-        )
-        self._made_from = what, rule, n
-
-    def __reduce__(self) -> Any:
-        return _rule, self._made_from
-
-
-@lru_cache(maxsize=64)
-def _rule(what: str, rule: str, n: int) -> _Rule:
-    return _Rule(what, rule, n)
-
-
-def _operation(what: str, rule: Any, n: Any) -> Operation:
+def _operation(rule: Any, n: Any, gradient: bool) -> Operation:
     """Make an operation of a rule, after checking the caller's arguments."""
     if not isinstance(rule, str) or rule not in NODES:
         raise ValueError(
@@ -76,12 +65,7 @@ def _operation(what: str, rule: Any, n: Any) -> Operation:
             f"n must be between 2 and {MOST} nodes, but {shown(n)} was given: pass "
             f"n={NODES[rule]}, or leave it out"
         )
-    ufunc = _rule(what, rule, int(n))
-
-    def arithmetic(xp: Any, x: Any) -> Any:
-        return xp.asarray(np.asarray(ufunc(np.asarray(x, dtype=np.float64))), dtype=x.dtype)
-
-    return Operation(ufunc, arithmetic)
+    return operation(_Rule(rule, int(n), gradient), on_host=True)
 
 
 def quadrature(
@@ -102,16 +86,13 @@ def quadrature(
 
     Parameters
     ----------
-    log_alpha : array_like
-        log(sigma^2/mu^2); real, of any shape. With `dps`: a float, an int, an mpf, or a list or
-        NumPy array of them, each taken exactly.
+    log_alpha, zero_at, log_c
+        As for `series`.
     rule : {"tanh_sinh", "gauss_legendre", "gauss_hermite"}, optional
         The first two integrate over |z + r| > 0, and treat the singularity there.
         ``"gauss_hermite"`` is the plain sum w_1 log|z_1 + r| + ... + w_n log|z_n + r|.
     n : int, optional
         Nodes, 2 to 1000; 160, 100 and 32 of these rules by default.
-    zero_at, log_c : float, optional
-        The constant, as in `logunif_kl.neg_kl`.
     dps : int, optional
         Decimal digits, 1 to 1,000, by tanh-sinh quadrature in mpmath with as many nodes as that
         takes; double precision without it.
@@ -121,22 +102,16 @@ def quadrature(
     Returns
     -------
     value : array or scalar
-        Of the shape and floating type of ``log_alpha``. The constant at inf, -inf at -inf, NaN for
-        NaN; and infinite where a node of ``"gauss_hermite"`` is at the singularity. With `dps`, an
-        ``mpmath.mpf``, or a NumPy array of dtype object that holds them; its error is below
-        10**-dps of the larger of the constant and F.
+        As for `series`; infinite where a node of ``"gauss_hermite"`` is at the singularity.
     error : float64 array or scalar
         With ``return_error=True``: at least the error of the value, including the rounding to its
         type; 0 at infinite ``log_alpha``. It is always a NumPy array or scalar.
 
     Raises
     ------
-    TypeError
-        If ``log_alpha`` does not hold real numbers, or `n` or `dps` is not an int.
-    ValueError
-        If the rule is none of these, if `n` or `dps` is out of its range, if `dps` is given
-        together with another rule, with `n` or with ``return_error=True``, and as
-        `logunif_kl.neg_kl` for the constant.
+    TypeError, ValueError, OverflowError
+        As for `series`; if the rule is not one of the three, if `n` is not an int in its range,
+        or if `dps` is given together with another rule, with `n` or with ``return_error=True``.
 
     Notes
     -----
@@ -147,7 +122,7 @@ def quadrature(
     with 32 nodes and 0.07 with 100, and it does not vanish as alpha -> inf.
 
     The error estimate is the difference from tanh-sinh with 320 nodes, plus a bound on the rounding
-    errors. The nodes of the rule alone do not show the error of Gauss-Hermite quadrature.
+    errors.
 
     References
     ----------
@@ -173,11 +148,11 @@ def quadrature(
                 f"{name} was given with dps={shown(dps)}, where the rule is tanh-sinh with as many "
                 f"nodes as the digits take: leave out {name} or dps"
             )
-        from .arbitrary_precision import quadrature
+        from .arbitrary_precision import precision, quadrature
 
-        return quadrature.neg_kl(log_alpha, zero_at, log_c, dps)
-    operation = _operation(_VALUE, rule, n)
-    result = value(operation, log_alpha, zero_at, log_c)
+        quadrature.check_digits(dps)
+        return precision.neg_kl(quadrature.gap, log_alpha, zero_at, log_c, dps)
+    result = value(_operation(rule, n, gradient=False), log_alpha, zero_at, log_c)
     if not return_error:
         return result
     return result, _error(result, log_alpha, additive_constant(zero_at, log_c))
@@ -195,7 +170,7 @@ def quadrature_grad(log_alpha: Any, *, rule: str = "tanh_sinh", n: int | None = 
     Parameters
     ----------
     log_alpha, rule, n
-        As for `quadrature`.
+        As for `quadrature`, which also says what is raised.
 
     Returns
     -------
@@ -203,25 +178,20 @@ def quadrature_grad(log_alpha: Any, *, rule: str = "tanh_sinh", n: int | None = 
         Of the shape and floating type of ``log_alpha``; 1/2 at -inf and 0 at inf. The worst
         relative error is 1.6e-15 for ``"tanh_sinh"`` and 2.2e-15 for ``"gauss_legendre"``.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As for `quadrature`.
-
     Examples
     --------
     >>> import logunif_kl as lk
     >>> print(f"{lk.methods.quadrature_grad(0.0):.14f}, exactly {lk.neg_kl_grad(0.0):.14f}")
     0.36238922950354, exactly 0.36238922950354
     """
-    return evaluate(_operation(_SLOPE, rule, n), log_alpha=log_alpha)
+    return evaluate(_operation(rule, n, gradient=True), log_alpha=log_alpha)
 
 
 def _error(result: Any, log_alpha: Any, constant: float) -> Any:
     """Bound the error of a result, in float64."""
     given = np.asarray(result)
     x = np.asarray(log_alpha, dtype=np.float64)
-    fine = np.asarray(_rule(_VALUE, *_FINE)(x)) + constant
+    fine = np.asarray(operation(_FINE).ufunc(x)) + constant
     # The bound on rounding covers the fine value and the constant. The rounding of the result to
     # its own type is in the difference already, except for half a unit in the last place.
     size = np.maximum(np.abs(fine), 1.0 + abs(constant))

@@ -27,12 +27,11 @@ import numpy as np
 
 from .._convention import ZERO_AT_INFINITY
 from .._dispatch import evaluate
-from . import _poisson, _tail
-from ._host import host_operation
+from . import _asymptotic, _poisson
 from ._method import EVERYWHERE, Declared, Method
-from ._operation import value
+from ._operation import operation, value
 
-_TAIL = _tail.Tail(_poisson.LARGEST)
+_EXPANSION = _asymptotic.Expansion(_poisson.LARGEST)
 
 
 @lru_cache(maxsize=1)
@@ -62,18 +61,15 @@ def _expectation(x: np.ndarray, result: np.ndarray, term: _poisson.Weighted) -> 
     return result
 
 
-def _value(x: np.ndarray) -> np.ndarray:
-    return -_expectation(x, _TAIL.gap(np, x), _gap_term)
+def _value(xp: Any, x: Any) -> Any:
+    return -_expectation(x, _EXPANSION.gap(xp, x), _gap_term)
 
 
-def _slope(x: np.ndarray) -> np.ndarray:
-    return _expectation(x, _TAIL.slope(np, x), _slope_term)
+def _slope(xp: Any, x: Any) -> Any:
+    return _expectation(x, _EXPANSION.slope(xp, x), _slope_term)
 
 
-_VALUE = host_operation("_value_ufunc", _value, __name__)
-_SLOPE = host_operation("_slope_ufunc", _slope, __name__)
-# By these names dask's workers find them.
-_value_ufunc, _slope_ufunc = _VALUE.ufunc, _SLOPE.ufunc
+_VALUE, _SLOPE = operation(_value, on_host=True), operation(_slope, on_host=True)
 
 
 def series(
@@ -99,7 +95,7 @@ def series(
     zero_at, log_c : float, optional
         The constant, as in `logunif_kl.neg_kl`.
     dps : int, optional
-        Decimal digits, 1 to 10,000, for mpmath; double precision without it.
+        Decimal digits, 1 to 10,000, for mpmath. By default, double precision.
 
     Returns
     -------
@@ -143,9 +139,9 @@ def series(
     -0.426685604296044805793729568939
     """
     if dps is not None:
-        from .arbitrary_precision import series
+        from .arbitrary_precision import precision, series
 
-        return series.neg_kl(log_alpha, zero_at, log_c, dps)
+        return precision.neg_kl(series.gap, log_alpha, zero_at, log_c, dps)
     return value(_VALUE, log_alpha, zero_at, log_c)
 
 
@@ -155,25 +151,17 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = u e^{-u} \sum_{k=0}^\infty
               \frac{u^k}{k!} \frac{1}{2k + 1}
 
-    (the proof of [1]_, Eq. 3, where psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2)). It does not depend
-    on the convention.
+    (the proof of [1]_, Eq. 3, where psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2)).
 
     Parameters
     ----------
-    log_alpha : array_like
-        As for `series`.
-    dps : int, optional
-        As for `series`; the error is below 10**-dps of the result.
+    log_alpha, dps
+        As for `series`, which also says what is raised.
 
     Returns
     -------
     array or scalar
-        As for `series`; 1/2 at -inf and 0 at inf. Worst relative error 1.0e-15.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError
-        As for `series`.
+        As for `series`; 1/2 at -inf and 0 at inf. Worst relative error 1.0e-15, or 10**-dps.
 
     References
     ----------
@@ -187,9 +175,9 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     0.36238922950354, exactly 0.36238922950354
     """
     if dps is not None:
-        from .arbitrary_precision import series
+        from .arbitrary_precision import precision, series
 
-        return series.neg_kl_grad(log_alpha, dps)
+        return precision.neg_kl_grad(series.slope, log_alpha, dps)
     return evaluate(_SLOPE, log_alpha=log_alpha)
 
 

@@ -37,14 +37,14 @@ from ._enclosure import (
     enclosure_hess,
 )
 from ._gap import kl_gap, kl_gap_grad, kl_gap_hess
-from ._neg_kl import neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal, neg_kl_normal_grad
-from ._neighbours import (
+from ._isotropic import (
     neg_kl_complex,
     neg_kl_complex_grad,
     neg_kl_complex_hess,
     neg_kl_vector,
     neg_kl_vector_grad,
 )
+from ._neg_kl import neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal, neg_kl_normal_grad
 
 __all__ = [
     "enclosure",

@@ -1,4 +1,4 @@
-"""The ufunc of three results, for libraries that pass on only ufuncs of one result."""
+"""The ufunc of three results, also for libraries that support only ufuncs of one result."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._dispatch import NUMBERS, PROTOCOL, way_of
+from .._arguments import NUMPY, PROTOCOL, kind_of, parse
 from .._numpy import ufuncs
 from .._numpy.docs import DOCS
 
 
 def neg_kl_normal_and_grad(mu: Any, log_sigma2: Any, /, *out: Any, **options: Any) -> Any:
     arguments = {"mu": mu, "log_sigma2": log_sigma2}
-    others = [value for value in arguments.values() if way_of(type(value)) == PROTOCOL]
+    others = [value for value in arguments.values() if kind_of(type(value)) == PROTOCOL]
     try:
         if others and not out and not options and all(map(_of_dask, others)):
             return _lazily(mu, log_sigma2)
@@ -24,11 +24,7 @@ def neg_kl_normal_and_grad(mu: Any, log_sigma2: Any, /, *out: Any, **options: An
         _errors.check_shapes(arguments)
         raise
     except (AttributeError, NotImplementedError, TypeError):
-        for name, value in arguments.items():
-            _errors.refuse_quantity(name, value)
-            dtype = getattr(value, "dtype", None)
-            if isinstance(dtype, np.dtype) and not _errors.holds_real(dtype):
-                raise _errors.not_real(name, value, dtype) from None
+        parse(arguments)  # raises what is wrong with them
         if others and (out or options) and all(map(_of_dask, others)):
             raise TypeError(
                 "dask arrays were given with options of a ufunc, such as out=, where= or dtype=: "
@@ -52,8 +48,7 @@ def _lazily(*arguments: Any) -> tuple[Any, ...]:
 
     function = ufuncs.neg_kl_normal_and_grad
     values = [
-        value if way_of(type(value)) in (*NUMBERS, PROTOCOL) else np.asanyarray(value)
-        for value in arguments
+        np.asanyarray(value) if kind_of(type(value)) == NUMPY else value for value in arguments
     ]
     one_each = [np.ones(1, v.dtype) if hasattr(v, "chunks") else v for v in values]
     triples = elemwise(function, *values, dtype=object)  # type: ignore[no-untyped-call]

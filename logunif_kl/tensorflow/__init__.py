@@ -18,6 +18,6 @@ except ModuleNotFoundError as error:
     ) from None
 
 from ._api import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
-from ._conversions import converted as _converted  # noqa: F401
+from ._arguments import converted as _converted  # noqa: F401
 
 __all__ = ["kl", "kl_normal", "neg_kl", "neg_kl_grad", "neg_kl_hess", "neg_kl_normal"]

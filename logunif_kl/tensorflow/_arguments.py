@@ -1,14 +1,17 @@
-"""What the public functions take: arguments checked, converted and broadcast, or refused."""
+"""The steps around every function: parse the arguments, compute, add the constant, reduce."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from .. import _errors
-from .._dispatch import unwrapped
+from .._arguments import unwrapped
 
 Tensor = Any
 _FLOATING = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
@@ -16,7 +19,7 @@ _SPARSE = (tf.SparseTensor, tf.RaggedTensor, tf.IndexedSlices)
 
 
 class Arguments(NamedTuple):
-    """Tensors of one shape, in float32 or float64, and the type that the result is to have."""
+    """Tensors of one shape, in float32 or float64, and the type of the result."""
 
     tensors: tuple[Tensor, ...]
     dtype: Any
@@ -53,7 +56,40 @@ def arguments(**given: Any) -> Arguments:
     return Arguments(_broadcast(values), dtype)
 
 
-def finished(result: Tensor, constant: float, reduction: str, dtype: Any) -> Tensor:
+def evaluate(
+    function: Callable[..., Tensor], constant: float = 0.0, reduction: str = "none", **given: Any
+) -> Tensor:
+    """Compute a function of the arguments, whose names serve the messages of errors.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `arguments` does, and if there is no such reduction.
+    """
+    _errors.check_reduction(reduction)
+    tensors, dtype = arguments(**given)
+    return _finished(function(*tensors), constant, reduction, dtype)
+
+
+# What the conversions of `logunif_kl.log_alpha` call of an array namespace.
+_namespace = SimpleNamespace(
+    abs=tf.abs,
+    exp=tf.exp,
+    isinf=tf.math.is_inf,
+    log=tf.math.log,
+    log1p=tf.math.log1p,
+    ones_like=tf.ones_like,
+    where=tf.where,
+    zeros_like=tf.zeros_like,
+)
+
+
+def converted(arithmetic: Callable[..., Any], **given: Any) -> Tensor:
+    """Compute a conversion of `logunif_kl.log_alpha`, given over an array namespace."""
+    return evaluate(partial(arithmetic, _namespace), **given)
+
+
+def _finished(result: Tensor, constant: float, reduction: str, dtype: Any) -> Tensor:
     """Add the constant, reduce, and round to the type of the result, in this order."""
     if constant != 0.0:
         result = result + constant
@@ -76,7 +112,7 @@ def _dense(name: str, value: Any) -> Tensor:
 
 
 def _converted(name: str, value: Any, dtype: Any) -> Tensor:
-    """Convert what is no tensor, to the type of the tensor beside it if there is one."""
+    """Convert a number or an array, to the type of the other argument if that is a tensor."""
     if type(value) is int:
         value = _errors.as_float(name, value)
     own = None if _foreign(value) else _dtype_in_tensorflow(value)
@@ -107,7 +143,7 @@ def _foreign_type(kind: type) -> bool:
 
 
 def _dtype_in_tensorflow(value: Any) -> Any:
-    """Return the type that TensorFlow would give; None for what holds no numbers."""
+    """Return the type that TensorFlow would give, or None if the value holds no numbers."""
     try:
         dtype = tf.as_dtype(np.asarray(value).dtype)
     except (TypeError, ValueError):

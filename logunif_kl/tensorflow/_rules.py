@@ -1,7 +1,7 @@
-"""Rules of differentiation: the derivative of each function is the function of the next order.
+"""Custom gradients: the derivative of each function is the function of the next order.
 
-Arguments are float32 or float64 tensors of one shape. The arithmetic itself is never
-differentiated; if a rule were dropped, there would be no derivative at all.
+Arguments are float32 or float64 tensors of one shape. TensorFlow never differentiates the
+arithmetic itself. Without the custom gradients there would be no derivative at all.
 """
 
 from __future__ import annotations
@@ -17,11 +17,7 @@ Tensor = Any
 
 
 class Namespace:
-    """The names of an array namespace that the arithmetic uses, over TensorFlow.
-
-    `full_like` makes a scalar: a constant of the size of its array would take an allocation and a
-    pass over memory.
-    """
+    """The functions of an array namespace that the arithmetic uses, over TensorFlow."""
 
     __name__ = "tensorflow"
     float32 = tf.float32
@@ -39,12 +35,15 @@ class Namespace:
 
     @staticmethod
     def below(x: Tensor, u: Tensor, bound: float) -> Tensor:
-        """Keep tf.debugging.enable_check_numerics from finding infinities that no result has."""
+        """Return x where u is below the bound, and 1 elsewhere.
+
+        `tf.debugging.enable_check_numerics` then sees no infinity that is not in a result.
+        """
         return tf.where(u >= bound, tf.ones([], x.dtype), x)
 
     @staticmethod
     def from_bound(x: Tensor, u: Tensor, bound: float) -> Tensor:
-        """Replace the values that are not chosen, so that check_numerics sees no infinity."""
+        """Return x where u is at the bound or above it, and 1 elsewhere."""
         return tf.where(u >= bound, x, tf.ones([], x.dtype))
 
     @staticmethod
@@ -55,12 +54,12 @@ class Namespace:
 
     @staticmethod
     def bits(x: Tensor) -> Tensor:
-        """Read the bits of float32 as int32."""
+        """Reinterpret the bits of float32 as int32."""
         return tf.bitcast(x, tf.int32)
 
     @staticmethod
     def unbits(n: Tensor) -> Tensor:
-        """Read int32 as the bits of float32."""
+        """Reinterpret the bits of int32 as float32."""
         return tf.bitcast(n, tf.float32)
 
     @staticmethod
@@ -75,17 +74,17 @@ class Namespace:
 
     @staticmethod
     def left(n: Tensor, by: int) -> Tensor:
-        """Move the bits to the left."""
+        """Shift the bits to the left."""
         return tf.bitwise.left_shift(n, by)
 
     @staticmethod
     def right(n: Tensor, by: int) -> Tensor:
-        """Move the bits to the right, of numbers that are not negative."""
+        """Shift the bits of numbers that are not negative to the right."""
         return tf.bitwise.right_shift(n, by)
 
     @staticmethod
     def exp(x: Tensor) -> Tensor:
-        """Compute the exponential in float64: with that of float32 errors would exceed 4 ulp."""
+        """Compute the exponential in float64, because errors in float32 would exceed 4 ulp."""
         return tf.cast(tf.exp(tf.cast(x, tf.float64)), x.dtype)
 
     @staticmethod
@@ -95,7 +94,7 @@ class Namespace:
 
     @staticmethod
     def full_like(like: Tensor, value: float) -> Tensor:
-        """Make a constant of the type of `like`, to be broadcast."""
+        """Make a scalar of the type of `like`, which costs no allocation of the size of `like`."""
         return tf.constant(value, like.dtype)
 
 
@@ -107,7 +106,7 @@ def neg_kl_derivative(x: Tensor, order: int) -> Tensor:
 
     def rule(x: Tensor) -> tuple[Tensor, Callable[..., Any]]:
         def backward(upstream: Tensor) -> Tensor:
-            # The gradient may be computed in another graph than the value; x must be in that graph.
+            # TensorFlow may compute the gradient in another graph, and x must be a tensor there.
             return upstream * neg_kl_derivative(tf.identity(x), order + 1)
 
         return _arithmetic(_cut(x), order), backward
@@ -117,17 +116,22 @@ def neg_kl_derivative(x: Tensor, order: int) -> Tensor:
 
 def _arithmetic(x: Tensor, order: int) -> Tensor:
     # Near the zero of the second derivative the arithmetic computes x - a - b, where b is the
-    # rounding error of the float32 a. The optimiser of a graph makes this x - b - a, which loses
+    # rounding error of the float32 a. The graph optimiser reorders this to x - b - a, which loses
     # the relative accuracy.
     if order == 2 and x.dtype == tf.float32 and not tf.executing_eagerly():
         return tf.cast(derivatives.neg_kl_derivative(_xp, tf.cast(x, tf.float64), order), x.dtype)
     return derivatives.neg_kl_derivative(_xp, x, order)
 
 
+def neg_kl_normal(mu: Tensor, log_sigma2: Tensor) -> Tensor:
+    """Compute -KL of N(mu, sigma^2)."""
+    return neg_kl_normal_derivative(mu, log_sigma2, 0, 0)
+
+
 def neg_kl_normal_derivative(
     mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int
 ) -> Tensor:
-    """Compute a derivative of -KL of N(mu, sigma^2), of any orders; of 0 and 0, -KL itself."""
+    """Compute the derivative of -KL of N(mu, sigma^2) of any orders; orders 0 and 0 give -KL."""
 
     def rule(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Callable[..., Any]]:
         def backward(upstream: Tensor) -> tuple[Tensor, Tensor]:
@@ -148,10 +152,10 @@ def neg_kl_normal_derivative(
 
 
 def _cut(x: Tensor) -> Tensor:
-    """End differentiation, so that no derivative comes from the arithmetic in place of the rule.
+    """Stop differentiation, so that TensorFlow cannot differentiate the arithmetic.
 
-    In a graph `tf.autodiff.ForwardAccumulator` ignores the rule and differentiates the arithmetic.
-    With `tf.stop_gradient` it would find a derivative of zero; here it raises.
+    In a graph `tf.autodiff.ForwardAccumulator` ignores custom gradients. With `tf.stop_gradient` it
+    would return zeros there. `PreventGradient` makes it raise.
     """
     if tf.executing_eagerly():
         return tf.stop_gradient(x)

@@ -25,7 +25,7 @@ def test_points_by_alpha_log_alpha_and_dropout_rate_agree(capsys):
 
 
 def test_seventeen_digits_are_the_doubles(capsys):
-    (row,) = rows(capsys, "--log-alpha", "0.3", "--digits", "17", "--zero-at", "1")
+    (row,) = rows(capsys, "--log-alpha", "0.3", "--dps", "17", "--zero-at", "1")
     assert row["neg_kl"] == lk.neg_kl(0.3, zero_at=1.0)
     assert row["kl"] == -row["neg_kl"]
     assert row["neg_kl_grad"] == lk.neg_kl_grad(0.3)
@@ -33,9 +33,9 @@ def test_seventeen_digits_are_the_doubles(capsys):
 
 
 def test_more_digits_come_from_the_reference(capsys):
-    (row,) = rows(capsys, "1", "--digits", "20")
+    (row,) = rows(capsys, "1", "--dps", "20")
     assert row["neg_kl"] == "-0.42668560429604480579"
-    (row,) = rows(capsys, "0.1", "--digits", "40")
+    (row,) = rows(capsys, "0.1", "--dps", "40")
     with mpmath.workdps(60):
         exact = -lk.reference.kl_gap(5, 45)
         assert abs(mpmath.mpf(row["neg_kl"]) / exact - 1) < mpmath.mpf(10) ** -39
@@ -46,7 +46,7 @@ def test_more_digits_come_from_the_reference(capsys):
 def test_the_zero_is_exact_where_it_was_asked_for(capsys):
     for digits in ("12", "30"):
         by_alpha, by_rate = rows(
-            capsys, "0.25", "--dropout-rate", "0.2", "--zero-at", "0.25", "--digits", digits
+            capsys, "0.25", "--dropout-rate", "0.2", "--zero-at", "0.25", "--dps", digits
         )
         assert float(by_alpha["neg_kl"]) == 0.0
         assert abs(float(by_rate["neg_kl"])) < 1e-15
@@ -56,7 +56,7 @@ def test_the_zero_is_exact_where_it_was_asked_for(capsys):
 def test_limits(capsys, digits):
     by = rows(
         capsys, "0", "inf", "--log-alpha", "-inf", "-1e3", "--dropout-rate", "0", "1",
-        "--digits", digits,
+        "--dps", digits,
     )  # fmt: skip
     zero, infinite, minus, far, never, always = (
         {name: float(value) for name, value in row.items()} for row in by
@@ -73,14 +73,14 @@ def test_limits(capsys, digits):
 
 
 def test_log_c_is_hrons_raw_value(capsys):
-    (row,) = rows(capsys, "1", "--log-c", "0", "--digits", "20")
+    (row,) = rows(capsys, "1", "--log-c", "0", "--dps", "20")
     assert row["neg_kl"] == "1.627434351639367021"
-    (row,) = rows(capsys, "1", "--log-c", "0", "--digits", "12")
+    (row,) = rows(capsys, "1", "--log-c", "0", "--dps", "12")
     assert row["neg_kl"] == pytest.approx(1.62743435164, rel=1e-11)
 
 
 def test_the_terminal_table_names_the_convention_and_keeps_every_digit(capsys):
-    assert main(["table", "0.1", "1", "--zero-at", "1", "--digits", "15"]) == 0
+    assert main(["table", "0.1", "1", "--zero-at", "1", "--dps", "15"]) == 0
     out = capsys.readouterr().out
     assert "zero_at = 1;" in out
     assert f"{lk.neg_kl(math.log(0.1), zero_at=1.0):.15g}" in out

@@ -7,26 +7,32 @@ from collections import Counter
 import pytest
 
 from logunif_kl.cli import _output, main
-from logunif_kl.cli.bench import functions
 from validation.paths import RESULTS
 
 pytest.importorskip("rich")
 
 COLUMNS = (40, 80, 200)
 RUN = (
-    "table",
-    "table 0 1e-300 1e300 inf --zero-at 0.25 --digits 17",
-    "table 0.1 --digits 22",
-    "compare",
+    "table 0 1e-300 1e300 inf --zero-at 0.25 --dps 17",
+    "table 0.1 --dps 22",
     "compare kingma kummer",
-    "fit",
     "fit --log-alpha-range -5 1 --target both",
     "fit polynomial --degree 4",
     "fit polynomial --ladder 2",
     "validate kingma lower_bound molchanov dawson",
     "bench --size 1000 --rounds 2",
+    *(
+        pytest.param(command, marks=pytest.mark.slow)
+        for command in (
+            "validate",
+            "compare --all",
+            "fit --terms 2 --fix-limit",
+            "fit --ladder 2",
+            "bench --torch --size 1000 --rounds 2",
+            "bench --jax --size 1000 --rounds 2",
+        )
+    ),
 )
-LONG = ("validate", "compare --all", "fit --terms 2 --fix-limit", "fit --ladder 2")
 COMMANDS = ("", "table", "compare", "fit", "validate", "bench")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?")
@@ -49,7 +55,6 @@ def shown_by(command, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(_output, "show_tables", take)
-        patched.setattr(functions, "IMPORT_ROUNDS", 2)
         assert main(command.split()) == 0
     ((tables, notes),) = taken
     return tables, notes
@@ -83,20 +88,9 @@ def assert_readable(tables, notes, terminal, capsys):
 
 @pytest.mark.parametrize("command", RUN)
 def test_tables(command, terminal, monkeypatch, capsys):
-    assert_readable(*shown_by(command, monkeypatch), terminal, capsys)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", LONG)
-def test_tables_that_take_longer(command, terminal, monkeypatch, capsys):
-    assert_readable(*shown_by(command, monkeypatch), terminal, capsys)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("framework", ["torch", "jax"])
-def test_tables_of_a_framework(framework, terminal, monkeypatch, capsys):
-    pytest.importorskip(framework)
-    command = f"bench --{framework} --size 1000 --rounds 2"
+    for framework in ("torch", "jax"):
+        if framework in command:
+            pytest.importorskip(framework)
     assert_readable(*shown_by(command, monkeypatch), terminal, capsys)
 
 
@@ -104,7 +98,7 @@ def test_the_notes_of_the_bench(terminal, capsys):
     from logunif_kl.cli.bench.command import note
 
     document = json.loads((RESULTS / "bench" / "bench.json").read_text(encoding="utf-8"))
-    table = _output.new_table("Times", [("", False), ("ns", True)])
+    table = _output.new_table("Times", ["", "ns"], [], text=[""])
     assert_readable([table], [note(document)], terminal, capsys)
 
 
@@ -125,13 +119,13 @@ def test_help(command, columns, terminal, capsys):
 
 def test_a_number_wider_than_the_terminal_is_whole(terminal, capsys):
     terminal(40)
-    assert main(["table", "1", "--digits", "60"]) == 0
+    assert main(["table", "1", "--dps", "60"]) == 0
     shown = COLOUR.sub("", capsys.readouterr().out)
     assert "-0.42668560429604480579" in shown
     numbers = [word for word in shown.split() if word.startswith("-0.42668")]
     assert [len(number) for number in numbers] == [63]
     terminal(40)
-    assert main(["table", "1", "2", "--digits", "40"]) == 0
+    assert main(["table", "1", "2", "--dps", "40"]) == 0
     assert len(max(COLOUR.sub("", capsys.readouterr().out).split("\n"), key=len)) == 52
 
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.faults.child import output
+from tests.child import output
 from validation.accuracy.driver import EMULATOR
 
 pytestmark = [
@@ -28,7 +28,6 @@ import numpy as np
 import logunif_kl as lk
 from logunif_kl import fitting, methods, posteriors, reference, special
 from logunif_kl.cli import main
-from logunif_kl.cli.bench import functions
 from tests.faults.calls import bits
 
 KIB = 1024
@@ -118,7 +117,6 @@ OF_A_COMMAND = (
     LIMITED
     + """
 import os
-functions.IMPORT_ROUNDS = 2
 os.environ.pop("FORCE_COLOR", None)
 refused = 0
 for kibibytes in sorted(STEPS):
@@ -141,7 +139,7 @@ print(refused)
 )
 
 COMMANDS = (
-    "table 1 --digits 30",
+    "table 1 --dps 30",
     "bench --size 300000 --rounds 2 --threads 3",
     "fit polynomial",
     "compare kummer",

@@ -15,7 +15,7 @@ COMMANDS = {
     "fit --help": 0,
     "table": 0,
     "table 1 --json -": 0,
-    "table 1 --digits 2000": 0,
+    "table 1 --dps 2000": 0,
     "compare kingma": 0,
     "compare kingma --json -": 0,
     "fit polynomial": 0,
@@ -45,8 +45,7 @@ STREAMS = {
     "stdout is full, stderr closed": (">/dev/full 2>&-", FULL),
 }
 
-PROGRAM = "import sys; from logunif_kl.cli import main; from logunif_kl.cli.bench import functions"
-PROGRAM += "; functions.IMPORT_ROUNDS = 2; sys.exit(main())"
+PROGRAM = "import sys; from logunif_kl.cli import main; sys.exit(main())"
 
 
 def run(command, stream, unbuffered=False):

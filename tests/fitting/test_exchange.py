@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
-from logunif_kl.fitting._exchange import alternation, extrema, level, remez
+from logunif_kl.fitting._exchange import alternation, level, remez
 from logunif_kl.fitting._families import PolynomialFamily, SigmoidFamily
 from logunif_kl.fitting._problem import Problem, quantities
 from logunif_kl.fitting._sigmoid import GRID
@@ -50,8 +50,8 @@ def test_alternation_alternates_and_keeps_the_worst(wanted):
 def test_extrema_are_finer_than_the_grid(problem):
     (quantity,) = problem.quantities
     p = remez(problem, np.zeros(4), problem.grid(401))
-    coarse, _ = extrema(quantity, p, np.linspace(math.log(0.05), 0.0, 41))
-    fine, errors = extrema(quantity, p, np.linspace(math.log(0.05), 0.0, 4001))
+    coarse, _ = quantity.extrema(p, np.linspace(math.log(0.05), 0.0, 41))
+    fine, errors = quantity.extrema(p, np.linspace(math.log(0.05), 0.0, 4001))
     assert coarse.size == fine.size == 5
     np.testing.assert_allclose(coarse, fine, rtol=0, atol=1e-6)
     np.testing.assert_allclose(np.abs(errors), np.abs(errors).max(), rtol=1e-9)

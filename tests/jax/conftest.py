@@ -10,8 +10,10 @@ import pytest
 
 # Doctests are looked for in every module, whether or not what it imports is there.
 collect_ignore = [] if find_spec("jax") else ["cases.py", "sharded.py"]
+collect_ignore += ["libraries.py"]
 
-# From how many elements on C is called: test_calls runs the other tests again, always or never.
+# From how many elements on C is called. test_custom_call runs other tests again, with 1 and a large
+# number.
 LEAST = os.environ.get("LOGUNIF_KL_TESTS_CALL_FROM")
 
 
@@ -47,6 +49,6 @@ def on_eight_devices():
 
 @pytest.fixture(autouse=LEAST is not None)
 def _call_from(monkeypatch):
-    from logunif_kl.jax import _calls
+    from logunif_kl.jax import _custom_call
 
-    monkeypatch.setattr(_calls, "LEAST_ELEMENTS", int(LEAST))
+    monkeypatch.setattr(_custom_call, "LEAST_ELEMENTS", int(LEAST))

@@ -38,65 +38,25 @@ class Start(Structure):
     _fields_ = [("struct_size", c_size_t), ("extensions", c_void_p)]
 
 
-class Buffer(Start):
-    _fields_ = [
-        ("dtype", c_int),
-        ("data", c_void_p),
-        ("rank", c_int64),
-        ("dims", POINTER(c_int64)),
-    ]
+def struct(base=Start, /, **fields):
+    return type("Struct", (base,), {"_fields_": list(fields.items())})
 
 
-class Buffers(Start):
-    _fields_ = [("size", c_int64), ("types", POINTER(c_int)), ("values", POINTER(c_void_p))]
-
-
-class Span(Structure):
-    _fields_ = [("text", c_char_p), ("length", c_size_t)]
-
-
-class Scalar(Structure):
-    _fields_ = [("dtype", c_int), ("value", c_void_p)]
-
-
-class Attributes(Start):
-    _fields_ = [
-        ("size", c_int64),
-        ("types", POINTER(c_int)),
-        ("names", POINTER(POINTER(Span))),
-        ("values", POINTER(c_void_p)),
-    ]
-
-
-class Version(Start):
-    _fields_ = [("major", c_int), ("minor", c_int)]
-
-
-class Metadata(Structure):
-    _fields_ = [("struct_size", c_size_t), ("version", Version), ("traits", c_uint32)]
-
-
-class Extension(Start):
-    """Of metadata, where ``extensions`` above is its type."""
-
-    _fields_ = [("next", c_void_p), ("metadata", POINTER(Metadata))]
-
-
-class Create(Start):
-    _fields_ = [("message", c_char_p), ("code", c_int)]
-
-
-class Destroy(Start):
-    _fields_ = [("error", c_void_p)]
-
-
-class Schedule(Start):
-    _fields_ = [("context", c_void_p), ("task", c_void_p), ("data", c_void_p)]
-
-
-class Threads(Start):
-    _fields_ = [("context", c_void_p), ("found", POINTER(c_int64))]
-
+Buffer = struct(dtype=c_int, data=c_void_p, rank=c_int64, dims=POINTER(c_int64))
+Buffers = struct(size=c_int64, types=POINTER(c_int), values=POINTER(c_void_p))
+Span = struct(Structure, text=c_char_p, length=c_size_t)
+Scalar = struct(Structure, dtype=c_int, value=c_void_p)
+Attributes = struct(
+    size=c_int64, types=POINTER(c_int), names=POINTER(POINTER(Span)), values=POINTER(c_void_p)
+)
+Version = struct(major=c_int, minor=c_int)
+Metadata = struct(Structure, struct_size=c_size_t, version=Version, traits=c_uint32)
+# An extension of metadata, where `extensions` above is its type.
+Extension = struct(next=c_void_p, metadata=POINTER(Metadata))
+Create = struct(message=c_char_p, code=c_int)
+Destroy = struct(error=c_void_p)
+Schedule = struct(context=c_void_p, task=c_void_p, data=c_void_p)
+Threads = struct(context=c_void_p, found=POINTER(c_int64))
 
 CREATE = CFUNCTYPE(c_void_p, POINTER(Create))
 DESTROY = CFUNCTYPE(None, POINTER(Destroy))
@@ -105,30 +65,24 @@ THREADS = CFUNCTYPE(c_void_p, POINTER(Threads))
 TASK = CFUNCTYPE(None, c_void_p)
 
 
-class Api(Start):
-    _fields_ = [
-        ("version", Version),
-        ("internal", c_void_p),
-        ("create", CREATE),
-        ("message", c_void_p),
-        ("destroy", DESTROY),
-        ("others", c_void_p * 8),
-        ("schedule", SCHEDULE),
-        ("threads", THREADS),
-    ]
-
-
-class Frame(Start):
-    _fields_ = [
-        ("api", POINTER(Api)),
-        ("context", c_void_p),
-        ("stage", c_int),
-        ("arguments", Buffers),
-        ("results", Buffers),
-        ("attributes", Attributes),
-    ]
-
-
+Api = struct(
+    version=Version,
+    internal=c_void_p,
+    create=CREATE,
+    message=c_void_p,
+    destroy=DESTROY,
+    others=c_void_p * 8,
+    schedule=SCHEDULE,
+    threads=THREADS,
+)
+Frame = struct(
+    api=POINTER(Api),
+    context=c_void_p,
+    stage=c_int,
+    arguments=Buffers,
+    results=Buffers,
+    attributes=Attributes,
+)
 F32, F64, EXECUTE, ERROR = 11, 12, 3, 0x5EED
 RESULTS = {"value": 1, "gradient": 2, "value_and_gradient": 3}
 
@@ -323,29 +277,6 @@ def test_other_stages_do_nothing(extension):
     assert (result == 5).all()
 
 
-def wrong(kind):
-    two, one = given((2, 3)), [np.zeros((2, 3), "f4")]
-    plain = [buffers(two), buffers(one), attributes(1.0)]
-    arrays = "arguments and results must be arrays of float32 of one size"
-    numbers = "mu and log_sigma2 must be given"
-    sign = "one attribute must be given, sign, of float32 and not 0"
-    change, sentence = {
-        "one argument": ((0, buffers(two[:1])), numbers),
-        "no result": ((1, buffers([])), numbers),
-        "float64": ((0, buffers(two, dtype=F64)), arrays),
-        "no buffer": ((0, buffers(two, kind=2)), arrays),
-        "other size": ((1, buffers([np.zeros(5, "f4")])), arrays),
-        "sign 0": ((2, attributes(0.0)), sign),
-        "sign of float64": ((2, attributes(1.0, dtype=F64)), sign),
-        "other name": ((2, attributes(1.0, name=b"sigh")), sign),
-        "longer name": ((2, attributes(1.0, name=b"signs")), sign),
-        "no scalar": ((2, attributes(1.0, kind=4)), sign),
-        "no attribute": ((2, Attributes(size=0)), sign),
-    }[kind]
-    plain[change[0]] = change[1]
-    return plain, sentence, (two, one)
-
-
 WRONG_ARRAYS = {
     "one element short": lambda a: buffers([a[:-1]]),
     "one element": lambda a: buffers([a[:1]]),
@@ -389,17 +320,29 @@ def joined(parts):
     return made
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *("one argument", "no result", "float64", "no buffer", "other size", "sign 0"),
-        *("sign of float64", "other name", "longer name", "no scalar", "no attribute"),
-    ],
-)
+WRONG_SIGNS = {
+    "0": attributes(0.0),
+    "float64": attributes(1.0, dtype=F64),
+    "another name": attributes(1.0, name=b"sigh"),
+    "a longer name": attributes(1.0, name=b"signs"),
+    "not a scalar": attributes(1.0, kind=4),
+    "no attribute": Attributes(size=0),
+}
+
+
+@pytest.mark.parametrize("kind", ["one argument", "no result", *WRONG_SIGNS])
 def test_refusals(extension, kind):
-    given_to_it, sentence, kept = wrong(kind)
+    arguments, result = given((2, 3)), np.zeros((2, 3), "f4")
+    made = [
+        buffers(arguments[: 1 if kind == "one argument" else 2]),
+        buffers([result][: 0 if kind == "no result" else 1]),
+        WRONG_SIGNS.get(kind, attributes(1.0)),
+    ]
+    sentence = "mu and log_sigma2 must be given"
+    if kind in WRONG_SIGNS:
+        sentence = "one attribute must be given, sign, of float32 and not 0"
     xla = Xla()
-    assert call(xla, handler(extension, "value"), *given_to_it) == ERROR
+    assert call(xla, handler(extension, "value"), *made) == ERROR
     assert len(xla.errors) == 1
     assert xla.errors[0].startswith(f"logunif_kl: {sentence}")
-    assert not kept[1][0].any()
+    assert not result.any()

@@ -1,9 +1,7 @@
-"""Each closed form is the published one, under every convention, for every kind of array."""
+"""Each closed form is the published one."""
 
 import math
-import pickle
 
-import array_api_strict
 import numpy as np
 import pytest
 
@@ -23,11 +21,6 @@ AS_PUBLISHED = {
 }
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-every_function = pytest.mark.parametrize(
-    "function",
-    [f for m in METHODS.values() for f in (m.function, m.gradient)],
-    ids=lambda f: f.__name__,
-)
 
 
 def test_published_coefficients():
@@ -40,12 +33,6 @@ def test_the_formula_is_the_published_one_up_to_its_constant(method):
     difference = method.function(X) - AS_PUBLISHED[method.name]
     scale = np.maximum(1.0, np.abs(AS_PUBLISHED[method.name]))
     assert np.max(np.abs(difference - difference[0]) / scale) < 1e-14
-
-
-@every_method
-def test_the_name_leads_to_the_function(method):
-    assert getattr(lk.methods, method.name) is method.function
-    assert getattr(lk.methods, f"{method.name}_grad") is method.gradient
 
 
 def test_kingma_meets_the_exact_value_at_alpha_one():
@@ -89,82 +76,9 @@ def test_alpha_star_is_where_the_expectation_vanishes():
 
 
 @every_method
-@pytest.mark.parametrize("convention", [{"zero_at": 1.0}, {"zero_at": 0.3}, {"log_c": -2.0}])
-def test_a_convention_moves_the_method_as_it_moves_the_exact_value(method, convention):
-    x = np.linspace(-10.0, 1.0, 45)
-    moved = method.function(x, **convention) - method.function(x)
-    exact = lk.neg_kl(x, **convention) - lk.neg_kl(x)
-    np.testing.assert_allclose(moved, exact, rtol=0.0, atol=4e-15)
-
-
-@every_method
 def test_the_gradient_is_the_derivative(method):
     x, step = np.linspace(-8.0, 4.0, 97), 1e-3
     up2, up, down, down2 = (method.function(x + k * step) for k in (2, 1, -1, -2))
     numeric = (8.0 * (up - down) - (up2 - down2)) / (12.0 * step)
     scale = np.maximum(1.0, np.abs(method.function(x)))
     assert np.max(np.abs(method.gradient(x) - numeric) / scale) < 1e-10
-
-
-@every_function
-def test_types_shapes_and_array_libraries(function):
-    x = np.linspace(-3.0, 0.0, 12).reshape(3, 4)
-    for dtype in (np.float16, np.float32, np.float64):
-        narrow = function(x.astype(dtype))
-        assert narrow.dtype == dtype
-        assert narrow.shape == (3, 4)
-        wide = function(x.astype(dtype).astype(np.float64))
-        np.testing.assert_allclose(narrow, wide, rtol=4 * np.finfo(dtype).eps, atol=0.0)
-    assert np.ndim(function(0.5)) == 0
-    assert function(np.empty((0, 2))).shape == (0, 2)
-    np.testing.assert_array_equal(function(x.tolist()), function(x))
-    x.setflags(write=False)
-    strict = function(array_api_strict.asarray(x))
-    assert isinstance(strict, type(array_api_strict.asarray(0.0)))
-    np.testing.assert_allclose(np.asarray(strict), function(x), rtol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("name", "at_minus_infinity", "at_infinity"),
-    [
-        ("kingma", -math.inf, math.inf),
-        ("kingma_grad", 0.5, math.inf),
-        ("molchanov", -math.inf, 0.0),
-        ("molchanov_grad", 0.5, 0.0),
-        ("lower_bound", -math.inf, math.inf),
-        ("lower_bound_grad", 0.5, 0.5),
-    ],
-)
-def test_limits_come_without_a_warning(name, at_minus_infinity, at_infinity):
-    function = getattr(lk.methods, name)
-    x = np.array([-np.inf, -1e308, -745.0, 745.0, 1e308, np.inf, np.nan])
-    y = function(x)
-    assert y[0] == at_minus_infinity
-    assert y[5] == at_infinity
-    assert np.isnan(y[6])
-    assert np.all(np.isfinite(y[2]))
-    assert not np.isnan(y[:6]).any()
-
-
-@every_function
-@pytest.mark.parametrize("wrong", [1j, "0.5", None, np.array([True])])
-def test_what_is_not_a_real_number_is_refused(function, wrong):
-    with pytest.raises(TypeError, match="log_alpha must hold real numbers"):
-        function(wrong)
-
-
-@every_method
-def test_the_conventions_refuse_what_neg_kl_refuses(method):
-    with pytest.raises(ValueError, match="were both given"):
-        method.function(0.0, zero_at=1.0, log_c=0.0)
-    with pytest.raises(ValueError, match="zero_at must be a positive alpha"):
-        method.function(0.0, zero_at=-1.0)
-
-
-@every_function
-def test_dask_evaluates_in_its_own_graph(function):
-    array = pytest.importorskip("dask.array")
-    x = np.linspace(-3.0, 0.0, 1000)
-    lazy = function(array.from_array(x, chunks=300))
-    assert isinstance(lazy, array.Array)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(lazy)).compute(), function(x))

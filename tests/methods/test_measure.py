@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
-from logunif_kl.methods import METHODS, WIDE, Interval, measure
+from logunif_kl.methods import METHODS, Interval, measure
 from logunif_kl.methods._extrema import least_and_greatest, local_extrema, worst
 from logunif_kl.methods._measure import gradient_error, value_error
 
@@ -28,18 +28,6 @@ def test_declared_errors_are_upper_bounds_and_tight(method, claim):
         (claim.gradient, abs(found.gradient.error)),
     ):
         assert measured <= declared <= 1.01 * measured
-
-
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_every_name_leads_to_its_method(method):
-    assert METHODS[method.name] is method
-    assert getattr(lk.methods, method.name) is method.function
-
-
-@pytest.mark.parametrize("method", CLOSED_FORMS.values(), ids=CLOSED_FORMS)
-def test_every_closed_form_is_claimed_over_its_domain_first_and_the_wide_range_last(method):
-    assert method.domain is method.claims[0].interval
-    assert method.claims[-1].interval is WIDE
 
 
 def test_figures_of_the_papers_formulae():

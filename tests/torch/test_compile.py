@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
 import logunif_kl.torch as lt  # noqa: E402
-import logunif_kl.torch.neighbours  # noqa: E402
-from logunif_kl import _dispatch  # noqa: E402
+import logunif_kl.torch.isotropic  # noqa: E402
+from logunif_kl import _arguments  # noqa: E402
 from tests.torch.cases import CASES, MAIN  # noqa: E402
 from tests.torch.rows import TRANSFORMS  # noqa: E402
 from tests.torch.test_transforms import compare  # noqa: E402
@@ -210,8 +210,8 @@ def test_the_compiler_is_not_imported(module):
 
 def test_parameters_that_are_compiled_before_anything_else(monkeypatch):
     """The search for the kind of an argument cannot be traced, and its finds are kept."""
-    monkeypatch.setattr(_dispatch, "_backends", {})
+    monkeypatch.setattr(_arguments, "_kinds", {})
     w = torch.nn.Parameter(torch.linspace(-1.0, 1.0, 5))
-    for function in (lt.kl_normal, lt.neighbours.kl_complex_normal):
+    for function in (lt.kl_normal, lt.isotropic.kl_complex_normal):
         compiled = torch.compile(lambda f=function: f(w, w), fullgraph=True, backend="eager")
         torch.testing.assert_close(compiled(), function(w, w))

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
 import logunif_kl.torch as lt  # noqa: E402
-from logunif_kl.torch import neighbours, nn  # noqa: E402
+from logunif_kl.torch import isotropic, nn  # noqa: E402
 from tests.torch.cases import CASES  # noqa: E402
 
 OF_LOG_ALPHA = ["kl", "neg_kl", "neg_kl_grad", "neg_kl_hess"]
@@ -34,8 +34,8 @@ class Others(torch.nn.Module):
 
     def forward(self, x, mu, log_sigma2, rate):
         found = {}
-        for name in neighbours.__all__:
-            function = getattr(neighbours, name)
+        for name in isotropic.__all__:
+            function = getattr(isotropic, name)
             if "normal" in name:
                 found[name] = function(mu, log_sigma2)
             else:
@@ -166,7 +166,7 @@ class TestFx:
         "Tracer.is_leaf_module"
     )
 
-    @pytest.mark.parametrize("function", [lt.neg_kl, lt.neg_kl_grad, neighbours.neg_kl_complex])
+    @pytest.mark.parametrize("function", [lt.neg_kl, lt.neg_kl_grad, isotropic.neg_kl_complex])
     def test_of_a_function(self, function):
         with pytest.raises(TypeError) as error:
             torch.fx.symbolic_trace(function)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
-from validation.benchmarks import cells, magnitudes, sizes, tables
+from validation.benchmarks import cells, functions, magnitudes, sizes, tables
 from validation.benchmarks.__main__ import main
 from validation.output import seal
 from validation.paths import RESULTS
@@ -380,9 +380,11 @@ class TestLayers:
 
 
 def test_the_bench_of_the_package_is_recorded(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("logunif_kl.cli.bench.functions.IMPORT_ROUNDS", 2)
+    monkeypatch.setattr(functions, "IMPORT_ROUNDS", 2)
     document = run(["functions", "--size", "500", "--rounds", "2"], tmp_path)
     assert (document["size"], document["rounds"]) == (500, 2)
+    [row] = [r for r in document["ratios"] if r["what"] == "import logunif_kl / import numpy"]
+    assert set(document["import_seconds"]) == {row["over"], row["under"]}
     shown = capsys.readouterr().out
     [line] = [line for line in shown.splitlines() if "scipy dawsn / kl_gap_grad" in line]
     assert [cell.strip() for cell in line.split("|")[-3:-1]] == [">= 5", ">= 10"]

@@ -14,14 +14,14 @@ def committed(report, *kernels):
     return found | {"rows": [row for row in found["rows"] if row["kernel"] in kernels]}
 
 
-@pytest.mark.parametrize("report", ["search", "exhaustive", "neighbours", "neon"])
+@pytest.mark.parametrize("report", ["search", "exhaustive", "isotropic", "neon"])
 def test_each_row_of_a_kernel_of_numpy_has_bits(report):
     rows = committed(report, *accuracy.NUMPY_KERNELS)["rows"]
     assert rows
     assert all(len(row["bits"]) == 16 for row in rows)
 
 
-@pytest.mark.parametrize("report", ["search", "exhaustive", "neighbours", "neon"])
+@pytest.mark.parametrize("report", ["search", "exhaustive", "isotropic", "neon"])
 def test_today_s_kernels_are_those_that_were_measured(report):
     assert list(bits.complaints(committed(report, *accuracy.NUMPY_KERNELS))) == []
 

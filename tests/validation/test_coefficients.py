@@ -11,7 +11,7 @@ from logunif_kl import reference
 from logunif_kl._arithmetic import coefficients
 from validation import generated
 from validation.coefficients import __main__ as generator
-from validation.coefficients import functions, neighbours, posteriors, write
+from validation.coefficients import functions, isotropic, posteriors, write
 from validation.coefficients.remez import Grid, errors, minimax
 from validation.paths import PACKAGE
 
@@ -43,7 +43,7 @@ def test_one_table_is_made_again_bit_for_bit(function, fmt):
     assert digest in file.read_text()
 
 
-@pytest.mark.parametrize("module", [neighbours, posteriors])
+@pytest.mark.parametrize("module", [isotropic, posteriors])
 def test_the_interpolants_are_made_again(module, tmp_path, monkeypatch, capsys):
     assert generated.main(module.COMMAND, module.sources, ["--check"]) == 0
     monkeypatch.setattr(module, "TABLES", tmp_path / "tables.py")

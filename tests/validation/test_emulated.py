@@ -68,23 +68,3 @@ def test_a_command_that_fails_is_shown(capsys):
 def test_the_tests_are_there():
     for name in {name for names in emulated.TESTS.values() for name in names}:
         assert (emulated.ROOT / name).exists(), name
-
-
-def test_each_file_of_tests_is_in_one_group():
-    found = [name for group in emulated.groups() for name in group]
-    assert len(found) == len(set(found))
-    files = (emulated.ROOT / "tests").rglob("test_*.py")
-    assert {path.relative_to(emulated.ROOT).as_posix() for path in files} <= set(found)
-    (group,) = emulated.chosen(["tests/validation/test_emulated.py"])
-    assert "tests/validation/test_emulated.py" in group
-    assert emulated.chosen([]) == emulated.groups()
-
-
-def test_a_file_of_no_group(capsys):
-    with pytest.raises(SystemExit) as ended:
-        emulated.main(["--whole", "tests/none.py"])
-    assert ended.value.code == 2
-    assert capsys.readouterr().err == (
-        "emulated: with --whole tests/none.py means nothing: name a file of tests, such as "
-        "tests/arithmetic/test_binary32.py, or a directory of logunif_kl\n"
-    )

@@ -86,7 +86,6 @@ def toy(tmp_path, monkeypatch):
     experiment.path = tmp_path / "toy.json"
     experiment.made = made
     monkeypatch.setattr("validation.experiment.ROOT", tmp_path)
-    monkeypatch.setattr("validation.experiment.RUNS", tmp_path / "runs")
     monkeypatch.setattr(experiment, "probe", lambda: {"commit": "0", "columns": {"x": [1.0]}})
     return experiment
 
@@ -113,7 +112,7 @@ class TestToy:
         made = toy.read()
         assert made["command"].endswith("toy --cells a --seeds 3")
         assert list(toy.complaints(made)) == []
-        toy._full["size"] = 11
+        toy.full["size"] = 11
         (complaint,) = toy.complaints(made)
         assert complaint == "it was made with size 10, and its command would now take 11"
 

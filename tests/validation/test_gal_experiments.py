@@ -167,7 +167,7 @@ class TestImages:
 
 def test_a_network_is_trained_once(tmp_path):
     """The experiments on digits take the same networks from their folder."""
-    settings = {**rotated.EXPERIMENT._quick, "hidden": [8], "epochs": 1}
+    settings = {**rotated.EXPERIMENT.quick, "hidden": [8], "epochs": 1}
     made = [
         digit_networks.Trained("binary", 1, settings, data.digits(), Parts(tmp_path, {}))
         for _ in range(2)

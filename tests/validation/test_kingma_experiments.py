@@ -32,7 +32,7 @@ class TestGradientVariance:
         pairs = {"local": 3, "per_batch": 3, "none": 3, "per_example": 2}
         small = {"epochs": [1, 2], "epochs_between": [], "pairs": pairs}
         monkeypatch.setattr(
-            gradient_variance.EXPERIMENT, "_quick", {**gradient_variance.EXPERIMENT._quick, **small}
+            gradient_variance.EXPERIMENT, "quick", {**gradient_variance.EXPERIMENT.quick, **small}
         )
         whole, made = quick(gradient_variance, tmp_path / "whole"), []
         original = gradient_variance.Pairs.half_squared_difference
@@ -96,7 +96,7 @@ class TestVarianceAssumptions:
         monkeypatch.setattr(
             variance_assumptions, "evaluate", lambda *_: {"error_percent": next(errors)}
         )
-        sizes = {**variance_assumptions.EXPERIMENT._quick, "test_error": 3.0, "most_epochs": 9}
+        sizes = {**variance_assumptions.EXPERIMENT.quick, "test_error": 3.0, "most_epochs": 9}
         found = variance_assumptions.measure_one("as in the tables", 1, sizes, data.digits())
         assert (found["epochs"], found["test_error_percent"]) == (3, 2.9)
         assert list(errors) == [0.1]

@@ -18,7 +18,7 @@ class TestPlan:
     def test_reports(self):
         """All but that of Triton's interpreter are committed; of two, another from Intel's."""
         here = {path.stem for path in driver.RESULTS.glob("*.json") if "." not in path.stem}
-        assert here == set(plan.PARTS) - {"triton"} | {"torch_avx2", "neighbours_intel"}
+        assert here == set(plan.PARTS) - {"triton"} | {"torch_avx2", "isotropic_intel"}
         for report in sorted(here):
             name = report.removesuffix("_avx2").removesuffix("_intel")
             found = driver.read(driver.RESULTS / f"{report}.json")
@@ -47,7 +47,7 @@ class TestPlan:
             monkeypatch.setattr(plan, "cpu_name", lambda found=cpu: found)
             monkeypatch.setattr(plan.ufuncs, "available_kernels", lambda found=kernels: found)
             assert plan.file("torch") == name
-            assert (plan.file("neighbours") == "neighbours_intel.json") == (name == "torch.json")
+            assert (plan.file("isotropic") == "isotropic_intel.json") == (name == "torch.json")
             assert plan.file("jax") == "jax.json"
 
     def test_parts(self):

@@ -158,7 +158,7 @@ class TestExperiment:
     def test_a_size_that_was_changed_is_found(self, remarks, monkeypatch):
         made = remarks.read()
         assert list(remarks.complaints(made, replay=False)) == []
-        monkeypatch.setitem(remarks._full, "points", 7)
+        monkeypatch.setitem(remarks.full, "points", 7)
         assert list(remarks.complaints(made, replay=False)) == [
             f"it was made with points {made['settings']['points']}, "
             "and its command would now take 7"

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from logunif_kl.cli.bench.suite import with_quartiles
+from logunif_kl.cli.bench.training import with_quartiles
 from validation import record
 from validation.tools import studies, summary, tables
 

@@ -4,5 +4,5 @@ A kernel is what is measured under one name: ``avx512``, ``python``, ``torch`` a
 ``python -m validation.accuracy check`` compares the truth used here with rigorous balls.
 ``measure REPORT`` makes a report, by a ``search`` for the worst errors or by an ``exhaustive``
 trial of every input of a narrow type. ``claims`` writes what was found to the package's modules of
-claims, ``accuracy.py`` and ``neighbours/_accuracy.py``.
+claims, ``accuracy.py`` and ``isotropic/_accuracy.py``.
 """

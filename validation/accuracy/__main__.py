@@ -1,6 +1,4 @@
-"""The commands ``python -m validation.accuracy measure | check | claims | plot``."""
-
-from __future__ import annotations
+"""The commands ``python -m validation.accuracy measure | check | claims``."""
 
 import argparse
 import math
@@ -11,11 +9,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from validation.output import cpus_usable
+from validation.output import Record, cpus_usable
 
 from . import beside, bits, driver, plan
 from .bits import complaints
-from .driver import Job
 from .functions import ALL, EMULATED, FUNCTIONS
 
 __all__ = ["complaints", "main"]  # the first for `validation.record`
@@ -59,14 +56,10 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     commands.add_parser("claims", help="write the claims of logunif_kl from the reports")
-
-    plot = commands.add_parser("plot", help="draw signed errors in ulp")
-    plot.add_argument("--out", type=Path, required=True)
-    plot.add_argument("--seed", type=int, default=1)
     return parser
 
 
-def _jobs(options: argparse.Namespace) -> list[Job]:
+def _jobs(options: argparse.Namespace) -> list[Record]:
     wanted = [k for k in plan.kernels(options.report) if k in options.kernels]
     missing = [k for k in wanted if k not in driver.kernels()]
     jobs = plan.jobs(
@@ -106,7 +99,6 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says; return the exit status."""
     options = _parser().parse_args(arguments)
     try:
         return _run(options)
@@ -123,15 +115,10 @@ def _run(options: argparse.Namespace) -> int:
 
         claims.write()
         return 0
-    if options.command == "plot":
-        from .plot import plot
-
-        plot(options.out, options.seed)
-        return 0
     return _measure(_jobs(options), options)
 
 
-def _measure(jobs: list[Job], options: argparse.Namespace) -> int:
+def _measure(jobs: list[Record], options: argparse.Namespace) -> int:
     """Do the jobs, write the rows, and compare those outside of the committed reports with them."""
     # Read the conditions first, so that nothing is measured that could not be written.
     about = driver.conditions(options.report, options.seed)

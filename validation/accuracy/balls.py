@@ -1,7 +1,5 @@
 """The exact functions of complex weights and of groups of weights, by Arb's balls, one by one."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -48,7 +46,6 @@ def gap(u: Any, a: Any, slope: bool) -> Any:
 
 
 def value(function: Function, *at: float) -> Any:
-    """Return the exact value at finite arguments, as a ball."""
     ctx.prec = BITS
     if function.k:
         of_slope = function.ufunc == "neg_kl_vector_grad"

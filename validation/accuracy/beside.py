@@ -5,29 +5,27 @@ file of its own, as ``search.MACHINE.json``, and is compared with the committed 
 not committed, and no claim is made from them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+
+from validation.output import Record
 
 from . import driver
 from .claims import rounded_up
-from .driver import Row, key
+from .driver import key
 
 
-def slug(about: dict[str, Any]) -> str:
-    """Name the machine and the versions of a measurement, as a part of a file's name."""
+def slug(about: Record) -> str:
     machine = " ".join(str(about["machine"].get(k, "")) for k in ("cpu", "architecture"))
     words = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
     conditions = json.dumps([about["machine"], about["versions"]], sort_keys=True)
     return f"{words}-{hashlib.sha256(conditions.encode()).hexdigest()[:6]}"
 
 
-def place(report: Path, about: dict[str, Any]) -> Path:
+def place(report: Path, about: Record) -> Path:
     """Return the file for new rows: the report, or one beside it if that has other conditions."""
     if not report.exists() or not driver.differences(driver.read(report), about):
         return report
@@ -35,11 +33,10 @@ def place(report: Path, about: dict[str, Any]) -> Path:
 
 
 def is_committed(path: Path) -> bool:
-    """Whether a file is one of the committed reports."""
     return path.resolve().parent == driver.RESULTS.resolve() and "." not in path.stem
 
 
-def compared(rows: Iterable[Row], committed: Sequence[Row]) -> Iterator[tuple[str, bool]]:
+def compared(rows: Iterable[Record], committed: Sequence[Record]) -> Iterator[tuple[str, bool]]:
     """Put the committed error beside each; say if it is worse than that rounded up, the claim."""
     known = {key(row): row["ulp"] for row in committed}
     for row in rows:

@@ -1,32 +1,27 @@
 """Compare today's kernels with those that a report measured, by their results for fixed inputs.
 
 Each row of a report on a kernel of NumPy's, and of the kernels in C that PyTorch takes, holds the
-``bits``: a hash of the results of the measured code for 60,000 inputs, in which every NaN counts as
-the same. A kernel in C gives the same bits on every processor. Kernels differ in how many numbers
-they compute at once, and in whether a product and a sum are rounded once (``avx512``, ``avx2``,
-``neon``) or twice (``baseline``). ``python`` takes NumPy's exponential and logarithm, which differ
-where there is no AVX-512. A row without bits is evaluated at the worst input that its report names.
+``bits``: a hash of the results for 60,000 inputs, in which every NaN counts as the same. A kernel
+in C gives the same bits on every processor. ``python`` takes NumPy's exponential and logarithm,
+which differ where there is no AVX-512. A row without bits is evaluated at its worst input.
 """
-
-from __future__ import annotations
 
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logunif_kl import accuracy
 from logunif_kl._numpy import ufuncs
-from logunif_kl.neighbours import ACCURACY
-from validation.output import cpu_name
+from logunif_kl.isotropic import ACCURACY
+from validation.output import Record, cpu_name
 
 from . import driver
 from .claims import rounded_up
-from .driver import Key, Row, key
+from .driver import Key, key
 from .frameworks import c_kernel
 from .functions import COMPILED, FRAMEWORKS, Function
 from .implementations import implementation, ufunc
@@ -68,7 +63,6 @@ def arguments(nin: int, dtype: str) -> list[tuple[NDArray, ...]]:
 
 
 def digest(results: Iterable[NDArray]) -> str:
-    """Hash the bits of some results."""
     whole = hashlib.sha256()
     for result in results:
         found = result.view(INTEGERS[result.dtype.name])
@@ -94,7 +88,7 @@ def of(function: Function, kernel: str, dtype: str) -> str | None:
         return digest(np.asarray(call(*point)) for call in calls for point in points)
 
 
-def differences(record: dict[str, Any]) -> dict[Key, str]:
+def differences(record: Record) -> dict[Key, str]:
     """Say which rows of a report today's code contradicts; a kernel that is absent is left out."""
     alike = {row["kernel"]: _is_alike(record, row["kernel"]) for row in record["rows"]}
     jobs = [row | {"method": "again"} for row in record["rows"] if row["kernel"] in checked(alike)]
@@ -110,7 +104,7 @@ def checked(alike: dict[str, bool]) -> list[str]:
     return [kernel for kernel in here if alike[kernel] or kernel != "inductor"]
 
 
-def _is_alike(record: dict[str, Any], kernel: str) -> bool:
+def _is_alike(record: Record, kernel: str) -> bool:
     """Whether the libraries that a kernel takes its exponential from are those of the record."""
     if kernel in COMPILED:
         return True
@@ -125,7 +119,7 @@ def _is_alike(record: dict[str, Any], kernel: str) -> bool:
     return of_intel == ("Intel" in cpu_name()) and (avx512 or not of_intel)
 
 
-def _difference(row: Row, now: Row, alike: bool) -> str:
+def _difference(row: Record, now: Record, alike: bool) -> str:
     has_bits = "bits" in row and (alike or row["kernel"] != "python")
     if has_bits:
         return "" if now.get("bits") == row["bits"] else "other bits"
@@ -139,7 +133,7 @@ def _difference(row: Row, now: Row, alike: bool) -> str:
     return "" if now["ulp"] <= most else f"{where}: {now['ulp']:.4f} ulp, more than {most}"
 
 
-def complaints(record: dict[str, Any], *, replay: bool = True) -> Iterator[str]:
+def complaints(record: Record, *, replay: bool = True) -> Iterator[str]:
     """Say of each kernel of a report where today's code gives something else."""
     if not replay:
         return

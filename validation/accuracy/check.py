@@ -1,7 +1,5 @@
 """Compare the truth that errors are measured against with rigorous balls."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 
@@ -41,7 +39,6 @@ def exact(name: str, *args: float) -> mpmath.mpf:
 
 
 def points(name: str, rng: np.random.Generator, count: int) -> list[Array]:
-    """Return the arguments to compare at: many scales, the joins of the tables, the zero."""
     domain = FUNCTIONS[name].domain
     if domain == "u":
         joins = np.ldexp(1.0, np.array([-7, -6, 0, 6, 7]))

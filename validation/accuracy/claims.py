@@ -1,19 +1,18 @@
 """Write the claims of ``logunif_kl`` into its two modules, from the reports."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
 from typing import Any
 
+from validation.output import Record
 from validation.paths import PACKAGE
 
 from .driver import RESULTS, key
 from .functions import FUNCTIONS
 
 CLAIMS = PACKAGE / "accuracy.py"
-NEIGHBOURS = PACKAGE / "neighbours" / "_accuracy.py"
+ISOTROPIC = PACKAGE / "isotropic" / "_accuracy.py"
 
 
 def rounded_up(ulp: float) -> float:
@@ -21,21 +20,14 @@ def rounded_up(ulp: float) -> float:
     return math.ceil(ulp * 1000) / 1000
 
 
-def results(folder: Path = RESULTS) -> list[dict[str, Any]]:
-    """Return the rows of every committed accuracy report."""
+def results(folder: Path = RESULTS) -> list[Record]:
     paths = sorted(path for path in folder.glob("*.json") if "." not in path.stem)
     return [row for path in paths for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
 
 
-def render(rows: list[dict[str, Any]]) -> dict[Path, str]:
-    """Return the modules' texts, with a claim for each function, type and kernel: the worst found.
-
-    Raises
-    ------
-    RuntimeError
-        If an error is not finite, so that the result is wrong.
-    """
-    worst: dict[Any, dict[str, Any]] = {}
+def render(rows: list[Record]) -> dict[Path, str]:
+    """Return the modules with a claim for each function, type and kernel: the worst found."""
+    worst: dict[Any, Record] = {}
     for row in sorted(rows, key=lambda row: row["ulp"], reverse=True):
         if not math.isfinite(row["ulp"]):
             raise RuntimeError(
@@ -43,19 +35,18 @@ def render(rows: list[dict[str, Any]]) -> dict[Path, str]:
                 f"{', '.join(row['inputs'])}: it gives {row['got']}, not {row['wanted']}"
             )
         worst.setdefault(key(row), row)
-    texts = {path: _head(path) for path in (CLAIMS, NEIGHBOURS)}
+    texts = {path: _head(path) for path in (CLAIMS, ISOTROPIC)}
     for _, row in sorted(worst.items()):
-        texts[CLAIMS if row["function"] in FUNCTIONS else NEIGHBOURS] += _claim(row)
+        texts[CLAIMS if row["function"] in FUNCTIONS else ISOTROPIC] += _claim(row)
     return {path: text + ")\n# fmt: on\n" for path, text in texts.items()}
 
 
 def _head(path: Path) -> str:
-    """Return a module up to its first claim."""
     head, opening, _ = path.read_text(encoding="utf-8").partition("...] = (\n")
     return head + opening
 
 
-def _claim(row: dict[str, Any]) -> str:
+def _claim(row: Record) -> str:
     names = ", ".join(json.dumps(row[k]) for k in ("function", "dtype", "kernel", "range"))
     inputs = ", ".join(map(json.dumps, row["inputs"]))
     found = f"{rounded_up(row['ulp'])}, ({inputs},), {json.dumps(row['method'])}, {row['tried']}"
@@ -63,6 +54,5 @@ def _claim(row: dict[str, Any]) -> str:
 
 
 def write() -> None:
-    """Write the modules."""
     for path, text in render(results()).items():
         path.write_text(text, encoding="utf-8")

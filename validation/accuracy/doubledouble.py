@@ -5,8 +5,7 @@ of the range and loses bits near the bottom; callers carry powers of two separat
 T. J. Dekker, Numer. Math. 18 (1971), doi:10.1007/BF01397083.
 """
 
-from __future__ import annotations
-
+from functools import cache
 from typing import NamedTuple
 
 import mpmath
@@ -26,7 +25,6 @@ class DD(NamedTuple):
 
 
 def two_sum(a: Array, b: Array) -> DD:
-    """Return ``a + b`` exactly."""
     s = a + b
     t = s - a
     return DD(s, (a - (s - t)) + (b - t))
@@ -45,7 +43,6 @@ def _split(a: Array) -> tuple[Array, Array]:
 
 
 def two_prod(a: Array, b: Array) -> DD:
-    """Return ``a * b`` exactly."""
     p = a * b
     a1, a2 = _split(a)
     b1, b2 = _split(b)
@@ -61,13 +58,11 @@ def add(a: DD, b: DD) -> DD:
 
 
 def mul(a: DD, b: DD) -> DD:
-    """Return ``a * b``."""
     p = two_prod(a.hi, b.hi)
     return fast_two_sum(p.hi, p.lo + (a.hi * b.lo + a.lo * b.hi))
 
 
 def div(a: DD, b: DD) -> DD:
-    """Return ``a / b``."""
     q1 = a.hi / b.hi
     r = add(a, mul(DD(-q1, np.zeros_like(q1)), b))
     q2 = r.hi / b.hi
@@ -87,13 +82,8 @@ def constant(value: mpmath.mpf, parts: int = 2) -> tuple[float, ...]:
 class Taylor:
     """Many truncated power series, one of them chosen for each element.
 
-    Parameters
-    ----------
-    rows : list of lists of mpf
-        Coefficients, lowest order first, of each series.
-    exact_terms : int
-        The terms below this order are summed in double-double, the rest in float64; the variable
-        must be small enough that their rounding does not matter.
+    A row holds the coefficients of a series, lowest order first. The first ``exact_terms`` terms
+    are summed in double-double, the rest in float64: the variable must be small enough for that.
     """
 
     def __init__(self, rows: list[list[mpmath.mpf]], exact_terms: int) -> None:
@@ -156,13 +146,7 @@ class _Elementary:
         return add(total, fast_two_sum(q.hi, q.lo - q.hi * q.hi / 2))
 
 
-_ELEMENTARY: list[_Elementary] = []
-
-
-def _elementary() -> _Elementary:
-    if not _ELEMENTARY:
-        _ELEMENTARY.append(_Elementary())
-    return _ELEMENTARY[0]
+_elementary = cache(_Elementary)
 
 
 def exp(x: Array) -> tuple[DD, NDArray[np.int64]]:

@@ -1,7 +1,5 @@
 """Measure several kernels, each in a process of its own, and write what was found."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -17,7 +15,7 @@ from rich.progress import Progress, TimeElapsedColumn, TimeRemainingColumn
 
 from logunif_kl._numpy import ufuncs
 from validation import paths
-from validation.output import cpus_usable, provenance, write_record
+from validation.output import Record, cpus_usable, provenance, write_record
 from validation.paths import PACKAGE, ROOT
 
 from .functions import ALL, ARRAYS, COMPILED, FRAMEWORKS, FUNCTIONS
@@ -28,8 +26,6 @@ WORST_INPUTS = ROOT / "tests" / "golden" / "worst_inputs.json"
 EMULATOR = "LOGUNIF_KL_EMULATOR"
 """The variable that names the emulator under which `validation.tools.emulated` runs Python."""
 
-Job = dict[str, Any]
-Row = dict[str, Any]
 Key = tuple[int, str, str]
 
 # The packages whose versions matter to a report, and the extensions behind it with their sources.
@@ -38,7 +34,7 @@ _PACKAGES = {
     "triton": ("torch", "triton"),
     "jax": ("jax", "jaxlib"),
     "tensorflow": ("tensorflow", "tensorflow-cpu"),
-    "neighbours": ("torch", "jax"),
+    "isotropic": ("torch", "jax"),
 }
 LIBRARIES = {"numpy", *(name for names in _PACKAGES.values() for name in names)}
 _EXTENSIONS = {
@@ -55,14 +51,13 @@ def kernels() -> tuple[str, ...]:
     return (*ufuncs.available_kernels(), *here)
 
 
-def inputs_of(job: Job) -> int:
-    """Return about how many inputs a job will try."""
+def inputs_of(job: Record) -> int:
     if job["method"] == "exhaustive":
         return 1 << (32 if job["dtype"] == "float32" else 16)
     return int(job["count"]) + 5 * 32 * int(job["climbers"]) * int(job["rounds"])
 
 
-def measure(jobs: list[Job], console: Console) -> Generator[Row, None, None]:
+def measure(jobs: list[Record], console: Console) -> Generator[Record, None, None]:
     """Do the jobs, one kernel after the other, with a progress bar; yield a row for each."""
     columns = (*Progress.get_default_columns()[:-1], TimeRemainingColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
@@ -81,10 +76,8 @@ def measure(jobs: list[Job], console: Console) -> Generator[Row, None, None]:
                     yield content
 
 
-def answers(jobs: list[Job]) -> list[Row]:
-    """Do the jobs, several kernels at once, and show nothing."""
-
-    def rows(kernel: str) -> list[Row]:
+def answers(jobs: list[Record]) -> list[Record]:
+    def rows(kernel: str) -> list[Record]:
         said = _converse(kernel, [job for job in jobs if job["kernel"] == kernel])
         return [content for kind, content in said if kind == "row"]
 
@@ -93,7 +86,7 @@ def answers(jobs: list[Job]) -> list[Row]:
         return [row for each in found for row in each]
 
 
-def _converse(kernel: str, jobs: list[Job]) -> Generator[tuple[str, Any], None, None]:
+def _converse(kernel: str, jobs: list[Record]) -> Generator[tuple[str, Any], None, None]:
     env = dict(os.environ)
     # The truth of an exhaustive run must not come from the arithmetic under test.
     env["LOGUNIF_KL_KERNEL"] = kernel if kernel in COMPILED else ""
@@ -121,7 +114,7 @@ def _converse(kernel: str, jobs: list[Job]) -> Generator[tuple[str, Any], None, 
         raise RuntimeError(f"the worker for kernel {kernel} failed; its error is above")
 
 
-def _summary(row: Row) -> str:
+def _summary(row: Record) -> str:
     text = (
         f"{row['function']:<26} {row['dtype']:<9} {row['kernel']:<9} {row['ulp']:.4f} ulp at "
         f"{', '.join(row['inputs'])} ({row['tried']:.3g} inputs, {row['seconds']} s)"
@@ -131,19 +124,13 @@ def _summary(row: Row) -> str:
     return text
 
 
-def key(row: Row) -> Key:
+def key(row: Record) -> Key:
     """Order rows by function, type and kernel."""
     return list(ALL).index(row["function"]), row["dtype"], row["kernel"]
 
 
-def conditions(report: str, seed: int | None = None) -> dict[str, Any]:
-    """Return the conditions under which the measurement of a report begins.
-
-    Raises
-    ------
-    RuntimeError
-        If an extension is older than its sources.
-    """
+def conditions(report: str, seed: int | None = None) -> Record:
+    """Return the conditions of a measurement; refuse an extension older than its sources."""
     for name, folders in _EXTENSIONS.items():
         extension = find_spec(f"logunif_kl.{name}")
         if extension is not None and extension.origin is not None:
@@ -160,12 +147,11 @@ def conditions(report: str, seed: int | None = None) -> dict[str, Any]:
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
-    """Return the versions of some packages here, as a report has them; less what is not here."""
     found: dict[str, str] = provenance("", *names)["versions"]
     return found
 
 
-def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+def differences(before: Record, now: Record) -> list[str]:
     """Say how the machines and versions of two measurements differ."""
     return [
         f"{k} {before[condition].get(k)}, not {now[condition].get(k)}"
@@ -175,20 +161,13 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     ]
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Read a report; one without rows if there is none."""
-    found: dict[str, Any] = {"rows": []}
+def read(path: Path) -> Record:
+    found: Record = {"rows": []}
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else found
 
 
-def save(rows: Iterable[Row], path: Path, about: dict[str, Any]) -> None:
-    """Write rows with their conditions, in place of those of the same functions.
-
-    Raises
-    ------
-    RuntimeError
-        If other rows were measured with other versions, or on another machine.
-    """
+def save(rows: Iterable[Record], path: Path, about: Record) -> None:
+    """Write rows in place of those of the same functions; refuse rows of other conditions."""
     old = read(path)
     if old["rows"] and (changed := differences(old, about)):
         raise RuntimeError(
@@ -201,8 +180,7 @@ def save(rows: Iterable[Row], path: Path, about: dict[str, Any]) -> None:
     write_record(str(path), {**about, "rows": [known[k] for k in sorted(known)]})
 
 
-def is_done(job: Job, rows: Sequence[Row]) -> bool:
-    """Whether the rows hold what a job would measure, with no fewer samples."""
+def is_done(job: Record, rows: Sequence[Record]) -> bool:
     return any(
         all(row[k] == job[k] for k in ("function", "dtype", "kernel", "method"))
         and row["tried"] >= job.get("count", 0)
@@ -210,7 +188,7 @@ def is_done(job: Job, rows: Sequence[Row]) -> bool:
     )
 
 
-def remember(rows: Iterable[Row]) -> None:
+def remember(rows: Iterable[Record]) -> None:
     """Add the worst inputs to those that the tests always try; none is removed."""
     known = {_point(entry): entry for entry in worst_inputs()}
     for row in (row for row in rows if row["function"] in FUNCTIONS):
@@ -221,13 +199,12 @@ def remember(rows: Iterable[Row]) -> None:
     WORST_INPUTS.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
 
 
-def worst_inputs() -> list[dict[str, Any]]:
-    """Return the inputs that were worst at some time."""
+def worst_inputs() -> list[Record]:
     if not WORST_INPUTS.exists():
         return []
-    found: list[dict[str, Any]] = json.loads(WORST_INPUTS.read_text(encoding="utf-8"))
+    found: list[Record] = json.loads(WORST_INPUTS.read_text(encoding="utf-8"))
     return found
 
 
-def _point(entry: dict[str, Any]) -> tuple[str, str, tuple[str, ...]]:
+def _point(entry: Record) -> tuple[str, str, tuple[str, ...]]:
     return entry["function"], entry["dtype"], tuple(entry["inputs"])

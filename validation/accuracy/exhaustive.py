@@ -122,7 +122,6 @@ def _with_specials(
 
 
 def _blocks(start: int, stop: int, narrow: str) -> Iterator[NDArray]:
-    """Yield the floats whose bit patterns lie in a range."""
     for low in range(start, stop, _BLOCK):
         high = min(low + _BLOCK, stop)
         if narrow == "float32":
@@ -196,21 +195,11 @@ def exhaustive(
     complain: Callable[[str], None] = print,
     only: range | None = None,
 ) -> Tally:
-    """Try every input of a type.
+    """Try every input of a type, or ``only`` some bit patterns, in several processes.
 
-    Parameters
-    ----------
-    name, kernel, dtype : str
-        What to measure. A compiled kernel must be the one that this process runs, which its
-        children inherit.
-    jobs : int
-        How many processes to use.
-    progress : callable
-        Called with the number of inputs tried since the last call.
-    complain : callable
-        Called with a sentence for every range of inputs that has a wrong special value.
-    only : range, optional
-        Bit patterns to try instead of all.
+    A compiled kernel must be the one that this process runs, which its children inherit.
+    ``progress`` is called with the number of inputs tried since the last call, and ``complain``
+    with a sentence for every range of inputs that has a wrong special value.
     """
     patterns = range(2 * _half(dtype)) if only is None else only
     starts = range(patterns.start, patterns.stop, CHUNK)

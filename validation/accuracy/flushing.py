@@ -1,19 +1,16 @@
-"""Which errors count, where a processor replaces subnormal numbers, given or found, by zero.
+"""Which errors count, where a processor replaces subnormal numbers by zero.
 
-XLA and TensorFlow set their threads on the CPU to do so. This is not counted as an error of the
-arithmetic. A zero for a subnormal truth counts as right. So does the right result for zeros in the
-place of subnormal arguments. Of complex weights and of groups, frameworks are held to normal
-results only. The range of a claim says which of this holds.
+XLA and TensorFlow set their threads on the CPU to do so. A zero for a subnormal truth counts as
+right, and so does the right result for zeros in the place of subnormal arguments. Of complex
+weights and of groups, frameworks are held to normal results only. The range of a claim says so.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .functions import ALL, NEIGHBOURS
+from .functions import ALL, ISOTROPIC
 from .truth import Truth, truth
 from .ulp import FORMATS, Format, error
 
@@ -26,7 +23,7 @@ Errors = Callable[[str, NDArray, Truth, list[NDArray]], NDArray[np.float64]]
 def range_of(kernel: str, name: str) -> str:
     """Return the range of a claim, with what does not count as an error of the kernel."""
     function = ALL[name]
-    if name in NEIGHBOURS:
+    if name in ISOTROPIC:
         return "all" if kernel == "python" else "normal results"
     if kernel not in KERNELS:
         return function.range
@@ -36,7 +33,7 @@ def range_of(kernel: str, name: str) -> str:
 
 def errors_of(kernel: str, name: str) -> Errors:
     """Return the function that measures the errors of a kernel that count, in ulp."""
-    if name in NEIGHBOURS and kernel != "python":
+    if name in ISOTROPIC and kernel != "python":
         return _normal_error
     return flushed_error if kernel in KERNELS else plain_error
 
@@ -44,7 +41,6 @@ def errors_of(kernel: str, name: str) -> Errors:
 def plain_error(
     name: str, got: NDArray, exact: Truth, points: list[NDArray]
 ) -> NDArray[np.float64]:
-    """Return every error in ulp."""
     return error(got, exact, points[0].dtype.name)
 
 

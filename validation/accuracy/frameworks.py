@@ -7,8 +7,6 @@ Where PyTorch in eager mode takes the float32 kernels in C, it is those. All blo
 so that nothing is compiled twice.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -18,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .functions import COMPLEX, NEIGHBOURS, Evaluate, Function, arithmetic_of
+from .functions import COMPLEX, ISOTROPIC, Evaluate, Function, arithmetic_of
 
 BLOCK = 1 << 14
 HALVES = ("float16", "bfloat16")
@@ -30,10 +28,10 @@ def framework(function: Function, kernel: str, dtype: str) -> Evaluate:
     """Return what a framework's kernel computes for a type; bfloat16 is passed as float32."""
     if dtype in HALVES and function.nin > 1 and kernel in ("inductor", "triton"):
         raise RuntimeError(f"{function.name} is not measured in {dtype} on {kernel}")
-    neighbour = function.name in NEIGHBOURS
+    isotropic = function.name in ISOTROPIC
     call = (
-        _NEIGHBOURS[kernel](function.ufunc, function.k, dtype)
-        if neighbour
+        _ISOTROPIC[kernel](function.ufunc, function.k, dtype)
+        if isotropic
         else _MAKERS[kernel](function.arithmetic, dtype)
     )
 
@@ -73,7 +71,7 @@ def c_kernel(kernel: str, name: str, dtype: str) -> str | None:
 
 
 def _in_c(*tensors: Any) -> Any:
-    module = import_module("logunif_kl.torch._cpu_float32")
+    module = import_module("logunif_kl.torch._cpu_float32").CpuFloat32()
     return module.value(*tensors), *module.gradient(tensors[0].new_ones(()), *tensors)
 
 
@@ -106,18 +104,16 @@ def _torch(name: str, dtype: str, compiled: bool = False) -> Call:
         function = torch.compile(function, fullgraph=True, dynamic=False)
     kind = getattr(torch, dtype)
 
-    def back(tensor: Any) -> Any:
-        return (tensor.to(torch.float32) if dtype == "bfloat16" else tensor).numpy()
-
     def call(*args: Any) -> Any:
         with torch.no_grad():
-            return _each(back, function(*(torch.from_numpy(a).to(kind) for a in args)))
+            return _each(_array, function(*(torch.from_numpy(a).to(kind) for a in args)))
 
     return call
 
 
-def _inductor(name: str, dtype: str) -> Call:
-    return _torch(name, dtype, compiled=True)
+def _array(tensor: Any) -> Any:
+    """Convert a tensor of PyTorch to NumPy, from bfloat16 to float32."""
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
 
 
 @cache
@@ -137,12 +133,9 @@ def _triton(name: str, dtype: str) -> Call:
             return triton.unary(order, *tensors)
         return (triton.value(*tensors), *triton.gradient(torch.ones((), dtype=kind), *tensors))
 
-    def back(tensor: Any) -> Any:
-        return (tensor.to(torch.float32) if dtype == "bfloat16" else tensor).numpy()
-
     def call(*args: Any) -> Any:
         with np.errstate(all="ignore"):  # the interpreter is NumPy
-            return _each(back, run(*(torch.from_numpy(a).to(kind) for a in args)))
+            return _each(_array, run(*(torch.from_numpy(a).to(kind) for a in args)))
 
     return call
 
@@ -204,7 +197,7 @@ def _tensorflow(name: str, dtype: str) -> Call:
 
 _MAKERS: dict[str, Call] = {
     "torch": _torch,
-    "inductor": _inductor,
+    "inductor": partial(_torch, compiled=True),
     "triton": _triton,
     "jax": _jax,
     "tensorflow": _tensorflow,
@@ -213,14 +206,14 @@ _MAKERS: dict[str, Call] = {
 
 def _public(room: str, name: str, k: float, join: Call) -> Call:
     """Return a public function of complex weights, of which the mean is in parts, or of groups."""
-    function: Call = getattr(import_module(f"logunif_kl.{room}.neighbours"), name)
+    function: Call = getattr(import_module(f"logunif_kl.{room}.isotropic"), name)
     if name == COMPLEX:
         return lambda re, im, log_sigma2: function(join(re, im), log_sigma2)
     return partial(function, k=k) if k else function
 
 
 @cache
-def _torch_neighbours(name: str, k: float, dtype: str) -> Call:
+def _torch_isotropic(name: str, k: float, dtype: str) -> Call:
     import torch
 
     function = _public("torch", name, k, torch.complex)
@@ -229,7 +222,7 @@ def _torch_neighbours(name: str, k: float, dtype: str) -> Call:
 
 
 @cache
-def _jax_neighbours(name: str, k: float, dtype: str) -> Call:
+def _jax_isotropic(name: str, k: float, dtype: str) -> Call:
     import jax
 
     function = _public("jax", name, k, jax.lax.complex)
@@ -249,4 +242,4 @@ def _jax_slopes(function: Call) -> Call:
     return lambda *args: (function(*args), *slopes(*args))
 
 
-_NEIGHBOURS: dict[str, Call] = {"torch": _torch_neighbours, "jax": _jax_neighbours}
+_ISOTROPIC: dict[str, Call] = {"torch": _torch_isotropic, "jax": _jax_isotropic}

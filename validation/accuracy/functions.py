@@ -1,7 +1,5 @@
 """What is measured: the functions, the kernels by name, the domains and the edges in them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,7 +19,6 @@ class Function(NamedTuple):
 
     @property
     def nin(self) -> int:
-        """The number of arguments."""
         return {"normal": 2, "complex": 3}.get(self.domain, 1)
 
 
@@ -53,7 +50,7 @@ _VECTOR = {
     for k in (1.0, 3.0, 9.0, 64.0, 1000.0)
 }
 VECTOR = tuple(_VECTOR)
-NEIGHBOURS = {
+ISOTROPIC = {
     f.name: f
     for f in (
         Function(SLOPES[0], COMPLEX, COMPLEX, "complex", "all", 2),
@@ -65,7 +62,7 @@ NEIGHBOURS = {
     )
 }
 """In the order of the claims. ``ufunc`` names the public function."""
-ALL = {**FUNCTIONS, **NEIGHBOURS}
+ALL = {**FUNCTIONS, **ISOTROPIC}
 
 UNARY = tuple(f.name for f in FUNCTIONS.values() if f.nin == 1)
 OF_FRAMEWORKS = tuple(f.name for f in FUNCTIONS.values() if f.domain != "u")

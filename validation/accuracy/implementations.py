@@ -1,14 +1,14 @@
 """Each kernel's implementation of a function, by the kernel's name."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from validation.output import Record
+
 from .frameworks import framework
-from .functions import ARRAYS, COMPLEX, FRAMEWORKS, NEIGHBOURS, Evaluate, Function, arithmetic_of
+from .functions import ARRAYS, COMPLEX, FRAMEWORKS, ISOTROPIC, Evaluate, Function, arithmetic_of
 
 
 def implementation(function: Function, kernel: str, dtype: str = "float64") -> Evaluate:
@@ -21,8 +21,8 @@ def implementation(function: Function, kernel: str, dtype: str = "float64") -> E
         return framework(function, kernel, dtype)
     if kernel == ARRAYS:
         return _over_arrays(function)
-    if function.name in NEIGHBOURS:
-        return _of_neighbours(function)
+    if function.name in ISOTROPIC:
+        return _of_isotropic(function)
     call = ufunc(function.ufunc, kernel)
     if function.output is None:
         return call
@@ -31,7 +31,6 @@ def implementation(function: Function, kernel: str, dtype: str = "float64") -> E
 
 
 def ufunc(name: str, kernel: str) -> Evaluate:
-    """Return a ufunc of one of NumPy's kernels."""
     from logunif_kl._numpy import ufuncs
 
     if kernel == "python":
@@ -45,7 +44,7 @@ def ufunc(name: str, kernel: str) -> Evaluate:
     return found
 
 
-def _of_neighbours(function: Function) -> Evaluate:
+def _of_isotropic(function: Function) -> Evaluate:
     import logunif_kl
 
     public: Evaluate = getattr(logunif_kl, function.ufunc)
@@ -68,7 +67,7 @@ def _over_arrays(function: Function) -> Evaluate:
     operation = Operation(picked, picked)
 
     def call(*args: Any) -> Any:
-        arrays: dict[str, Any] = {f"x{i}": array_api_strict.asarray(a) for i, a in enumerate(args)}
+        arrays: Record = {f"x{i}": array_api_strict.asarray(a) for i, a in enumerate(args)}
         return np.asarray(evaluate(operation, **arrays))
 
     return call

@@ -1,15 +1,12 @@
 """The jobs that make each report: which kernels, functions and types, and how each is measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from logunif_kl._numpy import ufuncs
-from validation.output import cpu_name
+from validation.output import Record, cpu_name
 
 from . import driver
-from .driver import Job
 from .functions import (
     ARRAYS,
     COMPILED,
@@ -86,7 +83,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
         Part("search", ("triton",), ("float32",), OF_FRAMEWORKS),
         Part("exhaustive", ("triton",), HALVES, _OF_ONE),
     ),
-    "neighbours": (
+    "isotropic": (
         Part("search", ("python",), (*BOTH, "float16"), COMPLEX_UNARY, OF_BALLS),
         Part("search", ("python",), BOTH, (COMPLEX,), OF_BALLS),
         Part("search", ("torch", "jax"), BOTH, (*SLOPES, *COMPLEX_UNARY, COMPLEX), OF_BALLS),
@@ -105,12 +102,11 @@ def file(report: str) -> str:
     """
     intel = "avx512" in ufuncs.available_kernels() and "Intel" in cpu_name()
     names = {"torch": "torch" if intel else "torch_avx2"}
-    names["neighbours"] = "neighbours_intel" if intel else "neighbours"
+    names["isotropic"] = "isotropic_intel" if intel else "isotropic"
     return f"{names.get(report, report)}.json"
 
 
 def report_of(function: str, dtype: str, kernel: str) -> str:
-    """Name the report that has a function of a kernel in a type."""
     return next(
         report
         for report, parts in PARTS.items()
@@ -120,7 +116,6 @@ def report_of(function: str, dtype: str, kernel: str) -> str:
 
 
 def kernels(report: str) -> tuple[str, ...]:
-    """Name the kernels that a report is about."""
     return tuple(dict.fromkeys(kernel for part in PARTS[report] for kernel in part.kernels))
 
 
@@ -134,7 +129,7 @@ def jobs(
     count: int | None = None,
     rounds: int | None = None,
     seed: int = SEED,
-) -> list[Job]:
+) -> list[Record]:
     """List the jobs of a report, for the kernels that are available; all, or a part of them."""
     made = []
     for part in PARTS[report]:
@@ -155,7 +150,7 @@ def jobs(
     return sorted(made, key=lambda job: order[job["kernel"]])
 
 
-def _search(name: str, dtype: str, kernel: str, samples: Sequence[int], seed: int) -> Job:
+def _search(name: str, dtype: str, kernel: str, samples: Sequence[int], seed: int) -> Record:
     known = [
         entry["inputs"]
         for entry in driver.worst_inputs()

@@ -6,8 +6,6 @@ Extended, and Quadruple Precision", with strata. The worst points of every quart
 kept, so that the search does not end at the first local maximum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -16,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .flushing import Errors, plain_error
-from .functions import ALL, NEIGHBOURS, Evaluate, Function
+from .functions import ALL, ISOTROPIC, Evaluate, Function
 from .series import hess_zero
 from .truth import Truth, truth
 from .ulp import FORMATS
@@ -64,8 +62,8 @@ def _bit_patterns(
 def sample(name: str, rng: np.random.Generator, count: int, dtype: str) -> Points:
     """Return arguments: a tenth over all bit patterns, the rest where the function varies."""
     domain = ALL[name].domain
-    if name in NEIGHBOURS:
-        return _sample_neighbours(NEIGHBOURS[name], rng, count, dtype)
+    if name in ISOTROPIC:
+        return _sample_isotropic(ISOTROPIC[name], rng, count, dtype)
     tenth = count // 10
     if domain == "u":
         parts = [
@@ -101,7 +99,7 @@ def _sample_x(rng: np.random.Generator, count: int, dtype: str) -> list[NDArray]
 _REACH = {"float64": (740.0, 450.0), "float32": (86.0, 55.0), "float16": (9.0, 3.0)}
 
 
-def _sample_neighbours(
+def _sample_isotropic(
     function: Function, rng: np.random.Generator, count: int, dtype: str
 ) -> Points:
     """Return arguments: half where the function varies, the others over the range of the type."""
@@ -145,7 +143,6 @@ def beside_edges(name: str, edges: dict[str, list[float]], dtype: str, reach: in
 def measure(
     name: str, evaluate: Evaluate, points: Points, counted: Errors = plain_error
 ) -> NDArray[np.float64]:
-    """Return the error in ulp at each point, by blocks."""
     out = np.empty(len(points[0]))
     for start in range(0, len(out), BLOCK):
         block = [p[start : start + BLOCK] for p in points]
@@ -203,31 +200,13 @@ def search(
     counted: Errors = plain_error,
     progress: Callable[[int], None] = lambda count: None,
 ) -> Worst:
-    """Search for the input with the largest error.
+    """Search for the input with the largest error of ``evaluate``, over arrays of a type.
 
-    Parameters
-    ----------
-    name : str
-        A name in ``functions.ALL``.
-    evaluate : callable
-        The implementation, over arrays of ``dtype``.
-    rng : numpy.random.Generator
-        The source of samples.
-    dtype : str
-        The type of input and result.
-    count : int
-        How many points to sample before climbing.
-    rounds, climbers : int
-        How often each climber tries 32 neighbours, and how many climbers: that many from different
-        strata, and four times as many from anywhere.
-    edges : dict, optional
-        Breakpoints of the tables' ranges, by domain.
-    known : sequence of tuples
-        Inputs that were bad before.
-    counted : callable
-        Measures the errors that count; see `flushing`.
-    progress : callable
-        Called with the number of points measured since the last call.
+    First the breakpoints of the tables (``edges``, by domain), the inputs that were bad before
+    (``known``) and ``count`` samples are tried. Then, in each of the rounds, every climber tries 32
+    neighbours: so many ``climbers`` from different strata, and four times as many from anywhere.
+    ``counted`` measures the errors that count (see `flushing`), and ``progress`` is called with the
+    number of points measured since the last call.
     """
     domain = ALL[name].domain
     tried = 0
@@ -258,7 +237,6 @@ def search(
 def describe(
     name: str, evaluate: Evaluate, point: Points, tried: int, counted: Errors = plain_error
 ) -> Worst:
-    """Return the result, the truth and the error at one point."""
     exact = truth(name, *point)
     with np.errstate(all="ignore"):
         got = np.asarray(evaluate(*point))
@@ -272,7 +250,6 @@ def describe(
 
 
 def digits(exact: Truth) -> str:
-    """Return the first truth to 24 decimal digits."""
     with mpmath.workprec(160):
         value = mpmath.mpf(exact.hi[0]) + mpmath.mpf(exact.lo[0])
         return str(mpmath.nstr(value * mpmath.mpf(2) ** int(exact.scale[0]), 24))

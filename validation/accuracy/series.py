@@ -8,8 +8,6 @@ whose terms are all positive, and go on by the differential equations that F' sa
 u F' in x = log alpha. Nothing is shared with the package or with its coefficients.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import mpmath
@@ -65,7 +63,6 @@ def _about_u(c: mpf, unit: mpf, terms: int) -> list[list[mpf]]:
 
 
 def _about_x(c: mpf, terms: int) -> list[list[mpf]]:
-    """Return the series of -F, u F' and its derivative about log alpha = c."""
     u0 = mpmath.exp(-c) / 2
     u = [u0 * (-1) ** k / mpmath.factorial(k) for k in range(terms + 2)]
     gap, grad = _seeds(u0)
@@ -90,8 +87,6 @@ def _hess_zero() -> mpf:
 
 
 class Tables:
-    """All the series."""
-
     def __init__(self) -> None:
         with mpmath.workprec(600):
             rows = [
@@ -136,10 +131,8 @@ class Tables:
 
 @lru_cache(maxsize=1)
 def tables() -> Tables:
-    """Return all the series, which the first call builds in about a second."""
     return Tables()
 
 
 def hess_zero() -> tuple[float, ...]:
-    """Return the zero of ``neg_kl_hess`` as an unevaluated sum."""
     return tables().zero

@@ -6,8 +6,6 @@ with rigorous balls; that comparison is the evidence for their accuracy.
 A truth is ``(hi + lo) * 2**scale``, because it may lie far below or above the range of float64.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 
 from . import doubledouble as dd
 from .doubledouble import DD, Array
-from .functions import NEIGHBOURS
+from .functions import ISOTROPIC
 from .series import CENTRES, OCTAVES, X_LIMIT, X_STEPS, tables
 
 _FAR = 1e5  # where abs(log alpha) is larger, exp() is zero or infinite for every purpose here
@@ -27,10 +25,6 @@ class Truth(NamedTuple):
     hi: Array
     lo: Array
     scale: NDArray[np.int64]
-
-
-def _zeros(a: Array) -> Array:
-    return np.zeros_like(a)
 
 
 def _ldexp(a: DD, e: NDArray[np.int64]) -> DD:
@@ -90,7 +84,7 @@ def _of_u(which: int, u: _Scaled) -> Truth:
     high = e >= OCTAVES[1]
     if high.any():
         m, em = DD(u.value.hi[high], u.value.lo[high]), e[high]
-        one = DD(np.ones_like(m.hi), _zeros(m.hi))
+        one = DD(np.ones_like(m.hi), np.zeros_like(m.hi))
         inverse = dd.div(one, m)  # y = inverse * 2**(-e-1)
         series = t.large[which if which < 3 else 1](_ldexp(inverse, 7 - em))
         if which == 0:
@@ -117,7 +111,7 @@ def _of_x(which: int, x: Array) -> Truth:
     if middle.any():
         xm = x[middle]
         j = np.rint(xm * X_STEPS)
-        near = DD(xm - j / X_STEPS, _zeros(xm))
+        near = DD(xm - j / X_STEPS, np.zeros_like(xm))
         _put(out, middle, t.x[which](near, j.astype(np.intp) + X_LIMIT * X_STEPS), 0)
         if which == 2:
             z0, z1, z2 = t.zero
@@ -144,7 +138,7 @@ def _of_x(which: int, x: Array) -> Truth:
         if which == 0:
             hi, lo = t.x_constant
             constant = DD(np.full_like(xl, -hi), np.full_like(xl, -lo))
-            value = dd.add(DD(xl / 2, _zeros(xl)), constant)
+            value = dd.add(DD(xl / 2, np.zeros_like(xl)), constant)
             _put(out, left, dd.add(value, series), 0)
         elif which == 1:
             _put(out, left, series, -1)
@@ -187,7 +181,6 @@ def _unary_x(which: int, x: Array) -> Truth:
 
 
 def _normal(which: int, mu: Array, log_sigma2: Array) -> Truth:
-    """Return the value of ``neg_kl_normal`` or its derivative in mu or log sigma^2."""
     mu, log_sigma2 = np.broadcast_arrays(mu, log_sigma2)
     out = _blank(mu.shape)
     ordinary = np.isfinite(mu) & (mu != 0) & np.isfinite(log_sigma2)
@@ -233,10 +226,10 @@ def _far_value(part: Truth, far: NDArray[np.bool_], m: Array, e: Array, ls: Arra
 def truth(name: str, *args: Array) -> Truth:
     """Return the exact values of a function of ``functions.ALL`` at float64 arguments."""
     arrays = [np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in args]
-    if name in NEIGHBOURS:
+    if name in ISOTROPIC:
         from . import balls  # which takes python-flint
 
-        hi, lo, scale = np.array(balls.parts(NEIGHBOURS[name], *arrays)).T
+        hi, lo, scale = np.array(balls.parts(ISOTROPIC[name], *arrays)).T
         return Truth(hi, lo, scale.astype(np.int64))
     with np.errstate(all="ignore"):
         if name in _U_NAMES:

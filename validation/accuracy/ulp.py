@@ -11,8 +11,6 @@ of at most 1/2, and the unit does not depend on the side of a power of two that 
   error of a NaN for a number is infinite. Signs of zeros are not compared.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +73,6 @@ def signed_error(got: NDArray, truth: Truth, format_name: str) -> Array:
 
 
 def error(got: NDArray, truth: Truth, format_name: str) -> Array:
-    """Return the size of the error of ``got`` in ulp of the format, elementwise."""
     return np.abs(signed_error(got, truth, format_name))
 
 

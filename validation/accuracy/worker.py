@@ -4,32 +4,29 @@ Standard input has a job on each line, in JSON. Standard output has lines of JSO
 ``progress``, ``message`` and ``row``.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
-from typing import Any
 
 import numpy as np
+
+from validation.output import Record
 
 from . import bits, flushing
 from . import exhaustive as _exhaustive
 from .frameworks import c_kernel
-from .functions import ALL, NEIGHBOURS, edges
+from .functions import ALL, ISOTROPIC, edges
 from .implementations import implementation
 from .search import describe, digits, search
 from .truth import truth
 from .ulp import error, round_to_bfloat16
-
-Row = dict[str, Any]
 
 
 def _say(kind: str, content: object) -> None:
     print(json.dumps({kind: content}), flush=True)
 
 
-def _search(job: dict[str, Any]) -> Row:
+def _search(job: Record) -> Record:
     name, kernel, dtype = job["function"], job["kernel"], job["dtype"]
     key = [job["seed"], list(ALL).index(name), np.dtype(dtype).itemsize]
     worst = search(
@@ -40,7 +37,7 @@ def _search(job: dict[str, Any]) -> Row:
         count=job["count"],
         rounds=job["rounds"],
         climbers=job["climbers"],
-        edges=None if name in NEIGHBOURS else {domain: edges(domain) for domain in ("u", "x")},
+        edges=None if name in ISOTROPIC else {domain: edges(domain) for domain in ("u", "x")},
         known=[tuple(map(float.fromhex, point)) for point in job["known"]],
         counted=flushing.errors_of(kernel, name),
         progress=lambda count: _say("progress", count),
@@ -48,7 +45,7 @@ def _search(job: dict[str, Any]) -> Row:
     return worst._asdict()
 
 
-def _exhaust(job: dict[str, Any]) -> Row:
+def _exhaust(job: Record) -> Record:
     name, kernel, dtype = job["function"], job["kernel"], job["dtype"]
     tally = _exhaustive.exhaustive(
         name,
@@ -71,8 +68,7 @@ def _exhaust(job: dict[str, Any]) -> Row:
     }
 
 
-def _again(job: dict[str, Any]) -> Row:
-    """Evaluate at the worst input that was found."""
+def _again(job: Record) -> Record:
     name, kernel, dtype = job["function"], job["kernel"], job["dtype"]
     loop = "float32" if dtype == "bfloat16" else dtype
     point = [np.array([float.fromhex(x)]).astype(loop) for x in job["inputs"]]
@@ -85,8 +81,7 @@ def _again(job: dict[str, Any]) -> Row:
     return found._asdict()
 
 
-def measured(job: dict[str, Any]) -> Row:
-    """Do a job; return its row."""
+def measured(job: Record) -> Record:
     began = time.perf_counter()
     row = {"search": _search, "exhaustive": _exhaust, "again": _again}[job["method"]](job)
     about = {key: job[key] for key in ("function", "dtype", "kernel", "method")}
@@ -100,7 +95,6 @@ def measured(job: dict[str, Any]) -> Row:
 
 
 def main() -> None:
-    """Do the jobs on standard input."""
     for line in sys.stdin:
         _say("row", measured(json.loads(line)))
 

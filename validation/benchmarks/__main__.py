@@ -5,8 +5,6 @@
 The tables are those of the site, with their targets.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os
@@ -18,7 +16,7 @@ from typing import Any
 
 from logunif_kl.cli import bench
 from validation import record
-from validation.benchmarks import tables
+from validation.benchmarks import frameworks, tables
 from validation.output import CommandError, complain, emit, write_record
 
 PROGRAM = "python -m validation.benchmarks"
@@ -59,11 +57,11 @@ BENCHMARKS: dict[str, tuple[str, tuple[tuple[str, Any, str], ...]]] = {
         ),
     ),
 }
-# Those of `logunif-kl bench`, with their targets.
+# The benches of `logunif-kl bench`, with its options.
 OF_THE_PACKAGE = {
-    "functions": "the functions against NumPy's, SciPy's and Molchanov's formula",
-    "torch": "training in PyTorch against Molchanov's formula",
-    "jax": "training in JAX against Molchanov's formula",
+    "functions": "the functions against NumPy's, SciPy's and Molchanov's formula, with memory",
+    "torch": "training in PyTorch against Molchanov's formula, with memory and small tensors",
+    "jax": "training in JAX against Molchanov's formula, with memory and small tensors",
 }
 LEAST = {"size": 1, "rounds": 2, "threads": 1, "steps": 30, "seed": 0}
 
@@ -123,8 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         check(options)
         notes: list[str] = []
-        if options.name in OF_THE_PACKAGE:
-            packages, found = bench.measure(options)
+        if options.name in ("torch", "jax"):
+            options.size = bench.sizes_of(options)
+            packages, found = frameworks.measure(options)
         else:
             module: Any = importlib.import_module(f"validation.benchmarks.{options.name}")
             packages, found = module.measure(options)

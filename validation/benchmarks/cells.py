@@ -1,7 +1,5 @@
 """The magnitudes that are tried: decades, zeros, infinities, NaN."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ inside a network. A fourth part times the KL alone, of as many weights as a ResN
 round takes one step of every way, so that the drift of the machine cancels.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import math
@@ -22,9 +20,10 @@ from logunif_kl.cli.bench import _torch
 from logunif_kl.cli.timing import rounds, spread, spreads
 from logunif_kl.torch import kl_normal, nn
 from validation.benchmarks import peers
+from validation.benchmarks.in_torch import cpu_peak_bytes, cuda_peak_bytes
 from validation.benchmarks.peers import OURS, OURS_ALONE, OURS_PER_BATCH, TORCH, Made
 from validation.benchmarks.training import timed
-from validation.output import track
+from validation.output import Record, track
 
 EXAMPLES = 60_000  # of the data set: the KL is divided by it
 COMPILED = ", compiled"
@@ -197,14 +196,14 @@ def both_passes(plan: Plan, function: Callable[[], Any], parameters: list[Any]) 
     return timed(parts, plan.wait)
 
 
-def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
+def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
     """Time every network, and return what was measured."""
     plan = Plan(rounds=options.rounds, seed=options.seed, device="cuda" if options.cuda else "cpu")
     with _torch.threads(options.threads):
         return [*_torch.PACKAGES, *peers.PEERS], networks(plan)
 
 
-def networks(plan: Plan) -> dict[str, Any]:
+def networks(plan: Plan) -> Record:
     """Time every network of a plan."""
     kinds, skipped = peers.made()
     widths = "-".join(map(str, plan.widths))
@@ -228,10 +227,10 @@ def networks(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _network(plan: Plan, title: str, kinds: list[Made], network: Network) -> dict[str, Any]:
+def _network(plan: Plan, title: str, kinds: list[Made], network: Network) -> Record:
     of, failed = ways(plan, kinds, network)
     rows, ratio = _timed(plan, title, {name: way.step for name, way in of.items()})
-    peak = _torch.cuda_peak_bytes if plan.device == "cuda" else _torch.cpu_peak_bytes
+    peak = cuda_peak_bytes if plan.device == "cuda" else cpu_peak_bytes
     noise = {kind.name + suffix: kind.noise for kind in kinds for suffix in ("", COMPILED)}
     for row in rows:
         row["noise"] = noise[row["name"]]
@@ -248,7 +247,7 @@ def _network(plan: Plan, title: str, kinds: list[Made], network: Network) -> dic
     return {"network": title, "failed": failed, "ways": rows, "ratios": ratios}
 
 
-def _kl_alone(plan: Plan, kinds: list[Made]) -> dict[str, Any]:
+def _kl_alone(plan: Plan, kinds: list[Made]) -> Record:
     weights = sum(map(math.prod, plan.shapes))
     title = f"the KL alone, {weights:,} weights in {len(plan.shapes)} tensors"
     jobs = {name: partial(both_passes, plan, *job) for name, job in kl_alone(plan, kinds).items()}
@@ -261,7 +260,7 @@ def _kl_alone(plan: Plan, kinds: list[Made]) -> dict[str, Any]:
 
 def _timed(
     plan: Plan, title: str, jobs: Mapping[str, Callable[[], Seconds]]
-) -> tuple[list[dict[str, Any]], Callable[[str, str], dict[str, Any]]]:
+) -> tuple[list[Record], Callable[[str, str], Record]]:
     """Time steps in rounds; return the times of their parts, and what takes a ratio of two."""
     turns = rounds(jobs, dict.fromkeys(jobs, 1), plan.rounds, lambda job, _: job())
     samples = list(track(turns, title, plan.rounds))
@@ -270,14 +269,14 @@ def _timed(
         for name in jobs
     ]
 
-    def ratio(over: str, under: str) -> dict[str, Any]:
+    def ratio(over: str, under: str) -> Record:
         of_steps = [sample[over]["step"] / sample[under]["step"] for sample in samples]
         return {"what": f"{over} / {under}", **spread(of_steps)}
 
     return rows, ratio
 
 
-def notes(found: dict[str, Any]) -> list[str]:
+def notes(found: Record) -> list[str]:
     """Say which packages were skipped, and which of their networks did not run."""
     said = [f"{name} is skipped: {reason}" for name, reason in found["skipped"].items()]
     said += [

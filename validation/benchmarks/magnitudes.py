@@ -4,8 +4,6 @@ All magnitudes are timed in few rounds, each beside the usual one, and compared 
 The slowest of each function are then timed in more rounds, and the medians of the ratios reported.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +15,7 @@ import numpy as np
 from logunif_kl.cli.timing import Job, ratio, repetitions, rounds, spreads
 from validation.benchmarks.cells import SHARES, Arrays, Cell, cells, mixed
 from validation.benchmarks.sizes import DTYPES, UFUNCS, Ufunc, usual
-from validation.output import cpus_usable, track
+from validation.output import Record, cpus_usable, track
 
 USUAL = "usual"
 ABOVE = 1.3  # how many magnitudes are slower than that many times the usual is counted
@@ -50,7 +48,7 @@ class Timed(NamedTuple):
     share: str
     ratio: float
 
-    def named(self) -> dict[str, Any]:
+    def named(self) -> Record:
         return {"argument": self.cell.sweep, "at": self.cell.at, "elements": self.share}
 
 
@@ -99,7 +97,7 @@ def of_jax() -> list[Way]:
     return [Way(name, "jax", "float32", arguments, _ELEMENTS_OF["float32"], job, cpus_usable())]
 
 
-def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
+def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
     """Search and time every ufunc, and training on the frameworks that were asked for."""
     ways, packages = ufuncs(), []
     with contextlib.ExitStack() as stack:
@@ -118,7 +116,7 @@ def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
     return packages, {**about, "by_function": found}
 
 
-def by_function(ways: Sequence[Way], number: int, seed: int) -> list[dict[str, Any]]:
+def by_function(ways: Sequence[Way], number: int, seed: int) -> list[Record]:
     """Search the slowest magnitudes of each function, and time them in ``number`` rounds."""
     plans = [[(c, s) for c in cells(w.arguments, w.dtype) for s in SHARES] for w in ways]
     total = sum(len(range(0, len(plan), _CHUNK)) for plan in plans)
@@ -163,7 +161,7 @@ def _samples(
     return list(rounds(jobs, dict.fromkeys(jobs, count), number))
 
 
-def _again(way: Way, timed: list[Timed], number: int, seed: int) -> dict[str, Any]:
+def _again(way: Way, timed: list[Timed], number: int, seed: int) -> Record:
     rng = np.random.default_rng(seed)
     slowest = sorted(timed, key=lambda each: -each.ratio)[:_SLOWEST]
     pairs = [(each.cell, each.share) for each in slowest]

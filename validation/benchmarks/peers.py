@@ -5,8 +5,6 @@ packages are the extra ``peers``. One that is not installed, or fails at import,
 word.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Every ufunc from a hundred elements to a hundred million; and with cold caches."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +13,7 @@ import numpy as np
 from logunif_kl import special
 from logunif_kl._numpy import ufuncs
 from logunif_kl.cli.timing import Job, ratio, rounds, spread, spreads
-from validation.output import track
+from validation.output import Record, track
 
 MIDDLE = 100_000  # in the caches, and large beside the cost of a call
 # Above this size three rounds are enough, and more would take minutes.
@@ -67,7 +65,7 @@ def usual(rng: np.random.Generator, number: int, dtype: str) -> dict[str, np.nda
     return {name: values.astype(dtype) for name, values in found.items()}
 
 
-def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
+def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
     """Time every ufunc at each size beside the middle, then two of them with cold caches."""
     sizes = sorted({*options.size, MIDDLE})
     total = len(UFUNCS) * len(DTYPES) * 2 * len(sizes)
@@ -82,7 +80,7 @@ def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
     }
 
 
-def _rows(sizes: Sequence[int], number: int, seed: int) -> Iterator[dict[str, Any]]:
+def _rows(sizes: Sequence[int], number: int, seed: int) -> Iterator[Record]:
     for dtype in DTYPES:
         pattern = usual(np.random.default_rng(seed), PATTERN, dtype)
         for size in sizes:
@@ -145,7 +143,7 @@ def cache_bytes(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
     return max(found, default=CACHES_UNKNOWN)
 
 
-def cold(number: int, seed: int, size: int) -> dict[str, Any]:
+def cold(number: int, seed: int, size: int) -> Record:
     """Time SciPy's Dawson function and the gradient with arrays that no cache holds.
 
     The two are called in turn, each time with other arrays, which are larger than the caches in

@@ -6,9 +6,10 @@ A target is what the project requires of itself, and an aim what it would like.
 from collections.abc import Callable, Mapping
 
 from logunif_kl.cli.bench import functions as of_functions
-from logunif_kl.cli.bench import suite as of_suite
-from logunif_kl.cli.bench.suite import with_quartiles
-from validation.markdown import Results, columns, processor, table, threads
+from logunif_kl.cli.bench.training import Shown, with_quartiles
+from validation.benchmarks import frameworks
+from validation.markdown import columns, processor, table, threads
+from validation.output import Record
 
 TYPES = ("float64", "float32")
 OUT, NEW = "out=", "new arrays"
@@ -59,9 +60,9 @@ LAYERS = {
 }
 
 
-def functions(results: Results) -> str:
+def functions(results: Record) -> str:
     """Tabulate the times, and the ratios with their targets."""
-    times, ratios, _ = of_functions.tables(results)
+    times, ratios = of_functions.tables(results)
     on = processor(results)
     title, header, rows = times
     speeds = table(
@@ -70,25 +71,25 @@ def functions(results: Results) -> str:
     return f"{speeds}\n\n{_with_targets(ratios, f'{ratios[0]}, {on}', TARGETS)}"
 
 
-def _with_targets(shown: of_suite.Shown, title: str, of: Mapping[str, tuple[str, str]]) -> str:
+def _with_targets(shown: Shown, title: str, of: Mapping[str, tuple[str, str]]) -> str:
     _, header, rows = shown
     asked = ([*row, *of.get(row[0], ("", ""))] for row in rows)
     return table([title, *header, "target", "aim"], asked)
 
 
-def training(*reports: Results) -> str:
+def training(*reports: Record) -> str:
     """Tabulate the ratios, times and memory of training on each framework, by size."""
     shown = []
     for report in reports:
         for suite in report["suites"]:
-            ratios, *others = of_suite.tables(suite)
+            ratios, *others = frameworks.tables(suite)
             of = TARGETS if suite["device"] == "cpu" else _ON_A_GPU
             shown.append(_with_targets(ratios, f"{ratios[0]}; {processor(report)}", of))
             shown += [table([title, *header], rows) for title, header, rows in others]
     return "\n\n".join(shown)
 
 
-def sizes(results: Results) -> str:
+def sizes(results: Record) -> str:
     """Tabulate each function at the middle, and its worst type against that at each size."""
     middle, rows = results["middle"], results["by_size"]
     others = [size for size in results["sizes"] if size != middle]
@@ -114,7 +115,7 @@ def sizes(results: Results) -> str:
     return f"{shown}\n\n{target}\n\n{_cold(results)}"
 
 
-def _cold(results: Results) -> str:
+def _cold(results: Record) -> str:
     cold = results["cold"]
     rows = []
     for row in cold["rows"]:
@@ -126,7 +127,7 @@ def _cold(results: Results) -> str:
     return table([*header, f"{over} / {under}", "target"], rows)
 
 
-def magnitudes(results: Results) -> str:
+def magnitudes(results: Record) -> str:
     """Tabulate the slowest magnitude of each function in each type."""
     where = f"{processor(results)}, {threads(results)}"
     shown = columns(
@@ -147,7 +148,7 @@ def magnitudes(results: Results) -> str:
     return f"{shown}\n\nThe target is <= 2, and the aim <= 1.3."
 
 
-def run(results: Results) -> str:
+def run(results: Record) -> str:
     """Tabulate the cost of a step over an ordinary run."""
     cells = []
     parts = {"step": "the whole step", "penalty": "the penalty", "optimizer": "Adam"}
@@ -165,7 +166,7 @@ def run(results: Results) -> str:
     return table([*header, "slowest window against the first step", "target"], cells)
 
 
-def layers(results: Results) -> str:
+def layers(results: Record) -> str:
     """Tabulate the ratios of training steps of whole layers."""
     where = f"ratio of whole steps, {threads(results)}, {processor(results)}"
     shown = []

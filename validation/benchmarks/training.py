@@ -7,8 +7,6 @@ that the drift of the machine cancels. Adam's averages become subnormal where gr
 flushes them to 0, in Adam's step alone, which shows what they cost.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +19,7 @@ import torch
 from logunif_kl.cli.bench import _torch
 from logunif_kl.cli.timing import spread
 from logunif_kl.torch import kl_normal
-from validation.output import track
+from validation.output import Record, track
 
 WINDOWS = 30
 EVERY = 10  # steps between two of the copy
@@ -112,7 +110,7 @@ class Model:
         return found
 
 
-def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
+def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
     """Run each way, and return the times of its windows and of the slowest."""
     runs = []
     with _torch.threads(options.threads):
@@ -133,7 +131,7 @@ def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
     }
 
 
-def _windows(options: argparse.Namespace, way: Way) -> Iterator[dict[str, Any]]:
+def _windows(options: argparse.Namespace, way: Way) -> Iterator[Record]:
     """Yield, of some steps on end, their times against those of the first step meanwhile."""
     model, copy = (Model(options.size, options.seed, way) for _ in range(2))
     for _ in range(WARM_UP):
@@ -152,7 +150,7 @@ def _windows(options: argparse.Namespace, way: Way) -> Iterator[dict[str, Any]]:
         yield {"begin": begin, "end": end, **parts}
 
 
-def _part(taken: list[float], first: list[float], weights: int) -> dict[str, Any]:
+def _part(taken: list[float], first: list[float], weights: int) -> Record:
     # A spread is of two samples at least, and a window may have one step.
     found = spread(taken if len(taken) > 1 else 2 * taken, 1e3)
     at_first = spread(first, 1e3)["median"]
@@ -164,7 +162,7 @@ def _part(taken: list[float], first: list[float], weights: int) -> dict[str, Any
     }
 
 
-def _run(way: Way, windows: list[dict[str, Any]]) -> dict[str, Any]:
+def _run(way: Way, windows: list[Record]) -> Record:
     last = windows[-1]
     return {
         "name": way.name,

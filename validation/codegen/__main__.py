@@ -1,7 +1,5 @@
 """``python -m validation.codegen [--check] [--count]``: write, or compare, the traced sources."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -32,7 +30,6 @@ C = (
 
 
 def sources() -> dict[Path, str]:
-    """The text of the generated files."""
     return {
         PACKAGE / "torch" / "_triton" / "arithmetic.py": emit_triton.source(TRITON, COMMAND),
         PACKAGE / "_numpy" / "c" / "float32_kernels.h": emit_c.source(C, COMMAND),

@@ -3,8 +3,6 @@
 A product that is used once, in a sum, becomes one fused multiply-add where the processor has it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -27,7 +25,6 @@ KINDS = {"float32": ("V", "t"), "bool": ("M", "m"), "int32": ("U", "n")}
 
 
 def source(outputs: Sequence[Output], command: str) -> str:
-    """Return the text of the generated header."""
     parts = [HEADER.replace("COMMAND", command), *map(inline_function, outputs)]
     return "\n".join(parts)
 

@@ -1,7 +1,5 @@
 """Write traced functions as device functions in Triton."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from validation.codegen.graph import Output, needed, shortest, traced
@@ -32,7 +30,6 @@ LETTERS = {"float32": "t", "bool": "m", "int32": "n"}
 
 
 def source(outputs: Sequence[Output], command: str) -> str:
-    """Return the text of the generated module."""
     body = "\n\n".join(["", *map(device_function, outputs)])
     names = [name for name in ELEMENTARY if f" {name}(" in body]
     place = f"from .elementary import {', '.join(names)}"
@@ -42,7 +39,6 @@ def source(outputs: Sequence[Output], command: str) -> str:
 
 
 def literal(value: float) -> str:
-    """Return a Python literal that Triton reads as this float32."""
     if value != value or abs(value) == float("inf"):
         return f'float("{value}")'
     return shortest(value)
@@ -58,7 +54,6 @@ def expression(node: Node, names: dict[int, str]) -> str:
 
 
 def device_function(output: Output) -> str:
-    """Return the text of ``name(*arguments)``."""
     outputs = traced(output)
     names: dict[int, str] = {}
     lines: list[str] = []

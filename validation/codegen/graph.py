@@ -1,7 +1,5 @@
 """What is written of a traced function, in any language."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -20,7 +18,6 @@ class Output(NamedTuple):
 
 
 def traced(output: Output) -> list[Node]:
-    """Return the nodes of the results that are wanted."""
     tracer = Tracer()
     result = output.function(tracer, *(tracer.argument(a) for a in output.arguments))
     results = result if isinstance(result, tuple) else (result,)
@@ -40,7 +37,6 @@ def needed(outputs: Sequence[Node]) -> list[Node]:
 
 
 def operations(output: Output) -> Any:
-    """Count each operation in what is written."""
     counts = Counter(n.operation for n in needed(traced(output)))
     del counts["argument"], counts["constant"], counts["integer"]
     return counts

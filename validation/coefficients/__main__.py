@@ -1,7 +1,5 @@
 """``python -m validation.coefficients [--check]``: write, or compare, the coefficient files."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import os

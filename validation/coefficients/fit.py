@@ -1,7 +1,5 @@
 """Fit and round the coefficients of one table of the spec, and measure its errors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

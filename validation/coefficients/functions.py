@@ -21,8 +21,6 @@ the form "shifted", whose b is the ``shift`` of the table. Where ``v = 0`` lies 
 range (origin, and recip with c = 0) ``base = P(0)`` is kept, so that the limit is exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, wraps
 

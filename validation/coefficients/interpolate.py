@@ -4,8 +4,6 @@ The polynomials interpolate at Chebyshev points, in many digits. A specification
 functions, types, ranges and degrees.
 """
 
-from __future__ import annotations
-
 import hashlib
 import struct
 import tomllib

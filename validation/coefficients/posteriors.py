@@ -5,8 +5,6 @@
 The specification is `validation/coefficients/posteriors.toml`.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -26,8 +24,6 @@ HEAD = f'''\
 # Spec: validation/coefficients/{SPEC.name}, sha256
 # SHA256.
 # The relative errors of each range: of the fit, and after rounding the coefficients.
-
-from __future__ import annotations
 
 # fmt: off
 # (name, dtype): the upper bounds of the ranges in t but the last, their centres c, and

@@ -5,8 +5,6 @@ extends each form from u = 0 on as far as the tolerance allows, and prints the b
 ``spec.toml`` holds what was chosen from its output.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 

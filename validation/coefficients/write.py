@@ -1,7 +1,5 @@
 """The text of the two generated files: in Python for array namespaces, and in C."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import mpmath
@@ -65,7 +63,6 @@ def _head(spec_hash: str, comment: str) -> list[str]:
 
 
 _PYTHON_HEAD = '''
-from __future__ import annotations
 
 from typing import NamedTuple
 

@@ -5,17 +5,14 @@
 Writes ``validation/results/cuda/cuda.json``.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
-from typing import Any
 
 from validation import record
-from validation.output import write_record
+from validation.output import Record, write_record
 from validation.paths import RESULTS
 
 from . import compiled, count, emulate, roofline
@@ -30,8 +27,7 @@ _COUNTED = (
 HOLDS = ("toolchain", "settings", "counted", "kernels", "roofline", "accuracy")
 
 
-def measured() -> dict[str, Any]:
-    """Count the instructions of all kernels, and measure their accuracy."""
+def measured() -> Record:
     codes = {
         (capability, kernel): compiled.compiled(kernel, capability)
         for capability in CAPABILITIES
@@ -59,8 +55,7 @@ def measured() -> dict[str, Any]:
     }
 
 
-def complaints(made: dict[str, Any], *, replay: bool = True) -> Iterator[str]:
-    """Measure again, and say where the record differs."""
+def complaints(made: Record, *, replay: bool = True) -> Iterator[str]:
     if replay:
         if missing := _missing():
             yield missing

@@ -1,13 +1,13 @@
 """Compile the kernels in Triton for a given GPU, as `launch` starts them, and disassemble them."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from validation.output import Record
 
 KERNELS = ("value", "value_sum", "gradient")
 _POINTERS = ("mu", "log_sigma2", "out", "partial", "upstream", "d_mu", "d_log_sigma2")
@@ -29,7 +29,7 @@ class Compiled(NamedTuple):
     """How often a loop over blocks runs."""
 
 
-def settings() -> dict[str, Any]:
+def settings() -> Record:
     """Return the constants and options as `launch` has them, for the gradient of a sum."""
     from logunif_kl.torch._triton import launch
 
@@ -39,15 +39,7 @@ def settings() -> dict[str, Any]:
 
 @cache
 def compiled(kernel: str, capability: int) -> Compiled:
-    """Compile a kernel for float32, with pointers and a size that are multiples of 16.
-
-    Parameters
-    ----------
-    kernel : str
-        Its name in `logunif_kl.torch._triton.kernels`.
-    capability : int
-        The compute capability: 80, 90 or 100.
-    """
+    """Compile a kernel for float32, with pointers and a size that are multiples of 16."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -92,7 +84,6 @@ def _disassembled(cubin: bytes) -> tuple[str, dict[str, int]]:
 
 
 def toolchain() -> dict[str, str]:
-    """Return the versions of Triton and of the assemblers in its wheel."""
     import triton
     from triton import knobs
 

@@ -1,12 +1,9 @@
 """Count the machine instructions that a warp executes for each weight of a thread.
 
-The usual path through a kernel is followed once, from its entry to its exit. The subroutine of a
-division is left out: a warp calls it only where the numbers are extreme, as a subnormal divisor is.
-All other code is counted as if it were executed: what a branch might skip, and what a predicate
-switches off. The code of a loop is counted as often as it runs.
+The usual path through a kernel is followed once, from its entry to its exit, and a loop as often as
+it runs. The subroutine of a division is left out: a warp calls it only for extreme numbers, such as
+a subnormal divisor. Code that a branch might skip or a predicate switches off is counted.
 """
-
-from __future__ import annotations
 
 import re
 from collections import Counter
@@ -40,7 +37,6 @@ class Instruction(NamedTuple):
 
     @property
     def target(self) -> int:
-        """The address that it jumps to."""
         found = _TARGET.search(self.operands)
         if found is None:
             raise ValueError(f"{self.opcode} {self.operands} names no address to jump to")
@@ -53,7 +49,6 @@ class Instruction(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Its kind, one of `KINDS`."""
         text = f"{self.opcode} {self.operands}"
         for kind, pattern in _KINDS:
             if re.match(pattern, text):
@@ -92,12 +87,7 @@ def instructions(sass: str) -> list[Instruction]:
 def usual_path(code: list[Instruction], trips: int) -> Counter[Instruction]:
     """Count how often each instruction is executed from the entry to the exit.
 
-    Parameters
-    ----------
-    code : list of Instruction
-        A kernel's.
-    trips : int
-        How often a loop runs; there is at most one.
+    The code has one loop at most, which runs ``trips`` times.
     """
     place = {each.address: i for i, each in enumerate(code)}
     path: list[int] = []
@@ -144,7 +134,6 @@ def _leaves_loop(here: Instruction, following: Instruction) -> bool:
 
 
 def loaded(path: Counter[Instruction]) -> int:
-    """Count the bytes that a thread loads from global memory."""
     total = 0
     for each, times in path.items():
         if each.opcode.startswith("LDG"):
@@ -154,7 +143,6 @@ def loaded(path: Counter[Instruction]) -> int:
 
 
 def count(kernel: Compiled) -> Count:
-    """Count the instructions of a kernel."""
     code = instructions(kernel.sass)
     path = usual_path(code, kernel.trips)
     if loaded(path) != kernel.loads:

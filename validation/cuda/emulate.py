@@ -1,13 +1,9 @@
 """The accuracy of the CUDA kernels without a GPU: their PTX, executed on the CPU.
 
-The assembler may still fuse a product with a sum, and the bits of the special functions are not
-documented, so that a GPU's results may differ from these. Each function is therefore measured with
-the special functions rounded correctly, with half of the errors that the PTX ISA allows them, and
-with all. Half is one place for ``ex2``; no more is left to it by the 1 ulp that the CUDA C++
-Programming Guide states for ``expf``, which is ``ex2`` times a power of two.
+The assembler may still fuse a product with a sum, and the bits of a reciprocal are not documented,
+so a GPU's results may differ from these. Each function is therefore measured with reciprocals that
+are rounded correctly, and with errors of up to half and all of what the PTX ISA allows.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +13,7 @@ from numpy.typing import NDArray
 
 from validation.accuracy import search
 from validation.accuracy.functions import edges
+from validation.output import Record
 
 from . import compiled
 from .ptx import Approximation, Machine
@@ -47,7 +44,6 @@ def run(
 
 
 def evaluator(function: str, approximation: Approximation) -> Callable[..., NDArray[np.float32]]:
-    """Return the function of two arrays that a kernel computes."""
     kernel = "value" if function == FUNCTIONS[0] else "gradient"
     output = max(FUNCTIONS.index(function) - 1, 0)
 
@@ -61,7 +57,6 @@ def evaluator(function: str, approximation: Approximation) -> Callable[..., NDAr
 
 
 def points(function: str, count: int = COUNT) -> list[NDArray[Any]]:
-    """Sample bit patterns, and take the neighbours of every edge of a table."""
     rng = np.random.default_rng(SEED)
     sampled = search.sample(function, rng, count, "float32")
     known = {domain: edges(domain) for domain in ("u", "x")}
@@ -69,8 +64,7 @@ def points(function: str, count: int = COUNT) -> list[NDArray[Any]]:
     return [np.concatenate(both) for both in zip(sampled, beside, strict=True)]
 
 
-def rows(count: int = COUNT) -> Iterator[dict[str, Any]]:
-    """Measure the worst errors."""
+def rows(count: int = COUNT) -> Iterator[Record]:
     for function in FUNCTIONS:
         tried = points(function, count)
         for share in SHARES:

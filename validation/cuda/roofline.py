@@ -4,10 +4,10 @@ Every number of a GPU is a data sheet's or the programming guide's, and stands f
 clock. None of them is measured. `logunif-kl bench --torch --cuda` measures, where there is a GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from validation.output import Record
 
 from .count import Count
 
@@ -50,6 +50,7 @@ GPUS = (
     GPU("H200 SXM", 90, 132, 1.98e9, 4.8e12, 128, _H200),
     GPU("B200", 100, 148, 1.98e9, 7.75e12, 128, _B200),
 )
+
 _SCHEDULED = 4 * 32
 _SPECIAL = 16
 _ALU = 64
@@ -82,8 +83,7 @@ def fraction(gpu: GPU, counts: Mapping[str, Count], used: float = 1.0) -> float:
     return sum(time["memory"] for time in times) / sum(max(time.values()) for time in times)
 
 
-def row(gpu: GPU, counts: Mapping[str, Count]) -> dict[str, Any]:
-    """Return what the report says of a GPU."""
+def row(gpu: GPU, counts: Mapping[str, Count]) -> Record:
     kernels = {}
     for kernel in BYTES:
         times = seconds(gpu, kernel, counts[kernel])

@@ -7,8 +7,6 @@ strides, alignment and overlap, and the bits of the arguments. Fails at the firs
 target: it leaves the input in ``build/fuzz``, and prints the command that tries it again.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random
@@ -20,11 +18,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from validation import record
 from validation.fuzz.build import SANITIZERS, TARGETS, BuildError, build_fuzzer, find_clang, version
-from validation.output import track, write_record
+from validation.output import Record, track, write_record
 from validation.paths import ROOT
 
 FOLDER = ROOT / "build" / "fuzz"
@@ -39,7 +36,6 @@ ENVIRONMENT = {
 
 
 def write_corpus(folder: Path) -> None:
-    """Write the inputs to start from: any bytes, of many lengths."""
     rng = random.Random(SEED)
     folder.mkdir(parents=True)
     for i in range(SEEDS):
@@ -48,7 +44,6 @@ def write_corpus(folder: Path) -> None:
 
 
 def running(process: subprocess.Popen[str], seconds: int) -> Iterator[None]:
-    """Yield once a second until the process ends."""
     for _ in range(seconds):
         try:
             process.wait(1.0)
@@ -56,7 +51,7 @@ def running(process: subprocess.Popen[str], seconds: int) -> Iterator[None]:
             yield
 
 
-def fuzz(target: str, program: Path, seconds: int) -> dict[str, Any]:
+def fuzz(target: str, program: Path, seconds: int) -> Record:
     """Run one target for some seconds, and read what it says of itself."""
     corpus = FOLDER / f"{target}-corpus"
     shutil.rmtree(corpus, ignore_errors=True)
@@ -88,12 +83,12 @@ def fuzz(target: str, program: Path, seconds: int) -> dict[str, Any]:
     return {**found, "seconds": took, "ended": process.returncode}
 
 
-def read_log(said: str) -> dict[str, Any]:
+def read_log(said: str) -> Record:
     """Read the number of inputs, what of the code they reached, and a finding."""
     inputs = re.findall(r"number_of_executed_units: (\d+)", said)
     status = re.findall(r"cov: (\d+) ft: (\d+) corp: (\d+)", said)
     edges, features, corpus = map(int, status[-1]) if status else (0, 0, 0)
-    found: dict[str, Any] = {
+    found: Record = {
         "inputs": int(inputs[-1]) if inputs else 0,
         "edges": edges,
         "features": features,

@@ -1,7 +1,5 @@
 """Compile the fuzzing targets: for libFuzzer with the sanitizers, or with a main of their own."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -61,7 +59,6 @@ class BuildError(Exception):
 
 
 def find_clang() -> str:
-    """Find clang, or a clang of some version, the newest."""
     names = ("clang", *(f"clang-{version}" for version in range(40, 10, -1)))
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
@@ -70,13 +67,11 @@ def find_clang() -> str:
 
 
 def find_cc() -> str | None:
-    """Find the compiler that Python was built with, or cc."""
     named = (sysconfig.get_config_var("CC") or "cc").split()[0]
     return shutil.which(named) or shutil.which("cc")
 
 
 def has_headers() -> bool:
-    """Whether the headers of Python are here."""
     return Path(sysconfig.get_paths()["include"], "Python.h").exists()
 
 
@@ -126,8 +121,6 @@ def build(
 
 
 def build_fuzzer(target: str, folder: Path, clang: str) -> Path:
-    """Build a target of libFuzzer, with the sanitizers."""
-
     def of_part(name: str) -> Sequence[str]:
         wanted = ",".join((*PARTS[name], "fuzzer-no-link"))
         return [f"-fsanitize={wanted}", *SANITIZE] if PARTS[name] else []
@@ -137,6 +130,5 @@ def build_fuzzer(target: str, folder: Path, clang: str) -> Path:
 
 
 def version(compiler: str) -> str:
-    """Read the first line of what a compiler says of itself."""
     done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[0]

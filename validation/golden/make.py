@@ -32,7 +32,6 @@ BALLS: dict[str, Callable] = {
 
 
 def truth(name: str, row: tuple[float, ...]) -> tuple:
-    """Return the outputs for one row of inputs."""
     if name == "neg_kl_normal":
         mu, log_sigma2 = row
         value = reference.neg_kl_normal(mu, log_sigma2, DPS)
@@ -54,7 +53,6 @@ def check(name: str, row: tuple[float, ...], value: mpmath.mpf) -> None:
 
 
 def written(name: str, row: tuple[float, ...]) -> str:
-    """Return a row as it is written in the table."""
     values = truth(name, row)
     if name in BALLS:
         check(name, row, values[0])
@@ -67,7 +65,6 @@ def decimal(value: mpmath.mpf) -> str:
 
 
 def header(name: str, rows: str) -> str:
-    """Return the lines that say where the rows came from."""
     about = record.about(f"python -m validation.golden.make {name}", "gmpy2", "python-flint")
     ball = BALLS.get(name)
     lines = {
@@ -86,7 +83,6 @@ def header(name: str, rows: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Write the tables, or compare them with what would be written."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
     parser.add_argument("names", nargs="*", choices=[*golden.NAMES, []], metavar="NAME")

@@ -1,15 +1,12 @@
 """Decide the claims; ``python -m validation.papers``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import Any
 
 from validation import record
-from validation.output import track, write_record
+from validation.output import Record, track, write_record
 from validation.papers.statement import STATEMENTS
 from validation.paths import RESULTS, ROOT
 
@@ -27,14 +24,12 @@ for _module in (
 RESULT = RESULTS / "papers" / "papers.json"
 
 
-def decided(names: Sequence[str]) -> list[dict[str, Any]]:
-    """Measure and decide each named claim."""
+def decided(names: Sequence[str]) -> list[Record]:
     work = track(names, "reading papers", len(names))
     return [STATEMENTS[name].record() for name in work]
 
 
-def complaints(made: dict[str, Any], *, replay: bool = True) -> Iterator[str]:
-    """Decide all statements again, and say where the record differs."""
+def complaints(made: Record, *, replay: bool = True) -> Iterator[str]:
     if replay:
         yield from record.computed_again(made, {"claims": decided(list(STATEMENTS))})
 

@@ -1,10 +1,10 @@
 """A statement of a paper, as a function that measures it and decides whether it holds."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from validation.output import Record
 
 # By what the names of their statements begin with.
 PAPERS = {
@@ -18,8 +18,13 @@ class Found(NamedTuple):
     """Whether a statement holds, the numbers that decide it, and what they mean."""
 
     holds: bool
-    measured: dict[str, Any]
+    measured: Record
     note: str
+
+    def record(self) -> Record:
+        """Return the verdict, and what decides it."""
+        verdict = "holds" if self.holds else "fails"
+        return {"verdict": verdict, "measured": self.measured, "note": self.note}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -33,18 +38,15 @@ class Statement:
     stated: bool
     decide: Callable[[], Found]
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Measure, decide, and return the full record."""
-        found = self.decide()
         return {
             "name": self.name,
             "paper": self.paper,
             "where": self.where,
             "claim": self.text,
             "stated_by_the_paper": self.stated,
-            "verdict": "holds" if found.holds else "fails",
-            "measured": found.measured,
-            "note": found.note,
+            **self.decide().record(),
             "command": f"python -m validation.papers {self.name}",
         }
 

@@ -1,7 +1,5 @@
 """The list of the papers' systems and claims, and what of the library shows each."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil
@@ -10,10 +8,10 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from validation import record
-from validation.output import emit, wrapped
+from validation.output import Record, emit, wrapped
 from validation.paths import ROOT
 from validation.reproduce.work import everything
 
@@ -57,13 +55,11 @@ class System(NamedTuple):
 
 @cache
 def systems() -> tuple[System, ...]:
-    """Read the list."""
-    entries: list[dict[str, Any]] = tomllib.loads(FILE.read_text(encoding="utf-8"))["system"]
+    entries: list[Record] = tomllib.loads(FILE.read_text(encoding="utf-8"))["system"]
     return tuple(System(**entry) for entry in entries)
 
 
 def put(names: Sequence[str] = ()) -> None:
-    """Print the list, or what of it the named papers and experiments are in."""
     wanted = set(names)
     there = [s for s in systems() if not wanted or wanted & _names(s)]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
@@ -96,7 +92,6 @@ def _count(there: Sequence[System]) -> None:
 
 @cache
 def _state(path: str) -> str:
-    """Say whether a record is there, as its command wrote it."""
     if not (ROOT / path).exists():
         return "not there yet"
     return "there" if record.is_sealed(ROOT / path) else "changed by hand"

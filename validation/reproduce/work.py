@@ -1,7 +1,5 @@
 """What there is to run: the experiments of the papers, and the studies that decide statements."""
 
-from __future__ import annotations
-
 import difflib
 import shlex
 import sys
@@ -70,11 +68,9 @@ class Work(NamedTuple):
 
     @property
     def command(self) -> str:
-        """The command that writes the record, with FILE in the place of the data."""
         return self.experiment.command() if self.paper else STUDIES[self.name][1]
 
     def full(self, data: str | None) -> list[str]:
-        """Return the arguments of the command that writes the record."""
         words = shlex.split(self.command)
         return _argv([data if word == "FILE" and data else word for word in words])
 
@@ -87,7 +83,6 @@ class Work(NamedTuple):
         return _argv([*shlex.split(self.command)[:3], *options, "--work", f"{folder}/{self.name}"])
 
     def quick_record(self, folder: Path) -> Path:
-        """Return the record of the small form of an experiment."""
         return folder / f"{self.name}.json"
 
 

@@ -1,26 +1,16 @@
 """Build the C extensions for AArch64 and run tests of them under emulation.
 
     python -m validation.tools.emulated [--cache DIRECTORY] [--measure] [pytest arguments]
-    python -m validation.tools.emulated --cache DIRECTORY --whole [--jobs N] [FILE...]
 
-debootstrap, which needs root and a system like Debian, puts Python for arm64 into a directory. pip
-adds the wheels that the tests need, and a cross compiler builds the extensions. QEMU runs the tests
-with the kernel ``neon``, and a few of them with ``baseline``. A script in the place of Python calls
-QEMU, so that neither chroot nor binfmt_misc is needed.
-
-``--measure`` measures the accuracy of ``neon`` instead. ``--whole`` runs all tests that the
-README's command runs, or those of some files, a few files at a time in each of N processes. The
-cache lists the files that passed. They do not run again while the tree stays the same.
+debootstrap, which needs root and a system like Debian, puts Python for arm64 into a directory, pip
+adds wheels, and a cross compiler builds the extensions. QEMU runs the tests with the kernel
+``neon``, and a few of them with ``baseline``. A script in the place of Python calls QEMU, so that
+neither chroot nor binfmt_misc is needed. ``--measure`` measures the accuracy of ``neon`` instead.
 
 The exit status is 1 if a test fails, and 77 where emulation cannot be had.
 """
 
-from __future__ import annotations
-
 import argparse
-import collections
-import hashlib
-import itertools
 import os
 import platform
 import re
@@ -28,7 +18,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,16 +25,13 @@ from typing import NamedTuple, NoReturn
 
 from validation.accuracy.driver import EMULATOR, RESULTS, WORST_INPUTS
 from validation.paths import ROOT
-from validation.tools.elsewhere import EXTENSIONS, copy, copy_source, copy_tests, run
+from validation.tools.elsewhere import EXTENSIONS, copy_source, copy_tests, run
 from validation.tools.versions import project, requirements
 
 UNAVAILABLE = 77
 EMULATORS = ("qemu-aarch64-static", "qemu-aarch64")
 COMPILER = "aarch64-linux-gnu-gcc"
 PACKAGES = ("qemu-user-static", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "debootstrap")
-AT_ONCE = 4  # files of tests in a process
-SOURCES = (".py", ".c", ".h", ".toml", ".txt", ".json", ".md", ".cff")
-WHOLE = ("docs", ".ci", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", ".gitignore")
 SHORT = ("tests/test_accuracy.py", "tests/test_api.py")
 TESTS = {
     "neon": (
@@ -61,12 +47,10 @@ TESTS = {
 
 
 def say(what: str) -> None:
-    """Say what is done, or what was found."""
     print(f"emulated: {what}", flush=True)
 
 
 def unavailable(why: str) -> NoReturn:
-    """End with one sentence, and the status that says that nothing was tested."""
     print(f"emulated: {why}.", file=sys.stderr)
     raise SystemExit(UNAVAILABLE)
 
@@ -90,7 +74,6 @@ def emulator() -> str:
 
 
 def checked(command: Sequence[str | Path], what: str, env: Mapping[str, str] | None = None) -> None:
-    """Run a command; where it fails, show what it said, and end."""
     done = run([str(word) for word in command], cwd=ROOT, env=env)
     if done.returncode:
         print(done.stdout)
@@ -119,15 +102,9 @@ def make_root(root: Path) -> None:
         package.unlink()
 
 
-def interpreter(root: Path) -> Path:
-    """Return Python's executable file for arm64."""
-    return root / "usr" / "bin" / os.readlink(root / "usr" / "bin" / "python3")
-
-
 def make_site(root: Path, site: Path) -> None:
-    """Install the wheels for arm64, by the pip of this Python."""
     wanted = [f"{name}>={bound}" for name, bound in requirements("test", of=project()).items()]
-    version = interpreter(root).name.removeprefix("python")
+    version = os.readlink(root / "usr" / "bin" / "python3").removeprefix("python")
     options = ["--target", str(site), "--only-binary", ":all:", "--python-version", version]
     options += [f"--platform=manylinux{v}_aarch64" for v in ("_2_28", "_2_27", "_2_17", "2014")]
     options += ["--implementation=cp", f"--abi=cp{version.replace('.', '')}"]
@@ -162,8 +139,9 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
     # A directory is looked for in the root first, and temporary files are outside.
     shutil.rmtree(root / "tmp", ignore_errors=True)
     # Python finds its own directories from this name, and starts other Pythons by it.
-    python = root / "usr" / "bin" / "python-emulated"
-    python.write_text(f'#!/bin/sh\nexec "{qemu}" -L "{root}" -0 "$0" "{interpreter(root)}" "$@"\n')
+    scripts = root / "usr" / "bin"
+    python, binary = scripts / "python-emulated", scripts / os.readlink(scripts / "python3")
+    python.write_text(f'#!/bin/sh\nexec "{qemu}" -L "{root}" -0 "$0" "{binary}" "$@"\n')
     python.chmod(0o755)
     said = subprocess.run([qemu, "--version"], capture_output=True, text=True, check=True).stdout
     version = re.search(r"\d+(\.\d+)+", said)
@@ -193,7 +171,6 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
 
 
 def measure(machine: Machine) -> int:
-    """Measure the accuracy of the kernel, and take the report and the worst inputs from there."""
     command = [str(machine.python), "-m", "validation.accuracy", "measure", "neon"]
     status = subprocess.run(command, cwd=machine.tree, env=os.environ | machine.env).returncode
     for path in (machine.tree / RESULTS.relative_to(ROOT)).glob("neon*.json"):
@@ -203,8 +180,6 @@ def measure(machine: Machine) -> int:
 
 
 def test(machine: Machine, arguments: Sequence[str]) -> int:
-    """Run the tests with each kernel, both at once; return 1 if one failed."""
-
     def tested(kernel: str) -> int:
         done = machine.test(kernel, arguments or TESTS[kernel])
         say(f"{kernel}\n{done.stdout}")
@@ -215,81 +190,16 @@ def test(machine: Machine, arguments: Sequence[str]) -> int:
         return int(any(list(pool.map(tested, TESTS))))
 
 
-def groups() -> list[tuple[str, ...]]:
-    """Divide the files that pytest would find by itself, few to a group and of one directory."""
-    tests = [path.relative_to(ROOT) for path in sorted(ROOT.glob("tests/**/test_*.py"))]
-    found: list[tuple[str, ...]] = []
-    for _, paths in itertools.groupby(tests, key=lambda path: path.parent):
-        names = [path.as_posix() for path in paths]
-        found += [tuple(names[i : i + AT_ONCE]) for i in range(0, len(names), AT_ONCE)]
-    rooms = sorted({path.parent for path in ROOT.glob("logunif_kl/*/*.py")})
-    found += [(room.relative_to(ROOT).as_posix(),) for room in rooms]
-    files = sorted(ROOT.glob("logunif_kl/*.py"))
-    return [*found, tuple(path.relative_to(ROOT).as_posix() for path in files)]
-
-
-def test_whole(machine: Machine, cache: Path, jobs: int, wanted: Sequence[tuple[str, ...]]) -> int:
-    """Run groups of files of tests; return 1 if one failed."""
-    copy([name for name in WHOLE if not (machine.tree / name).exists()], machine.tree)
-    tree = hashlib.sha256()
-    for path in sorted(p for p in machine.tree.rglob("*") if p.suffix in SOURCES):
-        tree.update(path.relative_to(machine.tree).as_posix().encode() + b"\0" + path.read_bytes())
-    passed = cache / f"passed-{tree.hexdigest()[:16]}.txt"
-    before = passed.read_text(encoding="utf-8").splitlines() if passed.exists() else []
-    left = [group for group in wanted if " ".join(group) not in before]
-    counts, began = collections.Counter[str](), time.monotonic()
-
-    def tested(group: tuple[str, ...]) -> int:
-        done = machine.test("neon", group)
-        # 5 says that there is no test.
-        if done.returncode not in (0, 5):
-            say(f"{' '.join(group)}\n{done.stdout}")
-            return 1
-        last = done.stdout.strip().splitlines()[-1]
-        for number, what in re.findall(r"(\d+) (passed|skipped|deselected)", last):
-            counts[what] += int(number)
-        with passed.open("a", encoding="utf-8") as file:
-            file.write(" ".join(group) + "\n")
-        say(f"{' '.join(group)}: {last}")
-        return 0
-
-    say(f"{len(left)} groups of files; {len(wanted) - len(left)} passed before")
-    with ThreadPoolExecutor(jobs) as pool:
-        failed = sum(pool.map(tested, left))
-    total = ", ".join(f"{number} {what}" for what, number in counts.items())
-    say(f"{failed} groups failed; {total}; {time.monotonic() - began:.0f} s in {jobs} processes")
-    return int(failed > 0)
-
-
-def chosen(only: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the groups that hold some of these files; without files all."""
-    found = groups()
-    missing = set(only).difference(*found)
-    if missing:
-        print(
-            f"emulated: with --whole {min(missing)} means nothing: name a file of tests, such as "
-            f"{found[0][0]}, or a directory of {found[-1][0].partition('/')[0]}",
-            file=sys.stderr,
-        )
-        raise SystemExit(2)
-    return [group for group in found if not only or set(group) & set(only)]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Test the C extensions on an emulated AArch64.")
     parser.add_argument("--cache", type=Path, help="a directory for what was downloaded")
     parser.add_argument("--measure", action="store_true", help="measure the accuracy of neon")
-    parser.add_argument("--whole", action="store_true", help="run what the README's command runs")
-    parser.add_argument("--jobs", type=int, default=2, help="processes at once of --whole")
     options, rest = parser.parse_known_args(arguments)
-    wanted = chosen(rest) if options.whole else []
     qemu = emulator()
     with tempfile.TemporaryDirectory() as temporary:
         cache = options.cache.absolute() if options.cache else Path(temporary, "cache")
         cache.mkdir(parents=True, exist_ok=True)
         machine = make_machine(qemu, cache, Path(temporary, "tree"))
-        if options.whole:
-            return test_whole(machine, cache, options.jobs, wanted)
         return measure(machine) if options.measure else test(machine, rest)
 
 

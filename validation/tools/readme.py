@@ -20,7 +20,6 @@ SECTION = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def sources() -> dict[Path, str]:
-    """Return the README with every section made anew."""
     text = README.read_text(encoding="utf-8")
     return {README: SECTION.sub(lambda found: found[1] + tables.section(found[2]) + found[3], text)}
 

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Iterable
 
-from validation.markdown import Results, processor, table
+from validation.markdown import processor, table
+from validation.output import Record
 
 _FUNCTIONS = (
     "neg_kl",
@@ -12,6 +13,7 @@ _FUNCTIONS = (
     "neg_kl_normal.dmu",
     "neg_kl_normal.dlog_sigma2",
 )
+
 _NUMPY = ("avx512", "avx2", "baseline")
 # The heading of a column, its kernels and its type.
 _COLUMNS = {
@@ -34,8 +36,7 @@ _OF_TRAINING = {
 }
 
 
-def worst(rows: list[Results], function: str, dtype: str, kernels: Iterable[str]) -> str:
-    """Give the worst error in ulp of a function in a type over some kernels, rounded up."""
+def worst(rows: list[Record], function: str, dtype: str, kernels: Iterable[str]) -> str:
     found = [
         row["ulp"]
         for row in rows
@@ -44,8 +45,7 @@ def worst(rows: list[Results], function: str, dtype: str, kernels: Iterable[str]
     return f"{math.ceil(1000 * max(found)) / 1000:.3f}" if found else "–"
 
 
-def accuracy(*reports: Results) -> str:
-    """Tabulate the worst errors of the functions that training takes."""
+def accuracy(*reports: Record) -> str:
     rows = [row for report in reports for row in report["rows"]]
     cells = (
         [function, *(worst(rows, function, dtype, kernels) for kernels, dtype in _COLUMNS.values())]
@@ -54,8 +54,7 @@ def accuracy(*reports: Results) -> str:
     return table(["worst error in ulp", *_COLUMNS], cells)
 
 
-def bench(functions: Results, *of_training: Results) -> str:
-    """Tabulate how many times as fast a few things are as what they replace."""
+def bench(functions: Record, *of_training: Record) -> str:
     ratios = {row["what"]: row["median"] for row in functions["ratios"]}
     rows = [
         [

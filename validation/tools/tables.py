@@ -8,17 +8,17 @@ import math
 from collections.abc import Callable
 
 from validation.benchmarks import tables as speed
-from validation.markdown import Results, table
+from validation.markdown import table
+from validation.output import Record
 from validation.paths import RESULTS
 from validation.tools import studies, summary
 
 
 def path(file: str) -> str:
-    """Return the path of a result from the root."""
     return f"validation/results/{file}.json"
 
 
-def made_by(results: Results) -> str:
+def made_by(results: Record) -> str:
     """Name the command, the versions, the machine and the days of a record behind a table."""
     versions = ", ".join(
         f"{name} {version}" for name, version in results["versions"].items() if name != "logunif_kl"
@@ -34,8 +34,7 @@ def made_by(results: Results) -> str:
     )
 
 
-def made_in_short(results: list[Results]) -> str:
-    """Name the commands, the machines and the days of the records behind a small table."""
+def made_in_short(results: list[Record]) -> str:
     commands = dict.fromkeys(each["command"] for each in results)
     machines = dict.fromkeys(each["machine"]["cpu"] for each in results)
     days = sorted({each["date"][:10] for each in results if "date" in each})
@@ -49,8 +48,7 @@ def percent(error: float) -> str:
     return f"{error:.1e}" if abs(error) >= 10 else f"{100 * error:.3g} %"
 
 
-def compare(results: Results) -> str:
-    """Tabulate the worst errors of the published approximations."""
+def compare(results: Record) -> str:
     rows = [
         (
             row["method"],
@@ -71,8 +69,7 @@ COMPILED = ("avx512", "avx2", "baseline")
 IN_PYTHON = ("python",)
 
 
-def accuracy(search: Results, exhaustive: Results) -> str:
-    """Tabulate the worst error in ulp of each function in each type, over the kernels."""
+def accuracy(search: Record, exhaustive: Record) -> str:
     rows = [*search["rows"], *exhaustive["rows"]]
     types = ("float64", "float32", "float16", "bfloat16")
     functions = dict.fromkeys(row["function"] for row in rows)
@@ -91,8 +88,7 @@ FRAMEWORKS = {
 }
 
 
-def frameworks(*reports: Results) -> str:
-    """Tabulate the worst error in ulp of each function on each framework."""
+def frameworks(*reports: Record) -> str:
     rows = [row for report in reports for row in report["rows"]]
     measured = {(row["kernel"], row["dtype"]) for row in rows}
     columns = [
@@ -114,10 +110,8 @@ def frameworks(*reports: Results) -> str:
     return text
 
 
-def validate(results: Results) -> str:
-    """Tabulate what every method declares and what was measured."""
-
-    def pair(part: Results | None) -> tuple[str, str]:
+def validate(results: Record) -> str:
+    def pair(part: Record | None) -> tuple[str, str]:
         return (f"{part['declared']:.2e}", f"{part['measured']:.2e}") if part else ("", "")
 
     rows = [
@@ -127,9 +121,7 @@ def validate(results: Results) -> str:
             row["interval"]["name"],
             *pair(row["value"]),
             *pair(row["gradient"]),
-            f"{row['nanoseconds']:,.0f}"
-            if row["nanoseconds"] >= 10
-            else f"{row['nanoseconds']:.1f}",
+            f"{row['nanoseconds']:,.{0 if row['nanoseconds'] >= 10 else 1}f}",
         )
         for row in results["rows"]
         if row["is_domain"]
@@ -138,8 +130,7 @@ def validate(results: Results) -> str:
     return table([*header, "of the gradient, declared", "measured", "ns an element"], rows)
 
 
-def papers(results: Results) -> str:
-    """Tabulate the claims that fail, and name those that hold."""
+def papers(results: Record) -> str:
     fails = [row for row in results["claims"] if row["verdict"] == "fails"]
     holds = [row for row in results["claims"] if row["verdict"] == "holds"]
     cells = (
@@ -161,7 +152,6 @@ def papers(results: Results) -> str:
 
 
 def first_author(citation: str) -> str:
-    """Name the first author of a citation."""
     return citation.replace(",", " ").split()[0]
 
 
@@ -196,7 +186,6 @@ WHERE_MEASURED = ("frameworks", "layers", "magnitudes", "run", "sizes", "trainin
 
 
 def section(name: str) -> str:
-    """Return the text of one section, from its results."""
     show, files = SECTIONS[name]
     if name in WHERE_MEASURED:
         files = tuple(file for file in files if (RESULTS / f"{file}.json").exists())

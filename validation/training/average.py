@@ -1,12 +1,11 @@
 """Temporal averaging of parameters: Kingma and Ba 2015 (Adam), section 7.2."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import torch
+
+from validation.output import Record
 
 DECAY = 0.999
 
@@ -29,14 +28,12 @@ class TemporalAverage:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take in the parameters as they are after a step."""
         self._steps += 1
         for name, value in self._model.named_parameters():
             self._sums[name].lerp_(value.detach(), 1.0 - self._decay)
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[torch.nn.Module]:
-        """Give the model with averaged parameters; afterwards it has its own again."""
         if not self._steps:
             raise ValueError("there is no average before the first step: call update first")
         own = {name: value.detach().clone() for name, value in self._model.named_parameters()}
@@ -52,10 +49,10 @@ class TemporalAverage:
         for name, value in self._model.named_parameters():
             value.copy_(values[name])
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Record:
         return {"steps": self._steps, "decay": self._decay, "sums": self._sums}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Record) -> None:
         self._steps, self._decay = state["steps"], state["decay"]
         for name, total in self._sums.items():
             total.copy_(state["sums"][name])

@@ -4,26 +4,19 @@ A file is written beside the old one, flushed to the disk, and renamed, so that 
 killed leaves the old state or the new one.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
 
 from logunif_kl._atomic_io import replacing
-from validation.output import CommandError
+from validation.output import CommandError, Record
 
 
 class CheckpointError(CommandError):
     """A file that cannot be read or belongs to another run."""
 
 
-class OtherSettings(CheckpointError):
-    """A file of a run with other settings."""
-
-
-def save(path: Path, about: dict[str, Any], state: dict[str, Any]) -> None:
-    """Write the state of the run that ``about`` describes."""
+def save(path: Path, about: Record, state: Record) -> None:
     import torch
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +24,7 @@ def save(path: Path, about: dict[str, Any], state: dict[str, Any]) -> None:
         torch.save({"about": _canonical(about), "state": state}, part)
 
 
-def load(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
+def load(path: Path, about: Record) -> Record | None:
     """Read the state of the run that ``about`` describes; None if there is no file."""
     if not path.exists():
         return None
@@ -49,8 +42,7 @@ def load(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
     return state
 
 
-def save_json(path: Path, about: dict[str, Any], state: Any, seconds: float = 0.0) -> None:
-    """Write a result of the run that ``about`` describes, and how long it took."""
+def save_json(path: Path, about: Record, state: Any, seconds: float = 0.0) -> None:
     document = {"about": about, "seconds": round(seconds, 3), "state": state}
     text = json.dumps(document, indent=1) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +50,7 @@ def save_json(path: Path, about: dict[str, Any], state: Any, seconds: float = 0.
         part.write_text(text, encoding="utf-8")
 
 
-def load_json(path: Path, about: dict[str, Any]) -> tuple[Any, float] | None:
+def load_json(path: Path, about: Record) -> tuple[Any, float] | None:
     """Read the result and the seconds that `save_json` wrote; None if there is no file."""
     if not path.exists():
         return None
@@ -71,16 +63,15 @@ def load_json(path: Path, about: dict[str, Any]) -> tuple[Any, float] | None:
     return state, seconds
 
 
-def _canonical(about: dict[str, Any]) -> str:
+def _canonical(about: Record) -> str:
     return json.dumps(about, sort_keys=True)
 
 
-def _refuse_another(path: Path, written: dict[str, Any], about: dict[str, Any]) -> None:
-    """Refuse the state of a run that had other settings."""
+def _refuse_another(path: Path, written: Record, about: Record) -> None:
     wanted = json.loads(_canonical(about))
     for key in {**wanted, **written}:
         if written.get(key) != wanted.get(key):
-            raise OtherSettings(
+            raise CheckpointError(
                 f"{path} is of a run with {key} {written.get(key)!r}, not {wanted.get(key)!r}: "
                 "name another folder with --work"
             )

@@ -5,8 +5,6 @@ or from a folder with the four IDX files under their usual names. Each may be gz
 downloaded, and nothing is unpickled.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io
@@ -61,7 +59,6 @@ class Dataset(NamedTuple):
         return int(self.train.x.shape[1])
 
     def about(self) -> dict[str, object]:
-        """Say which data these are, for a record."""
         return {
             "name": self.name,
             "training_examples": len(self.train.y),
@@ -82,17 +79,9 @@ class Dataset(NamedTuple):
 
 
 def load(named: str | None = None) -> Dataset:
-    """Read the data that ``named``, or else the environment variable LOGUNIF_KL_MNIST, names.
+    """Read an .npz file, or a folder with the four IDX files, or the folder of one of these.
 
-    Parameters
-    ----------
-    named : str, optional
-        An .npz file, a folder with the four IDX files, or one of these four.
-
-    Raises
-    ------
-    DataError
-        If nothing is named, a file is missing or broken, or an array is not as it should be.
+    Without a name, the environment variable LOGUNIF_KL_MNIST names it.
     """
     named = named or os.environ.get(VARIABLE)
     if not named:
@@ -113,7 +102,6 @@ def load(named: str | None = None) -> Dataset:
 
 
 def digits() -> Dataset:
-    """Take the 1,797 digits of 8 x 8 pixels that scikit-learn has; every fifth is for the test."""
     try:
         from sklearn.datasets import load_digits
     except ImportError:
@@ -133,7 +121,6 @@ def digits() -> Dataset:
 
 
 def _read(path: Path) -> bytes:
-    """Read a file, and unpack it if it is gzipped."""
     try:
         content = path.read_bytes()
     except OSError as error:

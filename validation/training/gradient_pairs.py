@@ -6,8 +6,6 @@ the next but for the order of the examples, so that the spread of the pairs give
 """
 
 # mypy: allow-untyped-calls
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,7 @@ from typing import Any
 import torch
 
 from logunif_kl.torch import nn
-from validation.output import track
+from validation.output import Record, track
 from validation.training import networks
 from validation.training.loop import Examples, seeded
 
@@ -53,8 +51,7 @@ class Pairs:
         self._batch, self._seed = batch, seed
         self.in_a_pass = len(examples) // (2 * batch)
 
-    def rows(self, counts: Mapping[str, int], label: str, **entry: Any) -> list[dict[str, Any]]:
-        """Measure the variances by several estimators, each from its number of pairs."""
+    def rows(self, counts: Mapping[str, int], label: str, **entry: Any) -> list[Record]:
         found = []
         for estimator, count in counts.items():
             numbers = track(range(count), f"{label}, {estimator}", count)
@@ -90,14 +87,13 @@ class Pairs:
         return gradients(self._model, x, y, len(self._examples), at_once)
 
 
-def by_layer(halves: Sequence[dict[str, float]], **entry: Any) -> list[dict[str, Any]]:
+def by_layer(halves: Sequence[dict[str, float]], **entry: Any) -> list[Record]:
     """Summarise the estimates of the variance in each layer; ``entry`` says what they are of."""
     layers = ("top", "bottom")
     return [{**entry, "layer": name, **summary([half[name] for half in halves])} for name in layers]
 
 
 def summary(values: Sequence[float], counted: str = "pairs") -> dict[str, float]:
-    """Return the mean of independent estimates, its standard error, and their number."""
     return {
         "variance": statistics.fmean(values),
         "standard_error": statistics.stdev(values) / math.sqrt(len(values)),

@@ -1,8 +1,7 @@
 """Training by Adam; a run that was stopped at any step goes on with the same bits."""
 
 # mypy: allow-untyped-calls
-from __future__ import annotations
-
+import contextlib
 import dataclasses
 import hashlib
 import math
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 
 from logunif_kl.torch import nn
-from validation.output import CommandError
+from validation.output import CommandError, Record
 from validation.training import checkpoint
 from validation.training.average import TemporalAverage
 from validation.training.data import Split
@@ -42,7 +41,7 @@ class Settings:
     averaging: float | None = 0.999
     kl_weight: float = 1.0
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Record:
         return dataclasses.asdict(self)
 
 
@@ -53,8 +52,6 @@ def seeded(seed: int, purpose: int) -> torch.Generator:
 
 
 class Examples:
-    """Images and labels as tensors."""
-
     def __init__(self, split: Split) -> None:
         self.x, self.y = torch.from_numpy(split.x), torch.from_numpy(split.y)
 
@@ -67,22 +64,33 @@ class Objective:
 
     def __init__(self, model: torch.nn.Module, examples: int, kl_weight: float) -> None:
         self._model, self._examples = model, examples
-        variational = any(isinstance(m, nn.VariationalLinear) for m in model.modules())
-        self._elbo = (
-            nn.ELBO(model, nn.categorical_log_likelihood, examples, kl_weight)
-            if variational
-            else None
-        )
+        self.elbo: Any = None
+        if any(isinstance(m, nn.VariationalLinear) for m in model.modules()):
+            self.elbo = nn.ELBO(model, nn.categorical_log_likelihood, examples, kl_weight)
 
     def __call__(
         self, x: torch.Tensor, y: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the loss, the log-likelihood of all examples as estimated (Eq. 3), and -KL."""
-        if self._elbo is not None:
-            bound = self._elbo(x, y)
+        if self.elbo is not None:
+            bound = self.elbo(x, y)
             return bound.loss, bound.expected_log_likelihood.detach(), bound.neg_kl.detach()
         mean = nn.categorical_log_likelihood(self._model(x), y).mean()
         return -mean, self._examples * mean.detach(), torch.zeros(())
+
+
+@contextlib.contextmanager
+def flushed() -> Iterator[None]:
+    """Compute with zeros in place of subnormal numbers, where the processor can.
+
+    Weights that the divergence drives to zero leave subnormal numbers in gradients and in Adam's
+    averages, and a processor takes many times as long for each of them.
+    """
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def fingerprint(split: Split) -> str:
@@ -97,21 +105,9 @@ def fingerprint(split: Split) -> str:
 class Run:
     """A network in training, with all that decides how it goes on.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        A network of `networks.network`.
-    noise : torch.Generator
-        What draws the noise in the network.
-    split : Split
-        The training examples.
-    settings : Settings
-    about : dict
-        What else decides the run, such as the network; a checkpoint is taken up by the same alone.
-    file : Path, optional
-        The checkpoint. If it is there, the run goes on from it.
-    every : int, optional
-        Steps between two checkpoints; by default there is one a minute, and at each epoch's end.
+    ``noise`` draws the noise in the network. If the checkpoint ``file`` is there, the run resumes
+    from it, unless the checkpoint has other settings or another ``about``: what else decides the
+    run. A checkpoint is written at each epoch's end, and once a minute or ``every`` so many steps.
     """
 
     def __init__(
@@ -121,13 +117,13 @@ class Run:
         split: Split,
         settings: Settings,
         *,
-        about: dict[str, Any] | None = None,
+        about: Record | None = None,
         file: Path | None = None,
         every: int | None = None,
     ) -> None:
         self.model, self.settings = model, settings
         self.epoch = self.step = 0
-        self.history: list[dict[str, Any]] = []
+        self.history: list[Record] = []
         self._examples = Examples(split)
         self.noise, self._order = noise, seeded(settings.seed, 0)
         self._objective = Objective(model, len(split.y), settings.kl_weight)
@@ -143,8 +139,7 @@ class Run:
     def average(self) -> TemporalAverage | None:
         return self._average
 
-    def train(self, epochs: int) -> Iterator[dict[str, Any]]:
-        """Train until ``epochs`` are done, and yield the record of each as it ends."""
+    def train(self, epochs: int) -> Iterator[Record]:
         while self.epoch < epochs:
             yield self._finish_epoch()
 
@@ -154,12 +149,10 @@ class Run:
         self.save()
 
     def save(self) -> None:
-        """Write the checkpoint, if it has a file."""
         if self._file is not None:
             checkpoint.save(self._file, self._about, self.state_dict())
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return all that decides how the run goes on."""
+    def state_dict(self) -> Record:
         return {
             "model": self.model.state_dict(),
             "optimizer": self._optimizer.state_dict(),
@@ -174,7 +167,7 @@ class Run:
             "history": self.history,
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Record) -> None:
         self.model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
         if self._average is not None:
@@ -197,7 +190,7 @@ class Run:
         self._in_epoch, self._seconds = 0, 0.0
         self._sums = [0.0, 0.0, 0.0]
 
-    def _finish_epoch(self) -> dict[str, Any]:
+    def _finish_epoch(self) -> Record:
         self.model.train()
         began, saved = time.monotonic(), time.monotonic()
         before = self._seconds
@@ -260,7 +253,6 @@ def evaluate(model: torch.nn.Module, split: Split, batch_size: int = 1000) -> di
 
 
 def evaluate_averaged(run: Run, split: Split) -> dict[str, float]:
-    """Do `evaluate` with averaged parameters, if the run averages them."""
     if run.average is None:
         return evaluate(run.model, split)
     with run.average.applied() as model:

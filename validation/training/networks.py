@@ -5,8 +5,6 @@ at the input and 0.5 at the hidden layers. Variational dropout starts from them,
 p).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise
@@ -16,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from logunif_kl.torch import nn
+from validation.output import Record
 from validation.training.data import CLASSES, Split
 from validation.training.loop import Run, Settings, seeded
 
@@ -74,17 +73,9 @@ def network(
 ) -> torch.nn.Sequential:
     """Build a network from ``pixels`` through layers of ``hidden`` units to the ten classes.
 
-    Parameters
-    ----------
-    method : str
-        A name of `METHODS`.
-    seed : int
-        Seed of the initial weights, which are the same for every method.
-    generator : torch.Generator
-        What draws the noise of all layers.
-    **posterior
-        Further arguments of the variational layers, in place of one alpha for each input unit,
-        alpha <= 1 and the exact divergence. ``initial`` is log alpha of all layers.
+    The initial weights of a seed are the same for every method. ``posterior`` holds arguments of
+    the variational layers that replace the usual ones: one alpha for each input unit, alpha <= 1,
+    and the exact divergence.
     """
     sizes = [pixels, *hidden, CLASSES]
     layers: list[torch.nn.Module] = []
@@ -104,7 +95,7 @@ def run_of(
     hidden: Sequence[int],
     settings: Settings,
     *,
-    about: dict[str, Any] | None = None,
+    about: Record | None = None,
     file: Path | None = None,
     **posterior: Any,
 ) -> Run:
@@ -121,7 +112,7 @@ def _linear(
     n_out: int,
     rate: float,
     generator: torch.Generator,
-    posterior: dict[str, Any],
+    posterior: Record,
 ) -> list[torch.nn.Module]:
     noise = METHODS[method].noise
     if noise is not None:
@@ -146,7 +137,6 @@ def _linear(
 
 
 def weights(model: torch.nn.Module) -> list[torch.nn.Parameter]:
-    """List the weight matrices from the bottom layer to the top."""
     found = (m.weight for m in model.modules() if isinstance(m, torch.nn.Linear))
     return [weight for weight in found if isinstance(weight, torch.nn.Parameter)]
 

@@ -1,15 +1,12 @@
 """A long computation in parts, each of which is computed once and kept in a folder."""
 
-from __future__ import annotations
-
-import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from validation.output import CommandError, track
+from validation.output import CommandError, Record, track
 from validation.training import checkpoint
 
 T = TypeVar("T")
@@ -23,28 +20,17 @@ class Parts:
     """The results of the parts of an experiment, as JSON files in a folder.
 
     A file holds the settings that its part was computed with; those of another run are refused.
-    Without a folder, nothing is kept. A part that the folder lacks is taken from ``begun``, which
-    holds parts that another machine computed, if it has the same settings; ``elsewhere`` names the
-    parts so taken. ``seconds`` is the time that all parts took, whenever they were computed. A part
-    that went on from a checkpoint reports the time before it in ``"seconds"``. ``part`` is ``I/N``
-    for a process that shares the work of `rows` with others.
+    Without a folder, nothing is kept. ``seconds`` is the time that all parts took, whenever they
+    were computed. A part that resumed a checkpoint reports the time before it in ``"seconds"``.
+    ``part`` is ``I/N`` for a process that shares the work of `rows` with others.
     """
 
-    def __init__(
-        self,
-        folder: Path | None,
-        about: dict[str, Any],
-        begun: Path | None = None,
-        *,
-        part: str | None = None,
-    ) -> None:
-        self._folder, self._about, self._begun = folder, about, begun
+    def __init__(self, folder: Path | None, about: Record, *, part: str | None = None) -> None:
+        self._folder, self._about = folder, about
         self._number, self._of = _chosen(part)
         self.seconds = 0.0
-        self.elsewhere: list[str] = []
 
     def rows(self, title: str, make: Mapping[str, Callable[[], T]], **settings: Any) -> list[T]:
-        """Return the results of several parts by name, as `share` computes them."""
         return self.share(make, lambda name: self.get(name, make[name], **settings), title)
 
     def by_seed(
@@ -64,13 +50,7 @@ class Parts:
         return self.rows(title, cells, **settings)
 
     def share(self, items: Iterable[str], do: Callable[[str], T], title: str = "parts") -> list[T]:
-        """Do something for each item or, as one of several processes, for every N-th.
-
-        Raises
-        ------
-        Incomplete
-            If this process did its share alone.
-        """
+        """Do something for each item, or for every N-th, and then raise `Incomplete`."""
         mine = list(items)[self._number - 1 :: self._of]
         found = [do(item) for item in track(mine, title, len(mine))]
         if self._of > 1:
@@ -95,32 +75,20 @@ class Parts:
 
     def kept(self, name: str, **settings: Any) -> tuple[Any, float] | None:
         """Return what is on file of a part, and how long it took; None if nothing is."""
-        about = {**self._about, **settings}
-        if self._folder is not None:
-            found = checkpoint.load_json(self._folder / f"{name}.json", about)
-            if found is not None:
-                return found
-        if self._begun is not None:
-            with contextlib.suppress(checkpoint.OtherSettings):
-                found = checkpoint.load_json(self._begun / f"{name}.json", about)
-                if found is not None and name not in self.elsewhere:
-                    self.elsewhere.append(name)
-                return found
-        return None
+        if self._folder is None:
+            return None
+        return checkpoint.load_json(self._folder / f"{name}.json", {**self._about, **settings})
 
     def keep(self, name: str, found: Any, seconds: float = 0.0, **settings: Any) -> None:
-        """Write what there is of a part."""
         if self._folder is not None:
             about = {**self._about, **settings}
             checkpoint.save_json(self._folder / f"{name}.json", about, found, seconds)
 
     def file(self, name: str) -> Path | None:
-        """Give the path of another file of a part, such as a checkpoint."""
         return None if self._folder is None else self._folder / name
 
 
 def slug(name: str) -> str:
-    """Write a name without commas and blanks, for a file."""
     return name.replace(",", "").replace(" ", "-")
 
 

@@ -1,13 +1,12 @@
 """Training by Adam with a learning rate that falls and a weight of the KL that rises."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
 import torch
 
 from logunif_kl.torch import nn
+from validation.output import Record
 from validation.training.loop import Run
 
 
@@ -23,15 +22,13 @@ class Schedule:
     warm_up: tuple[float, float]
 
     def rate(self, epoch: float) -> float:
-        """The factor of the learning rate."""
         return max(1.0 - epoch / self.epochs, 0.0)
 
     def kl_weight(self, epoch: float) -> float:
-        """The weight of the KL."""
         begin, end = self.warm_up
         return nn.linear_warm_up(epoch, begin, end)
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Record:
         return {"epochs": self.epochs, "warm_up": list(self.warm_up)}
 
 
@@ -43,31 +40,17 @@ class ScheduledRun(Run):
         model: torch.nn.Module,
         *arguments: Any,
         schedule: Schedule,
-        about: dict[str, Any],
+        about: Record,
         **options: Any,
     ) -> None:
         about = {**about, "schedule": schedule.about()}
         super().__init__(model, *arguments, about=about, **options)
         self._schedule = schedule
-        self._elbo = nn.ELBO(model, nn.categorical_log_likelihood, len(self._examples))
 
     def _take_step(self) -> None:
         epoch = self.epoch + self._in_epoch / len(self._examples)
         for group in self._optimizer.param_groups:
             group["lr"] = self.settings.learning_rate * self._schedule.rate(epoch)
         weight = self.settings.kl_weight * self._schedule.kl_weight(epoch)
-        self._objective = _Weighted(self._elbo, weight)  # type: ignore[assignment]
+        self._objective.elbo.kl_weight = weight
         super()._take_step()
-
-
-class _Weighted:
-    """The bound with a weight of the KL."""
-
-    def __init__(self, elbo: nn.ELBO, weight: float) -> None:
-        self._elbo, self._weight = elbo, weight
-
-    def __call__(
-        self, x: torch.Tensor, y: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        bound = self._elbo(x, y, kl_weight=self._weight)
-        return bound.loss, bound.expected_log_likelihood.detach(), bound.neg_kl.detach()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any, NoReturn
+from typing import Any
 
-from .._output import CommandError, check_results, new_table, require, results
+from .._output import CommandError, add_json, check_results, new_table, require, results
 from ..provenance import provenance
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)  # of a framework
@@ -14,24 +14,6 @@ SIZE_OF_CUDA = 100_000_000  # in addition; in smaller arrays launches cost as mu
 SIZE = 1_000_000
 ROUNDS = 25
 LEAST = {"size": 1, "rounds": 2, "threads": 1}
-# Options of earlier releases, and the benchmark that has each now.
-MOVED = {
-    "--layers": "layers",
-    "--training": "training",
-    "--steps": "training",
-    "--magnitudes": "magnitudes",
-    "--sizes": "sizes",
-    "--seed": "sizes",
-}
-
-
-class _Moved(argparse.Action):
-    def __call__(self, *_: Any) -> NoReturn:
-        (name,) = self.option_strings
-        raise CommandError(
-            f"{name} moved to `python -m validation.benchmarks {MOVED[name]}`, in a clone of the "
-            "repository"
-        )
 
 
 def add_parser(subparsers: Any) -> None:
@@ -50,11 +32,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--jax", action="store_true", help="the same in JAX")
     parser.add_argument("--cuda", action="store_true", help="with --torch: on the GPU")
     add_options(parser)
-    parser.add_argument(
-        "--json", metavar="FILE", help="also write the results as JSON; - prints that instead"
-    )
-    for name in MOVED:
-        parser.add_argument(name, nargs="?", action=_Moved, help=argparse.SUPPRESS)
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -115,6 +93,11 @@ def check(options: argparse.Namespace) -> None:
             )
 
 
+def sizes_of(options: argparse.Namespace) -> list[int]:
+    """Return the sizes to time on a framework."""
+    return options.size or [*SIZES, *([SIZE_OF_CUDA] if options.cuda else [])]
+
+
 def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
     """Return the packages whose versions matter, and what was measured."""
     if not options.torch and not options.jax:
@@ -122,9 +105,8 @@ def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
 
         (size,) = options.size or [SIZE]
         return [], functions.measure(size, options.threads or 1, options.rounds)
-    from . import suite
+    from . import training
 
-    sizes = options.size or [*SIZES, *([SIZE_OF_CUDA] if options.cuda else [])]
     packages: list[str] = []
     suites = []
     if options.torch:
@@ -132,12 +114,13 @@ def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
 
         packages += _torch.PACKAGES
         with _torch.threads(options.threads):
-            suites.append(suite.measure(_torch.suite(options.cuda), sizes, options.rounds))
+            suite = _torch.suite(options.cuda)
+            suites.append(training.measure(suite, sizes_of(options), options.rounds))
     if options.jax:
         from . import _jax
 
         packages += _jax.PACKAGES
-        suites.append(suite.measure(_jax.suite(), sizes, options.rounds))
+        suites.append(training.measure(_jax.suite(), sizes_of(options), options.rounds))
     return packages, {"suites": suites}
 
 
@@ -152,17 +135,14 @@ def run(options: argparse.Namespace, command: str) -> None:
 
 def tables(found: dict[str, Any]) -> list[Any]:
     """Make the tables of what was measured."""
-    from . import functions, suite
+    from . import functions, training
 
-    shown = [table for each in found.get("suites", []) for table in suite.tables(each)]
+    shown = [table for each in found.get("suites", []) for table in training.tables(each)]
     made = []
     for title, header, rows in shown or functions.tables(found):
         _split_quartiles(header, rows)
-        made.append(
-            new_table(title, [("", False), *((name.replace(", ", ",\n"), True) for name in header)])
-        )
-        for row in rows:
-            made[-1].add_row(*row)
+        headings = ["", *(name.replace(", ", ",\n") for name in header)]
+        made.append(new_table(title, headings, rows, text=[""]))
     return made
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -12,17 +12,13 @@ import numpy as np
 from ... import _api, special
 from ..._numpy import ufuncs
 from ...methods._molchanov import K1, K2, K3
-from .._output import track
-from ..timing import Job, Samples, import_seconds, peak_bytes, ratio, sample, spreads
-from .suite import Shown, on_threads
+from ..timing import Job, ratio, sample, spreads
+from .training import Shown, on_threads
 
-IMPORT_ROUNDS = 15
-IMPORTS = ("logunif_kl", "numpy")
 TYPES = {"float64": "f64", "float32": "f32"}
 NEW = "new array: "
 ONE_LOG_SIGMA2, ONE_MU = "neg_kl_normal, one log_sigma2", "neg_kl_normal, one mu"
-# Two jobs each. With neg_kl and neg_kl_normal is compared the other sign, and one number in the
-# place of an array.
+# Each ratio and its two jobs.
 IN_FLOAT64 = {f"scipy dawsn / {name}": ("scipy dawsn", name) for name in ("kl_gap_grad", "kl_gap")}
 IN_BOTH = {"neg_kl / np.exp": ("neg_kl", "np.exp")} | {
     f"{words} / {under}": (NEW + over, NEW + under)
@@ -44,30 +40,24 @@ Arrays = tuple[np.ndarray, ...]
 
 
 def measure(size: int, threads: int, number: int) -> dict[str, Any]:
-    """Measure times, imports and memory."""
+    """Time the functions in ``number`` interleaved rounds."""
     with ThreadPoolExecutor(threads) as pool:
         jobs = {name: _shared(pool, threads, *job) for name, job in _jobs(size).items()}
         samples = sample(jobs, number, "timing")
-    imports = list(track(_imports(IMPORT_ROUNDS), "importing", IMPORT_ROUNDS))
-    ratios: list[tuple[str, Samples, str, str]]
-    ratios = [(what, samples, *names) for what, names in RATIOS.items()]
-    ratios.append((f"import {IMPORTS[0]} / import {IMPORTS[1]}", imports, *IMPORTS))
     return {
         "size": size,
         "threads": threads,
         "rounds": number,
         "nanoseconds_an_element": spreads(samples, 1e9 / size),
         "ratios": [
-            {"what": what, "over": over, "under": under, **ratio(some, over, under)}
-            for what, some, over, under in ratios
+            {"what": what, "over": over, "under": under, **ratio(samples, over, under)}
+            for what, (over, under) in RATIOS.items()
         ],
-        "import_seconds": spreads(imports),
-        "memory_bytes": _memory(size),
     }
 
 
 def _jobs(size: int) -> dict[str, tuple[Callable[..., Any], Arrays]]:
-    """Return what is timed by name: a function and the arrays that threads share, output last."""
+    """Return functions by name, with the arrays that threads share, of which the last is output."""
     from scipy.special import dawsn
 
     x = np.random.default_rng(0).uniform(-10.0, 10.0, size)
@@ -123,34 +113,8 @@ def _shared(
     return job
 
 
-def _imports(number: int) -> Iterator[dict[str, float]]:
-    for _ in range(number):
-        yield {module: import_seconds(module) for module in reversed(IMPORTS)}
-
-
-def _memory(size: int) -> dict[str, dict[str, int]]:
-    """Return the bytes of each result, and the peak of the memory beyond it."""
-    x = np.random.default_rng(0).uniform(-10.0, 10.0, size)
-    u, zeros = np.exp(-x) / 2.0, np.zeros_like(x)
-    calls: dict[str, Job] = {
-        "special.kl_gap(u)": lambda: special.kl_gap(u),
-        "special.kl_gap_grad(u)": lambda: special.kl_gap_grad(u),
-        "special.kl_gap_hess(u)": lambda: special.kl_gap_hess(u),
-        "neg_kl(log_alpha)": lambda: _api.neg_kl(x),
-        "neg_kl(log_alpha, zero_at=1.0)": lambda: _api.neg_kl(x, zero_at=1.0),
-        "kl(log_alpha)": lambda: _api.kl(x),
-        "neg_kl_grad(log_alpha)": lambda: _api.neg_kl_grad(x),
-        "neg_kl_hess(log_alpha)": lambda: _api.neg_kl_hess(x),
-        "neg_kl_normal(mu, log_sigma2)": lambda: _api.neg_kl_normal(x, zeros),
-    }
-    return {
-        name: {"result": x.nbytes, "beyond": peak_bytes(call) - x.nbytes}
-        for name, call in calls.items()
-    }
-
-
 def tables(found: dict[str, Any]) -> list[Shown]:
-    """Tabulate the times, the ratios and the memory."""
+    """Tabulate the times and the ratios."""
     times = found["nanoseconds_an_element"]
     names = [name.removesuffix(" f64") for name in times if name.endswith(" f64")]
     size = f"{found['size']:,} elements, {on_threads(found['threads'])}"
@@ -170,14 +134,6 @@ def tables(found: dict[str, Any]) -> list[Shown]:
                     f"{row['lower_quartile']:.2f} to {row['upper_quartile']:.2f}",
                 ]
                 for row in found["ratios"]
-            ],
-        ),
-        (
-            "memory beyond the result (arrays and Python objects, as tracemalloc counts)",
-            ["result, MiB", "beyond it, KiB"],
-            [
-                [name, f"{row['result'] / 2**20:.2f}", f"{row['beyond'] / 2**10:.1f}"]
-                for name, row in found["memory_bytes"].items()
             ],
         ),
     ]

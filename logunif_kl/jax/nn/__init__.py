@@ -9,8 +9,8 @@ pytrees.
 
 Notes
 -----
-In Flax NNX the leaves of a posterior must be parameters, since `flax.nnx.grad` and
-`flax.nnx.Optimizer` with ``wrt=nnx.Param`` leave bare arrays as they are::
+In Flax NNX the leaves of a posterior must be parameters, because `flax.nnx.grad` and
+`flax.nnx.Optimizer` with ``wrt=nnx.Param`` skip bare arrays::
 
     class Layer(nnx.Module):
         def __init__(self, rngs):
@@ -21,8 +21,8 @@ In Flax NNX the leaves of a posterior must be parameters, since `flax.nnx.grad` 
         def __call__(self, x, key=None):
             return nn.dense(x, self.weight, self.bias, key=key)
 
-`flax.serialization` writes the posteriors in a tree once it knows their types. Register them where
-the program begins, before it writes or reads::
+`flax.serialization` must know the types of posteriors. Register them before the program writes or
+reads a tree::
 
     for kind in (nn.Normal, nn.Dropout):
         serialization.register_serialization_state(
@@ -33,6 +33,12 @@ the program begins, before it writes or reads::
                 serialization.from_state_dict(jax.tree.leaves(node), state),
             ),
         )
+
+References
+----------
+Hron, Matthews, Ghahramani, "Variational Gaussian Dropout is not Bayesian" (2017).
+Kingma, Salimans, Welling, "Variational Dropout and the Local Reparameterization Trick" (2015).
+Molchanov, Ashukha, Vetrov, "Variational Dropout Sparsifies Deep Neural Networks" (2017).
 
 Examples
 --------

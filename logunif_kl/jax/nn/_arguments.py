@@ -1,4 +1,4 @@
-"""Checks of options and arrays that several modules share, and the types of products."""
+"""Checks of arrays that several modules share, and the types of products."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -13,14 +13,13 @@ Array = Any
 
 
 def real_array(name: str, value: Any) -> Array:
-    """Convert to an array of a floating type.
-
-    Raises
-    ------
-    TypeError
-        If it holds anything else.
-    """
-    array = _array(name, value)
+    """Return an array of a floating type, else raise TypeError."""
+    if not hasattr(value, "__jax_array__") and not hasattr(value, "dtype"):
+        raise TypeError(
+            f"{name} must be an array, but {type_name(value)} {shown(value)} was given: "
+            "pass a jax.Array"
+        )
+    array = jnp.asarray(value)
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise TypeError(
             f"{name} must hold real floating-point numbers, but {array.dtype} was given: "
@@ -30,13 +29,7 @@ def real_array(name: str, value: Any) -> Array:
 
 
 def real_numbers(name: str, value: Any) -> Array:
-    """Convert to an array of floats, integers or truth values.
-
-    Raises
-    ------
-    TypeError
-        If it holds anything else.
-    """
+    """Convert to an array of floats, integers or booleans, else raise TypeError."""
     array = _converted(value)
     if array is None:
         raise TypeError(
@@ -49,32 +42,17 @@ def real_numbers(name: str, value: Any) -> Array:
 
 
 def _converted(value: Any) -> Array | None:
-    """Return an array, or None where there can be none."""
+    """Return an array, or None if JAX cannot convert the value."""
     if isinstance(value, (str, bytes)):
-        return None  # JAX takes some words for the names of types.
+        return None  # JAX would read "float32" as a dtype.
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError):
         return None
 
 
-def _array(name: str, value: Any) -> Array:
-    if not hasattr(value, "__jax_array__") and not hasattr(value, "dtype"):
-        raise TypeError(
-            f"{name} must be an array, but {type_name(value)} {shown(value)} was given: "
-            "pass a jax.Array"
-        )
-    return jnp.asarray(value)
-
-
 def working(x: Array, mean: Array, dtype: Any) -> Any:
-    """Return the type of the products: `dtype`, or that of both arrays together.
-
-    Raises
-    ------
-    TypeError
-        If it is no floating type.
-    """
+    """Return `dtype`, or the type to which the two arrays are promoted, if it is floating."""
     try:
         found = jnp.result_type(x, mean) if dtype is None else jnp.dtype(dtype)
     except TypeError:
@@ -87,28 +65,21 @@ def working(x: Array, mean: Array, dtype: Any) -> Any:
 
 
 def in_type_of_variance(dtype: Any) -> Any:
-    """Return the type of the products of variances.
+    """Return the type of the products of variances: bfloat16 instead of float16.
 
-    In float16 the square of 256 overflows, and exp(-10) is subnormal; bfloat16 has the range of
-    float32.
+    In float16 the square of 256 overflows, and exp(-10) is subnormal.
     """
     return jnp.dtype(jnp.bfloat16) if dtype == jnp.float16 else dtype
 
 
 def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether an array of one shape broadcasts to another without a change to the other."""
+    """Tell whether an array of one shape broadcasts to another shape."""
     aligned = (1,) * (len(to) - len(shape)) + shape
     return len(aligned) == len(to) and all(a in (1, b) for a, b in zip(aligned, to, strict=True))
 
 
 def axis_of(name: str, axis: int, theta: Array) -> int:
-    """Return an axis of an array, counted from the first.
-
-    Raises
-    ------
-    ValueError
-        If it is not there.
-    """
+    """Return an axis of an array, counted from the first, else raise ValueError."""
     if not isinstance(axis, int) or not -theta.ndim <= axis < theta.ndim:
         raise ValueError(
             f"{name} must be an axis of theta of shape {theta.shape}, but {shown(axis)} was given: "

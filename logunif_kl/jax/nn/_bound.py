@@ -1,14 +1,13 @@
-"""An upper bound on log alpha as a constraint: min(x, bound) with the gradient of a projection.
+"""Linear functions with a transpose of our own, and the upper bound on log alpha that uses one.
 
-Where x is at the bound or above, a step against the gradient may increase x, which the constraint
-forbids, or decrease it. `jax.custom_jvp` cannot tell the two apart, because its rule is linear in
-the tangent, and `jax.custom_vjp` has no forward mode. So the tangent passes through a primitive
-whose transpose looks at the sign.
+JAX transposes the rule of `jax.custom_jvp` itself, and `jax.custom_vjp` has no forward mode. A
+primitive can have one rule for each mode.
 """
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,54 +19,73 @@ from jax.interpreters import ad, batching, mlir
 Array = Any
 
 
+def with_transpose(
+    name: str, forward: Callable[..., Array], transpose: Callable[..., Array]
+) -> Callable[..., Array]:
+    """Make an elementwise function that is linear in its last argument.
+
+    Parameters
+    ----------
+    name : str
+        The name in a jaxpr.
+    forward : callable
+        The function. JAX applies it to tangents too.
+    transpose : callable
+        Takes the same arguments, with the cotangent in place of the last one.
+    """
+    made = Primitive(name)
+
+    def jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+        *others, _ = primals
+        return made.bind(*primals), made.bind(*others, ad.instantiate_zeros(tangents[-1]))
+
+    def transposed(cotangent: Any, *arguments: Any) -> tuple[Any, ...]:
+        *others, _ = arguments
+        return *(None for _ in others), transpose(*others, ad.instantiate_zeros(cotangent))
+
+    def batched(arrays: Any, axes: Any) -> tuple[Array, int]:
+        size = next(a.shape[i] for a, i in zip(arrays, axes, strict=True) if i is not None)
+        moved = [
+            jnp.broadcast_to(a, (size, *a.shape)) if i is None else jnp.moveaxis(a, i, 0)
+            for a, i in zip(arrays, axes, strict=True)
+        ]
+        return made.bind(*moved), 0
+
+    made.def_impl(forward)
+    made.def_abstract_eval(lambda *arguments: arguments[-1])
+    mlir.register_lowering(made, mlir.lower_fun(forward, multiple_results=False))
+    ad.primitive_jvps[made] = jvp
+    ad.primitive_transposes[made] = transposed
+    batching.primitive_batchers[made] = batched
+    bind: Callable[..., Array] = made.bind
+    return bind
+
+
+# Where x is at the bound or above it, a step of descent may increase or decrease x, according to
+# the sign of the cotangent. The bound forbids the increase.
+_through = with_transpose(
+    "logunif_kl_bounded_tangent",
+    lambda above, tangent: jnp.where(above <= 0.0, tangent, 0.0),
+    lambda above, cotangent: jnp.where((above < 0.0) | (cotangent > 0.0), cotangent, 0.0),
+)
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def bounded(x: Array, bound: float) -> Array:
-    """Compute min(x, bound).
+    """Compute min(x, bound) as a constraint, with the gradient of a projection.
 
-    In reverse mode the gradient passes where x is below the bound, or where a step against it
-    decreases x, and is 0 elsewhere. So a parameter at the bound leaves it when the loss asks for
-    it, and stays there otherwise. In forward mode the tangent passes where x is not above the
-    bound.
+    In reverse mode the gradient passes where x is below the bound, or where a step of descent
+    decreases x, and is 0 elsewhere. A parameter at the bound therefore leaves it only when the loss
+    asks for that. In forward mode the tangent passes where x is not above the bound.
     """
     return jnp.minimum(x, bound)
 
 
 @bounded.defjvp
-def _rule(bound: float, primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _bounded_rule(bound: float, primals: Any, tangents: Any) -> tuple[Array, Array]:
     (x,), (tangent,) = primals, tangents
-    return bounded(x, bound), _through.bind(x, tangent, bound=bound)
+    return bounded(x, bound), _through(x - bound, tangent)
 
 
-def _forward(x: Array, tangent: Array, *, bound: float) -> Array:
-    return jnp.where(x <= bound, tangent, 0.0)
-
-
-def _jvp(primals: Any, tangents: Any, *, bound: float) -> tuple[Array, Array]:
-    x, tangent = primals
-    return (
-        _through.bind(x, tangent, bound=bound),
-        _through.bind(x, ad.instantiate_zeros(tangents[1]), bound=bound),
-    )
-
-
-def _transpose(cotangent: Any, x: Array, tangent: Any, *, bound: float) -> tuple[None, Any]:
-    cotangent = ad.instantiate_zeros(cotangent)
-    return None, jnp.where((x < bound) | (cotangent > 0.0), cotangent, 0.0)
-
-
-def _batch(arrays: Any, dims: Any, *, bound: float) -> tuple[Array, int]:
-    size = next(a.shape[d] for a, d in zip(arrays, dims, strict=True) if d is not None)
-    moved = [
-        jnp.broadcast_to(a, (size, *a.shape)) if d is None else jnp.moveaxis(a, d, 0)
-        for a, d in zip(arrays, dims, strict=True)
-    ]
-    return _through.bind(*moved, bound=bound), 0
-
-
-_through = Primitive("logunif_kl_bounded_tangent")
-_through.def_impl(jax.jit(_forward, static_argnames="bound"))
-_through.def_abstract_eval(lambda x, tangent, *, bound: tangent)
-mlir.register_lowering(_through, mlir.lower_fun(_forward, multiple_results=False))
-ad.primitive_jvps[_through] = _jvp
-ad.primitive_transposes[_through] = _transpose
-batching.primitive_batchers[_through] = _batch
+finite_gradient = with_transpose("logunif_kl_finite_gradient", lambda x: x, jnp.nan_to_num)
+"""The identity. Its gradient is finite where the gradient of the result overflows."""

@@ -43,18 +43,18 @@ def conv(
 
         y ~ N(conv(x, E w), conv(x^2, Var w))
 
-    as the dense layer of the unfolded input does. The outputs at different positions then have
-    independent noise, where one draw of the weights would correlate them.
+    The noise is independent at each position, as in the dense layer of the unfolded input. Weights
+    drawn once would correlate the positions.
 
     Parameters
     ----------
     x : array
         The input, in the layout of `dimension_numbers`.
     weight : Normal or Dropout
-        The posterior of the kernel, in the layout of `dimension_numbers`. Under correlated noise
-        its ``input_axis`` and ``groups`` must be those of the convolution.
+        The posterior of the kernel, in the layout of `dimension_numbers`. With correlated noise,
+        ``input_axis`` and ``groups`` must agree with the convolution.
     bias : array, optional
-        Of shape (output channels,); it has no part in the variance.
+        Of shape (output channels,).
     window_strides, lhs_dilation, rhs_dilation : int or sequence of int, optional
         For all spatial dimensions, or one for each, as for `jax.lax.conv_general_dilated`.
     padding : str or sequence of pairs, optional
@@ -66,22 +66,18 @@ def conv(
     feature_group_count : int, optional
         The number of groups of channels.
     key, estimator, dtype, precision
-        As for `dense`. Under correlated noise ``"local"`` and ``"per_example"`` both draw one scale
+        As for `dense`. With correlated noise, ``"local"`` and ``"per_example"`` both draw one scale
         for each channel of each example.
 
     Returns
     -------
     jax.Array
-        As of `jax.lax.conv_general_dilated`, of type `dtype`.
+        Of the shape that `jax.lax.conv_general_dilated` returns, and of type `dtype`.
 
     Raises
     ------
     TypeError, ValueError
-        As for `dense`; also if a convolution of these shapes is not possible.
-
-    References
-    ----------
-    Kingma, Salimans, Welling, "Variational Dropout and the Local Reparameterization Trick" (2015).
+        As for `dense`, and if the shapes do not fit a convolution.
 
     Examples
     --------
@@ -144,13 +140,7 @@ def conv(
 
 
 def _each(name: str, value: Any, spatial: int) -> tuple[int, ...]:
-    """Return a positive integer for each spatial dimension.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are not that.
-    """
+    """Return a positive integer for each spatial dimension, else raise."""
     try:
         each = value if hasattr(value, "__len__") else (value,) * spatial
         given = tuple(index(number) for number in each)

@@ -33,8 +33,8 @@ def dense(
 
         y_j ~ N(sum_i x_i E w_ij, sum_i x_i^2 Var w_ij)
 
-    It costs two products, and its gradients have less variance than those with weights that are
-    drawn for each example, or once for all.
+    This costs two products. Its gradients have a smaller variance than those with weights drawn
+    once, or for each example.
 
     Parameters
     ----------
@@ -43,45 +43,41 @@ def dense(
     weight : Normal or Dropout
         The posterior of a kernel of shape (inputs, outputs).
     bias : array, optional
-        Of shape (outputs,); it has no distribution, and no part in the variance.
+        Of shape (outputs,). It is not random.
     key : array, optional
         A key of `jax.random` for the noise. Without one the result is the mean, for evaluation.
     estimator : {"local", "per_example", "per_batch"}, optional
         Whether to draw the outputs, weights for each ``x[i]``, or weights once (section 2.1). A
-        vector `x` is one example. Under correlated noise ``"local"`` draws scales for each vector
+        vector `x` is one example. With correlated noise ``"local"`` draws scales for each vector
         ``x[..., :]``.
     dtype : dtype, optional
-        The type of the products; by default that of `x` and the means together. The exponentials
-        and the noise are computed in float32 at least.
+        The type of the products. By default the type to which `x` and the means are promoted.
+        Exponentials and noise are computed in float32 or wider.
     precision : optional
         As for `jax.lax.dot_general`.
 
     Returns
     -------
     jax.Array
-        Of shape (..., outputs) and of type `dtype`. The derivatives are finite also where the
+        Of shape (..., outputs) and of type `dtype`. The derivatives are finite, also where the
         variance is 0.
 
     Raises
     ------
     TypeError
-        If `weight` is no posterior, if an array does not hold real floating-point numbers, or if
-        `key` is no key.
+        If `weight` is not a posterior, if an array does not hold real floating-point numbers, or
+        if `key` is not a key.
     ValueError
-        If shapes do not fit, if `key` holds several keys, or if `estimator` is none of the three.
+        If shapes do not fit, if `key` holds several keys, or if there is no such `estimator`.
 
     Notes
     -----
-    In float16 the variance is computed in bfloat16, whose range is that of float32: there the
-    square of 256 overflows, and exp(-10) is subnormal.
+    In float16 the variance is computed in bfloat16, which has the range of float32. In float16 the
+    square of 256 would overflow, and exp(-10) would be subnormal.
 
-    The noise depends on the key alone, so `jax.checkpoint` draws the same again. Under `jax.vmap`
-    give each element its own key, by ``jax.random.split``: with one key they all have the same
-    noise.
-
-    References
-    ----------
-    Kingma, Salimans, Welling, "Variational Dropout and the Local Reparameterization Trick" (2015).
+    The noise depends only on the key, so `jax.checkpoint` draws the same noise again. Under
+    `jax.vmap`, give each element its own key with ``jax.random.split``. With one key all elements
+    have the same noise.
 
     Examples
     --------
@@ -100,7 +96,7 @@ def dense(
     x, kernel = real_array("x", x), weight._mean()
     if kernel.ndim != 2:
         raise ValueError(
-            f"weight of shape {kernel.shape} is no kernel of a dense layer: pass shape "
+            f"weight of shape {kernel.shape} is not a kernel of a dense layer: pass shape "
             "(inputs, outputs)"
         )
     if not x.ndim or x.shape[-1] != kernel.shape[0]:
@@ -112,7 +108,7 @@ def dense(
     once = partial(jnp.matmul, precision=precision)
 
     def each(x: Array, kernels: Array) -> Array:
-        # Not -1, of which there is no one value where the minibatch is empty.
+        # Not -1, which is ambiguous if the minibatch is empty.
         rows = x.reshape(x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1])
         return once(rows, kernels).reshape(*x.shape[:-1], kernels.shape[-1])
 

@@ -1,4 +1,4 @@
-"""The bound that is maximised: the expected log-likelihood, scaled to all the data, and the KL."""
+"""The evidence lower bound from a minibatch."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -15,20 +15,18 @@ Array = Any
 
 
 class Bound(NamedTuple):
-    """What `elbo` returns: numbers of type float32 at least, a pytree.
+    """The result of `elbo`, a pytree of scalars of float32 or wider.
 
     Attributes
     ----------
     loss : jax.Array
-        ``-value / dataset_size``: minimise it.
+        ``-value / dataset_size``, to be minimised.
     value : jax.Array
         The bound: ``expected_log_likelihood + kl_weight * neg_kl``.
     expected_log_likelihood : jax.Array
-        Its estimate for all the data.
-    neg_kl : jax.Array
-        -KL, without its weight.
-    kl_weight : jax.Array
-        The weight.
+        The estimate for the whole data set.
+    neg_kl, kl_weight : jax.Array
+        -KL, and its weight.
     """
 
     loss: Any
@@ -41,27 +39,27 @@ class Bound(NamedTuple):
 def elbo(log_likelihood: Any, neg_kl: Any, dataset_size: float, *, kl_weight: Any = 1.0) -> Bound:
     """Compute the variational lower bound from a minibatch (Kingma et al. 2015, Eqs. 1 and 3).
 
-    With N examples in the data and M in the minibatch::
+    With N examples in the data set and M in the minibatch::
 
         value = N/M sum_i log p(y_i | x_i, w) + kl_weight * neg_kl
 
     Parameters
     ----------
     log_likelihood : array
-        Log-likelihoods; the first axis is the minibatch, and the others are summed. A sum or a mean
-        is refused, because they cannot be told apart.
+        Log-likelihoods. The first axis is the minibatch, and the others are summed. Scalars raise,
+        because a sum cannot be told from a mean.
     neg_kl : array
-        -KL of all weights, as `neg_kl` returns it: one number.
+        -KL of all weights, as `neg_kl` returns it.
     dataset_size : float
-        N, the number of examples in the data, not in the minibatch.
+        N, the number of examples in the data set, not in the minibatch.
     kl_weight : float or array, optional
-        What multiplies the KL, for warm-up (see `linear_warm_up`) or for Kingma's downscaling by 3
+        The factor of the KL, for warm-up (see `linear_warm_up`) or for Kingma's downscaling by 3
         (section 5). 1 gives the bound.
 
     Returns
     -------
     Bound
-        The loss to minimise, the value, and both terms apart.
+        The loss to minimise, the value, and its terms.
 
     Raises
     ------
@@ -71,10 +69,6 @@ def elbo(log_likelihood: Any, neg_kl: Any, dataset_size: float, *, kl_weight: An
         If `log_likelihood` has no axis, if `neg_kl` has one, if `dataset_size` is not positive or
         less than the minibatch, or if `kl_weight` is negative. The value of an array `kl_weight` is
         not checked.
-
-    References
-    ----------
-    Kingma, Salimans, Welling, "Variational Dropout and the Local Reparameterization Trick" (2015).
 
     Examples
     --------
@@ -131,7 +125,7 @@ def linear_warm_up(step: Any, begin: float, end: float) -> Any:
     step : int or array
         The step, or the epoch.
     begin, end : float
-        Until when the weight is 0, and from when it is 1.
+        The last step with weight 0, and the first with weight 1.
 
     Returns
     -------

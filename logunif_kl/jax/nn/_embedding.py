@@ -28,24 +28,24 @@ def embedding(
 ) -> Any:
     """Draw the rows of a random table, or return their means.
 
-    It is `dense` of one-hot inputs. By local reparameterisation each place where an id stands has
-    noise of its own (Kingma et al. 2015, section 2.3).
+    The result is that of `dense` for one-hot inputs. By local reparameterisation each element of
+    `ids` has its own noise (Kingma et al. 2015, section 2.3).
 
     Parameters
     ----------
     ids : array of int
-        The rows to look up, of any shape. As for `jax.numpy.take`, ids below 0 count from the
-        end, and those beyond the table on either side give NaN.
+        The rows to look up, of any shape. As for `jax.numpy.take`, negative ids count from the
+        end, and ids outside the table give NaN.
     weight : Normal or Dropout
         The posterior of a table of shape (rows, columns). The rows are its input units, the columns
         its output units.
     key : array, optional
         A key of `jax.random` for the noise. Without one the result is the mean, for evaluation.
     estimator : {"local", "per_example", "per_batch"}, optional
-        Which ids that are equal have the same noise: none, those of one ``ids[i]``, or all. Noise
-        is drawn for the rows that are looked up, not for the table.
+        Which equal ids have the same noise: none, those of one ``ids[i]``, or all. Noise is drawn
+        only for the rows that are looked up.
     dtype : dtype, optional
-        The type of the result; by default that of the means.
+        The type of the result. By default the type of the means.
 
     Returns
     -------
@@ -55,11 +55,7 @@ def embedding(
     Raises
     ------
     TypeError, ValueError
-        As for `dense`; also if `ids` does not hold integers.
-
-    References
-    ----------
-    Kingma, Salimans, Welling, "Variational Dropout and the Local Reparameterization Trick" (2015).
+        As for `dense`, and if `ids` does not hold integers.
 
     Examples
     --------
@@ -78,7 +74,8 @@ def embedding(
     table = weight._mean()
     if table.ndim != 2:
         raise ValueError(
-            f"weight of shape {table.shape} is no table of embeddings: pass shape (rows, columns)"
+            f"weight of shape {table.shape} is not a table of embeddings: pass shape "
+            "(rows, columns)"
         )
     if not hasattr(ids, "dtype") and not isinstance(ids, (int, list, tuple)):
         raise TypeError(f"ids must hold integers, but {type_name(ids)} was given: pass an array")
@@ -99,7 +96,7 @@ def embedding(
 
 
 def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
-    """Return the standard deviations of the rows of these means, without those of the others."""
+    """Return the standard deviations of the rows with these means."""
     _, spread = weight._checked()
     spread = spread.reshape((1,) * (2 - spread.ndim) + spread.shape)
     rows = jnp.take(spread, ids, axis=0) if spread.shape[0] > 1 else spread[0]
@@ -108,7 +105,7 @@ def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
 
 
 def _noise(key: Array, ids: Array, columns: int, estimator: str, dtype: Any) -> Array:
-    """Draw normals for each id, the same where equal ids are to have the same."""
+    """Draw normals for each id, the same for equal ids as the estimator says."""
     if estimator == "local":
         return normals(key, (*ids.shape, columns), dtype)
     if estimator == "per_example" and ids.ndim:
@@ -118,7 +115,7 @@ def _noise(key: Array, ids: Array, columns: int, estimator: str, dtype: Any) -> 
 
 
 def _of_ids(key: Array, ids: Array, columns: int, dtype: Any) -> Array:
-    """Draw normals that are a function of the key and the id."""
+    """Draw normals as a function of the key and the id."""
 
     def one(each: Array) -> Array:
         return normals(jax.random.fold_in(key, each), (columns,), dtype)

@@ -1,4 +1,4 @@
-"""What the layers share: a draw of a linear function of weights, by each of the estimators."""
+"""Draw a linear function of random weights by each of the estimators, for all layers."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
 
 from ..._layers import one_of
 from ._arguments import in_type_of_variance, real_numbers, working
+from ._bound import finite_gradient
 from ._noise import check_key, normals, widened, with_noise
 from ._posterior import Dropout, Normal, correlated
 
@@ -22,19 +21,19 @@ ESTIMATORS = ("local", "per_example", "per_batch")
 
 
 class Product(NamedTuple):
-    """A function of an input and weights, linear in each."""
+    """A function that is linear in the input and in the weights."""
 
     once: Callable[[Array, Array], Array]
-    """Called with the input and the weights."""
+    """Takes the input and the weights."""
 
     each: Callable[[Array, Array], Array] | None
-    """Called with the input and weights for each example; None where there is one example."""
+    """Takes the input and weights for each example. None if the input is one example."""
 
     examples: int
 
     scales: Callable[[str, Array], tuple[tuple[int, ...], Array]]
-    """Called with the estimator and sqrt(alpha) of the input units: the shape of the noise of
-    their scales, and sqrt(alpha) in a shape that broadcasts to the input."""
+    """Takes the estimator and sqrt(alpha) of the input units. Returns the shape of the noise, and
+    sqrt(alpha) in a shape that broadcasts to the input."""
 
 
 def draw(
@@ -60,7 +59,8 @@ def draw(
     if estimator == "local":
         low = in_type_of_variance(dtype)
         squares = widened(x)
-        squares = _finite_gradient.bind(squares * squares).astype(low)
+        # Where an input is almost 0 and a variance is large, the gradient in the square overflows.
+        squares = finite_gradient(squares * squares).astype(low)
         variance = product.once(squares, weight._variances().astype(low))
         return with_noise(product.once(x, theta), variance, key)
     if estimator == "per_batch" or product.each is None:
@@ -68,21 +68,8 @@ def draw(
     return product.each(x, _sample(weight, key, (product.examples,), dtype))
 
 
-def _identity(x: Array) -> Array:
-    return x
-
-
-# Where an input is almost 0 and a variance is large, the gradient in the square may overflow.
-_finite_gradient = Primitive("logunif_kl_finite_gradient")
-_finite_gradient.def_impl(_identity)
-_finite_gradient.def_abstract_eval(_identity)
-mlir.register_lowering(_finite_gradient, mlir.lower_fun(_identity, multiple_results=False))
-ad.deflinear2(_finite_gradient, lambda cotangent, x: [jnp.nan_to_num(cotangent)])
-batching.defvectorized(_finite_gradient)
-
-
 def _sample(weight: Normal | Dropout, key: Array, before: tuple[int, ...], dtype: Any) -> Array:
-    """Draw finite weights, with these axes before those of the weights."""
+    """Draw finite weights, with additional leading axes."""
     mean, deviations = widened(weight._mean()), weight._deviations()
     drawn = mean + deviations * normals(key, (*before, *mean.shape), mean.dtype)
     most = jnp.finfo(dtype).max
@@ -90,25 +77,17 @@ def _sample(weight: Normal | Dropout, key: Array, before: tuple[int, ...], dtype
 
 
 def _scaled(product: Product, x: Array, weight: Dropout, key: Array, estimator: str) -> Array:
-    """Multiply the input by scales s ~ N(1, alpha), which are those of the input units."""
+    """Multiply the input units by scales s ~ N(1, alpha)."""
     shape, deviations = product.scales(estimator, weight._scale_deviations())
     scales = 1.0 + deviations * normals(key, shape, deviations.dtype)
     return (widened(x) * scales).astype(x.dtype)
 
 
 def add_bias(y: Array, bias: Array | None, axis: int = -1) -> Array:
-    """Add a bias along an axis, in the type of `y`.
-
-    Raises
-    ------
-    TypeError
-        If it does not hold real numbers, or is a key.
-    ValueError
-        If its shape is not that of the axis.
-    """
+    """Add a bias along an axis, in the type of `y`."""
     if bias is None:
         return y
-    # No bias is unsigned, and the older keys of `jax.random` are.
+    # A key of `jax.random` in the place of the bias. Raw keys are arrays of uint32.
     kind = getattr(bias, "dtype", None)
     if kind == jnp.uint32 or (kind and jnp.issubdtype(kind, jax.dtypes.prng_key)):
         raise TypeError(

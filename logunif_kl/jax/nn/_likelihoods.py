@@ -1,4 +1,4 @@
-"""Log-likelihoods of the examples of a minibatch, as `elbo` takes them."""
+"""Log-likelihoods of the examples of a minibatch, for `elbo`."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -29,16 +29,15 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
     Returns
     -------
     jax.Array
-        Of shape (minibatch,), of type float32 at least: summed over the axes between. Where a label
-        that is traced, as under `jax.jit`, is no class, -1 among them, it is NaN.
+        Of shape (minibatch,) and of float32 or wider, summed over the other axes. Under `jax.jit`,
+        where labels cannot be checked, it is NaN for a label that is not a class, such as -1.
 
     Raises
     ------
     TypeError
         If `labels` does not hold integers.
     ValueError
-        If the shapes do not agree, if there is one class, or if a label that is not traced is no
-        class.
+        If the shapes do not agree, if there is only one class, or if a label is not a class.
 
     Examples
     --------
@@ -47,11 +46,8 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
     >>> print(nn.categorical_log_likelihood(jnp.zeros((2, 10)), jnp.array([3, 4])).round(4))
     [-2.3026 -2.3026]
     """
-    given, logits, labels = (
-        labels,
-        widened(real_array("logits", logits)),
-        real_numbers("labels", labels),
-    )
+    logits = widened(real_array("logits", logits))
+    given, labels = labels, real_numbers("labels", labels)
     if not jnp.issubdtype(labels.dtype, jnp.integer):
         raise TypeError(f"labels must hold integers, but {labels.dtype} was given: pass int32")
     _check_shapes("labels", labels.shape, logits.shape[:-1])
@@ -60,10 +56,10 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
             f"logits of shape {logits.shape} were given, and one class is always right: use "
             "bernoulli_log_likelihood for a single logit"
         )
-    # Under `jax.jit` an array of NumPy becomes a tracer too.
+    # Under `jax.jit` jnp.asarray makes a tracer of a NumPy array too, so check the array.
     _check_classes(given if isinstance(given, np.ndarray) else labels, logits.shape[-1])
     found = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
-    # Indices below 0 count from the end, and those beyond it give NaN.
+    # take_along_axis gives NaN for indices beyond the end, but counts negative ones from the end.
     return _by_example(jnp.where(labels[..., None] < 0, jnp.nan, found))
 
 
@@ -78,14 +74,14 @@ def bernoulli_log_likelihood(logits: Any, targets: Any) -> Any:
     Returns
     -------
     jax.Array
-        Of shape (minibatch,), of type float32 at least: summed over the other axes.
+        Of shape (minibatch,) and of float32 or wider, summed over the other axes.
 
     Raises
     ------
     TypeError
         If an argument does not hold real numbers.
     ValueError
-        If the shapes do not agree, or a target is below 0 or above 1. It is not looked at under
+        If the shapes do not agree, or a target is outside [0, 1], which is not checked under
         `jax.jit`.
 
     Examples
@@ -109,12 +105,12 @@ def normal_log_likelihood(mean: Any, targets: Any, log_sigma2: Any = 0.0) -> Any
     mean, targets : array
         Of the same shape (minibatch, ...).
     log_sigma2 : float or array, optional
-        The logarithm of the variance of the noise, of a shape that broadcasts to that of `mean`.
+        The logarithm of the variance of the noise. Its shape must broadcast to the shape of `mean`.
 
     Returns
     -------
     jax.Array
-        Of shape (minibatch,), of type float32 at least: summed over the other axes.
+        Of shape (minibatch,) and of float32 or wider, summed over the other axes.
 
     Raises
     ------
@@ -147,7 +143,7 @@ def _by_example(values: Array) -> Array:
 
 
 def _check_classes(labels: Array, classes: int) -> None:
-    """Raise if a label that this process can read is no class."""
+    """Raise if a label is not a class, unless the labels are traced or on other processes."""
     if not _readable(labels):
         return
     values = np.asarray(labels)
@@ -160,7 +156,7 @@ def _check_classes(labels: Array, classes: int) -> None:
 
 
 def _check_probabilities(targets: Array) -> None:
-    """Raise if a target that this process can read is outside of 0 to 1."""
+    """Raise if a target is outside [0, 1], unless the targets are traced or on other processes."""
     if not _readable(targets) or not targets.size:
         return
     least, most = float(targets.min()), float(targets.max())

@@ -27,26 +27,18 @@ def widened(x: Array) -> Array:
 
 
 def largest_log(dtype: Any) -> float:
-    """Return the log of a variance that counts as the largest, in bfloat16 too: times 0 it is 0."""
+    """Return the logarithm at which variances are clipped, so that they are finite."""
     return 709.78 if dtype == jnp.float64 else 88.71
 
 
 def root(log_variance: Array) -> Array:
-    """Compute exp(log_variance/2), finite also after multiplication by normal noise."""
+    """Compute exp(log_variance/2), clipped so that its product with normal noise is finite."""
     half = 0.5 * widened(log_variance)
     return jnp.exp(jnp.minimum(half, 700.0 if half.dtype == jnp.float64 else 86.0))
 
 
 def check_key(key: Any) -> None:
-    """Raise if it is not one key of `jax.random`.
-
-    Raises
-    ------
-    TypeError
-        If it is something else.
-    ValueError
-        If it holds several keys.
-    """
+    """Raise TypeError unless it is a key of `jax.random`, and ValueError if it is several."""
     typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     raw = not typed and getattr(key, "dtype", None) == jnp.uint32 and getattr(key, "ndim", 0) >= 1
     if not (typed or raw):
@@ -65,8 +57,8 @@ def check_key(key: Any) -> None:
 def normals(key: Array, shape: Sequence[int], dtype: Any) -> Array:
     """Draw standard normals, in float32 for half types.
 
-    Of the few numbers between 0 and 1 in a half type, normals would be made whose variance is not 1
-    and which end at 3 standard deviations.
+    JAX would make normals of the few half-precision numbers between 0 and 1. Their variance would
+    not be 1, and none would be larger than 3.
     """
     return jax.random.normal(key, tuple(shape), wide(dtype))
 
@@ -77,7 +69,7 @@ def with_noise(mean: Array, variance: Array, key: Array) -> Array:
     Where the variance is 0 the result is the mean, and the derivative in the variance is 0.
     """
     variance = widened(variance)
-    quiet = variance <= 0.0  # no variance that is no number, which the result shows
+    quiet = variance <= 0.0  # False for NaN, so that the result is NaN
     deviation = jnp.sqrt(jnp.where(quiet, 1.0, variance))
     noise = normals(key, mean.shape, variance.dtype)
     return mean + jnp.where(quiet, 0.0, deviation * noise).astype(mean.dtype)

@@ -1,7 +1,7 @@
-"""What the KL is computed by: the exact form, a method of the papers, or a fit of one's own.
+"""-KL by the exact form, by a method of the papers, or by a fit of the user.
 
-The derivative of an approximation is its own gradient, not that of the operations that compute its
-value, which overflow sooner.
+An approximation has a gradient function of its own. JAX does not differentiate the operations that
+compute the value, because they overflow sooner.
 """
 
 # mypy: allow-untyped-calls
@@ -22,19 +22,11 @@ Array = Any
 Function = Callable[[Array], Array]
 
 _MOST = 700.0
-"""Log alpha above which alpha is beyond a double, and -KL below one."""
+"""The largest log alpha for which alpha is a double."""
 
 
 def of_alpha(penalty: Any) -> Function:
-    """Return -KL as a function of log alpha.
-
-    Raises
-    ------
-    TypeError
-        If the penalty is neither a name nor a fit.
-    ValueError
-        If there is no such method, or if it has no gradient.
-    """
+    """Return -KL as a function of log alpha."""
     if _is_exact(penalty):
         return neg_kl
     value, slope = _parts(penalty)
@@ -42,13 +34,7 @@ def of_alpha(penalty: Any) -> Function:
 
 
 def of_normal(penalty: Any) -> Callable[[Array, Array], Array]:
-    """Return -KL as a function of mu and log sigma^2.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `of_alpha` does.
-    """
+    """Return -KL as a function of mu and log sigma^2."""
     if _is_exact(penalty):
         return neg_kl_normal
     value, slope = _parts(penalty)
@@ -80,7 +66,7 @@ def _of_fit(fit: Any) -> tuple[Function, Function]:
 
 @lru_cache(maxsize=64)
 def _of_method(name: str) -> tuple[Function, Function]:
-    """Closed forms are computed by JAX; the other methods by NumPy, outside of the program."""
+    """Return a closed form in JAX, or a method that NumPy computes outside of the program."""
     from ...methods import METHODS, _kingma, _lower_bound, _molchanov
 
     if name not in METHODS:
@@ -98,11 +84,11 @@ def _of_method(name: str) -> tuple[Function, Function]:
 
 
 def _outside(function: Callable[[np.ndarray], Any], x: Array) -> Array:
-    """Call a function of NumPy arrays from a program of JAX."""
+    """Call a function of NumPy arrays from a JAX program."""
 
     def called(x: Any) -> np.ndarray:
         given = np.asarray(x)
-        # The threads of XLA flush subnormal numbers to zero, with which a Poisson mean is NaN.
+        # In XLA's threads subnormal numbers are flushed to zero, which makes a Poisson mean NaN.
         with np.errstate(all="ignore"):
             return np.asarray(function(np.minimum(given, _MOST)), given.dtype)
 

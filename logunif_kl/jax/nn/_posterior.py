@@ -1,8 +1,7 @@
-"""The posteriors of an array of weights: nodes of a pytree that hold the parameters.
+"""Posteriors of an array of weights, as nodes of a pytree.
 
-A node says how its weights are distributed, so that the layers and the KL cannot disagree about it.
-Its fields may be arrays, tracers, or what `jax.numpy.asarray` takes, such as a ``flax.nnx.Param``
-of one array.
+The fields may be arrays, tracers, or anything that `jax.numpy.asarray` takes, such as a
+``flax.nnx.Param`` of one array.
 """
 
 # mypy: allow-untyped-calls
@@ -48,8 +47,8 @@ class Normal:
 
     Notes
     -----
-    Nothing is checked when a node is made, since JAX also makes nodes that hold no arrays. The
-    functions that take it check it.
+    The functions that take a node check its fields. The node does not, because JAX also makes nodes
+    that hold no arrays.
 
     Examples
     --------
@@ -65,7 +64,7 @@ class Normal:
 
     @classmethod
     def from_mean(cls, mu: Any, log_sigma2: float = -10.0) -> Normal:
-        """Make a posterior whose variances are all the same.
+        """Make a posterior in which all variances are the same.
 
         Parameters
         ----------
@@ -77,7 +76,7 @@ class Normal:
         Returns
         -------
         Normal
-            Its leaves have the shape and dtype of `mu`.
+            Both leaves have the shape and dtype of `mu`.
         """
         mu = real_array("mu", mu)
         return cls(mu, jnp.full_like(mu, finite("log_sigma2", log_sigma2)))
@@ -113,29 +112,28 @@ class Dropout:
     """Weights w with mean theta and variance alpha theta^2, the posterior of Kingma et al. (2015).
 
     With independent noise (section 3.1) w ~ N(theta, alpha theta^2). With correlated noise (section
-    3.2, Eq. 11) all weights of an input unit i have one scale: w_i = s_i theta_i, where
-    s_i ~ N(1, alpha). A node of a pytree with two leaves; the other fields are static.
+    3.2, Eq. 11) all weights of an input unit i share one scale: w_i = s_i theta_i, where
+    s_i ~ N(1, alpha). A node of a pytree with two leaves. The other fields are static.
 
     Parameters
     ----------
     theta : array
         The means, of the shape of the weights.
     log_alpha : array
-        The logarithm of alpha, a ratio of *variances*, of a shape that broadcasts to that of
-        `theta`. Each element counts in the KL as often as it is used. `from_mean` makes the usual
-        shapes.
+        The logarithm of alpha, a ratio of *variances*. Its shape must broadcast to that of `theta`.
+        Each element counts in the KL as often as it is used. `from_mean` makes the usual shapes.
     noise : {"independent", "correlated"}, optional
-        With correlated noise alpha may depend on the input unit alone.
+        With correlated noise, alpha may only depend on the input unit.
     max_log_alpha : float, optional
         An upper bound: the functions use ``min(log_alpha, max_log_alpha)``. 0.0 is Kingma's
         alpha <= 1 (section 3.4). At the bound and above, `jax.grad` passes a gradient only if a
-        step of descent decreases log alpha. It does so for each use of the parameter by itself, so
-        that where the likelihood and the KL disagree it stays within two steps of the bound.
+        step of descent decreases log alpha. This holds separately for the likelihood and the KL.
+        Where they disagree, log alpha stays within two steps of the bound.
     input_axis : int, optional
-        The axis of `theta` that belongs to the input units, for correlated noise: -2 in a dense
-        kernel, a table of embeddings and a convolution of type HWIO, 1 in OIHW.
+        The axis of the input units in `theta`, for correlated noise: -2 in a dense kernel, a table
+        of embeddings and a convolution of type HWIO, 1 in OIHW.
     groups : int, optional
-        The ``feature_group_count`` of a convolution with correlated noise, which has a scale for
+        The ``feature_group_count`` of a convolution with correlated noise. There is a scale for
         each of the ``groups * theta.shape[input_axis]`` channels.
 
     See Also
@@ -144,8 +142,8 @@ class Dropout:
 
     Notes
     -----
-    To keep alpha fixed, as in Gaussian dropout, leave `log_alpha` out of the parameters that are
-    differentiated, or pass ``jax.lax.stop_gradient(log_alpha)``.
+    To keep alpha fixed, as in Gaussian dropout, do not differentiate in `log_alpha`, or pass
+    ``jax.lax.stop_gradient(log_alpha)``.
 
     Examples
     --------
@@ -184,7 +182,7 @@ class Dropout:
         output_axis: int = -1,
         groups: int = 1,
     ) -> Dropout:
-        """Make a posterior whose alphas are all the same.
+        """Make a posterior in which all alphas are the same.
 
         Parameters
         ----------
@@ -193,23 +191,23 @@ class Dropout:
         log_alpha : float, optional
             By default -3, a dropout rate alpha/(1 + alpha) of 5 %.
         sharing : {"weight", "output", "input", "layer"}, optional
-            Whether each weight has an alpha of its own, or each output unit, input unit or layer.
+            Whether there is one alpha for each weight, output unit, input unit, or for the layer.
         noise, max_log_alpha, groups
             As for `Dropout`.
         input_axis, output_axis : int, optional
-            The axes of `theta` that belong to the units: -2 and -1 in a dense kernel, a table of
-            embeddings and a convolution of type HWIO; 1 and 0 in OIHW.
+            The axes of the units in `theta`: -2 and -1 in a dense kernel, a table of embeddings and
+            a convolution of type HWIO, 1 and 0 in OIHW.
 
         Returns
         -------
         Dropout
-            Its `log_alpha` has as many axes as `theta`, and the dtype of `theta`.
+            `log_alpha` has as many axes as `theta`, and the same dtype.
 
         Raises
         ------
         ValueError
-            If an option is none of those named, if an axis is not there, if `log_alpha` is not
-            finite, or if the noise is correlated and alpha not that of input units.
+            If there is no such option or axis, if `log_alpha` is not finite, or if the noise is
+            correlated and alpha does not belong to input units.
         """
         theta = real_array("theta", theta)
         one_of("sharing", sharing, SHARINGS)
@@ -232,12 +230,12 @@ class Dropout:
         return cls(theta, filled, noise, max_log_alpha, input_axis, count("groups", groups))
 
     def log_alpha_of_weights(self) -> Array:
-        """Return log alpha of each weight, not above the bound, in the shape of `theta`."""
+        """Return log alpha of each weight, at most the bound, in the shape of `theta`."""
         theta, log_alpha = self._checked()
         return jnp.broadcast_to(log_alpha, theta.shape)
 
     def _checked(self) -> tuple[Array, Array]:
-        """Return theta, and log alpha below its bound."""
+        """Return theta, and log alpha with its bound."""
         theta, log_alpha = real_array("theta", self.theta), real_array("log_alpha", self.log_alpha)
         if not broadcasts(log_alpha.shape, theta.shape):
             raise ValueError(
@@ -264,7 +262,7 @@ class Dropout:
         return widened(theta) * root(log_alpha)
 
     def _variances(self) -> Array:
-        # alpha alone overflows where alpha theta^2 does not.
+        # alpha may overflow where alpha theta^2 does not.
         deviations = self._deviations()
         most = math.exp(0.5 * largest_log(deviations.dtype))
         deviations = deviations.clip(-most, most)
@@ -278,16 +276,10 @@ class Dropout:
 
 
 def check_posterior(weight: Any) -> Normal | Dropout:
-    """Return it, if it is a posterior.
-
-    Raises
-    ------
-    TypeError
-        If it is not.
-    """
+    """Return the weights if they are a posterior, else raise TypeError."""
     if isinstance(weight, (Normal, Dropout)):
         return weight
-    # nnx.Optimizer fails in its second step for a parameter that holds several arrays.
+    # A parameter that holds several arrays makes nnx.Optimizer fail in the second step.
     held = weight.get_value() if hasattr(weight, "get_value") else None
     if isinstance(held, (Normal, Dropout)):
         raise TypeError(
@@ -301,18 +293,12 @@ def check_posterior(weight: Any) -> Normal | Dropout:
 
 
 def correlated(weight: Normal | Dropout) -> bool:
-    """Whether the weights of an input unit have one scale in common."""
+    """Tell whether the weights of an input unit share one scale."""
     return isinstance(weight, Dropout) and weight.noise == "correlated"
 
 
 def check_scales(weight: Normal | Dropout, axis: int, groups: int) -> None:
-    """Raise if correlated noise does not scale the inputs of a layer.
-
-    Raises
-    ------
-    ValueError
-        With the field of `Dropout` that is another.
-    """
+    """Raise ValueError if correlated noise does not scale the inputs of a layer."""
     if not isinstance(weight, Dropout) or weight.noise != "correlated":
         return
     if weight.input_axis % weight._mean().ndim != axis:
@@ -328,6 +314,6 @@ def check_scales(weight: Normal | Dropout, axis: int, groups: int) -> None:
 
 
 def input_units(weight: Dropout) -> int:
-    """Count the input units, each of which has a scale under correlated noise."""
+    """Count the input units, which are the scales of correlated noise."""
     theta = real_array("theta", weight.theta)
     return int(theta.shape[weight.input_axis]) * weight.groups

@@ -1,4 +1,4 @@
-"""Log alpha of a tree, how many weights a threshold keeps, and the tree without the others."""
+"""Log alpha of the weights in a tree, their sparsity at a threshold, and the pruned tree."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = Any
 
 
 def log_alpha(tree: Any) -> dict[str, Any]:
-    """Compute log alpha of every weight, by the place of the posterior in a tree.
+    """Compute log alpha of every weight in a tree.
 
     Parameters
     ----------
@@ -37,13 +37,8 @@ def log_alpha(tree: Any) -> dict[str, Any]:
     Returns
     -------
     dict of str to jax.Array
-        The place of each posterior, joined by dots, with ``log_alpha_of_weights()``, of the shape
-        of the weights; inf where the mean is 0.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for `neg_kl`.
+        ``log_alpha_of_weights()`` of each posterior, by its path in the tree. It is inf where the
+        mean is 0.
 
     Examples
     --------
@@ -52,39 +47,33 @@ def log_alpha(tree: Any) -> dict[str, Any]:
     >>> nn.log_alpha({"weight": nn.Normal(jnp.array([1.0, 0.0]), jnp.zeros(2))})
     {'weight': Array([ 0., inf], dtype=float32)}
     """
-    return {name: node.log_alpha_of_weights() for name, node in _named(tree)}
+    return {name: node.log_alpha_of_weights() for name, node in posteriors(tree)}
 
 
 def sparsity(tree: Any, threshold: float = THRESHOLD) -> Sparsity:
-    """Count the weights that a threshold on log alpha keeps, by posterior and in all.
+    """Count the weights that a threshold on log alpha keeps, in total and by posterior.
 
-    A weight is kept if its mean is not 0 and its log alpha is not above the threshold: those that
-    ``prune(tree, threshold)`` leaves other than 0. It counts arrays, so it is not for use under
-    `jax.jit`.
+    A weight is kept if its mean is not 0 and its log alpha is not above the threshold. The function
+    returns Python numbers, so it cannot be used under `jax.jit`.
 
     Parameters
     ----------
     tree : pytree
-        As for `neg_kl`. Leaves that are no posterior, such as biases, do not count.
+        As for `neg_kl`.
     threshold : float
-        3 is that of Molchanov et al. (2017), section 5. With inf only zeros are pruned.
+        The threshold on log alpha, 3 in Molchanov et al. (2017), section 5. With inf only zeros are
+        pruned.
 
     Returns
     -------
     Sparsity
-        With ``kept``, ``weights``, ``pruned`` (a share), ``compression`` (weights/kept), and
-        ``layers``, which holds the same by the place in the tree.
+        The counts ``kept`` and ``weights``, the fraction ``pruned``, the ratio ``compression``, and
+        the same for each path in the tree in ``layers``.
 
     Raises
     ------
-    TypeError
-        As for `neg_kl`, and if `threshold` is no number.
-    ValueError
-        As for `neg_kl`, and if `threshold` is NaN.
-
-    References
-    ----------
-    Molchanov, Ashukha, Vetrov, "Variational Dropout Sparsifies Deep Neural Networks" (2017).
+    TypeError, ValueError
+        As for `neg_kl`, and if `threshold` is not a number.
 
     Examples
     --------
@@ -98,7 +87,7 @@ def sparsity(tree: Any, threshold: float = THRESHOLD) -> Sparsity:
     return Sparsity.of(
         {
             name: Sparsity(int(_kept(node, threshold).sum()), int(node._mean().size))
-            for name, node in _named(tree)
+            for name, node in posteriors(tree)
         }
     )
 
@@ -106,38 +95,32 @@ def sparsity(tree: Any, threshold: float = THRESHOLD) -> Sparsity:
 def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     """Set the weights with log alpha above a threshold to 0, without variance.
 
-    The means become 0. So do the variances of `Normal`, by ``log_sigma2 = -1e4``; those of
-    `Dropout` are alpha times 0. Such weights have no noise, and those of `Normal` no KL. Weights
-    that share an alpha (``sharing="input"`` or ``"output"``, a scale for each unit or channel as of
-    Louizos et al. 2017) are pruned together, as a unit. It may be used under `jax.jit`.
+    The means become 0. In `Normal`, ``log_sigma2`` becomes -1e4, which makes the variance and the
+    KL 0. In `Dropout` the variance is alpha times 0. Weights that share an alpha, because
+    ``sharing`` is ``"input"`` or ``"output"``, are pruned together, as the units of Louizos,
+    Ullrich, Welling, "Bayesian Compression for Deep Learning" (2017). The function can be used
+    under `jax.jit`.
 
     Parameters
     ----------
     tree : pytree
         As for `neg_kl`.
     threshold : float
-        3 is that of Molchanov et al. (2017), section 5. With inf only zeros are pruned.
+        As for `sparsity`.
     like : pytree, optional
-        A pruned tree of the same structure: weights that are 0 in it become 0 too, whatever their
-        alpha. Steps of an optimizer would bring pruned weights back, so in further training follow
-        each of them by ``prune(tree, inf, like=pruned)``.
+        A pruned tree of the same structure. Weights that are 0 in it become 0 too. An optimizer
+        would bring pruned weights back, so call ``prune(tree, inf, like=pruned)`` after each step
+        of further training.
 
     Returns
     -------
     pytree
-        Of the same structure and types. Leaves that are no posterior are those of `tree`.
+        Of the same structure and types. Leaves outside of posteriors are unchanged.
 
     Raises
     ------
-    TypeError
-        As for `neg_kl`, and if `threshold` is no number.
-    ValueError
-        As for `neg_kl`, if `threshold` is NaN, or if `like` is of another structure.
-
-    References
-    ----------
-    Louizos, Ullrich, Welling, "Bayesian Compression for Deep Learning" (2017).
-    Molchanov, Ashukha, Vetrov, "Variational Dropout Sparsifies Deep Neural Networks" (2017).
+    TypeError, ValueError
+        As for `sparsity`, and if `like` has another structure.
 
     Examples
     --------
@@ -147,20 +130,13 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     Array([1., 0.], dtype=float32)
     """
     threshold = check_threshold(threshold)
-    posteriors(tree)
-    if like is None:
-        return jax.tree.map(
-            lambda node: _pruned(node, _kept(node, threshold)) if is_posterior(node) else node,
-            tree,
-            is_leaf=is_posterior,
-        )
-    structures: list[Any] = [jax.tree.structure(each) for each in (like, tree)]
-    if structures[0] != structures[1]:
+    like = tree if like is None else like
+    wanted: Any = jax.tree.structure(tree)
+    if jax.tree.structure(like) != wanted:
         raise ValueError(
-            "like is of another structure than tree: pass what prune returned for the same model"
+            "like has another structure than tree: pass what prune returned for the same model"
         )
-
-    for (name, node), (_, other) in zip(_named(tree), _named(like), strict=True):
+    for (name, node), (_, other) in zip(posteriors(tree), posteriors(like), strict=True):
         if node._mean().shape != other._mean().shape:
             raise ValueError(
                 f"like has weights of shape {other._mean().shape} at {name!r}, where tree has "
@@ -180,17 +156,16 @@ def threshold_curve(
 ) -> ThresholdCurve:
     """Measure a loss of the pruned tree at several thresholds, to choose one.
 
-    The loss is to be of examples that the model was not trained on, and is not tested on.
+    Measure the loss on a validation set, not on the examples for training or for the final test.
 
     Parameters
     ----------
     tree : pytree
         As for `neg_kl`.
     measure : callable
-        ``measure(pruned)`` returns a number, the lower the better, such as the error on a
-        validation set. ``pruned`` is ``prune(tree, threshold)``.
+        ``measure(prune(tree, threshold))`` returns the loss, a number.
     thresholds : sequence of float, optional
-        On log alpha; by default from -4 to 8 in steps of 0.5.
+        Thresholds on log alpha, by default from -4 to 8 in steps of 0.5.
 
     Returns
     -------
@@ -200,10 +175,10 @@ def threshold_curve(
     Raises
     ------
     TypeError
-        As for `sparsity`; if `measure` cannot be called or returns no number, or `thresholds` is no
-        sequence of numbers.
+        As for `sparsity`, and if `measure` is not a function that returns a number, or `thresholds`
+        is not a sequence of numbers.
     ValueError
-        As for `sparsity`; if `thresholds` is empty or holds NaN.
+        As for `sparsity`, and if `thresholds` is empty or holds NaN.
 
     Examples
     --------
@@ -225,19 +200,12 @@ def threshold_curve(
     return ThresholdCurve(found, losses, tuple(sparsity(tree, each) for each in found))
 
 
-def _named(tree: Any) -> list[tuple[str, Normal | Dropout]]:
-    return [
-        (jax.tree_util.keystr(path, simple=True, separator="."), node)
-        for path, node in posteriors(tree)
-    ]
-
-
 def _kept(node: Normal | Dropout, threshold: float) -> Array:
     return (node._mean() != 0) & ~(node.log_alpha_of_weights() > threshold)
 
 
 def _pruned(node: Normal | Dropout, kept: Array) -> Normal | Dropout:
-    """Set the other weights to 0; leaves remain of their type, such as ``flax.nnx.Param``."""
+    """Set the other weights to 0. Leaves keep their type, such as ``flax.nnx.Param``."""
 
     def zero(leaf: Any) -> Any:
         return jnp.where(kept, leaf, jnp.zeros((), leaf.dtype))

@@ -20,53 +20,42 @@ Array = Any
 def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     """-KL(q || p) of all weights in a tree from the log-uniform prior: *maximise* it (ELBO sign).
 
-    The sum over the `Normal` and `Dropout` nodes of the tree of ``neg_kl_normal(mu, log_sigma2)``
-    and of ``neg_kl(log_alpha)``, functions of `logunif_kl.jax`. An alpha that weights share counts
-    once for each of them. Leaves elsewhere in the tree, such as biases, do not count.
+    The sum of ``neg_kl_normal(mu, log_sigma2)`` over the `Normal` nodes of the tree, and of
+    ``neg_kl(log_alpha)`` over the `Dropout` nodes, with the functions of `logunif_kl.jax`. A shared
+    alpha counts once for each weight that has it. Other leaves, such as biases, do not count.
 
     Parameters
     ----------
     tree : pytree
-        Parameters, a posterior alone, or a model that is a pytree, such as one of Equinox. A
-        posterior in a module of Flax NNX is ``nnx.data(jax.tree.map(nnx.Param, posterior))``: with
-        bare arrays in it, it counts, but it is not trained. A node that stands at two places counts
-        twice.
+        Parameters, one posterior, or a model that is a pytree, such as an Equinox module. In a
+        Flax NNX module a posterior must be ``nnx.data(jax.tree.map(nnx.Param, posterior))``, since
+        Flax does not train bare arrays. A node that occurs twice counts twice.
     of : {"weights", "scales"}, optional
-        Whose KL is meant. By default, whose it is: of the weights under independent noise, and of
-        the scales s_i under correlated noise (Kingma et al. 2015, section 3.3).
+        Which KL to return. By default that of the weights for independent noise, and that of the
+        scales s_i for correlated noise (Kingma et al. 2015, section 3.3).
     penalty : str or Fit, optional
-        ``"exact"``, the name of one of `logunif_kl.methods.METHODS` that has a gradient, or a
+        ``"exact"``, the name of a method in `logunif_kl.methods.METHODS` that has a gradient, or a
         `logunif_kl.fitting.Fit`. An approximation keeps its own constant, as for ``zero_at=inf``.
 
     Returns
     -------
     jax.Array
-        One number, of type float32 at least. By the exact form it is at most 0, and 0 in the limit
-        of no information, alpha = inf.
+        A scalar of float32 or wider. The exact -KL is at most 0, and 0 in the limit alpha = inf.
 
     Raises
     ------
     ValueError
-        If there is no posterior in the tree, if `of` names what is not there, if there is no such
-        `penalty` or it has no gradient, or if the shapes of a posterior do not agree. The KL of the
-        weights under correlated noise is infinite, because they lie in a set of measure 0 (Hron et
-        al. 2017, section 3).
+        If there is no posterior in the tree, if there is no such `penalty` or it has no gradient,
+        if the shapes of a posterior do not agree, or if `of` does not fit the noise. With
+        correlated noise the KL of the weights is infinite (Hron et al. 2017, section 3).
     TypeError
-        If the parameters of a posterior, or `penalty`, are of a wrong type.
+        If the parameters of a posterior, or `penalty`, have a wrong type.
 
     See Also
     --------
     kl : the same with the other sign, to be added to a loss.
-    named_kl : of each posterior, by name.
-
-    Notes
-    -----
-    The KL is that of all the data. `elbo` weighs it against the likelihood of a minibatch.
-
-    References
-    ----------
-    Hron, Matthews, Ghahramani, "Variational Gaussian Dropout is not Bayesian" (2017).
-    Kingma, Salimans, Welling, "Variational Dropout and the Local Reparameterization Trick" (2015).
+    named_kl : KL of each posterior, by name.
+    elbo : the bound from -KL and the likelihood of a minibatch.
 
     Examples
     --------
@@ -90,22 +79,13 @@ def kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
 
     Parameters
     ----------
-    tree : pytree
-        As for `neg_kl`.
-    of : {"weights", "scales"}, optional
-        As for `neg_kl`.
-    penalty : str or Fit, optional
+    tree, of, penalty
         As for `neg_kl`.
 
     Returns
     -------
     jax.Array
-        One number, of type float32 at least.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for `neg_kl`.
+        A scalar of float32 or wider.
 
     Examples
     --------
@@ -122,23 +102,14 @@ def named_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> dic
 
     Parameters
     ----------
-    tree : pytree
-        As for `neg_kl`.
-    of : {"weights", "scales"}, optional
-        As for `neg_kl`.
-    penalty : str or Fit, optional
+    tree, of, penalty
         As for `neg_kl`.
 
     Returns
     -------
-    dict
-        The place of each posterior in the tree, joined by dots, with its KL: one number of type
-        float32 at least. The place of a tree that is a posterior is the empty string.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for `neg_kl`.
+    dict of str to jax.Array
+        KL of each posterior, by its path in the tree, such as ``"layers.0.weight"``. The path of a
+        tree that is itself a posterior is the empty string.
 
     Examples
     --------
@@ -149,22 +120,23 @@ def named_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> dic
     ...     print(name, value.round(4))
     layers.0.weight 4.2669
     """
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="."): -_neg_kl(node, of, penalty)
-        for path, node in posteriors(tree)
-    }
+    return {name: -_neg_kl(node, of, penalty) for name, node in posteriors(tree)}
 
 
-def posteriors(tree: Any) -> list[tuple[Any, Normal | Dropout]]:
-    """Return the posteriors in a tree, each with its path."""
+def posteriors(tree: Any) -> list[tuple[str, Normal | Dropout]]:
+    """Return the posteriors in a tree, each with its path joined by dots, else raise ValueError."""
     found = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_posterior)[0]
-    posteriors = [(path, node) for path, node in found if is_posterior(node)]
-    if not posteriors:
+    named = [
+        (jax.tree_util.keystr(path, simple=True, separator="."), node)
+        for path, node in found
+        if is_posterior(node)
+    ]
+    if not named:
         raise ValueError(
             f"tree is of type {type_name(tree)} and holds no posterior: make weights Normal or "
             "Dropout nodes"
         )
-    return posteriors
+    return named
 
 
 def is_posterior(node: Any) -> bool:
@@ -175,7 +147,7 @@ def _neg_kl(node: Normal | Dropout, of: str | None, penalty: Any) -> Array:
     mean, spread = node._checked()
     _check_of(node, of)
     if isinstance(node, Normal):
-        # By the exact form a pruned weight has none; by others it may have an infinite one.
+        # A pruned weight counts 0. An approximation may be infinite there.
         pruned = (mean == 0) & (spread <= jnp.asarray(SILENT, spread.dtype))
         mean, spread = jnp.where(pruned, 1, mean), jnp.where(pruned, 0, spread)
         found = of_normal(penalty)(widened(mean), widened(spread))

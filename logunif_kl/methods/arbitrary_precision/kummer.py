@@ -11,7 +11,7 @@ from typing import Any
 
 from mpmath import libmp
 
-from . import precision, tail
+from . import asymptotic, precision
 
 
 def _alternating(u: Any, wp: int, *, gap: bool) -> Any:
@@ -31,22 +31,14 @@ def _alternating(u: Any, wp: int, *, gap: bool) -> Any:
 
 
 def _alternates(u: Any, wp: int) -> bool:
-    return bool(libmp.mpf_lt(u, libmp.from_int(tail.smallest_for(wp))))
+    return bool(libmp.mpf_lt(u, libmp.from_int(asymptotic.smallest_for(wp))))
 
 
-def _gap(u: Any, wp: int) -> Any:
-    return _alternating(u, wp, gap=True) if _alternates(u, wp) else tail.gap(u, wp)
+def gap(u: Any, wp: int) -> Any:
+    """Compute F(u) to a relative 2**-wp."""
+    return _alternating(u, wp, gap=True) if _alternates(u, wp) else asymptotic.gap(u, wp)
 
 
-def _slope(u: Any, wp: int) -> Any:
-    return _alternating(u, wp, gap=False) if _alternates(u, wp) else tail.slope(u, wp)
-
-
-def neg_kl(log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
-    """Compute -KL in dps digits; see `logunif_kl.methods.kummer`."""
-    return precision.neg_kl(_gap, log_alpha, zero_at, log_c, dps)
-
-
-def neg_kl_grad(log_alpha: Any, dps: Any) -> Any:
-    """Compute d(-KL)/d log alpha in dps digits; see `logunif_kl.methods.kummer_grad`."""
-    return precision.neg_kl_grad(_slope, log_alpha, dps)
+def slope(u: Any, wp: int) -> Any:
+    """Compute u F'(u) to a relative 2**-wp."""
+    return _alternating(u, wp, gap=False) if _alternates(u, wp) else asymptotic.slope(u, wp)

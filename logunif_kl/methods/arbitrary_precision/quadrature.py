@@ -1,4 +1,4 @@
-"""tanh-sinh quadrature of F(u) in any number of digits: the integrals of `_rules`, by mpmath.
+"""tanh-sinh quadrature of F(u) in any number of digits, by mpmath, as in `_quadrature_rules`.
 
 Each level halves the step in tau, which about squares the error. Levels are added until two agree
 to more than half of the bits asked for, and the second of these is returned. The range of z ends
@@ -15,7 +15,6 @@ from typing import Any
 import mpmath
 
 from ..._errors import shown
-from . import precision
 from .precision import Raw
 
 # Bits: the sum has thousands of terms, powers of exp(step) as many factors, and the bracket below
@@ -34,15 +33,14 @@ Real = Any
 Integrand = Callable[[Real], Real]
 
 
-def neg_kl(log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
-    """-KL in dps digits, as `logunif_kl.methods.quadrature` documents it."""
+def check_digits(dps: Any) -> None:
+    """Raise if more digits are wanted than quadrature gives in a minute."""
     if isinstance(dps, Integral) and int(dps) > MAX_DPS:
         raise ValueError(
             f"dps must be at most {MAX_DPS} decimal digits for quadrature, whose time grows with "
             f"the cube of their number, but {shown(dps)} was given: use "
             "logunif_kl.methods.series, or logunif_kl.reference.neg_kl"
         )
-    return precision.neg_kl(gap, log_alpha, zero_at, log_c, dps)
 
 
 def gap(u: Raw, wp: int) -> Raw:

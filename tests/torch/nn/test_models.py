@@ -183,7 +183,7 @@ class TestCalls:
         assert len(names) <= 4
 
     def test_no_tensor_is_copied(self):
-        from logunif_kl.cli.bench._torch import cpu_peak_bytes
+        from validation.benchmarks.in_torch import cpu_peak_bytes
 
         model = torch.nn.Sequential(*[nn.VariationalLinear(500, 500) for _ in range(4)])
         parameters = list(model.parameters())

@@ -5,8 +5,6 @@ dropout, with binary and Gaussian dropout of fixed rates, and with variational d
 are learned. There is no weight decay: Gal's prior in the limit of an infinite variance.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -18,7 +16,7 @@ import torch
 
 from logunif_kl.torch import nn
 from validation import summary
-from validation.experiment import Experiment
+from validation.experiment import Experiment, Record
 from validation.training import networks
 from validation.training.data import Dataset
 from validation.training.loop import Run, Settings, evaluate, seeded
@@ -32,7 +30,7 @@ FULL = {"hidden": [256] * 2, "epochs": 10, "batch_size": 200, "samples": 30, "im
 QUICK = {"hidden": [64] * 2, "epochs": 25, "batch_size": 50, "samples": 20, "images": 100}
 SCORES = ("mutual_information", "entropy", "entropy_without_noise")
 
-Rows = list[dict[str, Any]]
+Rows = list[Record]
 
 # Of the same networks, whose checkpoints they share.
 experiment = partial(Experiment, seeds=(1, 2, 3), full=FULL, quick=QUICK, folder="digits")
@@ -42,7 +40,7 @@ class Trained:
     """A trained network, and its predictions with and without the noise."""
 
     def __init__(
-        self, method: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
+        self, method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts
     ) -> None:
         noise = seeded(seed, 1)
         self.model = networks.network(
@@ -85,7 +83,6 @@ class Trained:
 
 
 def scores(sampled: nn.Prediction | None, entropy: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Name the scores of each image, by a prediction with noise and the entropy without."""
     if sampled is None:
         return {"entropy_without_noise": entropy}
     return {
@@ -97,15 +94,13 @@ def scores(sampled: nn.Prediction | None, entropy: torch.Tensor) -> dict[str, to
 
 def of_each(
     name: str,
-    measure: Callable[[Trained], dict[str, Any]],
-    settings: dict[str, Any],
+    measure: Callable[[Trained], Record],
+    settings: Record,
     dataset: Dataset,
     parts: Parts,
     **more: Any,
 ) -> Rows:
-    """Measure something of each network, by method and seed."""
-
-    def make(cell: str, seed: int) -> dict[str, Any]:
+    def make(cell: str, seed: int) -> Record:
         method = cells[cell]
         trained = Trained(method, seed, settings, dataset, parts)
         return {
@@ -121,15 +116,6 @@ def of_each(
     return parts.by_seed("networks", [*cells], settings["seeds"], make, **sizes, **more)
 
 
-def shown(found: Any, decimals: int, factor: float = 1.0) -> str:
-    """Write a mean over the seeds with its standard error."""
-    if found["mean"] is None:
-        return "–"
-    text = f"{factor * found['mean']:.{decimals}f}"
-    error = found["standard_error"]
-    return text if error is None else f"{text} ± {factor * error:.{decimals}f}"
-
-
 def mean_and_error(values: Iterable[float | None]) -> dict[str, float | None]:
     """Average over the seeds, with the standard error of the mean; None if unknown."""
     found = summary.mean_and_error([value for value in values if value is not None])
@@ -137,7 +123,6 @@ def mean_and_error(values: Iterable[float | None]) -> dict[str, float | None]:
 
 
 def error_percent(p: torch.Tensor, y: torch.Tensor) -> float:
-    """Return how many per cent of the most probable classes are not the labels."""
     return 100.0 * float((p.argmax(1) != y).double().mean())
 
 

@@ -3,8 +3,6 @@
 All are of the size of the digits and between 0 and 1. `OTHERS` says of each what it is.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +28,6 @@ _BOX = 20 / 28  # of the width of an image of MNIST, what a digit takes
 
 
 def side(images: Images) -> int:
-    """Return how many pixels wide these images are."""
     width = math.isqrt(images.shape[1])
     if width * width != images.shape[1]:
         raise DataError(f"images of {images.shape[1]} pixels are not square: name others")

@@ -5,8 +5,6 @@ information and the entropy by samples of the noise, and the entropy of the netw
 ``--other`` adds the test images of a file of the user, such as Fashion-MNIST.
 """
 
-from __future__ import annotations
-
 import textwrap
 from typing import Any
 
@@ -14,7 +12,7 @@ import numpy as np
 import torch
 
 from validation.experiment import Parts, Record, subplots
-from validation.markdown import table
+from validation.markdown import columns, measured
 from validation.papers.gal2016 import digit_networks as digits
 from validation.papers.gal2016 import images
 from validation.training import data
@@ -23,11 +21,11 @@ from validation.training.data import DataError, Dataset
 BINS = np.linspace(0.0, np.log(10.0), 47)  # of the mutual information: all that it can be
 
 
-def others(settings: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
+def others(settings: Record, dataset: Dataset) -> Record:
     """Make the images that are not test digits, with their title, and labels if they have some."""
     count = settings["images"]
     rng, test = np.random.default_rng([0, dataset.pixels]), dataset.test.x
-    found: dict[str, dict[str, Any]] = {
+    found: dict[str, Record] = {
         name: {"title": other.title, "x": other.make(test, count, rng), "y": None}
         for name, other in images.OTHERS.items()
     }
@@ -54,10 +52,9 @@ def others(settings: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
     return found
 
 
-def compared(trained: digits.Trained, test: Any, sets: dict[str, Any]) -> dict[str, Any]:
-    """Compare the scores of test digits with those of each set of others."""
+def compared(trained: digits.Trained, test: Any, sets: Record) -> Record:
     of_digits = digits.scores(trained.with_noise(test), trained.without_noise(test)[1])
-    found: dict[str, Any] = {"digits": _about(of_digits), "others": {}}
+    found: Record = {"digits": _about(of_digits), "others": {}}
     for name, other in sets.items():
         sampled, (p, entropy) = trained.with_noise(other["x"]), trained.without_noise(other["x"])
         of_others = digits.scores(sampled, entropy)
@@ -73,16 +70,15 @@ def compared(trained: digits.Trained, test: Any, sets: dict[str, Any]) -> dict[s
     return found
 
 
-def _about(found: dict[str, torch.Tensor]) -> dict[str, Any]:
-    about: dict[str, Any] = {name: float(value.double().mean()) for name, value in found.items()}
+def _about(found: dict[str, torch.Tensor]) -> Record:
+    about: Record = {name: float(value.double().mean()) for name, value in found.items()}
     if "mutual_information" in found:
         counts, _ = np.histogram(found["mutual_information"].numpy(), BINS)
         about["histogram"] = counts.tolist()
     return about
 
 
-def summarised(rows: digits.Rows, sets: dict[str, Any]) -> list[dict[str, Any]]:
-    """Average the areas over the seeds."""
+def summarised(rows: digits.Rows, sets: Record) -> list[Record]:
     return [
         {
             "method": method,
@@ -103,7 +99,6 @@ def summarised(rows: digits.Rows, sets: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the information in the first network of each kind, for test digits and others."""
     others = record["others"]
     titles = {m: title for m, title in digits.METHODS.items() if m != "none"}
     figure, axes = subplots((7.2, 9.0), len(others), len(titles), sharex=True, sharey=True)
@@ -128,22 +123,16 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Tabulate the areas under the ROC curve."""
     titles = {name: other["title"] for name, other in record["others"].items()}
-    rows = [
-        (
-            titles[row["other"]],
-            row["title"],
-            *(digits.shown(row["auroc"][name], 3) for name in digits.SCORES),
-        )
-        for row in record["summary"]
-    ]
-    head = ["images", "network", "mutual information", "entropy", "entropy without noise"]
-    return table(head, rows)
+    return columns(
+        ({**row, **row["auroc"]} for row in record["summary"]),
+        ("images", lambda row: titles[row["other"]]),
+        ("network", "{title}"),
+        *((name.replace("_", " "), measured(name, 3)) for name in digits.SCORES),
+    )
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train the networks, and compare the scores."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     sets = others(settings, dataset)
     test = dataset.test.x[: settings["images"]]
     rows = digits.of_each(

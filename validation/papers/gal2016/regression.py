@@ -1,21 +1,16 @@
-"""The picture of a regression in one dimension: what a network knows of a function it saw in part.
+"""A regression in one dimension: what a network says where it saw no data.
 
-Points of y = sin(2x) + x/2 with noise of standard deviation 0.1, on two intervals. Between them and
-beyond, a network should say that it does not know. Each network has two hidden layers of rectified
-linear units. Binary and Gaussian dropout of a fixed rate p minimise the risk with the L2 term of
-Gal and Ghahramani (2016), section 3, by which dropout is a variational posterior: for N points, a
-noise of variance 1/tau and a prior N(0, 1/l^2) of the weights W,
+The points are y = sin(2x) + x/2 with noise of standard deviation 0.1, on two intervals. Binary and
+Gaussian dropout of a fixed rate p minimise the risk with the L2 term of Gal and Ghahramani (2016),
+section 3, by which dropout is a variational posterior: for N points, noise of variance 1/tau and a
+prior N(0, 1/l^2) of the weights W,
 
     (tau/2N) sum_n (y_n - f(x_n))^2 + (l^2/2N) (E|W|^2 + |b|^2).
 
 There W is M with rows left out, and E|W|^2 is (1 - p) |M|^2. Here the other rows are divided by
-1 - p too, as torch does, so that E|W|^2 is |M|^2/(1 - p), and so it is by Gaussian noise.
-
-Variational dropout maximises its bound, with the exact divergence. A Gaussian process, by
-scikit-learn, is the yardstick. The predictive variance is that of the samples, plus 1/tau.
+1 - p, as in torch, so E|W|^2 is |M|^2/(1 - p), as with Gaussian noise. Variational dropout
+maximises its bound with the exact divergence. scikit-learn's Gaussian process is the yardstick.
 """
-
-from __future__ import annotations
 
 import math
 import statistics
@@ -28,7 +23,7 @@ import torch
 
 from logunif_kl.torch import nn
 from validation.experiment import Experiment, Parts, Record, subplots
-from validation.markdown import number, table
+from validation.markdown import columns, rounded
 from validation.training.loop import seeded
 
 METHODS = {
@@ -39,6 +34,13 @@ METHODS = {
     "process": "Gaussian process",
 }
 SIGMA, LENGTH, RATE = 0.1, 0.5, 0.1
+VARIATIONAL = {
+    "posterior": "multiplicative",
+    "sharing": "input",
+    "noise": "correlated",
+    "max_log_alpha": 0.0,
+    "initial": math.log(RATE / (1.0 - RATE)),
+}
 SEEN = ((-3.0, -1.0), (0.5, 2.5))
 RANGES = {"data": SEEN, "between": ((-1.0, 0.5),), "beyond": ((-5.0, -3.0), (2.5, 4.5))}
 NORMAL_95 = 1.959963984540054
@@ -47,7 +49,6 @@ Array = npt.NDArray[np.float64]
 
 
 def function(x: Array) -> Array:
-    """Compute what is to be learned."""
     found: Array = np.sin(2.0 * x) + 0.5 * x
     return found
 
@@ -70,25 +71,14 @@ def network(method: str, hidden: int, seed: int, noise: torch.Generator) -> torc
                 layers.append(torch.nn.Dropout(RATE))
             if method == "gaussian_a":
                 layers.append(nn.GaussianDropoutA(RATE, generator=noise))
-            if method == "variational_a":
-                layers.append(
-                    nn.VariationalLinear(
-                        hidden,
-                        outputs,
-                        posterior="multiplicative",
-                        sharing="input",
-                        noise="correlated",
-                        max_log_alpha=0.0,
-                        initial=math.log(RATE / (1.0 - RATE)),
-                        generator=noise,
-                    )
-                )
-            else:
-                layers.append(torch.nn.Linear(hidden, outputs))
+            variational = method == "variational_a"
+            linear: Any = nn.VariationalLinear if variational else torch.nn.Linear
+            options = {**VARIATIONAL, "generator": noise} if variational else {}
+            layers.append(linear(hidden, outputs, **options))
     return torch.nn.Sequential(*layers)
 
 
-def decays(method: str, model: torch.nn.Module, points: int) -> list[dict[str, Any]]:
+def decays(method: str, model: torch.nn.Module, points: int) -> list[Record]:
     """Group the parameters with the weight decay that is their L2 term in the mean over points."""
     first = next(model.parameters())
     groups = []
@@ -102,8 +92,7 @@ def decays(method: str, model: torch.nn.Module, points: int) -> list[dict[str, A
     return groups
 
 
-def train(method: str, seed: int, sizes: dict[str, Any]) -> torch.nn.Sequential:
-    """Train a network on all points at once; the learning rate falls to 0."""
+def train(method: str, seed: int, sizes: Record) -> torch.nn.Sequential:
     noise = seeded(seed, 1)
     model = network(method, sizes["hidden"], seed, noise)
     x, y = (torch.from_numpy(a).float()[:, None] for a in data(sizes["points"], seed))
@@ -122,8 +111,7 @@ def train(method: str, seed: int, sizes: dict[str, Any]) -> torch.nn.Sequential:
     return model.eval()
 
 
-def predicted(method: str, seed: int, sizes: dict[str, Any], x: Array) -> tuple[Array, Array]:
-    """Return the predictive mean, and the variance without the noise of the data."""
+def predicted(method: str, seed: int, sizes: Record, x: Array) -> tuple[Array, Array]:
     if method == "process":
         return _process(*data(sizes["points"], seed), x)
     model, given = train(method, seed, sizes), torch.from_numpy(x).float()[:, None]
@@ -148,7 +136,6 @@ def _process(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
 
 
 def judged(x: Array, y: Array, mean: Array, variance: Array) -> dict[str, float]:
-    """Compare predictions with points that were not trained on."""
     predictive = variance + SIGMA**2
     off = y - mean
     density = -0.5 * (np.log(2.0 * math.pi * predictive) + off**2 / predictive)
@@ -161,8 +148,7 @@ def judged(x: Array, y: Array, mean: Array, variance: Array) -> dict[str, float]
     }
 
 
-def measure_one(method: str, seed: int, sizes: dict[str, Any]) -> dict[str, Any]:
-    """Train, and predict on test points of each range and along a line, for the figure."""
+def measure_one(method: str, seed: int, sizes: Record) -> Record:
     rng = np.random.default_rng([seed, 4])
     tests = {
         name: np.concatenate(
@@ -187,8 +173,7 @@ def measure_one(method: str, seed: int, sizes: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds, in each range."""
+def summarised(rows: list[Record]) -> list[Record]:
     return [
         {
             "method": method,
@@ -208,7 +193,6 @@ def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the predictive mean and one and two standard deviations, for the first seed."""
     figure, axes = subplots((7.2, 4.8), 2, 3, sharex=True, sharey=True)
     for place, (method, title) in zip(axes.flat, METHODS.items(), strict=False):
         row = next(row for row in record["rows"] if row["method"] == method)
@@ -227,24 +211,18 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Tabulate what each network says where there are data, between them and beyond."""
-    rows = [
-        (
-            row["title"],
-            row["range"],
-            number(row["standard_deviation"]),
-            f"{100 * row['coverage_95']:.0f}",
-            number(row["root_mean_squared_error"]),
-            f"{row['log_density']:.2f}",
-        )
-        for row in record["summary"]
-    ]
-    head = ["network", "points", "standard deviation", "in the 95 % interval, %"]
-    return table([*head, "error (root mean square)", "log density"], rows)
+    return columns(
+        record["summary"],
+        ("network", "{title}"),
+        ("points", "{range}"),
+        ("standard deviation", rounded("standard_deviation")),
+        ("in the 95 % interval, %", lambda row: f"{100 * row['coverage_95']:.0f}"),
+        ("error (root mean square)", rounded("root_mean_squared_error")),
+        ("log density", "{log_density:.2f}"),
+    )
 
 
-def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Train and judge each network, and the process."""
+def measure(settings: Record, parts: Parts) -> Record:
     sizes, make = {name: settings[name] for name in FULL}, partial(measure_one, sizes=settings)
     rows = parts.by_seed("networks", list(METHODS), settings["seeds"], make, **sizes)
     return {"sigma": SIGMA, "summary": summarised(rows), "rows": rows}

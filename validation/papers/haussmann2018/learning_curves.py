@@ -9,10 +9,8 @@ which is found without the test set. At the end VBP's variance of the outputs is
 of samples of the weights, on test images.
 """
 
-from __future__ import annotations
-
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -20,23 +18,19 @@ import torch
 
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
-from validation.markdown import number, table, with_error, yes
+from validation.markdown import Cell, columns, measured, number, rounded, with_error, yes
 from validation.papers.haussmann2018 import thresholds
 from validation.papers.haussmann2018.networks import METHODS, Annealed, network
-from validation.summary import mean_and_error, named
+from validation.summary import grouped, mean_and_error, named
 from validation.training.data import Split
-from validation.training.loop import Settings, evaluate, seeded
-from validation.training.subnormals import flushed
+from validation.training.loop import Settings, evaluate, flushed, seeded
 
 THRESHOLD = 3.0  # on log alpha, after Molchanov et al. 2017; section 4
 EARLY = 10  # epochs, of which the mean error tells how steep a curve is; and what is pruned then
 
 
 @flushed()
-def train(
-    method: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
-) -> dict[str, Any]:
-    """Train one network, and prune it."""
+def train(method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     noise = seeded(seed, 1)
     model = network(dataset.pixels, seed, noise)
     settings = Settings(sizes["batch_size"], seed, sizes["learning_rate"], None, sizes["kl_weight"])
@@ -80,7 +74,6 @@ def train(
 
 
 def _look(run: Annealed, test: Split) -> None:
-    """Add the test error to the last record, if it is not there."""
     if run.history and "test_error" not in run.history[-1]:
         found = evaluate(run.model, test)
         beyond = thresholds.log_alphas(run.model) > THRESHOLD
@@ -92,10 +85,7 @@ def _look(run: Annealed, test: Split) -> None:
 
 
 @torch.no_grad()
-def _variance(
-    model: torch.nn.Module, test: Split, sizes: dict[str, Any], seed: int
-) -> dict[str, float]:
-    """Compare the moments of the outputs with those of samples of all weights, on test images."""
+def _variance(model: torch.nn.Module, test: Split, sizes: Record, seed: int) -> dict[str, float]:
     x, noise = torch.from_numpy(test.x[: sizes["images"]]), seeded(seed, 2)
     model.eval()
     for layer in model.modules():
@@ -122,41 +112,32 @@ def _variance(
     }
 
 
-def _early(row: dict[str, Any]) -> float:
-    """Return the mean test error of the first epochs."""
+def _early(row: Record) -> float:
     return statistics.fmean(point["test_error"] for point in row["curve"][:EARLY])
 
 
-def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds."""
-    found = []
-    for method in dict.fromkeys(row["method"] for row in rows):
-        several = [row for row in rows if row["method"] == method]
+def summarised(rows: list[Record]) -> Iterator[Record]:
+    for method, several in grouped(rows, "method").items():
         histograms = [row["by_histogram"] for row in several if row["by_histogram"]]
         gone = [row["curve"][:EARLY][-1]["pruned_percent"] for row in several]
-        found.append(
-            {
-                "method": method,
-                "title": METHODS[method].title,
-                "seeds": len(several),
-                **named("test_error", [row["test_error"] for row in several]),
-                **named("early_error", [_early(row) for row in several]),
-                **named("early_pruned_percent", gone),
-                **named("pruned_percent", [row["fixed"]["pruned_percent"] for row in several]),
-                **named("pruned_error", [row["fixed"]["error_percent"] for row in several]),
-                **named("histogram_threshold", [found["threshold"] for found in histograms]),
-                **named("histogram_percent", [found["pruned_percent"] for found in histograms]),
-                **named("histogram_error", [found["error_percent"] for found in histograms]),
-                "variance_ratio": statistics.fmean(
-                    row["variance"]["ratio_median"] for row in several
-                ),
-                "seconds": sum(row["seconds"] for row in several),
-            }
-        )
-    return found
+        yield {
+            "method": method,
+            "title": METHODS[method].title,
+            "seeds": len(several),
+            **named("test_error", [row["test_error"] for row in several]),
+            **named("early_error", [_early(row) for row in several]),
+            **named("early_pruned_percent", gone),
+            **named("pruned_percent", [row["fixed"]["pruned_percent"] for row in several]),
+            **named("pruned_error", [row["fixed"]["error_percent"] for row in several]),
+            **named("histogram_threshold", [found["threshold"] for found in histograms]),
+            **named("histogram_percent", [found["pruned_percent"] for found in histograms]),
+            **named("histogram_error", [found["error_percent"] for found in histograms]),
+            "variance_ratio": statistics.fmean(r["variance"]["ratio_median"] for r in several),
+            "seconds": sum(row["seconds"] for row in several),
+        }
 
 
-def statements(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def statements(rows: list[Record]) -> list[Record]:
     """Decide what section 4 states for all four data sets (the majority: for three).
 
     With two seeds or more, a statement holds if it does so for each.
@@ -171,7 +152,7 @@ def statements(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         decided = all(holds) if len(seeds) > 1 else None
         found.append({"statement": statement, "ours": numbers, "holds": decided})
 
-    def share(row: dict[str, Any]) -> Any:
+    def share(row: Record) -> Any:
         return row["fixed"]["pruned_percent"]
 
     if not all(("vbp", seed) in of for seed in seeds):
@@ -202,7 +183,6 @@ def statements(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the test error and the pruned share against the epoch, and log alpha's histogram."""
     rows = record["rows"]
     figure, (errors, shares, counts) = subplots((10.5, 3.4), 1, 3)
     width = (thresholds.HIGHEST - thresholds.LOWEST) / thresholds.BINS
@@ -210,7 +190,7 @@ def draw(record: Record) -> Any:
     for index, method in enumerate(dict.fromkeys(row["method"] for row in rows)):
         several = [row for row in rows if row["method"] == method]
         for seed, row in enumerate(several):
-            style: dict[str, Any] = {"color": f"C{index}", "linewidth": 0.8}
+            style: Record = {"color": f"C{index}", "linewidth": 0.8}
             label = METHODS[method].title if not seed else None
             epochs = [point["epoch"] for point in row["curve"]]
             errors.plot(epochs, [p["test_error"] for p in row["curve"]], label=label, **style)
@@ -225,98 +205,83 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Figure 2 and Table 2."""
-    rows = [
+
+    def pruned(row: Record, name: str) -> str:
+        return f"{measured(f'{name}_percent', 1)(row)}: {measured(f'{name}_error')(row)}"
+
+    shown = columns(
+        record["summary"],
+        ("method", "{title}"),
+        ("test error in %", measured("test_error")),
+        ("mean of the first 10 epochs", measured("early_error")),
         (
-            row["title"],
-            _with_error(row, "test_error"),
-            _with_error(row, "early_error"),
-            _of_seeds(record, row, lambda seed: seed["curve"][0]["pruned_percent"], 1),
-            _with_error(row, "early_pruned_percent", 1),
-            f"{_with_error(row, 'pruned_percent', 1)}: {_with_error(row, 'pruned_error')}",
-            f"{number(row['histogram_threshold'], 2)}; {_with_error(row, 'histogram_percent', 1)}: "
-            f"{_with_error(row, 'histogram_error')}",
-            number(row["variance_ratio"], 3),
-            f"{row['seconds'] / 3600:.1f} h",
-        )
-        for row in record["summary"]
-    ]
-    head = [
-        "method",
-        "test error in %",
-        "mean of the first 10 epochs",
-        "% with log α > 3 after the first",
-        "after ten",
-        "% pruned at log α > 3: error",
-        "by the histogram: threshold; % pruned: error",
-        "variance of outputs / sampled",
-        "training",
-    ]
-    said = [
+            "% with log α > 3 after the first",
+            _of_seeds(record, lambda seed: seed["curve"][0]["pruned_percent"], 1),
+        ),
+        ("after ten", measured("early_pruned_percent", 1)),
+        ("% pruned at log α > 3: error", lambda row: pruned(row, "pruned")),
         (
-            found["statement"],
-            "; ".join(" against ".join(f"{v:.2f}" for v in each) for each in found["ours"]),
-            yes(found["holds"]),
-        )
-        for found in record["statements"]
-    ]
+            "by the histogram: threshold; % pruned: error",
+            lambda row: f"{number(row['histogram_threshold'], 2)}; {pruned(row, 'histogram')}",
+        ),
+        ("variance of outputs / sampled", rounded("variance_ratio")),
+        ("training", lambda row: f"{row['seconds'] / 3600:.1f} h"),
+    )
+    said = columns(
+        record["statements"],
+        ("statement", "{statement}"),
+        (
+            "seed by seed",
+            lambda row: "; ".join(" against ".join(f"{v:.2f}" for v in e) for e in row["ours"]),
+        ),
+        ("holds", lambda row: yes(row["holds"])),
+    )
     return (
-        table(head, rows)
-        + _histograms(record)
-        + "\n\nWhat the paper says of it, which holds here if it does for each seed:\n\n"
-        + table(["statement", "seed by seed", "holds"], said)
+        f"{shown}{_histograms(record)}\n\nWhat the paper says of it, which holds here if it does "
+        f"for each seed:\n\n{said}"
     )
 
 
 def _histograms(record: Record) -> str:
     """Say between which modes the thresholds lie, and what a higher one does."""
     beyond = [100.0 * seed["histogram"][-1] / sum(seed["histogram"]) for seed in record["rows"]]
-    rows = [
-        (
-            row["title"],
-            "; ".join(
-                number(seed["by_histogram"]["threshold"]) if seed["by_histogram"] else "none"
-                for seed in record["rows"]
-                if seed["method"] == row["method"]
-            ),
-            _of_seeds(record, row, lambda seed: _at_ten(seed)["pruned_percent"]),
-            _of_seeds(record, row, lambda seed: _at_ten(seed)["error_percent"]),
-        )
-        for row in record["summary"]
-    ]
+
+    def thresholds_of(row: Record) -> str:
+        found = [s["by_histogram"] for s in record["rows"] if s["method"] == row["method"]]
+        return "; ".join(number(each["threshold"]) if each else "none" for each in found)
+
+    def at_ten(name: str) -> Callable[[Record], float]:
+        return lambda row: next(e[name] for e in row["by_threshold"] if e["threshold"] == 10.0)
+
+    shown = columns(
+        record["summary"],
+        ("method", "{title}"),
+        ("threshold, seed by seed", thresholds_of),
+        ("% pruned at log α > 10", _of_seeds(record, at_ten("pruned_percent"))),
+        ("error in %", _of_seeds(record, at_ten("error_percent"))),
+    )
     return (
         "\n\nThe histogram's threshold is the valley between two modes of log α below 12: the "
         "weights that are kept, and weights that are being pruned. The weights above 12, "
         f"{min(beyond):.1f} to {max(beyond):.1f} % at the end, do not count as a mode. A threshold "
         "of 10 separates them from the rest. It prunes less than 3 does, at about the same error, "
-        "so the last statement below depends on which modes are meant:\n\n"
-        + table(["method", "threshold, seed by seed", "% pruned at log α > 10", "error in %"], rows)
+        f"so the last statement below depends on which modes are meant:\n\n{shown}"
     )
 
 
-def _at_ten(seed: Record) -> Record:
-    return next(dict(each) for each in seed["by_threshold"] if each["threshold"] == 10.0)
+def _of_seeds(record: Record, value: Callable[[Record], float], decimals: int = 2) -> Cell:
+    def cell(row: Record) -> str:
+        values = [value(seed) for seed in record["rows"] if seed["method"] == row["method"]]
+        return with_error(**mean_and_error(values), decimals=decimals)
+
+    return cell
 
 
-def _of_seeds(
-    record: Record, row: Record, value: Callable[[Record], float], decimals: int = 2
-) -> str:
-    """The mean over the seeds of a method, with its standard error."""
-    values = [value(seed) for seed in record["rows"] if seed["method"] == row["method"]]
-    found = mean_and_error(values)
-    return with_error(found["mean"], found["standard_error"], decimals)
-
-
-def _with_error(row: Record, name: str, decimals: int = 2) -> str:
-    return with_error(row[name], row[f"{name}_standard_error"], decimals)
-
-
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train all networks."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     sizes = {name: settings[name] for name in FULL if name != "methods"}
     make = partial(train, sizes=settings, dataset=dataset, parts=parts)
     rows = parts.by_seed("networks", settings["methods"], settings["seeds"], make, **sizes)
-    return {"summary": summarised(rows), "statements": statements(rows), "rows": rows}
+    return {"summary": list(summarised(rows)), "statements": statements(rows), "rows": rows}
 
 
 FULL = {

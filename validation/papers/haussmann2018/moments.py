@@ -5,10 +5,8 @@ Each example of a minibatch of equal images has a sample of the weights of its o
 alone is compared with the moments of a rectified normal variable, which have a closed form.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -185,8 +183,7 @@ def sampled(model: torch.nn.Module, x: Tensor, samples: int) -> tuple[Tensor, ..
     return mean, variance.sqrt() / root, variance, squares.std(0) / root
 
 
-def one(name: str, seed: int, samples: int, x: Tensor) -> dict[str, Any]:
-    """Compare the moments of one network."""
+def one(name: str, seed: int, samples: int, x: Tensor) -> Record:
     case, noise = CASES[name], seeded(seed, 1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -223,28 +220,23 @@ def one(name: str, seed: int, samples: int, x: Tensor) -> dict[str, Any]:
     }
 
 
-def rectifier() -> list[dict[str, float]]:
+def rectifier() -> Iterator[dict[str, float]]:
     """Compare the step with the exact moments of max(h, 0), h ~ N(r, 1)."""
-    found = []
     for r in RATIOS:
         above, density = float(stats.norm.cdf(r)), float(stats.norm.pdf(r))
         mean = r * above + density
         variance = (r * r + 1.0) * above + r * density - mean * mean
         ours = nn.moments(torch.nn.ReLU(), torch.tensor([r]).double(), torch.ones(1).double())
-        found.append(
-            {
-                "ratio": r,
-                "mean": ours.mean.item(),
-                "exact_mean": mean,
-                "variance": ours.variance.item(),
-                "exact_variance": variance,
-            }
-        )
-    return found
+        yield {
+            "ratio": r,
+            "mean": ours.mean.item(),
+            "exact_mean": mean,
+            "variance": ours.variance.item(),
+            "exact_variance": variance,
+        }
 
 
 def draw(record: Record) -> Any:
-    """Draw the rectifier's mean and variance, by the step and exactly."""
     rows = record["rectifier"]
     figure, both = subplots((7.2, 3.2), 1, 2)
     for axes, what in zip(both, ("mean", "variance"), strict=True):
@@ -260,7 +252,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Section 2.3."""
     networks = columns(
         record["rows"],
         ("network", "{title}"),
@@ -287,8 +278,7 @@ def show(record: Record) -> str:
     )
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Compare the moments of each network with those of samples."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     samples, x = settings["samples"], pixels(dataset)
     make = partial(one, samples=samples, x=x)
     rows = parts.by_seed("samples", list(CASES), settings["seeds"], make, samples=samples)
@@ -298,7 +288,7 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
         "inputs": x.shape[1],
         "agrees_where_exact": all(row[key] < SIGMAS for row in holding for key in keys),
         "rows": rows,
-        "rectifier": rectifier(),
+        "rectifier": list(rectifier()),
     }
 
 

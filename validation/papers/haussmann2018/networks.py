@@ -4,14 +4,13 @@ Two convolutions of stride 2 and two linear layers, with rectifiers between them
 for each weight.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 
 import torch
 
 from logunif_kl.torch import nn
+from validation.output import Record
 from validation.training.data import CLASSES
 from validation.training.scheduled import Schedule, ScheduledRun
 
@@ -57,7 +56,7 @@ def network(pixels: int, seed: int, generator: torch.Generator) -> torch.nn.Sequ
     left = side
     for _ in range(2):
         left = (left + 2 * padding - kernel) // STRIDE + 1
-    options: dict[str, Any] = {"stride": STRIDE, "padding": padding, "generator": generator}
+    options: Record = {"stride": STRIDE, "padding": padding, "generator": generator}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return torch.nn.Sequential(
@@ -74,7 +73,6 @@ def network(pixels: int, seed: int, generator: torch.Generator) -> torch.nn.Sequ
 
 
 def bound(model: torch.nn.Module, examples: int, method: Method) -> nn.ELBO:
-    """Make the bound of a method, whose expected log-likelihood is a closed form or sampled."""
     if method.form is None:
         return nn.ELBO(model, nn.categorical_log_likelihood, examples)
     form = method.form
@@ -94,11 +92,11 @@ class Annealed(ScheduledRun):
         epochs: int,
         model: torch.nn.Module,
         *given: Any,
-        about: dict[str, Any],
+        about: Record,
         **named: Any,
     ) -> None:
         # A warm-up that ends at epoch 0 is the same as no warm-up.
         warm_up = (0.0, float(method.warm_up)) if method.warm_up else (-1.0, 0.0)
         schedule, about = Schedule(epochs, warm_up), {**about, **method._asdict()}
         super().__init__(model, *given, schedule=schedule, about=about, **named)
-        self._elbo = bound(model, len(self._examples), method)
+        self._objective.elbo = bound(model, len(self._examples), method)

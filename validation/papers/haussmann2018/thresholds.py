@@ -1,14 +1,11 @@
 """What a threshold on log alpha prunes, and where the histogram puts it."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import torch
 from scipy.ndimage import gaussian_filter1d
 
 from logunif_kl.torch import nn
+from validation.output import Record
 from validation.training.data import Split
 from validation.training.loop import evaluate
 
@@ -17,7 +14,6 @@ THRESHOLDS = [-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10
 
 
 def log_alphas(model: torch.nn.Module) -> torch.Tensor:
-    """Collect log alpha of all weights."""
     found = [
         layer.log_alpha_of_weights().detach().flatten()
         for layer in model.modules()
@@ -57,8 +53,7 @@ def valley(counts: list[int], smoothing: float = 2.0) -> float | None:
     return LOWEST + (best[1] + 1.5) * (HIGHEST - LOWEST) / BINS
 
 
-def pruned(model: torch.nn.Module, threshold: float, split: Split) -> dict[str, Any]:
-    """Measure the share of weights beyond a threshold, and the error without them."""
+def pruned(model: torch.nn.Module, threshold: float, split: Split) -> Record:
     log_alpha = log_alphas(model)
     share = float((log_alpha > threshold).double().mean())
     found = evaluate(nn.to_deterministic(model, threshold=threshold), split)

@@ -1,24 +1,21 @@
 r"""Section 2: chains that wander off as the cut-offs of the log-uniform prior go.
 
-The models are those of `normaliser`: one weight under the prior C/|w| on a < |w| < b. Chains are by
-NumPyro, in float64.
+The models are those of `normaliser`: one weight under the prior C/|w| on a < |w| < b. The chains
+are NumPyro's, in float64.
 
-- With cut-offs the posterior is proper: NUTS draws log|w|, with the sign summed over. The mean of
-  log|w| and the share of the mass with |w| < 1e-3 are set beside their values by quadrature. As
-  a -> 0 the mean goes to -inf and the share to 1: there is no limit. For the logistic regression
-  with the one observation (1, 1) log|w| is exactly uniform on (log a, log b).
-- Without cut-offs, HMC draws log|w| on the line with a fixed length of trajectory. Where the
-  density is flat a trajectory of length T moves log|w| by T times a standard normal number, and
-  every draw is accepted. So for that logistic regression log|w| is a random walk: its root mean
-  square after n draws is T sqrt(n), and its mean magnitude T sqrt(2 n/pi). For the linear one the
-  likelihood turns it back on one side. The walk is reflected near its start, so that these are
-  its limits for many draws, and after few it is nearer to 0.
-- Without cut-offs, NUTS with adaptation draws w itself under `ImproperLogUniform`, as one would who
-  had not noticed. R-hat and the effective number of draws are set beside those with cut-offs.
+- With cut-offs the posterior is proper. NUTS draws log|w|, with the sign summed over, and the
+  tables compare the mean of log|w| and the share of |w| < 1e-3 with quadrature. As a -> 0 the mean
+  goes to -inf and the share to 1. For the logistic regression with the one observation (1, 1),
+  log|w| is exactly uniform on (log a, log b).
+- Without cut-offs, HMC draws log|w| with a fixed length of trajectory T. Where the density is flat,
+  a trajectory moves log|w| by T times a standard normal number. So for that logistic regression
+  log|w| is a random walk with root mean square T sqrt(n) and mean magnitude T sqrt(2 n/pi) after n
+  draws. The linear model reflects the walk near its start, so these are its limits for many draws.
+- Without cut-offs, NUTS with adaptation draws w itself under `ImproperLogUniform`. R-hat and the
+  effective number of draws show whether a user would notice.
 """
 
-from __future__ import annotations
-
+import itertools
 import math
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from validation.experiment import Experiment, Parts, Record, subplots
-from validation.markdown import columns, rounded, with_error
+from validation.markdown import columns, measured, rounded, with_error
 from validation.output import require, track
 from validation.papers.hron2017.models import MODELS, Model, integral, normaliser
 
@@ -39,7 +36,6 @@ LENGTH = 1.0  # of a trajectory of HMC in log|w|, in ten steps
 
 
 def expected(model: Model, a: float, b: float) -> dict[str, float]:
-    """Compute moments of log|w| and the share near 0, with the cut-offs, by quadrature."""
     low, high, mass = math.log(a), math.log(b), normaliser(model, a, b)
 
     def moment(power: int) -> float:
@@ -57,7 +53,7 @@ def expected(model: Model, a: float, b: float) -> dict[str, float]:
 def _drawn(
     kernel: Any,
     name: str,
-    counts: dict[str, Any],
+    counts: Record,
     seed: int,
     starts: Any = None,
     also: str = "diverging",
@@ -82,7 +78,7 @@ def _drawn(
     return np.asarray(draws[name]), np.asarray(fields[also])
 
 
-def proper(model: Model, sizes: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+def proper(model: Model, sizes: Record, seed: int) -> list[Record]:
     """Draw log|w| between B and each cut-off 10^-power by NUTS, one weight for each cut-off."""
     import jax.numpy as jnp
     import numpyro
@@ -97,31 +93,29 @@ def proper(model: Model, sizes: dict[str, Any], seed: int) -> list[dict[str, Any
         numpyro.factor("likelihood", model.of_log_magnitude(t, jnp).sum())
 
     every, diverging = _drawn(NUTS(weights, target_accept_prob=0.9), "t", sizes, seed)
-    divergences = int(diverging.sum())
-    rows = []
-    for index, power in enumerate(sizes["powers"]):
+
+    def row(index: int, power: int) -> Record:
         draws = every[..., index]
         near = (draws < math.log(NEAR)).astype(float)
         told = summary({"t": draws, "near": near}, group_by_chain=True)
         of_t, of_near = told["t"], told["near"]
         found = expected(model, 10.0**-power, B)
-        rows.append(
-            {
-                "cut_off": 10.0**-power,
-                **{f"{name}_predicted": value for name, value in found.items()},
-                "mean": float(draws.mean()),
-                "mean_standard_error": float(of_t["std"] / math.sqrt(of_t["n_eff"])),
-                "deviation": float(draws.std()),
-                "share_near_0": float(near.mean()),
-                "share_standard_error": float(of_near["std"] / math.sqrt(of_near["n_eff"])),
-                "r_hat": float(of_t["r_hat"]),
-                "effective_draws": float(of_t["n_eff"]),
-                "draws": int(draws.size),
-                "divergences_at_all_cut_offs": divergences,
-                "distance_of_distributions": _distance(model, draws.ravel(), lows[index], high),
-            }
-        )
-    return rows
+        return {
+            "cut_off": 10.0**-power,
+            **{f"{name}_predicted": value for name, value in found.items()},
+            "mean": float(draws.mean()),
+            "mean_standard_error": float(of_t["std"] / math.sqrt(of_t["n_eff"])),
+            "deviation": float(draws.std()),
+            "share_near_0": float(near.mean()),
+            "share_standard_error": float(of_near["std"] / math.sqrt(of_near["n_eff"])),
+            "r_hat": float(of_t["r_hat"]),
+            "effective_draws": float(of_t["n_eff"]),
+            "draws": int(draws.size),
+            "divergences_at_all_cut_offs": int(diverging.sum()),
+            "distance_of_distributions": _distance(model, draws.ravel(), lows[index], high),
+        }
+
+    return list(itertools.starmap(row, enumerate(sizes["powers"])))
 
 
 def _distance(model: Model, draws: Array, low: float, high: float) -> float:
@@ -135,7 +129,7 @@ def _distance(model: Model, draws: Array, low: float, high: float) -> float:
     return float(np.abs(np.interp(np.sort(draws), grid, below) - rank).max())
 
 
-def walks(model: Model, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
+def walks(model: Model, sizes: Record, seed: int) -> Record:
     """Draw log|w| without cut-offs, by HMC with trajectories of length `LENGTH`, from w = 1."""
     import jax.numpy as jnp
     import numpyro
@@ -158,34 +152,34 @@ def walks(model: Model, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
     counts = {"warmup": 0, "draws": max(sizes["steps"]), "chains": sizes["walkers"]}
     starts = jnp.zeros(sizes["walkers"])
     draws, accepted = _drawn(kernel, "t", counts, seed, starts, also="accept_prob")
-    rows = []
-    for steps in sizes["steps"]:
+
+    def row(steps: int) -> Record:
         t = draws[:, steps - 1]
         square, size = t**2, np.abs(t)
         root = math.sqrt(square.mean())
         error = square.std(ddof=1) / (2.0 * root * math.sqrt(len(t)))
-        rows.append(
-            {
-                "draws": steps,
-                "root_mean_square": root,
-                "root_mean_square_standard_error": float(error),
-                "root_mean_square_predicted": LENGTH * math.sqrt(steps),
-                "mean_magnitude": float(size.mean()),
-                "mean_magnitude_standard_error": float(size.std(ddof=1) / math.sqrt(len(t))),
-                "mean_magnitude_predicted": LENGTH * math.sqrt(2.0 * steps / math.pi),
-                "share_beyond_1e-3_and_1e3": float((size > math.log(1e3)).mean()),
-                "share_near_0": float((t < math.log(NEAR)).mean()),
-            }
-        )
+        return {
+            "draws": steps,
+            "root_mean_square": root,
+            "root_mean_square_standard_error": float(error),
+            "root_mean_square_predicted": LENGTH * math.sqrt(steps),
+            "mean_magnitude": float(size.mean()),
+            "mean_magnitude_standard_error": float(size.std(ddof=1) / math.sqrt(len(t))),
+            "mean_magnitude_predicted": LENGTH * math.sqrt(2.0 * steps / math.pi),
+            "share_beyond_1e-3_and_1e3": float((size > math.log(1e3)).mean()),
+            "share_near_0": float((t < math.log(NEAR)).mean()),
+        }
+
+    between = max(1, draws.shape[1] // 300)
     return {
         "mean_acceptance": float(accepted.mean()),
-        "rows": rows,
-        "paths": draws[:5, :: max(1, draws.shape[1] // 300)].round(3).tolist(),
-        "draws_a_point": max(1, draws.shape[1] // 300),
+        "rows": list(map(row, sizes["steps"])),
+        "paths": draws[:5, ::between].round(3).tolist(),
+        "draws_a_point": between,
     }
 
 
-def unnoticed(model: Model, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
+def unnoticed(model: Model, sizes: Record, seed: int) -> Record:
     """Draw w itself by NUTS with adaptation, under the improper prior."""
     import jax.numpy as jnp
     import numpyro
@@ -205,8 +199,10 @@ def unnoticed(model: Model, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
     told = summary({"t": logs}, group_by_chain=True)["t"]
     first, second = np.split(logs[:, : logs.shape[1] // 2 * 2], 2, axis=1)
     return {
-        "r_hat": _number(told["r_hat"]),
-        "effective_draws": _number(told["n_eff"]),
+        **{
+            name: float(told[key]) if math.isfinite(told[key]) else None
+            for name, key in (("r_hat", "r_hat"), ("effective_draws", "n_eff"))
+        },
         "draws": int(logs.size),
         "divergences": int(diverging.sum()),
         "log10_magnitude_least": float(logs.min()),
@@ -218,13 +214,7 @@ def unnoticed(model: Model, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
     }
 
 
-def _number(value: Any) -> float | None:
-    found = float(value)
-    return found if math.isfinite(found) else None
-
-
 def draw(found: Record) -> Any:
-    """Draw paths without cut-offs, and the means with cut-offs."""
     figure, (left, right) = subplots((9.6, 4.2), 1, 2)
     colours = {"logistic": "#0072B2", "linear": "#D55E00"}
     markers = {"logistic": "o", "linear": "s"}
@@ -257,13 +247,12 @@ def draw(found: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Section 2, by samples."""
     sizes = record["settings"]
     within = columns(
         _rows(record["with_cut_offs"]),
         ("model", "{model}"),
         ("a", rounded("cut_off")),
-        ("mean of t", lambda row: with_error(row["mean"], row["mean_standard_error"])),
+        ("mean of t", measured("mean")),
         ("predicted", "{mean_predicted:.2f}"),
         (
             "share below 1e-3",
@@ -302,12 +291,11 @@ def _rows(of_models: Record) -> list[Record]:
     return [{"model": model, **row} for model, rows in of_models.items() for row in rows]
 
 
-def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Draw every chain, in float64."""
+def measure(settings: Record, parts: Parts) -> Record:
     jax = require("jax", "jax", "this experiment")
     require("numpyro", "jax", "this experiment")
     seed = settings["seeds"][0]
-    found: dict[str, Any] = {"trajectory_length": LENGTH}
+    found: Record = {"trajectory_length": LENGTH}
     with jax.enable_x64(True):
         for title, (draws_of, needs) in KINDS.items():
             kept = {name: settings[name] for name in needs}

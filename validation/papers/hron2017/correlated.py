@@ -20,8 +20,6 @@ of log q(w) - log p(w) over samples. A prior over s alone gives KL(alpha), whate
 Numbers of 24 and of 53 bits give the line a thickness: the tables have tau at their spacing at 1.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 
@@ -31,7 +29,7 @@ from scipy import stats
 
 import logunif_kl as lk
 from validation.experiment import Experiment, Parts, Record, subplots
-from validation.markdown import columns, rounded
+from validation.markdown import columns, rounded, with_error
 from validation.output import track
 
 Array = npt.NDArray[np.float64]
@@ -56,16 +54,13 @@ class Row(NamedTuple):
         return 2.0 * (len(self.theta) - 1) * math.log(self.tau) + math.log(along)
 
     def marginals(self) -> float:
-        """Add up the divergences of the weights, each by itself."""
         each = lk.kl_normal(self.theta, np.log(self.variances), log_c=0.0)
         return float(np.sum(each))
 
     def total_correlation(self) -> float:
-        """Compute KL(q || the product of its marginals)."""
         return 0.5 * (float(np.log(self.variances).sum()) - self.log_det)
 
     def divergence(self) -> float:
-        """Compute KL(q || p)."""
         return self.marginals() + self.total_correlation()
 
     def asymptote(self) -> float:
@@ -111,11 +106,10 @@ def means(weights: int) -> Array:
     return found
 
 
-def growth(weights: int, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Thin the posterior of a row."""
+def growth(weights: int, sizes: Record, seed: int) -> Record:
     theta, alpha = means(weights), sizes["alpha"]
     samples = min(sizes["samples"], sizes["most_numbers"] // weights)
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     for index, tau in enumerate(sizes["thicknesses"]):
         row = Row(theta, alpha, tau)
         rng = np.random.default_rng([seed, weights, index])
@@ -150,7 +144,6 @@ def growth(weights: int, sizes: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def draw(found: Record) -> Any:
-    """Draw the divergence for each weight against the thickness."""
     figure, axes = subplots((6.4, 4.4))
     colours = ("#000000", "#E69F00", "#0072B2", "#009E73", "#D55E00")
     for colour, marker, part in zip(colours, "ov^sD", found["growth"], strict=False):
@@ -176,7 +169,6 @@ def draw(found: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Section 3."""
     growth = [
         {**part, **row}
         for part in record["growth"]
@@ -190,7 +182,10 @@ def show(record: Record) -> str:
         ("KL", "{divergence:.4f}"),
         ("line", "{predicted:.4f}"),
         ("sampled", "{sampled:.3f} ± {standard_error:.3f}"),
-        ("slope in log(1/τ)", _slope),
+        (
+            "slope in log(1/τ)",
+            lambda row: with_error(row["slope_from_the_row_above"], None, 6),
+        ),
         ("predicted K − 1", "{slope_predicted}"),
     )
     others = columns(
@@ -209,18 +204,9 @@ def show(record: Record) -> str:
     )
 
 
-def _slope(row: Record) -> str:
-    slope = row["slope_from_the_row_above"]
-    return "–" if slope is None else f"{slope:.6f}"
-
-
-def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Thin the posteriors of rows of several lengths."""
-    seed = settings["seeds"][0]
-    grown = [
-        growth(weights, settings, seed)
-        for weights in track(settings["weights"], "rows", len(settings["weights"]))
-    ]
+def measure(settings: Record, parts: Parts) -> Record:
+    lengths = track(settings["weights"], "rows", len(settings["weights"]))
+    grown = [growth(weights, settings, settings["seeds"][0]) for weights in lengths]
     rows = [row for part in grown for row in part["rows"]]
     return {
         "greatest_deviation_in_standard_errors": max(

@@ -1,7 +1,5 @@
 """Coordinates of a Gaussian posterior, and gradient flow in each."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

@@ -7,8 +7,6 @@ With t = log|w| the prior is flat, so that the normaliser between the cut-offs a
 for the likelihood L: an integral of a smooth function, whatever the cut-offs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

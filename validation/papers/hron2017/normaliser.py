@@ -21,10 +21,9 @@ table has the share of the posterior's mass that is nearer to 0 than a tenth of 
 with the cut-offs of float32 and of float64, by how many standard errors the weight is from 0.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -61,8 +60,7 @@ def radius(model: Model, share: float) -> float:
     return min(found, default=50.0)
 
 
-def around_zero(name: str, powers: list[int]) -> dict[str, Any]:
-    """Shrink the left cut-off."""
+def around_zero(name: str, powers: list[int]) -> Record:
     model = MODELS[name]
     a = [10.0**-power for power in powers]
     z = [normaliser(model, each, B) for each in a]
@@ -70,16 +68,18 @@ def around_zero(name: str, powers: list[int]) -> dict[str, Any]:
     # The constant is what is left of the mass once the logarithm is taken off, at the least a.
     constant = math.log(B) if name == "logistic" else z[-1] - slope * math.log(1.0 / a[-1])
     d, half = radius(model, 0.5), 0.5 * model.at_zero
-    rows = []
-    for index, (cut, found) in enumerate(zip(a, z, strict=True)):
-        before = None if index == 0 else (found - z[index - 1]) / math.log(a[index - 1] / cut)
+    rows: list[Record] = []
+    for cut, found in zip(a, z, strict=True):
         row = {
             "cut_off": cut,
             "normaliser": found,
             "predicted": slope * math.log(1.0 / cut) + constant,
             "bound_of_the_proof": 2.0 * half * math.log(d / cut) if cut < d else None,
-            "slope_from_the_row_above": before,
+            "slope_from_the_row_above": None,
         }
+        if rows:
+            steps = math.log(rows[-1]["cut_off"] / cut)
+            row["slope_from_the_row_above"] = (found - rows[-1]["normaliser"]) / steps
         if name == "logistic":
             sides = {"right": math.log(B) - finite_part(), "left": finite_part()}
             for side, sign in (("right", 1), ("left", -1)):
@@ -98,49 +98,39 @@ def around_zero(name: str, powers: list[int]) -> dict[str, Any]:
     }
 
 
-def tail(powers: list[int]) -> list[dict[str, Any]]:
-    """Grow the right cut-off of the logistic regression, from three k."""
-    rows = []
+def tail(powers: list[int]) -> Iterator[Record]:
     for k in (0.1, 1.0, 10.0):
         lost = normaliser(LOGISTIC, k, 1e4, [-1])  # of the whole tail beyond k; e^-10000 is beyond
         for power in powers:
             great = k * 10.0**power
             log = math.log(great / k)
-            rows.append(
-                {
-                    "k": k,
-                    "cut_off": great,
-                    "right": normaliser(LOGISTIC, k, great, [1]),
-                    "predicted": log - lost,
-                    "lower_bound_of_the_paper": log / (1.0 + math.exp(-k)),
-                    "upper_bound": log,
-                    "left": normaliser(LOGISTIC, k, great, [-1]),
-                }
-            )
-    return rows
+            yield {
+                "k": k,
+                "cut_off": great,
+                "right": normaliser(LOGISTIC, k, great, [1]),
+                "predicted": log - lost,
+                "lower_bound_of_the_paper": log / (1.0 + math.exp(-k)),
+                "upper_bound": log,
+                "left": normaliser(LOGISTIC, k, great, [-1]),
+            }
 
 
-def other_tails(powers: list[int]) -> list[dict[str, Any]]:
+def other_tails(powers: list[int]) -> Iterator[Record]:
     """Measure the growth of each model's mass beyond 1, by side, with the power of the cut-off."""
-    rows = []
-    for name, model in MODELS.items():
-        low, high = 10.0 ** powers[-2], 10.0 ** powers[-1]
-        for side, sign in (("right", 1), ("left", -1)):
-            grown = normaliser(model, low, high, [sign]) / math.log(high / low)
-            # The limit of the likelihood in this tail: 1 where every observation agrees, or 0.
-            agrees = model.noise is None and all(
-                sign * x * y > 0 for x, y in zip(model.x, model.y, strict=True)
-            )
-            rows.append(
-                {
-                    "model": name,
-                    "side": side,
-                    "slope": grown,
-                    "slope_predicted": float(agrees),
-                    "mass_beyond_1": None if agrees else normaliser(model, 1.0, high, [sign]),
-                }
-            )
-    return rows
+    low, high = 10.0 ** powers[-2], 10.0 ** powers[-1]
+    sides = (("right", 1), ("left", -1))
+    for (name, model), (side, sign) in itertools.product(MODELS.items(), sides):
+        # The limit of the likelihood in this tail: 1 where every observation agrees, or 0.
+        agrees = model.noise is None and all(
+            sign * x * y > 0 for x, y in zip(model.x, model.y, strict=True)
+        )
+        yield {
+            "model": name,
+            "side": side,
+            "slope": normaliser(model, low, high, [sign]) / math.log(high / low),
+            "slope_predicted": float(agrees),
+            "mass_beyond_1": None if agrees else normaliser(model, 1.0, high, [sign]),
+        }
 
 
 OBSERVED, OUTPUT_NOISE = 1.0, 1.0
@@ -174,11 +164,9 @@ def network_normaliser(activation: str, firsts: float, seconds: float, b: float)
     return total
 
 
-def networks(powers: list[int]) -> list[dict[str, Any]]:
-    """Shrink the cut-offs of the two weights of a network, both of them and the first alone."""
-    rows, b, fixed = [], 10.0, 1e-2
-    at_zero = float(_likelihood(0.0))
-    (step,) = {second - first for first, second in itertools.pairwise(powers)}
+def networks(powers: list[int]) -> Iterator[Record]:
+    b, fixed = 10.0, 1e-2
+    (step,) = set(np.diff(powers).tolist())
     width = step * math.log(10.0)
     for activation in ("relu", "sigmoid"):
         cuts = [10.0**-power for power in powers]
@@ -186,24 +174,16 @@ def networks(powers: list[int]) -> list[dict[str, Any]]:
         alone = [network_normaliser(activation, a, fixed, b) for a in cuts]
         # The rest of the network at w_1 = 0, over the second weight.
         rest = _rest(float(_hidden(0.0, activation)), fixed, b)
-        rows.append(
-            {
-                "activation": activation,
-                "cut_offs": cuts,
-                "both": both,
-                "first_alone": alone,
-                "quadratic_coefficient": [
-                    (both[i] - 2.0 * both[i + 1] + both[i + 2]) / (2.0 * width**2)
-                    for i in range(len(both) - 2)
-                ],
-                "quadratic_coefficient_predicted": 4.0 * at_zero,
-                "slope_of_the_first": [
-                    (more - less) / width for less, more in itertools.pairwise(alone)
-                ],
-                "slope_of_the_first_predicted": 2.0 * rest,
-            }
-        )
-    return rows
+        yield {
+            "activation": activation,
+            "cut_offs": cuts,
+            "both": both,
+            "first_alone": alone,
+            "quadratic_coefficient": (np.diff(both, 2) / (2.0 * width**2)).tolist(),
+            "quadratic_coefficient_predicted": 4.0 * float(_likelihood(0.0)),
+            "slope_of_the_first": (np.diff(alone) / width).tolist(),
+            "slope_of_the_first_predicted": 2.0 * rest,
+        }
 
 
 def _rest(hidden: float, a: float, b: float) -> float:
@@ -221,13 +201,11 @@ def _rest(hidden: float, a: float, b: float) -> float:
     )
 
 
-def floats(errors: list[int]) -> list[dict[str, Any]]:
-    """Compute how much of the posterior is near 0 with the cut-offs of floating-point numbers."""
-    rows = []
+def floats(errors: list[int]) -> Iterator[Record]:
     for z in errors:
         # One observation z of the weight with noise 1: z standard errors from 0.
         model = Model("", (1.0,), (float(z),), 1.0)
-        row: dict[str, Any] = {"standard_errors": z}
+        row: Record = {"standard_errors": z}
         for name, (a, b) in FLOATS.items():
             row[name] = normaliser(model, a, 0.1) / normaliser(model, a, min(b, 1e3))
         # The share is one half where the mass within is that without.
@@ -235,12 +213,10 @@ def floats(errors: list[int]) -> list[dict[str, Any]]:
         inside = normaliser(model, least, 0.1)
         more = (without - inside) / (2.0 * model.at_zero)
         row["log10_cut_off_for_one_half"] = (math.log(least) - more) / math.log(10.0)
-        rows.append(row)
-    return rows
+        yield row
 
 
 def draw(found: Record) -> Any:
-    """Draw the normalisers against the cut-offs, with the predicted lines and the bounds."""
     figure, (left, right) = subplots((9.6, 4.2), 1, 2)
     colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
     for colour, marker, part in zip(colours, "osD^", found["around_zero"], strict=True):
@@ -270,7 +246,6 @@ def draw(found: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Section 2, Proposition 1."""
     around = [
         # The constant of a line that is not predicted is that of the last row.
         {**part, "middle": part["rows"][len(part["rows"]) // 2], "last": part["rows"][-1]}
@@ -346,16 +321,15 @@ def show(record: Record) -> str:
     return "\n\n".join(parts)
 
 
-def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Compute every normaliser."""
+def measure(settings: Record, parts: Parts) -> Record:
     names = track(list(MODELS), "normalisers", len(MODELS))
     return {
         "right_cut_off": B,
         "around_zero": [around_zero(name, settings["zero"]) for name in names],
-        "tail": tail(settings["tail"]),
-        "other_tails": other_tails(settings["tail"]),
-        "networks": networks(settings["network"]),
-        "floats": floats(settings["errors"]),
+        "tail": list(tail(settings["tail"])),
+        "other_tails": list(other_tails(settings["tail"])),
+        "networks": list(networks(settings["network"])),
+        "floats": list(floats(settings["errors"])),
     }
 
 

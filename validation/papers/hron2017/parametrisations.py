@@ -23,10 +23,8 @@ near 1/kappa for large kappa and near (5/3)/(kappa - 1) where kappa is near 1, i
 otherwise both parametrisations go to alpha = inf, and mu to 0. They differ in the way there.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -48,9 +46,8 @@ END: dict[str, Callable[[float, float], float]] = {
 }
 
 
-def of_the_divergence_alone(sizes: dict[str, Any]) -> list[dict[str, Any]]:
-    """Let the flows of KL run from each start in each way."""
-    rows = []
+def of_the_divergence_alone(sizes: Record) -> Iterator[Record]:
+    """Follow the gradient flow of KL from each start in each coordinate system."""
     decades = np.concatenate([[0.0], np.logspace(-2, sizes["decades"], sizes["decades"] + 3)])
     for start in sizes["starts"]:
         for name, way in WAYS.items():
@@ -60,7 +57,7 @@ def of_the_divergence_alone(sizes: dict[str, Any]) -> list[dict[str, Any]]:
             times = np.union1d(decades, last[last < decades[-1]])
             path, _ = flow(way, start, times, 0.0, sizes["tolerance"])
             kl = lk.kl_normal(path[:, 0], path[:, 1])
-            row: dict[str, Any] = {
+            row: Record = {
                 "start": start,
                 "way": name,
                 "mu_at_the_end": path[-1, 0],
@@ -80,48 +77,43 @@ def of_the_divergence_alone(sizes: dict[str, Any]) -> list[dict[str, Any]]:
                 row["alpha_at_the_end"] = alpha
                 row["alpha_over_its_limit"] = alpha / predicted[name]
                 row["theta_moved_by"] = float(np.abs(path[:, 0] - start[0]).max())
-            rows.append(row)
-    return rows
+            yield row
 
 
 def _decade(t: float) -> bool:
     return t >= 1.0 and math.isclose(math.log10(t), round(math.log10(t)), abs_tol=1e-9)
 
 
-def at_the_minimum() -> dict[str, Any]:
+def at_the_minimum() -> Record:
     """Measure KL, its gradient and its curvature at mu = 0, and far out in alpha."""
-    rows = []
-    for rho in (-20.0, -4.0, 0.0, 3.0):
+
+    def kl(p: torch.Tensor) -> torch.Tensor:
+        return lkt.kl_normal(p[0], p[1])
+
+    def additive(rho: float) -> Record:
         point = torch.tensor([0.0, rho], dtype=torch.float64)
+        return {
+            "log_sigma2": rho,
+            "kl": float(kl(point)),
+            "gradient": torch.func.grad(kl)(point).tolist(),
+            "hessian": torch.func.hessian(kl)(point).tolist(),
+            "curvature_predicted": math.exp(-rho),
+        }
 
-        def kl(p: torch.Tensor) -> torch.Tensor:
-            return lkt.kl_normal(p[0], p[1])
+    def multiplicative(x: float) -> Record:
+        u, value, slope = 0.5 * math.exp(-x), float(lk.kl(x)), -float(lk.neg_kl_grad(x))
+        return {
+            "log_alpha": x,
+            "kl": value,
+            "gradient": slope,
+            "kl_over_u": value / u,
+            "gradient_over_minus_u": -slope / u,
+        }
 
-        gradient = torch.func.grad(kl)(point)
-        hessian = torch.func.hessian(kl)(point)
-        rows.append(
-            {
-                "log_sigma2": rho,
-                "kl": float(kl(point)),
-                "gradient": gradient.tolist(),
-                "hessian": hessian.tolist(),
-                "curvature_predicted": math.exp(-rho),
-            }
-        )
-    far = []
-    for x in (3.0, 10.0, 100.0, 700.0):
-        u = 0.5 * math.exp(-x)
-        kl_far, slope = float(lk.kl(x)), -float(lk.neg_kl_grad(x))
-        far.append(
-            {
-                "log_alpha": x,
-                "kl": kl_far,
-                "gradient": slope,
-                "kl_over_u": kl_far / u,
-                "gradient_over_minus_u": -slope / u,
-            }
-        )
-    return {"additive_at_mu_0": rows, "multiplicative_far_out": far}
+    return {
+        "additive_at_mu_0": list(map(additive, (-20.0, -4.0, 0.0, 3.0))),
+        "multiplicative_far_out": list(map(multiplicative, (3.0, 10.0, 100.0, 700.0))),
+    }
 
 
 def kappa_of(x: float) -> float:
@@ -138,12 +130,10 @@ def stationary(kappa: float) -> float | None:
 
 
 def objective(mu: float, rho: float, kappa: float) -> float:
-    """Compute the negative ELBO but for its constant."""
     return 0.5 * kappa * ((mu - 1.0) ** 2 + math.exp(rho)) + float(lk.kl_normal(mu, rho))
 
 
-def threshold() -> dict[str, Any]:
-    """Look at the kappa of stationary points over all alpha."""
+def threshold() -> Record:
     grid = np.linspace(-25.0, 25.0, 5001)
     values = np.array([kappa_of(x) for x in grid])
     near = 1e-3
@@ -159,9 +149,8 @@ def threshold() -> dict[str, Any]:
     }
 
 
-def with_data(sizes: dict[str, Any]) -> list[dict[str, Any]]:
-    """Let both parametrisations run with data of each kappa."""
-    rows = []
+def with_data(sizes: Record) -> Iterator[Record]:
+    """Follow the gradient flow of both parametrisations with data of each kappa."""
     times = np.concatenate([[0.0], np.logspace(-2, sizes["decades"], 60)])
     start = tuple(sizes["start_with_data"])
     steps = {name: adam(name, sizes) for name in ("log_sigma2", "log_alpha")}
@@ -170,25 +159,22 @@ def with_data(sizes: dict[str, Any]) -> list[dict[str, Any]]:
         for name in ("log_sigma2", "log_alpha"):
             path, pruned_at = flow(WAYS[name], start, times, kappa, sizes["tolerance"])
             mu, rho = (float(v) for v in path[-1])
-            rows.append(
-                {
-                    "kappa": kappa,
-                    "way": name,
-                    "log_alpha_at_the_end": log_alpha(mu, rho),
-                    "log_alpha_predicted": x,
-                    "mu_at_the_end": mu,
-                    "mu_predicted": 0.0 if x is None else 1.0 / (1.0 + math.exp(x)),
-                    "log_sigma2_at_the_end": rho,
-                    "objective_at_the_end": objective(mu, rho, kappa),
-                    "objective_where_pruned": 0.5 * kappa,
-                    "time_to_log_alpha_3": pruned_at,
-                    "steps_of_adam_to_log_alpha_3": steps[name][index],
-                }
-            )
-    return rows
+            yield {
+                "kappa": kappa,
+                "way": name,
+                "log_alpha_at_the_end": log_alpha(mu, rho),
+                "log_alpha_predicted": x,
+                "mu_at_the_end": mu,
+                "mu_predicted": 0.0 if x is None else 1.0 / (1.0 + math.exp(x)),
+                "log_sigma2_at_the_end": rho,
+                "objective_at_the_end": objective(mu, rho, kappa),
+                "objective_where_pruned": 0.5 * kappa,
+                "time_to_log_alpha_3": pruned_at,
+                "steps_of_adam_to_log_alpha_3": steps[name][index],
+            }
 
 
-def adam(name: str, sizes: dict[str, Any]) -> list[int | None]:
+def adam(name: str, sizes: Record) -> list[int | None]:
     """Count the steps of Adam until log alpha stays above 3, for every kappa at once.
 
     In additive coordinates mu may pass through 0, where log alpha is above 3 for a few steps.
@@ -218,7 +204,6 @@ def adam(name: str, sizes: dict[str, Any]) -> list[int | None]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the divergence in both coordinates, with paths of both flows."""
     figure, (left, right) = subplots((9.6, 4.4), 1, 2)
     mu, rho = np.meshgrid(np.linspace(-3.2, 3.2, 401), np.linspace(-6.0, 6.0, 401))
     levels = [0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
@@ -249,7 +234,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Section 4."""
     additive = [row for row in record["flows"] if "rate" in row]
     others = [row for row in record["flows"] if "rate" not in row]
     parts = [
@@ -303,7 +287,6 @@ def show(record: Record) -> str:
 
 
 def _way(row: Record) -> str:
-    """Name the coordinates, which the title of the way has in brackets."""
     return WAYS[row["way"]].title.partition("(")[2].rstrip(")")
 
 
@@ -325,13 +308,12 @@ def _all_zero(rows: Iterable[Record]) -> bool:
     )
 
 
-def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Measure the minima, the flows of the divergence, and those with data."""
+def measure(settings: Record, parts: Parts) -> Record:
     return {
         **at_the_minimum(),
-        "flows": of_the_divergence_alone(settings),
+        "flows": list(of_the_divergence_alone(settings)),
         "threshold": threshold(),
-        "with_data": with_data(settings),
+        "with_data": list(with_data(settings)),
     }
 
 

@@ -9,10 +9,8 @@ What `python -m validation.papers` decides in 40 digits is here in double precis
   least gradient, for each way; and for the approximations that stand in for KL elsewhere.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -39,9 +37,7 @@ GRADIENTS: dict[str, Callable[..., Any]] = {
 APPROXIMATIONS = ("kingma", "molchanov", "lower_bound")
 
 
-def remark_1(sizes: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Compute KL and its gradient at each u."""
-    rows = []
+def remark_1(sizes: Record, seed: int) -> Iterator[Record]:
     for index, u in enumerate(track(sizes["u"], "remark 1", len(sizes["u"]))):
         # The mean that has this u where sigma = 1; log alpha is infinite at u = 0.
         x = math.inf if u == 0.0 else float(lk.log_alpha.from_u(u))
@@ -56,29 +52,25 @@ def remark_1(sizes: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         )
         rng = np.random.default_rng([seed, index])
         sampled, error = methods.monte_carlo(x, n_samples=sizes["samples"], rng=rng, log_c=0.0)
-        rows.append(
-            {
-                "u": u,
-                "log_alpha": None if u == 0.0 else x,
-                "kl": true,
-                "by": values,
-                "greatest_difference": max(abs(value - true) for value in values.values()),
-                "monte_carlo": -float(sampled),
-                "monte_carlo_standard_error": float(error),
-                "gradient": slope,
-                "gradient_by": found,
-                "greatest_relative_difference_of_gradients": max(
-                    abs(value / slope - 1.0) for value in found.values()
-                ),
-            }
-        )
-    return rows
+        yield {
+            "u": u,
+            "log_alpha": None if u == 0.0 else x,
+            "kl": true,
+            "by": values,
+            "greatest_difference": max(abs(value - true) for value in values.values()),
+            "monte_carlo": -float(sampled),
+            "monte_carlo_standard_error": float(error),
+            "gradient": slope,
+            "gradient_by": found,
+            "greatest_relative_difference_of_gradients": max(
+                abs(value / slope - 1.0) for value in found.values()
+            ),
+        }
 
 
-def remark_2(sizes: dict[str, Any]) -> list[dict[str, Any]]:
+def remark_2(sizes: Record) -> Iterator[Record]:
     """Measure how each way rises over log-spaced u from 1e-6 to 1e6."""
     every = np.logspace(-6.0, 6.0, sizes["points"])
-    rows = []
     for name in (*VALUES, *APPROXIMATIONS):
         method = methods.METHODS.get(name)
         value = method.function if method and name not in VALUES else VALUES[name]
@@ -88,24 +80,20 @@ def remark_2(sizes: dict[str, Any]) -> list[dict[str, Any]]:
         u = every if method is None else every[-np.log(2.0 * every) <= method.domain.high]
         x = lk.log_alpha.from_u(u)
         kl, slope = -np.asarray(value(x)), np.asarray(gradient(x)) / u
-        rows.append(
-            {
-                "way": name,
-                "exact": name in VALUES,
-                "least_u": float(u[0]),
-                "strictly_increases": bool(np.all(np.diff(kl) > 0.0)),
-                "least_rise": float(np.diff(kl).min()),
-                "least_gradient": float(slope.min()),
-                "greatest_gradient": float(slope.max()),
-                "gradient_at_the_least_u": float(slope[0]),
-                "gradient_at_the_least_u_predicted": float(lk.special.kl_gap_grad(u[0])),
-            }
-        )
-    return rows
+        yield {
+            "way": name,
+            "exact": name in VALUES,
+            "least_u": float(u[0]),
+            "strictly_increases": bool(np.all(np.diff(kl) > 0.0)),
+            "least_rise": float(np.diff(kl).min()),
+            "least_gradient": float(slope.min()),
+            "greatest_gradient": float(slope.max()),
+            "gradient_at_the_least_u": float(slope[0]),
+            "gradient_at_the_least_u_predicted": float(lk.special.kl_gap_grad(u[0])),
+        }
 
 
 def show(record: Record) -> str:
-    """Remarks 1 and 2."""
     first = columns(
         record["remark_1"],
         ("u", rounded("u")),
@@ -133,10 +121,8 @@ def show(record: Record) -> str:
     return f"The difference is the worst of {ways}.\n\n{first}\n\nRemark 2:\n\n{second}"
 
 
-def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Compute both remarks by every way."""
-    seed = settings["seeds"][0]
-    rows = remark_1(settings, seed)
+def measure(settings: Record, parts: Parts) -> Record:
+    rows = list(remark_1(settings, settings["seeds"][0]))
     away = [
         abs(row["monte_carlo"] - row["kl"]) / row["monte_carlo_standard_error"]
         for row in rows
@@ -149,7 +135,7 @@ def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
             row["greatest_relative_difference_of_gradients"] for row in rows
         ),
         "greatest_deviation_of_monte_carlo_in_standard_errors": max(away),
-        "remark_2": remark_2(settings),
+        "remark_2": list(remark_2(settings)),
     }
 
 

@@ -1,12 +1,9 @@
-r"""A talk about Kingma et al. 2015: what its slides say otherwise than the paper, or beyond it.
+r"""A talk about Kingma et al. 2015: what its slides say differently from the paper.
 
-The slides are of 2024, "Variational Dropout and the Local Reparameterization Trick". Of what they
-say, this decides what differs from the paper's words, or is what Hron et al. 2017 deny, and can be
-computed. The rest is as in the paper, and decided by `python -m validation.papers` or by the
-experiments of `validation.papers.kingma2015`; ``decided_elsewhere`` says which.
+The slides are of 2024, "Variational Dropout and the Local Reparameterization Trick". This decides
+what differs from the paper's words, or is what Hron et al. 2017 deny, and can be computed.
+``decided_elsewhere`` names what decides the rest.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable
@@ -34,26 +31,25 @@ ELSEWHERE = {
 }
 
 
-def minibatches(sizes: dict[str, Any], seed: int) -> Found:
-    """Decide whether a larger minibatch changes the part of the variances alone."""
+def minibatches(sizes: Record, seed: int) -> Found:
     rng, rho = np.random.default_rng([seed, 1]), 0.1
-    rows = []
-    for size in (1, 2, 10, 100):
+
+    def row(size: int) -> Record:
         # Likelihoods of variance 1, whose covariance rho is that of a noise in common.
         shape = sizes["draws"] // size, size
         common = math.sqrt(rho) * rng.standard_normal((shape[0], 1))
         means = (common + math.sqrt(1.0 - rho) * rng.standard_normal(shape)).mean(1)
         predicted = 1.0 / size + (size - 1) / size * rho
-        rows.append(
-            {
-                "minibatch": size,
-                "of_the_variance": 1.0 / size,
-                "of_the_covariance": (size - 1) / size,
-                "measured": float(means.var()),
-                "standard_error": predicted * math.sqrt(2.0 / shape[0]),
-                "predicted": predicted,
-            }
-        )
+        return {
+            "minibatch": size,
+            "of_the_variance": 1.0 / size,
+            "of_the_covariance": (size - 1) / size,
+            "measured": float(means.var()),
+            "standard_error": predicted * math.sqrt(2.0 / shape[0]),
+            "predicted": predicted,
+        }
+
+    rows = list(map(row, (1, 2, 10, 100)))
     covariance = [row["of_the_covariance"] for row in rows]
     return Found(
         holds=max(covariance) - min(covariance) < 1e-12,
@@ -65,7 +61,6 @@ def minibatches(sizes: dict[str, Any], seed: int) -> Found:
 
 
 def draws() -> Found:
-    """Decide which estimator 1635 s an epoch are of, by the random numbers that each draws."""
     inputs = outputs = examples = 1000
     numbers = {
         "weight sample per data point": examples * inputs * outputs,
@@ -98,7 +93,6 @@ SHOWN = {
 
 
 def lowest_variance() -> Found:
-    """Decide the slides' reading of Table 1 against the paper's numbers."""
     columns = [(layer, epochs) for layer in printed.LAYERS for epochs in printed.EPOCHS]
     table = printed.GRADIENT_VARIANCE["independent"]
     other = [
@@ -123,7 +117,6 @@ def lowest_variance() -> Found:
 
 
 def only_prior() -> Found:
-    """Decide whether another prior leaves the divergence independent of theta."""
     alpha, step = 0.25, 1e-3
     slopes = {}
     for power in (0.5, 0.9, 1.0, 1.1, 2.0):
@@ -163,9 +156,8 @@ def _kl_of_power(alpha: float, theta: float, power: float) -> float:
     return of_the_log_uniform + (power - 1.0) * (of_the_log_uniform + entropy)
 
 
-def lower_bound(sizes: dict[str, Any]) -> Found:
-    """Decide whether the objective bounds a marginal likelihood that it could come near to."""
-    rows: list[dict[str, Any]] = []
+def lower_bound(sizes: Record) -> Found:
+    rows: list[Record] = []
     b = 1e3
     for name, model in MODELS.items():
         best, where = _greatest_elbo(model)
@@ -215,7 +207,6 @@ def _greatest_elbo(model: Model) -> tuple[float, list[float] | None]:
 
 
 def show(record: Record) -> str:
-    """Show the slides' claims."""
     said = table(
         ["the slides", "the paper", "verdict", "why"],
         (
@@ -227,8 +218,7 @@ def show(record: Record) -> str:
     return f"{said}\n\nWhat is as in the paper is decided elsewhere:\n\n{others}"
 
 
-def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """Decide each statement."""
+def measure(settings: Record, parts: Parts) -> Record:
     seed = settings["seeds"][0]
     statements: list[tuple[str, str, str, Callable[[], Found]]] = [
         (
@@ -262,19 +252,10 @@ def measure(settings: dict[str, Any], parts: Parts) -> dict[str, Any]:
             lambda: lower_bound(settings),
         ),
     ]
-    records = []
-    for slide, said, paper, decide in track(statements, "slides", len(statements)):
-        found = decide()
-        records.append(
-            {
-                "slide": slide,
-                "says": said,
-                "paper": paper,
-                "verdict": "holds" if found.holds else "fails",
-                "measured": found.measured,
-                "note": found.note,
-            }
-        )
+    records = [
+        {"slide": slide, "says": said, "paper": paper, **decide().record()}
+        for slide, said, paper, decide in track(statements, "slides", len(statements))
+    ]
     return {"statements": records, "decided_elsewhere": ELSEWHERE}
 
 

@@ -1,7 +1,5 @@
 """What Kingma et al. state in appendix C about posteriors of any form."""
 
-from __future__ import annotations
-
 import logunif_kl as lk
 from validation.papers.statement import Found, statement
 

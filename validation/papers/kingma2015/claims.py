@@ -1,7 +1,5 @@
 """What Kingma et al. state in section 3.3 and in appendix C."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath

@@ -1,13 +1,10 @@
 """Section 3.4: what happens without alpha <= 1, with the exact divergence and with the cubic.
 
-The paper finds that very large alphas "correspond to local optima from which it is hard to escape
-due to large-variance gradients", and bounds alpha by 1. It had a cubic in alpha for -KL, which was
-fitted below 1; above 1 it grows like 0.59 alpha^3, without limit, where the exact -KL levels off.
-So two causes are confounded: the noise of the gradients, and the approximation. Here the bound and
-the penalty vary one at a time, and a run that starts at a large alpha shows whether it comes back.
+The paper bounds alpha by 1 because very large alphas "correspond to local optima from which it is
+hard to escape due to large-variance gradients". Its cubic for -KL was fitted below 1, and grows
+without limit above, where the exact -KL levels off. Here the bound and the penalty vary one at a
+time, and a run that starts at a large alpha shows whether it comes back.
 """
-
-from __future__ import annotations
 
 import math
 import statistics
@@ -15,8 +12,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from validation.experiment import Dataset, Experiment, Record, subplots
-from validation.markdown import number, table, with_error
-from validation.summary import mean_and_error
+from validation.markdown import columns, listed, measured, rounded
+from validation.summary import grouped, mean_and_error, means
 from validation.training import networks
 from validation.training.loop import Run, Settings, TrainingError, evaluate, evaluate_averaged
 from validation.training.parts import Parts, slug
@@ -40,12 +37,9 @@ CASES = {
 }
 
 
-def train(
-    name: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
-) -> dict[str, Any]:
-    """Train one network of a case, and follow its alphas."""
+def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     case = CASES[name]
-    posterior: dict[str, Any] = {"penalty": case.penalty, "max_log_alpha": case.max_log_alpha}
+    posterior: Record = {"penalty": case.penalty, "max_log_alpha": case.max_log_alpha}
     if case.initial is not None:
         posterior["initial"] = case.initial
     run = networks.run_of(
@@ -87,7 +81,6 @@ def train(
 
 
 def _look(run: Run, dataset: Dataset) -> None:
-    """Add what the network is like to the last record, if it is not there."""
     if run.history and "alphas" not in run.history[-1]:
         run.amend(
             alphas=networks.learned_alphas(run.model),
@@ -95,36 +88,32 @@ def _look(run: Run, dataset: Dataset) -> None:
         )
 
 
-def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds of each case."""
-    found = []
-    for name in CASES:
-        several = [row for row in rows if row["case"] == name]
-        errors = [row["test_error_averaged"] for row in several]
-        finite = [row for row in several if row["stopped"] is None]
-        medians = ([a["log_alpha_median"] for a in row["alphas"]] for row in finite)
-        complete = all(row["alphas"] for row in several)
-        shares = [a["at_most_1"] for row in several for a in row["alphas"]]
-        found.append(
-            {
-                "case": name,
-                "seeds": len(several),
-                "stopped": [row["stopped"] for row in several if row["stopped"] is not None],
-                "test_error": mean_and_error(errors)["mean"],
-                "standard_error": mean_and_error(errors)["standard_error"]
-                if len(finite) == len(several)
-                else math.nan,
-                "median_log_alpha_by_layer": [
-                    statistics.fmean(layer) for layer in zip(*medians, strict=True)
-                ],
-                "at_most_1": statistics.fmean(shares) if complete else math.nan,
-            }
-        )
-    return found
+def summarised(rows: list[Record]) -> list[Record]:
+    return [_averaged(name, several) for name, several in grouped(rows, "case").items()]
+
+
+def _averaged(name: str, several: list[Record]) -> Record:
+    error = mean_and_error([row["test_error_averaged"] for row in several])
+    stopped = [row["stopped"] for row in several if row["stopped"] is not None]
+    medians = (
+        {"medians": [a["log_alpha_median"] for a in row["alphas"]]}
+        for row in several
+        if row["stopped"] is None
+    )
+    shares = [a["at_most_1"] for row in several for a in row["alphas"]]
+    complete = all(row["alphas"] for row in several)
+    return {
+        "case": name,
+        "seeds": len(several),
+        "stopped": stopped,
+        "test_error": error["mean"],
+        "standard_error": math.nan if stopped else error["standard_error"],
+        "median_log_alpha_by_layer": means(medians, "medians"),
+        "at_most_1": statistics.fmean(shares) if complete else math.nan,
+    }
 
 
 def draw(record: Record) -> Any:
-    """Draw the alphas and the test error of each network, by epochs."""
     rows = record["rows"]
     figure, (of_alpha, of_error) = subplots((8.0, 4.0), 1, 2)
     series = {"greatest_median_log_alpha_by_epoch": of_alpha, "test_error_by_epoch": of_error}
@@ -142,23 +131,17 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Section 3.4."""
-    rows = [
-        (
-            row["case"],
-            with_error(row["test_error"], row["standard_error"]),
-            ", ".join(f"{v:.2f}" for v in row["median_log_alpha_by_layer"]) or "–",
-            number(row["at_most_1"], 2),
-            "; ".join(dict.fromkeys(row["stopped"])) or "no",
-        )
-        for row in record["summary"]
-    ]
-    head = ["divergence and bound", "test error in %", "median log α by layer", "α ≤ 1", "stopped"]
-    return table(head, rows)
+    return columns(
+        record["summary"],
+        ("divergence and bound", "{case}"),
+        ("test error in %", measured("test_error")),
+        ("median log α by layer", listed("median_log_alpha_by_layer")),
+        ("α ≤ 1", rounded("at_most_1", 2)),
+        ("stopped", lambda row: "; ".join(dict.fromkeys(row["stopped"])) or "no"),
+    )
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train the networks of all cases."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     sizes = {name: settings[name] for name in FULL}
     make = partial(train, sizes=settings, dataset=dataset, parts=parts)
     rows = parts.by_seed("training networks", list(CASES), settings["seeds"], make, **sizes)

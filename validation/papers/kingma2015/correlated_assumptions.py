@@ -1,22 +1,17 @@
 """What Table 2 leaves open: its ratios under other assumptions about the training.
 
-With correlated noise (type A, section 3.2) a scale s_i multiplies all weights of an input unit. The
-divergence of the scales is that of a few thousand numbers, and in the network of Table 2 here no
-layer comes to the largest dropout rate, 1/2, as all layers of Table 1 do, where the divergence is
-that of millions of weights. The paper scales the divergence of type A down by 3
-(Figure 1a, A2) because small networks underfit under it, which a divergence of a few thousand nats
-would not make them do. Here the divergence of each scale is counted once for each of the weights
-that it multiplies in the lower layers: ``kl_weight`` is their number, and the scales of the top
-layer, each of which multiplies ten, are counted as often. The other network is trained by a fifth
-of the learning rate.
+With correlated noise (type A, section 3.2) one scale multiplies all weights of an input unit, so
+the divergence is that of a few thousand scales. In the network of Table 2 no layer then reaches the
+largest dropout rate, 1/2. But the paper scales this divergence down by 3 (Figure 1a, A2) because
+small networks underfit with it. So here one network counts the divergence of each scale once for
+each weight that it multiplies in the lower layers: ``kl_weight`` is their number, for the top layer
+too. The other network trains with a fifth of the learning rate.
 """
 
-from __future__ import annotations
-
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from validation.experiment import Dataset, Experiment, Parts, Record
-from validation.markdown import columns
+from validation.markdown import columns, listed
 from validation.papers.kingma2015.ratios import agreement, beside_the_paper, tabulated
 from validation.papers.kingma2015.stages import Stages
 from validation.training.loop import Settings
@@ -24,8 +19,6 @@ from validation.training.parts import slug
 
 
 class Assumption(NamedTuple):
-    """What is changed of the training."""
-
     counted_for_each_weight: bool = False
     learning_rate: float = 1e-3
 
@@ -37,9 +30,8 @@ ASSUMPTIONS = {
 
 
 def measure_one(
-    name: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
-) -> list[dict[str, Any]]:
-    """Train under one assumption, and measure after each number of epochs."""
+    name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts
+) -> list[Record]:
     assumed = ASSUMPTIONS[name]
     settings = Settings(
         sizes["batch_size"],
@@ -50,7 +42,7 @@ def measure_one(
     file = f"{slug(name)}-seed{seed}"
     stages = Stages(file, "variational_a", settings, sizes["hidden"], dataset, parts)
 
-    def variances(epochs: int) -> dict[str, Any]:
+    def variances(epochs: int) -> Record:
         pairs, label = stages.pairs(epochs), f"{epochs} epochs"
         return {"variances": pairs.rows(sizes["pairs"], label, seed=seed, epochs=epochs)}
 
@@ -58,7 +50,6 @@ def measure_one(
 
 
 def show(record: Record) -> str:
-    """Tabulate Table 2 under each assumption."""
     text = []
     for case in record["cases"]:
         networks = columns(
@@ -66,20 +57,15 @@ def show(record: Record) -> str:
             ("seed", "{seed}"),
             ("epochs", "{epochs}"),
             ("test error in %", "{test_error_percent:.2f}"),
-            (
-                "mean dropout rates, from the bottom",
-                lambda row: ", ".join(f"{rate:.2f}" for rate in row["mean_dropout_rates"]),
-            ),
+            ("mean dropout rates, from the bottom", listed("mean_dropout_rates")),
         )
         text += [f"### Table 2: {case['assumption']}", tabulated(case["columns"])]
         text += [agreement(case["columns"]), networks]
     return "\n\n".join(text)
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Measure under each assumption."""
-
-    def case(name: str) -> dict[str, Any]:
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
+    def case(name: str) -> Record:
         sizes = {key: settings[key] for key in FULL}
         found = [
             each

@@ -16,8 +16,6 @@ brightest pixels of a few training images, in number from 1, where eps is known 
 is added.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 
@@ -53,7 +51,6 @@ class Layer(NamedTuple):
         return torch.nn.functional.linear(self.a.square(), self.sigma2)
 
     def likelihood(self, b: torch.Tensor) -> torch.Tensor:
-        """Return log p(label | outputs b)."""
         labels = torch.full(b.shape[:-1], self.label)
         return nn.categorical_log_likelihood(b, labels)
 
@@ -65,7 +62,6 @@ def bright(dataset: Dataset, pixels: int, images: int) -> list[int]:
 
 
 def make(dataset: Dataset, image: int, inputs: int, seed: int) -> Layer:
-    """Make the layer for an image's brightest pixels."""
     generator = seeded(seed, 2)
     x = torch.from_numpy(dataset.train.x[image])
     a = x[torch.argsort(x, descending=True, stable=True)[:inputs]].double()
@@ -116,7 +112,7 @@ def second_term(made: Layer, draws: int, generator: torch.Generator) -> dict[str
     return {"eps": g2 * variance * factor, "eps_squared": of_squares * factor}
 
 
-def compare(made: Layer, sizes: dict[str, Any], seed: int, label: str) -> dict[str, Any]:
+def compare(made: Layer, sizes: Record, seed: int, label: str) -> Record:
     """Measure the added variance of one layer, and regress it on what each reading predicts."""
     draws, chunks = sizes["draws_a_chunk"], sizes["chunks"]
     generator = seeded(seed, 4)
@@ -164,7 +160,6 @@ def _some(values: torch.Tensor, most: int = 100) -> list[float]:
 
 
 def draw(record: Record) -> Any:
-    """Draw the added variance as measured against the predicted one."""
     figure, axes = subplots((6.4, 4.4))
     looks = (("eps", "Var[ε | b]", "o"), ("eps_squared", "Var[ε² | b], as printed", "x"))
     rows = [row for row in record["rows"] if row["slope"]["eps"] is not None]
@@ -180,7 +175,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Appendix D."""
     rows = [
         (
             str(row["image"]),
@@ -211,8 +205,7 @@ def _deviation(record: Record, name: str) -> str:
     return f"{max(abs(s['value'] - 1.0) / s['standard_error'] for s in found):.1f}"
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Measure one layer for each image and number of inputs."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     seed, rows = settings["seeds"][0], []
     for image in bright(dataset, max(settings["inputs"]), settings["images"]):
         for inputs in settings["inputs"]:

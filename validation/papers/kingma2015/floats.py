@@ -1,7 +1,5 @@
 """What Kingma et al. state in appendix A about floating-point numbers."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath

@@ -1,7 +1,5 @@
 """What Kingma et al. state about gradients by Monte Carlo, applied to E log|eps|."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath

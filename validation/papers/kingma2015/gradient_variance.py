@@ -1,31 +1,25 @@
 """Tables 1 and 2: the variance of stochastic gradients by four estimators.
 
-The gradients are those of Eq. 3, with its factor N/M, in the weights theta of the top and of the
-bottom layer, from minibatches of M = 1000. The parameters are held after 10 and after 100 epochs.
+The gradients are those of Eq. 3, with its factor N/M, in the weights of the top and of the bottom
+layer, from minibatches of M = 1000, with the parameters after 10 and after 100 epochs.
 
-The variance of a parameter's gradient is over the minibatch and the noise. It is estimated as half
-the squared difference of the gradients of two disjoint minibatches with noise of their own; a pass
-through the training set gives N/(2M) such pairs, and a new order of the examples as many more. The
-two are drawn without replacement, so that the part of the examples is on average exactly S^2/M, as
-in Eqs. 4 and 5. With one sample of the weights for a minibatch, where S^2 depends on the noise,
-that part is too small by at most a share M/N of it. The standard error comes from the spread of the
-pairs. The paper says "average empirical variance" and no more, so that only ratios of two
-estimators in one column are free of the scale.
+The variance, over the minibatch and the noise, is estimated as half the squared difference of the
+gradients of two disjoint minibatches with noise of their own. A pass through the training set gives
+N/(2M) such pairs, and their spread the standard error. With one sample of the weights for a
+minibatch, the part of the examples (Eqs. 4 and 5) is too small by at most a share M/N of it. The
+paper says "average empirical variance" only, so the tables compare ratios of two estimators.
 
-The paper leaves open, and this takes: minibatches of 1000 in training too, one alpha for each input
-unit, which starts from the dropout rates 0.2 and 0.5 and stays at most 1, and the parameters as the
-last step left them. The variances are also measured after other numbers of epochs, and compared
-where the test error is nearest to the paper's, which is 3 % after 10 epochs.
+The paper does not give the minibatch in training (here 1000), the sharing of alpha (one for each
+input unit, at most 1, from the rates 0.2 and 0.5), or whether parameters are averaged (no). The
+variances are also measured where the test error is nearest to the paper's, 3 % after 10 epochs.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
-from validation.markdown import table
+from validation.markdown import columns
 from validation.output import track
 from validation.papers.kingma2015 import printed
 from validation.papers.kingma2015.ratios import (
@@ -45,13 +39,10 @@ METHODS = {"independent": "variational_b", "correlated": "variational_a"}
 SLOW = ("per_example",)  # takes hours, and so comes last
 
 
-def measure_one(
-    kind: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
-) -> dict[str, Any]:
-    """Train one network, and measure by all estimators after each number of epochs."""
+def measure_one(kind: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     settings, name = Settings(sizes["batch_size"], seed), f"{kind}-seed{seed}"
     network = Stages(name, METHODS[kind], settings, sizes["hidden"], dataset, parts, describe)
-    counts = dict.fromkeys(sizes["epochs_between"], sizes["pairs_between"])
+    counts: dict[int, Any] = dict.fromkeys(sizes["epochs_between"], sizes["pairs_between"])
     counts |= dict.fromkeys(sizes["epochs"], sizes["pairs"])
     trained = [network.said_after(epochs) for epochs in sorted(counts)]
     cells = [
@@ -80,8 +71,7 @@ def _next(
     return pairs(epochs).half_squared_difference(estimator, index)
 
 
-def describe(run: Run, dataset: Dataset) -> dict[str, Any]:
-    """Return the errors, the bound and the alphas of a run."""
+def describe(run: Run, dataset: Dataset) -> Record:
     last, averaged = evaluate(run.model, dataset.test), evaluate_averaged(run, dataset.test)
     return {
         "epochs": run.epoch,
@@ -95,7 +85,6 @@ def describe(run: Run, dataset: Dataset) -> dict[str, Any]:
 
 
 def draw(record: Record) -> Any:
-    """Draw each estimator's variance over that of local reparameterisation, by epochs."""
     figure, grid = subplots((8.0, 6.0), 2, 2, sharex=True, squeeze=False)
     for axes_row, made in zip(grid, (record["table_1"], record["table_2"]), strict=True):
         for axes, layer in zip(axes_row, printed.LAYERS, strict=True):
@@ -109,7 +98,7 @@ def draw(record: Record) -> Any:
     return figure
 
 
-def _draw_one(axes: Any, made: dict[str, Any], layer: str) -> None:
+def _draw_one(axes: Any, made: Record, layer: str) -> None:
     rows = [row for row in made["each"] if row["layer"] == layer]
     for index, estimator in enumerate(ESTIMATORS[made["noise"]]):
         epochs = sorted({row["epochs"] for row in rows if row["estimator"] == estimator})
@@ -125,12 +114,12 @@ def _draw_one(axes: Any, made: dict[str, Any], layer: str) -> None:
 
 
 def show(record: Record) -> str:
-    """Tables 1 and 2."""
     text = []
     for name, title in (("table_1", "Table 1: independent"), ("table_2", "Table 2: correlated")):
         made = record[name]
-        columns, at_the_error = made["columns"], made["at_the_error_of_the_paper"]
-        text += [f"### {title} weight noise", tabulated(columns), agreement(columns)]
+        at_the_error = made["at_the_error_of_the_paper"]
+        text += [f"### {title} weight noise", tabulated(made["columns"])]
+        text.append(agreement(made["columns"]))
         text += [
             _networks(made["networks"]),
             "Where the test error is nearest to the paper's, whatever the number of epochs:",
@@ -141,25 +130,21 @@ def show(record: Record) -> str:
 
 
 def _networks(networks: list[Record]) -> str:
-    rows = [
+    return columns(
+        ({"seed": each["seed"], **trained} for each in networks for trained in each["trained"]),
+        ("seed", "{seed}"),
+        ("epochs", "{epochs}"),
+        ("test error in %", "{test_error_percent:.2f}"),
+        ("with averaged parameters", "{test_error_percent_averaged:.2f}"),
         (
-            str(each["seed"]),
-            str(trained["epochs"]),
-            f"{trained['test_error_percent']:.2f}",
-            f"{trained['test_error_percent_averaged']:.2f}",
-            ", ".join(f"{a['mean_dropout_rate']:.2f}" for a in trained["alphas"]),
-        )
-        for each in networks
-        for trained in each["trained"]
-    ]
-    errors = ["test error in %", "with averaged parameters"]
-    return table(["seed", "epochs", *errors, "mean dropout rates, from the bottom"], rows)
+            "mean dropout rates, from the bottom",
+            lambda row: ", ".join(f"{a['mean_dropout_rate']:.2f}" for a in row["alphas"]),
+        ),
+    )
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Make both tables."""
-
-    def made(kind: str) -> dict[str, Any]:
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
+    def made(kind: str) -> Record:
         found = [measure_one(kind, seed, settings, dataset, parts) for seed in settings["seeds"]]
         variances = [row for each in found for row in each.pop("variances")]
         trained = [row for each in found for row in each["trained"]]

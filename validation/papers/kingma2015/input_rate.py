@@ -5,23 +5,18 @@ which is counted for each weight, brings that to its bound, 0.5. Here the rate i
 most, or the divergence is scaled down by 3, as the paper does for A2.
 """
 
-from __future__ import annotations
-
-import statistics
 from functools import partial
 from typing import Any, NamedTuple
 
 from validation.experiment import Dataset, Experiment, Record
-from validation.markdown import table, with_error
-from validation.summary import named
+from validation.markdown import columns, listed, measured
+from validation.summary import grouped, means, named
 from validation.training import networks
 from validation.training.loop import Settings, evaluate_averaged
 from validation.training.parts import Parts, slug
 
 
 class Case(NamedTuple):
-    """A way of training, and what is changed of it."""
-
     method: str
     input_rate: float | None = None
     kl_weight: float = 1.0
@@ -35,10 +30,7 @@ CASES = {
 }
 
 
-def train(
-    name: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
-) -> dict[str, Any]:
-    """Train one network of a case."""
+def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     case = CASES[name]
     run = networks.run_of(
         case.method,
@@ -65,46 +57,35 @@ def train(
     }
 
 
-def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds, and compare with Gaussian dropout B seed by seed."""
+def summarised(rows: list[Record]) -> list[Record]:
     errors = {(row["case"], row["seed"]): row["test_error"] for row in rows}
-    found = []
-    for name in CASES:
-        several = [row for row in rows if row["case"] == name]
-        reference = next(iter(CASES))
-        away = [row["test_error"] - errors[reference, row["seed"]] for row in several]
-        found.append(
-            {
-                "case": name,
-                "seeds": len(several),
-                **named("test_error", [row["test_error"] for row in several]),
-                **named("above_gaussian_b", away),
-                "mean_dropout_rates": [
-                    statistics.fmean(rates)
-                    for rates in zip(*(row["mean_dropout_rates"] for row in several), strict=True)
-                ],
-            }
-        )
-    return found
+    reference = next(iter(CASES))
+    return [
+        {
+            "case": name,
+            "seeds": len(several),
+            **named("test_error", [row["test_error"] for row in several]),
+            **named(
+                "above_gaussian_b",
+                [row["test_error"] - errors[reference, row["seed"]] for row in several],
+            ),
+            "mean_dropout_rates": means(several, "mean_dropout_rates"),
+        }
+        for name, several in grouped(rows, "case").items()
+    ]
 
 
 def show(record: Record) -> str:
-    """Figure 1a, B in narrow networks."""
-    rows = [
-        (
-            each["case"],
-            with_error(each["test_error"], each["test_error_standard_error"]),
-            with_error(each["above_gaussian_b"], each["above_gaussian_b_standard_error"]),
-            ", ".join(f"{rate:.2f}" for rate in each["mean_dropout_rates"]),
-        )
-        for each in record["summary"]
-    ]
-    head = ["training", "test error in %", "above Gaussian dropout B"]
-    return table([*head, "mean dropout rates, from the bottom"], rows)
+    return columns(
+        record["summary"],
+        ("training", "{case}"),
+        ("test error in %", measured("test_error")),
+        ("above Gaussian dropout B", measured("above_gaussian_b")),
+        ("mean dropout rates, from the bottom", listed("mean_dropout_rates")),
+    )
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train all networks."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     sizes = {name: settings[name] for name in FULL}
     make = partial(train, sizes=settings, dataset=dataset, parts=parts)
     rows = parts.by_seed("training networks", list(CASES), settings["seeds"], make, **sizes)

@@ -1,16 +1,13 @@
 """Ratios of the variances of gradients by two estimators, next to those of the paper."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from validation.markdown import number, table
+from validation.output import Record
 from validation.papers.kingma2015 import printed
-from validation.record import Record
 
 ESTIMATORS = {
     "independent": ("local", "per_batch", "none", "per_example"),
@@ -27,8 +24,8 @@ TITLES = {
 
 
 def beside_the_paper(
-    variances: list[dict[str, Any]], noise_kind: str, epochs: Sequence[int]
-) -> list[dict[str, Any]]:
+    variances: list[Record], noise_kind: str, epochs: Sequence[int]
+) -> list[Record]:
     """Put each column's ratios to local reparameterisation beside those of the paper.
 
     The two ``epochs`` take the places of the paper's 10 and 100.
@@ -45,9 +42,7 @@ def beside_the_paper(
     return columns
 
 
-def pooled(
-    variances: list[dict[str, Any]], estimator: str, layer: str, epochs: int
-) -> tuple[float, float]:
+def pooled(variances: list[Record], estimator: str, layer: str, epochs: int) -> tuple[float, float]:
     """Return the mean over the seeds, and its standard error for these networks."""
     key = (estimator, layer, epochs)
     rows = [v for v in variances if (v["estimator"], v["layer"], v["epochs"]) == key]
@@ -57,7 +52,7 @@ def pooled(
 
 def _column(
     layer: str, epochs: int, mine: dict[str, tuple[float, float]], paper: dict[str, float]
-) -> dict[str, Any]:
+) -> Record:
     local, local_error = mine["local"]
     entries = {}
     for name, (value, error) in mine.items():
@@ -88,7 +83,7 @@ def _column(
     }
 
 
-def nearest_error(trained: list[dict[str, Any]], percent: float) -> int:
+def nearest_error(trained: list[Record], percent: float) -> int:
     """Choose the number of epochs after which the test error is nearest to that of the paper."""
 
     def away(epochs: int) -> float:
@@ -99,7 +94,6 @@ def nearest_error(trained: list[dict[str, Any]], percent: float) -> int:
 
 
 def tabulated(columns: list[Record]) -> str:
-    """Tabulate some columns of Table 1 or 2, one below the other."""
     rows = [
         (
             column["layer"],

@@ -6,18 +6,15 @@ an epoch is as many median steps as the training set has minibatches.
 """
 
 # mypy: allow-untyped-calls
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record
-from validation.markdown import number, table
+from validation.markdown import columns, rounded
 from validation.output import track
 from validation.papers.kingma2015 import printed
 from validation.papers.kingma2015.ratios import TITLES
@@ -34,8 +31,7 @@ WAYS = {
 AT_LEAST = 50.0  # how much faster local reparameterisation is to be than weights per example
 
 
-def stepper(way: str, sizes: dict[str, Any], dataset: Dataset, seed: int) -> Callable[[int], None]:
-    """Return a function that takes a training step, the minibatch in pieces of some size."""
+def stepper(way: str, sizes: Record, dataset: Dataset, seed: int) -> Callable[[int], None]:
     method, estimator = WAYS[way]
     noise, order = seeded(seed, 1), seeded(seed, 0)
     model = networks.network(
@@ -75,32 +71,28 @@ def _seconds(step: Callable[[int], None], at_once: int) -> float:
     return time.perf_counter() - began
 
 
-TITLES_OF_WAYS = {"deterministic": "no noise", **TITLES}
-
-
 def show(record: Record) -> str:
-    """Section 5, speed."""
-    rows = [
+    titles = {"deterministic": "no noise", **TITLES}
+    shown = columns(
+        record["rows"],
+        ("training", lambda row: titles[row["way"]]),
+        ("seconds an epoch", rounded("seconds_an_epoch")),
+        ("paper, on a GPU of 2015", rounded("paper_seconds_an_epoch", 4)),
         (
-            TITLES_OF_WAYS[row["way"]],
-            number(row["seconds_an_epoch"]),
-            number(row["paper_seconds_an_epoch"], 4),
-            f"{row['seconds_a_step']:.3g} ({row['least_seconds_a_step']:.3g} to "
-            f"{row['greatest_seconds_a_step']:.3g}, {row['steps']} steps)",
-        )
-        for row in record["rows"]
-    ]
+            "seconds a step",
+            "{seconds_a_step:.3g} ({least_seconds_a_step:.3g} to {greatest_seconds_a_step:.3g}, "
+            "{steps} steps)",
+        ),
+    )
     return (
-        table(["training", "seconds an epoch", "paper, on a GPU of 2015", "seconds a step"], rows)
-        + "\n\nLocal reparameterisation is "
+        f"{shown}\n\nLocal reparameterisation is "
         f"{record['per_example_over_local']:.0f} times faster than a weight sample per data point "
         f"(paper: {record['paper_per_example_over_local']:.0f}), and takes "
         f"{record['local_over_deterministic']:.2f} times as long as training without noise."
     )
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Time the ways in turn."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     whole = settings["batch_size"]
     steps = {way: stepper(way, settings, dataset, settings["seeds"][0]) for way in WAYS}
     pieces = _fastest(steps["per_example"], settings["at_once"])

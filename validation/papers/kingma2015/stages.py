@@ -1,16 +1,13 @@
 """Networks after several numbers of epochs, at which an experiment measures something."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from validation.output import track
+from validation.output import Record, track
 from validation.training import checkpoint, networks
 from validation.training.data import Dataset
 from validation.training.gradient_pairs import Pairs
@@ -21,17 +18,7 @@ from validation.training.parts import Parts
 class Stages:
     """A network after several numbers of epochs, trained only if a measurement of it is missing.
 
-    Parameters
-    ----------
-    name : str
-        Name of the checkpoints.
-    method : str
-        A name of `networks.METHODS`.
-    settings : Settings
-    hidden : list of int
-        Units of the hidden layers.
-    describe : callable, optional
-        Takes the `Run` and the dataset, and returns what `said_after` returns.
+    The checkpoints are called ``name``, and ``method`` is a name of `networks.METHODS`.
     """
 
     def __init__(
@@ -42,7 +29,7 @@ class Stages:
         hidden: list[int],
         dataset: Dataset,
         parts: Parts,
-        describe: Callable[[Run, Dataset], dict[str, Any]] | None = None,
+        describe: Callable[[Run, Dataset], Record] | None = None,
     ) -> None:
         self.name, self._dataset, self._parts = name, dataset, parts
         self._describe = describe or errors_and_rates
@@ -52,9 +39,7 @@ class Stages:
         file = parts.file(f"{name}.pt")
         self._run = networks.run_of(method, dataset.train, hidden, settings, about=about, file=file)
 
-    def measured(
-        self, sizes: dict[str, Any], measure: Callable[[int], dict[str, Any]]
-    ) -> list[dict[str, Any]]:
+    def measured(self, sizes: Record, measure: Callable[[int], Record]) -> list[Record]:
         """Measure something after each of ``sizes["epochs"]``, and describe the network there."""
         found, about = [], self._run.settings.about()
         for epochs in sizes["epochs"]:
@@ -63,11 +48,10 @@ class Stages:
             found.append(self._parts.get(name, make, **{**sizes, **about}))
         return found
 
-    def _measured(self, measure: Callable[[int], dict[str, Any]], epochs: int) -> dict[str, Any]:
+    def _measured(self, measure: Callable[[int], Record], epochs: int) -> Record:
         return {**measure(epochs), "network": self.said_after(epochs)}
 
     def pairs(self, epochs: int) -> Pairs:
-        """Return pairs of minibatches, of the size in training, for the network after epochs."""
         settings, examples = self._run.settings, Examples(self._dataset.train)
         return Pairs(*self.after(epochs), examples, settings.batch_size, settings.seed)
 
@@ -80,19 +64,19 @@ class Stages:
         model.load_state_dict(self._train(epochs) if kept is None else kept)
         return model, noise
 
-    def said_after(self, epochs: int) -> dict[str, Any]:
+    def said_after(self, epochs: int) -> Record:
         """Describe the network after some epochs; what was said before is kept."""
         name = f"{self.name}-epoch{epochs}-trained"
         kept = self._parts.kept(name, **self.about)
         if kept is not None:
-            said: dict[str, Any] = kept[0]
+            said: Record = kept[0]
             return said
         self._train(epochs)
         said = self._describe(self._run, self._dataset)
         self._parts.keep(name, said, **self.about)
         return said
 
-    def _train(self, epochs: int) -> dict[str, Any]:
+    def _train(self, epochs: int) -> Record:
         run, path = self._run, self._file(epochs)
         if run.epoch > epochs:
             raise TrainingError(f"{path} is missing, and the run is past it: remove its folder")
@@ -108,8 +92,7 @@ class Stages:
         return self._parts.file(f"{self.name}-epoch{epochs}.pt")
 
 
-def errors_and_rates(run: Run, dataset: Dataset) -> dict[str, Any]:
-    """Return the test error and the dropout rates of a run."""
+def errors_and_rates(run: Run, dataset: Dataset) -> Record:
     return {
         "epochs": run.epoch,
         "test_error_percent": evaluate(run.model, dataset.test)["error_percent"],

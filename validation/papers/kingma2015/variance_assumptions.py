@@ -4,20 +4,17 @@ Each network changes one assumption of `gradient_variance`, and is trained until
 below the paper's. Weight samples for each example take an hour for each network, and are left out.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import table, with_error
-from validation.output import track
 from validation.papers.kingma2015 import printed
 from validation.papers.kingma2015.ratios import beside_the_paper
 from validation.training import networks
@@ -29,7 +26,7 @@ from validation.training.parts import slug
 class Assumption(NamedTuple):
     """What is changed of the variational layers, and of the training."""
 
-    posterior: dict[str, Any]
+    posterior: Record
     learning_rate: float = 1e-3
     smaller_minibatches: int = 1
     averaged: bool = False
@@ -46,8 +43,7 @@ ASSUMPTIONS = {
 }
 
 
-def measure_one(name: str, seed: int, sizes: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
-    """Train to the test error, and measure there."""
+def measure_one(name: str, seed: int, sizes: Record, dataset: Dataset) -> Record:
     assumed = ASSUMPTIONS[name]
     batch_size = sizes["batch_size"] // assumed.smaller_minibatches
     settings = Settings(batch_size, seed, learning_rate=assumed.learning_rate)
@@ -71,7 +67,7 @@ def measure_one(name: str, seed: int, sizes: dict[str, Any], dataset: Dataset) -
 
 
 def _states(
-    run: Run, assumed: Assumption, sizes: dict[str, Any], dataset: Dataset
+    run: Run, assumed: Assumption, sizes: Record, dataset: Dataset
 ) -> Iterator[tuple[float, int, dict[str, torch.Tensor]]]:
     """Yield test error, epochs and parameters after each epoch, until the error is low enough."""
     for _ in run.train(sizes["most_epochs"]):
@@ -85,22 +81,18 @@ def _states(
 
 
 def show(record: Record) -> str:
-    """Tabulate the ratios of Table 1 at a test error of 3 %, under each assumption."""
     shown = [(column["layer"], "per_batch") for column in record["cases"][0]["columns"]]
     shown += [(layer, "none") for layer, _ in shown]
     rows, paper = [], ["Table 1 of the paper, after 10 epochs", "3", "10"]
     for case in record["cases"]:
         of = {column["layer"]: column["estimators"] for column in case["columns"]}
-        networks = case["networks"]
+        ratios = [of[layer][name] for layer, name in shown]
         rows.append(
             [
                 case["assumption"],
-                ", ".join(f"{each['test_error_percent']:.2f}" for each in networks),
-                ", ".join(str(each["epochs"]) for each in networks),
-                *(
-                    with_error(of[a][b]["ratio_to_local"], of[a][b]["ratio_standard_error"])
-                    for a, b in shown
-                ),
+                ", ".join(f"{each['test_error_percent']:.2f}" for each in case["networks"]),
+                ", ".join(str(each["epochs"]) for each in case["networks"]),
+                *(with_error(r["ratio_to_local"], r["ratio_standard_error"]) for r in ratios),
             ]
         )
     paper += [f"{of[layer][name]['paper_ratio_to_local']:.2f}" for layer, name in shown]
@@ -109,10 +101,10 @@ def show(record: Record) -> str:
     return table(["training", "test error in %", "epochs", *head], [*rows, paper])
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Measure under each assumption."""
-    sizes, cases = {name: settings[name] for name in FULL}, []
-    for name in track(list(ASSUMPTIONS), "assumptions", len(ASSUMPTIONS)):
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
+    sizes = {name: settings[name] for name in FULL}
+
+    def case(name: str) -> Record:
         found = [
             parts.get(
                 f"{slug(name)}-seed{seed}",
@@ -126,14 +118,13 @@ def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[st
         # The seeds may have had different numbers of epochs: all count as the paper's first 10.
         rows = [{**row, "epochs": 10} for each in found for row in each["variances"]]
         columns = beside_the_paper(rows, "independent", [10, 10])
-        cases.append(
-            {
-                "assumption": name,
-                "networks": [{k: v for k, v in each.items() if k != "variances"} for each in found],
-                "columns": [columns[0], columns[2]],
-            }
-        )
-    return {"cases": cases}
+        return {
+            "assumption": name,
+            "networks": [{k: v for k, v in each.items() if k != "variances"} for each in found],
+            "columns": [columns[0], columns[2]],
+        }
+
+    return {"cases": parts.share(ASSUMPTIONS, case, "assumptions")}
 
 
 FULL = {

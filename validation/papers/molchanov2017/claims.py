@@ -1,7 +1,5 @@
 """What Molchanov et al. state about Eq. 14."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import logunif_kl as lk

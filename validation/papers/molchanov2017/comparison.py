@@ -7,12 +7,11 @@ penalties keep can be compared with the overlap that is left between two runs of
 """
 
 # mypy: allow-untyped-calls
-from __future__ import annotations
-
 import io
 import itertools
 import math
 import statistics
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,23 +20,20 @@ import torch
 
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
-from validation.markdown import columns, number, rounded, table, with_error, yes
+from validation.markdown import columns, listed, measured, number, rounded, table, yes
 from validation.papers.molchanov2017 import masks, models
-from validation.papers.molchanov2017.models import CASES, THRESHOLD
-from validation.papers.molchanov2017.printed import TABLE_1
-from validation.summary import interval, mean_and_error
-from validation.training.loop import Examples, Settings, evaluate, seeded
+from validation.papers.molchanov2017.models import CASES, TABLE_1, THRESHOLD
+from validation.summary import grouped, interval, mean_and_error, means
+from validation.training.loop import Examples, Settings, evaluate, flushed, seeded
 from validation.training.scheduled import Schedule, ScheduledRun
-from validation.training.subnormals import flushed
 
 LOOK_EVERY = 5  # epochs
 THRESHOLDS = [0.5 * step for step in range(-4, 11)]  # of which `threshold.py` chooses one
 
 
 def run_of(
-    name: str, case: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
+    name: str, case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts
 ) -> ScheduledRun:
-    """Take up, or begin, the run of one network."""
     of_noise = seed + 1000 * CASES[case].other_noise
     noise = seeded(of_noise, 1)
     model = models.network(name, case, seed, noise, quick=sizes["quick"])
@@ -53,10 +49,7 @@ def run_of(
 
 
 @flushed()
-def train(
-    name: str, case: str, seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
-) -> dict[str, Any]:
-    """Train one network, prune it, and make it sparse."""
+def train(name: str, case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     run = run_of(name, case, seed, sizes, dataset, parts)
     look(run, dataset, sizes["epochs"])
     for _ in run.train(sizes["epochs"]):
@@ -99,7 +92,6 @@ def look(run: ScheduledRun, dataset: Dataset, epochs: int) -> None:
 
 
 def at_threshold(model: torch.nn.Module, threshold: float, dataset: Dataset) -> dict[str, float]:
-    """Prune a network at another threshold."""
     pruned = nn.to_deterministic(model, threshold)
     return {
         "threshold": threshold,
@@ -109,7 +101,7 @@ def at_threshold(model: torch.nn.Module, threshold: float, dataset: Dataset) -> 
 
 
 @torch.no_grad()
-def as_sparse(model: torch.nn.Module, dataset: Dataset) -> dict[str, Any]:
+def as_sparse(model: torch.nn.Module, dataset: Dataset) -> Record:
     """Compare the sparse network with the pruned dense one, on the test examples."""
     dense = nn.to_deterministic(model, THRESHOLD).eval()
     sparse = nn.to_sparse(model, THRESHOLD)
@@ -132,17 +124,13 @@ def as_sparse(model: torch.nn.Module, dataset: Dataset) -> dict[str, Any]:
 
 
 def stored(model: torch.nn.Module) -> int:
-    """The bytes of a file with the parameters of a model."""
     file = io.BytesIO()
     torch.save(model.state_dict(), file)
     return file.tell()
 
 
-def summarised(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds of each case, and compare with what the paper prints."""
-    found = []
-    for case in dict.fromkeys(row["case"] for row in rows):
-        several = [row for row in rows if row["case"] == case]
+def summarised(name: str, rows: list[Record]) -> Iterator[Record]:
+    for case, several in grouped(rows, "case").items():
         kept = statistics.fmean(row["kept"] for row in several)
         by_threshold = [
             {
@@ -152,36 +140,30 @@ def summarised(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             }
             for each in zip(*(row["by_threshold"] for row in several), strict=True)
         ]
-        found.append(
-            {
-                "case": case,
-                "title": CASES[case].title,
-                "seeds": len(several),
-                "test_error": mean_and_error([row["test_error"] for row in several]),
-                "test_error_pruned": mean_and_error([r["test_error_pruned"] for r in several]),
-                "compression": several[0]["weights"] / kept if kept else None,
-                "pruned_percent": [
-                    statistics.fmean(layer)
-                    for layer in zip(*(row["pruned_percent"] for row in several), strict=True)
-                ],
-                "seconds": statistics.fmean(row["seconds"] for row in several),
-                "by_threshold": by_threshold,
-                "as_good_as_the_paper": bool(
-                    kept
-                    and statistics.fmean(row["test_error_pruned"] for row in several)
-                    <= TABLE_1[name].error_percent
-                    and several[0]["weights"] / kept >= TABLE_1[name].compression
-                ),
-            }
-        )
-    return found
+        yield {
+            "case": case,
+            "title": CASES[case].title,
+            "seeds": len(several),
+            "test_error": mean_and_error([row["test_error"] for row in several]),
+            "test_error_pruned": mean_and_error([r["test_error_pruned"] for r in several]),
+            "compression": several[0]["weights"] / kept if kept else None,
+            "pruned_percent": means(several, "pruned_percent"),
+            "seconds": statistics.fmean(row["seconds"] for row in several),
+            "by_threshold": by_threshold,
+            "as_good_as_the_paper": bool(
+                kept
+                and statistics.fmean(row["test_error_pruned"] for row in several)
+                <= TABLE_1[name].error_percent
+                and several[0]["weights"] / kept >= TABLE_1[name].compression
+            ),
+        }
 
 
-def overlaps(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def overlaps(rows: list[Record]) -> Record:
     """Compare the overlap of masks between penalties with that between noises and seeds."""
     of = {(row["case"], row["seed"]): masks.unpacked(row["masks"], row["sizes"]) for row in rows}
     seeds = sorted({row["seed"] for row in rows})
-    found: dict[str, Any] = {"with_exact": [], "between_seeds": None, "statements": []}
+    found: Record = {"with_exact": [], "between_seeds": None, "statements": []}
     by_case: dict[str, list[float]] = {}
     if ("exact", seeds[0]) not in of:
         return found
@@ -206,7 +188,7 @@ def overlaps(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _decided(case: str, overlap: list[float], of_noise: list[float]) -> dict[str, Any]:
+def _decided(case: str, overlap: list[float], of_noise: list[float]) -> Record:
     """Decide whether another penalty changes which weights are kept more than other noise does."""
     mean, half = interval([a - b for a, b in zip(overlap, of_noise, strict=True)])
     return {
@@ -220,7 +202,6 @@ def _decided(case: str, overlap: list[float], of_noise: list[float]) -> dict[str
 
 
 def draw(record: Record) -> Any:
-    """Draw the error of the pruned network and the weights that are left, by epochs."""
     rows, paper = record["rows"], record["paper"]
     figure, (of_error, of_kept) = subplots((8.0, 4.0), 1, 2)
     for row in rows:
@@ -241,7 +222,6 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """Table 1, for one network."""
     paper = record["paper"]
     of_paper = {
         "title": "the paper",
@@ -254,13 +234,10 @@ def show(record: Record) -> str:
     of_all = columns(
         [*record["summary"], of_paper],
         ("divergence", "{title}"),
-        ("test error in %", lambda row: with_error(**row["test_error"])),
-        ("pruned", lambda row: with_error(**row["test_error_pruned"])),
+        ("test error in %", measured("test_error")),
+        ("pruned", measured("test_error_pruned")),
         ("times fewer weights", rounded("compression")),
-        (
-            "pruned by layer, %",
-            lambda row: " – ".join(f"{share:.1f}" for share in row["pruned_percent"]),
-        ),
+        ("pruned by layer, %", listed("pruned_percent", 1, " – ")),
         ("seconds", rounded("seconds")),
     )
     sparse = [row["sparse"] for row in record["rows"]]
@@ -327,8 +304,7 @@ def _overlaps(found: Record) -> str:
     )
 
 
-def measure(name: str, settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train all networks."""
+def measure(name: str, settings: Record, dataset: Dataset, parts: Parts) -> Record:
     make = {
         f"{name}-{case}-seed{seed}": partial(train, name, case, seed, settings, dataset, parts)
         for seed, case in itertools.product(settings["seeds"], settings["cases"])
@@ -337,7 +313,7 @@ def measure(name: str, settings: dict[str, Any], dataset: Dataset, parts: Parts)
     return {
         "threshold": THRESHOLD,
         "paper": TABLE_1[name]._asdict(),
-        "summary": summarised(name, rows),
+        "summary": list(summarised(name, rows)),
         "overlaps": overlaps(rows),
         "rows": [{k: v for k, v in row.items() if k != "masks"} for row in rows],
     }
@@ -353,7 +329,7 @@ ABOUT = (
 )
 
 
-def training(settings: dict[str, Any]) -> dict[str, Any]:
+def training(settings: Record) -> Record:
     """Return the settings that decide how a network is trained."""
     return {k: settings[k] for k in ("epochs", "warm_up", "batch_size", "learning_rate")}
 

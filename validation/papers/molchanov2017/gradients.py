@@ -4,10 +4,9 @@ The posterior is N(theta, alpha theta^2). The distribution of the loss is the sa
 parametrisations; that of its gradient in theta is not, because sigma depends on theta in the first.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -15,12 +14,11 @@ import torch
 
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record
-from validation.markdown import columns, number, rounded, with_error, yes
+from validation.markdown import columns, measured, number, rounded, yes
 from validation.output import track
 from validation.papers.molchanov2017 import comparison, models
-from validation.summary import mean_and_error
-from validation.training.loop import seeded
-from validation.training.subnormals import flushed
+from validation.summary import grouped, mean_and_error, means
+from validation.training.loop import flushed, seeded
 
 POSTERIORS = ("multiplicative", "additive")
 ESTIMATORS = ("local", "per_batch")
@@ -30,7 +28,6 @@ STATEMENT = "the gradient of theta varies less in the additive parametrisation"
 def network(
     means: torch.nn.Module, posterior: str, log_alpha: float, estimator: str, noise: torch.Generator
 ) -> torch.nn.Module:
-    """Give all weights one alpha, in a parametrisation."""
     multiplicative = posterior == "multiplicative"
     model = nn.to_variational(
         means,
@@ -48,7 +45,9 @@ class Moments:
     """The mean and the variance of gradients, each element by itself, by Welford's recurrence."""
 
     def __init__(self) -> None:
-        self.count, self._mean, self._sum = 0, 0.0, 0.0  # type: int, Any, Any
+        self.count = 0
+        self._mean: Any = 0.0
+        self._sum: Any = 0.0
 
     def add(self, gradient: torch.Tensor) -> None:
         self.count += 1
@@ -65,10 +64,7 @@ class Moments:
         return float(self._mean.square().sum()) - self.variance() / self.count
 
 
-def gradients(
-    model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, samples: int
-) -> dict[str, Any]:
-    """Draw some samples of the gradient of the means."""
+def gradients(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, samples: int) -> Record:
     layers = [layer for layer in model.modules() if isinstance(layer, nn.VariationalLayer)]
     moments, losses = [Moments() for _ in layers], []
     for _ in range(samples):
@@ -85,10 +81,7 @@ def gradients(
 
 
 @flushed()
-def of_seed(
-    seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts
-) -> list[dict[str, Any]]:
-    """Train one network, and measure its gradients for every alpha."""
+def of_seed(seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> list[Record]:
     run = comparison.run_of("lenet_300_100", "exact", seed, sizes, dataset, parts)
     for _ in run.train(sizes["epochs"]):
         pass
@@ -126,47 +119,34 @@ def of_seed(
     return found
 
 
-def summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over the seeds; the statement holds if it does for each."""
-    found = []
-    for key in dict.fromkeys((row["estimator"], row["log_alpha"]) for row in rows):
-        several = [row for row in rows if (row["estimator"], row["log_alpha"]) == key]
+def summarised(rows: list[Record]) -> Iterator[Record]:
+    for (estimator, log_alpha), several in grouped(rows, "estimator", "log_alpha").items():
         ratio = mean_and_error([row["ratio"] for row in several])
-        found.append(
-            {
-                "estimator": key[0],
-                "log_alpha": key[1],
-                "loss": statistics.fmean(row["additive"]["loss"] for row in several),
-                "ratio": ratio["mean"],
-                "standard_error": ratio["standard_error"],
-                "ratio_by_layer": [
-                    statistics.fmean(layer)
-                    for layer in zip(*(row["ratio_by_layer"] for row in several), strict=True)
-                ],
-                "noise_to_signal": {
-                    posterior: statistics.fmean(
-                        row[posterior]["variance"] / row[posterior]["squared_mean"]
-                        for row in several
-                    )
-                    for posterior in POSTERIORS
-                },
-                "holds": all(row["ratio"] > 1.0 for row in several),
-            }
-        )
-    return found
+        noise = {
+            posterior: statistics.fmean(
+                row[posterior]["variance"] / row[posterior]["squared_mean"] for row in several
+            )
+            for posterior in POSTERIORS
+        }
+        yield {
+            "estimator": estimator,
+            "log_alpha": log_alpha,
+            "loss": statistics.fmean(row["additive"]["loss"] for row in several),
+            "ratio": ratio["mean"],
+            "standard_error": ratio["standard_error"],
+            "ratio_by_layer": means(several, "ratio_by_layer"),
+            "noise_to_signal": noise,
+            "holds": all(row["ratio"] > 1.0 for row in several),
+        }
 
 
 def show(record: Record) -> str:
-    """Section 4.2."""
     shown = columns(
         record["summary"],
         ("estimator", "{estimator}"),
         ("log α", "{log_alpha:g}"),
         ("loss", rounded("loss")),
-        (
-            "variance by log α / by log σ²",
-            lambda row: with_error(row["ratio"], row["standard_error"]),
-        ),
+        ("variance by log α / by log σ²", measured("ratio")),
         ("by layer", lambda row: " – ".join(map(number, row["ratio_by_layer"]))),
         ("noise / signal by log α", lambda row: number(row["noise_to_signal"]["multiplicative"])),
         ("by log σ²", lambda row: number(row["noise_to_signal"]["additive"])),
@@ -179,15 +159,14 @@ def show(record: Record) -> str:
     )
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Measure the gradients of a network of each seed."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     make = {
         f"seed{seed}": partial(of_seed, seed, settings, dataset, parts)
         for seed in settings["seeds"]
     }
     sizes = {name: settings[name] for name in (*FULL,)}
     rows = [row for each in parts.rows("networks", make, **sizes) for row in each]
-    return {"statement": STATEMENT, "summary": summarised(rows), "rows": rows}
+    return {"statement": STATEMENT, "summary": list(summarised(rows)), "rows": rows}
 
 
 FULL = {

@@ -1,7 +1,5 @@
 """Which weights are kept, packed into text, and how far two choices of them overlap."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +23,6 @@ def packed(model: torch.nn.Module, threshold: float) -> Masks:
 
 
 def unpacked(masks: Masks, sizes: dict[str, int]) -> dict[str, np.ndarray]:
-    """Return the masks as flat arrays of truth values."""
     return {
         name: np.unpackbits(
             np.frombuffer(base64.b64decode(text), np.uint8), count=sizes[name]
@@ -52,5 +49,4 @@ def overlap(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> dict[str, flo
 
 
 def mean_overlap(pairs: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Average over pairs."""
     return {key: float(np.mean([pair[key] for pair in pairs])) for key in pairs[0]}

@@ -3,24 +3,20 @@
 The thresholds are from -4 to 8. The paper takes 3 without such a curve.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any
 
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record
-from validation.markdown import number, table
+from validation.markdown import columns, rounded
 from validation.papers.molchanov2017 import comparison
 from validation.papers.molchanov2017.models import THRESHOLD
-from validation.training.loop import evaluate
-from validation.training.subnormals import flushed
+from validation.training.loop import evaluate, flushed
 
 
 @flushed()
-def one(seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train a network, and choose its threshold."""
+def one(seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     training, validation = dataset.held_out(len(dataset.train.y) // 6)
     kept = dataset._replace(train=training)
     run = comparison.run_of("lenet_300_100", "exact", seed, sizes, kept, parts)
@@ -56,7 +52,6 @@ def one(seed: int, sizes: dict[str, Any], dataset: Dataset, parts: Parts) -> dic
 
 
 def draw(record: Record) -> Any:
-    """Draw the curve of the first network."""
     row = record["rows"][0]
     curve = nn.ThresholdCurve(
         tuple(row["thresholds"]),
@@ -69,25 +64,22 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    """The choice of the threshold."""
-    rows = [
+    return columns(
         (
-            str(row["seed"]),
-            which,
-            f"{at['threshold']:.1f}",
-            f"{at['validation_error']:.2f}",
-            f"{at['test_error']:.2f}",
-            number(at["compression"]),
-        )
-        for row in record["rows"]
-        for which, at in (("chosen", row["chosen"]), ("of the paper", row["of_the_paper"]))
-    ]
-    head = ["seed", "threshold", "log α", "validation error in %", "test error in %"]
-    return table([*head, "times fewer weights"], rows)
+            {"seed": row["seed"], "which": which.replace("_", " "), **row[which]}
+            for row in record["rows"]
+            for which in ("chosen", "of_the_paper")
+        ),
+        ("seed", "{seed}"),
+        ("threshold", "{which}"),
+        ("log α", "{threshold:.1f}"),
+        ("validation error in %", "{validation_error:.2f}"),
+        ("test error in %", "{test_error:.2f}"),
+        ("times fewer weights", rounded("compression")),
+    )
 
 
-def measure(settings: dict[str, Any], dataset: Dataset, parts: Parts) -> dict[str, Any]:
-    """Train a network of each seed, and choose its threshold."""
+def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     make = {
         f"seed{seed}": partial(one, seed, settings, dataset, parts) for seed in settings["seeds"]
     }

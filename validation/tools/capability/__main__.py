@@ -2,14 +2,10 @@
 
     python -m validation.tools.capability [--check] [--run default|slow|gpu] [--jobs N] [--print]
 
-Writes ``validation/results/capability/capability.json``, and fails if a test failed. A row is
-written if all the tests that record it passed. Nothing is written if some tests could not be run.
-``--check`` writes nothing, and fails if the table on file differs for a framework that is
-installed. Rows of other frameworks are kept, and so are rows of other runs: ``--run slow`` chooses
-the tests that are marked slow.
-
-The tests of each framework run in a process of their own, as many at a time as there are
-processors.
+The table is ``validation/results/capability/capability.json``. A row is written if all the tests
+that record it passed. Nothing is written if some tests could not run. ``--check`` compares the
+table on file instead, for the installed frameworks. ``--run slow`` chooses the tests that are
+marked slow; rows of other runs and frameworks are kept. Each framework has its own process.
 """
 
 import argparse
@@ -23,10 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from validation import record
-from validation.output import cpus_usable, write_record
+from validation.output import Record, cpus_usable, write_record
 from validation.paths import RESULTS, ROOT
 from validation.tools import elsewhere
 from validation.tools.capability import table
@@ -58,17 +54,14 @@ NO_TESTS = 5
 
 
 class Finished(NamedTuple):
-    """One pytest process."""
-
     name: str
     status: int
     seconds: float
     output: str
-    tests: list[dict[str, Any]] | None  # None if it ended before it could say
+    tests: list[Record] | None  # None if it ended before it could say
 
 
 def module(framework: str) -> str:
-    """Return the module of a framework, by the name that the tests give it."""
     return framework.replace("-", "_")
 
 
@@ -77,7 +70,6 @@ def installed(framework: str) -> bool:
 
 
 def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
-    """Run the tests of one framework."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.json"
@@ -92,7 +84,6 @@ def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
 
 
 def run_all(run: str, jobs: int) -> list[Finished]:
-    """Run the tests of every framework, and print the output of each process when it has ended."""
     names = [name for name in TESTS if name in ("arrays", "readme") or installed(name)]
     with ThreadPoolExecutor(jobs) as pool:
         pending = [pool.submit(pytest_run, name, TESTS[name], run) for name in names]
@@ -102,15 +93,14 @@ def run_all(run: str, jobs: int) -> list[Finished]:
     return [future.result() for future in pending]
 
 
-def on_file() -> tuple[dict[str, Any], table.Table]:
-    """Read what is committed, or nothing where there is nothing yet."""
+def on_file() -> tuple[Record, table.Table]:
     if not RESULT.exists():
         return {}, {}
     document = json.loads(RESULT.read_text(encoding="utf-8"))
     return document, table.from_json(document["rows"])
 
 
-def write(rows: table.Table, before: dict[str, Any], command: str, run: str) -> None:
+def write(rows: table.Table, before: Record, command: str, run: str) -> None:
     """Write the table, with the versions that each run and each framework's rows were made with."""
     homes = metadata.packages_distributions()
     shown = sorted({row.framework for row, runs in rows.items() if run in runs})

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from validation.markdown import table as markdown
+from validation.output import Record
 
 
 class Capability(NamedTuple):
@@ -60,7 +61,6 @@ def merged(on_file: Table, passed: set[Capability], run: str, frameworks: set[st
 
 
 def differences(on_file: Table, now: Table) -> Iterator[str]:
-    """Say in which rows the two differ."""
     for row in sorted(on_file.keys() | now.keys()):
         before, after = on_file.get(row, set()), now.get(row, set())
         for run in sorted(before - after):
@@ -69,7 +69,7 @@ def differences(on_file: Table, now: Table) -> Iterator[str]:
             yield f"{row}: shown by this {run} run, and not on file"
 
 
-def to_json(rows: Table) -> list[dict[str, Any]]:
+def to_json(rows: Table) -> list[Record]:
     return [{**row._asdict(), "runs": sorted(runs)} for row, runs in sorted(rows.items())]
 
 
@@ -81,7 +81,6 @@ def from_json(rows: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def text(rows: Table) -> str:
-    """Lay the table out: a block for each framework, a column for each function."""
     blocks = []
     for framework in sorted({row.framework for row in rows}):
         own = {(row.transform, row.function) for row in rows if row.framework == framework}

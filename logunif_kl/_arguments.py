@@ -1,0 +1,333 @@
+"""The arguments of the public functions: parsed once, or refused.
+
+`parse` tells the kinds of arguments apart and raises what is wrong with them. Its three results
+need no further checks:
+
+- `Operands`, for NumPy's ufuncs: NumPy arrays and their subclasses, numbers, lists, everything else
+  that NumPy reads, and objects that implement the ufunc protocol (dask, xarray, pandas, polars);
+- `Arrays` of an array-API namespace (array-api-strict, CuPy);
+- `Tensors` of a framework with automatic differentiation.
+
+A variable of Keras or Flax, or another object with a protocol for it, is replaced by what it holds.
+Tensors are never converted to NumPy, which would lose their derivative without a warning. A NumPy
+scalar next to an array of another library counts as a number. A NumPy array of any shape does not:
+the caller must convert it. No library is imported that the caller has not imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _errors
+
+
+class Operands(NamedTuple):
+    """Real numbers that NumPy's ufuncs take."""
+
+    given: dict[str, Any]
+    values: list[Any]
+
+    @property
+    def of_other_libraries(self) -> bool:
+        """Whether one of them implements the ufunc protocol."""
+        return any(kind_of(type(value)) == PROTOCOL for value in self.values)
+
+    @property
+    def half(self) -> bool:
+        """Whether a ufunc of them gives float16, as far as their dtypes tell."""
+        dtypes = [_dtypes(value) for value in self.values if kind_of(type(value)) != NUMBER]
+        flat = [dtype for each in dtypes for dtype in each]
+        if not all(dtypes) or not all(isinstance(dtype, np.dtype) for dtype in flat):
+            return False
+        return np.dtype(np.float16) in flat and np.result_type(*flat) == np.float16
+
+
+class Arrays(NamedTuple):
+    """Arrays of one namespace and one shape, in float32 or float64, and the dtype of the result."""
+
+    given: dict[str, Any]
+    values: list[Any]
+    xp: Any
+    dtype: Any
+
+
+class Tensors(NamedTuple):
+    """Tensors of one framework, perhaps with numbers."""
+
+    given: dict[str, Any]
+    framework: str
+
+
+# The kinds of arguments. A SCALAR is one of NumPy, and a WRAPPER holds an array or a tensor.
+NUMBER, SCALAR, NUMPY, PROTOCOL = "number", "scalar", "numpy", "protocol"
+NAMESPACE, TENSOR, WRAPPER, QUANTITY = "namespace", "tensor", "wrapper", "quantity"
+_NUMBERS = (NUMBER, SCALAR)
+_FRAMEWORKS = ("torch", "jax", "tensorflow")
+_REAL = frozenset(np.dtype(char) for char in "efdbhilqBHILQ")
+_kinds: dict[type, str] = {float: NUMBER, int: NUMBER, np.ndarray: NUMPY}
+
+
+def kind_of(type_: type) -> str:
+    """Tell of which kind the arguments of a type are."""
+    kind = _kinds.get(type_)
+    if kind is None:
+        kind = _kinds[type_] = _find_kind(type_)
+    return kind
+
+
+def _find_kind(type_: Any) -> str:
+    if issubclass(type_, np.generic):
+        return SCALAR
+    if issubclass(type_, (float, int)) and type_ is not bool:
+        return NUMBER
+    if _derives(type_, "keras", "Variable") or _derives(type_, "keras", "KerasTensor"):
+        return WRAPPER
+    if _errors.framework(type_) is not None:
+        return TENSOR
+    if _errors.pure_number_of(type_) is not None:
+        return QUANTITY
+    if issubclass(type_, np.ndarray):
+        return NUMPY
+    if _derives(type_, "flax", "AxisMetadata") or hasattr(type_, "__jax_array__"):
+        return WRAPPER
+    if hasattr(type_, "__array_namespace__"):
+        return NAMESPACE
+    return PROTOCOL if getattr(type_, "__array_ufunc__", None) is not None else NUMPY
+
+
+def _derives(type_: type, library: str, name: str) -> bool:
+    """Whether a type derives from the class of this name of a library, which is not imported."""
+    return any(
+        base.__name__ == name and base.__module__.partition(".")[0] == library
+        for base in type_.__mro__
+    )
+
+
+def unwrapped(name: str, value: Any) -> Any:
+    """Return what a variable of another library holds; anything else as it is.
+
+    Most of these variables have ``__array__`` too, by which NumPy would lose their derivative.
+
+    Raises
+    ------
+    TypeError
+        If it is a symbolic tensor of Keras, which holds no numbers, or has a unit.
+    """
+    type_ = type(value)
+    kind = kind_of(type_)
+    if kind == QUANTITY:
+        raise _errors.has_unit(name, value)
+    if kind != WRAPPER:
+        return value
+    if _derives(type_, "keras", "KerasTensor"):
+        raise TypeError(
+            f"{name} is a KerasTensor, which is symbolic and holds no numbers: call the function "
+            "in the call() of a keras.layers.Layer, or in a keras.layers.Lambda"
+        )
+    if _derives(type_, "keras", "Variable"):
+        return unwrapped(name, value.value)
+    if _derives(type_, "flax", "AxisMetadata"):
+        return unwrapped(name, value.unbox())
+    return unwrapped(name, value.__jax_array__())
+
+
+def parse(given: dict[str, Any]) -> Operands | Arrays | Tensors:
+    """Check the arguments, whose names serve the error messages, and convert them.
+
+    Raises
+    ------
+    TypeError
+        If an argument does not hold real numbers of at most 64 bits, if it is a tensor of a
+        framework that the package does not support, or if the arguments come from libraries that
+        do not work together.
+    ValueError
+        If a list cannot be read as one array, or a number is too large for a float. For arrays of
+        a namespace also if their shapes do not broadcast, or their devices differ.
+    """
+    kinds = [_kinds.get(type(value)) or kind_of(type(value)) for value in given.values()]
+    if WRAPPER in kinds:
+        given = {name: unwrapped(name, value) for name, value in given.items()}
+        kinds = [kind_of(type(value)) for value in given.values()]
+    if TENSOR in kinds:
+        return Tensors(given, _framework(given, kinds))
+    if NAMESPACE in kinds:
+        try:
+            return _arrays(given, kinds)
+        except (AttributeError, NotImplementedError) as error:
+            raise _errors.not_computed(given) from error
+    values = []
+    for (name, value), kind in zip(given.items(), kinds, strict=True):
+        if kind == NUMPY:
+            operand = value if isinstance(value, np.ndarray) else read(name, value)
+        elif kind == NUMBER:
+            too_large = type(value) is int and not -(2**63) <= value < 2**63
+            operand = _errors.as_float(name, value) if too_large else value
+        elif kind == PROTOCOL:
+            _refuse_tensors(name, value, _blocks(value))
+            operand = value
+        elif kind == SCALAR:  # polars does not take a scalar of NumPy
+            operand = np.asarray(value) if PROTOCOL in kinds else value
+        else:
+            raise _errors.has_unit(name, value)
+        if kind != NUMPY or operand.dtype not in _REAL:
+            _check_dtypes(name, value, operand)
+        values.append(operand)
+    return Operands(given, values)
+
+
+def framework_of(given: dict[str, Any]) -> str | None:
+    """Name the framework of the tensors among the arguments; None if there are no tensors.
+
+    Raises
+    ------
+    TypeError
+        If the framework is not supported, or if other arrays were given with the tensors.
+    """
+    given = {name: unwrapped(name, value) for name, value in given.items()}
+    kinds = [kind_of(type(value)) for value in given.values()]
+    return _framework(given, kinds) if TENSOR in kinds else None
+
+
+def _framework(given: dict[str, Any], kinds: list[str]) -> str:
+    # The framework's module refuses what is neither an array nor a number.
+    found = {
+        _errors.framework(type(value)) if kind == TENSOR else None
+        for value, kind in zip(given.values(), kinds, strict=True)
+        if kind not in _NUMBERS and not isinstance(value, _errors.NO_ARRAY)
+    }
+    supported = [name for name in found if name in _FRAMEWORKS]
+    if not supported:
+        name, value = list(given.items())[kinds.index(TENSOR)]
+        raise _errors.unsupported(name, value)
+    if len(found) > 1:
+        raise _errors.mixture(given)
+    return str(supported[0])
+
+
+def _dtypes(value: Any) -> list[Any]:
+    """Return the dtype of an array or a column, or those of all columns of a frame."""
+    if hasattr(value, "dtype"):
+        return [value.dtype]
+    found = getattr(value, "dtypes", ())
+    return list(found.values() if isinstance(found, Mapping) else found)
+
+
+def _check_dtypes(name: str, given: Any, operand: Any) -> None:
+    for dtype in _dtypes(operand):
+        if not _holds_real(dtype):
+            raise _errors.not_real(name, given, dtype)
+
+
+def _holds_real(dtype: Any) -> bool:
+    """Whether a dtype holds real numbers: one of NumPy, or of another library such as pandas."""
+    if isinstance(dtype, np.dtype):
+        return _errors.holds_real(dtype)
+    if hasattr(dtype, "is_float"):  # of polars
+        return dtype.is_float() or (dtype.is_integer() and "128" not in str(dtype))
+    return getattr(dtype, "kind", "f") in "fiu"
+
+
+def read(name: str, value: Any) -> Any:
+    """Read a list, or another object that NumPy takes for an array.
+
+    Raises
+    ------
+    TypeError
+        If it holds a tensor, whose derivative NumPy would lose, or is not to be read as an array.
+    ValueError
+        If rows differ in length.
+    """
+    rows = isinstance(value, (list, tuple))
+    if rows:
+        _refuse_tensors(name, value, value)
+    elif not isinstance(value, np.ndarray) and hasattr(value, "__array__"):
+        _refuse_tensors(name, value, list(getattr(value, "__dict__", {}).values()))
+    try:
+        return np.asanyarray(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} cannot be read as one array ({error}): "
+            f"pass {'rows of one length' if rows else 'an array of numbers'}"
+        ) from None
+    except Exception:  # whatever the __array__ of another library raises
+        raise TypeError(
+            f"{name} is of type {_errors.type_name(value)}, which cannot be read as an array: "
+            "pass the array or the tensor that it holds"
+        ) from None
+
+
+def _blocks(value: Any) -> list[Any]:
+    """List the arrays of an xarray object, or one like the blocks of a dask array."""
+    parts = value.data_vars.values() if hasattr(value, "data_vars") else [value]
+    return [getattr(part, name, None) for part in parts for name in ("data", "_meta")]
+
+
+def _refuse_tensors(name: str, given: Any, values: list[Any] | tuple[Any, ...]) -> None:
+    for type_ in {type(value) for value in values}:
+        if kind_of(type_) in (TENSOR, WRAPPER):
+            tensor = next(value for value in values if type(value) is type_)
+            raise _errors.holds_tensor(name, given, tensor)
+        if issubclass(type_, (list, tuple)):
+            for value in values:
+                if type(value) is type_:
+                    _refuse_tensors(name, given, value)
+
+
+def _arrays(given: dict[str, Any], kinds: list[str]) -> Arrays:
+    """Check arrays of a namespace, and bring them to one shape and one dtype."""
+    named = {n: a for (n, a), kind in zip(given.items(), kinds, strict=True) if kind == NAMESPACE}
+    for name, value in given.items():
+        if isinstance(value, _errors.NO_ARRAY):
+            raise _errors.not_real(name, value, type(value).__name__)
+    namespaces = {array.__array_namespace__() for array in named.values()}
+    if len(namespaces) > 1 or not {*_NUMBERS, NAMESPACE} >= set(kinds):
+        raise _errors.mixture(given)
+    xp = namespaces.pop()
+    for (name, value), kind in zip(given.items(), kinds, strict=True):
+        if kind == SCALAR:
+            _errors.check_scalar(name, value)
+    _check_one_device(named)
+    for name, array in named.items():
+        if not xp.isdtype(array.dtype, ("real floating", "integral")):
+            raise _errors.not_real(name, array, array.dtype)
+    floating = [a for a in named.values() if xp.isdtype(a.dtype, "real floating")]
+    dtype = xp.result_type(*floating) if floating else xp.asarray(1.0).dtype
+    like = next(iter(named.values()))
+    working = xp.float64 if dtype == xp.float64 or _has_float64(xp, like) else xp.float32
+    values = [
+        xp.astype(value, working, copy=False)
+        if name in named
+        else xp.full_like(like, _errors.as_float(name, value), dtype=working)
+        for name, value in given.items()
+    ]
+    if len(values) > 1:
+        _errors.check_shapes(dict(zip(given, values, strict=True)))
+        values = list(xp.broadcast_arrays(*values))
+    return Arrays(given, values, xp, dtype)
+
+
+def _check_one_device(arrays: dict[str, Any]) -> None:
+    (name, array), *others = arrays.items()
+    for other_name, other in others:
+        device, other_device = getattr(array, "device", None), getattr(other, "device", None)
+        if device != other_device:
+            raise ValueError(
+                f"{name} is on {device} and {other_name} on {other_device}: "
+                "move one with .to_device()"
+            )
+
+
+def _has_float64(xp: Any, array: Any) -> bool:
+    """Whether the device of `array` has float64; True if the namespace cannot tell.
+
+    Where there is float64, the narrower types are computed in it and rounded once. In float32 the
+    error of an exponential, up to two units in the last place, would be an error of the result.
+    """
+    inspection = getattr(xp, "__array_namespace_info__", None)
+    if inspection is None:
+        return True
+    found = inspection().dtypes(device=getattr(array, "device", None), kind="real floating")
+    return "float64" in found

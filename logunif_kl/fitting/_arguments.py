@@ -1,0 +1,120 @@
+"""Checks of the arguments of the fits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from .._errors import real_number, shown
+
+NORMS = ("minimax", "least_squares")
+GRIDS = ("log", "linear", "dropout_rate")
+TARGETS = ("value", "gradient", "both")
+WEIGHTS = ("absolute", "relative")
+
+
+def choice(name: str, given: Any, known: Sequence[str]) -> str:
+    """Accept one of the known words."""
+    if not isinstance(given, str) or given not in known:
+        raise ValueError(f"there is no {name} {shown(given)}: choose from {', '.join(known)}")
+    return given
+
+
+def count(name: str, given: Any, most: int, remedy: str) -> int:
+    """Accept a whole number from 1 to ``most``."""
+    if isinstance(given, bool) or not isinstance(given, Integral):
+        raise TypeError(
+            f"{name} must be a whole number, but {type(given).__name__} {shown(given)} was given: "
+            "pass an int"
+        )
+    if not 1 <= int(given) <= most:
+        raise ValueError(f"{name} must be from 1 to {most}, but {shown(given)} was given: {remedy}")
+    return int(given)
+
+
+def options(norm: Any, grid: Any, target: Any, weight: Any, *, exact_limit: bool) -> dict[str, Any]:
+    """Accept the options that both families have; a `Fit` keeps them."""
+    known = weight is None or callable(weight) or (isinstance(weight, str) and weight in WEIGHTS)
+    if not known:
+        raise ValueError(
+            f"there is no weight {shown(weight)}: choose from {', '.join(WEIGHTS)}, or pass a "
+            "function of log_alpha that returns positive numbers"
+        )
+    return {
+        "norm": choice("norm", norm, NORMS),
+        "grid": choice("grid", grid, GRIDS),
+        "target": choice("target", target, TARGETS),
+        "weight": weight,
+        "exact_limit": exact_limit,
+    }
+
+
+def log_alpha_range(given: Any) -> tuple[float, float]:
+    """Accept two numbers that ascend; either end may be infinite."""
+    low, high = _pair("log_alpha_range", given)
+    if not low < high:
+        raise ValueError(
+            f"log_alpha_range must ascend, but ({low:g}, {high:g}) was given, which is empty: "
+            "pass (low, high) with low < high"
+        )
+    if low >= FARTHEST or high <= -FARTHEST:
+        raise ValueError(
+            f"log_alpha_range must meet [-{FARTHEST:g}, {FARTHEST:g}], where -KL differs from its "
+            f"limits, but ({low:g}, {high:g}) was given: move it there"
+        )
+    return low, high
+
+
+FARTHEST = 20.0
+
+
+def alpha_range(given: Any) -> tuple[float, float]:
+    """Accept two alphas that ascend, the first not negative, the second finite."""
+    low, high = _pair("alpha_range", given)
+    if low < 0.0:
+        what = "crosses 0" if high > 0.0 else "is negative"
+        raise ValueError(
+            f"alpha_range must hold alpha = sigma^2/mu^2, which is not negative, but "
+            f"({low:g}, {high:g}) was given, which {what}: begin it at 0 or above, or pass "
+            "exponentials if these are logarithms"
+        )
+    if not low < high:
+        raise ValueError(
+            f"alpha_range must ascend, but ({low:g}, {high:g}) was given, which is empty: "
+            "pass (low, high) with low < high"
+        )
+    if not high <= LARGEST_ALPHA:
+        raise ValueError(
+            f"alpha_range must end at {LARGEST_ALPHA:g} at most, because a polynomial has no limit "
+            f"as alpha -> inf, but ({low:g}, {high:g}) was given: use fit_sigmoid for every alpha"
+        )
+    if high < SMALLEST_ALPHA:
+        raise ValueError(
+            f"alpha_range must reach {SMALLEST_ALPHA:g}, because -KL is 1/2 log(alpha) + constant "
+            f"below to a double's precision, but ({low:g}, {high:g}) was given: raise its end"
+        )
+    return low, high
+
+
+LARGEST_ALPHA = 1e6
+SMALLEST_ALPHA = 1e-6
+
+
+def _pair(name: str, given: Any) -> tuple[float, float]:
+    try:
+        low, high = given
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} must be two numbers, but {shown(given)} was given: pass (low, high)"
+        ) from None
+    for end in (low, high):
+        if isinstance(end, bool) or not isinstance(end, Real):
+            raise TypeError(
+                f"{name} must be two real numbers, but {shown(given)} was given: pass two floats"
+            )
+    low, high = real_number(name, low), real_number(name, high)
+    if math.isnan(low) or math.isnan(high):
+        raise ValueError(f"{name} must be two numbers, but {shown(given)} holds NaN: replace it")
+    return low, high

@@ -1,0 +1,72 @@
+"""Minimax fits of value and gradient together by linear programming.
+
+The number of extrema is not known then, so the exchange has no points to begin with. A linear
+program minimises the largest of the linearised errors on a grid. The step is kept if the true
+largest error falls; otherwise the next program stays within a smaller region. The constraints that
+hold with equality at the end are the points from which the exchange goes on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linprog
+
+from ._problem import Array, Problem
+
+MAX_PROGRAMS = 80
+
+
+def minimise_by_linear_programs(problem: Problem, p: Array, grid: Array) -> tuple[Array, list]:
+    """Return the parameters, and the active points as (quantity, log alpha)."""
+    best = problem.worst(p, grid)
+    radius = np.inf if problem.family.linear else 0.1
+    points: list[tuple[int, float]] = []
+    for _ in range(MAX_PROGRAMS):
+        scale = np.maximum(np.abs(p), 0.05)
+        step, expected, points = _program(problem, p, grid, best, radius * scale)
+        gain = best - expected * best
+        if not gain > 1e-10 * best:
+            break
+        worst = problem.worst(p + step, grid)
+        ratio = (best - worst) / gain
+        if ratio > 0.1:
+            p, best = p + step, worst
+            if ratio > 0.7:
+                radius *= 2.0
+        elif radius < 1e-9:
+            break
+        else:
+            radius = min(radius, float(np.max(np.abs(step) / scale))) / 4.0
+        if problem.family.linear and ratio > 0.999:
+            # The program's tolerance is relative to the error that it began with, so solve again.
+            radius = np.inf
+    return p, points
+
+
+def _program(
+    problem: Problem, p: Array, grid: Array, level: float, radius: Array
+) -> tuple[Array, float, list[tuple[int, float]]]:
+    """Minimise h with |error + jacobian step| <= h in units of ``level``."""
+    errors = [q.error(p, grid) / level for q in problem.quantities]
+    jacobians = [q.jacobian(p, grid) / level for q in problem.quantities]
+    error, jacobian = np.concatenate(errors), np.concatenate(jacobians)
+    unit = np.max(np.abs(jacobian), axis=0)
+    unit[unit == 0.0] = 1.0
+    scaled = jacobian / unit
+    ones = np.ones((error.size, 1))
+    bounds = [(-r * u, r * u) for r, u in zip(radius, unit, strict=True)]
+    found = linprog(
+        np.concatenate([np.zeros(p.size), [1.0]]),
+        A_ub=np.block([[scaled, -ones], [-scaled, -ones]]),
+        b_ub=np.concatenate([-error, error]),
+        bounds=[*bounds, (0.0, None)],
+        method="highs",
+    )
+    if found.x is None:
+        return np.zeros_like(p), 1.0, []
+    dual = np.abs(found.ineqlin.marginals)
+    both = dual[: error.size] + dual[error.size :]
+    points = [
+        (int(i // grid.size), float(grid[i % grid.size])) for i in np.flatnonzero(both > 1e-9)
+    ]
+    return found.x[:-1] / unit, float(found.x[-1]), points

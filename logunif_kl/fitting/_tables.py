@@ -1,0 +1,91 @@
+"""The tables of a fit, which ``print(fit)`` and ``logunif-kl fit`` show."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ._formula import POLYNOMIAL
+
+Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+"""A title, the headings, and the rows; the first column holds text, the others numbers."""
+
+
+def tables(fit: Any) -> list[Table]:
+    """Make the tables of a fit: its constants, its errors, and its levelled extrema."""
+    constants = [(name, repr(number)) for name, number in _named(fit)]
+    errors = [
+        (
+            "[{:.4g}, {:.4g}]".format(*found.log_alpha_range),
+            f"{found.max_error:.2e}",
+            f"{found.max_error_at:.2f}",
+            f"{found.rms_error:.2e}",
+            relative(found.max_grad_error),
+            f"{found.max_grad_error_at:.2f}",
+        )
+        for found in (fit.inside, fit.wide)
+    ]
+    headings = ("log_alpha in", "value", "at", "rms", "gradient", "at")
+    made: list[Table] = [
+        (title(fit), ("constant", "number"), constants),
+        ("Worst errors", headings, errors),
+    ]
+    if fit.extrema:
+        extrema = [(e.quantity, _place(fit, e.log_alpha), f"{e.error:+.6e}") for e in fit.extrema]
+        levelled = f"The error is levelled at {len(fit.extrema)} points"
+        made.append((levelled, ("of", "log_alpha", "error"), extrema))
+    return made
+
+
+def text(fit: Any) -> str:
+    """Lay the tables out in plain text."""
+    blocks = []
+    for heading, headings, rows in tables(fit):
+        lines = [headings, *rows]
+        first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
+        shown = [
+            "  ".join([line[0].ljust(first), *map(str.rjust, line[1:], widths)]) for line in lines
+        ]
+        blocks.append("\n".join([heading, *shown]))
+    return "\n\n".join(blocks)
+
+
+def title(fit: Any) -> str:
+    """Describe a fit in one line: its family, its norm, its target and its range."""
+    low, high = fit.log_alpha_range
+    where = f"log alpha in [{low:.3g}, {high:.3g}]"
+    what = "one sigmoid" if fit.terms == 1 else f"{fit.terms} sigmoids"
+    if fit.family == POLYNOMIAL:
+        where = f"alpha in [{math.exp(low):.3g}, {math.exp(high):.3g}]"
+        what = f"polynomial of degree {fit.terms}"
+    elif math.isinf(low) and math.isinf(high):
+        where = "every alpha"
+    target = "value and gradient" if fit.target == "both" else fit.target
+    norm = fit.norm.replace("_", " ")
+    return f"{what}, {norm} of the {target}, {where}".capitalize()
+
+
+def relative(error: float) -> str:
+    """Write a relative error."""
+    return f"{error:.2e}" if error >= 10.0 else f"{100.0 * error:.3g} %"
+
+
+def _named(fit: Any) -> list[tuple[str, float]]:
+    if fit.family == POLYNOMIAL:
+        powers = [(f"c{power}", c) for power, c in enumerate(fit.coefficients, 1)]
+        return [("constant", fit.constant), *powers]
+    single = fit.terms == 1
+    return [
+        (f"k{1 + i % 3}" + ("" if single else f" of term {1 + i // 3}"), k)
+        for i, k in enumerate(fit.coefficients)
+    ]
+
+
+def _place(fit: Any, log_alpha: float) -> str:
+    """Write a log alpha, or the infinite end at which an error is only approached."""
+    low, high = fit.log_alpha_range
+    if log_alpha < -12.0 and math.isinf(low):
+        return "-inf"
+    if log_alpha > 12.0 and math.isinf(high):
+        return "inf"
+    return f"{log_alpha:.4f}"

@@ -1,0 +1,118 @@
+"""-KL of arrays, and the choice between NumPy, PyTorch and JAX by the type of the arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _errors
+from .._arguments import NAMESPACE, NUMBER, PROTOCOL, framework_of, kind_of, read, unwrapped
+from .._arithmetic.isotropic import complex_weights
+from .._convention import ZERO_AT_INFINITY, shifted
+from .._dispatch import Operation, evaluate
+from .._isotropic import complex_normal, constant, derivative, ufunc
+from .._numpy.reduction import reduced
+
+_NORMAL = Operation(complex_normal, complex_weights.neg_kl_normal)
+
+
+def of_log_alpha(
+    log_alpha: Any,
+    k: float | None,
+    order: int = 0,
+    zero_at: Any = ZERO_AT_INFINITY,
+    log_c: Any = None,
+    reduction: str = "none",
+) -> Any:
+    """-KL of groups of k weights, or of complex ones for None; or a derivative in log_alpha."""
+    framework = _framework(log_alpha=log_alpha)
+    if framework is not None:
+        return framework.of_log_alpha(log_alpha, k, order, zero_at, log_c, reduction)
+    operation = Operation(ufunc(k, order), lambda xp, x: derivative(xp, x, k, order))
+    return evaluate(operation, constant(k, zero_at, log_c), reduction, log_alpha=log_alpha)
+
+
+def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Any:
+    """-KL of complex weights from their means, or the moduli of these, and their variances."""
+    framework = _framework(mu=mu, log_sigma2=log_sigma2)
+    if framework is not None:
+        return framework.of_normal(mu, log_sigma2, zero_at, log_c, reduction)
+    added = constant(None, zero_at, log_c)
+    mu, log_sigma2 = unwrapped("mu", mu), unwrapped("log_sigma2", log_sigma2)
+    mean = _complex_mean(mu)
+    if mean is None:
+        return evaluate(_NORMAL, added, reduction, mu=mu, log_sigma2=log_sigma2)
+    _errors.check_reduction(reduction)
+    if kind_of(type(log_sigma2)) in (PROTOCOL, NAMESPACE):
+        raise _errors.mixture({"mu": mu, "log_sigma2": log_sigma2})
+    if kind_of(type(log_sigma2)) == NUMBER:
+        variance: Any = _errors.as_float("log_sigma2", log_sigma2)
+    else:
+        variance = read("log_sigma2", log_sigma2)
+        if not _errors.holds_real(variance.dtype):
+            raise _errors.not_real("log_sigma2", log_sigma2, variance.dtype)
+    _errors.check_shapes({"mu": mean, "log_sigma2": variance})
+    # A number of Python takes the type of the other argument.
+    like = mu if type(mu) is complex else mean
+    dtype = np.result_type(like, variance).type(0).real.dtype
+    result = _in_blocks(mean, np.asarray(variance), dtype)
+    result = shifted(result[()] if result.ndim == 0 else result, added)
+    return reduced(result, reduction) if reduction != "none" else result
+
+
+def _framework(**arguments: Any) -> Any:
+    """Find the module that computes for tensors of this type; None for everything else."""
+    framework = framework_of(arguments)
+    # Compilers can trace import statements, but not import_module.
+    if framework == "torch":
+        from ..torch import _isotropic as of_torch
+
+        return of_torch
+    if framework == "jax":
+        from ..jax import _isotropic as of_jax
+
+        return of_jax
+    for argument, value in arguments.items():
+        if _errors.framework(type(value)) is not None:
+            raise _errors.unsupported(argument, value)
+    return None
+
+
+def _complex_mean(mu: Any) -> np.ndarray | None:
+    """Read complex means as a NumPy array; None if they are real or have no such form.
+
+    Raises
+    ------
+    TypeError
+        If they are complex, and of another library than NumPy, or of more than 128 bits.
+    """
+    if kind_of(type(mu)) in (PROTOCOL, NAMESPACE):
+        if "complex" in str(getattr(mu, "dtype", "")):
+            raise TypeError(
+                f"mu is complex and of type {_errors.type_name(mu)}, but of this type only real "
+                "means are taken: pass its modulus, abs(mu)"
+            )
+        return None
+    if not isinstance(mu, (complex, list, tuple, np.ndarray, np.generic)):
+        return None
+    mean: np.ndarray = read("mu", mu)
+    return mean if mean.dtype in (np.complex64, np.complex128) else None
+
+
+def _in_blocks(mu: np.ndarray, log_sigma2: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Compute -KL of complex means in blocks of float64, and round it once to the type."""
+    mu, log_sigma2 = np.broadcast_arrays(mu, log_sigma2)
+    result = np.empty(mu.shape, dtype)
+    flat, means, logs = result.reshape(-1), mu.reshape(-1), log_sigma2.reshape(-1)
+    with np.errstate(all="ignore"):
+        for start in range(0, flat.size, 4096):
+            block = slice(start, start + 4096)
+            found = complex_weights.normal(
+                np,
+                means.real[block].astype(np.float64),
+                means.imag[block].astype(np.float64),
+                logs[block].astype(np.float64),
+            )
+            flat[block] = found[0]
+    return result

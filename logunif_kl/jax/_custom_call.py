@@ -1,0 +1,181 @@
+"""-KL of N(mu, sigma^2) by the float32 kernels in C, in programs that XLA compiles for the CPU.
+
+A primitive stands for each computation until JAX lowers the program. Then the primitive becomes a
+custom call of the kernel, or the same plain operations as elsewhere. Plain operations serve other
+platforms, exported programs, arrays that XLA divides among devices, and few elements, where a
+fusion with the operations around costs less than a call.
+
+The primitives take a sign, because XLA cannot fuse a negation into a custom call: the gradient of
+the sum of KL over 1e6 weights would take 10 % longer with a pass that negates.
+
+Nothing is registered with XLA before a program calls a kernel. XLA may refuse a kernel that was
+built for another interface, and JAX would be unusable if that happened when it starts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._arithmetic import functions
+from .._numpy import ufuncs
+from . import _internals
+
+Array = Any
+
+# In a jitted gradient a call costs less than plain operations from 64 elements on. XLA can fuse
+# plain operations with those around, so that small arrays are left to it.
+LEAST_ELEMENTS = 512
+# A part of the handlers' names. Increase it when the order of the arguments changes.
+_VERSION = 1
+
+# Which of -KL and its two derivatives each primitive computes.
+_RESULTS = {"value": slice(0, 1), "gradient": slice(1, 3), "value_and_gradient": slice(0, 3)}
+
+# The JVP rule of `value_and_gradient`, which `_rules` puts in. JAX uses it where it has taken apart
+# the function with a rule of its own that is around the primitives.
+RULES: dict[str, Any] = {}
+
+_lowered: Counter[str] = Counter()
+
+
+def value(mu: Array, log_sigma2: Array, sign: float = 1.0) -> Array:
+    """Compute -KL times a sign, 1.0 or -1.0."""
+    return _computed("value", mu, log_sigma2, sign)
+
+
+def value_and_gradient(
+    mu: Array, log_sigma2: Array, sign: float = 1.0
+) -> tuple[Array, Array, Array]:
+    """Compute -KL and its two derivatives, each times a sign."""
+    found, d_mu, d_log_sigma2 = _computed("value_and_gradient", mu, log_sigma2, sign)
+    return found, d_mu, d_log_sigma2
+
+
+def _computed(name: str, mu: Array, log_sigma2: Array, sign: float) -> Any:
+    suits = mu.dtype == jnp.float32 and why_not() is None and _internals.alike(mu, log_sigma2)
+    compute = _primitives()[name].bind if suits else partial(_plain, name)
+    return compute(mu, log_sigma2, sign=sign)
+
+
+def _plain(name: str, mu: Array, log_sigma2: Array, *, sign: float) -> Any:
+    """Compute the same by plain operations."""
+    results = tuple(
+        _internals.as_weak_as(mu, log_sigma2, result=x if sign > 0 else -x)
+        for x in functions.neg_kl_normal(jnp, mu, log_sigma2)[_RESULTS[name]]
+    )
+    return results if len(results) > 1 else results[0]
+
+
+def lowered() -> dict[str, int]:
+    """Count the computations that were lowered for the CPU in this process.
+
+    ``"C"`` are calls of the kernels, ``"XLA"`` are plain operations. A program that JAX has cached
+    is not counted again.
+    """
+    return dict(_lowered)
+
+
+def why_not() -> str | None:
+    """Say why no program can call the kernels; None if some can."""
+    if _internals.MISSING is not None:
+        return f"JAX {jax.__version__} lacks what a call needs: {_internals.MISSING}"
+    extension = _extension()
+    return extension if isinstance(extension, str) else _refusal
+
+
+# Why XLA refused the handlers, or JAX a call.
+_refusal: str | None = None
+_registered = False
+
+
+@cache
+def _extension() -> Any:
+    """Return the extension module, or why there is none."""
+    if ufuncs.kernel_name() == "python":
+        return f"NumPy's kernel is Python: {ufuncs.why_python()}"
+    try:
+        return import_module("logunif_kl.jax._ffi")
+    except ImportError as error:
+        return f"the extension logunif_kl.jax._ffi is not in use: {error}"
+
+
+def _target(name: str) -> str:
+    return f"logunif_kl.{name}.{_VERSION}"
+
+
+def _register() -> bool:
+    """Register the handlers with XLA, once; tell whether XLA has them."""
+    global _registered
+    if not _registered and _refusal is None:
+        try:
+            for name in _RESULTS:
+                _internals.register(_target(name), getattr(_extension(), name))
+            _registered = True
+        # Whatever is raised, plain operations give the same.
+        except Exception as error:
+            _refuse(f"XLA refused the kernels: {error}")
+    return _registered
+
+
+def _refuse(reason: str) -> None:
+    """Have no program call the kernels from now on."""
+    global _refusal
+    _refusal = reason
+
+
+@cache
+def _primitives() -> dict[str, Any]:
+    """Make a primitive for each function of the extension."""
+    made = {name: _primitive(name) for name in _RESULTS}
+    parts = [(made[name], _RESULTS[name]) for name in ("value", "gradient")]
+    _internals.drop_unused(made["value_and_gradient"], parts)
+    return made
+
+
+def _primitive(name: str) -> Any:
+    of = _RESULTS[name]
+    results = of.stop - of.start
+
+    def jvp(primals: Any, tangents: Any, *, sign: float) -> Any:
+        both = RULES["value_and_gradient"](sign, primals, tangents)
+        return tuple(each[of] if results > 1 else each[0] for each in both)
+
+    def batch(arguments: Any, axes: Any, *, sign: float) -> Any:
+        arrays, axis = _internals.with_one_batch_axis(arguments, axes)
+        alike = _internals.alike(*arrays)
+        compute = _primitives()[name].bind if alike else partial(_plain, name)
+        return compute(*arrays, sign=sign), axis if results == 1 else (axis,) * results
+
+    def called(context: Any, *operands: Any, sign: float) -> Any:
+        found = None
+        try:
+            if _suits(context):
+                found = _internals.call(context, _target(name), *operands, sign=np.float32(sign))
+        # In this version of JAX a context has other attributes.
+        except (AttributeError, TypeError) as error:
+            _refuse(f"JAX {jax.__version__} lacks what a call needs: {error}")
+        _lowered["XLA" if found is None else "C"] += 1
+        return found
+
+    plain = partial(_plain, name)
+    return _internals.primitive(
+        f"logunif_kl_{name}", results, plain, jvp=jvp, batch=batch, called=called
+    )
+
+
+def _suits(context: Any) -> bool:
+    """Tell whether to call the kernel in the program that is being lowered."""
+    return (
+        # First, because a program to be exported may have symbols for sizes.
+        _internals.for_this_process(context)
+        and _internals.size(context) >= LEAST_ELEMENTS
+        and _internals.unpartitioned(context)
+        and _register()
+    )

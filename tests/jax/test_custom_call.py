@@ -1,0 +1,488 @@
+"""The C kernels in programs of XLA: where they are called, and what they compute."""
+
+import os
+import subprocess
+import sys
+import threading
+from functools import partial
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+import logunif_kl as lk
+import logunif_kl.jax as lj
+from logunif_kl.jax import _custom_call, _internals
+from tests.jax.cases import CASES
+from tests.jax.test_transforms import MEASURED, TRANSFORMS, total, worst_error
+from tests.jax.test_values import assert_within, golden_rows
+
+NEVER = sys.maxsize
+NORMAL = [case for case in CASES if case.both]
+needs_c = pytest.mark.skipif(
+    _custom_call.why_not() is not None, reason="the C kernels are not in use for JAX"
+)
+
+
+@pytest.fixture
+def call_from(monkeypatch):
+    """Set from how many elements on C is called, for programs that are compiled afresh."""
+
+    def set_to(least):
+        monkeypatch.setattr(_custom_call, "LEAST_ELEMENTS", least)
+        jax.clear_caches()
+
+    yield set_to
+    jax.clear_caches()
+
+
+@pytest.fixture(scope="class")
+def from_one():
+    """Call C for every size in the tests of a class, which may reuse each other's programs."""
+    least, _custom_call.LEAST_ELEMENTS = _custom_call.LEAST_ELEMENTS, 1
+    jax.clear_caches()
+    yield
+    _custom_call.LEAST_ELEMENTS = least
+    jax.clear_caches()
+
+
+def counted(function):
+    """Return the result, and how many computations were lowered to C and to XLA meanwhile."""
+    before = _custom_call.lowered()
+    result = jax.block_until_ready(function())
+    after = _custom_call.lowered()
+    return result, {way: after.get(way, 0) - before.get(way, 0) for way in ("C", "XLA")}
+
+
+def sample(size, seed=0):
+    rng = np.random.default_rng(seed)
+    mu, log_sigma2 = rng.normal(size=size), rng.uniform(-9, 3, size)
+    return jnp.asarray(mu, "float32"), jnp.asarray(log_sigma2, "float32")
+
+
+def both(m, s):
+    return jax.value_and_grad(lambda *a: lj.neg_kl_normal(*a).sum(), (0, 1))(m, s)
+
+
+@needs_c
+@pytest.mark.usefixtures("from_one")
+@pytest.mark.parametrize("case", NORMAL, ids=lambda case: case.name)
+class TestRows:
+    @pytest.mark.parametrize("transform", TRANSFORMS)
+    def test_by_c(self, case, transform, capability):
+        """However few the elements are."""
+        # What is exported may run anywhere, and there is no kernel for the third derivatives.
+        way = "XLA" if transform in ("export", "grad(grad(grad))") else "C"
+        capability(case.name, f"{transform}, by {way}")
+        worst, ways = counted(lambda: worst_error(case, TRANSFORMS[transform], "float32"))
+        for order, error in worst.items():
+            assert error <= MEASURED["float32", True][order], order
+        # Nothing is lowered if another test has compiled the same program.
+        assert ways["XLA" if way == "C" else "C"] == 0
+        assert ways["C"] > 0 or transform not in ("jit", "jit(value_and_grad)")
+
+    def test_pmap(self, case, capability):
+        capability(case.name, "pmap, by C")
+        arguments = tuple(a[None] for a in sample(1000))
+        got, ways = counted(lambda: jax.pmap(case.function)(*arguments))
+        np.testing.assert_array_equal(got[0], case.function(*(a[0] for a in arguments)))
+        assert ways["C"] > 0
+
+
+@needs_c
+class TestValues:
+    def test_golden(self, call_from):
+        call_from(1)
+        arguments, truths = golden_rows("neg_kl_normal", "float32")
+        (value, gradient), ways = counted(
+            lambda: jax.jit(
+                lambda m, s: (
+                    lj.neg_kl_normal(m, s),
+                    jax.grad(total(lj.neg_kl_normal), (0, 1))(m, s),
+                )
+            )(*map(jnp.asarray, arguments))
+        )
+        assert ways == {"C": 2, "XLA": 0}
+        for got, truth in zip((value, *gradient), truths, strict=True):
+            assert_within(got, truth, 4)
+
+    @pytest.mark.parametrize("pool", [False, True])
+    def test_where_xla_flushes(self, pool, call_from):
+        """On a thread of the pool or the caller's: as plain operations but for flushed results."""
+        rng = np.random.default_rng(3)
+        size = 40 * 16384 if pool else 16000
+        mu = (np.exp2(rng.uniform(-149, 127, size)) * rng.choice([-1, 1], size)).astype("f4")
+        log_sigma2 = 2 * np.log(np.abs(mu, dtype="f8")) + rng.uniform(-99, 99, size)
+        log_sigma2 = np.where(rng.random(size) < 0.3, rng.uniform(-200, 200, size), log_sigma2)
+        log_sigma2 = log_sigma2.astype("f4")
+        normal = np.abs(mu) >= 2.0**-126
+        results = []
+        for least in (1, NEVER):
+            call_from(least)
+            results.append(
+                jax.jit(jax.vmap(jax.value_and_grad(lj.neg_kl_normal, (0, 1))))(mu, log_sigma2)
+            )
+        for by_c, by_xla in zip(*map(jax.tree.leaves, results), strict=True):
+            c, x = np.asarray(by_c)[normal], np.asarray(by_xla)[normal]
+            with np.errstate(invalid="ignore"):
+                near = np.abs(c - x) <= 4 * np.spacing(np.abs(x))
+            flushed = (x == 0.0) & (np.abs(c) < 2.0**-126) & (np.signbit(c) == np.signbit(x))
+            assert (near | (c == x) | flushed).all()
+            assert (c[flushed] != 0.0).any()
+
+    def test_subnormal_arguments(self, call_from):
+        """They count as 0 or as what they are, as documented."""
+        call_from(1)
+        mu, log_sigma2 = jnp.full(8, 1e-40, "float32"), jnp.full(8, -184.0, "float32")
+        value = np.asarray(lj.neg_kl_normal(mu, log_sigma2))
+        truth = lk.neg_kl_normal(float(mu[0]), -184.0)
+        assert ((value == 0) | np.isclose(value, truth, rtol=4 * 2.0**-23)).all()
+
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_threads_change_no_bit(self, sign, call_from):
+        call_from(1)
+        function = lj.neg_kl_normal if sign > 0 else lj.kl_normal
+        arguments = sample(10 * 16384 + 77)
+        whole = jax.jit(jax.vmap(jax.value_and_grad(function, (0, 1))))(*arguments)
+        parts = [
+            jax.jit(jax.vmap(jax.value_and_grad(function, (0, 1))))(
+                *(a[i : i + 9999] for a in arguments)
+            )
+            for i in range(0, len(arguments[0]), 9999)
+        ]
+        for w, p in zip(
+            jax.tree.leaves(whole),
+            zip(*map(jax.tree.leaves, parts), strict=True),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(w, np.concatenate(p))
+
+    def test_many_programs_at_once(self):
+        """Each shares its work with the pool in which the others run."""
+        arguments = sample(20 * 16384)
+        program = jax.jit(lambda m, s: [jax.grad(total(lj.kl_normal))(m + i, s) for i in range(4)])
+        truth = jax.block_until_ready(program(*arguments))
+        same = []
+
+        def run():
+            for _ in range(5):
+                got = program(*arguments)
+                same.append(all(bool((g == t).all()) for g, t in zip(got, truth, strict=True)))
+
+        callers = [threading.Thread(target=run) for _ in range(6)]
+        for each in callers:
+            each.start()
+        for each in callers:
+            each.join()
+        assert same == [True] * 30
+
+
+@needs_c
+class TestLowering:
+    def test_from_so_many_elements_on(self, call_from):
+        call_from(_custom_call.LEAST_ELEMENTS)
+        for missing, way in ((1, {"C": 0, "XLA": 1}), (0, {"C": 1, "XLA": 0})):
+            size = _custom_call.LEAST_ELEMENTS - missing
+            assert counted(lambda size=size: lj.kl_normal(*sample(size)))[1] == way
+
+    def test_of_other_types(self, call_from):
+        call_from(1)
+        with jax.enable_x64(True):
+            m, s = (a.astype("float64") for a in sample(1000))
+            _, ways = counted(lambda: both(m, s))
+        assert not any(ways.values())
+        half = tuple(a.astype("bfloat16") for a in sample(1000))
+        _, ways = counted(lambda: both(*half))
+        assert ways["C"] > 0
+
+    @pytest.mark.parametrize(
+        ("function", "called"),
+        [
+            (lj.kl_normal, {"value"}),
+            (lambda m, s: both(m, s)[0], {"value"}),
+            (lambda m, s: both(m, s)[1], {"gradient"}),
+            (both, {"value_and_gradient"}),
+            (jax.grad(jax.checkpoint(total(lj.kl_normal))), {"gradient"}),
+        ],
+    )
+    def test_only_what_is_used_is_computed(self, function, called):
+        compiled = jax.jit(function).lower(*sample(1000)).compile().as_text()
+        names = ("value", "gradient", "value_and_gradient")
+        assert {name for name in names if f'"logunif_kl.{name}.1"' in compiled} == called
+
+    def test_the_sign_costs_no_pass(self):
+        """The program for KL has no more operations than that for -KL."""
+        texts = [
+            jax.jit(jax.grad(total(f), (0, 1))).lower(*sample(1000)).compile().as_text()
+            for f in (lj.neg_kl_normal, lj.kl_normal)
+        ]
+        for text in texts:
+            assert text.count("custom-call(") == 1
+            assert " fusion(" not in text
+            assert "negate(" not in text
+
+    @pytest.mark.parametrize("platforms", [("cpu",), ("cpu", "cuda")])
+    def test_an_exported_program_has_plain_operations(self, platforms, call_from):
+        call_from(1)
+        arguments = sample(1000)
+        exported = jax.export.export(jax.jit(both), platforms=platforms)(*arguments)
+        assert "@logunif_kl" not in str(exported.mlir_module())
+        again = jax.export.deserialize(exported.serialize()).call(*arguments)
+        for g, t in zip(*map(jax.tree.leaves, (again, both(*arguments))), strict=True):
+            np.testing.assert_allclose(g, t, rtol=1e-6)
+
+    @pytest.mark.parametrize("name", ["neg_kl", "neg_kl_normal", "kl_normal"])
+    def test_of_sizes_that_are_symbols(self, call_from, name):
+        call_from(1)
+        function = jax.jit(getattr(lj, name))
+        given = sample(1000)[: 1 if name == "neg_kl" else 2]
+        (size,) = jax.export.symbolic_shape("n")
+        exported = jax.export.export(function)(
+            *(jax.ShapeDtypeStruct((size,), x.dtype) for x in given)
+        )
+        np.testing.assert_allclose(exported.call(*given), function(*given), rtol=1e-6)
+
+    def test_of_a_primitive_that_stands_alone(self, call_from):
+        """Where JAX, or a library, has taken the rules of differentiation away."""
+        call_from(1)
+        m, s = sample(1000)
+        gradient = jax.grad(total(lj.kl_normal), (0, 1))
+
+        def rule(m, s):
+            return lj.kl_normal(m, s), *gradient(m, s)
+
+        tangents = jnp.ones_like(m), jnp.zeros_like(s)
+        primal, tangent = jax.jvp(rule, (m, s), tangents)
+        for name, of in (
+            ("value", slice(1)),
+            ("gradient", slice(1, 3)),
+            ("value_and_gradient", slice(3)),
+        ):
+            bound = partial(_custom_call._primitives()[name].bind, sign=-1.0)
+            got = jax.tree.leaves(jax.jvp(bound, (m, s), tangents))
+            for g, t in zip(got, (*primal[of], *tangent[of]), strict=True):
+                np.testing.assert_allclose(g, t, rtol=1e-6)
+            with jax.disable_jit():
+                np.testing.assert_array_equal(jax.tree.leaves(bound(m, s))[0], primal[of][0])
+
+    @pytest.mark.parametrize("axes", [(0, 0), (1, 1), (0, 1), (None, 0), (1, None), (-1, 0)])
+    def test_batches(self, axes, call_from):
+        call_from(1)
+        shapes = {None: (3,), 0: (4, 3), 1: (3, 4), -1: (3, 4)}
+        arguments = [
+            a.reshape(shapes[axis])
+            for a, axis in zip(
+                (sample(12 if axis is not None else 3, i)[i] for i, axis in enumerate(axes)),
+                axes,
+                strict=True,
+            )
+        ]
+        got, ways = counted(lambda: jax.jit(jax.vmap(lj.kl_normal, axes))(*arguments))
+        assert ways == {"C": 1, "XLA": 0}
+        front = [
+            np.broadcast_to(a, (4, 3)) if axis is None else np.moveaxis(a, axis, 0)
+            for a, axis in zip(arguments, axes, strict=True)
+        ]
+        np.testing.assert_array_equal(got, lj.kl_normal(*front))
+
+
+class TestWithoutCalls:
+    """What there is without them gives the same, and says why."""
+
+    NAMES = {  # noqa: RUF012
+        "jax": "typeof",
+        "jax.extend.core": "Primitive",
+        "jax.ffi": "ffi_lowering register_ffi_target",
+        "jax.interpreters.ad": "instantiate_zeros primitive_jvps",
+        "jax.interpreters.batching": "primitive_batchers",
+        "jax.interpreters.mlir": "LoweringParameters ShardingContext SPMDAxisContext lower_fun "
+        "register_lowering",
+        "jax.interpreters.partial_eval": "dce_rules",
+    }
+
+    @staticmethod
+    def imported_again():
+        loader = SourceFileLoader("logunif_kl.jax._other_internals", _internals.__file__)
+        other = module_from_spec(spec_from_loader(loader.name, loader))
+        loader.exec_module(other)
+        return other
+
+    @pytest.mark.parametrize(
+        ("module", "name"), [(m, name) for m, names in NAMES.items() for name in names.split()]
+    )
+    def test_a_name_of_jax_is_absent(self, module, name, monkeypatch):
+        monkeypatch.delattr(sys.modules[module], name)
+        other = self.imported_again()
+        assert name in other.MISSING
+        monkeypatch.setattr(_custom_call, "_internals", other)
+        assert name in _custom_call.why_not()
+        (value, gradient), ways = counted(lambda: both(*sample(777)))
+        assert not any(ways.values())
+        assert value < 0
+        assert gradient[0].shape == (777,)
+
+    def test_of_the_attribute_that_tells_of_an_export(self, monkeypatch):
+        from jax.interpreters import mlir
+
+        monkeypatch.setattr(mlir, "LoweringParameters", object)
+        assert self.imported_again().MISSING == "no for_export is known"
+
+    def test_nothing_is_absent_here(self):
+        assert _internals.MISSING is None
+
+    @pytest.mark.skipif(_custom_call.why_not() is not None, reason="there are no calls")
+    def test_a_context_has_other_attributes(self, monkeypatch):
+        class Context:
+            def __getattr__(self, name):
+                raise AttributeError(f"no {name} is here")
+
+        monkeypatch.setattr(_custom_call, "_refusal", None)
+        monkeypatch.setattr(_internals, "for_this_process", lambda context: Context().backend)
+        jax.clear_caches()
+        (value, gradient), ways = counted(lambda: both(*sample(778)))
+        assert ways["C"] == 0
+        assert value < 0
+        assert gradient[0].shape == (778,)
+        assert _custom_call.why_not().endswith("lacks what a call needs: no backend is here")
+
+    def test_show_config_says_which(self, monkeypatch):
+        said = lk.show_config("dict")["frameworks"]["jax"]
+        assert said.startswith(
+            "calls of C" if _custom_call.why_not() is None else "plain operations"
+        )
+        monkeypatch.setattr(_custom_call, "_refusal", "XLA refused the kernels: too new")
+        monkeypatch.setattr(_custom_call, "_extension", lambda: object())
+        said = lk.show_config("dict")["frameworks"]["jax"]
+        assert said == "plain operations of XLA (XLA refused the kernels: too new)"
+
+
+def run(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "JAX_PLATFORMS": "cpu", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+REFUSED = """
+import ctypes
+from logunif_kl.jax import _custom_call
+import jax, jax.numpy as jnp, numpy as np
+import logunif_kl as lk
+
+class Frame(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("extension", ctypes.POINTER(ctypes.c_void_p))]
+
+def answer(frame):
+    # The fourth word of the extension points to the metadata, whose fourth holds the version.
+    metadata = ctypes.cast(frame.contents.extension[3], ctypes.POINTER(ctypes.c_int))
+    metadata[6], metadata[7] = 99, 99
+    return None
+
+kept = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(Frame))(answer)
+capsule = jax.ffi.pycapsule(ctypes.cast(kept, ctypes.c_void_p).value)
+
+class Extension:
+    value = gradient = value_and_gradient = capsule
+
+_custom_call._extension = lambda: Extension
+mu, log_sigma2 = jnp.linspace(-3, 3, 2000), jnp.full(2000, -1.0)
+assert _custom_call.why_not() is None
+got = lk.kl_normal(mu, log_sigma2)
+assert "XLA refused the kernels" in _custom_call.why_not(), _custom_call.why_not()
+np.testing.assert_allclose(got, lk.kl_normal(np.asarray(mu), np.asarray(log_sigma2)), rtol=1e-6)
+assert jnp.sum(jnp.ones(5)) == 5
+print(*_custom_call.lowered())
+"""
+UNTOUCHED = """
+import sys
+import logunif_kl as lk
+assert not [name for name in sys.modules if name.partition(".")[0] in ("jax", "jaxlib")]
+assert not any("_ffi" in name for name in sys.modules)
+import jax, jax.numpy as jnp
+assert "logunif_kl.jax" not in sys.modules
+lk.show_config()
+assert "logunif_kl.jax" not in sys.modules
+import logunif_kl.jax
+from logunif_kl.jax import _custom_call
+assert "logunif_kl.jax._ffi" not in sys.modules
+assert _custom_call._primitives.cache_info().currsize == 0
+jax.eval_shape(lk.kl_normal, *[jax.ShapeDtypeStruct((999,), "float32")] * 2)
+assert not _custom_call._registered
+x = jnp.ones(999)
+lk.kl_normal(x, x)
+print(_custom_call._registered)
+"""
+CACHED = """
+import jax, jax.numpy as jnp
+jax.config.update("jax_compilation_cache_dir", {folder!r})
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+found = []
+jax.monitoring.register_event_listener(lambda name, **_: found.append(name))
+import logunif_kl.jax as lj
+x = jnp.linspace(-3.0, 3.0, 2000)
+got = jax.jit(jax.grad(lambda m: lj.kl_normal(m, x).sum()))(x)
+print(float(got.sum()), found.count("/jax/compilation_cache/cache_hits"))
+"""
+
+
+class TestProcesses:
+    @needs_c
+    def test_refused_by_xla(self):
+        assert run(REFUSED) == ["XLA"]
+
+    @needs_c
+    def test_nothing_is_registered_before_it_is_called(self):
+        assert run(UNTOUCHED)[-1] == "True"
+
+    def test_by_request(self):
+        code = (
+            "import jax.numpy as jnp\n"
+            "from logunif_kl.jax import _custom_call, kl_normal\n"
+            "assert abs(kl_normal(jnp.ones(999), jnp.zeros(999))[0] / 0.426685604 - 1) < 1e-6\n"
+            "assert not _custom_call.lowered(); print(_custom_call.why_not())"
+        )
+        said = run(code, LOGUNIF_KL_KERNEL="python")
+        assert " ".join(said).startswith("NumPy's kernel is Python: ")
+
+    @pytest.mark.slow
+    @needs_c
+    def test_persistent_compilation_cache(self, tmp_path):
+        """A second process runs what the first has compiled, kernels included."""
+        code = CACHED.format(folder=str(tmp_path))
+        first, hits = run(code)
+        assert hits == "0"
+        again, hits = run(code)
+        assert again == first
+        assert int(hits) > 0
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("least", [1, NEVER])
+    def test_every_row_again(self, least):
+        """The tests of this folder with calls for every size, and without any."""
+        # How XLA computes is what this one counts.
+        left_out = "not TestOneEvaluation and not test_the_arithmetic_is_what_is_evaluated"
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
+                *("-k", left_out if least == 1 else ""),
+                *("tests/jax/test_transforms.py", "tests/jax/test_values.py"),
+            ],
+            env={**os.environ, "LOGUNIF_KL_TESTS_CALL_FROM": str(least)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout

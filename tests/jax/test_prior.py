@@ -1,0 +1,223 @@
+"""The prior as a distribution of NumPyro and of TensorFlow Probability, and models with it."""
+
+import math
+import operator
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("numpyro")
+pytest.importorskip("tensorflow_probability")
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from numpyro.infer import SVI, Trace_ELBO, TraceMeanField_ELBO
+from numpyro.infer.autoguide import AutoNormal
+from scipy import stats
+
+import logunif_kl as lk
+from logunif_kl._convention import PROPER_CONSTANT, additive_constant
+from logunif_kl.jax.numpyro import ImproperLogUniform
+from tests.jax.libraries import EACH_LIBRARY, IGNORED, NUMPYRO, TFP
+
+pytestmark = IGNORED
+
+LOC = np.array([0.0, 0.5, -2.0], "float32")
+SCALE = np.array([0.1, 0.25, 3.0], "float32")
+
+
+class TestPrior:
+    @EACH_LIBRARY
+    def test_log_prob(self, library):
+        w = np.array([-2.0, 0.5, 0.0, 1e30], "float32")
+        with np.errstate(divide="ignore"):
+            truth = 0.75 - np.log(np.abs(w))
+        np.testing.assert_allclose(library.prior(log_c=0.75).log_prob(w), truth, rtol=3e-7)
+        assert library.prior(2, 4).log_prob(w).shape == (2, 4)
+
+    @EACH_LIBRARY
+    def test_log_c(self, library):
+        assert library.prior().log_c == -PROPER_CONSTANT
+        assert library.prior(log_c=0.1).log_c == 0.1
+        assert library.prior(zero_at=1.0).log_c == -lk.neg_kl(0.0) - PROPER_CONSTANT
+        assert library.prior(3, zero_at=2.0).log_c == library.prior(zero_at=2.0).log_c
+
+    @EACH_LIBRARY
+    def test_shapes(self, library):
+        prior = library.prior(2, 3)
+        assert tuple(prior.batch_shape) == (2, 3)
+        assert tuple(prior.event_shape) == ()
+        assert library.kl(library.dist.Normal(0.5, 1.0), prior).shape == (2, 3)
+        vectors = library.prior_of_vectors(4, 3)
+        assert (tuple(vectors.batch_shape), tuple(vectors.event_shape)) == ((4,), (3,))
+        assert vectors.log_prob(jnp.ones((4, 3))).shape == (4,)
+
+    def test_expand(self):
+        expanded = ImproperLogUniform(zero_at=2.0).expand([3]).expand([4, 3])
+        assert expanded.batch_shape == (4, 3)
+        assert jax.tree.map(lambda leaf: leaf, expanded).batch_shape == (4, 3)
+        assert ImproperLogUniform().expand([4, 3]).to_event(1).support.event_dim == 1
+        with pytest.raises(ValueError, match=r"Cannot broadcast .* of shape \(4, 3\) to shape"):
+            expanded.expand([5, 3])
+
+    @EACH_LIBRARY
+    def test_no_samples(self, library):
+        message = (
+            r"^the log-uniform prior C/\|w\| has no samples, because its density has no finite "
+            r"integral: take them from the posterior, or start from a value of your own$"
+        )
+        key = jax.random.key(0)
+        for prior in (library.prior(), library.prior(3)):
+            arguments = {"sample_shape": 3, "seed": key} if library is TFP else {"key": key}
+            with pytest.raises(NotImplementedError, match=message):
+                prior.sample(**arguments)
+
+    @EACH_LIBRARY
+    def test_what_an_improper_prior_does_not_have(self, library):
+        names = {name: name for name in ("mean", "variance", "entropy")}
+        names |= {"cdf": "cumulative distribution function"}
+        if library is NUMPYRO:
+            names |= {"icdf": "quantiles"}
+        else:
+            names |= {"stddev": "variance", "log_cdf": names["cdf"], "quantile": "quantiles"}
+        for name, words in names.items():
+            arguments = (0.5,) if words in (names["cdf"], "quantiles") else ()
+            message = f"^ImproperLogUniform .* it has no {words}: "
+            with pytest.raises(NotImplementedError, match=message):
+                operator.methodcaller(name, *arguments)(library.prior())
+
+    def test_it_is_not_the_distribution_on_an_interval(self):
+        assert not issubclass(ImproperLogUniform, dist.LogUniform)
+        proper = dist.LogUniform(1e-3, 1e3)
+        assert proper.sample(jax.random.key(0), (2,)).shape == (2,)
+        # They differ by a constant inside the interval.
+        w = np.array([0.01, 1.0, 50.0], "float32")
+        difference = ImproperLogUniform(log_c=0.0).log_prob(w) - proper.log_prob(w)
+        np.testing.assert_allclose(difference, math.log(math.log(1e6)), rtol=2e-6)
+
+    @EACH_LIBRARY
+    def test_wrong_constants(self, library):
+        with pytest.raises(ValueError, match=r"were both given, and each fixes the constant"):
+            library.prior(zero_at=1.0, log_c=0.0)
+        with pytest.raises(ValueError, match=r"zero_at must be a positive alpha"):
+            library.prior(zero_at=-1.0)
+
+    def test_it_is_a_pytree(self):
+        prior = jax.tree.map(lambda leaf: leaf, ImproperLogUniform(zero_at=2.0))
+        got = jax.jit(lambda p, q: dist.kl_divergence(p, q))(dist.Normal(LOC, SCALE), prior)
+        # Without the constant, beside which the third is small.
+        got = np.asarray(got, "float64") + additive_constant(zero_at=2.0)
+        truth = lk.kl_normal(LOC.astype("float64"), 2 * np.log(SCALE.astype("float64")))
+        np.testing.assert_allclose(got, truth, rtol=4e-7, atol=2.0**-26)
+        assert jax.tree.structure(prior) == jax.tree.structure(ImproperLogUniform(zero_at=2.0))
+        assert jax.tree.structure(prior) != jax.tree.structure(ImproperLogUniform())
+
+    def test_a_copy_keeps_the_constant(self):
+        assert TFP.prior(3, log_c=0.5).copy(batch_shape=(2,)).log_c == 0.5
+        assert TFP.prior().copy().log_c == TFP.prior().log_c
+
+
+class TestRegistration:
+    def test_nothing_is_ambiguous(self):
+        from multipledispatch.conflict import ambiguities
+
+        ours = [
+            pair
+            for pair in ambiguities(dist.kl_divergence.funcs)
+            if any(ImproperLogUniform in signature for signature in pair)
+        ]
+        assert ours == []
+
+    def test_tfp_is_imported_twice(self):
+        """TFP refuses to register a pair twice; reloading makes a pair of its own."""
+        with pytest.raises(ValueError, match="has already been registered"):
+            TFP.dist.RegisterKL(TFP.dist.Normal, TFP.kind)(lambda p, q: 0.0)
+        code = """
+import importlib, warnings
+from logunif_kl.jax import tfp
+tfp = importlib.reload(tfp)
+from tensorflow_probability.substrates.jax import distributions as tfd
+print(round(float(tfd.kl_divergence(tfd.Normal(1.0, 1.0), tfp.ImproperLogUniform())), 4))
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == "0.4267\n"
+
+
+@pytest.mark.parametrize("options", [{}, {"zero_at": 0.01}, {"log_c": -1.25}], ids=str)
+def test_monte_carlo_of_the_densities(options):
+    """The definition, E log q - E log p, with the prior's own log_prob."""
+    prior = ImproperLogUniform(**options)
+    for posterior in (dist.Normal(0.75, 0.5), dist.LogNormal(0.25, 0.5)):
+        w = posterior.sample(jax.random.key(4), (100_000,))
+        terms = posterior.log_prob(w) - prior.log_prob(w)
+        error = terms.std() / math.sqrt(terms.size)
+        assert abs(terms.mean() - dist.kl_divergence(posterior, prior)) < 4 * error < 0.05
+
+
+def model(x, y):
+    with numpyro.plate("features", 3):
+        w = numpyro.sample("w", ImproperLogUniform())
+    numpyro.sample("y", dist.Normal(x @ w, 0.5).to_event(1), obs=y)
+
+
+def prior_alone():
+    numpyro.sample("w", ImproperLogUniform(zero_at=1.0).expand([3]).to_event(1))
+
+
+def guide(family):
+    def sampled():
+        loc = numpyro.param("loc", jnp.asarray(LOC))
+        scale = numpyro.param("scale", jnp.asarray(SCALE), constraint=dist.constraints.positive)
+        numpyro.sample("w", family(loc, scale).to_event(1))
+
+    return sampled
+
+
+class TestModels:
+    KL_OF_NORMAL = lk.kl_normal(
+        LOC.astype("float64"), 2 * np.log(SCALE.astype("float64")), zero_at=1.0, reduction="sum"
+    )
+
+    @pytest.mark.parametrize("family", [dist.Normal, dist.Laplace])
+    def test_the_loss_of_the_prior_alone_is_the_divergence(self, family):
+        svi = SVI(prior_alone, guide(family), numpyro.optim.Adam(1e-2), TraceMeanField_ELBO())
+        truth = self.KL_OF_NORMAL
+        if family is dist.Laplace:
+            log_c = ImproperLogUniform(zero_at=1.0).log_c
+            given = zip(LOC.tolist(), SCALE.tolist(), strict=True)
+            truth = -sum(lk.neg_kl_posterior(stats.laplace(*each), log_c=log_c) for each in given)
+        loss = svi.evaluate(svi.init(jax.random.key(0)))
+        # The constant of zero_at=1.0 cancels most of the sum of three.
+        np.testing.assert_allclose(loss, truth, rtol=1e-6, atol=2.0**-21)
+
+    def test_sampled_loss_agrees_with_the_exact_one(self, capability):
+        """Trace_ELBO takes log_prob, TraceMeanField_ELBO the divergence."""
+        capability("ImproperLogUniform", "log_prob in Trace_ELBO", "numpyro")
+        parameters = {"loc": jnp.asarray(LOC), "scale": jnp.asarray(SCALE)}
+        sampled = Trace_ELBO(num_particles=40_000)
+        got = sampled.loss(jax.random.key(1), parameters, prior_alone, guide(dist.Normal))
+        # log|w| has a standard deviation of 1.1 at most where mu is small against sigma.
+        assert abs(got - self.KL_OF_NORMAL) < 4 * 3 * 1.2 / math.sqrt(40_000)
+
+    @pytest.mark.parametrize("elbo", [Trace_ELBO, TraceMeanField_ELBO])
+    def test_autoguide_trains(self, elbo, capability):
+        capability("ImproperLogUniform", f"SVI with AutoNormal, {elbo.__name__}", "numpyro")
+        rng = np.random.default_rng(2)
+        x = jnp.asarray(rng.normal(size=(40, 3)), "float32")
+        y = x @ jnp.array([1.5, 0.0, -2.0]) + 0.5 * jnp.asarray(rng.normal(size=40), "float32")
+        svi = SVI(model, AutoNormal(model), numpyro.optim.Adam(3e-2), elbo())
+        result = svi.run(jax.random.key(3), 300, x, y, progress_bar=False)
+        assert np.isfinite(result.losses).all()
+        assert result.losses[-20:].mean() < result.losses[:20].mean()
+        # Of the two that are not 0: the prior's pull, 0.25/(40 w), is a tenth of a deviation.
+        x, y = np.asarray(x, "float64"), np.asarray(y, "float64")
+        deviation = 0.5 * np.sqrt(np.diag(np.linalg.inv(x.T @ x)))
+        error = (result.params["w_auto_loc"] - np.linalg.lstsq(x, y)[0]) / deviation
+        assert np.abs(error[np.array([0, 2])]).max() < 0.5
