@@ -92,8 +92,8 @@ class Functions:
 
     def test_an_unknown_reduction(self):
         message = (
-            "^reduction must be 'none', 'sum' or 'mean', but 'max' was given: pass one of the "
-            "three$"
+            "^reduction must be 'none', 'sum' or 'mean', but 'max' was given: pass one of "
+            "these$"
         )
         for name in VALUES:
             with pytest.raises(ValueError, match=message):
@@ -105,8 +105,8 @@ class Functions:
 
     def test_shapes_that_do_not_broadcast(self):
         message = (
-            r"^mu of shape \(3,\) and log_sigma2 of shape \(2,\) do not broadcast: give them "
-            r"shapes of which each pair of lengths agrees or holds a 1$"
+            r"^mu of shape \(3,\) and log_sigma2 of shape \(2,\) do not broadcast: each "
+            r"pair of lengths must be equal or include a 1$"
         )
         with pytest.raises(ValueError, match=message):
             lk.kl_normal(self.array(np.ones(3)), self.array(np.ones(2)))
