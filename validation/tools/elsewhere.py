@@ -1,9 +1,8 @@
 """Install the package away from its source tree and run its tests there.
 
-A test run inside the clone imports the clone. It cannot tell whether an installed wheel is
-complete, nor use a second build of the C extension. Here the package is installed into one
-directory, the tests are copied to another, and PYTHONPATH names the first. The dependencies come
-from the environment of the interpreter that runs this.
+A test run inside the clone imports the clone, so it cannot tell whether an installed wheel is
+complete. Here the package is installed into one directory, the tests are copied to another, and
+PYTHONPATH names the first. The dependencies come from the environment of the running interpreter.
 """
 
 import os

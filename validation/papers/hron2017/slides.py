@@ -1,9 +1,8 @@
-r"""A talk about Kingma et al. 2015: what its slides say otherwise than the paper, or beyond it.
+r"""A talk about Kingma et al. 2015: what its slides say differently from the paper.
 
-The slides are of 2024, "Variational Dropout and the Local Reparameterization Trick". Of what they
-say, this decides what differs from the paper's words, or is what Hron et al. 2017 deny, and can be
-computed. The rest is as in the paper, and decided by `python -m validation.papers` or by the
-experiments of `validation.papers.kingma2015`; ``decided_elsewhere`` says which.
+The slides are of 2024, "Variational Dropout and the Local Reparameterization Trick". This decides
+what differs from the paper's words, or is what Hron et al. 2017 deny, and can be computed.
+``decided_elsewhere`` names what decides the rest.
 """
 
 import math
