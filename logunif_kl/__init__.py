@@ -45,7 +45,7 @@ __all__ = [
     "special",
 ]
 
-# What imports SciPy or mpmath is imported when it is asked for: a module, or a name in one.
+# Modules that import SciPy or mpmath are imported on first use, by their name or by one in them.
 _LAZY = {
     "fit_polynomial": "fitting",
     "fit_sigmoid": "fitting",
@@ -67,7 +67,7 @@ _LAZY = {
     "reference": "reference",
 }
 
-# To import these is to import the frameworks, which takes seconds: the attribute alone does not.
+# Importing these imports the frameworks, which takes seconds, so the attribute alone does not.
 _FRAMEWORKS = ("jax", "tensorflow", "torch")
 
 

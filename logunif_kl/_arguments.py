@@ -201,7 +201,7 @@ def _framework(given: dict[str, Any], kinds: list[str]) -> str:
     supported = [name for name in found if name in _FRAMEWORKS]
     if not supported:
         name, value = list(given.items())[kinds.index(TENSOR)]
-        raise _errors.no_adapter(name, value)
+        raise _errors.unsupported(name, value)
     if len(found) > 1:
         raise _errors.mixture(given)
     return str(supported[0])

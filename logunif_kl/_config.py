@@ -1,4 +1,4 @@
-"""The kernel, the extensions and the libraries of this installation, for reports of bugs."""
+"""The kernel, the extensions and the libraries of this installation, for bug reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def show_config(mode: Literal["dict"]) -> dict[str, Any]: ...
 
 
 def show_config(mode: str = "stdout") -> dict[str, Any] | None:
-    """Show which kernel is in use, which are available, and which optional libraries there are.
+    """Show the kernel in use, the kernels that are available, and the optional libraries.
 
     Parameters
     ----------
@@ -29,19 +29,18 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         With the keys ``version``, ``kernel``, ``why_python`` (None unless the kernel is
         ``"python"``), ``available_kernels``, ``extensions`` (name -> ``"built"``,
         ``"left out"`` under ``LOGUNIF_KL_KERNEL=python``, or what is wrong),
-        ``frameworks`` (framework for which this package is in use -> what computes -KL of a
+        ``frameworks`` (each framework with which this package is used -> what computes -KL of a
         Gaussian for it on the CPU in float32),
         ``python``, ``numpy``, ``machine`` and ``optional`` (library -> version or None). The
         extension ``_ufuncs`` computes for NumPy. ``_single_ufuncs`` computes for PyTorch on the
-        CPU, in float32 and the half types; without it ``_ufuncs`` does, more slowly. By
-        ``_torch_operators`` it does so on PyTorch's threads and in compiled graphs. By
-        ``_jax_calls`` programs of JAX call the same kernels; without it XLA compiles plain
-        operations.
+        CPU, in float32 and the half types; without it ``_ufuncs`` computes, more slowly.
+        ``_torch_operators`` runs the same kernels on PyTorch's threads and in compiled graphs.
+        ``_jax_calls`` runs them in programs of JAX; without it XLA compiles plain operations.
 
     Raises
     ------
     ValueError
-        If `mode` is neither.
+        If `mode` is something else.
 
     Examples
     --------
@@ -104,8 +103,8 @@ _EXTENSIONS = {
     "_torch_operators": "torch._library",
     "_jax_calls": "jax._ffi",
 }
-# A framework -> the module that knows its way, and what is said of the two ways.
-_WAYS = {
+# A framework -> the module that knows what computes for it, with the C kernels and without.
+_COMPUTES = {
     "torch": ("torch._kernels", "operators of C", "ufuncs of C and plain operations"),
     "jax": ("jax._custom_call", "calls of C from XLA", "plain operations of XLA"),
 }
@@ -143,14 +142,14 @@ def _state(extension: str) -> str:
 
 
 def _frameworks() -> dict[str, str]:
-    """Say which way is taken for a framework in use; no framework is imported for it."""
-    said = {}
-    for name, (module, by_c, otherwise) in _WAYS.items():
-        way = sys.modules.get(f"{__package__}.{module}")
-        if way is not None:
-            why = way.why_not()
-            said[name] = by_c if why is None else f"{otherwise} ({why})"
-    return said
+    """Say what computes for each framework in use. No framework is imported."""
+    found = {}
+    for name, (module, by_c, otherwise) in _COMPUTES.items():
+        imported = sys.modules.get(f"{__package__}.{module}")
+        if imported is not None:
+            why = imported.why_not()
+            found[name] = by_c if why is None else f"{otherwise} ({why})"
+    return found
 
 
 def _installed(distribution: str) -> str | None:

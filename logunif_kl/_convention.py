@@ -1,12 +1,12 @@
 """The additive constant of -KL, from ``zero_at`` or ``log_c``.
 
-The prior p(w) = C/|w| is improper, so that -KL is defined up to a constant, which the caller
-chooses. With u = 1/(2 alpha) and F the gap of `logunif_kl.special.kl_gap`,
+The prior p(w) = C/|w| is improper, so -KL is defined up to a constant, which the caller chooses.
+With u = 1/(2 alpha) and F the gap of `logunif_kl.special.kl_gap`,
 
-    zero_at = a:    -KL = F(1/(2 a)) - F(u)                              (vanishes at alpha = a)
+    zero_at = a:    -KL = F(1/(2 a)) - F(u)                              (zero at alpha = a)
     log_c = log C:  -KL = 1/2 log(pi e) - 1/2 psi(1/2) + log C - F(u)    (Hron et al. 2017, Eq. 1)
 
-so that either choice is one number to be added to -F(u). ``zero_at=inf`` adds 0.
+Either choice adds one number to -F(u). ``zero_at=inf`` adds 0.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Default(float, ReprEnum):
-    """The default infinity. ``is`` tells it from an infinity that the caller passed.
+    """The default infinity. ``is`` distinguishes it from an infinity that the caller passed.
 
-    It is an enum because a member of an enum stays the same object after pickling, after copying
-    and in graphs of torch's compiler, and a float does not. That compiler refuses an instance of a
-    plain subclass of float as the default of a method which it traces, and compares floats by
-    value.
+    It is an enum because a member of an enum, unlike a float, stays the same object after pickling,
+    after copying and in graphs of torch.compile. torch.compile compares floats by value, and
+    refuses an instance of a plain subclass of float as the default of a method that it traces.
     """
 
     ZERO_AT_INFINITY = math.inf
@@ -57,8 +56,7 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
     Parameters
     ----------
     zero_at : float, optional
-        The alpha, a ratio of variances, at which -KL is to vanish; positive, and infinite by
-        default.
+        The alpha, a ratio of variances, at which -KL is zero; positive, and infinite by default.
     log_c : float, optional
         The logarithm of C in the prior p(w) = C/|w|; finite.
 
@@ -88,7 +86,7 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
 
 
 class Constants(NamedTuple):
-    """What fixes the prior C/|w|: the constant of -KL and log C, each exact if it was given."""
+    """The constant of -KL and log C. The one that the caller gave is exact."""
 
     added: float
     log_c: float

@@ -1,8 +1,8 @@
 """Conversions between parametrisations: as arithmetic over a namespace ``xp``, and as ufuncs.
 
 Each formula is accurate where the result is tiny or huge. Its limits are those of IEEE arithmetic.
-The frameworks differentiate the formulas. So none takes a branch whose derivative is infinite where
-another is chosen, which would make the derivative NaN.
+The frameworks differentiate both branches of ``where``, and an infinite derivative of the branch
+that is not chosen would give NaN. The formulas therefore avoid it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _LOG2 = math.log(2.0)
 
 
 def _from_dropout_rate(xp: Any, p: Any) -> Any:
-    # Near p = 1/2 the logarithms cancel. There 2 p - 1 is exact, and over the smaller of p and
-    # 1 - p it is the odds less 1, or their inverse.
+    # Near p = 1/2 the logarithms cancel. There 2 p - 1 is exact. Divided by the smaller of p and
+    # 1 - p, it gives the odds less 1, or the inverse of the odds less 1.
     one, low, middle = xp.ones_like(p), p < 0.5, xp.abs(p - 0.5) < 0.25
     s = xp.where(low, 1.0 - 2.0 * p, 2.0 * p - 1.0)
     near = xp.log1p(xp.where(middle, s, one) / xp.where(middle, xp.where(low, p, 1.0 - p), one))
@@ -48,15 +48,15 @@ def _from_u(xp: Any, u: Any) -> Any:
 
 
 def _to_u(xp: Any, x: Any) -> Any:
-    # exp(-x) leaves the range of the type before exp(-x)/2 does, and there it is taken in halves.
-    # Each half has its own product, or the sum of their derivatives would leave the range.
+    # exp(-x) overflows before exp(-x)/2 does, so there it is the product of two square roots. The
+    # 1/2 belongs to one of them, because otherwise the sum of their derivatives would overflow.
     large = xp.isinf(xp.exp(-x))
     first = xp.exp(xp.where(large, -0.5 * x, -x))
     return (0.5 * first) * xp.exp(xp.where(large, -0.5 * x, xp.zeros_like(x)))
 
 
 def _log_size(xp: Any, mu: Any) -> Any:
-    # |mu| as a product, of which the derivative at 0 is not 0.
+    # |mu| as a product, so that its derivative at 0 is not 0.
     one = xp.ones_like(mu)
     return xp.log(mu * xp.where(mu < 0.0, -one, one))
 
@@ -73,7 +73,7 @@ def _blocked(name: str, arithmetic: Any, nin: int = 1) -> BlockedUFunc:
     return BlockedUFunc(name, in_float64(arithmetic), module=__name__, nin=nin)
 
 
-# pickle, and with it dask, finds the functions by these names.
+# pickle finds the functions by these names, and dask uses pickle.
 from_dropout_rate = _blocked("from_dropout_rate", _from_dropout_rate)
 to_dropout_rate = _blocked("to_dropout_rate", _to_dropout_rate)
 from_alpha = _blocked("from_alpha", _from_alpha)

@@ -50,22 +50,16 @@ class Operation(NamedTuple):
     """Called as ``arithmetic(xp, *arrays)`` with float32 or float64 arrays of one shape."""
 
 
+def operation(name: str) -> Operation:
+    """Return one of NumPy's ufuncs of this package, by its name, in both forms."""
+    return Operation(getattr(ufuncs, name), ufuncs.FORMS[name].arithmetic)
+
+
 _OPERATIONS = {
-    name: Operation(getattr(ufuncs, name), ufuncs.FORMS[name].arithmetic)
-    for name in ("neg_kl", "neg_kl_grad", "neg_kl_hess", "kl", "kl_normal")
+    name: operation(name) for name in ("neg_kl", "neg_kl_grad", "neg_kl_hess", "kl", "kl_normal")
 }
-_OPERATIONS["neg_kl_normal"] = Operation(
-    ufuncs.neg_kl_normal_value, ufuncs.FORMS["neg_kl_normal_value"].arithmetic
-)
+_OPERATIONS["neg_kl_normal"] = operation("neg_kl_normal_value")
 _SIGN = {"neg_kl": 1.0, "neg_kl_normal": 1.0, "kl": -1.0, "kl_normal": -1.0}
-
-
-def derivative(name: str, log_alpha: Any) -> Any:
-    """Compute ``neg_kl_grad`` or ``neg_kl_hess``."""
-    parsed = parse({"log_alpha": log_alpha})
-    if isinstance(parsed, Tensors):
-        return getattr(module_of(parsed.framework), name)(**parsed.given)
-    return _compute(_OPERATIONS[name], parsed)
 
 
 def value(name: str, zero_at: float, log_c: float | None, reduction: str, **arguments: Any) -> Any:
@@ -78,8 +72,16 @@ def value(name: str, zero_at: float, log_c: float | None, reduction: str, **argu
     return _compute(_OPERATIONS[name], parsed, constant, reduction)
 
 
+def derivative(name: str, log_alpha: Any) -> Any:
+    """Compute ``neg_kl_grad`` or ``neg_kl_hess``."""
+    parsed = parse({"log_alpha": log_alpha})
+    if isinstance(parsed, Tensors):
+        return getattr(module_of(parsed.framework), name)(**parsed.given)
+    return _compute(_OPERATIONS[name], parsed)
+
+
 def converted(operation: Operation, **arguments: Any) -> Any:
-    """Compute a conversion between parametrisations, which the frameworks differentiate."""
+    """Compute a conversion between parametrisations."""
     parsed = parse(arguments)
     if isinstance(parsed, Tensors):
         return module_of(parsed.framework)._converted(operation.arithmetic, **parsed.given)
@@ -102,7 +104,7 @@ def evaluate(
     if isinstance(parsed, Tensors):
         for name, given in parsed.given.items():
             if _errors.framework(type(given)) is not None:
-                raise _errors.no_adapter(name, given)
+                raise _errors.unsupported(name, given)
     return _compute(operation, parsed, constant, reduction)
 
 

@@ -1,7 +1,7 @@
-"""Checks of arguments that several modules share, and the errors that they raise.
+"""Checks and errors that several modules share.
 
-Each message is one sentence, which says what was wrong, what was given and what to do. This module
-imports no other module of the package.
+Each message says what was wrong, what was given and what to do. This module imports no other module
+of the package.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OF_COMPLEX = (
     "complex weights have a KL of their own, so pass their means to neg_kl_complex_normal, or "
     "parameters of real weights"
 )
-"""What every error about a complex argument tells the user to do."""
+"""What to do instead of passing a complex argument."""
 
 REDUCTIONS = ("none", "sum", "mean")
 
@@ -45,16 +45,16 @@ _SHORT.maxlevel = 3
 
 
 def shown(value: Any) -> str:
-    """Write a value that was given in at most `LONGEST` characters of one line, for a message."""
+    """Write a value for a message: on one line, in at most `LONGEST` characters."""
     if isinstance(value, int) and value.bit_length() > 3 * LONGEST:
-        # Python refuses to write an integer of thousands of digits.
+        # Python raises ValueError for the digits of a very long integer.
         return f"an integer of {value.bit_length()} bits"
     text = " ".join(_SHORT.repr(value).split())
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 20]}...{text[-17:]}"
 
 
 def framework(kind: type) -> str | None:
-    """Name the library with automatic differentiation that a type belongs to, or None."""
+    """Name the framework that defines a type; None for a type of another library."""
     for base in kind.__mro__:
         found = _FRAMEWORKS.get(base.__module__.partition(".")[0])
         if found is not None:
@@ -63,7 +63,7 @@ def framework(kind: type) -> str | None:
 
 
 def type_name(value: Any) -> str:
-    """Name the type of a value as its users write it: ``list``, ``numpy.ndarray``."""
+    """Name the type of a value as users know it: ``list``, ``numpy.ndarray``."""
     kind = type(value)
     if kind.__module__ == "builtins":
         return kind.__qualname__
@@ -81,7 +81,7 @@ def as_float(name: str, value: float) -> float:
     Raises
     ------
     ValueError
-        If it is an integer that no float holds.
+        If it is an integer too large for a float.
     """
     try:
         return float(value)
@@ -100,7 +100,7 @@ def real_number(name: str, value: Any) -> float:
     TypeError
         If it is anything else.
     ValueError
-        If no float holds it.
+        If it is too large for a float.
     """
     if type(value) is not bool and isinstance(value, Real):
         try:
@@ -115,7 +115,7 @@ def real_number(name: str, value: Any) -> float:
 
 
 def check_scalar(name: str, value: np.generic) -> None:
-    """Raise if a scalar of NumPy is no real number.
+    """Raise if a scalar of NumPy is not a real number.
 
     Raises
     ------
@@ -127,23 +127,23 @@ def check_scalar(name: str, value: np.generic) -> None:
 
 
 def check_reduction(reduction: Any) -> None:
-    """Raise if it is none of `REDUCTIONS`.
+    """Raise if it is not one of `REDUCTIONS`.
 
     Raises
     ------
     ValueError
-        If it is anything else.
+        If it is something else.
     """
     if not (isinstance(reduction, str) and reduction in REDUCTIONS):
         raise ValueError(
             f"reduction must be 'none', 'sum' or 'mean', but {shown(reduction)} was given: pass "
-            "one of the three"
+            "one of these"
         )
 
 
 def not_real(name: str, value: Any, dtype: Any) -> TypeError:
     """Make the error for an argument that does not hold real numbers."""
-    # A LazyFrame of polars warns if it is asked for its dtypes.
+    # Reading the dtypes of a LazyFrame of polars raises a warning.
     typed = hasattr(value, "dtype") or hasattr(type(value), "dtypes")
     if typed:
         given = f"{type_name(value)} of dtype {dtype}"
@@ -164,7 +164,7 @@ def not_real(name: str, value: Any, dtype: Any) -> TypeError:
 
 
 def _is_sparse(value: Any) -> bool:
-    """Whether it is a sparse array of SciPy or like one; NumPy reads it as one object."""
+    """Whether it is a sparse array of SciPy or similar, which NumPy reads as one object."""
     return all(hasattr(type(value), name) for name in ("toarray", "nnz"))
 
 
@@ -178,29 +178,26 @@ def pure_number_of(type_: Any) -> str | None:
 
 
 def has_unit(name: str, value: Any) -> TypeError:
-    """Make the error for a quantity, whose unit the ufuncs would lose or refuse."""
+    """Make the error for a quantity, whose unit NumPy would drop or refuse."""
     return TypeError(
-        f"{name} is of type {type_name(value)}, which carries a unit, and is a pure number "
-        f"here: pass {name}.{pure_number_of(type(value))}"
+        f"{name} must be a pure number, but a {type_name(value)}, which has a unit, was given: "
+        f"pass {name}.{pure_number_of(type(value))}"
     )
 
 
 def no_broadcast(shapes: Mapping[str, Any]) -> str:
-    """Write what is wrong with shapes, by the names of their arguments, that do not broadcast."""
+    """Write the message for arguments whose shapes do not broadcast."""
     given = " and ".join(f"{name} of shape {tuple(shape)}" for name, shape in shapes.items())
-    return (
-        f"{given} do not broadcast: give them shapes of which each pair of lengths agrees or "
-        "holds a 1"
-    )
+    return f"{given} do not broadcast: each pair of lengths must be equal or include a 1"
 
 
 def check_shapes(arguments: Mapping[str, Any]) -> None:
-    """Raise if the shapes of arguments are known, and do not broadcast.
+    """Raise if the shapes of the arguments are known and do not broadcast.
 
     Raises
     ------
     ValueError
-        With the shapes.
+        If they do not broadcast.
     """
     shapes = {name: getattr(value, "shape", ()) for name, value in arguments.items()}
     try:
@@ -220,7 +217,7 @@ def mixture(arguments: dict[str, Any]) -> TypeError:
 
 
 def not_computed(arguments: dict[str, Any]) -> TypeError:
-    """Make the error for arguments of one library, or of several, that refused a ufunc."""
+    """Make the error for arrays whose library raised an error in the computation."""
     arrays = {n: v for n, v in arguments.items() if not isinstance(v, (Real, np.generic))}
     if len({type(value).__module__.partition(".")[0] for value in arrays.values()}) > 1:
         return mixture(arguments)
@@ -234,17 +231,17 @@ def not_computed(arguments: dict[str, Any]) -> TypeError:
     )
 
 
-def no_adapter(name: str, value: Any) -> TypeError:
-    """Make the error for a tensor where only arrays are taken."""
+def unsupported(name: str, value: Any) -> TypeError:
+    """Make the error for a tensor of a framework that a function does not support."""
     return TypeError(
-        f"{name} is of type {type_name(value)}, and logunif_kl has no adapter of this function for "
+        f"{name} is of type {type_name(value)}, and this function does not support "
         f"{framework(type(value))}: convert it to a NumPy array, for the value without its "
         "derivative"
     )
 
 
 def no_closed_form(posterior: Any) -> NotImplementedError:
-    """Make the error for a posterior whose divergence from the prior has no closed form here."""
+    """Make the error for a posterior whose KL has no closed form in this package."""
     return NotImplementedError(
         f"KL of {type(posterior).__name__} from ImproperLogUniform has no closed form here: use "
         "logunif_kl.neg_kl_posterior of the same distribution in scipy.stats, or samples of "
@@ -253,7 +250,7 @@ def no_closed_form(posterior: Any) -> NotImplementedError:
 
 
 def check_prior(posterior: Any, prior: Any) -> None:
-    """Raise unless the prior is one for all weights, or is of the posterior's event shape."""
+    """Raise if the prior has neither the posterior's event shape nor an empty one."""
     events = tuple(posterior.event_shape), tuple(prior.event_shape)
     batches = tuple(posterior.batch_shape), tuple(prior.batch_shape)
     if events[0] != events[1] and (events[1] or batches[1]):
@@ -270,10 +267,11 @@ def check_prior(posterior: Any, prior: Any) -> None:
 
 
 def holds_tensor(name: str, given: Any, tensor: Any) -> TypeError:
-    """Make the error for what holds a tensor, whose derivative NumPy would lose."""
-    rows = isinstance(given, (list, tuple))
+    """Make the error for a list or an object that holds a tensor."""
+    remedy = "pass that tensor"
+    if isinstance(given, (list, tuple)):
+        remedy = "stack its elements into one tensor first"
     return TypeError(
         f"{name} is a {type(given).__name__} that holds a {type_name(tensor)}, whose derivative "
-        f"would be lost without a word: {'stack its elements into one' if rows else 'pass that'} "
-        f"tensor{' first' if rows else ''}"
+        f"would be lost without a warning: {remedy}"
     )

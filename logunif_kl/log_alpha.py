@@ -10,11 +10,11 @@ mu, log sigma^2  log alpha = log sigma^2 - 2 log|mu|     the additive parametris
 ===============  ======================================  =====================================
 
 Every function is elementwise and broadcasts. It takes what `logunif_kl.neg_kl` takes, tensors of
-PyTorch, JAX and TensorFlow included, and returns arrays of the same kind and type. A tensor keeps
-its device and its derivatives. NumPy computes float16 and float32 in float64; the frameworks
-compute the half types in float32. At the ends of its range a function has its limits; outside it is
-NaN. No floating-point warning is raised. Arguments of a wrong type raise `TypeError`, as for
-`logunif_kl.neg_kl`.
+PyTorch, JAX and TensorFlow included, and returns arrays of the same library and type. A tensor
+keeps its device and its derivatives. NumPy computes float16 and float32 in float64; the frameworks
+compute the half types in float32. At the ends of its domain a function returns its limits; outside
+the domain it returns NaN. No floating-point warning is raised. Arguments of a wrong type raise
+`TypeError`, as for `logunif_kl.neg_kl`.
 
 ``neg_kl_normal(mu, log_sigma2)`` is more accurate than ``neg_kl(from_normal(mu, log_sigma2))``,
 because it needs no logarithm of mu.
@@ -54,7 +54,7 @@ def from_dropout_rate(p: Any) -> Any:
     -------
     array or scalar
         -inf at 0, 0 at 1/2, inf at 1; NaN outside [0, 1]. Accurate to a few units in the last
-        place, also near 1/2 where the result vanishes.
+        place, also near 1/2, where the result is close to 0.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def to_u(log_alpha: Any) -> Any:
     Returns
     -------
     array or scalar
-        In [0, inf]; finite as long as u is, which is a little further than exp(-log_alpha) is.
+        In [0, inf]. It is finite wherever u is, even if exp(-log_alpha) overflows.
 
     Examples
     --------
@@ -194,8 +194,8 @@ def from_normal(mu: Any, log_sigma2: Any) -> Any:
     array or scalar
         inf at mu = 0, -inf at infinite mu or log_sigma2 = -inf; NaN where both limits meet (mu
         = 0 and log_sigma2 = -inf, or both infinite). The error is a few units in the last place of
-        the larger term: where the two nearly cancel, alpha is near 1 and keeps its relative
-        accuracy.
+        the larger term. Where the terms nearly cancel, alpha is close to 1, and its relative error
+        is as small.
 
     Examples
     --------
@@ -219,8 +219,8 @@ def to_log_sigma2(log_alpha: Any, mu: Any) -> Any:
     Returns
     -------
     array or scalar
-        -inf at mu = 0 for every finite log_alpha; NaN where the limits meet (mu = 0 and log_alpha
-        = inf, say).
+        -inf at mu = 0 for every finite log_alpha; NaN where two limits meet, such as mu = 0 with
+        log_alpha = inf.
 
     Examples
     --------

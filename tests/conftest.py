@@ -51,3 +51,10 @@ def _strict() -> Library:
 def xp(request: pytest.FixtureRequest) -> Library:
     """Every array library in turn."""
     return request.param()
+
+
+@pytest.fixture
+def no_warnings_of_numpy():
+    """Make every floating-point warning of NumPy an error."""
+    with np.errstate(all="raise"):
+        yield

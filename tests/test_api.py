@@ -16,32 +16,14 @@ import logunif_kl as lk
 from logunif_kl import reference
 from tests.ufunc_battery import extra_memory, same, sample
 
+pytestmark = pytest.mark.usefixtures("no_warnings_of_numpy")
 INF, NAN = math.inf, math.nan
 LARGEST = np.finfo("float64").max
 OF_LOG_ALPHA = [lk.neg_kl, lk.neg_kl_grad, lk.neg_kl_hess, lk.kl]
 POINTS = [
-    -745.0,
-    -708.0,
-    -40.0,
-    -8.0,
-    -3.5,
-    -1.6,
-    -1.5,
-    -1.0,
-    -0.1,
-    0.0,
-    0.5,
-    1.0,
-    8.0,
-    40.0,
-    708.0,
+    *(-745.0, -708.0, -40.0, -8.0, -3.5, -1.6, -1.5, -1.0, -0.1),
+    *(0.0, 0.5, 1.0, 8.0, 40.0, 708.0),
 ]
-
-
-@pytest.fixture(autouse=True)
-def no_warnings_of_numpy():
-    with np.errstate(all="raise"):
-        yield
 
 
 class TestValues:
@@ -106,27 +88,32 @@ class TestValues:
 
 
 class TestLimits:
-    @pytest.mark.parametrize(
-        ("x", "value", "grad", "hess"),
-        [
-            (-INF, -INF, 0.5, 0.0),
-            (-1e308, -5e307, 0.5, 0.0),
-            (-LARGEST, -LARGEST / 2, 0.5, 0.0),
-            (1e308, 0.0, 0.0, 0.0),
-            (INF, 0.0, 0.0, 0.0),
-        ],
-    )
-    def test_ends_of_log_alpha(self, x, value, grad, hess):
-        assert (lk.neg_kl(x), lk.neg_kl_grad(x), lk.neg_kl_hess(x)) == (value, grad, hess)
-        assert lk.kl(x) == -value
+    def test_ends_of_log_alpha(self, xp):
+        x = xp.array([-INF, -LARGEST, -1e308, 1e308, INF, NAN])
+        for function, truth in (
+            (lk.neg_kl, [-INF, -LARGEST / 2, -5e307, 0.0, 0.0, NAN]),
+            (lk.kl, [INF, LARGEST / 2, 5e307, 0.0, 0.0, NAN]),
+            (lk.neg_kl_grad, [0.5, 0.5, 0.5, 0.0, 0.0, NAN]),
+            (lk.neg_kl_hess, [0.0, 0.0, 0.0, 0.0, 0.0, NAN]),
+        ):
+            np.testing.assert_array_equal(xp.numpy(function(x)), truth)
 
-    def test_745(self):
-        # exp(-745)/2 = 2.49e-324 is a little more than half the smallest float.
-        assert lk.neg_kl(745.0) in (-5e-324, 0.0)
-        assert lk.neg_kl_grad(745.0) in (5e-324, 0.0)
-        assert lk.neg_kl_hess(745.0) in (-5e-324, 0.0)
-        assert lk.neg_kl_grad(-745.0) == 0.5
-        assert 0.0 <= lk.neg_kl_hess(-745.0) <= 1e-300
+    def test_ends_of_normal(self, xp):
+        points = [
+            *((zero, s, 0.0) for zero in (0.0, -0.0) for s in (-1e308, -800.0, 0.0, 800.0, 1e308)),
+            *((0.0, INF, 0.0), (1.0, INF, 0.0), (-1e-300, INF, 0.0), (LARGEST, INF, 0.0)),
+            *((mu, -INF, -INF) for mu in (1.0, -1e-300, 5e-324, LARGEST)),
+            *((INF, 3.0, -INF), (-INF, -3.0, -INF), (INF, 0.0, -INF)),
+            *((0.0, -INF, NAN), (INF, INF, NAN), (NAN, 0.0, NAN), (0.0, NAN, NAN)),
+            *((NAN, INF, NAN), (-INF, NAN, NAN)),
+        ]
+        *given, truth = np.array(points).T
+        mu, log_sigma2 = map(xp.array, given)
+        constant = lk.special.kl_gap(0.5)
+        np.testing.assert_array_equal(xp.numpy(lk.neg_kl_normal(mu, log_sigma2)), truth)
+        np.testing.assert_array_equal(xp.numpy(lk.kl_normal(mu, log_sigma2)), -truth)
+        shifted = lk.neg_kl_normal(mu, log_sigma2, zero_at=1.0)
+        np.testing.assert_array_equal(xp.numpy(shifted), truth + constant)
 
     @pytest.mark.parametrize("function", OF_LOG_ALPHA)
     def test_nan_stays_where_it_is(self, function):
@@ -137,12 +124,6 @@ class TestLimits:
         truth[[0, 7, 39]] = NAN
         assert same(function(holes), truth)
         assert math.isnan(function(NAN))
-
-    @pytest.mark.parametrize("log_sigma2", [-1e308, -800.0, 0.0, 800.0, 1e308, INF])
-    @pytest.mark.parametrize("zero", [0.0, -0.0])
-    def test_mu_zero(self, zero, log_sigma2):
-        assert lk.neg_kl_normal(zero, log_sigma2) == 0.0
-        assert lk.neg_kl_normal(zero, log_sigma2, zero_at=1.0) == lk.special.kl_gap(0.5)
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_sign_of_zero(self, xp, dtype):
@@ -156,16 +137,6 @@ class TestLimits:
         ):
             assert same(xp.numpy(got), np.copysign(np.zeros(3, dtype), sign))
 
-    @pytest.mark.parametrize("mu", [1.0, -1e-300, 5e-324, LARGEST])
-    def test_sigma_zero(self, mu):
-        assert lk.neg_kl_normal(mu, -INF) == -INF
-        assert lk.neg_kl_normal(mu, -INF, log_c=3.0) == -INF
-        assert lk.kl_normal(mu, -INF) == INF
-
-    @pytest.mark.parametrize("mu", [1.0, -1e-300, LARGEST])
-    def test_sigma_infinite(self, mu):
-        assert lk.neg_kl_normal(mu, INF) == 0.0
-
     def test_sigma_tiny(self):
         # -KL = -(log(2 mu^2/sigma^2) + gamma)/2, whether or not mu^2/sigma^2 is a float.
         for mu in (1e-200, 1.0, 1e200):
@@ -173,17 +144,6 @@ class TestLimits:
                 truth = float(reference.neg_kl_normal(mu, log_sigma2))
                 got = lk.neg_kl_normal(mu, log_sigma2)
                 assert math.isclose(got, truth, rel_tol=1e-15), (mu, log_sigma2)
-
-    def test_mu_infinite(self):
-        assert lk.neg_kl_normal(INF, 3.0) == lk.neg_kl_normal(-INF, -3.0) == -INF
-
-    @pytest.mark.parametrize(
-        ("mu", "log_sigma2"),
-        [(0.0, -INF), (INF, INF), (NAN, 0.0), (0.0, NAN), (NAN, INF), (-INF, NAN)],
-    )
-    def test_undefined(self, mu, log_sigma2):
-        assert math.isnan(lk.neg_kl_normal(mu, log_sigma2))
-        assert math.isnan(lk.neg_kl_normal(mu, log_sigma2, zero_at=1.0))
 
 
 class TestTypes:
@@ -247,53 +207,6 @@ class TestTypes:
         function(x)
         assert same(xp.numpy(x), values)
 
-    @pytest.mark.parametrize("options", [{}, {"zero_at": 1.0}, {"log_c": -2.0}])
-    def test_every_library(self, xp, options):
-        values = np.linspace(-30, 30, 301)
-        for dtype in ("float32", "float64"):
-            x = xp.array(values, dtype)
-            for function in (lk.neg_kl, lk.kl, lambda x, **o: lk.neg_kl_normal(x, 0.5, **o)):
-                got, truth = function(x, **options), function(values.astype(dtype), **options)
-                assert type(got) is type(x)
-                assert xp.numpy(got).dtype == dtype
-                # Two roundings of the constant's size apart.
-                scale = np.finfo(dtype).eps * np.maximum(abs(truth), 4.0 if options else 0.0)
-                assert (abs(xp.numpy(got) - truth) <= 3 * scale).all()
-
-    @pytest.mark.parametrize("shape", [(), (0,), (2, 0), (1, 3)])
-    def test_every_shape_in_every_library(self, xp, shape):
-        x = xp.array(np.full(shape, 0.5))
-        for got in (lk.neg_kl(x, zero_at=1.0), lk.neg_kl_hess(x), lk.kl_normal(x, 2.0)):
-            assert got.shape == shape
-        assert lk.kl_normal(x, xp.array(np.zeros((4, *shape)))).shape == (4, *shape)
-
-    def test_grad_and_hess_in_every_library(self, xp):
-        values = np.linspace(-30, 30, 301)
-        for function in (lk.neg_kl_grad, lk.neg_kl_hess):
-            got = function(xp.array(values))
-            np.testing.assert_allclose(xp.numpy(got), function(values), rtol=2e-15)
-
-    def test_limits_in_every_library(self, xp):
-        x = xp.array([-INF, -1e308, 1e308, INF, NAN])
-        for function, truth in (
-            (lk.neg_kl, [-INF, -5e307, 0.0, 0.0, NAN]),
-            (lk.neg_kl_grad, [0.5, 0.5, 0.0, 0.0, NAN]),
-            (lk.neg_kl_hess, [0.0, 0.0, 0.0, 0.0, NAN]),
-        ):
-            np.testing.assert_array_equal(xp.numpy(function(x)), truth)
-        mu, log_sigma2 = xp.array([0.0, 1.0, INF, 0.0, 1.0]), xp.array([5.0, -INF, 0.0, -INF, INF])
-        got = xp.numpy(lk.neg_kl_normal(mu, log_sigma2))
-        np.testing.assert_array_equal(got, [0.0, -INF, -INF, NAN, 0.0])
-
-    def test_normal_broadcasts(self, xp):
-        mu, log_sigma2 = np.linspace(-1, 1, 3)[:, None], np.linspace(-2, 2, 4)
-        got = xp.numpy(lk.neg_kl_normal(xp.array(mu), xp.array(log_sigma2)))
-        assert got.shape == (3, 4)
-        for i in range(3):
-            for j in range(4):
-                truth = lk.neg_kl_normal(mu[i, 0], log_sigma2[j])
-                assert math.isclose(got[i, j], truth, rel_tol=2e-15)
-
     def test_shapes_that_do_not_broadcast(self, xp):
         """In our words, of every function of two arguments."""
         functions = {
@@ -311,8 +224,8 @@ class TestTypes:
             )
         for function, (first, second), given in cases:
             sentence = (
-                f"{first} of shape (2, 3) and {second} of shape (4,) do not broadcast: give them "
-                "shapes of which each pair of lengths agrees or holds a 1"
+                f"{first} of shape (2, 3) and {second} of shape (4,) do not broadcast: each "
+                "pair of lengths must be equal or include a 1"
             )
             with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
                 function(*given)

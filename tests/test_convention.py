@@ -106,23 +106,15 @@ class TestDefault:
         assert pickle.loads(pickle.dumps(ZERO_AT_INFINITY)) is ZERO_AT_INFINITY
 
 
-@pytest.mark.parametrize("function", [lk.neg_kl, lk.kl])
-def test_public_functions_of_log_alpha(function):
-    sign = 1.0 if function is lk.neg_kl else -1.0
-    assert function(0.0, zero_at=1.0) == 0.0
-    assert function(math.inf, zero_at=1.0) == sign * lk.special.kl_gap(0.5)
-    assert function(math.inf, log_c=0.5) == sign * (PROPER_CONSTANT + 0.5)
-    with pytest.raises(ValueError, match="both given"):
-        function(0.0, zero_at=math.inf, log_c=0.0)
-
-
-@pytest.mark.parametrize("function", [lk.neg_kl_normal, lk.kl_normal])
-def test_public_functions_of_mu(function):
-    sign = 1.0 if function is lk.neg_kl_normal else -1.0
-    assert function(0.0, 0.0, zero_at=1.0) == sign * lk.special.kl_gap(0.5)
-    assert function(0.0, 0.0, log_c=0.5) == sign * (PROPER_CONSTANT + 0.5)
-    with pytest.raises(ValueError, match="both given"):
-        function(0.0, 0.0, zero_at=math.inf, log_c=0.0)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_public_functions(sign):
+    of_log_alpha, of_normal = (lk.neg_kl, lk.neg_kl_normal) if sign > 0 else (lk.kl, lk.kl_normal)
+    assert of_log_alpha(0.0, zero_at=1.0) == 0.0
+    for function, arguments in ((of_log_alpha, (math.inf,)), (of_normal, (0.0, 0.0))):
+        assert function(*arguments, zero_at=1.0) == sign * lk.special.kl_gap(0.5)
+        assert function(*arguments, log_c=0.5) == sign * (PROPER_CONSTANT + 0.5)
+        with pytest.raises(ValueError, match="both given"):
+            function(*arguments, zero_at=math.inf, log_c=0.0)
 
 
 def test_hron_equation_1():

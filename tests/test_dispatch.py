@@ -1,6 +1,8 @@
 """By the type of the argument: who computes, and who is refused, in one sentence."""
 
 import decimal
+import math
+from functools import partial
 
 import array_api_strict
 import numpy as np
@@ -30,25 +32,68 @@ FUNCTIONS = [
 
 
 NAMES = ["neg_kl", "neg_kl_grad", "neg_kl_hess", "kl", "neg_kl_normal", "kl_normal"]
+WIDE, RATES = np.linspace(-30, 30, 301), np.linspace(0.01, 0.99, 301)
+LOG_SIGMA2, POSITIVE = np.linspace(-9, 2, 301), np.linspace(0.0, 30.0, 301)
+# A function, its arguments, and the size of the constant, whose rounding is an absolute error.
+CALLS = {
+    **{
+        name: (getattr(lk, name), [WIDE, LOG_SIGMA2][: 1 + ("normal" in name)], 3) for name in NAMES
+    },
+    **{
+        f"{name}, {option}": (partial(getattr(lk, name), **{option: number}), given, 4.0)
+        for name, given in (("neg_kl", [WIDE]), ("kl", [WIDE]), ("kl_normal", [WIDE, LOG_SIGMA2]))
+        for option, number in (("zero_at", 1.0), ("log_c", -2.0))
+    },
+    **{
+        f"log_alpha.{name}": (getattr(lk.log_alpha, name), given, 0.0)
+        for name, given in {
+            "from_dropout_rate": [RATES],
+            "to_dropout_rate": [WIDE],
+            "from_alpha": [RATES],
+            "to_alpha": [WIDE],
+            "from_u": [RATES],
+            "to_u": [WIDE],
+            "from_normal": [RATES, LOG_SIGMA2],
+            "to_log_sigma2": [WIDE, RATES],
+        }.items()
+    },
+    **{
+        f"array_api.{name}": (getattr(lk.special.array_api, name), [POSITIVE], 0.0)
+        for name in ("kl_gap", "kl_gap_grad", "kl_gap_hess")
+    },
+}
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CALLS)
 def test_value(xp, name, dtype, record_property):
-    """Of NumPy, and of any other namespace: the type and the numbers."""
-    framework, _, manner = xp.name.replace("numpy-", "numpy, ").partition(", ")
-    record_property(
-        "capability", ":".join([name, framework, ", ".join(filter(None, [dtype, manner]))])
-    )
-    given = [X, np.linspace(-9, 2, 7)][: 2 if "normal" in name else 1]
-    function = getattr(lk, name)
-    arguments = [xp.array(x, dtype) for x in given]
-    got = function(*arguments, **({} if name.endswith(("grad", "hess")) else {"zero_at": 1.0}))
-    assert type(got) is type(arguments[0])
-    assert got.dtype == arguments[0].dtype
-    exact = function(*given) if name.endswith(("grad", "hess")) else function(*given, zero_at=1.0)
-    error = np.abs(xp.numpy(got) - exact)
-    assert (error <= 2 * np.finfo(dtype).eps * np.maximum(np.abs(exact), 1)).all()
+    """Of NumPy, and of any other namespace: the type, the shape and the numbers."""
+    if name in NAMES:
+        framework, _, manner = xp.name.replace("numpy-", "numpy, ").partition(", ")
+        record_property(
+            "capability", ":".join([name, framework, ", ".join(filter(None, [dtype, manner]))])
+        )
+    function, given, constant = CALLS[name]
+    for shape in ((301,), (7, 43), (1, 3), (2, 0), (0,), ()):
+        cut = [x[: math.prod(shape)].reshape(shape).astype(dtype) for x in given]
+        arguments = [xp.array(x, dtype) for x in cut]
+        got = function(*arguments)
+        assert type(got) is type(arguments[0]) or shape == ()
+        assert got.dtype == arguments[0].dtype
+        exact = function(*(x.astype("float64") for x in cut))
+        assert got.shape == exact.shape == shape
+        error = np.abs(xp.numpy(got) - exact)
+        assert (error <= 2 * np.finfo(dtype).eps * np.maximum(np.abs(exact), constant)).all()
+
+
+@pytest.mark.parametrize("name", ["neg_kl_normal", "kl_normal, zero_at", "log_alpha.from_normal"])
+def test_two_arguments_broadcast(xp, name):
+    function, given, constant = CALLS[name]
+    mu, log_sigma2 = given[0][-3:, None], given[1][:4]
+    got = xp.numpy(function(xp.array(mu), xp.array(log_sigma2)))
+    exact = function(*(x.copy() for x in np.broadcast_arrays(mu, log_sigma2)))
+    assert got.shape == (3, 4)
+    np.testing.assert_allclose(got, exact, rtol=2.0**-51, atol=constant * 2.0**-51)
 
 
 def device_names(xs):
@@ -396,7 +441,7 @@ def test_frameworks_without_an_adapter_are_not_converted_in_silence(library):
     tensor = tensor_of(library)()
     derived = type("Parameter", (type(tensor),), {"__module__": "mine"})()
     for value in (tensor, derived):
-        with pytest.raises(TypeError, match=rf"no adapter of this function for {library}: convert"):
+        with pytest.raises(TypeError, match=rf"this function does not support {library}: convert"):
             lk.neg_kl(value)
         with pytest.raises(TypeError, match=r"^log_sigma2 is of type "):
             lk.neg_kl_normal(1.0, value)
@@ -405,7 +450,7 @@ def test_frameworks_without_an_adapter_are_not_converted_in_silence(library):
 @pytest.mark.parametrize("library", ["torch", "tensorflow", "jaxlib", "mlx", "paddle"])
 def test_functions_without_an_adapter_convert_nothing_in_silence(library):
     name = "jax" if library == "jaxlib" else library
-    with pytest.raises(TypeError, match=rf"no adapter of this function for {name}: convert"):
+    with pytest.raises(TypeError, match=rf"this function does not support {name}: convert"):
         lk.special.array_api.kl_gap(tensor_of(library)())
 
 
@@ -525,7 +570,7 @@ def test_lists_of_tensors_of_torch():
     torch = pytest.importorskip("torch")
     sentence = (
         r"^log_alpha is a list that holds a torch\.Tensor, whose derivative would be lost without "
-        r"a word: stack its elements into one tensor first$"
+        r"a warning: stack its elements into one tensor first$"
     )
     for tensor in (torch.tensor(1.0), torch.tensor(1.0, requires_grad=True)):
         for function in (lk.neg_kl, lk.neg_kl_grad, lk.neg_kl_hess, lk.kl):

@@ -13,26 +13,11 @@ import logunif_kl as lk
 
 PACKAGE = Path(lk.__file__).parent
 FOREIGN = (
-    "scipy",
-    "mpmath",
-    "flint",
-    "torch",
-    "jax",
-    "dask",
-    "xarray",
-    "pandas",
-    "polars",
-    "array_api_strict",
+    *("scipy", "mpmath", "flint", "torch", "jax", "numpyro", "tensorflow", "dask", "xarray"),
+    *("pandas", "polars", "array_api_strict", "matplotlib", "rich"),
 )
-FOREIGN += ("matplotlib", "rich", "numpyro", "tensorflow")
-OWN_BUT_LAZY = ("logunif_kl.reference", "logunif_kl.methods", "logunif_kl.cli")
-OWN_BUT_LAZY += (
-    "logunif_kl.posteriors",
-    "logunif_kl.isotropic",
-    "logunif_kl._isotropic",
-    "logunif_kl.fitting",
-    "logunif_kl._arithmetic.derivatives",
-)
+LAZY = ("reference", "methods", "cli", "posteriors", "isotropic", "_isotropic", "fitting")
+OWN_BUT_LAZY = [f"logunif_kl.{name}" for name in (*LAZY, "_arithmetic.derivatives")]
 
 REPORT = f"""
 import sys
@@ -142,8 +127,8 @@ def imported(names: set[str], module: str) -> bool:
     return any(name == module or name.startswith(f"{module}.") for name in names)
 
 
-# The floors of the house, from the ground up. A room imports rooms of lower floors alone.
-FLOORS = (
+# Modules and subpackages, "parts", by level. A part imports only parts of lower levels.
+LEVELS = (
     ("_errors", "_arithmetic", "_version", "_mpmath", "_atomic_io"),
     ("_numpy", "_layers"),
     ("_convention", "_config"),
@@ -159,24 +144,13 @@ FLOORS = (
     ("cli",),
     ("__init__", "__main__"),
 )
-FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-# Within the arithmetic: no library, and one way.
+LEVEL = {part: level for level, parts in enumerate(LEVELS) for part in parts}
+# The arithmetic imports no library, and each module only the modules before it.
 ARITHMETIC = (
-    "__init__",
-    "binary32",
-    "coefficients",
-    "tables",
-    "compensated",
-    "normal_float32",
-    "functions",
-    "limits",
-    "derivatives",
-    "unit",
-    "posterior_tables",
-    "posteriors",
-    "isotropic",
+    *("__init__", "binary32", "coefficients", "tables", "compensated", "normal_float32"),
+    *("functions", "limits", "derivatives", "unit", "posterior_tables", "posteriors", "isotropic"),
 )
-# Which rooms may import a library, at the top of a file or anywhere else in it.
+# The parts that may import a library, at the top of a file or inside a function.
 LIBRARIES = {
     "scipy": {"methods", "cli", "fitting", "posteriors", "torch.nn", "_isotropic"},
     "mpmath": {"reference", "cli", "methods", "fitting"},
@@ -187,7 +161,7 @@ LIBRARIES = {
     "tensorflow": {"tensorflow"},
     "matplotlib": {"cli", "_atomic_io"},
     "rich": {"cli", "methods"},
-    "numpy": {room for room in FLOOR if room != "_arithmetic"},
+    "numpy": {part for part in LEVEL if part != "_arithmetic"},
 }
 # Only `_dispatch` imports the modules of the frameworks for what the public functions are given.
 ONLY = {
@@ -196,47 +170,47 @@ ONLY = {
     "tensorflow": {"_dispatch", "cli"},
     "reference": {"cli", "__init__"},
 }
-# The rooms of layers see these rooms alone, and of their framework's room the public names.
+# The layers import only these parts, and the public names of their framework's part.
 LAYERS = {"jax.nn": "jax"}
 SEEN_BY_LAYERS = {"_errors", "_layers", "methods", "fitting"}
 
 
-def room_of(name: str) -> str | None:
-    """The room of this package that an imported name is in."""
+def part_of(name: str) -> str | None:
+    """The part of this package that an imported name is in."""
     top, *parts = name.split(".")
     if top != "logunif_kl":
         return None
-    # The layers are a room of their own inside their framework's.
-    return next((room for room in (".".join(parts[:2]), *parts[:1]) if room in FLOOR), None)
+    # The layers are a part inside their framework's part.
+    return next((part for part in (".".join(parts[:2]), *parts[:1]) if part in LEVEL), None)
 
 
 def breaches(files: dict[str, set[str]]) -> list[str]:
     """Say which file imports what it should not."""
     found = []
     for file, names in files.items():
-        room, *inner = file.removesuffix(".py").split("/")
-        if inner and f"{room}.{inner[0]}" in FLOOR:
-            room = f"{room}.{inner[0]}"
-        for library, rooms in LIBRARIES.items():
-            if imported(names, library) and room not in rooms:
+        part, *inner = file.removesuffix(".py").split("/")
+        if inner and f"{part}.{inner[0]}" in LEVEL:
+            part = f"{part}.{inner[0]}"
+        for library, parts in LIBRARIES.items():
+            if imported(names, library) and part not in parts:
                 found.append(f"{file} imports {library}")
-        if room not in FLOOR:
-            found.append(f"{file} is on no floor")
+        if part not in LEVEL:
+            found.append(f"{file} is not on a level")
             continue
-        for other in {room_of(name) for name in names} - {None, room}:
-            if FLOOR[other] >= FLOOR[room]:
-                found.append(f"{file} imports {other}, which is no lower floor")
-            if (other in ONLY and room not in ONLY[other]) or (
-                room in LAYERS and other not in {LAYERS[room], *SEEN_BY_LAYERS}
+        for other in {part_of(name) for name in names} - {None, part}:
+            if LEVEL[other] >= LEVEL[part]:
+                found.append(f"{file} imports {other}, which is not on a lower level")
+            if (other in ONLY and part not in ONLY[other]) or (
+                part in LAYERS and other not in {LAYERS[part], *SEEN_BY_LAYERS}
             ):
                 found.append(f"{file} imports {other}")
-        if room in LAYERS:
+        if part in LAYERS:
             found += [
                 f"{file} imports {name}, which is not public"
                 for name in names
-                if re.match(rf"logunif_kl\.{LAYERS[room]}\._", name)
+                if re.match(rf"logunif_kl\.{LAYERS[part]}\._", name)
             ]
-        if room == "_arithmetic":
+        if part == "_arithmetic":
             found += [
                 f"{file} imports {name}, which comes after it"
                 for name in ARITHMETIC[ARITHMETIC.index(inner[0]) + (len(inner) > 1) :]
@@ -255,7 +229,7 @@ def circle(files: dict[str, set[str]], top: str = "logunif_kl") -> list[str]:
         name: {other for other in names if other in module and other not in (name, top)}
         for name, names in module.items()
     }
-    # `from . import x` names the package of x too, and needs x alone.
+    # `from . import x` names the package of x too, but needs only x.
     for name, others in graph.items():
         package = name.rpartition(".")[0]
         graph[name] = (
@@ -336,12 +310,12 @@ class TestDirections:
         monkeypatch.setitem(globals(), "PACKAGE", tmp_path / "logunif_kl")
         assert len(circle(modules())) == 3
 
-    def test_every_floor_is_there(self):
-        for room in FLOOR:
-            path = PACKAGE / room.replace(".", "/")
+    def test_every_part_is_there(self):
+        for part in LEVEL:
+            path = PACKAGE / part.replace(".", "/")
             assert path.is_dir() or path.with_suffix(".py").exists()
 
-    def test_no_module_is_longer_than_a_sitting(self):
+    def test_no_module_is_longer_than_350_lines(self):
         generated = {"_arithmetic/coefficients.py", "accuracy.py", "torch/_triton/arithmetic.py"}
         lines = {
             path.relative_to(PACKAGE).as_posix(): len(path.read_text().splitlines())
@@ -349,5 +323,5 @@ class TestDirections:
         }
         assert {name for name, count in lines.items() if count > 350} <= generated
 
-    def test_few_files_beside_the_rooms(self):
+    def test_few_modules_outside_of_subpackages(self):
         assert sum(path.suffix == ".py" for path in PACKAGE.iterdir()) <= 15

@@ -16,17 +16,12 @@ from logunif_kl._numpy import ufuncs
 from tests import strategies
 from tests.ufunc_battery import same
 
+pytestmark = pytest.mark.usefixtures("no_warnings_of_numpy")
 EPS = 2**-52
 SMALLEST = 5e-324
 OF_U = [lk.special.kl_gap, lk.special.kl_gap_grad, lk.special.kl_gap_hess]
 OF_X = [ufuncs.neg_kl, ufuncs.neg_kl_grad, ufuncs.neg_kl_hess]
 DTYPES = ["float16", "float32", "float64"]
-
-
-@pytest.fixture(autouse=True)
-def no_warnings_of_numpy():
-    with np.errstate(all="raise"):
-        yield
 
 
 def python(*values) -> tuple[float, ...]:

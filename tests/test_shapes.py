@@ -1,8 +1,8 @@
 """Every public function and every layer over shapes, strides, types and orders of derivatives.
 
-The truth is what NumPy's float64 functions give for contiguous arrays. Shapes that do not fit are
+The truth is what NumPy's float64 functions return for contiguous arrays. Shapes that do not fit are
 refused in one sentence. With ``--hypothesis-profile thorough`` the ten tests draw 100,000 examples.
-Each buffer ends at the last element of its array, so that a sanitizer sees one element more.
+Each buffer ends at the last element of its array, so a sanitizer finds an access to the next one.
 """
 
 import re
@@ -19,11 +19,11 @@ import logunif_kl as lk
 
 LENGTHS = (0, 1, 2, 3, 4, 7, 17, 33, 70)
 LAYOUTS = ("plain", "transposed", "sliced", "cut", "offset", "expanded")
-# A relative error, of the elements of results near 1: a gradient adds up products.
+# The relative error of an element near 1; a gradient is a sum of products.
 RTOL = {"float64": 1e-9, "float32": 5e-4, "float16": 3e-2, "bfloat16": 0.15}
 REFUSED = (
-    "{} of shape {} and {} of shape {} do not broadcast: give them shapes of which each pair of "
-    "lengths agrees or holds a 1"
+    "{} of shape {} and {} of shape {} do not broadcast: each pair of lengths must be equal or "
+    "include a 1"
 )
 
 seeds = st.integers(0, 2**32 - 1)
@@ -85,7 +85,7 @@ def in_torch(given, layout, dtype, requires_grad=True):
 
     kind = getattr(torch, dtype)
     strides, offset, size = strides_of(given.shape, layout)
-    # NumPy writes where PyTorch refuses elements that share their memory.
+    # NumPy can write to elements that share memory, and PyTorch cannot.
     whole = np.zeros(size)
     strides_in_bytes = [8 * s for s in strides]
     np.lib.stride_tricks.as_strided(whole[offset:], given.shape, strides_in_bytes)[...] = given
@@ -126,27 +126,33 @@ def fits(shape, to):
         return False
 
 
+def called(name, *extra):
+    """A call of the function of this name in a framework's module, with further arguments."""
+
+    def call(module, *arguments, **options):
+        if hasattr(lk.log_alpha, name):
+            place = lk.log_alpha
+        else:
+            place = module.isotropic if "complex" in name or "vector" in name else module
+        return getattr(place, name)(*arguments, *extra, **options)
+
+    return call
+
+
 ONE = {
-    "neg_kl": lambda m, x: m.neg_kl(x),
-    "kl": lambda m, x: m.kl(x),
-    "neg_kl_grad": lambda m, x: m.neg_kl_grad(x),
-    "neg_kl_hess": lambda m, x: m.neg_kl_hess(x),
-    "neg_kl_complex": lambda m, x: m.isotropic.neg_kl_complex(x),
-    "kl_complex": lambda m, x: m.isotropic.kl_complex(x),
-    "neg_kl_complex_grad": lambda m, x: m.isotropic.neg_kl_complex_grad(x),
-    "neg_kl_complex_hess": lambda m, x: m.isotropic.neg_kl_complex_hess(x),
-    "neg_kl_vector": lambda m, x: m.isotropic.neg_kl_vector(x, 3),
-    "neg_kl_vector_grad": lambda m, x: m.isotropic.neg_kl_vector_grad(x, 3),
-    "to_alpha": lambda m, x: lk.log_alpha.to_alpha(x),
-    "to_u": lambda m, x: lk.log_alpha.to_u(x),
-    "to_dropout_rate": lambda m, x: lk.log_alpha.to_dropout_rate(x),
+    name: called(name, *(3,) * ("vector" in name))
+    for name in (
+        *("neg_kl", "kl", "neg_kl_grad", "neg_kl_hess", "to_alpha", "to_u", "to_dropout_rate"),
+        *("neg_kl_complex", "kl_complex", "neg_kl_complex_grad", "neg_kl_complex_hess"),
+        *("neg_kl_vector", "kl_vector", "neg_kl_vector_grad"),
+    )
 }
 TWO = {
-    "neg_kl_normal": lambda m, a, b, **o: m.neg_kl_normal(a, b, **o),
-    "kl_normal": lambda m, a, b, **o: m.kl_normal(a, b, **o),
-    "neg_kl_complex_normal": lambda m, a, b, **o: m.isotropic.neg_kl_complex_normal(a, b, **o),
-    "kl_complex_normal": lambda m, a, b, **o: m.isotropic.kl_complex_normal(a, b, **o),
-    "from_normal": lambda m, a, b: lk.log_alpha.from_normal(a, b),
+    name: called(name)
+    for name in (
+        *("neg_kl_normal", "kl_normal", "neg_kl_complex_normal", "kl_complex_normal"),
+        "from_normal",
+    )
 }
 OF_U = ("kl_gap", "kl_gap_grad", "kl_gap_hess")
 SLOPE = {"neg_kl": lk.neg_kl_grad, "neg_kl_grad": lk.neg_kl_hess}
@@ -302,7 +308,7 @@ def test_torch_derivatives(lt, drawn, types, added, order):
         check_close(g / size, summed(t, x.shape) / size, least)
 
 
-# Layers. The weights of the first and the last have the shapes that are drawn.
+# The shapes of the layers' weights. Linear layers and embeddings also have other shapes.
 KINDS = {
     "linear": (2, 3),
     "conv1d": (2, 2, 2),
@@ -344,7 +350,7 @@ def own_shape(kind, posterior, shape):
 
 
 class Layer:
-    """A layer whose parameters were replaced, and what is true of it."""
+    """A layer with replaced parameters, and the truth about it."""
 
     def __init__(self, drawn, sharing=None, estimator="local", dense=None):
         import torch
@@ -418,7 +424,7 @@ class Layer:
 
 
 def functions_of(layer, x):
-    """What reads the second parameter."""
+    """The functions that read the second parameter."""
     nn = layer.nn
     found = {
         "kl": lambda: nn.kl(layer.layer),
@@ -470,7 +476,7 @@ def test_refusals_of_layers(lt, drawn, at):
 
 @given(layers(), seeds, st.sampled_from(("local", "per_example", "per_batch")))
 def test_outputs_of_layers(lt, drawn, seed, estimator):
-    """Those of a layer whose second parameter is contiguous and not shared.
+    """They equal those of a layer whose second parameter is contiguous and not shared.
 
     The noise of weights is drawn in the order of their memory, so the weight keeps its strides.
     """

@@ -98,8 +98,8 @@ def test_quantities(function, name, make, remedy):
         kind = type(quantity).__name__
         with pytest.raises(
             TypeError,
-            match=rf"^{name} is of type tests.{kind}, which carries a unit, and is a pure number "
-            rf"here: pass {name}.{remedy}$",
+            match=rf"^{name} must be a pure number, but a tests.{kind}, which has a unit, was "
+            rf"given: pass {name}.{remedy}$",
         ):
             function(quantity)
         np.testing.assert_array_equal(PLAIN[kind](quantity), x)

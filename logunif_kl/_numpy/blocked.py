@@ -2,17 +2,18 @@
 
 An expression of fifty NumPy operations over a whole array allocates dozens of arrays of its size.
 Evaluated in blocks of a few thousand elements, it allocates only its output, and its temporaries
-stay in the cache. This package uses it in place of the C extension where that was not built, and
-for functions that have no form in C.
+stay in the cache. This package uses a `BlockedUFunc` if the C extension was not built, and for
+functions that have no form in C.
 
-A `BlockedUFunc` has what callers, dask, xarray and pandas use of a ufunc: ``out=``, ``where=``,
+A `BlockedUFunc` has the features of a ufunc that users, dask, xarray and pandas need: ``out=``,
+``where=``,
 ``dtype=``, ``casting=``, ``order=``, ``subok=``, ``signature=``, promotion, broadcasting,
 overlapping operands, subclasses, ``__array_ufunc__`` and pickling by name. It differs from a
 `numpy.ufunc` in these points:
 
 - it has no ``reduce``, ``accumulate``, ``reduceat``, ``outer`` and ``at``;
 - it takes no ``out=...`` (an ellipsis) and no ``sig=``;
-- it does not warn of a ``where=`` without ``out=``, nor of an overflow in a cast.
+- it does not warn of a ``where=`` without ``out=``, or of an overflow in a cast.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def in_float64(arithmetic: Callable[..., Any]) -> Inner:
     """
 
     def inner(*blocks: np.ndarray) -> Any:
-        # The product changes nothing but a signalling NaN; copying a float64 would keep that.
+        # The product changes only a signalling NaN, which a copy would keep.
         return arithmetic(np, *(np.multiply(block, 1.0, dtype=np.float64) for block in blocks))
 
     return inner

@@ -6,7 +6,7 @@ The call signature is put above each of them: by NumPy, or by `BlockedUFunc`.
 _EXTRA = """out : ndarray, tuple of ndarray or None, optional
     Where to store the result; by default a new array.
 where : array_like of bool, optional
-    Which elements to compute; the others keep the value that `out` has.
+    Which elements to compute; the others keep their value in `out`.
 **kwargs
     ``dtype``, ``casting``, ``order``, ``subok``, ``signature``: as for every `numpy.ufunc`.
 """
@@ -16,7 +16,8 @@ promoted as by `numpy.exp`. Complex numbers, long doubles and objects raise `Typ
 raises a floating-point warning. `logunif_kl.accuracy` lists the worst errors found, in units in
 the last place."""
 
-KL_GAP = f"""
+_TEXTS = {
+    "kl_gap": f"""
 The gap of the log-uniform prior, F(u) = KL(q || p) - min KL.
 
 For q(w) = N(mu, sigma^2), p(w) = C/|w| and u = mu^2/(2 sigma^2) = 1/(2 alpha)::
@@ -56,9 +57,8 @@ Examples
 >>> from logunif_kl.special import kl_gap
 >>> kl_gap([0.0, 0.5, 1.0, 10.0])
 array([0.        , 0.4266856 , 0.73944163, 2.10571516])
-"""
-
-KL_GAP_GRAD = f"""
+""",
+    "kl_gap_grad": f"""
 The first derivative of the gap, F'(u).
 
 ::
@@ -97,17 +97,16 @@ Examples
 >>> from logunif_kl.special import kl_gap_grad
 >>> kl_gap_grad([0.0, 0.5, float("inf")])
 array([1.        , 0.72477846, 0.        ])
-"""
-
-KL_GAP_HESS = f"""
+""",
+    "kl_gap_hess": f"""
 The second derivative of the gap, F''(u).
 
 ::
 
     2 u F''(u) = 1 - (1 + 2 u) F'(u)
 
-The right-hand side loses digits by cancellation, so that F'' is computed from an approximation of
-its own. F'' increases from F''(0) = -2/3 to 0, and is close to -1/(2 u^2) for large u.
+The right-hand side loses digits by cancellation, so F'' is computed from its own approximation.
+F'' increases from F''(0) = -2/3 to 0, and is close to -1/(2 u^2) for large u.
 
 Parameters
 ----------
@@ -138,45 +137,38 @@ Examples
 >>> from logunif_kl.special import kl_gap_hess
 >>> kl_gap_hess([0.0, 0.5, 1.0])
 array([-0.66666667, -0.44955692, -0.30711926])
-"""
-
-NEG_KL = """
--KL(q || p) = -F(exp(-x)/2) in x = log alpha, which vanishes at alpha = inf.
+""",
+    "neg_kl": """
+-KL(q || p) = -F(exp(-x)/2) in x = log alpha, which is zero at alpha = inf.
 
 See `logunif_kl.neg_kl`, which calls it.
-"""
-
-NEG_KL_GRAD = """
+""",
+    "neg_kl_grad": """
 The derivative of -KL in x = log alpha: u F'(u) at u = exp(-x)/2.
 
 See `logunif_kl.neg_kl_grad`, which calls it.
-"""
-
-NEG_KL_HESS = """
+""",
+    "neg_kl_hess": """
 The second derivative of -KL in x = log alpha: -(u/2)(1 + F'(u) - 2 u F'(u)) at u = exp(-x)/2.
 
 See `logunif_kl.neg_kl_hess`, which calls it.
-"""
-
-KL = """
-KL(q || p) = F(exp(-x)/2) in x = log alpha, which vanishes at alpha = inf.
+""",
+    "kl": """
+KL(q || p) = F(exp(-x)/2) in x = log alpha, which is zero at alpha = inf.
 
 See `logunif_kl.kl`, which calls it.
-"""
-
-NEG_KL_NORMAL_VALUE = """
+""",
+    "neg_kl_normal_value": """
 -KL(q || p) of q(w) = N(mu, sigma^2), the first result of `neg_kl_normal_and_grad`, in less time.
 
 See `logunif_kl.neg_kl_normal`, which calls it.
-"""
-
-KL_NORMAL = """
-KL(q || p) of q(w) = N(mu, sigma^2) from mu and log sigma^2, which vanishes at alpha = inf.
+""",
+    "kl_normal": """
+KL(q || p) of q(w) = N(mu, sigma^2) from mu and log sigma^2, which is zero at alpha = inf.
 
 See `logunif_kl.kl_normal`, which calls it.
-"""
-
-NEG_KL_NORMAL_AND_GRAD = f"""
+""",
+    "neg_kl_normal_and_grad": f"""
 -KL(q || p) of q(w) = N(mu, sigma^2) and both its derivatives, in one pass.
 
 With u = mu^2 exp(-log_sigma2)/2 and F as in `kl_gap`::
@@ -185,8 +177,8 @@ With u = mu^2 exp(-log_sigma2)/2 and F as in `kl_gap`::
     d_mu          -F'(u) mu exp(-log_sigma2)
     d_log_sigma2  u F'(u)
 
-The constant of -KL is the one for which -KL vanishes at alpha = inf (``zero_at=inf``). The
-derivatives do not depend on it.
+The constant of -KL is that of ``zero_at=inf``: -KL tends to 0 as alpha -> inf. The derivatives do
+not depend on it.
 
 Parameters
 ----------
@@ -229,17 +221,7 @@ array([-0.        , -0.69743669])
 array([-0.        , -2.07712935])
 >>> d_log_sigma2
 array([0.        , 0.51928234])
-"""
-
-DOCS = {
-    "kl_gap": KL_GAP.strip(),
-    "kl_gap_grad": KL_GAP_GRAD.strip(),
-    "kl_gap_hess": KL_GAP_HESS.strip(),
-    "neg_kl": NEG_KL.strip(),
-    "neg_kl_grad": NEG_KL_GRAD.strip(),
-    "neg_kl_hess": NEG_KL_HESS.strip(),
-    "neg_kl_normal_and_grad": NEG_KL_NORMAL_AND_GRAD.strip(),
-    "neg_kl_normal_value": NEG_KL_NORMAL_VALUE.strip(),
-    "kl": KL.strip(),
-    "kl_normal": KL_NORMAL.strip(),
+""",
 }
+
+DOCS = {name: text.strip() for name, text in _TEXTS.items()}

@@ -1,4 +1,4 @@
-"""Memory that the linear algebra of NumPy and SciPy must find."""
+"""The memory that the linear algebra of NumPy and SciPy needs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from functools import cache
 
 import numpy as np
 
-# Each of the two has an OpenBLAS, which allocated 32 to 41 MB when it was first called.
+# NumPy and SciPy each have an OpenBLAS, which allocates 32 to 41 MB at its first call.
 _BYTES = 96 * 2**20
 
 
 @cache
 def check_for_linear_algebra() -> None:
-    """Raise MemoryError where OpenBLAS would end the process for want of its buffers.
+    """Raise MemoryError if OpenBLAS could not allocate its buffers, which would end the process.
 
-    They are allocated once and kept, so this is checked once.
+    OpenBLAS keeps the buffers, so one check is enough.
     """
     np.empty(_BYTES, np.uint8)

@@ -1,7 +1,7 @@
 """The loop that a call of a `numpy.ufunc` would take, as NumPy itself resolves it.
 
-`numpy.spacing` and `numpy.nextafter` have loops for float16, float32 and float64, so that their
-``resolve_dtypes`` gives the loop of any function of one or two arguments with the same loops. They
+`numpy.spacing` and `numpy.nextafter` have loops for float16, float32 and float64, so their
+``resolve_dtypes`` finds the loop of any function of one or two arguments with the same loops. They
 also have a loop for long doubles, which is refused here.
 """
 
@@ -34,7 +34,7 @@ def resolve(
     Raises
     ------
     TypeError, ValueError
-        Where a ufunc raises them, with the messages of NumPy.
+        As a ufunc of NumPy raises them, with the same messages.
     """
     wanted = _wanted(name, len(kinds), len(outs), dtype, signature)
     options = {"casting": casting} if wanted is None else {"casting": casting, "signature": wanted}

@@ -1,4 +1,4 @@
-"""The sum or the mean of all elements, for arrays of each library that NumPy's ufuncs take."""
+"""The sum or the mean of all elements, for every kind of array that NumPy's ufuncs take."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .._errors import type_name
 def reduced(result: Any, reduction: str) -> Any:
     """Add the elements in float64, and round to their type. The mean of an empty array is NaN.
 
-    A masked array leaves out what is masked, in dask too. NaN counts, in pandas and xarray too. A
-    missing value of pandas or polars counts as NaN. For columns of dask, return an array of dask.
+    Masked elements do not count, nor do they in dask. NaN counts, also in pandas and xarray. A
+    missing value of pandas or polars counts as NaN. For columns of dask the result is a dask array.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def reduced(result: Any, reduction: str) -> Any:
                 masked = isinstance(result, np.ma.MaskedArray)
                 total = total / np.float64(result.count() if masked else result.size)
         else:
-            # A lazy array alone knows what is masked in it, and perhaps how large it is.
+            # Only the lazy array itself knows what is masked, and perhaps how large it is.
             options = {"skipna": False} if library == "xarray" else {}
             total = getattr(result, reduction)(dtype=np.float64, **options)
         return total.astype(result.dtype)

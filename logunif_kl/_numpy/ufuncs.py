@@ -1,8 +1,8 @@
-"""The ufuncs of the C extension, or the same in Python where the extension is missing.
+"""The ufuncs of the C extension, or the same in Python if the extension is missing.
 
-``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2``, ``neon`` or ``baseline`` for a
-variant of the C extension, ``python`` for no extension. Unset or empty, it chooses the fastest that
-this CPU runs.
+The environment variable ``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2``, ``neon`` or
+``baseline`` for a variant of the C extension, ``python`` for none. If it is unset or empty, the
+fastest variant that this CPU runs is chosen.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def _ufunc(name: str) -> Any:
     if _extension is None:
         return python_ufunc(name)
     ufunc = getattr(_extension, name)
-    # This module is where pickle is to look for the ufunc, if NumPy allows that to be set. pickle
-    # would otherwise search all modules, and a worker without the extension would not find it.
+    # pickle finds the ufunc in this module, if NumPy allows __module__ to be set. Otherwise pickle
+    # would search all modules, and a worker without the extension would not find the ufunc.
     with suppress(AttributeError):
         ufunc.__module__ = __name__
     return ufunc

@@ -75,7 +75,7 @@ def _framework(**arguments: Any) -> Any:
         return of_jax
     for argument, value in arguments.items():
         if _errors.framework(type(value)) is not None:
-            raise _errors.no_adapter(argument, value)
+            raise _errors.unsupported(argument, value)
     return None
 
 

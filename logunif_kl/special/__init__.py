@@ -12,14 +12,13 @@ its derivatives in one pass::
     neg_kl_normal_and_grad(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
 
 The first three are ufuncs, and the last calls one. They take ``out=``, ``where=``, ``dtype=`` and
-all else that a ufunc takes. xarray, pandas and dask carry them through. The last takes arrays of
-xarray that hold NumPy arrays, and dask arrays without options. A ufunc converts the arrays of other
-libraries to NumPy arrays; `logunif_kl.special.array_api` has the first three for the arrays of any
-array-API namespace, and returns arrays of that namespace.
+everything else that a ufunc takes. The first three also take arrays of xarray, pandas and dask. The
+last takes arrays of xarray that hold NumPy arrays, and dask arrays without options. A ufunc
+converts the arrays of other libraries to NumPy arrays; `logunif_kl.special.array_api` has the first
+three for the arrays of any array-API namespace, and returns arrays of that namespace.
 
-u grows with mu^2/sigma^2, so F increases from 0 (pure noise) without bound (no noise).
-`logunif_kl.neg_kl`, which takes log alpha, is more accurate where that is at hand: it never forms
-u.
+u grows with mu^2/sigma^2, so F increases from 0 (pure noise) without bound (no noise). If you have
+log alpha, `logunif_kl.neg_kl` is more accurate, because it never forms u.
 
 Examples
 --------
@@ -33,9 +32,6 @@ array([[ 0.       ,  0.4266856],
 
 from __future__ import annotations
 
-import warnings as _warnings
-from typing import Any as _Any
-
 from .._numpy.ufuncs import kl_gap, kl_gap_grad, kl_gap_hess
 from . import array_api
 from ._three_results import neg_kl_normal_and_grad
@@ -46,15 +42,3 @@ __all__ = ["array_api", "kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl_normal_a
 __test__ = {
     f.__name__: f.__doc__ for f in (kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal_and_grad)
 }
-
-
-def __getattr__(name: str) -> _Any:
-    if name != "neg_kl_normal":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    _warnings.warn(
-        "special.neg_kl_normal is now special.neg_kl_normal_and_grad, as logunif_kl.neg_kl_normal "
-        "has one result and this has three: use that name",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return neg_kl_normal_and_grad

@@ -1,4 +1,4 @@
-"""The ufunc of three results, for libraries that pass on only ufuncs of one result."""
+"""The ufunc of three results, also for libraries that support only ufuncs of one result."""
 
 from __future__ import annotations
 

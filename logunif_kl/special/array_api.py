@@ -1,8 +1,8 @@
 """The gap and its derivatives, for the arrays of any array-API namespace.
 
-The functions of `logunif_kl.special` under the same names, as functions in place of ufuncs: they
-take what `logunif_kl.neg_kl` takes, except tensors of PyTorch, JAX and TensorFlow, and they return
-arrays of the same library.
+The functions have the names of the ufuncs in `logunif_kl.special`. They take what
+`logunif_kl.neg_kl` takes, except tensors of PyTorch, JAX and TensorFlow, and return arrays of the
+same library.
 
 Examples
 --------
@@ -16,15 +16,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._arithmetic import functions
-from .._dispatch import Operation, evaluate
-from .._numpy import ufuncs
+from .._dispatch import evaluate, operation
 
 __all__ = ["kl_gap", "kl_gap_grad", "kl_gap_hess"]
 
-_KL_GAP = Operation(ufuncs.kl_gap, functions.gap)
-_KL_GAP_GRAD = Operation(ufuncs.kl_gap_grad, functions.gap_grad)
-_KL_GAP_HESS = Operation(ufuncs.kl_gap_hess, functions.gap_hess)
+_KL_GAP, _KL_GAP_GRAD, _KL_GAP_HESS = map(operation, __all__)
 
 
 def kl_gap(u: Any) -> Any:
@@ -64,21 +60,8 @@ def kl_gap(u: Any) -> Any:
 def kl_gap_grad(u: Any) -> Any:
     """Compute the first derivative of the gap, F'(u).
 
-    Parameters
-    ----------
-    u : array_like or array
-        As for `kl_gap`.
-
-    Returns
-    -------
-    array or scalar
-        F'(u), of the shape, type and library of `u`. F'(0) = 1, F'(inf) = 0, and NaN for u < 0 and
-        for NaN.
-
-    Raises
-    ------
-    TypeError
-        As for `kl_gap`.
+    The argument and the errors are those of `kl_gap`. F'(0) = 1, F'(inf) = 0, and the result is NaN
+    for u < 0 and for NaN.
 
     See Also
     --------
@@ -96,21 +79,8 @@ def kl_gap_grad(u: Any) -> Any:
 def kl_gap_hess(u: Any) -> Any:
     """Compute the second derivative of the gap, F''(u).
 
-    Parameters
-    ----------
-    u : array_like or array
-        As for `kl_gap`.
-
-    Returns
-    -------
-    array or scalar
-        F''(u), of the shape, type and library of `u`. F''(0) = -2/3, F''(inf) = 0, and NaN for
-        u < 0 and for NaN.
-
-    Raises
-    ------
-    TypeError
-        As for `kl_gap`.
+    The argument and the errors are those of `kl_gap`. F''(0) = -2/3, F''(inf) = 0, and the result
+    is NaN for u < 0 and for NaN.
 
     See Also
     --------

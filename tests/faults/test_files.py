@@ -174,7 +174,7 @@ def test_a_table_that_cannot_be_printed_costs_no_file(tmp_path):
     """The file was written before."""
     if not os.path.exists("/dev/full"):
         pytest.skip("there is no full device")
-    from tests.faults.child import run
+    from tests.child import run
 
     path = tmp_path / "table.json"
     done = run(

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.faults.child import output
+from tests.child import output
 from validation.accuracy.driver import EMULATOR
 
 pytestmark = [

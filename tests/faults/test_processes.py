@@ -10,8 +10,8 @@ import pytest
 
 from logunif_kl import reference
 from logunif_kl._mpmath import LOCK
+from tests.child import output
 from tests.faults import calls
-from tests.faults.child import output
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="only POSIX has fork")
 METHODS = ("fork", "spawn", pytest.param("forkserver", marks=pytest.mark.slow))

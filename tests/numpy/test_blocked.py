@@ -1,8 +1,5 @@
 """The Python form of the ufuncs, made explicitly, under the battery of the compiled form."""
 
-import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +7,7 @@ import pytest
 
 from logunif_kl._numpy import ufuncs
 from logunif_kl._numpy.blocked import BlockedUFunc, in_float64
+from tests.child import output, run
 from tests.ufunc_battery import ALL, UNARY, UfuncBattery, same, sample
 
 PYTHON = SimpleNamespace(**{name: ufuncs.python_ufunc(name) for name in ALL})
@@ -99,16 +97,6 @@ class TestBlockedUFunc:
             PYTHON.neg_kl_normal_and_grad(x, x, out=x)
 
 
-def run(code: str, kernel: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={**os.environ, "LOGUNIF_KL_KERNEL": kernel},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 class TestChoiceOfKernel:
     def test_python(self):
         code = """
@@ -120,17 +108,16 @@ assert pickle.loads(pickle.dumps(lk.special.kl_gap)) is lk.special.kl_gap
 assert abs(lk.neg_kl(0.0) + 0.42668560429604480579) <= 2**-54 * 2
 lk.show_config()
 """
-        done = run(code, "python")
-        assert done.returncode == 0, done.stderr
-        assert "python (slow: LOGUNIF_KL_KERNEL=python asks for it)" in done.stdout
+        said = "python (slow: LOGUNIF_KL_KERNEL=python asks for it)"
+        assert said in output(code, kernel="python")
 
     def test_each_that_is_available(self):
         for kernel in ufuncs.available_kernels():
-            done = run("import logunif_kl as lk; print(lk._numpy.ufuncs.kernel_name())", kernel)
-            assert done.stdout == f"{kernel}\n", done.stderr
+            code = "import logunif_kl as lk; print(lk._numpy.ufuncs.kernel_name())"
+            assert output(code, kernel=kernel) == f"{kernel}\n"
 
     def test_unknown(self):
-        done = run("import logunif_kl", "avx1024")
+        done = run("import logunif_kl", kernel="avx1024")
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1] == (
             "ImportError: LOGUNIF_KL_KERNEL='avx1024' names no kernel: "
@@ -139,13 +126,13 @@ lk.show_config()
 
     def test_compiled_where_nothing_is_compiled(self):
         code = "import sys; sys.modules['logunif_kl._numpy._exact'] = None; import logunif_kl"
-        done = run(code, "avx2")
+        done = run(code, kernel="avx2")
         assert done.stderr.splitlines()[-1] == (
             "ImportError: LOGUNIF_KL_KERNEL='avx2' asks for the C extension, which was not built: "
             "install a C compiler and reinstall logunif_kl, or unset the variable"
         )
-        done = run(code + "; print(logunif_kl._numpy.ufuncs.why_python())", "")
-        assert done.stdout == "the C extension was not built\n", done.stderr
+        code += "; print(logunif_kl._numpy.ufuncs.why_python())"
+        assert output(code, kernel="") == "the C extension was not built\n"
 
     def test_an_extension_that_cannot_be_loaded(self):
         code = """
@@ -158,7 +145,8 @@ sys.meta_path.insert(0, Broken())
 import logunif_kl
 print(logunif_kl._numpy.ufuncs.why_python())
 """
-        done = run(code, "")
-        assert done.stdout == "the C extension cannot be loaded: undefined symbol: PyUFunc\n"
-        done = run(code, "baseline")
+        assert output(code, kernel="") == (
+            "the C extension cannot be loaded: undefined symbol: PyUFunc\n"
+        )
+        done = run(code, kernel="baseline")
         assert done.stderr.splitlines()[-1] == "ImportError: undefined symbol: PyUFunc"

@@ -4,15 +4,13 @@ The kernels run with the processor's register MXCSR cleared, and show which flag
 """
 
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import logunif_kl as lk
 from logunif_kl._numpy import ufuncs
+from tests.child import output
 from validation.accuracy import ulp
 from validation.accuracy.truth import truth
 
@@ -134,15 +132,7 @@ def results(request, tmp_path_factory):
         points |= {f"{name}/mu": mu, f"{name}/log_sigma2": log_sigma2}
         points |= {f"{name}/{k}": factor for k, factor in FACTORS[name].items()}
     np.savez(files[0], **points)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", COMPUTE, *files],
-        env={**os.environ, "LOGUNIF_KL_KERNEL": request.param},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{request.param}\n"
+    assert output(COMPUTE, *files, kernel=request.param) == f"{request.param}\n"
     with np.load(files[1]) as loaded:
         return dict(loaded)
 

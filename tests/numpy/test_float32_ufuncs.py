@@ -2,15 +2,13 @@
 
 import ctypes
 import math
-import os
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
 
 from logunif_kl._numpy import ufuncs
+from tests.child import output
 from tests.ufunc_battery import same
 from validation.accuracy import search, ulp
 from validation.accuracy.functions import edges
@@ -69,15 +67,7 @@ def results(request, points, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     files = [str(folder / name) for name in ("points.npy", "results.npy")]
     np.save(files[0], points)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", COMPUTE, *files],
-        env={**os.environ, "LOGUNIF_KL_KERNEL": request.param},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{request.param}\n"
+    assert output(COMPUTE, *files, kernel=request.param) == f"{request.param}\n"
     return np.load(files[1])
 
 
