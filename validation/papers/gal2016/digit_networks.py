@@ -83,13 +83,10 @@ class Trained:
 
 
 def scores(sampled: nn.Prediction | None, entropy: torch.Tensor) -> dict[str, torch.Tensor]:
-    if sampled is None:
-        return {"entropy_without_noise": entropy}
-    return {
-        "mutual_information": sampled.mutual_information,
-        "entropy": sampled.entropy,
-        "entropy_without_noise": entropy,
-    }
+    found = {}
+    if sampled is not None:
+        found = {"mutual_information": sampled.mutual_information, "entropy": sampled.entropy}
+    return {**found, "entropy_without_noise": entropy}
 
 
 def of_each(

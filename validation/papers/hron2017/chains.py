@@ -343,7 +343,6 @@ EXPERIMENT = Experiment(
         "walkers": 200,
         "steps": [10, 100],
     },
-    takes_data=False,
     draw=draw,
     packages=("jax", "numpyro"),
 )

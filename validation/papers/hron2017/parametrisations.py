@@ -335,7 +335,6 @@ EXPERIMENT = Experiment(
         "tolerance": 1e-10,
     },
     quick={"starts": [(2.0, -2.0)], "decades": 3, "kappas": [0.5, 4.0], "steps": 300},
-    takes_data=False,
     draw=draw,
 )
 
