@@ -204,13 +204,10 @@ def judge(path: Path, *, replay: bool = True) -> Judged:
 
 def _maker(command: str) -> Any:
     name = shlex.split(command)[2]
-    module = import_module(f"{name}.__main__" if _is_package(name) else name)
-    return getattr(getattr(module, "EXPERIMENT", module), "complaints", None)
-
-
-def _is_package(name: str) -> bool:
     found = find_spec(name)
-    return found is not None and found.submodule_search_locations is not None
+    is_package = found is not None and found.submodule_search_locations is not None
+    module = import_module(f"{name}.__main__" if is_package else name)
+    return getattr(getattr(module, "EXPERIMENT", module), "complaints", None)
 
 
 def committed() -> list[Path]:

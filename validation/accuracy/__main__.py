@@ -122,7 +122,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "claims":
         from . import claims
 
-        claims.write()
+        for path, text in claims.render(claims.results()).items():
+            path.write_text(text, encoding="utf-8")
         return 0
     return _measure(_jobs(options), options)
 

@@ -54,8 +54,7 @@ class Trained:
             about={"method": method, "hidden": sizes["hidden"]},
             file=parts.file(f"{method}-seed{seed}.pt"),
         )
-        for _ in run.train(sizes["epochs"]):
-            pass
+        run.finish(sizes["epochs"])
         self.model.eval()
         self.draws = method != "none"
         self.training_seconds = round(sum(record["seconds"] for record in run.history), 1)

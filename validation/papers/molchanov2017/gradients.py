@@ -82,8 +82,7 @@ def gradients(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, samples:
 @flushed()
 def of_seed(seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> list[Record]:
     run = comparison.run_of("lenet_300_100", "exact", seed, sizes, dataset, parts)
-    for _ in run.train(sizes["epochs"]):
-        pass
+    run.finish(sizes["epochs"])
     means = nn.to_deterministic(run.model, math.inf)
     batch = slice(sizes["batch_size"])
     x, y = torch.from_numpy(dataset.train.x[batch]), torch.from_numpy(dataset.train.y[batch])
