@@ -193,8 +193,12 @@ class UfuncBattery:
             assert functions.neg_kl_grad(x) == 0.5
             assert functions.neg_kl_hess(x) == 0.0
         assert functions.neg_kl(1e308) == functions.neg_kl_grad(1e308) == 0.0
-        # exp(-745)/2 is half of 4.94e-324 or so; -F = -u there.
-        assert -5e-324 <= functions.neg_kl(745.0) <= 0.0
+        # exp(-745)/2 = 2.49e-324 is a little more than half the smallest float; -F = -u there.
+        assert functions.neg_kl(745.0) in (-5e-324, 0.0)
+        assert functions.neg_kl_grad(745.0) in (5e-324, 0.0)
+        assert functions.neg_kl_hess(745.0) in (-5e-324, 0.0)
+        assert functions.neg_kl_grad(-745.0) == 0.5
+        assert 0.0 <= functions.neg_kl_hess(-745.0) <= 1e-300
         # (log(2 exp(-x)) + gamma)/2 at x = -745.
         assert math.isclose(functions.neg_kl(-745.0), -373.1351814227, rel_tol=1e-12)
 

@@ -3,22 +3,24 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.autograd import Function
 
 from .. import _isotropic
 from .._arithmetic.isotropic import complex_hessian, complex_weights
 from .._convention import ZERO_AT_INFINITY
 from .._errors import check_reduction
 from . import _arguments
-from ._internals import called_by_compiler, with_primals, with_signature
+from ._derivatives import Derivatives, Family, Members, Row
+from ._internals import called_by_compiler, in_graphs
 from ._namespace import Namespace, exportable, plus, working
 
 Tensor = torch.Tensor
-Rows = Sequence[Sequence[Tensor]]
+# In the two parts of the mean and the logarithm of the variance.
+_VALUE = (0, 0, 0)
+_SLOPES = Members([(1, 0, 0), (0, 1, 0), (0, 0, 1)])
 
 
 class _Namespace(Namespace):
@@ -40,8 +42,6 @@ def of_log_alpha(
     x = _arguments.one(log_alpha)
     check_reduction(reduction)
     constant = _constant(k, zero_at, log_c)
-    if torch.compiler.is_compiling():
-        _allow()
     result = _log_alpha(_wide(x, constant, reduction), k, order)
     return _finished(result, constant, reduction, x.dtype)
 
@@ -57,8 +57,6 @@ def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str
     else:
         re, variance = _arguments.two(mu, log_sigma2)
         im = torch.zeros_like(re)
-    if torch.compiler.is_compiling():
-        _allow()
     result = _normal(*(_wide(each, constant, reduction) for each in (re, im, variance)))
     return _finished(result, constant, reduction, re.dtype)
 
@@ -89,94 +87,58 @@ def _finished(result: Tensor, constant: float, reduction: str, dtype: torch.dtyp
     return result if result.dtype == dtype else result.to(dtype)
 
 
+@in_graphs
 @exportable
 def _log_alpha(x: Tensor, k: float | None, order: int) -> Tensor:
-    return _Function.apply(
-        lambda x: (_isotropic.derivative(_xp, _widened(x), k, order).to(x.dtype),),
-        lambda x: [[_log_alpha(x, k, order + 1)]],
-        x,
-    )[0]
+    return _OfLogAlpha(k)((order,), x)
 
 
+@in_graphs
 @exportable
 def _normal(*at: Tensor) -> Tensor:
     """-KL at the two parts of the mean and the logarithm of the variance."""
-    return _Function.apply(lambda *at: _with_gradient(*at)[:1], lambda *at: [_gradient(*at)], *at)[
-        0
-    ]
+    return _OfNormal()(_VALUE, *at)
 
 
-@called_by_compiler
-def _allow() -> bool:
-    """Have these put into graphs as they are: Dynamo would trace through the rules and tables."""
-    for function in (_log_alpha, _normal):
-        torch.compiler.allow_in_graph(function)
-    return True
+class _OfLogAlpha(Family):
+    """-KL of groups of k weights, or of complex ones for None."""
+
+    def __init__(self, k: float | None) -> None:
+        self._k = k
+
+    def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor]:
+        (x,), ((order,),) = tensors, members
+        return (_isotropic.derivative(_xp, _widened(x), self._k, order).to(x.dtype),)
 
 
-def _gradient(*at: Tensor) -> tuple[Tensor, ...]:
-    return _Function.apply(lambda *at: _with_gradient(*at)[1:], _hessian, *at)
+class _OfNormal(Family):
+    """-KL of complex weights, with its first derivatives."""
+
+    def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor, ...]:
+        value, *slopes = complex_weights.normal(_xp, *map(_widened, tensors))
+        found = [value] if members[0] == _VALUE else slopes
+        return tuple(x.to(tensors[0].dtype) for x in found)
+
+    def slopes(self, members: Members, tensors: Any, needed: Any) -> Sequence[Row]:
+        if members[0] == _VALUE:
+            return [Derivatives.apply(self, _SLOPES, *tensors)]
+        rows = complex_hessian.normal_hessian(_xp, _ein, *map(_widened, tensors))
+        found = [[x.to(tensors[0].dtype) for x in row] for row in rows]
+        return [found[member.index(1)] for member in members]
 
 
-def _with_gradient(*at: Tensor) -> tuple[Tensor, ...]:
-    found = complex_weights.normal(_xp, *map(_widened, at))
-    return tuple(x.to(at[0].dtype) for x in found)
+class _Ein(Family):
+    """Ein(u)."""
 
-
-def _hessian(*at: Tensor) -> list[list[Tensor]]:
-    rows = complex_hessian.normal_hessian(_xp, _ein, *map(_widened, at))
-    return [[x.to(at[0].dtype) for x in row] for row in rows]
+    def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor]:
+        (u,), ((order,),) = tensors, members
+        return (complex_hessian.ein_derivative(_xp, u, order),)
 
 
 def _ein(u: Tensor, order: int) -> Tensor:
-    """Compute a derivative of Ein(u) in u."""
-    return _Function.apply(
-        lambda u: (complex_hessian.ein_derivative(_xp, u, order),),
-        lambda u: [[_ein(u, order + 1)]],
-        u,
-    )[0]
+    return _Ein()((order,), u)
 
 
 def _widened(x: Tensor) -> Tensor:
     """Convert to float64, in which all types are computed; to float32 on a device without it."""
     return x.to(torch.float32 if x.device.type == "mps" else torch.float64)
-
-
-class _Function(Function):
-    """Functions of the tensors, computed in one pass.
-
-    ``slopes`` returns a row for each function, with its derivatives in the tensors, which can be
-    differentiated further.
-    """
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    @with_signature
-    def forward(
-        compute: Callable[..., tuple[Tensor, ...]], slopes: Callable[..., Rows], *at: Tensor
-    ) -> tuple[Tensor, ...]:
-        return compute(*at)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        _, ctx.slopes, *at = inputs
-        ctx.save_for_backward(*at)
-        ctx.save_for_forward(*at)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        columns = zip(*ctx.slopes(*ctx.saved_tensors), strict=True)
-        return None, None, *(_dot(grads, column) for column in columns)
-
-    @staticmethod
-    @with_primals
-    def jvp(ctx: Any, *saved_and_tangents: Any) -> tuple[Tensor, ...]:
-        count = len(ctx.saved_tensors)
-        at, tangents = saved_and_tangents[:count], saved_and_tangents[-count:]
-        return tuple(_dot(tangents, row) for row in ctx.slopes(*at))
-
-
-def _dot(directions: Sequence[Tensor], derivatives: Sequence[Tensor]) -> Tensor:
-    first, *others = (x * y for x, y in zip(directions, derivatives, strict=True))
-    return sum(others, first)

@@ -226,7 +226,7 @@ REFUSED = [
     ({"weight": lambda x: np.ones(3)}, "weight must return one positive finite number"),
     (
         {"alpha_range": (0.0, 1.0), "norm": "least_squares"},
-        "a grid uniform in log alpha has no beginning",
+        "alpha_range begins at 0, where a grid uniform in log alpha cannot begin",
     ),
 ]
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate, stats
 
 import logunif_kl as lk
-from logunif_kl.methods import _control, _sampling
+from logunif_kl.methods import _control_variates, _sampling
 from logunif_kl.methods._monte_carlo import MONTE_CARLO, monte_carlo, monte_carlo_grad
 from validation.paths import RESULTS
 
@@ -191,7 +191,7 @@ class TestVarianceReduction:
 
         def singular(z):
             t = np.array([z + r])
-            return float(np.log(np.abs(t[0])) - _control._smooth_log(t, r)[0])
+            return float(np.log(np.abs(t[0])) - _control_variates._smooth_log(t, r)[0])
 
         density = stats.norm.pdf(r)
         assert mean(singular) == pytest.approx(-16 / 15 * d * density, abs=1e-11)
@@ -200,20 +200,20 @@ class TestVarianceReduction:
         )
         if r == 0.0:
             means = [
-                mean(lambda z, j=j: float(_control.controls(np.array([z])).variates[j, 0]))
+                mean(lambda z, j=j: float(_control_variates.controls(np.array([z])).variates[j, 0]))
                 for j in range(6)
             ]
             assert means == pytest.approx([1.0, 0.0, 0.0, 0.0, 0.0, 0.0], abs=1e-11)
 
     def test_the_weight_is_a_ratio_of_densities(self):
         z = np.linspace(-9.0, 9.0, 37)
-        weight = _control.controls(z).weight
+        weight = _control_variates.controls(z).weight
         np.testing.assert_allclose(weight * stats.norm.pdf(z, scale=2.0), stats.norm.pdf(z))
 
     def test_the_two_forms_meet(self):
         """Beside r = 6 the regression and the Taylor polynomial see the same samples."""
         x = -2.0 * math.log(6.0) + np.array([-1e-9, 1e-9])
-        integrand = _control.Integrand(x, True, False)
+        integrand = _control_variates.Integrand(x, True, False)
         assert [rows.tolist() for rows in integrand.groups(8)] == [[1], [0]]
         estimate, error = monte_carlo(x, rng=0)
         assert np.all(np.abs(estimate - lk.neg_kl(x)) < 4 * error)
@@ -413,7 +413,7 @@ class TestArguments:
             ),
             (
                 {"scheme": "qmc", "variance_reduction": False},
-                "no honest standard error while the singularity",
+                "the logarithm makes its standard error wrong",
             ),
         ],
     )

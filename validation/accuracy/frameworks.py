@@ -71,7 +71,7 @@ def c_kernel(kernel: str, name: str, dtype: str) -> str | None:
 
 
 def _in_c(*tensors: Any) -> Any:
-    module = import_module("logunif_kl.torch._cpu_float32")
+    module = import_module("logunif_kl.torch._cpu_float32").CpuFloat32()
     return module.value(*tensors), *module.gradient(tensors[0].new_ones(()), *tensors)
 
 
