@@ -192,19 +192,21 @@ def framework_of(given: dict[str, Any]) -> str | None:
 
 
 def _framework(given: dict[str, Any], kinds: list[str]) -> str:
-    # The framework's module refuses what is neither an array nor a number.
-    found = {
-        _errors.framework(type(value)) if kind == TENSOR else None
-        for value, kind in zip(given.values(), kinds, strict=True)
-        if kind not in _NUMBERS and not isinstance(value, _errors.NO_ARRAY)
-    }
-    supported = [name for name in found if name in _FRAMEWORKS]
+    """Name the framework of the arguments, of which one at least is a tensor."""
+    found = set()
+    for value, kind in zip(given.values(), kinds, strict=True):
+        if kind == TENSOR:
+            found.add(_errors.framework(type(value)))
+        elif kind not in _NUMBERS and not isinstance(value, _errors.NO_ARRAY):
+            found.add(None)
+        # The framework's module refuses what is neither an array nor a number.
+    supported = found.intersection(_FRAMEWORKS)
     if not supported:
         name, value = list(given.items())[kinds.index(TENSOR)]
         raise _errors.unsupported(name, value)
     if len(found) > 1:
         raise _errors.mixture(given)
-    return str(supported[0])
+    return str(supported.pop())
 
 
 def _dtypes(value: Any) -> list[Any]:

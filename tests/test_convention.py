@@ -1,4 +1,4 @@
-"""The one constant: what it is, and what is refused."""
+"""The additive constant: its value, and the arguments that are refused."""
 
 import inspect
 import math

@@ -1,4 +1,4 @@
-"""Between parametrisations: limits, relative accuracy where it is hard, round trips."""
+"""Conversions between parametrisations: limits, relative accuracy, round trips."""
 
 import math
 
@@ -52,7 +52,7 @@ def test_limits(xp, function):
         np.testing.assert_array_equal(xp.numpy(got), [truth])
 
 
-# Each function in mpmath, from the exact values of floats.
+# The truth in mpmath.
 TRUTH = {
     la.from_dropout_rate: lambda p: mpmath.log(p / (1 - p)),
     la.to_dropout_rate: lambda x: 1 / (1 + mpmath.exp(-x)),
