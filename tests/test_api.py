@@ -158,7 +158,7 @@ class TestTypes:
 
     @pytest.mark.parametrize("options", [{"zero_at": 1.0}, {"zero_at": 0.01}, {"log_c": 0.0}])
     def test_half_precision_is_rounded_once(self, options):
-        """The constant is added in float32 before the result is rounded, also near the zero of -KL."""
+        """The constant is added in float32 before the rounding, also near the zero of -KL."""
         half = np.arange(2**16, dtype="uint16").view("float16")
         half = half[np.isfinite(half)]
         constant = abs(lk.neg_kl(np.inf, **options))
