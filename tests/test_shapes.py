@@ -144,7 +144,7 @@ ONE = {
     for name in (
         *("neg_kl", "kl", "neg_kl_grad", "neg_kl_hess", "to_alpha", "to_u", "to_dropout_rate"),
         *("neg_kl_complex", "kl_complex", "neg_kl_complex_grad", "neg_kl_complex_hess"),
-        *("neg_kl_vector", "neg_kl_vector_grad"),
+        *("neg_kl_vector", "kl_vector", "neg_kl_vector_grad"),
     )
 }
 TWO = {

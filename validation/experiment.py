@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from validation import record
-from validation.figure import subplots
 from validation.output import SEAL, CommandError, Record, complain, write_record
-from validation.paths import RESULTS, ROOT, RUNS
+from validation.paths import RESULTS, ROOT
 from validation.training import data
 from validation.training.data import Dataset
 from validation.training.parts import Incomplete, Parts
@@ -161,9 +160,6 @@ class Experiment:
             found = self.measure(settings, *images, parts)
         # Parts may have been computed by earlier commands, which were ended.
         seconds = max(parts.seconds, time.monotonic() - began)
-        if parts.elsewhere:
-            complain(f"{len(parts.elsewhere)} parts were taken from {RUNS.name}/{self.paper}\n")
-            found["parts_computed_elsewhere"] = sorted(parts.elsewhere)
         document = {
             **about,
             "settings": {k: "FILE" if f"--{k}" in _INPUTS else v for k, v in settings.items()},
@@ -196,20 +192,18 @@ class Experiment:
     ) -> tuple[Parts, Record | None]:
         """Give the parts and, of a full run, the probe.
 
-        A full run takes up finished parts, from its folder or from `RUNS`, if the quick forms give
-        the same numbers now as when those parts were begun.
+        A full run takes up the finished parts in its folder, if the quick forms give the same
+        numbers now as when those parts were begun.
         """
         about = {**({"data": images[0].sha256} if images else {}), "quick": options.quick}
-        part = getattr(options, "part", None)
+        parts = Parts(folder, about, part=getattr(options, "part", None))
         if options.quick:
-            return Parts(folder, about, part=part), None
-        probe, name = self.probe(), f"{self.name}.probe.json"
+            return parts, None
+        probe = self.probe()
         self._check_folder(folder, probe)
         folder.mkdir(parents=True, exist_ok=True)
-        write_record(str(folder / name), probe)
-        begun = RUNS / self.paper / self.name
-        same = (begun / name).exists() and not _changed(begun / name, probe)
-        return Parts(folder, about, begun if same else None, part=part), probe
+        write_record(str(folder / f"{self.name}.probe.json"), probe)
+        return parts, probe
 
     def _check_folder(self, folder: Path, probe: Record) -> None:
         """Refuse a folder whose parts were not computed by code that gives today's numbers.
@@ -226,7 +220,8 @@ class Experiment:
             name = path.name.removesuffix(".probe.json")
             other = None if name == self.name else f"validation.papers.{self.paper}.{name}"
             now = probe if other is None else import_module(other).EXPERIMENT.probe()
-            if changed := _changed(path, now):
+            changed = list(record.differences(record.read(path)["columns"], now["columns"]))
+            if changed:
                 raise CommandError(
                     f"the parts in {folder} were computed by code that gives other numbers "
                     f"({changed[0]}): remove that folder"
@@ -293,7 +288,6 @@ class Experiment:
         return record.read(self.path) if self.path.exists() else None
 
     def save_figure(self, path: str | Path, made: Record) -> None:
-        """Draw a record into a file."""
         assert self.draw is not None
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         self.draw(made).savefig(path, dpi=150)
@@ -307,9 +301,14 @@ class Experiment:
         return f"## {self.title}\n\n{self.about}\n\n{body}{picture}\n"
 
 
-def _changed(kept: Path, probe: Record) -> list[str]:
-    """Say how a probe differs from one that is kept."""
-    return list(record.differences(record.read(kept)["columns"], probe["columns"]))
+def subplots(
+    size: tuple[float, float], rows: int = 1, columns: int = 1, **options: Any
+) -> tuple[Any, Any]:
+    """Return a figure of some inches, and its axes: one, or an array of several."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, **options)
 
 
 def names() -> list[str]:

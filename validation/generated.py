@@ -29,7 +29,6 @@ def update(files: Files, command: str, *, check: bool) -> int:
 
 
 def main(command: str, files: Callable[[], Files], arguments: Sequence[str] | None = None) -> int:
-    """Run a command whose only option is ``--check``."""
     parser = argparse.ArgumentParser(prog=command)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     options = parser.parse_args(arguments)

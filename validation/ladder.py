@@ -45,7 +45,6 @@ def faults(rungs: Sequence[Rung]) -> Iterator[str]:
 
 
 def document(rungs: Sequence[Rung]) -> list[Record]:
-    """Add the texts to what the command line writes."""
     made: list[Record] = ladder_document(rungs)["rungs"]
     for entry, rung in zip(made, rungs, strict=True):
         for name, fit in (("value", rung.value), ("gradient", rung.gradient)):
@@ -59,7 +58,6 @@ def document(rungs: Sequence[Rung]) -> list[Record]:
 
 
 def complaints(made: Record, *, replay: bool = True) -> Iterator[str]:
-    """Fit the forms with few terms again, and say where the record differs."""
     few = {"sigmoid": 2, "polynomial": 3}
     if replay:
         now = [each for family, terms in few.items() for each in document(ladder(terms, family))]

@@ -30,12 +30,12 @@ def columns(records: Iterable[Record], *cells: tuple[str, Cell]) -> str:
     return table([heading for heading, _ in cells], rows)
 
 
-def rounded(name: str, digits: int = 3) -> Cell:
+def rounded(name: str, digits: int = 3) -> Callable[[Any], str]:
     """Return the cell of `columns` that writes a `number` of each record."""
     return lambda record: number(record[name], digits)
 
 
-def measured(name: str, decimals: int = 2, factor: float = 1.0) -> Cell:
+def measured(name: str, decimals: int = 2, factor: float = 1.0) -> Callable[[Any], str]:
     """Return the cell of `columns` that writes a mean `with_error`.
 
     The mean is a column next to its ``NAME_standard_error`` or ``standard_error``, or holds both.
@@ -51,7 +51,7 @@ def measured(name: str, decimals: int = 2, factor: float = 1.0) -> Cell:
     return cell
 
 
-def listed(name: str, decimals: int = 2, between: str = ", ") -> Cell:
+def listed(name: str, decimals: int = 2, between: str = ", ") -> Callable[[Any], str]:
     """Return the cell of `columns` that writes a list of numbers; an empty one is a dash."""
     return lambda record: between.join(f"{v:.{decimals}f}" for v in record[name]) or "–"
 
@@ -81,11 +81,9 @@ def yes(value: object) -> str:
 
 
 def threads(results: Record) -> str:
-    """Say on how many threads."""
     return "one thread" if results["threads"] == 1 else f"{results['threads']} threads"
 
 
 def processor(results: Record) -> str:
-    """Name the processor, and the instruction set of the kernel."""
     kernel = f" ({results['kernel']})" if "kernel" in results else ""
     return f"{results['machine']['cpu']}{kernel}"

@@ -4,8 +4,6 @@ from typing import Any
 
 from logunif_kl.cli._output import (
     CommandError,
-    complain,
-    emit,
     has_rich,
     require,
     track,
@@ -13,6 +11,7 @@ from logunif_kl.cli._output import (
     write_json,
     write_record,
 )
+from logunif_kl.cli._process import complain, emit
 from logunif_kl.cli.provenance import SEAL, cpu_name, cpus_usable, provenance, seal
 
 __all__ = [

@@ -4,20 +4,18 @@
     python -m validation.record reprobe FILE --because REASON
 
 A record is a JSON file of ``validation/results``. It holds the command that made it, the commit,
-versions, machine and date, its content, and a hash of all of that (the seal), by which a change by
-hand is found. A record of an experiment also holds ``settings``, the sizes and options of the run,
-and ``probe``, the numbers of the experiment's quick form at the same commit.
+versions, machine and date, its content, and a hash of all of that (the seal), which shows a change
+by hand. A record of an experiment also holds ``settings``, the sizes and options of the run, and
+``probe``, the numbers of the experiment's quick form at the same commit.
 
 ``check`` asks the module that the record's command names. An experiment compares the settings with
-those that its code would use today, runs its quick form again, and compares the numbers with the
-probe, column by column. Kernels compare the bits of fixed outputs, and cheap studies are computed
-again in full. Records of speed and of long searches cannot be repeated: they are evidence of their
-commit, and `check` only looks at their seal. It prints a line for each record that does not hold,
-with the command that makes the record again, and fails if there is one.
+today's, runs its quick form again, and compares the numbers with the probe, column by column.
+Kernels compare the bits of fixed outputs, and cheap studies are computed again in full. Records of
+speed and of long searches are evidence of their commit, and `check` only looks at their seal. It
+prints a line for each record that does not hold, and fails if there is one.
 
 A new probe needs a new run of the full form, or a reason: ``reprobe`` moves the old probe to
-``replaced_probes`` with that reason. `check` counts those, and the page of the experiment shows
-them.
+``replaced_probes`` with that reason, which the page of the experiment shows.
 """
 
 import argparse
@@ -82,7 +80,6 @@ def about(command: str, *packages: str) -> Record:
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a record is as its command wrote it."""
     document = json.loads(path.read_text(encoding="utf-8"))
     return bool(document.get(SEAL) == seal(document))
 

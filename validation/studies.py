@@ -39,7 +39,6 @@ def document(name: str, *options: str) -> Record:
 
 
 def complaints(made: Record, *, replay: bool = True) -> Iterator[str]:
-    """Run the command again, and say where the record differs."""
     if replay:
         now = document(shlex.split(made["command"])[-1])
         yield from record.computed_again(made, now, _NOISE, _KEPT)

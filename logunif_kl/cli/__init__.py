@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Sequence
 
-from ._memory import lacks_memory, sentence
+from ._process import fail, lacks_memory
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,14 +23,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         standard error; 130 when interrupted, also while what it needs is imported.
     """
     try:
-        from ._main import main as run
+        from ._main import run
+
+        return run(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt:
-        return _fail("interrupted", 130)
+        return fail("interrupted", 130)
     except Exception as error:
         if not lacks_memory(error):
             raise
-        return _fail(sentence(error), 2)
-    return run(argv)
+        reason = f" ({error})" if isinstance(error, MemoryError) and str(error) else ""
+        return fail(f"not enough memory{reason}: ask for less, or give the process more")
 
 
 def end_if_started() -> None:
@@ -43,11 +44,4 @@ def end_if_started() -> None:
     # While Python looks for the module that -m names, it stands in the place of the program.
     as_module = program == "-m" and not {"logunif_kl", "-mlogunif_kl"}.isdisjoint(sys.orig_argv)
     if as_module or program.startswith("logunif-kl"):
-        raise SystemExit(_fail("interrupted", 130)) from None
-
-
-def _fail(text: str, status: int) -> int:
-    if sys.stderr is not None:
-        with contextlib.suppress(OSError):
-            sys.stderr.write(f"logunif-kl: error: {text}\n")
-    return status
+        raise SystemExit(fail("interrupted", 130)) from None

@@ -1,4 +1,4 @@
-"""The parser, and the handling of errors: one sentence on standard error, exit status 2."""
+"""The parser, and what becomes of errors: one sentence on standard error, exit status 2."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from . import bench, compare, fit, table, validate
-from ._memory import lacks_memory, sentence
-from ._output import CommandError, complain, emit, silence, wrapped
+from ._output import CommandError, wrapped
+from ._process import emit, fail, lacks_memory, silence
 
 PROGRAM = "logunif-kl"
 COMMANDS = (compare, table, fit, validate, bench)
@@ -58,27 +58,15 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; `logunif_kl.cli.main` says what it takes and returns."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+def run(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit status, with one sentence about an error of the user."""
     if sys.stdout is None:
-        return _fail("standard output is closed: leave it open, or send it to a file")
-    try:
-        return _run(arguments)
-    except Exception as error:
-        if not lacks_memory(error):
-            raise
-        return _fail(sentence(error))
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
-
-
-def _run(arguments: Sequence[str]) -> int:
+        return fail("standard output is closed: leave it open, or send it to a file")
     try:
         options = build_parser().parse_args([_shield(argument) for argument in arguments])
         options.run(options, shlex.join([PROGRAM, *arguments]))
     except (CommandError, ValueError, TypeError) as error:
-        return _fail(" ".join(str(error).split()), getattr(error, "status", 2))
+        return fail(" ".join(str(error).split()), getattr(error, "status", 2))
     except BrokenPipeError:
         silence(sys.stdout)
     except OSError as error:
@@ -87,8 +75,8 @@ def _run(arguments: Sequence[str]) -> int:
         reason = error.strerror or error
         if error.filename is None:  # whatever opens a file gives its name
             silence(sys.stdout)
-            return _fail(f"cannot write to standard output: {reason}; send it elsewhere")
-        return _fail(f"{error.filename}: {reason}")
+            return fail(f"cannot write to standard output: {reason}; send it elsewhere")
+        return fail(f"{error.filename}: {reason}")
     return 0
 
 
@@ -101,8 +89,3 @@ def _shield(argument: str) -> str:
     except ValueError:
         return argument
     return f" {argument}"
-
-
-def _fail(text: str, status: int = 2) -> int:
-    complain(f"{PROGRAM}: error: {text}\n")
-    return status

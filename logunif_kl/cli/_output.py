@@ -16,11 +16,11 @@ from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from .._atomic_io import replacing
 from ..methods._progress import progress_bar
-from ._memory import lacks_memory
+from ._process import complain, emit, lacks_memory
 
 STDOUT = "-"
 UNLIMITED = 1_000_000  # columns of the console in which the width of a table is measured
@@ -159,37 +159,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     return value
-
-
-def emit(text: str) -> None:
-    """Write to standard output; a closed pipe ends the output, not the command."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        silence(sys.stdout)
-
-
-def complain(text: str) -> None:
-    """Write to standard error, or nowhere if it is closed, full, or a pipe that nobody reads."""
-    if sys.stderr is None:
-        return
-    try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
-    except OSError:
-        silence(sys.stderr)
-
-
-def silence(stream: TextIO | None) -> None:
-    """Redirect a standard stream to the null device, so that the last flush cannot fail."""
-    if stream is None:
-        return
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(devnull, stream.fileno())
-    finally:
-        os.close(devnull)
 
 
 def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:

@@ -133,15 +133,8 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
         """Raise: an improper prior has no samples."""
         raise _prior.no_sample()
 
-    @property
-    def mean(self) -> NoReturn:
-        """Raise: an improper distribution has no moments."""
-        raise _prior.lacks("mean")
-
-    @property
-    def variance(self) -> NoReturn:
-        """Raise: an improper distribution has no moments."""
-        raise _prior.lacks("variance")
+    mean = property(_prior.lacking("mean"))
+    variance = property(_prior.lacking("variance"))
 
     def entropy(self) -> NoReturn:
         """Raise: an improper distribution has no entropy."""

@@ -40,29 +40,19 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
     Parameters
     ----------
     batch_shape : int or tuple of int, optional
-        The shape of the weights, each of which has this prior. It broadcasts against that of the
-        posterior, except in ``distributions.Independent``, which compares event shapes and needs
-        the shape of the posterior here.
-    zero_at : float, optional
-        Choose C so that -KL(Normal || prior) vanishes at this alpha = sigma^2/mu^2, a ratio of
-        variances: ``inf`` by default, for which log C = -2.054119955935...
-    log_c : float, optional
-        The logarithm of C instead. It shifts every divergence and every log density by the same
-        amount, and no gradient.
+        The shape of the weights, each of which has this prior. It broadcasts against the shape of
+        the posterior, except in ``distributions.Independent``, which compares event shapes.
+    zero_at, log_c : float, optional
+        The constant C, as for `logunif_kl.jax.numpyro.ImproperLogUniform`.
 
     Attributes
     ----------
     log_c : float
         The logarithm of C, however it was chosen.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `logunif_kl.neg_kl` does for `zero_at` and `log_c`.
-
     See Also
     --------
-    logunif_kl.jax.kl_normal : the divergence itself, from mu and log sigma^2.
+    logunif_kl.jax.kl_normal : the divergence from mu and log sigma^2.
 
     Notes
     -----

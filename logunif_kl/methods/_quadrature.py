@@ -2,7 +2,7 @@
 
 -KL is a constant minus E log|z + r|, z ~ N(0, 1), r = alpha^(-1/2), a one-dimensional integral.
 Folded at the singularity, it is computed to 15 digits by 160 nodes of tanh-sinh quadrature or by
-100 nodes of Gauss-Legendre quadrature (`_rules`).
+100 nodes of Gauss-Legendre quadrature (`_quadrature_rules`).
 
 Gauss-Hermite quadrature, the usual choice for a normal density, is exact for polynomials, but
 log|z + r| is not close to one: where r is a node the sum is infinite, and between the nodes it is
@@ -20,7 +20,7 @@ import numpy as np
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from .._dispatch import Operation, evaluate
 from .._errors import shown
-from . import _rules
+from . import _quadrature_rules
 from ._method import EVERYWHERE, Declared, Method
 from ._operation import operation, value
 
@@ -38,7 +38,7 @@ class _Rule:
     gradient: bool = False
 
     def __call__(self, xp: Any, x: np.ndarray) -> np.ndarray:
-        return _rules.integrate(self.rule, self.n, x, self.gradient)
+        return _quadrature_rules.integrate(self.rule, self.n, x, self.gradient)
 
 
 # The rule that error estimates compare with, and a bound on its own error, relative to
@@ -122,7 +122,7 @@ def quadrature(
     with 32 nodes and 0.07 with 100, and it does not vanish as alpha -> inf.
 
     The error estimate is the difference from tanh-sinh with 320 nodes, plus a bound on the rounding
-    errors. The nodes of the rule alone do not show the error of Gauss-Hermite quadrature.
+    errors.
 
     References
     ----------

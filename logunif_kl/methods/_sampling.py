@@ -9,10 +9,9 @@ standard error of their average:
   these.
 
 The spread of few units is itself uncertain, so the standard error is multiplied by Student's factor
-for the 95 % interval: 1.09 for 16 units, 1.02 for 64 and 1.0005 for 2,500. That makes the intervals
-of few normal values honest, and these are not normal: the logarithm is skewed, the more without
-control variates and in pairs. `LEAST` holds the numbers of samples below which more than 1 % of
-three standard errors miss the exact value, at some log alpha in [-8, 8].
+for the 95 % interval: 1.09 for 16 units, 1.02 for 64 and 1.0005 for 2,500. That suffices for normal
+values. These are skewed, above all without control variates and in pairs. `LEAST` holds the numbers
+of samples below which three standard errors miss the exact value for more than 1 % of seeds.
 
 Every element of log alpha uses the same z (common random numbers), so differences between elements
 are far more precise than the elements.
@@ -28,13 +27,13 @@ from scipy.special import ndtri, stdtrit
 from scipy.stats.qmc import Sobol
 
 from .._errors import shown
-from ._control import SPREAD, Integrand, controls
+from ._control_variates import SPREAD, Integrand, controls
 from ._progress import progress_bar
 
 BLOCK = 16384  # values at once: 128 KiB an array, which the second-level cache holds
 REPLICATES = 16  # of Sobol sequences, at least; always fewer than twice as many
 #: The least numbers of samples, with control variates and without; measured in
-#: ``tests/methods/test_few_samples.py``.
+#: ``tests/methods/test_monte_carlo.py``.
 LEAST = {"plain": (128, 512), "antithetic": (256, 2048), "qmc": (16 * REPLICATES, None)}
 MOST = 2**32
 _BITS = 52  # of a Sobol point, so that half a step more is still below 1
@@ -54,8 +53,8 @@ def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
     n = int(n_samples)
     if scheme == "qmc" and not controlled:
         raise ValueError(
-            "scheme='qmc' was given with variance_reduction=False, and has no honest standard "
-            "error while the singularity of the logarithm is there: leave variance_reduction=True"
+            "scheme='qmc' was given with variance_reduction=False, where the singularity of the "
+            "logarithm makes its standard error wrong: leave variance_reduction=True"
         )
     least = LEAST[scheme][0 if controlled else 1] or 0
     if n < least:

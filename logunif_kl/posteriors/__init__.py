@@ -5,14 +5,14 @@ density of log|w|)::
 
     -KL = log c + log(1/2) + H(q) - E log|w| = log C + H(q) - E log|w|
 
-H(q) - E log|w| is the entropy of log|w| together with the sign of w, which is their Eq. 13 with the
-sign included. Multiplying w by a number does not change it (their Eq. 42), nor does taking 1/w, and
+H(q) - E log|w| is the joint entropy of log|w| and the sign of w (their Eq. 13 has it without the
+sign). It does not change when w is multiplied by a number (their Eq. 42) or replaced by 1/w, and
 w -> w^k adds log|k|. Most of the closed forms here follow from these three facts and the entropy of
 a Gamma distribution.
 
-`neg_kl_posterior` computes the value, of a distribution of `scipy.stats`, of a kernel density
-estimate or of a `Density`, a function; and `neg_kl_split` its parts for the sign and for the
-magnitude (their Eq. 37). `dropout_posterior` makes the posterior w = theta eps.
+`neg_kl_posterior` computes -KL of a distribution of `scipy.stats`, of a kernel density estimate or
+of a `Density`, and `kl_posterior` is its negative. `neg_kl_split` computes the parts for the sign
+and for the magnitude (their Eq. 37). `dropout_posterior` makes the posterior w = theta eps.
 `TruncatedLogUniform` is a proper prior. `significant_digits` expresses a KL as a number of digits,
 as their appendix A does.
 """

@@ -1,9 +1,8 @@
 """Gauss-Kronrod quadrature of many short cells at once, for densities with thousands of points.
 
-Between two points at which a density jumps it is smooth as a rule, up to both ends. One rule of 21
-nodes then gives the integrals, and its error is estimated as QUADPACK does. All cells are evaluated
-together. Where the estimate is too large, because an end is singular, the cell is left to the
-quadrature that treats such ends.
+Between two points at which a density jumps, the density is usually smooth up to both ends. One rule
+of 21 nodes then gives the integrals, with QUADPACK's estimate of its error. All cells are evaluated
+together. A cell whose estimate is too large, because an end is singular, is left to `_quadrature`.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ import numpy as np
 
 from ._distribution import Standardised
 
-#: From so many special points on, the cells between them are tried first.
+#: With at least this many special points, the cells between them are tried first.
 MANY = 8
 
-# QUADPACK's dqk21: the nodes above 0 of Kronrod's rule, the outermost first, and 0; its weights;
-# and those of the Gauss rule of ten nodes, which are every second of them.
+# QUADPACK's dqk21: the nodes of Kronrod's rule from the outermost down to 0, and their weights. The
+# ten nodes of the Gauss rule are every second of these.
 _NODES = (
     0.995657163025808080735527280689003,
     0.973906528517171720077964012084452,

@@ -1,8 +1,8 @@
-"""Posteriors of other kinds: a density as a function, and a kernel density estimate.
+"""Posteriors that are given by a function, or by a kernel density estimate.
 
 The quadrature needs quantiles to place its panels, and the probability of each sign. A function
-gives neither, so `OfFunction` estimates quantiles from a scan of the density. An error there costs
-time or probability that is not found, which the quadrature notices, because the density must
+gives neither, so `OfFunction` estimates quantiles from a scan of the density. A bad estimate costs
+time, or probability that is not found. The quadrature notices the latter, because the density must
 integrate to 1. `OfKernels` has the distribution function of a mixture of normal distributions.
 """
 
@@ -25,8 +25,8 @@ Points = tuple[float, ...]
 
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 _FEW = 24  # anchors that are scanned finely
-_SCANNED = 6000  # evaluations at most, beside those of many anchors
-_RESOLVED = 2e-3  # of the mass in a cell of the scan
+_SCANNED = 6000  # evaluations at most, not counting those of many anchors
+_RESOLVED = 2e-3  # the largest share of the mass in one cell of the scan
 
 
 @dataclass(frozen=True)
@@ -37,27 +37,27 @@ class Density:
     ----------
     pdf : callable
         ``pdf(w)``, the density at one weight, a float, as `scipy.integrate.quad` calls it. It must
-        integrate to 1. Where it is NaN, or raises an `ArithmeticError`, it is taken to be 0, as
-        ``exp(w)`` may far from 0; the probability that is missed there counts in the error.
+        integrate to 1. Where it is NaN or raises an `ArithmeticError`, as an ``exp(w)`` in it may
+        far from 0, it is taken to be 0. The probability that is missed there counts in the error.
     support : (float, float), optional
-        Outside this interval the density is 0 and is not called; an end may be infinite.
+        Outside this interval the density is 0 and `pdf` is not called. An end may be infinite.
     points : iterable of float, optional
-        Weights at which the density jumps or is singular, or where a narrow peak is. The ends of
-        the support and 0 need not be given.
+        Weights at which the density jumps, is singular or has a narrow peak. The ends of the
+        support and 0 need not be given.
     log : bool, optional
-        Whether `pdf` returns the logarithm of the density instead. It resolves tails that are too
-        small for a float.
+        Whether `pdf` returns the logarithm of the density. A logarithm resolves tails in which the
+        density is too small for a float.
 
     Raises
     ------
     TypeError
-        If `pdf` cannot be called, or a number is none.
+        If `pdf` cannot be called, or if `support` or `points` holds something other than numbers.
     ValueError
         If `support` is empty.
 
     Examples
     --------
-    A Laplace distribution, and the half that is above 0.3 of another:
+    A Laplace distribution, and an exponential distribution from 0.3 on:
 
     >>> import math
     >>> from logunif_kl.posteriors import Density, neg_kl_posterior
@@ -151,7 +151,7 @@ class OfFunction:
         try:
             given = self._of.pdf(float(w))
         except ArithmeticError:
-            return -math.inf  # far out; where it matters, the mass that is missed shows it
+            return -math.inf  # an overflow far out; if it matters, the mass is less than 1
         try:
             value = float(given)
         except (TypeError, ValueError):
@@ -195,7 +195,7 @@ class OfFunction:
             total = masses.sum()
             if not 0.0 < total < math.inf or w.size > _SCANNED:
                 break
-            # Where a cell holds much, or where the density changes much from cell to cell.
+            # Split cells that hold much mass, or over which the density changes much.
             steps = np.diff(w) * np.abs(np.diff(q))
             inside = np.flatnonzero((masses > _RESOLVED * total) | (steps > _RESOLVED * total))
             middles = (w[inside] + w[inside + 1]) / 2.0
@@ -248,7 +248,7 @@ class OfKernels:
     loc, scale : float
         w = loc + scale z; every function here is of z.
     marks : tuple of float
-        Where panels are to end, so that no kernel is missed between others.
+        Where panels end, so that the quadrature misses no kernel.
     """
 
     def __init__(self, kde: Any) -> None:
@@ -269,7 +269,7 @@ class OfKernels:
         return -math.inf, math.inf
 
     def logpdf(self, z: float) -> float:
-        # Kernels whose exponent is 1,000 below that of the nearest do not count.
+        # Leave out kernels whose exponent is 1,000 below that of the nearest kernel.
         nearest = self._nearest(z)
         reach = math.hypot(nearest, 45.0) * (1.0 + 1e-9)
         first, last = np.searchsorted(self._at, [z - reach, z + reach])
@@ -302,7 +302,7 @@ class OfKernels:
         return float(np.min(np.abs(around - z)))
 
     def _marks(self, most: int = 4000) -> Points:
-        """Return the ends of the groups of kernels, and points between within long groups."""
+        """Return the ends of the groups of kernels, and points inside long groups."""
         apart = np.flatnonzero(np.diff(self._at) > 12.0)
         starts = self._at[np.concatenate([[0], apart + 1])] - 5.0
         stops = self._at[np.concatenate([apart, [self._at.size - 1]])] + 5.0

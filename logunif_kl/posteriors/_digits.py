@@ -10,12 +10,12 @@ from .._errors import real_number
 
 
 def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | None = None) -> Any:
-    """Significant digits of a weight that a Gaussian posterior N(mu, alpha mu^2) keeps.
+    """Compute how many significant digits of a weight a posterior N(mu, alpha mu^2) keeps.
 
-    A number with d significant digits in base b stands for one of b^d cells that share the
-    magnitudes from b^e to b^(e+1). The cells are equally probable under the log-uniform prior, and
-    each is log(b)/b^d wide in log|w|. A posterior has d digits if its entropy of log|w| and sign,
-    J = H(q) - E log|w|, is that of one such cell::
+    With d significant digits in base b, the magnitudes from b^e to b^(e+1) are divided into b^d
+    cells. The cells are equally probable under the log-uniform prior, so each is log(b)/b^d wide in
+    log|w|. A posterior keeps d digits if the joint entropy of log|w| and the sign,
+    J = H(q) - E log|w|, equals that of one cell::
 
         digits = log_b(log b) - J/log b = (KL + log log b)/log b,      KL under log_c = 0
 
@@ -24,17 +24,18 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     log_alpha : array_like or array
         The logarithm of alpha, a ratio of *variances*, as for `logunif_kl.neg_kl`.
     base : float, optional
-        2 for bits, 10 for decimals; any number above 1.
+        2 for bits, 10 for decimal digits, or any other number above 1.
     relative_to : float, optional
-        An alpha: count the digits beyond those kept at that alpha, (KL(alpha) - KL(it))/log b.
-        ``relative_to=inf`` compares with a zero-mean posterior, and is never negative.
+        An alpha. The result is then the number of digits beyond those kept at that alpha,
+        (KL(alpha) - KL(relative_to))/log b. ``relative_to=inf`` compares with a zero-mean
+        posterior, and the result is never negative.
 
     Returns
     -------
     array or scalar
-        Of the shape, type and library of `log_alpha`. ``inf`` at log_alpha = -inf. Negative (down
-        to -3.49 bits or -0.53 decimals) where the posterior does not determine the sign or the
-        place of the leading digit. NaN only where NaN was given.
+        Of the shape, type and library of `log_alpha`. The result is ``inf`` at log_alpha = -inf.
+        It is negative, down to -3.49 bits or -0.53 decimal digits, where the posterior does not
+        determine the sign or the exponent. NaN is returned only where NaN was given.
 
     Raises
     ------
@@ -51,15 +52,15 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
         KL/log b = log_b 2 + log_b n + digits,
 
     the digits of the sign, of the exponent, and of the mantissa. This is appendix A of [1]_
-    (Eq. 13) with the constant worked out. The number of digits does not depend on n. As
-    alpha -> 0, digits = log_b(log b) - log_b(2 pi e alpha)/2, so dividing alpha by ten adds half a
-    decimal. For another posterior, use
+    (Eq. 13) with its constant. The number of digits does not depend on n. As alpha -> 0,
+    digits = log_b(log b) - log_b(2 pi e alpha)/2, so dividing alpha by ten adds half a decimal
+    digit. For another posterior, use
     ``(log(log(b)) - neg_kl_posterior(dist, log_c=0.0))/log(b)``.
 
-    Appendix A states that float32 and float64 span the magnitudes 2^+-8 and 2^+-11. These are the
-    numbers of *bits* of their exponents; the magnitudes are about 2^+-127 and 2^+-1023. A bound on
-    the digits follows from a format's significand, not from its exponent: float32 has 24 bits of
-    significand and float64 has 53, and a posterior keeps that many at log_alpha = -36.8 and -77.0.
+    Appendix A states that float32 and float64 span the magnitudes 2^+-8 and 2^+-11. But 8 and 11
+    are the numbers of *bits* in their exponents; the magnitudes reach about 2^+-127 and 2^+-1023.
+    What bounds the digits is the significand, of 24 bits in float32 and of 53 in float64. A
+    posterior keeps that many digits at log_alpha = -36.8 and -77.0.
 
     References
     ----------
@@ -68,7 +69,7 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
 
     Examples
     --------
-    A weight known to one part in a thousand, alpha = 1e-6, has not quite three decimals:
+    A weight known to one part in a thousand, alpha = 1e-6, keeps not quite three decimal digits:
 
     >>> import math
     >>> from logunif_kl.posteriors import significant_digits
@@ -83,7 +84,7 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     if not 1.0 < base < math.inf:
         raise ValueError(
             f"base must be finite and above 1, but {base!r} was given: pass 2 for bits or 10 for "
-            "decimals"
+            "decimal digits"
         )
     unit = math.log(base)
     if relative_to is None:

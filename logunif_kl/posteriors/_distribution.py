@@ -1,7 +1,7 @@
-"""Reads a frozen scipy.stats distribution as w = loc + scale z; also an estimate or a `Density`.
+"""Any posterior as w = loc + scale z: a SciPy distribution, a kernel estimate or a `Density`.
 
-The rest of this package works with z. -KL does not depend on the scale of w, and a narrow posterior
-far from zero, such as N(1, 1e-20), is resolved in z but not in w, where rounding is too coarse.
+The rest of this package works with z, because -KL does not depend on the scale of w. A narrow
+posterior far from zero, such as N(1, 1e-20), is resolved in z. In w the rounding is too coarse.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Standardised:
     points : tuple of float
         The z at which its density is known to jump, to be singular or to have a peak.
     marks : tuple of float
-        Other z at which panels of a quadrature are to end.
+        Other z at which panels of the quadrature end.
     over : callable or None
         log(p(w) abs(w)) as a function of w, for a prior p other than 1/abs(w).
     """
@@ -70,7 +70,7 @@ class Standardised:
         return float(self.family.logpdf(z, *self.shapes))
 
     def logpdfs(self, z: np.ndarray) -> np.ndarray:
-        """Evaluate logpdf for an array, at once if its functions take arrays."""
+        """Evaluate logpdf for an array."""
         if isinstance(self.family, (OfFunction, OfKernels)):
             values = [self.logpdf(one) for one in z.ravel().tolist()]
             return np.array(values).reshape(z.shape)
@@ -87,7 +87,10 @@ class Standardised:
 
 
 def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
-    """Call without the warnings and errors of SciPy's root finders; the mass found shows them."""
+    """Call without the warnings and errors of SciPy's root finders, and return NaN for an error.
+
+    The quadrature notices a wrong quantile because it does not find the whole mass.
+    """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
@@ -99,7 +102,7 @@ def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
 def standardised(dist: Any, points: tuple[float, ...] = ()) -> Standardised:
     """Read a frozen continuous distribution of scipy.stats, a `gaussian_kde` or a `Density`.
 
-    The points are those that a `Density` is to be scanned about, beside its own.
+    A `Density` is scanned around these points and its own.
 
     Raises
     ------
@@ -170,9 +173,9 @@ def standardised(dist: Any, points: tuple[float, ...] = ()) -> Standardised:
 def _about_its_end(
     family: Any, shapes: list[float], loc: float, scale: float
 ) -> tuple[Any, list[float], float, float]:
-    """Return an equal distribution, if the density has few digits at an end of the support.
+    """Return an equal distribution that keeps its digits at a singular end of the support.
 
-    1 - c z has, near the end 1/c of SciPy's genextreme and genpareto.
+    SciPy's genextreme and genpareto compute 1 - c z, which cancels near the end z = 1/c.
     """
     if isinstance(family, type(stats.genextreme)) and math.isfinite(shapes[0]) and shapes[0]:
         (c,) = shapes

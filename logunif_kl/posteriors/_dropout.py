@@ -25,17 +25,17 @@ def dropout_posterior(noise: Any, theta: float) -> Any:
         As for `neg_kl_posterior`: ``stats.norm(1.0, alpha**0.5)`` for Gaussian dropout. The noise
         usually has mean 1, but it need not.
     theta : float
-        A finite number other than 0.
+        Finite and not 0.
 
     Returns
     -------
     frozen distribution, gaussian_kde or Density
-        Of the same family for theta > 0, of its mirror image for theta < 0.
+        Of the same family for theta > 0, and of the mirror image of that family for theta < 0.
 
     Raises
     ------
     TypeError
-        If `noise` is none of these, or `theta` not a real number.
+        If `noise` is not one of these, or if `theta` is not a real number.
     ValueError
         If `theta` is 0 or not finite, or if SciPy does not accept the parameters of `noise`.
 
@@ -91,7 +91,7 @@ class Mirrored(stats.rv_continuous):  # type: ignore[misc]
     of : frozen distribution
         The distribution of z.
     **constructor
-        Arguments of `scipy.stats.rv_continuous`, which it passes on when it copies itself.
+        Arguments of `scipy.stats.rv_continuous`, which SciPy passes when it copies the family.
     """
 
     def __init__(self, of: Any, **constructor: Any) -> None:

@@ -1,7 +1,7 @@
-"""The entropies and mean logarithms that the closed forms are made of.
+"""The entropies and mean logarithms that the closed forms are sums of.
 
 The error of each is below 4e-15 max(1, |value|) over its whole domain. The textbook expressions
-would lose all digits for narrow posteriors, where terms of size a log(a) cancel.
+lose all digits for narrow posteriors, where terms of size a log(a) cancel.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _ASYMPTOTIC_FROM = 50.0
 def gamma_entropy(a: float) -> float:
     """Compute the entropy of log w for w ~ Gamma(a): a + log Gamma(a) - a psi(a).
 
-    For large a it is the sum of Stirling's series, 1/2 log(2 pi e/a) + sum_n B_2n/(2n-1) a^(1-2n).
-    For tiny a, where psi(a) may overflow, it is 1 - log a + a.
+    For large a, this sums Stirling's series, 1/2 log(2 pi e/a) + sum_n B_2n/(2n-1) a^(1-2n). For
+    tiny a, where psi(a) may overflow, it returns 1 - log a + a.
     """
     if a < 1e-9:
         return 1.0 - math.log(a) + a

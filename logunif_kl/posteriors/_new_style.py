@@ -1,8 +1,8 @@
 """Support for SciPy's new distributions (since 1.15), such as ``scipy.stats.Normal(mu=1.0)``.
 
-They have no loc and scale. Normal and uniform distributions, whose closed forms need these, are
-converted to the equal frozen distribution. The others are used through the four functions that the
-quadrature calls.
+They have no loc and scale, which the closed forms of normal and uniform distributions need. These
+two are converted to the equal frozen distribution. The others are used through the functions that
+the quadrature calls.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scipy import stats
 
 
 def is_new_style(dist: Any) -> bool:
-    """Whether it is one, by the name of its class, which is private and new in SciPy 1.15."""
+    """Whether it is one of these. SciPy's base classes are private, so their names are compared."""
     return any(
         cls.__name__ in ("ContinuousDistribution", "Mixture")
         and cls.__module__.startswith("scipy.stats")
@@ -23,7 +23,7 @@ def is_new_style(dist: Any) -> bool:
 
 
 def as_frozen(dist: Any) -> Any | None:
-    """Return the equal frozen distribution of a normal or uniform one; None for another."""
+    """Return the frozen distribution that equals a normal or uniform one; otherwise None."""
     name = type(dist).__name__
     if name in ("Normal", "StandardNormal"):
         return stats.norm(dist.mu, dist.sigma)

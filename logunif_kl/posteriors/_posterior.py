@@ -1,11 +1,11 @@
-"""Kingma's Eq. 38 for any continuous posterior: closed forms first, quadrature for the rest."""
+"""-KL of any continuous posterior (Kingma's Eq. 38), in closed form or by quadrature."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant, positive
 from .._errors import shown
@@ -19,29 +19,23 @@ METHODS = ("auto", "closed", "quadrature")
 REFUSED_FROM = 1e-6
 
 
+class _Options(TypedDict, total=False):
+    zero_at: float
+    log_c: float | None
+    method: str
+    points: Iterable[float]
+    prior: Any
+
+
 @overload
 def neg_kl_posterior(
-    dist: Any,
-    *,
-    zero_at: float = ...,
-    log_c: float | None = ...,
-    method: str = ...,
-    points: Iterable[float] = ...,
-    prior: Any = ...,
-    return_error: Literal[False] = ...,
+    dist: Any, *, return_error: Literal[False] = ..., **options: Unpack[_Options]
 ) -> float: ...
 
 
 @overload
 def neg_kl_posterior(
-    dist: Any,
-    *,
-    zero_at: float = ...,
-    log_c: float | None = ...,
-    method: str = ...,
-    points: Iterable[float] = ...,
-    prior: Any = ...,
-    return_error: Literal[True],
+    dist: Any, *, return_error: Literal[True], **options: Unpack[_Options]
 ) -> tuple[float, float]: ...
 
 
@@ -61,73 +55,76 @@ def neg_kl_posterior(
 
         -KL = log c + log(1/2) + H(q) - E log|w| = log C + H(q) - E log|w|
 
-    where c is the prior density of log|w| and C = c/2 that of `log_c`: half of the prior's mass
-    goes to each sign, p(w) = c/(2 |w|).
+    Here c is the prior density of log|w|, and C = c/2 because each sign has half of the prior's
+    mass: p(w) = c/(2 |w|).
 
     Parameters
     ----------
     dist : frozen distribution, gaussian_kde or Density
-        Of `scipy.stats`, continuous, one distribution and not an array of them: ``stats.laplace(
-        0.3, 0.1)``. Also of a class of one's own that inherits from `scipy.stats.rv_continuous`,
-        and SciPy's new ``stats.Normal(mu=0.3, sigma=0.1)`` and its like; a kernel density estimate
-        of samples of one weight, `scipy.stats.gaussian_kde`; or a density as a function,
-        `logunif_kl.posteriors.Density`.
+        One of:
+
+        - a continuous distribution of `scipy.stats` with scalar parameters, frozen, such as
+          ``stats.laplace(0.3, 0.1)``, or of your own subclass of `scipy.stats.rv_continuous`;
+        - one of SciPy's new distributions, such as ``stats.Normal(mu=0.3, sigma=0.1)``;
+        - a kernel density estimate from samples of one weight, `scipy.stats.gaussian_kde`;
+        - a density as a function, `logunif_kl.posteriors.Density`.
     zero_at : float, optional
-        The alpha at which -KL of the *Gaussian* vanishes, as in `logunif_kl.neg_kl`. The constant
-        is the same for every posterior, so that they can be compared. It is infinity by default: a
-        zero-mean Gaussian has -KL = 0, and a posterior with a larger entropy of log|w| has more.
+        The alpha at which -KL of the *Gaussian* vanishes, as in `logunif_kl.neg_kl`. Every
+        posterior gets the same constant, so that posteriors can be compared. The default is
+        infinity: a zero-mean Gaussian has -KL = 0, and a posterior whose log|w| has a larger
+        entropy has a larger -KL.
     log_c : float, optional
-        The logarithm of the prior's C instead.
+        The logarithm of the prior's C, in place of `zero_at`.
     method : {"auto", "closed", "quadrature"}, optional
-        The closed form where there is one and quadrature elsewhere, or one of them only.
+        "auto" takes the closed form if there is one, and quadrature otherwise.
     points : iterable of float, optional
         Weights at which the density jumps or is singular, such as the edges of a histogram
-        (`scipy.stats.rv_histogram`), or where a narrow peak is. The ends of the
-        support, 0, `loc` and the median need not be given. The quadrature uses them, the closed
-        forms do not.
+        (`scipy.stats.rv_histogram`), or where it has a narrow peak. The ends of the support, 0,
+        `loc` and the median need not be given. Only the quadrature uses these points.
     prior : TruncatedLogUniform or frozen scipy.stats.t, optional
         A proper prior in place of C/|w|; its `loc` must be 0. With Student's t of df degrees of
-        freedom, -KL - log(df/2) tends to that with ``log_c=0`` as df -> 0, and with
-        `logunif_kl.posteriors.TruncatedLogUniform` likewise ([2]_, section 3).
+        freedom, -KL - log(df/2) tends to -KL with ``log_c=0`` as df -> 0.
+        `logunif_kl.posteriors.TruncatedLogUniform` has such a limit too ([2]_, section 3).
     return_error : bool, optional
-        Return a bound on the absolute error beside the value.
+        Whether to return the error too.
 
     Returns
     -------
     value : float
         -KL.
     error : float
-        With ``return_error=True`` only. An estimate that is meant to be at least the error. For a
-        closed form it bounds the rounding. For the quadrature it includes the effect of
-        probability that was not found, and is infinite from 1e-9 of that on: it may be in a spike
-        as narrow as any. Errors of SciPy's ``logpdf`` are not included.
+        With ``return_error=True`` only: an estimate that is meant to be at least the absolute
+        error. For a closed form it bounds the rounding. For the quadrature it includes the effect
+        of probability that was not found. If that is more than 1e-9, the error is infinite, because
+        the probability may be in an arbitrarily narrow spike. Errors of SciPy's ``logpdf`` are not
+        included.
 
     Raises
     ------
     TypeError
         If `dist` is none of these, or an argument is of a wrong type, `prior` included.
     ValueError
-        If a parameter of `dist` is an array or one that SciPy does not accept, if it is von Mises'
-        distribution on the circle, or an estimate in several dimensions, if `method` is
-        unknown, if a closed form is asked for where none is known, if `prior` is given with
-        `zero_at` or `log_c`, or is not symmetric, and as for `logunif_kl.neg_kl`.
+        If a parameter of `dist` is an array, or a value that SciPy does not accept; if `dist` is
+        von Mises' distribution on the circle, or an estimate in several dimensions; if `method` is
+        unknown, or "closed" where no closed form is known; if `prior` is given with `zero_at` or
+        `log_c`, or is not symmetric; and as for `logunif_kl.neg_kl`.
     ArithmeticError
-        If the density integrates to more than 1. If the error exceeds 1e-6 max(1, |value|) and
-        `return_error` is false: either log|w| is spread beyond the range of float64 (-KL may be
-        infinite), or part of the probability was not found.
+        If the density integrates to more than 1, or if the error exceeds 1e-6 max(1, |value|) and
+        `return_error` is false. Then either log|w| is spread beyond the range of float64, so that
+        -KL may be infinite, or part of the probability was not found.
 
     Notes
     -----
-    H(q) - E log|w| is the entropy of log|w| together with the sign of w. It can be finite where
-    H(q) and E log|w| are not, so it is computed as one integral.
+    H(q) - E log|w| can be finite where H(q) and E log|w| are not, so it is computed as one
+    integral.
 
     Closed forms are known for norm, uniform, laplace, expon and cauchy with any `loc`, and with
     ``loc=0`` for arcsine, beta, betaprime, burr, burr12, chi, chi2, dgamma, dweibull, erlang, f,
     fisk, gamma, gengamma, gennorm, halfcauchy, halfgennorm, halflogistic, halfnorm, invgamma,
     invweibull, levy, logistic, loglaplace, lognorm, loguniform, maxwell, nakagami, pareto,
     powerlaw, rayleigh, semicircular, t, weibull_max and weibull_min; each is tested against the
-    quadrature. They take microseconds, the quadrature tenths of a second. Its error is typically
-    below 1e-12.
+    quadrature. A closed form takes microseconds. The quadrature takes tenths of a second, and its
+    error is typically below 1e-12.
 
     References
     ----------
@@ -155,14 +152,14 @@ def neg_kl_posterior(
         if log_c is not None or zero_at is not ZERO_AT_INFINITY:
             raise ValueError(
                 "prior was given with zero_at or log_c, but a proper prior leaves no constant to "
-                "choose: pass one of them"
+                "choose: pass only one of the three"
             )
         if isinstance(prior, TruncatedLogUniform):
             if not holds(prior, read):
                 return (-math.inf, 0.0) if return_error else -math.inf
             constant = additive_constant(log_c=prior.log_c)
         else:
-            # The entropy is then that of q with respect to p, and no closed form is one.
+            # The entropy of q relative to p has no closed form here.
             read = replace(read, over=correction(prior))
             method = "quadrature" if method == "auto" else method
             constant = PROPER_CONSTANT
@@ -200,7 +197,7 @@ def centred(
     if method not in METHODS:
         raise ValueError(
             f"method must be one of {', '.join(METHODS)}, but {shown(method)} was given: pass one "
-            "of them, or leave it out"
+            "of these, or leave it out"
         )
     unknown = method == "quadrature" or dist.over is not None
     known = None if unknown else closed_form(dist)
@@ -216,7 +213,7 @@ def centred(
 
 
 def from_sides(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """-KL as by `centred`, from the two sides that a quadrature found."""
+    """-KL as from `centred`, from the two sides that a quadrature found."""
     entropy, error, mass = total(dist, sides)
     return entropy - PROPER_CONSTANT, error, mass
 
@@ -226,13 +223,13 @@ def refuse_mass(mass: float, dist: Standardised) -> None:
     if mass > 1.0 + REFUSED_FROM:
         agree = "" if dist.is_function else ", and pass a distribution whose pdf and cdf agree"
         raise ArithmeticError(
-            f"the density of {dist.text} integrates to {mass:.6g} or more, and that of a "
-            f"distribution to 1: divide its pdf by that number{agree}"
+            f"the density of {dist.text} integrates to {mass:.6g} or more, but it must integrate "
+            f"to 1: divide its pdf by that number{agree}"
         )
 
 
 def refuse_above(error: float, value: float, mass: float, dist: Standardised) -> None:
-    """Raise if the error is too large for a value that is given without it."""
+    """Raise if the error is too large for the value to be returned without it."""
     if error < math.inf and error <= REFUSED_FROM * max(1.0, abs(value)):
         return
     divide = "divide it by its integral if that is not 1, " if dist.is_function else ""

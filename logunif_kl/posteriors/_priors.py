@@ -1,4 +1,4 @@
-"""Proper priors beside the log-uniform one, which they tend to."""
+"""Proper priors that tend to the log-uniform prior."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ._distribution import Standardised, standardised
 class TruncatedLogUniform:
     """The log-uniform prior on low <= abs(w) <= high, with both signs: a proper density.
 
-    p(w) = 1/(2 log(high/low) abs(w)) there, and 0 elsewhere, so that -KL is -inf for a posterior
-    with any probability elsewhere: for every Gaussian. For one within it, -KL is that to C/abs(w)
-    with C = 1/(2 log(high/low)). As low -> 0 and high -> inf, C -> 0 and -KL - log C tends to -KL
-    with ``log_c=0`` (Hron et al. 2018, "Variational Bayesian Dropout: Pitfalls and Fixes",
-    section 3).
+    p(w) = 1/(2 log(high/low) abs(w)) there, and 0 elsewhere. A posterior with any probability
+    elsewhere, such as every Gaussian, has -KL = -inf. For any other posterior, -KL is the same as
+    for the prior C/abs(w) with C = 1/(2 log(high/low)). As low -> 0 and high -> inf, C -> 0 and
+    -KL - log C tends to -KL with ``log_c=0`` (Hron et al. 2018, "Variational Bayesian Dropout:
+    Pitfalls and Fixes", section 3).
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class TruncatedLogUniform:
     TypeError
         If one of them is not a real number.
     ValueError
-        If they are not in this order.
+        If not 0 < low < high < inf.
 
     Examples
     --------
@@ -53,18 +53,19 @@ class TruncatedLogUniform:
         if not 0.0 < low < high < math.inf:
             raise ValueError(
                 f"low and high must be sizes of weights with 0 < low < high < inf, but "
-                f"{shown(self.low)} and {shown(self.high)} were given: pass two that are"
+                f"{shown(self.low)} and {shown(self.high)} were given: pass the least and the "
+                "greatest size"
             )
 
     @property
     def log_c(self) -> float:
-        """The logarithm of C, with which p(w) = C/abs(w) between the ends."""
+        """The logarithm of C, where p(w) = C/abs(w) between the ends."""
         return -math.log(2.0 * (math.log(self.high) - math.log(self.low)))
 
 
 def holds(prior: TruncatedLogUniform, dist: Standardised) -> bool:
     """Whether all probability of a distribution is where the prior has a density."""
-    # The cumulated sums of a function's integrals are rounded.
+    # The cdf of a `Density` is a sum with rounding errors.
     least = 1e-12 if dist.is_function else 0.0
     pairs = ((-math.inf, -prior.high), (-prior.low, prior.low), (prior.high, math.inf))
     for low, high in pairs:
@@ -123,10 +124,10 @@ def _of_normal(scale: float, w: float) -> float:
 
 
 def _log_beta(a: float) -> float:
-    """Return log B(a, 1/2), of which SciPy's betaln has seven digits for a of a million.
+    """Return log B(a, 1/2). SciPy's betaln gives seven digits of it for a of a million.
 
-    From a = 20, by the expansion of log Gamma(a + 1/2) - log Gamma(a) in 1/a, from that of log
-    Gamma (DLMF, 5.11.8 with h = 0 and 1/2), whose first term left out is below 1e-14.
+    From a = 20 on, log Gamma(a + 1/2) - log Gamma(a) is expanded in 1/a, with log Gamma from DLMF
+    5.11.8 for h = 0 and 1/2. The first term left out is below 1e-14.
     """
     if a < 20.0:
         return math.lgamma(0.5) + math.lgamma(a) - math.lgamma(a + 0.5)

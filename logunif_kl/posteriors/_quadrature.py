@@ -1,13 +1,13 @@
-"""The entropy of log|w| with the sign of w by adaptive quadrature, with an error estimate.
+"""The joint entropy of log|w| and the sign of w by adaptive quadrature, with an error estimate.
 
-H(q) and E log|w| may both be infinite where their difference is finite (for a density so steep at 0
-that E log|w| = -inf, or for log-Cauchy tails). They are therefore never computed apart: the
-integrand is -q log(q |w|).
+H(q) and E log|w| may both be infinite where their difference is finite: for a density so steep at 0
+that E log|w| = -inf, or for log-Cauchy tails. So they are computed together, from the integrand
+-q log(q |w|).
 
 **Mapping.** Special points are the ends of the support, the zero of w, loc, the median and the
 points that the caller names. The half-line on either side of a special point s is mapped by
 z = s +- exp(t). Powers and logarithms at s, and tails of any power, become exponential decay in t.
-Each z is assigned to its nearest special point, so its distance from that point is exact.
+Each z belongs to its nearest special point, and its distance from that point is exact.
 
 **Panels.** In t the panels end at quantiles. Beyond the outermost quantiles their width doubles,
 until the integral is negligible or the range of float64 ends. QUADPACK (`scipy.integrate.quad`)
@@ -16,10 +16,10 @@ the integrand is continued as an exponential in t, which a power of z is.
 
 **Error.** The estimate adds QUADPACK's estimates, the effect of the rounding of z in a narrow
 posterior, and the effect of the mass that was not found. The density is integrated along with the
-entropy and must give 1, so a spike that every panel missed is noticed. It is looked for where many
+entropy and must give 1, so a spike that every panel missed is noticed. It is then looked for where
 quantiles are crowded. Mass that remains unexplained may lie in a spike as narrow as float64 can
-tell, or beyond its range, where nothing bounds the entropy: from `UNEXPLAINED` on the error is
-infinite.
+resolve, or beyond the range of float64, where nothing bounds the entropy. If it is more than
+`UNEXPLAINED`, the error is infinite.
 """
 
 from __future__ import annotations
@@ -38,20 +38,19 @@ from ._distribution import Standardised
 
 _QUANTILES = (1e-9, 1e-5, 1e-2, 0.2, 0.5, 0.8, 0.99, 1.0 - 1e-5, 1.0 - 1e-9)
 _EPSILON = 2.0**-52
-# exp() of these is a normal number and a finite one.
+# exp() of the first is a normal number, and exp() of the second is finite.
 _SMALLEST, _LARGEST = -708.0, 709.0
-# The least distance from s, in units in the last place of s. From 2^20 on the distance is resolved
-# to 1e-6, and it is still so small that a density behaves like a power there. At a median the
-# density is smooth.
+# The least distance from s, in units in the last place of s. At 2^20 the distance is resolved to
+# 1e-6, and it is so small that a density behaves like a power. At a median the density is smooth.
 _RESOLVED, _SMOOTH = 2.0**20, 2.0**4
 _DENSE = tuple(k / 128 for k in range(1, 128))
 _STRIDE = math.log(2.0)
 _NEGLIGIBLE = 1e-18
 _EPSABS, _EPSREL = 1e-14, 1e-11  # of a panel
 _WITHIN = (1e-2, 0.5, 0.99)
-#: The mass, neither found nor explained by rounding or a tail, from which on the error is infinite.
+#: The error is infinite if more mass than this is missing without rounding or a tail to explain it.
 UNEXPLAINED = 1e-9
-# The error of a mass by the rounding of densities.
+# The error of a mass that the rounding of densities causes.
 _BY_ROUNDING = 1e-12
 # At most |log(q |w|)| where q and |w| are numbers of float64.
 _NARROWEST = 1454.0
@@ -61,7 +60,7 @@ _NARROWEST = 1454.0
 class Side:
     """The integrals over the part of the posterior on one side of 0.
 
-    Where the posterior has `over`, log(q |w|) is less that: log(q/p) with another prior p.
+    If the posterior has `over`, log(q/p) with that prior p takes the place of log(q |w|).
 
     Attributes
     ----------
@@ -70,13 +69,13 @@ class Side:
     mass : float
         The integral of q.
     beyond : float
-        The part of `mass` that was continued beyond the range of float64.
+        The part of `mass` that was extrapolated beyond the range of float64.
     error : float
         The quadrature's estimate of its error in `entropy`.
     edge : float
         The largest |log(q |w|)| where the range of float64 cut the integral off.
     mass_error : float
-        The quadrature's estimate of its error in `mass`, and the mass beyond the range of float64
+        The quadrature's estimate of its error in `mass`, plus the mass beyond the range of float64
         in a tail that is a power of log|w|.
     """
 
@@ -101,12 +100,12 @@ def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[
     Returns
     -------
     (negative, positive) : tuple of Side
-        Their errors do not include the mass that was not found; see `total`.
+        Their errors do not include the effect of mass that was not found; `total` adds it.
     """
     named = [*dist.points, *((w - dist.loc) / dist.scale for w in points)]
     found = _integrated(dist, named, [z for z in map(dist.ppf, _QUANTILES) if math.isfinite(z)])
     if _unexplained(found) > UNEXPLAINED:
-        # A spike between the quantiles, if there is one, is where many of them are crowded.
+        # If there is a spike between these quantiles, finer quantiles are crowded in it.
         dense = [z for z in map(dist.ppf, _DENSE) if math.isfinite(z)]
         again = _integrated(dist, [*named, *_crowded(dense)], dense)
         if _unexplained(again) < _unexplained(found):
@@ -115,13 +114,13 @@ def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[
 
 
 def _unexplained(sides: tuple[Side, Side]) -> float:
-    """The mass that was not found, beyond the quadrature's estimate of its error."""
+    """The mass that was not found, less the quadrature's estimate of its error."""
     missed = abs(1.0 - sides[0].mass - sides[1].mass)
     return missed - _BY_ROUNDING - sides[0].mass_error - sides[1].mass_error
 
 
 def _crowded(quantiles: list[float]) -> list[float]:
-    """Points in the middle of quantiles that are a thousand times as near as most are."""
+    """Find the middle of each run of quantiles that are a thousand times nearer than usual."""
     gaps = np.diff(quantiles)
     if gaps.size == 0:
         return []
@@ -158,9 +157,9 @@ def _integrated(
 
 
 def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Side]) -> set[int]:
-    """Integrate the cells between many points at once; return those for which that is enough.
+    """Integrate the cells between many points at once; return those that are accurate enough.
 
-    Those beside the zero of w, where the logarithm is singular, are left.
+    A cell next to the zero of w is not: the logarithm is singular there.
     """
     if len(special) < _cells.MANY or dist.over is not None:
         return set()
@@ -179,7 +178,7 @@ def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Si
 
 
 def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """Add up both sides: entropy, a bound on its error, mass (1 at most by what was continued)."""
+    """Add up both sides: entropy, bound on its error, mass (if extrapolated, 1 at most)."""
     entropy = sides[0].entropy + sides[1].entropy
     mass = sides[0].mass + sides[1].mass
     missed = abs(1.0 - mass)
@@ -257,8 +256,8 @@ def _half_line(
         return math.exp(log_density(t)[0])
 
     def panel(low: float, high: float) -> bool:
-        """Add one panel, and return whether it contributed."""
-        if side.mass > 2.0:  # no probability density
+        """Add one panel, and return whether its contribution was not negligible."""
+        if side.mass > 2.0:  # not a probability density
             side.error = math.inf
             return False
         value, error = _integrate(entropy, low, high)
@@ -289,7 +288,7 @@ def _half_line(
         side.entropy += value
         doubt = 2.0 * abs(decay / before - 1.0)
         side.error += doubt * (abs(value) + part) + abs(part * drift)
-        if dist.over is not None:  # of its slope in t nothing is assumed but that it is at most 1
+        if dist.over is not None:  # its slope in t is only known to be at most 1
             side.error += part * (1.0 + 1.0 / decay)
         side.mass_error += doubt * part + max(0.0, beyond_range(end) - part)
 
@@ -318,7 +317,7 @@ def _half_line(
     top = math.log(length) if length < math.inf else _LARGEST
     if not bottom < top:
         return
-    # Where no quantile lies this way, a density that is none may: look as far as on the other side.
+    # If no quantile lies this way, go as far as on the other side: the quantiles may be wrong.
     this_way = [d for d in marked if 0.0 < d < math.inf] or [-d for d in marked]
     marks = sorted({math.log(d) for d in this_way if 0.0 < d < math.inf})
     marks = [t for t in marks if bottom < t < top] or [max(bottom, top - 1.0)]

@@ -24,10 +24,10 @@ class Split(NamedTuple):
     magnitude : float
         -KL from the posterior on log|w| given the sign to the prior's constant density c = 2 C.
     total : float
-        -KL as `neg_kl_posterior` gives it. It is not computed from the parts where there is a
-        closed form.
+        -KL as `neg_kl_posterior` gives it: from the closed form if there is one, and not as the
+        sum of the parts.
     error : float
-        A bound on the error of `magnitude`, and on that of ``sign_bit + magnitude - total``.
+        A bound on the error of `magnitude`, and on abs(sign_bit + magnitude - total).
     """
 
     sign_bit: float
@@ -115,7 +115,7 @@ def neg_kl_split(
 
 
 def _signs(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float]:
-    """Probabilities of a negative and of a positive weight, each without cancellation."""
+    """The probabilities of a negative and of a positive weight, neither as 1 minus the other."""
     if dist.is_function:
         return sides[0].mass, sides[1].mass
     return dist.cdf(dist.zero), dist.sf(dist.zero)

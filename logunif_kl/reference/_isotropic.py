@@ -13,6 +13,7 @@ from .._convention import ZERO_AT_INFINITY
 from .._errors import shown
 from ._agree import LOCK, agree
 from ._input import MAX_LOG_BITS, Number, Raw, digits, exp_neg, read
+from ._neg_kl import convention
 
 _Gap = Callable[[Any, Any, Any], Any]
 _MAX_DPS = 1000  # mpmath's functions take minutes for some arguments from about 3000 on
@@ -20,11 +21,7 @@ _SMALL = 64  # up to this u the positive series is the second definition
 
 
 def neg_kl_complex(
-    log_alpha: object,
-    *,
-    zero_at: object = ZERO_AT_INFINITY,
-    log_c: object = None,
-    dps: int = 50,
+    log_alpha: object, *, zero_at: object = ZERO_AT_INFINITY, log_c: object = None, dps: int = 50
 ) -> Any:
     r"""Return -KL of a complex weight to ``dps`` digits, as `logunif_kl.neg_kl_complex`.
 
@@ -33,21 +30,8 @@ def neg_kl_complex(
 
     Two definitions must agree: that of :math:`E_1`, and Kummer's positive series
     :math:`e^{-u}\sum_n H_n u^n/n!` or, for large u, the integral of :math:`(1 - e^{-t})/t`.
-
-    Parameters
-    ----------
-    log_alpha, zero_at, log_c, dps
-        As for `neg_kl`; ``log_c`` is of the prior C/\|w\|^2.
-
-    Returns
-    -------
-    mpmath.mpf
-        With the limits of `logunif_kl.neg_kl_complex`.
-
-    Raises
-    ------
-    TypeError, ValueError, ArithmeticError, OverflowError
-        As for `neg_kl`.
+    ``dps`` is at most 1000. Parameters, results and errors are otherwise as for `neg_kl`, with the
+    prior C/\|w\|^2.
 
     Examples
     --------
@@ -62,8 +46,6 @@ def neg_kl_complex(
 def neg_kl_complex_grad(log_alpha: object, dps: int = 50) -> Any:
     r"""Return :math:`1 - e^{-u}`, the derivative of `neg_kl_complex` in log alpha.
 
-    Errors as there.
-
     Examples
     --------
     >>> import mpmath
@@ -76,8 +58,6 @@ def neg_kl_complex_grad(log_alpha: object, dps: int = 50) -> Any:
 
 def neg_kl_complex_hess(log_alpha: object, dps: int = 50) -> Any:
     r"""Return :math:`-u e^{-u}`, the second derivative of `neg_kl_complex` in log alpha.
-
-    Errors as there.
 
     Examples
     --------
@@ -104,23 +84,8 @@ def neg_kl_vector(
 
     Two definitions must agree: mpmath's 2F2, and with a = k/2 the positive series
     :math:`a e^{-u}\sum_n (u^n/n!) \sum_{j<n} 1/(a+j)` or, for large u, the asymptotic series.
-
-    Parameters
-    ----------
-    log_alpha, zero_at, log_c, dps
-        As for `neg_kl`; ``log_c`` is of the prior C/\|w\|^k.
-    k
-        A positive number.
-
-    Returns
-    -------
-    mpmath.mpf
-        With the limits of `logunif_kl.neg_kl_vector`.
-
-    Raises
-    ------
-    TypeError, ValueError, ArithmeticError, OverflowError
-        As for `neg_kl`, and if ``k`` is not positive.
+    ``k`` is a positive number, and ``dps`` is at most 1000. Parameters, results and errors are
+    otherwise as for `neg_kl`, with the prior C/\|w\|^k.
 
     Examples
     --------
@@ -135,7 +100,7 @@ def neg_kl_vector(
 def neg_kl_vector_grad(log_alpha: object, k: object, dps: int = 50) -> Any:
     r"""Return :math:`u F_k'(u) = u M(1; k/2+1; -u)`, the derivative of `neg_kl_vector`.
 
-    It is in log alpha. Errors as there.
+    The derivative is in log alpha.
 
     Examples
     --------
@@ -156,7 +121,10 @@ def _dimensions(k: object) -> Number:
     count = read(k, "k")
     rough = count(53)
     if rough in (libmp.finf, libmp.fnan) or libmp.mpf_sign(rough) <= 0:
-        raise ValueError(f"k must be a positive number of dimensions, got {shown(k)}.")
+        raise ValueError(
+            f"k must be a positive number of dimensions, got {shown(k)}: it is the number of "
+            "weights in a group."
+        )
     return count
 
 
@@ -169,7 +137,7 @@ def _limit(x: Raw, at_minus_inf: Raw) -> Raw | None:
 
 
 def _plain(log_alpha: object, dps: int, function: Callable[[Any, Any], Any], last: int) -> Any:
-    """Return an elementary function of u, at two precisions that agree."""
+    """Evaluate an elementary function of u at rising precisions until two agree."""
     n = digits(dps, _MAX_DPS)
     with LOCK:
         x = read(log_alpha, "log_alpha")
@@ -177,7 +145,7 @@ def _plain(log_alpha: object, dps: int, function: Callable[[Any, Any], Any], las
         if raw is None:
 
             def at(wp: int) -> Raw:
-                # Where u is large its relative error counts u times, and below 2^-wp expm1 is -u.
+                # A relative error of u counts u times.
                 u = exp_neg(x, wp, "log_alpha")
                 more = max(0, int(u[2] + u[3]))
                 if last and more > wp.bit_length():  # 1 - exp(-u), where u > wp
@@ -186,8 +154,8 @@ def _plain(log_alpha: object, dps: int, function: Callable[[Any, Any], Any], las
                     least = -math.log(2.0) * MAX_LOG_BITS
                     raise OverflowError(
                         f"log_alpha must be at least {least:.0f} for the second derivative, got "
-                        f"{shown(log_alpha)}: below, it is less than exp(-exp({-least:.0f})), so "
-                        "take 0."
+                        f"{shown(log_alpha)}: below, the derivative is smaller than "
+                        f"exp(-exp({-least:.0f})), so take 0."
                     )
                 context = _context(wp + 2 * more + 16)
                 u = exp_neg(x, wp + more + 8, "log_alpha")
@@ -206,7 +174,7 @@ def _value(log_alpha: object, k: Number | None, zero_at: object, log_c: object, 
         if raw is None and constant is None:
             raw = libmp.mpf_neg(_agreed(_gaps(k), x, k, n, log_alpha))
         elif raw is None:
-            # With digits to spare, for what the two terms have in common.
+            # With digits to spare, because the difference may cancel.
             gap = _agreed(_gaps(k), x, k, 2 * n + 20, log_alpha)
             raw = libmp.mpf_sub(constant, gap, libmp.dps_to_prec(n), "n")
         elif raw == libmp.fzero and constant is not None:
@@ -215,25 +183,16 @@ def _value(log_alpha: object, k: Number | None, zero_at: object, log_c: object, 
 
 
 def _constant(k: Number | None, zero_at: object, log_c: object, n: int) -> Raw | None:
-    """Return what F is subtracted from, with digits to spare; None for 0."""
-    if log_c is not None:
-        if zero_at is not ZERO_AT_INFINITY:
-            raise ValueError("zero_at and log_c both fix the constant: give one of them.")
+    """Return the constant from which F is subtracted, with digits to spare; None for 0."""
+    alpha, log_of_c = convention(zero_at, log_c)
+    if log_of_c is not None:
         wp = libmp.dps_to_prec(2 * n + 20)
         context = _context(wp + 16)
-        c = context.make_mpf(read(log_c, "log_c")(wp + 16))
-        if not context.isfinite(c):
-            raise ValueError(f"log_c must be finite, got {shown(log_c)}.")
+        c = context.make_mpf(log_of_c(wp + 16))
         a = context.mpf(1) if k is None else context.make_mpf(k(wp + 16)) / 2
         return (a * (1 + context.log(context.pi) - context.digamma(a)) + c)._mpf_
-    alpha = read(zero_at, "zero_at")
-    rough = alpha(53)
-    if rough == libmp.finf:
+    if alpha is None:
         return None
-    if rough == libmp.fnan or libmp.mpf_sign(rough) <= 0:
-        raise ValueError(
-            f"zero_at must be an alpha above 0 (inf is allowed), got {shown(zero_at)}."
-        )
     at = Number(False, lambda wp: libmp.mpf_log(alpha(wp + 16), wp + 16, "n"))
     return _agreed(_gaps(k), at, k, 2 * n + 20, zero_at)
 

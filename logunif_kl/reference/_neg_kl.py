@@ -12,17 +12,13 @@ from .._convention import ZERO_AT_INFINITY
 from .._errors import shown
 from ._agree import LOCK, agree
 from ._functions import DEFINITIONS, Of, raw_constant, times_u, u_of, u_of_normal
-from ._input import Raw, digits, read
+from ._input import Number, Raw, digits, read
 
 HALF = libmp.from_float(0.5)
 
 
 def neg_kl(
-    log_alpha: object,
-    dps: int = 50,
-    *,
-    zero_at: object = ZERO_AT_INFINITY,
-    log_c: object = None,
+    log_alpha: object, dps: int = 50, *, zero_at: object = ZERO_AT_INFINITY, log_c: object = None
 ) -> Any:
     r"""Return -KL(q || p) as a function of log alpha to ``dps`` digits.
 
@@ -82,11 +78,7 @@ def neg_kl(
         elif rough == libmp.finf:
             raw = _agree(constant, n, *what) if constant else libmp.fzero
         else:
-            raw = _agree(
-                lambda of, wp: _minus_gap(constant, of, u_of(x, wp), wp),
-                n,
-                *what,
-            )
+            raw = _agree(lambda of, wp: _minus_gap(constant, of, u_of(x, wp), wp), n, *what)
     return mpmath.mp.make_mpf(raw)
 
 
@@ -142,8 +134,8 @@ def neg_kl_normal(
     r"""Return -KL(N(mu, sigma^2) || p) to ``dps`` digits.
 
     :func:`neg_kl` at u = mu^2 exp(-log_sigma2)/2, with the same conventions and errors. mu = 0 or
-    log_sigma2 = inf gives the constant (0 by default); mu = +-inf or log_sigma2 = -inf gives -inf;
-    one of the former with one of the latter, where the limit depends on the path, gives NaN.
+    log_sigma2 = inf gives the constant (0 by default); mu = +-inf or log_sigma2 = -inf gives -inf.
+    If a limit of the first kind meets one of the second, the result is NaN.
 
     Examples
     --------
@@ -163,14 +155,7 @@ def neg_kl_normal(
             raw = libmp.fzero
         elif limit is None:
             raw = _agree(
-                lambda of, wp: _minus_gap(
-                    constant,
-                    of,
-                    u_of_normal(m(wp + 8), s, wp),
-                    wp,
-                ),
-                n,
-                *what,
+                lambda of, wp: _minus_gap(constant, of, u_of_normal(m(wp + 8), s, wp), wp), n, *what
             )
         elif limit == libmp.fzero:
             raw = _agree(constant, n, *what) if constant else libmp.fzero
@@ -187,7 +172,8 @@ def neg_kl_normal_grad(mu: object, log_sigma2: object, dps: int = 50) -> tuple[A
               \frac{\partial(-KL)}{\partial\log\sigma^2} = u F'(u)
 
     Both are 0 at mu = 0 and at log_sigma2 = inf. At log_sigma2 = -inf they are -1/mu and 1/2, at
-    mu = +-inf 0 and 1/2. NaN where :func:`neg_kl_normal` is. Errors as there.
+    mu = +-inf 0 and 1/2. They are NaN where :func:`neg_kl_normal` is. Errors are as for that
+    function.
 
     Examples
     --------
@@ -259,10 +245,7 @@ def _of_log_alpha(
             raw = libmp.fzero
         else:
             raw = _agree(
-                lambda of, wp: value(of, u_of(x, wp), wp),
-                n,
-                what + " at log_alpha = {}",
-                log_alpha,
+                lambda of, wp: value(of, u_of(x, wp), wp), n, what + " at log_alpha = {}", log_alpha
             )
     return mpmath.mp.make_mpf(raw)
 
@@ -280,9 +263,10 @@ def _limit_of_u(mu: Raw, log_sigma2: Raw) -> Raw | None:
 
 
 def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
-    """Whether 1/alpha, which is exact, is 1/zero_at. -KL is zero then, and no digits would agree.
+    """Whether alpha is zero_at, so that -KL is exactly 0 and no digits would agree.
 
-    alpha = exp(log_sigma2)/mu^2 is rational only for log_sigma2 = 0, if log_sigma2 is rational.
+    1/alpha is given, which is exact where it is called: for a rational log_sigma2, alpha =
+    exp(log_sigma2)/mu^2 is rational only if log_sigma2 = 0.
     """
     if log_c is not None:
         return False
@@ -290,8 +274,8 @@ def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
     return bool(libmp.mpf_mul(over_alpha, a) == libmp.fone)
 
 
-def _constant(zero_at: object, log_c: object) -> Constant | None:
-    """Return the constant, from which F(u) is subtracted, by definition and bits; None for zero."""
+def convention(zero_at: object, log_c: object) -> tuple[Number | None, Number | None]:
+    """Read zero_at or log_c, whichever was given; both are None if the constant is 0."""
     a = read(zero_at, "zero_at")
     rough = a(53)
     if log_c is not None:
@@ -306,14 +290,24 @@ def _constant(zero_at: object, log_c: object) -> Constant | None:
                 f"log_c must be finite, got {shown(log_c)}: it is the log of the C in the prior "
                 "C/|w|."
             )
-        return lambda of, wp: raw_constant(c, wp)
+        return None, c
     if rough == libmp.finf:
-        return None
+        return None, None
     if rough == libmp.fnan or libmp.mpf_sign(rough) <= 0:
         raise ValueError(
             f"zero_at must be an alpha above 0 (inf is allowed), got {shown(zero_at)}: it is the "
             "alpha at which -KL is zero, not its logarithm."
         )
+    return a, None
+
+
+def _constant(zero_at: object, log_c: object) -> Constant | None:
+    """Return the constant from which F(u) is subtracted, by definition and bits; None for zero."""
+    a, c = convention(zero_at, log_c)
+    if c is not None:
+        return lambda of, wp: raw_constant(c, wp)
+    if a is None:
+        return None
 
     def at_zero(of: Of, wp: int) -> Raw:
         u = libmp.mpf_div(libmp.fone, libmp.mpf_shift(a(wp + 8), 1), wp + 8, "n")

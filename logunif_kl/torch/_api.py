@@ -54,7 +54,7 @@ def neg_kl(
     >>> log_alpha.grad
     tensor([0.5002, 0.3624, 0.0647])
     """
-    return _evaluation.of_log_alpha(log_alpha, zero_at, log_c, reduction, 1.0)
+    return _evaluation.of_log_alpha(log_alpha, zero_at, log_c, reduction)
 
 
 def neg_kl_grad(log_alpha: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ def neg_kl_normal(
     >>> mu.grad
     tensor([-0.0000, -0.7248,  0.7248])
     """
-    return _evaluation.of_normal(mu, log_sigma2, zero_at, log_c, reduction, 1.0)
+    return _evaluation.of_normal(mu, log_sigma2, zero_at, log_c, reduction)
 
 
 def kl(
@@ -152,7 +152,7 @@ def kl(
     >>> kl(torch.tensor([0.0, 0.0]), reduction="sum")
     tensor(0.8534)
     """
-    return _evaluation.of_log_alpha(log_alpha, zero_at, log_c, reduction, -1.0)
+    return _evaluation.of_log_alpha(log_alpha, zero_at, log_c, reduction, negated=True)
 
 
 def kl_normal(
@@ -172,4 +172,4 @@ def kl_normal(
     >>> kl_normal(torch.tensor([0.0, 1.0]), 0.0)
     tensor([0.0000, 0.4267])
     """
-    return _evaluation.of_normal(mu, log_sigma2, zero_at, log_c, reduction, -1.0)
+    return _evaluation.of_normal(mu, log_sigma2, zero_at, log_c, reduction, negated=True)

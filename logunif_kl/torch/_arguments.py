@@ -1,4 +1,4 @@
-"""The arguments of the public functions: checks, and conversion to one floating type."""
+"""Parse the arguments of the public functions into dense tensors of one floating type and shape."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -36,7 +36,7 @@ def one(value: Any, name: str = "log_alpha") -> Tensor:
     Raises
     ------
     TypeError
-        If it is no dense tensor of real numbers.
+        If it is not a dense tensor of real numbers.
     """
     value = opened(name, value)
     if not isinstance(value, torch.Tensor):
@@ -58,7 +58,7 @@ def two(
     Raises
     ------
     TypeError
-        If neither is a tensor, or one is no dense tensor of real numbers and no real number.
+        If neither is a tensor, or if one is neither a dense tensor of real numbers nor a number.
     RuntimeError
         If they are on different devices, or their shapes do not broadcast.
     """
@@ -78,10 +78,11 @@ def two(
                     f"{names[0]} is on {first.device} and {names[1]} on {second.device}: move one "
                     "with .to(), so that both are on the same device"
                 )
-        if first.dtype is torch.float32 is second.dtype:
-            return _broadcast(first, second, names)
-        kind = _kind(_promoted(first, second), first.device.type)
-        first, second = _cast(first, kind), _cast(second, kind)
+        if not first.dtype is torch.float32 is second.dtype:
+            kind = _kind(_promoted(first, second), first.device.type)
+            first, second = _cast(first, kind), _cast(second, kind)
+        if first.shape == second.shape:
+            return first, second
         return _broadcast(first, second, names)
     if first_given and _number(second):
         first = _cast(first, _kind(first.dtype, first.device.type))
@@ -121,8 +122,6 @@ def _promoted(first: Tensor, second: Tensor) -> torch.dtype:
 
 
 def _broadcast(first: Tensor, second: Tensor, names: tuple[str, ...]) -> tuple[Tensor, Tensor]:
-    if first.shape == second.shape:
-        return first, second
     try:
         torch.broadcast_shapes(first.shape, second.shape)
     except RuntimeError:
@@ -198,7 +197,7 @@ def _check(name: str, x: Tensor) -> None:
 
 
 def _check_class(name: str, x: Tensor) -> None:
-    """Raise if it is of a class that torch's functions take, but that holds no elements for all."""
+    """Raise for tensors that torch's functions take, but that lack elements."""
     if isinstance(x, MaskedTensor):
         raise TypeError(
             f"{name} must be a dense tensor, but a MaskedTensor was given: its masked elements "
@@ -217,7 +216,7 @@ def _check_class(name: str, x: Tensor) -> None:
 
 
 def is_proxy(value: Any) -> bool:
-    """Tell whether `torch.fx.symbolic_trace` gave this in place of a tensor."""
+    """Tell whether this is the stand-in for a tensor of `torch.fx.symbolic_trace`."""
     return isinstance(value, torch.fx.Proxy)
 
 

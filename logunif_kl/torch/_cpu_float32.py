@@ -1,19 +1,21 @@
 """The float32 kernels of C, on the memory of plain CPU tensors.
 
-Value and derivatives are separate functions, of the same names as those of
-`logunif_kl.torch._triton.launch`, so that a backward needs nothing but the arguments. There is no
-such kernel for float64. A `sign` of -1.0 gives KL and its derivatives in place of those of -KL.
+The value and the derivatives have separate kernels, so a backward needs only the arguments. There
+is no such kernel for float64.
 
-The functions of `_kernels.library` compute float32, and its ufuncs the half types, block by block.
+The functions of `_kernels.library` compute float32. Its ufuncs compute the half types, block by
+block.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import torch
 
-from ._cpu_parallel import in_blocks, laid_out, negated, run, sum_of
+from ._cpu import Cpu
+from ._cpu_parallel import in_blocks, laid_out, run, sum_of
 from ._kernels import library, ufuncs
 from ._memory import look_at
 
@@ -23,59 +25,69 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def available(tensor: Tensor) -> bool:
-    """Tell whether the functions below take a tensor of this type."""
+    """Tell whether the kernels take a tensor of this type."""
     return tensor.dtype in _DTYPES and ufuncs() is not None
 
 
-def value(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
-    """-KL of N(mu, sigma^2), element by element."""
-    direct, (mu, log_sigma2), back = _laid_out(mu, log_sigma2)
-    out = _empty(mu)
-    if direct is not None:
-        direct.value(mu, log_sigma2, out, sign)
-    else:
-        run(negated(ufuncs().value, sign), (mu, log_sigma2), (out,))
-    return out if back is None else back(out)
+@cache
+def _number() -> Tensor:
+    """A tensor of no dimensions, to allocate others like it in less time than from a shape."""
+    return torch.zeros((), device="cpu")
 
 
-def value_sum(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
-    """The sum of `value`, 0-d and in float32."""
-    direct, inputs, _ = _laid_out(mu, log_sigma2)
-    if direct is not None:
-        total = mu.new_empty(())
-        direct.value_sum(*inputs, total, sign)
-        return total
-    if mu.dtype is not torch.float32:
-        return sum_of(negated(ufuncs().value, sign), inputs, (None,))
-    return in_blocks(negated(ufuncs().value_sum, sign), inputs)
+class CpuFloat32(Cpu):
+    """The float32 kernels of C for -KL from a mean and a variance, the exact ones for the rest."""
 
+    recomputes = True
 
-def gradient(
-    grad_output: Tensor, mu: Tensor, log_sigma2: Tensor, sign: float = 1.0
-) -> tuple[Tensor, Tensor]:
-    """The derivatives of `value` in mu and log_sigma2, each times ``grad_output``.
-
-    ``grad_output`` is 0-d, or of the arguments' shape.
-    """
-    each = any(grad_output.stride())
-    if each:
-        direct, (grad_output, mu, log_sigma2), back = _laid_out(grad_output, mu, log_sigma2)
-    else:
+    def value(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
         direct, (mu, log_sigma2), back = _laid_out(mu, log_sigma2)
-    d_mu, d_log_sigma2 = _empty(mu), _empty(mu)
-    if direct is not None:
-        direct.gradient(grad_output, mu, log_sigma2, d_mu, d_log_sigma2, sign)
-    else:
-        if not each:
-            look_at(grad_output)
-            if grad_output.ndim and grad_output.numel() != mu.numel():
-                raise ValueError(
-                    f"a kernel was given a factor of shape {tuple(grad_output.shape)} and mu of "
-                    f"shape {tuple(mu.shape)}: pass a factor of no dimensions or of that shape"
-                )
-            grad_output = grad_output.detach().as_strided(mu.shape, (0,) * mu.ndim)
-        run(negated(ufuncs().gradient, sign), (grad_output, mu, log_sigma2), (d_mu, d_log_sigma2))
-    return (d_mu, d_log_sigma2) if back is None else (back(d_mu), back(d_log_sigma2))
+        out = _empty(mu)
+        if direct is not None:
+            direct.value(mu, log_sigma2, out)
+        else:
+            run(ufuncs().value, (mu, log_sigma2), (out,))
+        return out if back is None else back(out)
+
+    def value_sum(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
+        direct, inputs, _ = _laid_out(mu, log_sigma2)
+        if direct is not None:
+            total = torch.empty_like(_number())
+            direct.value_sum(*inputs, total)
+            return total
+        if mu.dtype is not torch.float32:
+            return sum_of(ufuncs().value, inputs, (None,))
+        return in_blocks(ufuncs().value_sum, inputs)
+
+    def gradients(self, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
+        return self.gradient(mu.new_ones(()), mu, log_sigma2)
+
+    def gradient(
+        self, grad_output: Tensor, mu: Tensor, log_sigma2: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        each = any(grad_output.stride())
+        if each:
+            direct, (grad_output, mu, log_sigma2), back = _laid_out(grad_output, mu, log_sigma2)
+        else:
+            direct, (mu, log_sigma2), back = _laid_out(mu, log_sigma2)
+        outs = _empty(mu), _empty(mu)
+        if direct is not None:
+            direct.gradient(grad_output, mu, log_sigma2, *outs)
+        else:
+            factor = grad_output if each else _expanded(grad_output, mu)
+            run(ufuncs().gradient, (factor, mu, log_sigma2), outs)
+        return outs if back is None else (back(outs[0]), back(outs[1]))
+
+
+def _expanded(factor: Tensor, like: Tensor) -> Tensor:
+    """Expand one number to a shape, if it is not another number of elements."""
+    look_at(factor)
+    if factor.ndim and factor.numel() != like.numel():
+        raise ValueError(
+            f"a kernel was given a factor of shape {tuple(factor.shape)} and mu of shape "
+            f"{tuple(like.shape)}: pass a factor of no dimensions or of that shape"
+        )
+    return factor.detach().as_strided(like.shape, (0,) * like.ndim)
 
 
 def _laid_out(*tensors: Tensor) -> tuple[Any, Any, Any]:

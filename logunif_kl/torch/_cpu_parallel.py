@@ -1,6 +1,6 @@
 """Ufuncs on the memory of plain CPU tensors: order of the elements, blocks and threads.
 
-The work is cut into blocks whose ends depend on the number of elements alone. The sums of the
+The work is divided into blocks that depend only on the number of elements, and the sums of the
 blocks are added in order in float64. A result therefore does not depend on the number of threads.
 """
 
@@ -82,29 +82,12 @@ def _as_it_is(result: Tensor) -> Tensor:
     return result
 
 
-def negated(ufunc: Any, sign: float) -> Any:
-    """Return the ufunc, or for a sign of -1.0 one that negates its results, block by block."""
-    if sign > 0.0:
-        return ufunc
-
-    def changed(*arguments: Any, out: tuple[Any, ...] | None = None) -> Any:
-        if out is None:
-            return -ufunc(*arguments)
-        ufunc(*arguments, out=out)
-        for result in out:
-            np.negative(result, out=result)
-        return None
-
-    changed.in_blocks = True  # type: ignore[attr-defined]
-    return changed
-
-
 def run(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> None:
     """Fill the outputs; those that are None are computed into a temporary of one block."""
     wanted = [out for out in outs if out is not None]
     whole = len(wanted) == len(outs) and inputs[-1].dtype in _KINDS
     n = inputs[-1].numel()
-    if whole and _threads(n) < 2 and (n <= _BLOCK or not hasattr(ufunc, "in_blocks")):
+    if whole and _threads(n) < 2:
         # Without blocks, views and threads, which take longer than few elements.
         ufunc(*map(_array, inputs), out=tuple([out.numpy() for out in wanted]))
         return
@@ -148,7 +131,7 @@ def _job(
     whole = not adding and not missing
 
     def work(start: int, stop: int) -> list[float]:
-        step = stop - start if whole and not hasattr(ufunc, "in_blocks") else _BLOCK
+        step = stop - start if whole else _BLOCK
         scratch = np.empty((missing, min(step, stop - start)), kind)
         sums = []
         for low in range(start, stop, step or 1):

@@ -52,7 +52,7 @@ class ImproperLogUniform(Distribution):
     - ``StudentT(df, 0, scale)``: KL = J((df + 1)/2) - J(df/2) - J(1/2) - log C, with J(a) = a +
       log Gamma(a) - a psi(a). Derivatives in ``loc`` are exact up to the third;
     - ``Gamma(concentration, rate)``: KL = -J(concentration) - log C;
-    - ``HalfNormal(scale)``: that of ``Normal(0, scale)`` plus log 2;
+    - ``HalfNormal(scale)``: the KL of ``Normal(0, scale)`` plus log 2;
     - ``Exponential(rate)``: KL = -1 - gamma - log C;
     - ``Independent`` of these: summed over the event's dimensions, as torch sums them, against an
       ``Independent`` of this prior or against this prior itself, one for all weights;
@@ -159,7 +159,8 @@ class ImproperLogUniform(Distribution):
         Raises
         ------
         ValueError
-            If arguments are validated and `value` is no tensor, does not broadcast, or holds NaN.
+            If arguments are validated, and `value` is not a tensor, does not broadcast or has a
+            NaN.
         TypeError
             If `value` is complex.
         """
@@ -218,7 +219,7 @@ class ImproperLogUniform(Distribution):
 
 
 def by_name(name: str, prior: Any = ImproperLogUniform) -> Any:
-    """Find the prior by its name, or, with a warning, by the name that it had."""
+    """Find the prior by its name, or, with a warning, by its former name."""
     if name == "LogUniform":
         warnings.warn(
             "LogUniform is now ImproperLogUniform, as for NumPyro, whose own LogUniform is proper: "
@@ -316,7 +317,7 @@ def _kl_low_rank(p: LowRankMultivariateNormal, q: Distribution) -> Tensor:
 def _kl_correlated(
     p: Distribution, q: Any, diagonal: Tensor, others: Tensor, less: float | Tensor = 0.0
 ) -> Tensor:
-    """Add what the marginals give, and the information between the weights."""
+    """Add the KL of the marginals and the mutual information of the weights."""
     prior = q.base_dist if isinstance(q, Independent) else q
     if not isinstance(prior, ImproperLogUniform):
         raise NotImplementedError(

@@ -9,7 +9,8 @@ NaN where a parameter is outside of its domain, if torch was told not to check t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -24,11 +25,12 @@ from torch.distributions import (
     Uniform,
 )
 
+from .._arithmetic import posteriors
 from .._arithmetic.unit import power_of_two, unit
 from .._convention import PROPER_CONSTANT
-from ._internals import plain
-from ._namespace import working, xp
-from ._rules_posteriors import analytic, of_posterior
+from ._derivatives import Family, Members, Row
+from ._internals import in_graphs, plain
+from ._namespace import exportable, working, xp
 
 # KL + log C is the sum of the first two, to be rounded to the type.
 Found = tuple[Tensor, float, torch.dtype]
@@ -38,17 +40,17 @@ _LOG_2 = math.log(2.0)
 
 def laplace(p: Any) -> Found:
     loc, scale = _scaled(p.loc, p.scale)
-    return of_posterior("laplace", loc, scale), -1.0 - _LOG_2, p.scale.dtype
+    return _posterior("laplace", loc, scale), -1.0 - _LOG_2, p.scale.dtype
 
 
 def cauchy(p: Any) -> Found:
-    return analytic("cauchy", *_scaled(p.loc, p.scale)), -math.log(4.0 * math.pi), p.scale.dtype
+    return _analytic("cauchy", *_scaled(p.loc, p.scale)), -math.log(4.0 * math.pi), p.scale.dtype
 
 
 def uniform(p: Any) -> Found:
     low, high = working(p.low), working(p.high)
     factor = power_of_two(torch, torch.maximum(low.detach().abs(), high.detach().abs()))
-    return of_posterior("uniform", low * factor, high * factor), 0.0, p.low.dtype
+    return _posterior("uniform", low * factor, high * factor), 0.0, p.low.dtype
 
 
 def student(p: Any) -> Found:
@@ -63,7 +65,7 @@ def student(p: Any) -> Found:
         )
     # For every df the second derivative of E log|w| in loc is 1/scale^2 at 0.
     x = loc / scale
-    result = 0.5 * (x * x) - analytic("student", df)
+    result = 0.5 * (x * x) - _analytic("student", df)
     return (
         _where(centred & (scale.detach() > 0.0) & (df.detach() > 0.0), result),
         -PROPER_CONSTANT,
@@ -73,7 +75,7 @@ def student(p: Any) -> Found:
 
 def gamma(p: Any) -> Found:
     a, rate = working(p.concentration), working(p.rate)
-    result = _nothing(rate) - analytic("gamma_entropy", a)
+    result = _nothing(rate) - _analytic("gamma_entropy", a)
     return _where(a.detach() > 0.0, result), 0.0, p.concentration.dtype
 
 
@@ -115,3 +117,34 @@ def _where(valid: Tensor, result: Tensor) -> Tensor:
 def _traced(x: Tensor) -> bool:
     """Tell whether the elements cannot be looked at."""
     return torch.compiler.is_compiling() or not plain(x.detach())
+
+
+@in_graphs
+@exportable
+def _posterior(name: str, a: Tensor, b: Tensor, i: int = 0, j: int = 0) -> Tensor:
+    """Compute a function of two tensors of one shape; or, of laplace, its derivative."""
+    return _family(name)((i, j), a, b)
+
+
+@in_graphs
+@exportable
+def _analytic(name: str, *arguments: Tensor) -> Tensor:
+    """Compute a function whose arithmetic torch differentiates."""
+    return posteriors.ANALYTIC[name](xp, *arguments)
+
+
+class _Posterior(Family):
+    """A function of `_arithmetic.posteriors`, whose derivatives are other such functions."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor]:
+        (orders,) = members if self._name == "laplace" else ((),)
+        return (posteriors.FUNCTIONS[self._name](xp, *tensors, *orders),)
+
+    def slopes(self, members: Members, tensors: Any, needed: Any) -> Sequence[Row]:
+        return [posteriors.slopes(_posterior, self._name, *tensors, *members[0])]
+
+
+_family = cache(_Posterior)

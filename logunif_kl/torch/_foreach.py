@@ -1,14 +1,15 @@
 """The sum of -KL over the tensors of a whole model: one step of autograd for all of them.
 
-A call for each tensor takes about as long as the kernel of a thousand weights, and again in the
-backward. Joining the tensors into one would copy them, and their gradients. Here one rule runs the
-kernels over the tensors where they are, and keeps nothing but the tensors for the backward.
+A call for each tensor takes about as long as a kernel on a thousand weights, in the forward and
+again in the backward. Concatenating the tensors would copy them and their gradients. Here one
+autograd Function runs the kernels on the tensors in place, and saves only the tensors for the
+backward.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,9 +17,7 @@ from torch.autograd import Function
 
 from . import _backends, _rules
 from ._api import neg_kl, neg_kl_normal
-from ._autograd_recompute import Gradient
-from ._autograd_saved import gradients
-from ._internals import direct_apply, legacy_batched, plain, transformed
+from ._internals import direct_apply, plain, transformed
 
 Tensor = torch.Tensor
 
@@ -72,12 +71,12 @@ def _added(values: list[Tensor]) -> Tensor:
 
 
 def _split(shapes: Any, tensors: Sequence[Any]) -> list[tuple[tuple[Any, ...], int]]:
-    """Group the tensors, or what belongs to each of them, by terms again."""
+    """Group a flat sequence, with one item for each tensor, by terms."""
     remaining = iter(tensors)
     return [(tuple(next(remaining) for _ in range(number)), count) for number, count in shapes]
 
 
-class _Several(Function):
+class _Total(Function):
     """The sum over plain tensors, outside transforms."""
 
     @staticmethod
@@ -85,14 +84,12 @@ class _Several(Function):
         ctx.save_for_backward(*tensors)
         ctx.set_materialize_grads(False)
         ctx.shapes = shapes
-        # Plain tensors of one type on one device go one way, whatever their shapes.
-        way = _backends.of(*tensors)
+        # One backend serves plain tensors of one type on one device, whatever their shapes.
+        backend = _backends.choose(*tensors)
         sums = []
         for arguments, count in _split(shapes, tensors):
-            value = (
-                way.value_sum(*arguments, 1.0)
-                if len(arguments) == 2
-                else way.sum_of_log_alpha(arguments[0], 1.0)
+            value = (backend.value_sum if len(arguments) == 2 else backend.sum_of_log_alpha)(
+                *arguments
             )
             sums.append(value if count == 1 else count * value)
         if len(sums) == 1:
@@ -105,36 +102,14 @@ class _Several(Function):
         saved = ctx.saved_tensors
         if grad is None:
             return None, *(None for _ in saved)
-        gradient = _gradient_of(grad, saved)
         found: list[Tensor | None] = [None]
         needed = _split(ctx.shapes, ctx.needs_input_grad[1:])
         for (arguments, count), (wanted, _) in zip(_split(ctx.shapes, saved), needed, strict=True):
-            if not any(wanted):
-                found += [None for _ in arguments]
-                continue
-            factor = grad if count == 1 else count * grad
-            if len(arguments) == 2:
-                found += gradient(factor, *arguments, 1.0)
+            if any(wanted):
+                found += _rules.gradient(grad if count == 1 else count * grad, *arguments)
             else:
-                found.append(factor * _rules.of_log_alpha(arguments[0], 1, 1.0))
+                found += [None for _ in arguments]
         return tuple(found)
 
 
-def _gradient_of(grad: Tensor, saved: Sequence[Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Choose what computes the derivatives in mu and log_sigma2 times a factor."""
-    if legacy_batched(grad):
-        # Legacy batched gradients bypass the rule of `Gradient`, so plain operations are used.
-        return _by_products
-    if torch.is_grad_enabled() or transformed():
-        return Gradient.apply
-    return _backends.of(grad, *saved).gradient
-
-
-def _by_products(
-    factor: Tensor, mu: Tensor, log_sigma2: Tensor, sign: float
-) -> tuple[Tensor, Tensor]:
-    _, d_mu, d_log_sigma2 = gradients(mu, log_sigma2, sign)
-    return factor * d_mu, factor * d_log_sigma2
-
-
-_apply = direct_apply(_Several)
+_apply = direct_apply(_Total)

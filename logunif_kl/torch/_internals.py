@@ -1,7 +1,7 @@
-"""The private names of PyTorch that this package reads, all of them here.
+"""All private names of PyTorch that this package reads.
 
-They tell whether a tensor has a memory that a kernel may read, and which transforms are active.
-On a version of PyTorch that lacks one of them, every tensor is computed by the composite.
+They tell whether a kernel may read a tensor's memory, and which transforms are active. If PyTorch
+lacks one of them, the composite computes every tensor.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -20,6 +20,7 @@ try:
     from torch._C import (
         _are_functorch_transforms_active,
         _get_tracing_state,
+        _has_storage,
         _len_torch_dispatch_stack,
     )
     from torch._C._functorch import (
@@ -49,24 +50,25 @@ _OF_COMPILER = ("FakeTensor", "FunctionalTensor")
 
 
 def fake_outside_mode(x: Tensor) -> bool:
-    """Tell whether it is a FakeTensor whose mode is not active, so that no constant can join it."""
+    """Tell whether it is a FakeTensor outside its mode, where no constant can join it."""
     return type(x).__name__ == "FakeTensor" and _COMPLETE and not _len_torch_dispatch_stack()
 
 
 def plain(*tensors: Tensor) -> bool:
-    """Tell whether these are tensors with a memory, which nothing traces or transforms."""
+    """Tell whether these tensors have memory, and are neither traced nor transformed."""
     if not _COMPLETE or _len_torch_dispatch_stack() or _get_tracing_state() is not None:
         return False
     for x in tensors:
-        if type(x) not in PLAIN_TYPES or _is_functional_tensor(x):
+        # A tensor under a transform, also one that escaped from it, has no storage.
+        if type(x) not in PLAIN_TYPES or not _has_storage(x):
             return False
-        if is_functorch_wrapped_tensor(x) or is_legacy_batchedtensor(x) or x._is_zerotensor():
+        if _is_functional_tensor(x) or x._is_zerotensor():
             return False
     return True
 
 
 def traced_to_leave() -> bool:
-    """Tell whether torch.export or torch.jit.trace makes a program that other runtimes may run."""
+    """Tell whether torch.export or torch.jit.trace is writing a program for any runtime."""
     return torch.compiler.is_exporting() or (_COMPLETE and _get_tracing_state() is not None)
 
 
@@ -120,8 +122,13 @@ def being_compiled(*tensors: Tensor) -> bool:
     )
 
 
+def is_number(x: Tensor) -> bool:
+    """Tell whether all elements are one number in memory. There may be only one element."""
+    return all(isinstance(step, int) and step == 0 for step in x.stride())
+
+
 def hint(size: int | torch.SymInt) -> int:
-    """The size for which a compiler traces; 0 if it knows none. No guard is put on it."""
+    """The size with which a compiler traces, or 0 if that is unknown; without adding a guard."""
     if isinstance(size, int):
         return size
     node: Any = getattr(size, "node", None)
@@ -130,12 +137,12 @@ def hint(size: int | torch.SymInt) -> int:
 
 
 def extension_file() -> str:
-    """The file of PyTorch's own extension module; empty if it does not say."""
+    """The file of PyTorch's own extension module, or an empty string if it is unknown."""
     return str(getattr(torch._C, "__file__", ""))
 
 
 def legacy_batched(x: Tensor) -> bool:
-    """Tell whether this is a batch of gradients (`is_grads_batched`), of a plain tensor's type."""
+    """Tell whether this is a batch of gradients (`is_grads_batched`)."""
     return bool(_COMPLETE and is_legacy_batchedtensor(x))
 
 
@@ -148,8 +155,8 @@ def with_signature(forward: Any) -> Any:
 def direct_apply(function: type[Function]) -> Callable[..., Any]:
     """Return the part of `Function.apply` that is needed where no transform is active.
 
-    The rest binds the arguments to a signature, which takes longer than the kernel for few
-    elements. The tensors must be plain, or DTensors.
+    The other part binds the arguments to a signature, which takes longer than a kernel on a few
+    elements. The tensors must be plain.
     """
     apply: Callable[..., Any] = super(Function, function).apply  # type: ignore[misc]
     return apply
@@ -194,3 +201,23 @@ def called_by_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function
+
+
+def in_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have torch.compile put calls of the function into its graph, without tracing into it.
+
+    `torch.compiler.allow_in_graph` imports the compiler, so it is called only while that traces.
+    """
+
+    @called_by_compiler
+    def allow() -> bool:
+        torch.compiler.allow_in_graph(function)
+        return True
+
+    @wraps(function)
+    def called(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            allow()
+        return function(*arguments)
+
+    return called

@@ -3,20 +3,24 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.autograd import Function
 
 from .. import _isotropic
 from .._arithmetic.isotropic import complex_hessian, complex_weights
 from .._convention import ZERO_AT_INFINITY
 from .._errors import check_reduction
 from . import _arguments
-from ._internals import called_by_compiler, with_primals, with_signature
+from ._derivatives import Derivatives, Family, Members, Row
+from ._internals import called_by_compiler, in_graphs
 from ._namespace import Namespace, exportable, plus, working
 
 Tensor = torch.Tensor
+# In the two parts of the mean and the logarithm of the variance.
+_VALUE = (0, 0, 0)
+_SLOPES = Members([(1, 0, 0), (0, 1, 0), (0, 0, 1)])
 
 
 class _Namespace(Namespace):
@@ -38,8 +42,6 @@ def of_log_alpha(
     x = _arguments.one(log_alpha)
     check_reduction(reduction)
     constant = _constant(k, zero_at, log_c)
-    if torch.compiler.is_compiling():
-        _allow()
     result = _log_alpha(_wide(x, constant, reduction), k, order)
     return _finished(result, constant, reduction, x.dtype)
 
@@ -55,8 +57,6 @@ def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str
     else:
         re, variance = _arguments.two(mu, log_sigma2)
         im = torch.zeros_like(re)
-    if torch.compiler.is_compiling():
-        _allow()
     result = _normal(*(_wide(each, constant, reduction) for each in (re, im, variance)))
     return _finished(result, constant, reduction, re.dtype)
 
@@ -87,140 +87,58 @@ def _finished(result: Tensor, constant: float, reduction: str, dtype: torch.dtyp
     return result if result.dtype == dtype else result.to(dtype)
 
 
+@in_graphs
 @exportable
 def _log_alpha(x: Tensor, k: float | None, order: int) -> Tensor:
-    return _LogAlpha.apply(x, k, order)
+    return _OfLogAlpha(k)((order,), x)
 
 
+@in_graphs
 @exportable
-def _normal(re: Tensor, im: Tensor, log_sigma2: Tensor) -> Tensor:
-    return _Normal.apply(re, im, log_sigma2)
+def _normal(*at: Tensor) -> Tensor:
+    """-KL at the two parts of the mean and the logarithm of the variance."""
+    return _OfNormal()(_VALUE, *at)
 
 
-@called_by_compiler
-def _allow() -> bool:
-    """Have these put into graphs as they are: Dynamo would trace through the rules and tables."""
-    for function in (_log_alpha, _normal):
-        torch.compiler.allow_in_graph(function)
-    return True
+class _OfLogAlpha(Family):
+    """-KL of groups of k weights, or of complex ones for None."""
+
+    def __init__(self, k: float | None) -> None:
+        self._k = k
+
+    def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor]:
+        (x,), ((order,),) = tensors, members
+        return (_isotropic.derivative(_xp, _widened(x), self._k, order).to(x.dtype),)
+
+
+class _OfNormal(Family):
+    """-KL of complex weights, with its first derivatives."""
+
+    def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor, ...]:
+        value, *slopes = complex_weights.normal(_xp, *map(_widened, tensors))
+        found = [value] if members[0] == _VALUE else slopes
+        return tuple(x.to(tensors[0].dtype) for x in found)
+
+    def slopes(self, members: Members, tensors: Any, needed: Any) -> Sequence[Row]:
+        if members[0] == _VALUE:
+            return [Derivatives.apply(self, _SLOPES, *tensors)]
+        rows = complex_hessian.normal_hessian(_xp, _ein, *map(_widened, tensors))
+        found = [[x.to(tensors[0].dtype) for x in row] for row in rows]
+        return [found[member.index(1)] for member in members]
+
+
+class _Ein(Family):
+    """Ein(u)."""
+
+    def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor]:
+        (u,), ((order,),) = tensors, members
+        return (complex_hessian.ein_derivative(_xp, u, order),)
+
+
+def _ein(u: Tensor, order: int) -> Tensor:
+    return _Ein()((order,), u)
 
 
 def _widened(x: Tensor) -> Tensor:
     """Convert to float64, in which all types are computed; to float32 on a device without it."""
     return x.to(torch.float32 if x.device.type == "mps" else torch.float64)
-
-
-class _LogAlpha(Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    @with_signature
-    def forward(x: Tensor, k: float | None, order: int) -> Tensor:
-        return _isotropic.derivative(_xp, _widened(x), k, order).to(x.dtype)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        x, ctx.k, ctx.order = inputs
-        ctx.save_for_backward(x)
-        ctx.save_for_forward(x)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        (x,) = ctx.saved_tensors
-        return grad * _log_alpha(x, ctx.k, ctx.order + 1), None, None
-
-    @staticmethod
-    @with_primals
-    def jvp(ctx: Any, x: Tensor, tangent: Tensor, *_: None) -> Tensor:
-        return tangent * _log_alpha(x, ctx.k, ctx.order + 1)
-
-
-class _Normal(Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    @with_signature
-    def forward(re: Tensor, im: Tensor, log_sigma2: Tensor) -> Tensor:
-        found = complex_weights.normal(_xp, _widened(re), _widened(im), _widened(log_sigma2))
-        return found[0].to(re.dtype)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
-        return tuple(grad * found for found in _Gradient.apply(*ctx.saved_tensors))
-
-    @staticmethod
-    @with_primals
-    def jvp(ctx: Any, re: Tensor, im: Tensor, log_sigma2: Tensor, *tangents: Tensor) -> Tensor:
-        return _along(_Gradient.apply(re, im, log_sigma2), tangents)
-
-
-class _Gradient(Function):
-    """The three first derivatives."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    @with_signature
-    def forward(re: Tensor, im: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        found = complex_weights.normal(_xp, _widened(re), _widened(im), _widened(log_sigma2))
-        d_re, d_im, d_log_sigma2 = (each.to(re.dtype) for each in found[1:])
-        return d_re, d_im, d_log_sigma2
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
-        return tuple(_along(row, grads) for row in _hessian(*ctx.saved_tensors))
-
-    @staticmethod
-    @with_primals
-    def jvp(
-        ctx: Any, re: Tensor, im: Tensor, log_sigma2: Tensor, *tangents: Tensor
-    ) -> tuple[Tensor, ...]:
-        return tuple(_along(row, tangents) for row in _hessian(re, im, log_sigma2))
-
-
-class _Ein(Function):
-    """A derivative of Ein(u) in u."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    @with_signature
-    def forward(u: Tensor, order: int) -> Tensor:
-        return complex_hessian.ein_derivative(_xp, u, order)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        u, ctx.order = inputs
-        ctx.save_for_backward(u)
-        ctx.save_for_forward(u)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (u,) = ctx.saved_tensors
-        return grad * _Ein.apply(u, ctx.order + 1), None
-
-    @staticmethod
-    @with_primals
-    def jvp(ctx: Any, u: Tensor, tangent: Tensor, _: None) -> Tensor:
-        return tangent * _Ein.apply(u, ctx.order + 1)
-
-
-def _hessian(re: Tensor, im: Tensor, log_sigma2: Tensor) -> list[list[Tensor]]:
-    arguments = _widened(re), _widened(im), _widened(log_sigma2)
-    found = complex_hessian.normal_hessian(_xp, _Ein.apply, *arguments)
-    return [[each.to(re.dtype) for each in row] for row in found]
-
-
-def _along(derivatives: Any, directions: Any) -> Tensor:
-    first, second, third = (d * v for d, v in zip(derivatives, directions, strict=True))
-    return first + second + third

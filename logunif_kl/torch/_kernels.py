@@ -1,9 +1,9 @@
 """The float32 kernels of C: as ufuncs of NumPy, and as functions that run on PyTorch's threads.
 
-The second come from the extension `logunif_kl.torch._library`. It was built without PyTorch, and
-takes a few functions of the loaded libtorch by their names. They take tensors and look at each, so
-that nothing here passes an address of memory. Where the extension or a name is missing, the ufuncs
-compute over threads of our own, and compilers see the composite.
+The functions come from the extension `logunif_kl.torch._library`. The extension is built without
+PyTorch, and looks up a few functions of the loaded libtorch by name. Its functions take tensors and
+check each, so that Python passes no address of memory. If the extension or a name is missing, the
+ufuncs compute on threads of this package, and compilers see the composite.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ._internals import extension_file
 
 @cache
 def ufuncs() -> Any:
-    """The ufuncs; None if they were not built, or if LOGUNIF_KL_KERNEL=python was set."""
+    """The ufuncs, or None if they were not built or LOGUNIF_KL_KERNEL=python is set."""
     if _ufuncs.kernel_name() == "python":
         return None
     try:
@@ -33,17 +33,17 @@ def ufuncs() -> Any:
 
 
 def library() -> Any:
-    """The functions on PyTorch's threads; None if they are not available (`why_not`)."""
+    """The functions on PyTorch's threads, or None if they are not available (see `why_not`)."""
     return _connected()[0] if _refusal is None else None
 
 
 def why_not() -> str | None:
-    """Say why `library` is None; None if it is not."""
+    """Say why `library` returns None, or return None if it does not."""
     return _connected()[1] or _refusal
 
 
 def refuse(reason: str) -> None:
-    """Have `library` be None from now on."""
+    """Make `library` return None from now on."""
     global _refusal
     _refusal = reason
 

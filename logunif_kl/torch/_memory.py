@@ -1,4 +1,4 @@
-"""Checks on tensors before a kernel reads their memory, whatever the callers checked."""
+"""The check of tensors before a kernel reads their memory, in addition to the checks of callers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Tensor = torch.Tensor
 
 
 def look_at(*tensors: Tensor) -> None:
-    """Refuse tensors that are not of one shape, type and device, or whose memory was freed.
+    """Raise if tensors differ in shape, type or device, or if the memory of one was freed.
 
     Raises
     ------

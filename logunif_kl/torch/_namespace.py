@@ -1,7 +1,7 @@
 """The functions of an array namespace that `logunif_kl._arithmetic` calls, over torch.
 
-A constant is a tensor of no dimensions. One of the size of the array would take an allocation and a
-pass over memory in eager mode, for each of about a hundred coefficients.
+A constant is a 0-d tensor. A constant of the size of the array would cost an allocation and a pass
+over memory in eager mode, for each of about a hundred coefficients.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Namespace:
         """Compute a b + c, rounded once where torch.compile can be asked for it.
 
         For a CPU it contracts no operations by itself, as it does for a GPU. Its fused operation
-        has no rule for transforms, and is no operation of an exported program.
+        has no rule for transforms, and exported programs cannot hold it.
         """
         if (
             not torch.compiler.is_compiling()
@@ -87,7 +87,7 @@ xp = Namespace()
 
 
 def exportable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Have every number in the exported graphs of a function keep its 53 bits."""
+    """Make numbers in the exported graphs of a function keep their 53 bits."""
 
     @wraps(function)
     def exported(*arguments: Any) -> Any:

@@ -14,24 +14,50 @@ from typing import Any
 
 import torch
 
+from ._composite import Composite
+from ._internals import being_compiled, hint, is_number
 from ._kernels import library, refuse
 
 Tensor = torch.Tensor
 
 _SCHEMAS = {
-    "value": "(Tensor mu, Tensor log_sigma2, float sign) -> Tensor",
-    "value_sum": "(Tensor mu, Tensor log_sigma2, float sign) -> Tensor",
-    "gradient": "(Tensor factor, Tensor mu, Tensor log_sigma2, float sign) -> (Tensor, Tensor)",
+    "value": "(Tensor mu, Tensor log_sigma2) -> Tensor",
+    "value_sum": "(Tensor mu, Tensor log_sigma2) -> Tensor",
+    "gradient": "(Tensor factor, Tensor mu, Tensor log_sigma2) -> (Tensor, Tensor)",
 }
 # A compiler that chooses layouts keeps those that it has traced.
 _TAGS = ("pt2_compliant_tag", "needs_exact_strides")
 
 
+# A compiler fuses the composite with the operations around it, which is faster than an operator for
+# fewer elements than this.
+_LEAST = 32_000
+
+
+def takes(*tensors: Tensor) -> bool:
+    """Tell whether the operators serve these tensors, the last two of which are the arguments.
+
+    They serve plain float32 tensors on the CPU while AOTAutograd traces a rule of differentiation
+    under `torch.compile`. `torch.export` gets plain operations alone, which run anywhere.
+    """
+    if not being_compiled(*tensors):
+        return False
+    for x in tensors:
+        if x.dtype is not torch.float32 or x.device.type != "cpu" or x.layout is not torch.strided:
+            return False
+    if all(is_number(x) for x in tensors[-2:]) or hint(tensors[-1].numel()) < _LEAST:
+        return False
+    if not all(is_number(x) or x.is_contiguous() for x in tensors[-2:]):
+        return False
+    return registered() is not None
+
+
 @cache
 def registered() -> Any:
-    """Register the operators, and return their namespace; None if there are no kernels.
+    """Register the operators, and return their namespace.
 
-    It is None too where PyTorch refuses them, whatever it raises: the composite gives the same.
+    Returns None if there are no kernels, or if PyTorch refuses the operators with any exception.
+    The composite then computes instead.
     """
     extension = library()
     if extension is None:
@@ -55,32 +81,27 @@ def registered() -> Any:
 _kept: list[Any] = []
 
 
-def value(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
-    """-KL of N(mu, sigma^2), or KL for a `sign` of -1.0."""
-    found: Tensor = registered().value(_argument(mu), _argument(log_sigma2), sign)
-    return found
+class Operators(Composite):
+    """The operators, in the graphs of compilers, and the composite for what they do not compute."""
 
+    recomputes = True
 
-def value_sum(mu: Tensor, log_sigma2: Tensor, sign: float = 1.0) -> Tensor:
-    """The sum of `value`, 0-d."""
-    found: Tensor = registered().value_sum(_argument(mu), _argument(log_sigma2), sign)
-    return found
+    def value(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
+        found: Tensor = registered().value(_argument(mu), _argument(log_sigma2))
+        return found
 
+    def value_sum(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
+        found: Tensor = registered().value_sum(_argument(mu), _argument(log_sigma2))
+        return found
 
-def gradient(
-    grad_output: Tensor, mu: Tensor, log_sigma2: Tensor, sign: float = 1.0
-) -> tuple[Tensor, Tensor]:
-    """The derivatives of `value`, each times ``grad_output``, 0-d or of the arguments' shape."""
-    factor = _argument(grad_output)
-    if factor.ndim:
-        factor = factor.contiguous()
-    d_mu, d_log_sigma2 = registered().gradient(factor, _argument(mu), _argument(log_sigma2), sign)
-    return d_mu, d_log_sigma2
-
-
-def is_number(x: Tensor) -> bool:
-    """Tell whether one number stands for all elements, of which there may be one."""
-    return all(isinstance(step, int) and step == 0 for step in x.stride())
+    def gradient(
+        self, grad_output: Tensor, mu: Tensor, log_sigma2: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        factor = _argument(grad_output)
+        if factor.ndim:
+            factor = factor.contiguous()
+        d_mu, d_log_sigma2 = registered().gradient(factor, _argument(mu), _argument(log_sigma2))
+        return d_mu, d_log_sigma2
 
 
 def _argument(x: Tensor) -> Tensor:
@@ -93,13 +114,13 @@ def _like(mu: Tensor, log_sigma2: Tensor) -> Tensor:
     return like.new_empty(like.shape)
 
 
-def _value(mu: Tensor, log_sigma2: Tensor, sign: float) -> Tensor:
+def _value(mu: Tensor, log_sigma2: Tensor) -> Tensor:
     return _like(mu, log_sigma2)
 
 
-def _value_sum(mu: Tensor, log_sigma2: Tensor, sign: float) -> Tensor:
+def _value_sum(mu: Tensor, log_sigma2: Tensor) -> Tensor:
     return mu.new_empty(())
 
 
-def _gradient(factor: Tensor, mu: Tensor, log_sigma2: Tensor, sign: float) -> tuple[Tensor, Tensor]:
+def _gradient(factor: Tensor, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
     return _like(mu, log_sigma2), _like(mu, log_sigma2)

@@ -1,38 +1,153 @@
-"""The functions with rules of differentiation, and the choice of the rules in mean and variance.
+"""-KL as a function that can be differentiated, of log_alpha or of the mean and the variance.
 
-These functions are put into a compiler's graph as they are (`logunif_kl.torch._compiling`). Dynamo
-would trace through them, and lose the rules inside a transform of `torch.func`.
+torch.compile puts calls of `of_log_alpha` and `of_normal` into its graph (`_evaluation`). If Dynamo
+traced into them, it would lose the rule of differentiation inside a transform of `torch.func`.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
 import torch
 
 from . import _backends
-from ._autograd_recompute import recomputing
-from ._autograd_saved import keeping
-from ._internals import pushed_forward
-from ._rules_log_alpha import of_log_alpha, sum_of_log_alpha
-
-__all__ = ["of_log_alpha", "of_normal", "sum_of_log_alpha"]
+from ._composite import Composite
+from ._derivatives import Derivatives, Family, Members, Orders, Row, eager, may_be_differentiated
+from ._internals import pushed_forward, transformed
+from ._namespace import working
 
 Tensor = torch.Tensor
 
+VALUE = Members([(0, 0)])
+SLOPES = Members([(1, 0), (0, 1)])
+VALUE_AND_SLOPES = Members([*VALUE, *SLOPES])
 
-def of_normal(mu: Tensor, log_sigma2: Tensor, added: bool, sign: float) -> Tensor:
-    """-KL from the mean and the variance, in their type; or the sum, in float32 for half types.
 
-    A `sign` of -1.0 gives KL.
+def of_log_alpha(x: Tensor, order: int = 0, summed: bool = False, negated: bool = False) -> Tensor:
+    """-KL at log_alpha = x or its derivative of any order, in the type of x.
+
+    The sum is in float32 for the half types.
     """
-    way = _backends.before_rules(mu, log_sigma2)
-    if way is None:
-        # In the forward mode, `keeping` would compute tangents of the derivatives too.
-        rules = recomputing if pushed_forward() else keeping
-        return rules(mu, log_sigma2, added, sign, None)
-    if way.plain and not (
-        (mu.requires_grad or log_sigma2.requires_grad) and torch.is_grad_enabled()
-    ):
-        return (way.value_sum if added else way.value)(mu, log_sigma2, sign)
-    rules = recomputing if way.recomputes else keeping
-    return rules(mu, log_sigma2, added, sign, way)
+    backend = _backends.choose_early(x)
+    if backend is None or not backend.plain:
+        apply = Derivatives.apply
+    elif x.requires_grad and torch.is_grad_enabled():
+        apply = eager
+    else:
+        return _value_of_log_alpha(backend, x, order, summed, negated)
+    return apply(_of_log_alpha(backend, summed, negated), _of_order(order), x)[0]
+
+
+def of_normal(
+    mu: Tensor, log_sigma2: Tensor, summed: bool = False, negated: bool = False
+) -> Tensor:
+    """-KL from the mean and the variance, in their type; or the sum, in float32 for half types."""
+    backend = _backends.choose_early(mu, log_sigma2)
+    if backend is None or not backend.plain:
+        apply = Derivatives.apply
+    elif (mu.requires_grad or log_sigma2.requires_grad) and torch.is_grad_enabled():
+        apply = eager
+    else:
+        return _value_of_normal(backend, mu, log_sigma2, summed, negated)
+    family = _of_normal(backend, summed, negated)
+    # In the forward mode, derivatives among the results would be differentiated too.
+    if pushed_forward() if backend is None else backend.recomputes:
+        return apply(family, VALUE, mu, log_sigma2)[0]
+    found = apply(family, VALUE_AND_SLOPES, working(mu), working(log_sigma2))[0]
+    return found if summed else found.to(mu.dtype)
+
+
+def gradient(factor: Tensor, *tensors: Tensor) -> Sequence[Tensor | None]:
+    """A factor of no dimensions times the derivatives in log_alpha, or in mean and variance."""
+    if len(tensors) == 1:
+        return [factor * of_log_alpha(*tensors, 1)]
+    return _of_normal().products(VALUE, (factor,), tensors, (), (True, True))
+
+
+def _value_of_log_alpha(
+    backend: Composite, x: Tensor, order: int, summed: bool, negated: bool
+) -> Tensor:
+    found = backend.sum_of_log_alpha(x) if summed else backend.of_log_alpha(x, order)
+    return found.neg_() if negated else found
+
+
+def _value_of_normal(
+    backend: Composite, mu: Tensor, log_sigma2: Tensor, summed: bool, negated: bool
+) -> Tensor:
+    found = (backend.value_sum if summed else backend.value)(mu, log_sigma2)
+    return found.neg_() if negated else found
+
+
+class _Computed(Family):
+    """A family that a backend computes. None is for a choice at each forward."""
+
+    def __init__(
+        self, backend: Composite | None = None, summed: bool = False, negated: bool = False
+    ) -> None:
+        self._backend, self.summed, self.negated = backend, summed, negated
+
+
+class _OfLogAlpha(_Computed):
+    """-KL and its derivatives in log_alpha."""
+
+    def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor]:
+        (x,), ((order,),) = tensors, members
+        backend = self._backend or _backends.choose(x)
+        return (_value_of_log_alpha(backend, x, order, self.summed, self.negated),)
+
+    def products(
+        self, members: Members, grads: Any, tensors: Any, kept: Any, needed: Any
+    ) -> Sequence[Tensor | None]:
+        if transformed() or grads[0] is None:
+            return super().products(members, grads, tensors, kept, needed)
+        (grad,), (x,), ((order,),) = grads, tensors, members
+        return ((grad * of_log_alpha(working(x), order + 1)).to(x.dtype),)
+
+    def __call__(self, orders: Orders, *tensors: Tensor) -> Tensor:
+        return of_log_alpha(*tensors, *orders)
+
+
+class _OfNormal(_Computed):
+    """-KL and its derivatives in the mean and the variance."""
+
+    def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor, ...]:
+        backend = self._backend or _backends.choose(*tensors)
+        if members == VALUE:
+            return (_value_of_normal(backend, *tensors, self.summed, self.negated),)
+        if members == SLOPES:
+            return backend.gradients(*tensors)
+        if members != VALUE_AND_SLOPES:
+            return (backend.higher(*tensors, *members[0]),)
+        every = backend.sum_with_gradients if self.summed else backend.with_gradients
+        value, *slopes = every(*tensors)
+        return value.neg_() if self.negated else value, *slopes
+
+    def slopes(self, members: Members, tensors: Any, needed: Any) -> Sequence[Row]:
+        if members == VALUE:
+            return [Derivatives.apply(_of_normal(), SLOPES, *tensors)]
+        return super().slopes(members, tensors, needed)
+
+    def products(
+        self, members: Members, grads: Any, tensors: Any, kept: Any, needed: Any
+    ) -> Sequence[Tensor | None]:
+        if members == VALUE and grads[0] is not None and not may_be_differentiated(grads[0]):
+            backend = self._backend
+            if backend is None or not backend.plain or _backends.choose(*grads) is not backend:
+                backend = _backends.choose(*grads, *tensors)
+            if backend.recomputes:
+                return backend.gradient(*grads, *tensors)
+        return super().products(members, grads, tensors, kept, needed)
+
+    def __call__(self, orders: Orders, *tensors: Tensor) -> Tensor:
+        return Derivatives.apply(_of_normal(), Members([orders]), *tensors)[0]
+
+
+_of_log_alpha, _of_normal = cache(_OfLogAlpha), cache(_OfNormal)
+
+
+@cache
+def _of_order(order: int) -> Members:
+    return Members([(order,)])

@@ -1,8 +1,8 @@
 """DTensors: each process computes the elements that it holds.
 
-PyTorch would run the composite on a DTensor operation by operation, and look up the sharding of
-each. Here a function runs once on the local tensors, which kernels serve. The sum of the local
-elements becomes a DTensor with a pending sum over the processes.
+PyTorch would run the composite on a DTensor one operation at a time, and look up a sharding for
+each. Here a function runs once on the local tensors, for which there are kernels. A sum over the
+local elements becomes a DTensor with a pending sum over the processes.
 """
 
 # mypy: allow-untyped-calls

@@ -31,13 +31,12 @@ class ImproperLogUniform(_distributions.ImproperLogUniform, TorchDistributionMix
     """The improper prior in Pyro's models: ``pyro.sample("w", ImproperLogUniform())``.
 
     Parameters, attributes and errors are those of `logunif_kl.torch.ImproperLogUniform`. With a
-    guide of a family named there, also masked or expanded, `pyro.infer.TraceMeanField_ELBO` takes
-    the exact divergence, which is 0 where the guide is masked; other estimators of the ELBO take
-    samples of ``log_prob``. A prior that cannot be sampled cannot
-    run a model by itself: a model runs with its guide, and an autoguide wants
-    ``init_loc_fn=pyro.infer.autoguide.init_to_value(values={...})``. The automatic guides put a
-    delta distribution in the place of each weight, of which no exact divergence exists: write the
-    guide with ``pyro.sample("w", dist.Normal(loc, scale))``. MCMC runs from values of your own:
+    guide of a family named there, also masked or expanded, `pyro.infer.TraceMeanField_ELBO` uses
+    the exact divergence, which is 0 where the guide is masked. Other estimators of the ELBO use
+    samples of ``log_prob``. The prior cannot be sampled, so a model runs only with its guide, and
+    an autoguide needs ``init_loc_fn=pyro.infer.autoguide.init_to_value(values={...})``. Autoguides
+    use a delta distribution for each weight, which has no exact divergence. Write the guide
+    with ``pyro.sample("w", dist.Normal(loc, scale))`` instead. MCMC needs initial values:
     ``pyro.infer.NUTS(model, max_plate_nesting=0, init_strategy=init_to_value(values={...}))``.
 
     Examples
@@ -55,7 +54,7 @@ class ImproperLogUniform(_distributions.ImproperLogUniform, TorchDistributionMix
 
 @register_kl(MaskedDistribution, _distributions.ImproperLogUniform)
 def _kl_masked(p: MaskedDistribution, q: _distributions.ImproperLogUniform) -> torch.Tensor:
-    """Take the mask of the posterior for that of the prior, as Pyro does for a mask of True."""
+    """Apply the mask of the posterior to the prior too, as Pyro does for a mask of True."""
     result = kl_divergence(p.base_dist, q)
     return torch.where(torch.as_tensor(p._mask, device=result.device), result, 0.0)
 

@@ -1,4 +1,8 @@
-"""What all commands do alike: figures, refusals, pictures, and no rich or matplotlib."""
+"""What all commands do alike: figures, refusals, pictures, and no rich or matplotlib.
+
+Values that the functions refuse are tried with the functions, and places where no file can be
+written in `tests/faults`.
+"""
 
 import json
 import sys
@@ -8,7 +12,6 @@ import pytest
 from logunif_kl.cli import main
 
 DRAWING = ("compare", "fit")
-STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF-"}
 
 
 @pytest.mark.parametrize(
@@ -36,9 +39,7 @@ STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF-"}
             "--zero-at must be 0, infinite, or of a size between",
         ),
         (["table", "--dps", "many"], "argument --dps: invalid int value: 'many'"),
-        (["table", "--zero-at", "0"], "zero_at must be a positive alpha"),
         (["table", "--zero-at", "1", "--log-c", "0"], "were both given"),
-        (["table", "--log-c", "inf"], "log_c must be finite"),
         (["table", "--zero-at", "one"], "--zero-at must be a number, but 'one' was given"),
         (
             ["compare", "nothing"],
@@ -47,7 +48,7 @@ STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF-"}
         (["compare", "monte_carlo"], "monte_carlo gives an estimate with a standard error"),
         (
             ["compare", "--all", "kingma"],
-            "--all and kingma were both given: name methods, or none for all",
+            "--all and kingma were both given: leave out one of them",
         ),
         (["compare", "--range", "3", "1"], "an interval of log_alpha needs low < high"),
         (["compare", "--range", "0", "inf"], "--range must be finite"),
@@ -55,42 +56,25 @@ STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF-"}
             ["compare", "--range", "-1000", "0"],
             "a finite end must lie in [-100, 100], but log_alpha = -1000",
         ),
-        (["compare", "--range", "0", "x"], "argument --range: invalid float value: 'x'"),
-        (["compare", "--json", "no/such/place.json"], "the directory no/such does not exist"),
         (["compare", "--plot", "figure.xyz"], "its suffix must name a format"),
-        (["compare", "--plot", "."], "it is a directory"),
         (["fit", "spline"], "there is no family 'spline': choose from sigmoid, polynomial"),
         (["fit", "--degree", "3"], "--degree belongs to polynomial, but sigmoid is to be fitted"),
         (["fit", "polynomial", "--fix-limit"], "--fix-limit belongs to sigmoid"),
         (["fit", "--terms", "9"], "terms must be from 1 to 5, but 9 was given"),
-        (["fit", "--terms", "x"], "argument --terms: invalid int value: 'x'"),
-        (["fit", "--norm", "l1"], "there is no norm 'l1': choose from minimax, least_squares"),
-        (["fit", "--target", "kl"], "there is no target 'kl': choose from value, gradient, both"),
         (
             ["fit", "--weight", "heavy"],
             "there is no weight 'heavy': choose from absolute, relative",
         ),
-        (["fit", "polynomial", "--grid", "x"], "there is no grid 'x'"),
-        (["fit", "--log-alpha-range", "1", "-1"], "(1, -1) was given, which is empty"),
-        (["fit", "polynomial", "--alpha-range", "-1", "1"], "which crosses 0"),
-        (["fit", "polynomial", "--degree", "30"], "degree 30 is too high for double precision"),
         (["fit", "--formula", "cobol"], "there is no language 'cobol' to write a formula in"),
         (["fit", "--formula", "c", "--json", "-"], "--formula and --json - would both be printed"),
         (["fit", "--zero-at", "1", "--log-c", "0"], "both given"),
-        (["fit", "--zero-at", "-1"], "zero_at must be a positive alpha"),
-        (["fit", "--round", "0"], "digits must be a whole number from 1 to 17"),
-        (["fit", "--ladder", "0"], "max_terms must be from 1 to 5, but 0 was given"),
         (
             ["fit", "--ladder", "2", "--terms", "2"],
             "--ladder makes many fits of its own, and --terms",
         ),
         (["fit", "--ladder", "2", "--target", "both"], "--ladder makes many fits of its own"),
-        (["fit", "--json", "no/such/place.json"], "the directory no/such does not exist"),
         (["fit", "--plot", "figure.xyz"], "its suffix must name a format"),
-        (["fit", "--plot", "."], "it is a directory"),
         (["validate", "nothing"], "there is no method 'nothing': choose from kingma"),
-        (["validate", "--output", "no/such/place"], "it is not a directory; create it first"),
-        (["validate", "--json", "no/such/place.json"], "the directory no/such does not exist"),
     ],
 )
 def test_errors_are_one_sentence_and_status_2(arguments, words, capsys):
@@ -127,14 +111,6 @@ def test_the_tables_show_the_known_figures(command, words, capsys):
     assert all(word in " ".join(out.split()) for word in words)
     assert "…" not in out
     assert max(map(len, out.splitlines())) <= 80
-
-
-@pytest.mark.parametrize("suffix", STARTS)
-@pytest.mark.parametrize("command", DRAWING)
-def test_the_picture_is_written(command, suffix, tmp_path, capsys):
-    path = tmp_path / f"figure.{suffix}"
-    assert main([command, "--plot", str(path)]) == 0
-    assert path.read_bytes().startswith(STARTS[suffix])
 
 
 @pytest.mark.parametrize("command", DRAWING)

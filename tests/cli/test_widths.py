@@ -13,19 +13,26 @@ pytest.importorskip("rich")
 
 COLUMNS = (40, 80, 200)
 RUN = (
-    "table",
     "table 0 1e-300 1e300 inf --zero-at 0.25 --dps 17",
     "table 0.1 --dps 22",
-    "compare",
     "compare kingma kummer",
-    "fit",
     "fit --log-alpha-range -5 1 --target both",
     "fit polynomial --degree 4",
     "fit polynomial --ladder 2",
     "validate kingma lower_bound molchanov dawson",
     "bench --size 1000 --rounds 2",
+    *(
+        pytest.param(command, marks=pytest.mark.slow)
+        for command in (
+            "validate",
+            "compare --all",
+            "fit --terms 2 --fix-limit",
+            "fit --ladder 2",
+            "bench --torch --size 1000 --rounds 2",
+            "bench --jax --size 1000 --rounds 2",
+        )
+    ),
 )
-LONG = ("validate", "compare --all", "fit --terms 2 --fix-limit", "fit --ladder 2")
 COMMANDS = ("", "table", "compare", "fit", "validate", "bench")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?")
@@ -81,20 +88,9 @@ def assert_readable(tables, notes, terminal, capsys):
 
 @pytest.mark.parametrize("command", RUN)
 def test_tables(command, terminal, monkeypatch, capsys):
-    assert_readable(*shown_by(command, monkeypatch), terminal, capsys)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", LONG)
-def test_tables_that_take_longer(command, terminal, monkeypatch, capsys):
-    assert_readable(*shown_by(command, monkeypatch), terminal, capsys)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("framework", ["torch", "jax"])
-def test_tables_of_a_framework(framework, terminal, monkeypatch, capsys):
-    pytest.importorskip(framework)
-    command = f"bench --{framework} --size 1000 --rounds 2"
+    for framework in ("torch", "jax"):
+        if framework in command:
+            pytest.importorskip(framework)
     assert_readable(*shown_by(command, monkeypatch), terminal, capsys)
 
 

@@ -151,7 +151,7 @@ def test_a_command_is_interrupted(command):
 
 COMMAND = """
 import sys
-from logunif_kl.cli import _main
+from logunif_kl.cli import _main, main
 print("ready", flush=True)
-sys.exit(_main.main())
+sys.exit(main())
 """

@@ -198,6 +198,28 @@ def test_the_errors_are_measured(fit):
     )
 
 
+@pytest.mark.parametrize("ends", [(-2.0, -0.5), [-4, -1], (-math.inf, 0.0)])
+def test_errors_over_a_pair(ends):
+    assert POLYNOMIAL.errors(ends).log_alpha_range == tuple(ends)
+    assert POLYNOMIAL.errors(POLYNOMIAL.log_alpha_range) == POLYNOMIAL.inside
+    for wrong in (None, 1.0):
+        words = f"log_alpha_range must be two numbers, but {wrong} was given: pass \\(low, high"
+        with pytest.raises(TypeError, match=words):
+            POLYNOMIAL.errors(wrong)
+    with pytest.raises(ValueError, match="log_alpha_range must ascend"):
+        POLYNOMIAL.errors((1.0, 0.0))
+
+
+@fits
+def test_it_is_printed_with_its_constants_and_errors(fit):
+    shown = str(fit)
+    assert all(repr(c) in shown for c in fit.coefficients)
+    assert f"{fit.max_error:.2e}" in shown
+    assert f"{fit.wide.max_error:.2e}" in shown
+    assert f"levelled at {len(fit.extrema)} points" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 def test_outside_its_range_a_polynomial_means_nothing():
     assert POLYNOMIAL.wide.max_error > 1e12
     assert POLYNOMIAL.wide.max_error_at == 10.0
@@ -393,3 +415,18 @@ def test_without_matplotlib_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r'needs matplotlib.*pip install "logunif_kl\[plot\]"'):
         POLYNOMIAL.plot()
+
+
+@pytest.mark.parametrize("function", [fit_polynomial, fit_sigmoid])
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"norm": "l1"}, "there is no norm 'l1': choose from minimax, least_squares"),
+        ({"target": "hessian"}, "there is no target 'hessian': choose from value, gradient, both"),
+        ({"weight": "heavy"}, "there is no weight 'heavy': choose from absolute, relative"),
+        ({"weight": 3}, "there is no weight 3"),
+    ],
+)
+def test_options_of_both_families_are_refused(function, asked, words):
+    with pytest.raises(ValueError, match=words):
+        function(**asked)

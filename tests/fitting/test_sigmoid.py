@@ -147,9 +147,6 @@ def test_the_family_is_molchanovs_formula():
         ({"log_alpha_range": (1.0, -1.0)}, r"\(1, -1\) was given, which is empty"),
         ({"log_alpha_range": (30.0, 40.0)}, r"log_alpha_range must meet \[-20, 20\]"),
         ({"log_alpha_range": (math.nan, 1.0)}, "holds NaN"),
-        ({"norm": "max"}, "there is no norm 'max'"),
-        ({"target": "kl"}, "there is no target 'kl'"),
-        ({"weight": 3}, "there is no weight 3"),
     ],
 )
 def test_what_is_refused(asked, words):

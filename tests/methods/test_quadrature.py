@@ -8,7 +8,7 @@ import pytest
 
 import logunif_kl as lk
 from logunif_kl import reference
-from logunif_kl.methods import _rules
+from logunif_kl.methods import _quadrature_rules
 from logunif_kl.methods._quadrature import (
     NODES,
     QUADRATURE,
@@ -21,7 +21,7 @@ RULES = pytest.mark.parametrize("rule", NODES)
 PROPER = pytest.mark.parametrize("rule", ["tanh_sinh", "gauss_legendre"])
 
 # Dense where the forms meet (r = 1 and r = 9), and out to where a double ends.
-EDGES = np.array([0.0, -2.0 * np.log(_rules.REACH)])
+EDGES = np.array([0.0, -2.0 * np.log(_quadrature_rules.REACH)])
 BESIDE = (EDGES[:, np.newaxis] + np.array([-1e-3, -1e-15, 0.0, 1e-15, 1e-3])).ravel()
 DENSE = np.unique(np.concatenate([np.linspace(-14.0, 14.0, 2801), BESIDE]))
 FAR = np.array([-1e308, -1400.0, -700.0, -100.0, -40.0, 40.0, 100.0, 700.0, 1400.0, 1e308])
@@ -53,7 +53,7 @@ class TestAccuracy:
     @pytest.mark.parametrize("n", [2, 3, 49, 100])
     def test_the_rule_of_legendre_is_that_of_more_digits(self, n):
         """SciPy's own weights, whose last digits differ with the LAPACK, fail this."""
-        at, weight = _rules._legendre(n)
+        at, weight = _quadrature_rules._legendre(n)
         np.testing.assert_array_equal(at, -at[::-1])
         np.testing.assert_array_equal(weight, weight[::-1])
         with mpmath.workdps(30):
@@ -137,55 +137,6 @@ class TestErrorEstimate:
         np.testing.assert_array_equal(error, [0.0, 0.0, np.nan])
 
 
-class TestDigits:
-    @pytest.mark.parametrize(
-        "log_alpha", [-1000.0, -12.0, -6.0, -4.95, -4.5, -2.0, 0.0, 1e-9, 3.0, 12.0, 1000.0]
-    )
-    def test_50(self, log_alpha):
-        with mpmath.workdps(60):
-            found = quadrature(log_alpha, dps=50)
-            exact = reference.neg_kl(log_alpha, 55)
-            assert abs(found - exact) <= mpmath.mpf("1e-50") * abs(exact)
-
-    @pytest.mark.slow
-    def test_50_over_a_range(self):
-        x = np.linspace(-12.0, 12.0, 97)
-        with mpmath.workdps(60):
-            for at, found in zip(x.tolist(), quadrature(x, dps=50), strict=True):
-                assert abs(found - reference.neg_kl(at, 55)) < mpmath.mpf("1e-48")
-
-    @pytest.mark.parametrize("dps", [1, 15, 30, 100])
-    def test_others(self, dps):
-        with mpmath.workdps(dps + 10):
-            error = quadrature(-1.0, dps=dps) / reference.neg_kl(-1.0, dps + 5) - 1
-            assert abs(error) < mpmath.mpf(10) ** -dps
-
-    def test_conventions(self):
-        with mpmath.workdps(60):
-            for convention in ({"zero_at": 1.0}, {"log_c": -1.5}):
-                found = quadrature(0.5, dps=50, **convention)
-                assert abs(found - reference.neg_kl(0.5, 55, **convention)) < mpmath.mpf("1e-50")
-
-    def test_nobodys_precision_is_touched(self):
-        before = mpmath.mp.prec
-        quadrature(0.0, dps=40)
-        assert mpmath.mp.prec == before
-
-    @pytest.mark.parametrize(
-        ("options", "name"),
-        [
-            ({"rule": "gauss_legendre"}, "rule"),
-            ({"n": 50}, "n"),
-            ({"return_error": True}, "return"),
-        ],
-    )
-    def test_what_does_not_go_together(self, options, name):
-        with pytest.raises(
-            ValueError, match=f"{name}.* was given with dps=50, .* leave out {name}"
-        ):
-            quadrature(0.0, dps=50, **options)
-
-
 class TestArguments:
     def test_a_rule_is_pickled_by_what_it_was_made_from(self):
         ufunc = _operation("tanh_sinh", 51, gradient=False).ufunc
@@ -194,7 +145,7 @@ class TestArguments:
     @RULES
     @pytest.mark.parametrize("n", [2, 3, 64])
     def test_nodes(self, rule, n):
-        at, weight = _rules.nodes(rule, n)
+        at, weight = _quadrature_rules.nodes(rule, n)
         assert at.shape == weight.shape == (n,)
         assert not at.flags.writeable
         assert np.all(weight > 0)

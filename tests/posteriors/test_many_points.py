@@ -1,13 +1,12 @@
 """Thousands of points cost one evaluation of the density at 21 nodes between each two."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 from logunif_kl._convention import PROPER_CONSTANT
 from logunif_kl.posteriors import _cells, _distribution, neg_kl_posterior, neg_kl_split
+from tests.posteriors.exact import neg_kl_of_histogram
 
 
 class Counting(stats.rv_continuous):
@@ -36,21 +35,13 @@ class Counting(stats.rv_continuous):
         return np.interp(p, self.below, self.edges)
 
 
-def pieces(edges, probability):
-    """-KL of a histogram, from that of each of its bins."""
-    return sum(
-        p * (neg_kl_posterior(stats.uniform(a, b - a)) - math.log(p))
-        for p, a, b in zip(probability, edges, edges[1:], strict=False)
-    )
-
-
 @pytest.mark.parametrize("bins", [10, 100, 3000])
 def test_a_histogram(bins):
     edges = np.linspace(-2.0, 3.0, bins + 1)
     heights = stats.norm.pdf((edges[1:] + edges[:-1]) / 2.0, 0.4, 0.6)
     dist = stats.rv_histogram((heights, edges), density=True)
     probability = heights * np.diff(edges)
-    exact = pieces(edges, probability / probability.sum())
+    exact = neg_kl_of_histogram(edges, probability / probability.sum())
     value, error = neg_kl_posterior(dist, points=edges, return_error=True)
     # The sum of the formulas has a rounding error of its own.
     assert abs(value - exact) <= error + bins * 2e-16

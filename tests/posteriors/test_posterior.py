@@ -12,7 +12,8 @@ from scipy import stats
 
 import logunif_kl as lk
 from logunif_kl._convention import PROPER_CONSTANT
-from logunif_kl.posteriors import neg_kl_posterior
+from logunif_kl.posteriors import kl_posterior, neg_kl_posterior
+from tests.posteriors.exact import neg_kl_of, neg_kl_of_histogram
 
 CONVENTIONS = [{}, {"zero_at": math.inf}, {"zero_at": 1.0}, {"zero_at": 0.01}, {"log_c": 0.3}]
 
@@ -90,6 +91,14 @@ class TestGaussian:
         exact = float(lk.neg_kl_normal(mu, 2.0 * math.log(sigma)))
         assert neg_kl_posterior(stats.norm(mu, sigma)) == exact
 
+    @pytest.mark.parametrize("options", [{}, {"log_c": 0.3}, {"prior": stats.t(3.0)}])
+    def test_kl_is_the_negative(self, options):
+        dist = stats.laplace(0.3, 0.1)
+        value, error = neg_kl_posterior(dist, return_error=True, **options)
+        assert kl_posterior(dist, **options) == -value
+        assert lk.kl_posterior(dist, return_error=True, **options) == (-value, error)
+        assert math.copysign(1.0, kl_posterior(stats.norm())) == 1.0
+
     def test_the_constant_of_log_c(self):
         """log C, of p(w) = C/|w|; Kingma's c is the density of log|w|, c = 2 C."""
         q = stats.norm(0.5, 0.2)
@@ -113,19 +122,6 @@ class TestGaussian:
         values = [neg_kl_posterior(stats.t(df)) for df in (100.0, 4.0, 1.0, 0.5)]
         assert 0.0 < values[0] < values[1] < values[2] < values[3]
         assert neg_kl_posterior(stats.uniform(-1.0, 2.0)) < 0.0
-
-
-def truth(log_density, points):
-    """J in 30 digits by mpmath, for a density on the real line."""
-    with mpmath.workdps(30):
-
-        def integrand(w):
-            if w == 0:
-                return mpmath.mpf(0)
-            log_q = log_density(w)
-            return -mpmath.exp(log_q) * (log_q + mpmath.log(abs(w)))
-
-        return float(mpmath.quad(integrand, points)) - PROPER_CONSTANT
 
 
 mp = mpmath.mpf
@@ -164,7 +160,8 @@ class TestTruth:
     def test_where_no_closed_form_is_known(self, name):
         dist, log_density, points = SHIFTED[name]
         value, error = neg_kl_posterior(dist, return_error=True)
-        assert abs(value - truth(log_density, points)) <= error < 1e-11
+        exact = neg_kl_of(lambda w: mpmath.exp(log_density(w)), points)
+        assert abs(value - exact) <= error < 1e-11
 
     @pytest.mark.parametrize("k", [2.0, 0.5])
     def test_powers_shift_by_a_logarithm(self, k):
@@ -177,13 +174,7 @@ class TestTruth:
         counts, edges = np.array([3, 0, 5, 2]), np.array([-1.0, -0.25, 0.5, 0.75, 2.0])
         dist = stats.rv_histogram((counts, edges), density=False).freeze()
         value, error = neg_kl_posterior(dist, points=edges, return_error=True)
-        probability = counts / counts.sum()
-        parts = [
-            p * (neg_kl_posterior(stats.uniform(a, b - a)) - math.log(p))
-            for p, a, b in zip(probability, edges, edges[1:], strict=False)
-            if p
-        ]
-        assert abs(value - sum(parts)) <= error < 1e-11
+        assert abs(value - neg_kl_of_histogram(edges, counts / counts.sum())) <= error < 1e-11
 
     def test_two_narrow_parts(self):
         parts = ((0.25, -1.0, 1e-3), (0.75, 1.0, 1e-3))
@@ -236,10 +227,7 @@ class TestErrors:
 
     @pytest.mark.parametrize(
         "dist",
-        [
-            Endless(a=math.exp(math.e), name="endless")(),
-            HalfAnAtom(name="half_an_atom")(),
-        ],
+        [Endless(a=math.exp(math.e), name="endless")(), HalfAnAtom(name="half_an_atom")()],
         ids=lambda d: d.dist.name,
     )
     def test_what_has_no_value_is_refused(self, dist):
@@ -252,14 +240,9 @@ class TestErrors:
         """Below the least quantile that is asked for, and between the nodes of every panel."""
         parts = ((1.0 - 1e-3, 0.0, 1.0), (1e-3, 2.0, 1e-6))
         dist = Two(parts, name="two")()
-        with mpmath.workdps(20):
-
-            def density(w):
-                return sum(p * mpmath.npdf(w, m, s) for p, m, s in parts)
-
-            grid = [-12, -4, -1, -0.1, 0, 0.1, 1, 1.9, 1.99995, 1.99999]
-            grid += [2 + 1e-6 * n for n in (-5, -2, 0, 2, 5)] + [2.00001, 2.1, 4, 12]
-            exact = truth(lambda w: mpmath.log(density(w)), grid)
+        ends = [-12, -4, -1, -0.1, 0, 0.1, 1, 1.9, 1.99995, 1.99999]
+        ends += [2 + 1e-6 * n for n in (-5, -2, 0, 2, 5)] + [2.00001, 2.1, 4, 12]
+        exact = neg_kl_of(lambda w: sum(p * mpmath.npdf(w, m, s) for p, m, s in parts), ends)
         missed, large = neg_kl_posterior(dist, return_error=True)
         found, small = neg_kl_posterior(dist, points=[2.0], return_error=True)
         assert abs(missed - exact) <= large

@@ -587,8 +587,7 @@ class TestEnclosure:
 
     def test_bad_bits(self):
         with pytest.raises(
-            ValueError,
-            match=r"^bits must be between 1 and 100000, got 0: ask for fewer\.$",
+            ValueError, match=r"^bits must be between 1 and 100000, got 0: ask for fewer\.$"
         ):
             reference.enclosure(NAN, 0)
         with pytest.raises(TypeError, match=r"^bits must be an int, got float\.$"):

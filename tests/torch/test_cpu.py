@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 import logunif_kl.torch as lt  # noqa: E402
 from logunif_kl.torch import _cpu, _cpu_float32, _cpu_parallel, _kernels  # noqa: E402
 
+EXACT, SINGLE = _cpu.Cpu(), _cpu_float32.CpuFloat32()
 BLOCK = _cpu_parallel._BLOCK
 SIZES = [0, 1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 13]
 
@@ -41,18 +42,18 @@ def threads(request):
 def test_it_is_the_ufunc(n, dtype, threads):
     mu, log_sigma2 = weights(n, dtype)
     expected = ufuncs.neg_kl_normal_and_grad(mu.numpy(), log_sigma2.numpy())
-    got = _cpu.with_gradients(mu, log_sigma2)
-    total, *slopes = _cpu.sum_with_gradients(mu, log_sigma2)
+    got = EXACT.with_gradients(mu, log_sigma2)
+    total, *slopes = EXACT.sum_with_gradients(mu, log_sigma2)
     for tensor, array in zip((*got, *slopes), (*expected, *expected[1:]), strict=True):
         np.testing.assert_array_equal(tensor, array)
-    np.testing.assert_array_equal(_cpu.value(mu, log_sigma2), expected[0])
+    np.testing.assert_array_equal(EXACT.value(mu, log_sigma2), expected[0])
     exact = math.fsum(expected[0].astype(np.float64))
     eps = torch.finfo(dtype).eps
-    for found in (total, _cpu.value_sum(mu, log_sigma2)):
+    for found in (total, EXACT.value_sum(mu, log_sigma2)):
         assert found.dtype == dtype
         assert abs(found.item() - exact) <= eps * abs(exact)
     for order, ufunc in enumerate((ufuncs.neg_kl, ufuncs.neg_kl_grad, ufuncs.neg_kl_hess)):
-        np.testing.assert_array_equal(_cpu.of_log_alpha(mu, order), ufunc(mu.numpy()))
+        np.testing.assert_array_equal(EXACT.of_log_alpha(mu, order), ufunc(mu.numpy()))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
@@ -63,8 +64,8 @@ def test_a_sum_does_not_depend_on_the_threads(dtype):
     try:
         for count in (1, 2, 3, 7):
             torch.set_num_threads(count)
-            found.add(_cpu.value_sum(*arguments).item())
-            found.add(_cpu.sum_with_gradients(*arguments)[0].item())
+            found.add(EXACT.value_sum(*arguments).item())
+            found.add(EXACT.sum_with_gradients(*arguments)[0].item())
     finally:
         torch.set_num_threads(before)
     assert len(found) == 1
@@ -74,8 +75,8 @@ def test_a_sum_does_not_depend_on_the_threads(dtype):
 def test_half_types_over_threads(dtype, threads):
     mu, log_sigma2 = weights(3 * BLOCK + 1, dtype)
     with torch.inference_mode():
-        got = _cpu.with_gradients(mu, log_sigma2)
-    expected = _cpu.with_gradients(mu.float(), log_sigma2.float())
+        got = EXACT.with_gradients(mu, log_sigma2)
+    expected = EXACT.with_gradients(mu.float(), log_sigma2.float())
     for half, float32 in zip(got, expected, strict=True):
         assert torch.equal(half, float32.to(dtype))
 
@@ -299,16 +300,16 @@ class TestFloat32:
         mu, log_sigma2 = weights(n)
         factor = torch.linspace(-1, 2, n)
         m, s, f = (x.numpy() for x in (mu, log_sigma2, factor))
-        np.testing.assert_array_equal(_cpu_float32.value(mu, log_sigma2), ufuncs.value(m, s))
+        np.testing.assert_array_equal(SINGLE.value(mu, log_sigma2), ufuncs.value(m, s))
         for upstream, plain in ((factor, f), (torch.tensor(0.3), np.float32(0.3))):
             for got, wanted in zip(
-                _cpu_float32.gradient(upstream, mu, log_sigma2),
+                SINGLE.gradient(upstream, mu, log_sigma2),
                 ufuncs.gradient(plain, m, s),
                 strict=True,
             ):
                 np.testing.assert_array_equal(got, wanted)
         exact = math.fsum(ufuncs.value(m, s))
-        found = _cpu_float32.value_sum(mu, log_sigma2)
+        found = SINGLE.value_sum(mu, log_sigma2)
         assert found.dtype == torch.float32
         assert abs(found.item() - exact) <= 2.0**-24 * (1 + 2.0**-20) * abs(exact)
 
@@ -320,48 +321,44 @@ class TestFloat32:
         try:
             for count in (1, 2, 3, 7):
                 torch.set_num_threads(count)
-                found.add(_cpu_float32.value_sum(*arguments).item())
+                found.add(SINGLE.value_sum(*arguments).item())
         finally:
             torch.set_num_threads(before)
         assert len(found) == 1
 
     def test_a_sum_beyond_float32(self):
         mu = torch.full((100,), 3e38)
-        assert _cpu_float32.value_sum(mu, torch.full((100,), -3e38)).item() == -math.inf
-        assert _cpu_float32.value_sum(mu[:1], torch.full((1,), -3e38)).item() == pytest.approx(
-            -1.5e38
-        )
+        assert SINGLE.value_sum(mu, torch.full((100,), -3e38)).item() == -math.inf
+        assert SINGLE.value_sum(mu[:1], torch.full((1,), -3e38)).item() == pytest.approx(-1.5e38)
 
     @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
     def test_half_types(self, dtype, threads):
         mu, log_sigma2 = weights(3 * BLOCK + 1, dtype)
         wide = mu.float(), log_sigma2.float()
         with torch.inference_mode():
-            assert torch.equal(
-                _cpu_float32.value(mu, log_sigma2), _cpu_float32.value(*wide).to(dtype)
-            )
+            assert torch.equal(SINGLE.value(mu, log_sigma2), SINGLE.value(*wide).to(dtype))
             for factor in (torch.tensor(0.3), torch.linspace(-1, 2, mu.numel()).to(dtype)):
-                got = _cpu_float32.gradient(factor, mu, log_sigma2)
-                expected = _cpu_float32.gradient(factor.float(), *wide)
+                got = SINGLE.gradient(factor, mu, log_sigma2)
+                expected = SINGLE.gradient(factor.float(), *wide)
                 for half, float32 in zip(got, expected, strict=True):
                     assert torch.equal(half, float32.to(dtype))
-        total = _cpu_float32.value_sum(mu, log_sigma2)
+        total = SINGLE.value_sum(mu, log_sigma2)
         assert total.dtype == torch.float32
-        assert total.item() == pytest.approx(_cpu_float32.value_sum(*wide).item(), rel=2.0**-23)
+        assert total.item() == pytest.approx(SINGLE.value_sum(*wide).item(), rel=2.0**-23)
 
     @pytest.mark.parametrize("name", layouts())
     def test_layouts(self, name):
         factor, mu, log_sigma2 = layouts()[name]
         plain = [x.clone(memory_format=torch.contiguous_format) for x in (mu, log_sigma2)]
         upstream = factor.expand(mu.shape).clone(memory_format=torch.contiguous_format)
-        value = _cpu_float32.value(mu, log_sigma2)
+        value = SINGLE.value(mu, log_sigma2)
         assert value.shape == mu.shape
-        assert torch.equal(value, _cpu_float32.value(*plain))
-        slopes = _cpu_float32.gradient(factor, mu, log_sigma2)
-        for slope, wanted in zip(slopes, _cpu_float32.gradient(upstream, *plain), strict=True):
+        assert torch.equal(value, SINGLE.value(*plain))
+        slopes = SINGLE.gradient(factor, mu, log_sigma2)
+        for slope, wanted in zip(slopes, SINGLE.gradient(upstream, *plain), strict=True):
             assert slope.shape == mu.shape
             assert torch.equal(slope, wanted)
-        total = _cpu_float32.value_sum(mu, log_sigma2).item()
+        total = SINGLE.value_sum(mu, log_sigma2).item()
         assert total == pytest.approx(math.fsum(value.flatten().tolist()), rel=2.0**-23)
 
     @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])

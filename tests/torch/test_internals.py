@@ -36,7 +36,7 @@ from tests.torch.test_transforms import compare
 
 x = torch.zeros(3)
 assert not _cpu.takes(x)
-assert _backends.of(x) is _backends.of(x, x) is _backends._COMPOSITE
+assert _backends.choose(x) is _backends.choose(x, x) is _backends._COMPOSITE
 
 rows = [EAGER[row] for row in ("value", "backward", "second backward", "third backward")]
 rows += [TRANSFORMS[row] for row in ("grad", "vmap(grad)", "grad(grad(grad))", "jacrev")]

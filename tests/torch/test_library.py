@@ -235,12 +235,10 @@ class Libtorch:
 
     def call(self, name, *arguments):
         """Call an operator; return the results, or None if it raised."""
-        arrays = [a for a in arguments if isinstance(a, np.ndarray)]
         count = 2 if name == "gradient" else 1
         stack = (c_uint64 * len(arguments))()
         for i, argument in enumerate(arguments):
-            number = not isinstance(argument, np.ndarray)
-            stack[i] = np.float64(argument).view(np.uint64).item() if number else self.add(argument)
+            stack[i] = self.add(argument)
         before = len(self.said)
         self.operators[name](stack, len(arguments), count)
         if len(self.said) > before:
@@ -249,7 +247,6 @@ class Libtorch:
         found = [self.tensors.pop(stack[i])[0] for i in range(count)]
         # The operator owned its arguments, and nothing else is left.
         assert not self.tensors
-        assert len(arrays) == len(arguments) - 1
         return found
 
 
@@ -285,30 +282,28 @@ def arguments(n, number):
     return [x.astype(np.float32) for x in found.values()]
 
 
-def expected(factor, mu, log_sigma2, sign):
+def expected(factor, mu, log_sigma2):
     factor, mu, log_sigma2 = np.broadcast_arrays(factor, mu, log_sigma2)
-    value = np.float32(sign) * c.value(mu, log_sigma2)
-    slopes = [x.copy() for x in c.gradient(np.float32(sign) * factor, mu, log_sigma2)]
+    value = c.value(mu, log_sigma2)
+    slopes = [x.copy() for x in c.gradient(factor, mu, log_sigma2)]
     return value, slopes, math.fsum(value.tolist())
 
 
 SIZES = [0, 1, 5, 1023, 1024, 1025, BLOCK, BLOCK + 1, 3 * BLOCK + 77]
 by_size = pytest.mark.parametrize("n", SIZES)
 by_number = pytest.mark.parametrize("number", [None, "factor", "mu", "log_sigma2"])
-by_sign = pytest.mark.parametrize("sign", [1.0, -1.0])
 
 
 @by_size
 @by_number
-@by_sign
-def test_operators(libtorch, n, number, sign):
+def test_operators(libtorch, n, number):
     factor, mu, log_sigma2 = arguments(n, number)
-    value, slopes, total = expected(factor, mu, log_sigma2, sign)
-    (got,) = libtorch.call("value", mu, log_sigma2, sign)
+    value, slopes, total = expected(factor, mu, log_sigma2)
+    (got,) = libtorch.call("value", mu, log_sigma2)
     np.testing.assert_array_equal(got, value)
-    for a, b in zip(libtorch.call("gradient", factor, mu, log_sigma2, sign), slopes, strict=True):
+    for a, b in zip(libtorch.call("gradient", factor, mu, log_sigma2), slopes, strict=True):
         np.testing.assert_array_equal(a, b)
-    (got,) = libtorch.call("value_sum", mu, log_sigma2, sign)
+    (got,) = libtorch.call("value_sum", mu, log_sigma2)
     assert got.shape == ()
     assert abs(got.item() - total) <= 2.0**-23 * abs(total)
     # Threads are asked for only where there is work for more than one.
@@ -318,10 +313,9 @@ def test_operators(libtorch, n, number, sign):
 
 @by_size
 @by_number
-@by_sign
-def test_functions_of_tensors(libtorch, extension, n, number, sign):
+def test_functions_of_tensors(libtorch, extension, n, number):
     factor, mu, log_sigma2 = arguments(n, number)
-    value, slopes, total = expected(factor, mu, log_sigma2, sign)
+    value, slopes, total = expected(factor, mu, log_sigma2)
 
     out, other, one = np.empty(n, np.float32), np.empty(n, np.float32), np.empty((), np.float32)
     for spread in (False, True):
@@ -330,11 +324,11 @@ def test_functions_of_tensors(libtorch, extension, n, number, sign):
             Memory(np.broadcast_to(x, n) if spread and x.ndim == 0 else x)
             for x in arguments(n, number)
         )
-        extension.value(mu, log_sigma2, Memory(out), sign)
+        extension.value(mu, log_sigma2, Memory(out))
         np.testing.assert_array_equal(out, value)
-        extension.value_sum(mu, log_sigma2, Memory(one), sign)
+        extension.value_sum(mu, log_sigma2, Memory(one))
         assert abs(one.item() - total) <= 2.0**-23 * abs(total)
-        extension.gradient(factor, mu, log_sigma2, Memory(out), Memory(other), sign)
+        extension.gradient(factor, mu, log_sigma2, Memory(out), Memory(other))
         np.testing.assert_array_equal(out, slopes[0])
         np.testing.assert_array_equal(other, slopes[1])
 
@@ -343,17 +337,17 @@ def test_functions_of_tensors(libtorch, extension, n, number, sign):
 def test_a_sum_does_not_depend_on_the_pieces(libtorch, pieces):
     _, mu, log_sigma2 = arguments(70 * BLOCK + 5, None)
     libtorch.pieces = 1
-    (alone,) = libtorch.call("value_sum", mu, log_sigma2, 1.0)
+    (alone,) = libtorch.call("value_sum", mu, log_sigma2)
     libtorch.pieces = pieces
-    (got,) = libtorch.call("value_sum", mu, log_sigma2, 1.0)
+    (got,) = libtorch.call("value_sum", mu, log_sigma2)
     assert got == alone
 
 
 def test_shapes(libtorch):
     _, mu, log_sigma2 = arguments(60, None)
-    (got,) = libtorch.call("value", mu.reshape(3, 4, 5), log_sigma2.reshape(3, 4, 5), 1.0)
+    (got,) = libtorch.call("value", mu.reshape(3, 4, 5), log_sigma2.reshape(3, 4, 5))
     np.testing.assert_array_equal(got, c.value(mu, log_sigma2).reshape(3, 4, 5))
-    (got,) = libtorch.call("value", mu[:1].reshape(()), log_sigma2[:1].reshape(()), 1.0)
+    (got,) = libtorch.call("value", mu[:1].reshape(()), log_sigma2[:1].reshape(()))
     assert got.shape == ()
 
 
@@ -393,7 +387,7 @@ def test_what_is_refused(libtorch, name, wrong):
     given = arguments(100, None)[0 if name == "gradient" else 1 :]
     for i in range(len(given)):
         changed = [change(x) if i == j else x for j, x in enumerate(given)]
-        assert libtorch.call(name, *changed, 1.0) is None
+        assert libtorch.call(name, *changed) is None
         assert said in libtorch.said[-1]
 
 
@@ -410,7 +404,7 @@ def test_what_functions_of_tensors_refuse(libtorch, extension, name, wrong):
             continue
         changed = [change(x) if i == j else Memory(x) for j, x in enumerate(given)]
         with pytest.raises(error, match=r"logunif_kl: |negative"):
-            getattr(extension, name)(*changed, 1.0)
+            getattr(extension, name)(*changed)
         assert not any(x.any() for x in results)
 
 
@@ -424,7 +418,7 @@ def test_results_that_are_refused(libtorch, extension, name):
     for result in (bad, spread):
         for results in ([*good, Memory(result)], [Memory(result), *good]):
             with pytest.raises(ValueError, match=SHAPE):
-                getattr(extension, name)(*inputs, *results, 1.0)
+                getattr(extension, name)(*inputs, *results)
 
 
 @by_name
@@ -432,13 +426,13 @@ def test_results_that_are_refused(libtorch, extension, name):
 def test_memory_that_was_freed(libtorch, name, lost):
     given = arguments(100, None)[0 if name == "gradient" else 1 :]
     libtorch.lost, libtorch.nowhere = lost, not lost
-    assert libtorch.call(name, *given, 1.0) is None
+    assert libtorch.call(name, *given) is None
     assert "memory was freed" in libtorch.said[-1]
 
 
 def test_another_device_is_refused(libtorch):
     libtorch.device = 1
-    assert libtorch.call("value", *arguments(10, None)[1:], 1.0) is None
+    assert libtorch.call("value", *arguments(10, None)[1:]) is None
     assert "CPU" in libtorch.said[-1]
 
 
@@ -447,7 +441,7 @@ def test_another_device_is_refused(libtorch):
 def test_no_memory(libtorch, name, memory):
     libtorch.memory = memory
     given = arguments(100, None)[0 if name == "gradient" else 1 :]
-    found = libtorch.call(name, *given, 1.0)
+    found = libtorch.call(name, *given)
     if memory < (2 if name == "gradient" else 1):
         assert found is None
         assert "no memory" in libtorch.said[-1]
@@ -456,14 +450,12 @@ def test_no_memory(libtorch, name, memory):
 
 
 def test_wrong_calls(extension, libtorch):
-    with pytest.raises(TypeError, match="4 arguments are taken, and 0 were given"):
+    with pytest.raises(TypeError, match="3 arguments are taken, and 0 were given"):
         extension.value()
-    with pytest.raises(TypeError, match="6 arguments are taken, and 1 were given"):
+    with pytest.raises(TypeError, match="5 arguments are taken, and 1 were given"):
         extension.gradient(1)
     with pytest.raises(TypeError, match=TENSOR):
-        extension.value_sum("mu", False, 0, 1.0)
-    with pytest.raises(TypeError, match="real number"):
-        extension.value(*[Memory(np.zeros(3, np.float32)) for _ in range(3)], "one")
+        extension.value_sum("mu", False, 0)
     addresses, dlpack = libtorch.addresses(extension.shims), capsule(LOOKING)
     with pytest.raises(ValueError, match="an address for each name"):
         extension.connect((), c.kernels, dlpack)

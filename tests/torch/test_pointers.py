@@ -71,13 +71,13 @@ def triton(monkeypatch):
 def call(kind, name, tensors):
     """Call an entry; return its results."""
     if kind == "operator":
-        found = getattr(_operators.registered(), name)(*tensors, 1.0)
+        found = getattr(_operators.registered(), name)(*tensors)
     elif name == "unary":
         found = launch.unary(0, *tensors)
     elif name == "of_log_alpha":
-        found = _cpu.of_log_alpha(*tensors, 0)
+        found = _cpu.Cpu().of_log_alpha(*tensors, 0)
     else:
-        room = {"exact": _cpu, "float32": _cpu_float32, "Triton": launch}[kind]
+        room = {"exact": _cpu.Cpu(), "float32": _cpu_float32.CpuFloat32(), "Triton": launch}[kind]
         found = getattr(room, name)(*tensors)
     return found if isinstance(found, tuple) else (found,)
 
@@ -157,7 +157,8 @@ def test_no_elements(kind, name, number, dtype):
 
 def test_what_is_still_to_be_negated():
     x = torch.linspace(-1.0, 1.0, 40)
-    for function in (_cpu_float32.value, _cpu_float32.value_sum):
+    kernels = _cpu_float32.CpuFloat32()
+    for function in (kernels.value, kernels.value_sum):
         with pytest.raises(TypeError, match=r"still to be negated: pass x.resolve_neg\(\)$"):
             function(x, torch._neg_view(x))
 

@@ -395,17 +395,15 @@ class TestHalves:
 def sum_of_log_alpha(device, name):
     """The public sum where Triton serves, and that of the elements in float32, added exactly."""
     import logunif_kl.torch as lkt
-    from logunif_kl.torch import _backends, _cpu, _rules
+    from logunif_kl.torch import _backends, _rules
 
     x = torch.linspace(-20.0, 20.0, 100_003, device=device).to(getattr(torch, name))
     with pytest.MonkeyPatch.context() as patch:
         orders = []
         unary = launch.unary
         patch.setattr(launch, "unary", lambda order, y: (orders.append(order), unary(order, y))[1])
-        way = _backends.Triton(launch)
-        patch.setattr(_cpu, "takes", lambda *tensors: False)
-        patch.setattr(_backends, "_triton_for", lambda *tensors: way)
-        got = _rules.sum_of_log_alpha(x, 1.0)
+        patch.setattr(_backends, "choose", lambda *tensors: _backends._TRITON)
+        got = _rules.of_log_alpha(x, 0, summed=True)
         assert orders == [0]
         leaf = x.clone().requires_grad_()
         slope = torch.autograd.grad(lkt.neg_kl(leaf, reduction="sum"), leaf)[0]

@@ -86,7 +86,6 @@ def toy(tmp_path, monkeypatch):
     experiment.path = tmp_path / "toy.json"
     experiment.made = made
     monkeypatch.setattr("validation.experiment.ROOT", tmp_path)
-    monkeypatch.setattr("validation.experiment.RUNS", tmp_path / "runs")
     monkeypatch.setattr(experiment, "probe", lambda: {"commit": "0", "columns": {"x": [1.0]}})
     return experiment
 

@@ -13,7 +13,7 @@ from validation.paths import PACKAGE, ROOT
 FLOORS = (
     ("__init__", "paths"),
     ("output", "generated"),
-    ("record", "markdown", "summary", "figure"),
+    ("record", "markdown", "summary"),
     ("training",),
     ("experiment",),
     ("coefficients", "golden", "papers", "accuracy", "monte_carlo", "ladder", "fuzz", "studies"),

@@ -20,7 +20,6 @@ from validation.papers.molchanov2017 import (  # noqa: E402
     lenet_300_100,
     masks,
     models,
-    printed,
 )
 from validation.training import data  # noqa: E402
 from validation.training.loop import Settings, seeded  # noqa: E402
@@ -34,7 +33,7 @@ class TestComparison:
         weights = [nn.sparsity(model).weights for model in (small, large)]
         assert weights == [266_200, 430_500]
         assert large(torch.ones(2, 784)).shape == (2, 10)
-        row = printed.TABLE_1["lenet_300_100"]
+        row = models.TABLE_1["lenet_300_100"]
         kept = [235_200, 30_000, 1_000] @ (1.0 - np.array(row.pruned) / 100.0)
         assert 266_200 / kept == pytest.approx(row.compression, rel=0.05)
 
@@ -135,13 +134,14 @@ class TestSchedule:
         noise, train = seeded(1, 1), data.digits().train
         model = models.network("lenet_300_100", "exact", 1, noise, quick=True)
         run = make(model, noise, train, Settings(100, 1, 1e-2, averaging=None), about={})
-        seen, original = [], run._elbo.forward
+        seen, elbo = [], run._objective.elbo
+        original = elbo.forward
 
-        def forward(x, y, kl_weight):
-            seen.append((run._optimizer.param_groups[0]["lr"], kl_weight))
-            return original(x, y, kl_weight)
+        def forward(x, y):
+            seen.append((run._optimizer.param_groups[0]["lr"], elbo.kl_weight))
+            return original(x, y)
 
-        run._elbo.forward = forward
+        elbo.forward = forward
         list(run.train(2))
         n = len(train.y)
         epochs = [epoch + rows / n for epoch in (0, 1) for rows in range(0, n, 100)]

@@ -46,7 +46,6 @@ def gap(u: Any, a: Any, slope: bool) -> Any:
 
 
 def value(function: Function, *at: float) -> Any:
-    """Return the exact value at finite arguments, as a ball."""
     ctx.prec = BITS
     if function.k:
         of_slope = function.ufunc == "neg_kl_vector_grad"

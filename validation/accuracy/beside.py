@@ -19,7 +19,6 @@ from .driver import key
 
 
 def slug(about: Record) -> str:
-    """Name the machine and the versions of a measurement, as a part of a file's name."""
     machine = " ".join(str(about["machine"].get(k, "")) for k in ("cpu", "architecture"))
     words = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
     conditions = json.dumps([about["machine"], about["versions"]], sort_keys=True)

@@ -39,7 +39,6 @@ def exact(name: str, *args: float) -> mpmath.mpf:
 
 
 def points(name: str, rng: np.random.Generator, count: int) -> list[Array]:
-    """Return the arguments to compare at: many scales, the joins of the tables, the zero."""
     domain = FUNCTIONS[name].domain
     if domain == "u":
         joins = np.ldexp(1.0, np.array([-7, -6, 0, 6, 7]))

@@ -42,7 +42,6 @@ def render(rows: list[Record]) -> dict[Path, str]:
 
 
 def _head(path: Path) -> str:
-    """Return a module up to its first claim."""
     head, opening, _ = path.read_text(encoding="utf-8").partition("...] = (\n")
     return head + opening
 

@@ -5,6 +5,7 @@ of the range and loses bits near the bottom; callers carry powers of two separat
 T. J. Dekker, Numer. Math. 18 (1971), doi:10.1007/BF01397083.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import mpmath
@@ -145,13 +146,7 @@ class _Elementary:
         return add(total, fast_two_sum(q.hi, q.lo - q.hi * q.hi / 2))
 
 
-_ELEMENTARY: list[_Elementary] = []
-
-
-def _elementary() -> _Elementary:
-    if not _ELEMENTARY:
-        _ELEMENTARY.append(_Elementary())
-    return _ELEMENTARY[0]
+_elementary = cache(_Elementary)
 
 
 def exp(x: Array) -> tuple[DD, NDArray[np.int64]]:

@@ -52,7 +52,6 @@ def kernels() -> tuple[str, ...]:
 
 
 def inputs_of(job: Record) -> int:
-    """Return about how many inputs a job will try."""
     if job["method"] == "exhaustive":
         return 1 << (32 if job["dtype"] == "float32" else 16)
     return int(job["count"]) + 5 * 32 * int(job["climbers"]) * int(job["rounds"])
@@ -78,8 +77,6 @@ def measure(jobs: list[Record], console: Console) -> Generator[Record, None, Non
 
 
 def answers(jobs: list[Record]) -> list[Record]:
-    """Do the jobs, several kernels at once, and show nothing."""
-
     def rows(kernel: str) -> list[Record]:
         said = _converse(kernel, [job for job in jobs if job["kernel"] == kernel])
         return [content for kind, content in said if kind == "row"]
@@ -150,7 +147,6 @@ def conditions(report: str, seed: int | None = None) -> Record:
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
-    """Return the versions of some packages here, as a report has them; less what is not here."""
     found: dict[str, str] = provenance("", *names)["versions"]
     return found
 
@@ -166,7 +162,6 @@ def differences(before: Record, now: Record) -> list[str]:
 
 
 def read(path: Path) -> Record:
-    """Read a report; one without rows if there is none."""
     found: Record = {"rows": []}
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else found
 

@@ -71,7 +71,7 @@ def c_kernel(kernel: str, name: str, dtype: str) -> str | None:
 
 
 def _in_c(*tensors: Any) -> Any:
-    module = import_module("logunif_kl.torch._cpu_float32")
+    module = import_module("logunif_kl.torch._cpu_float32").CpuFloat32()
     return module.value(*tensors), *module.gradient(tensors[0].new_ones(()), *tensors)
 
 
@@ -104,18 +104,16 @@ def _torch(name: str, dtype: str, compiled: bool = False) -> Call:
         function = torch.compile(function, fullgraph=True, dynamic=False)
     kind = getattr(torch, dtype)
 
-    def back(tensor: Any) -> Any:
-        return (tensor.to(torch.float32) if dtype == "bfloat16" else tensor).numpy()
-
     def call(*args: Any) -> Any:
         with torch.no_grad():
-            return _each(back, function(*(torch.from_numpy(a).to(kind) for a in args)))
+            return _each(_array, function(*(torch.from_numpy(a).to(kind) for a in args)))
 
     return call
 
 
-def _inductor(name: str, dtype: str) -> Call:
-    return _torch(name, dtype, compiled=True)
+def _array(tensor: Any) -> Any:
+    """Convert a tensor of PyTorch to NumPy, from bfloat16 to float32."""
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
 
 
 @cache
@@ -135,12 +133,9 @@ def _triton(name: str, dtype: str) -> Call:
             return triton.unary(order, *tensors)
         return (triton.value(*tensors), *triton.gradient(torch.ones((), dtype=kind), *tensors))
 
-    def back(tensor: Any) -> Any:
-        return (tensor.to(torch.float32) if dtype == "bfloat16" else tensor).numpy()
-
     def call(*args: Any) -> Any:
         with np.errstate(all="ignore"):  # the interpreter is NumPy
-            return _each(back, run(*(torch.from_numpy(a).to(kind) for a in args)))
+            return _each(_array, run(*(torch.from_numpy(a).to(kind) for a in args)))
 
     return call
 
@@ -202,7 +197,7 @@ def _tensorflow(name: str, dtype: str) -> Call:
 
 _MAKERS: dict[str, Call] = {
     "torch": _torch,
-    "inductor": _inductor,
+    "inductor": partial(_torch, compiled=True),
     "triton": _triton,
     "jax": _jax,
     "tensorflow": _tensorflow,

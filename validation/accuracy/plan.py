@@ -107,7 +107,6 @@ def file(report: str) -> str:
 
 
 def report_of(function: str, dtype: str, kernel: str) -> str:
-    """Name the report that has a function of a kernel in a type."""
     return next(
         report
         for report, parts in PARTS.items()
@@ -117,7 +116,6 @@ def report_of(function: str, dtype: str, kernel: str) -> str:
 
 
 def kernels(report: str) -> tuple[str, ...]:
-    """Name the kernels that a report is about."""
     return tuple(dict.fromkeys(kernel for part in PARTS[report] for kernel in part.kernels))
 
 

@@ -250,7 +250,6 @@ def describe(
 
 
 def digits(exact: Truth) -> str:
-    """Return the first truth to 24 decimal digits."""
     with mpmath.workprec(160):
         value = mpmath.mpf(exact.hi[0]) + mpmath.mpf(exact.lo[0])
         return str(mpmath.nstr(value * mpmath.mpf(2) ** int(exact.scale[0]), 24))

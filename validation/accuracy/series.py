@@ -131,10 +131,8 @@ class Tables:
 
 @lru_cache(maxsize=1)
 def tables() -> Tables:
-    """Return all the series, which the first call builds in about a second."""
     return Tables()
 
 
 def hess_zero() -> tuple[float, ...]:
-    """Return the zero of ``neg_kl_hess`` as an unevaluated sum."""
     return tables().zero

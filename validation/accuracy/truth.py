@@ -27,10 +27,6 @@ class Truth(NamedTuple):
     scale: NDArray[np.int64]
 
 
-def _zeros(a: Array) -> Array:
-    return np.zeros_like(a)
-
-
 def _ldexp(a: DD, e: NDArray[np.int64]) -> DD:
     e = np.clip(e, -4000, 4000).astype(np.int32)
     return DD(np.ldexp(a.hi, e), np.ldexp(a.lo, e))
@@ -88,7 +84,7 @@ def _of_u(which: int, u: _Scaled) -> Truth:
     high = e >= OCTAVES[1]
     if high.any():
         m, em = DD(u.value.hi[high], u.value.lo[high]), e[high]
-        one = DD(np.ones_like(m.hi), _zeros(m.hi))
+        one = DD(np.ones_like(m.hi), np.zeros_like(m.hi))
         inverse = dd.div(one, m)  # y = inverse * 2**(-e-1)
         series = t.large[which if which < 3 else 1](_ldexp(inverse, 7 - em))
         if which == 0:
@@ -115,7 +111,7 @@ def _of_x(which: int, x: Array) -> Truth:
     if middle.any():
         xm = x[middle]
         j = np.rint(xm * X_STEPS)
-        near = DD(xm - j / X_STEPS, _zeros(xm))
+        near = DD(xm - j / X_STEPS, np.zeros_like(xm))
         _put(out, middle, t.x[which](near, j.astype(np.intp) + X_LIMIT * X_STEPS), 0)
         if which == 2:
             z0, z1, z2 = t.zero
@@ -142,7 +138,7 @@ def _of_x(which: int, x: Array) -> Truth:
         if which == 0:
             hi, lo = t.x_constant
             constant = DD(np.full_like(xl, -hi), np.full_like(xl, -lo))
-            value = dd.add(DD(xl / 2, _zeros(xl)), constant)
+            value = dd.add(DD(xl / 2, np.zeros_like(xl)), constant)
             _put(out, left, dd.add(value, series), 0)
         elif which == 1:
             _put(out, left, series, -1)
@@ -185,7 +181,6 @@ def _unary_x(which: int, x: Array) -> Truth:
 
 
 def _normal(which: int, mu: Array, log_sigma2: Array) -> Truth:
-    """Return the value of ``neg_kl_normal`` or its derivative in mu or log sigma^2."""
     mu, log_sigma2 = np.broadcast_arrays(mu, log_sigma2)
     out = _blank(mu.shape)
     ordinary = np.isfinite(mu) & (mu != 0) & np.isfinite(log_sigma2)

@@ -73,7 +73,6 @@ def signed_error(got: NDArray, truth: Truth, format_name: str) -> Array:
 
 
 def error(got: NDArray, truth: Truth, format_name: str) -> Array:
-    """Return the size of the error of ``got`` in ulp of the format, elementwise."""
     return np.abs(signed_error(got, truth, format_name))
 
 

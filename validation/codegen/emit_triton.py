@@ -39,7 +39,6 @@ def source(outputs: Sequence[Output], command: str) -> str:
 
 
 def literal(value: float) -> str:
-    """Return a Python literal that Triton reads as this float32."""
     if value != value or abs(value) == float("inf"):
         return f'float("{value}")'
     return shortest(value)

@@ -37,7 +37,6 @@ def needed(outputs: Sequence[Node]) -> list[Node]:
 
 
 def operations(output: Output) -> Any:
-    """Count each operation in what is written."""
     counts = Counter(n.operation for n in needed(traced(output)))
     del counts["argument"], counts["constant"], counts["integer"]
     return counts

@@ -33,6 +33,8 @@ MAGIC = 1.5 * 2.0**23 + 64.0
 SMALLEST, LARGEST = 2.0**-126, (2.0 - 2.0**-23) * 2.0**127
 FLOAT32, BOOL, INT32 = "float32", "bool", "int32"
 INTEGER = frozenset({"bits", "left", "right"})
+RECORDED = frozenset({"where", "exp", "log", "abs", "round", "minimum", "maximum"})
+RECORDED |= {"inverse", "quotient", "bits", "unbits", "from_integer"}
 
 
 def rounded_to_float32(value: float) -> float:
@@ -44,8 +46,6 @@ def rounded_to_float32(value: float) -> float:
 
 
 def _binary(operation: str, *, swapped: bool = False) -> Callable[[Node, Any], Node]:
-    """Return a method of nodes for an operator."""
-
     def method(self: Node, other: Any) -> Node:
         if self.dtype == INT32 and isinstance(other, int):
             other = self.tracer.integer(other)
@@ -86,11 +86,6 @@ class Node:
 
     def __invert__(self) -> Node:
         return self.tracer.make("not", self)
-
-
-def _operation(name: str) -> Callable[..., Node]:
-    """Return the method of the tracer that records an operation on nodes and constants."""
-    return lambda tracer, *operands: tracer.make(name, *map(tracer.node, operands))
 
 
 class Tracer:
@@ -137,6 +132,9 @@ class Tracer:
         return self.nodes[key]
 
     def __getattr__(self, name: str) -> Any:
+        """Return the method that records an operation on nodes and constants."""
+        if name in RECORDED:
+            return lambda *operands: self.make(name, *map(self.node, operands))
         raise NotImplementedError(
             f"the arithmetic uses xp.{name}, which {__name__} does not know: add it there, in the "
             "writers, in logunif_kl/torch/_triton/elementary.py and in "
@@ -152,19 +150,6 @@ class Tracer:
         return x
 
     from_bound = below
-
-    where = _operation("where")
-    exp = _operation("exp")
-    log = _operation("log")
-    abs = _operation("abs")
-    round = _operation("round")
-    minimum = _operation("minimum")
-    maximum = _operation("maximum")
-    inverse = _operation("inverse")
-    quotient = _operation("quotient")
-    bits = _operation("bits")
-    unbits = _operation("unbits")
-    from_integer = _operation("from_integer")
 
     def nearest(self, x: Node, factor: float) -> tuple[Node, Node]:
         """The sum with this number is rounded to an integer, and its last bits are that plus 64."""

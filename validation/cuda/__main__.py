@@ -28,7 +28,6 @@ HOLDS = ("toolchain", "settings", "counted", "kernels", "roofline", "accuracy")
 
 
 def measured() -> Record:
-    """Count the instructions of all kernels, and measure their accuracy."""
     codes = {
         (capability, kernel): compiled.compiled(kernel, capability)
         for capability in CAPABILITIES
@@ -57,7 +56,6 @@ def measured() -> Record:
 
 
 def complaints(made: Record, *, replay: bool = True) -> Iterator[str]:
-    """Measure again, and say where the record differs."""
     if replay:
         if missing := _missing():
             yield missing

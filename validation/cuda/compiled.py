@@ -84,7 +84,6 @@ def _disassembled(cubin: bytes) -> tuple[str, dict[str, int]]:
 
 
 def toolchain() -> dict[str, str]:
-    """Return the versions of Triton and of the assemblers in its wheel."""
     import triton
     from triton import knobs
 

@@ -1,9 +1,8 @@
 """Count the machine instructions that a warp executes for each weight of a thread.
 
-The usual path through a kernel is followed once, from its entry to its exit. The subroutine of a
-division is left out: a warp calls it only where the numbers are extreme, as a subnormal divisor is.
-All other code is counted as if it were executed: what a branch might skip, and what a predicate
-switches off. The code of a loop is counted as often as it runs.
+The usual path through a kernel is followed once, from its entry to its exit, and a loop as often as
+it runs. The subroutine of a division is left out: a warp calls it only for extreme numbers, such as
+a subnormal divisor. Code that a branch might skip or a predicate switches off is counted.
 """
 
 import re
@@ -135,7 +134,6 @@ def _leaves_loop(here: Instruction, following: Instruction) -> bool:
 
 
 def loaded(path: Counter[Instruction]) -> int:
-    """Count the bytes that a thread loads from global memory."""
     total = 0
     for each, times in path.items():
         if each.opcode.startswith("LDG"):

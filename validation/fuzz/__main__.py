@@ -36,7 +36,6 @@ ENVIRONMENT = {
 
 
 def write_corpus(folder: Path) -> None:
-    """Write the inputs to start from: any bytes, of many lengths."""
     rng = random.Random(SEED)
     folder.mkdir(parents=True)
     for i in range(SEEDS):

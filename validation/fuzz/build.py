@@ -59,7 +59,6 @@ class BuildError(Exception):
 
 
 def find_clang() -> str:
-    """Find clang, or a clang of some version, the newest."""
     names = ("clang", *(f"clang-{version}" for version in range(40, 10, -1)))
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
@@ -68,7 +67,6 @@ def find_clang() -> str:
 
 
 def find_cc() -> str | None:
-    """Find the compiler that Python was built with, or cc."""
     named = (sysconfig.get_config_var("CC") or "cc").split()[0]
     return shutil.which(named) or shutil.which("cc")
 
@@ -123,8 +121,6 @@ def build(
 
 
 def build_fuzzer(target: str, folder: Path, clang: str) -> Path:
-    """Build a target of libFuzzer, with the sanitizers."""
-
     def of_part(name: str) -> Sequence[str]:
         wanted = ",".join((*PARTS[name], "fuzzer-no-link"))
         return [f"-fsanitize={wanted}", *SANITIZE] if PARTS[name] else []

@@ -53,7 +53,6 @@ def check(name: str, row: tuple[float, ...], value: mpmath.mpf) -> None:
 
 
 def written(name: str, row: tuple[float, ...]) -> str:
-    """Return a row as it is written in the table."""
     values = truth(name, row)
     if name in BALLS:
         check(name, row, values[0])
@@ -66,7 +65,6 @@ def decimal(value: mpmath.mpf) -> str:
 
 
 def header(name: str, rows: str) -> str:
-    """Return the lines that say where the rows came from."""
     about = record.about(f"python -m validation.golden.make {name}", "gmpy2", "python-flint")
     ball = BALLS.get(name)
     lines = {

@@ -39,7 +39,6 @@ X_MARKS = (
 
 
 def of(name: str) -> list[tuple[float, ...]]:
-    """Return the inputs of a table, each once, in order."""
     if name == "neg_kl_normal":
         return _unique(_pairs())
     return _unique((v,) for v in (_u() if name.startswith("kl_gap") else _x()))

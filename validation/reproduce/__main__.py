@@ -1,8 +1,150 @@
 """Run the experiments; ``python -m validation.reproduce``."""
 
+import argparse
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
 import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
-from validation.reproduce.command import main
+from validation.output import CommandError, complain, emit
+from validation.paths import ROOT
+from validation.reproduce import listing, show
+from validation.reproduce.work import Work, chosen
+from validation.training import data
+from validation.training.data import DataError
+
+PROGRAM = "python -m validation.reproduce"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says: 0, 1 if something failed, 2 for an error, 130 if ended."""
+    options = _parser().parse_args(arguments)
+    try:
+        works = chosen(options.names)
+        if options.list:
+            listing.put(options.names)
+            return 0
+        _check_torch(works)
+        with _terminated_as_interrupted():
+            if options.quick:
+                with tempfile.TemporaryDirectory() as folder:
+                    return _quick(works, Path(folder))
+            return _full(works, _data(works, options.data))
+    except CommandError as error:
+        complain(f"{PROGRAM}: error: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        complain(f"{PROGRAM}: interrupted; an experiment resumes from its checkpoints\n")
+        return 130
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Take SIGTERM for an interrupt, so that no command outlives this one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run(argv: list[str]) -> int:
+    return subprocess.call(argv, cwd=ROOT)  # which ends the command at an interrupt
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="Run the experiments of the papers, and print what they find beside what the "
+        "papers print. An experiment that was ended resumes from its checkpoints.",
+    )
+    add = parser.add_argument
+    named = "a paper, PAPER.EXPERIMENT, or a study such as ladder (default: all)"
+    add("names", nargs="*", metavar="NAME", help=named)
+    add("--list", action="store_true", help="say what there is and what shows it; run nothing")
+    add("--quick", action="store_true", help="small forms, of small images; no record is written")
+    add("--data", metavar="FILE", help=f"MNIST: .npz or IDX files (default: ${data.VARIABLE})")
+    return parser
+
+
+def _check_torch(works: Sequence[Work]) -> None:
+    takers = [work.name for work in works if work.paper]
+    if takers and find_spec("torch") is None:
+        raise CommandError(
+            f"nothing was run, since {takers[0]} needs PyTorch, which is not installed: "
+            "run pip install -r validation/frameworks.txt"
+        )
+
+
+def _data(works: Sequence[Work], named: str | None) -> str | None:
+    """Return the path of the data, read and found right; None if no work takes any."""
+    takers = [work.name for work in works if work.takes_data]
+    if not takers:
+        return None
+    try:
+        data.load(named)
+    except DataError as error:
+        first, others = takers[0], len(takers) - 1
+        whose = f"{first} and {others} more take" if others else f"{first} takes"
+        raise DataError(f"nothing was run, since {whose} MNIST, and {error}") from None
+    return os.path.abspath(named or os.environ[data.VARIABLE])
+
+
+def _full(works: Sequence[Work], file: str | None) -> int:
+    failed = []
+    for place, work in enumerate(works, 1):
+        argv = work.full(file)
+        _head(place, works, work.command)
+        status = run(argv)
+        if status:
+            failed.append(_sentence(work, status, argv))
+        else:
+            show.put(show.results(work, ROOT / work.record))
+    return _end(works, failed)
+
+
+def _quick(works: Sequence[Work], folder: Path) -> int:
+    failed = []
+    for place, work in enumerate(works, 1):
+        argv = work.quick(folder)
+        _head(place, works, "in its quick form")
+        status = run(argv)
+        if status:
+            failed.append(_sentence(work, status, argv))
+        elif work.quick_record(folder).exists():
+            images = ", on scikit-learn's digits" if work.takes_data else ""
+            emit(f"The numbers are those of a small form{images}; the words are of the full one.\n")
+            emit("\n")
+            show.put(show.results(work, work.quick_record(folder)))
+    return _end(works, failed)
+
+
+def _head(place: int, works: Sequence[Work], how: str) -> None:
+    work = works[place - 1]
+    emit(f"\n[{place}/{len(works)}] {work.name}: {work.title} ({how})\n\n")
+
+
+def _sentence(work: Work, status: int, argv: Sequence[str]) -> str:
+    how = f"signal {-status}" if status < 0 else f"exit status {status}"
+    return f"{work.name} failed with {how}: run {shlex.join(['python', *argv[1:]])} to see why"
+
+
+def _end(works: Sequence[Work], failed: Sequence[str]) -> int:
+    emit(f"\n{len(works) - len(failed)} of {len(works)} were run without failure.\n")
+    for sentence in failed:
+        complain(f"{PROGRAM}: {sentence}\n")
+    return 1 if failed else 0
+
 
 if __name__ == "__main__":
     sys.exit(main())

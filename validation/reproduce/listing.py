@@ -60,7 +60,6 @@ def systems() -> tuple[System, ...]:
 
 
 def put(names: Sequence[str] = ()) -> None:
-    """Print the list, or what of it the named papers and experiments are in."""
     wanted = set(names)
     there = [s for s in systems() if not wanted or wanted & _names(s)]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
@@ -93,7 +92,6 @@ def _count(there: Sequence[System]) -> None:
 
 @cache
 def _state(path: str) -> str:
-    """Say whether a record is there, as its command wrote it."""
     if not (ROOT / path).exists():
         return "not there yet"
     return "there" if record.is_sealed(ROOT / path) else "changed by hand"

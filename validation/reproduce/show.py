@@ -21,7 +21,6 @@ def results(work: Work, record: Path) -> str:
 
 
 def put(markdown: str) -> None:
-    """Print a page without its pictures."""
     text = _IMAGE.sub("", markdown)
     if not has_rich():
         emit(text)

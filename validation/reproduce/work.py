@@ -71,7 +71,6 @@ class Work(NamedTuple):
         return self.experiment.command() if self.paper else STUDIES[self.name][1]
 
     def full(self, data: str | None) -> list[str]:
-        """Return the arguments of the command that writes the record."""
         words = shlex.split(self.command)
         return _argv([data if word == "FILE" and data else word for word in words])
 

@@ -1,9 +1,8 @@
 """Install the package away from its source tree and run its tests there.
 
-A test run inside the clone imports the clone. It cannot tell whether an installed wheel is
-complete, nor use a second build of the C extension. Here the package is installed into one
-directory, the tests are copied to another, and PYTHONPATH names the first. The dependencies come
-from the environment of the interpreter that runs this.
+A test run inside the clone imports the clone, so it cannot tell whether an installed wheel is
+complete. Here the package is installed into one directory, the tests are copied to another, and
+PYTHONPATH names the first. The dependencies come from the environment of the running interpreter.
 """
 
 import os
@@ -39,7 +38,6 @@ _IGNORED = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "*.egg-info")
 
 
 def copy(names: Sequence[str], destination: Path) -> Path:
-    """Copy files and directories of the source tree, without build products."""
     destination.mkdir(parents=True, exist_ok=True)
     for name in names:
         if (ROOT / name).is_dir():
@@ -54,14 +52,12 @@ def copy_source(destination: Path) -> Path:
 
 
 def copy_tests(destination: Path) -> Path:
-    """Copy what is needed to test an installed package, without the package itself."""
     return copy(_TESTS, destination)
 
 
 def run(
     command: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, with stdout and stderr captured as one text."""
     return subprocess.run(
         command,
         cwd=cwd,
@@ -85,6 +81,5 @@ def pip_install(
 def python(
     arguments: Sequence[str], target: Path, cwd: Path, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python where the package is the one installed in `target`."""
     environment = {"PYTHONPATH": str(target), **(env or {})}
     return run([sys.executable, *arguments], cwd=cwd, env=environment)

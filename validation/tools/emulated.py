@@ -2,12 +2,10 @@
 
     python -m validation.tools.emulated [--cache DIRECTORY] [--measure] [pytest arguments]
 
-debootstrap, which needs root and a system like Debian, puts Python for arm64 into a directory. pip
-adds the wheels that the tests need, and a cross compiler builds the extensions. QEMU runs the tests
-with the kernel ``neon``, and a few of them with ``baseline``. A script in the place of Python calls
-QEMU, so that neither chroot nor binfmt_misc is needed.
-
-``--measure`` measures the accuracy of ``neon`` instead.
+debootstrap, which needs root and a system like Debian, puts Python for arm64 into a directory, pip
+adds wheels, and a cross compiler builds the extensions. QEMU runs the tests with the kernel
+``neon``, and a few of them with ``baseline``. A script in the place of Python calls QEMU, so that
+neither chroot nor binfmt_misc is needed. ``--measure`` measures the accuracy of ``neon`` instead.
 
 The exit status is 1 if a test fails, and 77 where emulation cannot be had.
 """
@@ -53,7 +51,6 @@ def say(what: str) -> None:
 
 
 def unavailable(why: str) -> NoReturn:
-    """End with one sentence, and the status that says that nothing was tested."""
     print(f"emulated: {why}.", file=sys.stderr)
     raise SystemExit(UNAVAILABLE)
 
@@ -77,7 +74,6 @@ def emulator() -> str:
 
 
 def checked(command: Sequence[str | Path], what: str, env: Mapping[str, str] | None = None) -> None:
-    """Run a command; where it fails, show what it said, and end."""
     done = run([str(word) for word in command], cwd=ROOT, env=env)
     if done.returncode:
         print(done.stdout)
@@ -107,7 +103,6 @@ def make_root(root: Path) -> None:
 
 
 def make_site(root: Path, site: Path) -> None:
-    """Install the wheels for arm64, by the pip of this Python."""
     wanted = [f"{name}>={bound}" for name, bound in requirements("test", of=project()).items()]
     version = os.readlink(root / "usr" / "bin" / "python3").removeprefix("python")
     options = ["--target", str(site), "--only-binary", ":all:", "--python-version", version]
@@ -176,7 +171,6 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
 
 
 def measure(machine: Machine) -> int:
-    """Measure the accuracy of the kernel, and take the report and the worst inputs from there."""
     command = [str(machine.python), "-m", "validation.accuracy", "measure", "neon"]
     status = subprocess.run(command, cwd=machine.tree, env=os.environ | machine.env).returncode
     for path in (machine.tree / RESULTS.relative_to(ROOT)).glob("neon*.json"):

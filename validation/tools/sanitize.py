@@ -3,12 +3,8 @@
     python -m validation.tools.sanitize [pytest arguments]
 
 The package is built with LOGUNIF_KL_SANITIZE=1 in a temporary directory and tested there, with each
-instruction set that this machine can run. A read or write outside of an array, a misaligned
-access, or undefined arithmetic ends the run. Leaks are not detected, because Python keeps some
-memory until it exits.
-
-Where PyTorch and JAX are installed, the tests of shapes cover their functions and layers too. With
-100,000 examples: ``--hypothesis-profile thorough tests/test_shapes.py``.
+instruction set that this machine can run. Leaks are not detected, because Python keeps some memory
+until it exits. With 100,000 examples: ``--hypothesis-profile thorough tests/test_shapes.py``.
 """
 
 import subprocess

@@ -1,6 +1,8 @@
 """The tables of the studies: the ladder of refits, Monte Carlo, and what the CUDA kernels cost."""
 
-from validation.markdown import table
+from collections.abc import Callable
+
+from validation.markdown import columns, table
 from validation.output import Record
 
 # Those whose formulas are shown, by family and number of terms.
@@ -8,24 +10,21 @@ _PASTED = (("sigmoid", 1), ("sigmoid", 2), ("sigmoid", 3), ("polynomial", 3))
 
 
 def ladder(results: Record) -> str:
-    """Tabulate what each form of the refits costs and how far off it is, with formulas to paste."""
-    rows = []
-    for rung in results["rungs"]:
-        value, gradient = rung["value"]["inside"], rung["gradient"]["inside"]
-        rows.append(
-            [
-                _name(rung),
-                str(rung["constants"]),
-                str(rung["transcendentals"]),
-                f"{value['max_error']:.1e}",
-                f"{100 * value['max_grad_error']:.2g} %",
-                f"{gradient['max_error']:.1e}",
-                f"{100 * gradient['max_grad_error']:.2g} %",
-            ]
+    def slope(fitted_to: str) -> Callable[[Record], str]:
+        return lambda rung: f"{100 * rung[fitted_to]['inside']['max_grad_error']:.2g} %"
+
+    shown = [
+        columns(
+            results["rungs"],
+            ("form", _name),
+            ("constants", "{constants}"),
+            ("exp, log", "{transcendentals}"),
+            ("fitted to the value: error of −KL", "{value[inside][max_error]:.1e}"),
+            ("relative error of the gradient", slope("value")),
+            ("fitted to the gradient: error of −KL", "{gradient[inside][max_error]:.1e}"),
+            ("relative error of the gradient", slope("gradient")),
         )
-    header = ["form", "constants", "exp, log", "fitted to the value: error of −KL"]
-    header += ["relative error of the gradient", "fitted to the gradient: error of −KL"]
-    shown = [table([*header, "relative error of the gradient"], rows)]
+    ]
     for rung in results["rungs"]:
         if (rung["family"], rung["terms"]) in _PASTED:
             text = rung["value_text"]["torch"].rstrip()
@@ -40,18 +39,18 @@ def _name(rung: Record) -> str:
 
 
 def monte_carlo(results: Record) -> str:
-    """Tabulate the coverage of the intervals, and the running means of two gradients."""
-    rows = (
-        [
-            row["of"],
-            row["scheme"] + ("" if row["variance_reduction"] else ", no control variate"),
-            f"{row['n_samples']:,}",
-            f"{row['seeds']:,}",
-            f"{100 * min(row['coverage']):.1f} to {100 * max(row['coverage']):.1f}",
-        ]
-        for row in results["coverage"]
+    bare = ", no control variate"
+    shown = columns(
+        results["coverage"],
+        ("of", "{of}"),
+        ("scheme", lambda row: row["scheme"] + ("" if row["variance_reduction"] else bare)),
+        ("samples", "{n_samples:,}"),
+        ("seeds", "{seeds:,}"),
+        (
+            f"coverage of {results['coverage_of']}, %",
+            lambda row: f"{100 * min(row['coverage']):.1f} to {100 * max(row['coverage']):.1f}",
+        ),
     )
-    header = ["of", "scheme", "samples", "seeds", f"coverage of {results['coverage_of']}, %"]
     gradient = results["gradient"]
     means = gradient["running_means"]
     running = table(
@@ -61,14 +60,10 @@ def monte_carlo(results: Record) -> str:
         ],
         ([row["way"], *(f"{mean:.4f}" for mean in row["mean"])] for row in means),
     )
-    return (
-        f"{table(header, rows)}\n\n{running}\n\n"
-        f"The exact gradient there is {gradient['exact_by_dawson']:.4f}."
-    )
+    return f"{shown}\n\n{running}\n\nThe exact gradient there is {gradient['exact_by_dawson']:.4f}."
 
 
 def cuda(results: Record) -> str:
-    """Tabulate what bounds each kernel on some GPUs, as a roofline has it."""
     rows = []
     for gpu in results["roofline"]:
         for kernel, found in gpu["kernels"].items():

@@ -37,7 +37,6 @@ _OF_TRAINING = {
 
 
 def worst(rows: list[Record], function: str, dtype: str, kernels: Iterable[str]) -> str:
-    """Give the worst error in ulp of a function in a type over some kernels, rounded up."""
     found = [
         row["ulp"]
         for row in rows

@@ -35,7 +35,6 @@ def made_by(results: Record) -> str:
 
 
 def made_in_short(results: list[Record]) -> str:
-    """Name the commands, the machines and the days of the records behind a small table."""
     commands = dict.fromkeys(each["command"] for each in results)
     machines = dict.fromkeys(each["machine"]["cpu"] for each in results)
     days = sorted({each["date"][:10] for each in results if "date" in each})
@@ -71,7 +70,6 @@ IN_PYTHON = ("python",)
 
 
 def accuracy(search: Record, exhaustive: Record) -> str:
-    """Tabulate the worst error in ulp of each function in each type, over the kernels."""
     rows = [*search["rows"], *exhaustive["rows"]]
     types = ("float64", "float32", "float16", "bfloat16")
     functions = dict.fromkeys(row["function"] for row in rows)
@@ -91,7 +89,6 @@ FRAMEWORKS = {
 
 
 def frameworks(*reports: Record) -> str:
-    """Tabulate the worst error in ulp of each function on each framework."""
     rows = [row for report in reports for row in report["rows"]]
     measured = {(row["kernel"], row["dtype"]) for row in rows}
     columns = [
@@ -114,8 +111,6 @@ def frameworks(*reports: Record) -> str:
 
 
 def validate(results: Record) -> str:
-    """Tabulate what every method declares and what was measured."""
-
     def pair(part: Record | None) -> tuple[str, str]:
         return (f"{part['declared']:.2e}", f"{part['measured']:.2e}") if part else ("", "")
 
@@ -126,9 +121,7 @@ def validate(results: Record) -> str:
             row["interval"]["name"],
             *pair(row["value"]),
             *pair(row["gradient"]),
-            f"{row['nanoseconds']:,.0f}"
-            if row["nanoseconds"] >= 10
-            else f"{row['nanoseconds']:.1f}",
+            f"{row['nanoseconds']:,.{0 if row['nanoseconds'] >= 10 else 1}f}",
         )
         for row in results["rows"]
         if row["is_domain"]
@@ -138,7 +131,6 @@ def validate(results: Record) -> str:
 
 
 def papers(results: Record) -> str:
-    """Tabulate the claims that fail, and name those that hold."""
     fails = [row for row in results["claims"] if row["verdict"] == "fails"]
     holds = [row for row in results["claims"] if row["verdict"] == "holds"]
     cells = (
@@ -194,7 +186,6 @@ WHERE_MEASURED = ("frameworks", "layers", "magnitudes", "run", "sizes", "trainin
 
 
 def section(name: str) -> str:
-    """Return the text of one section, from its results."""
     show, files = SECTIONS[name]
     if name in WHERE_MEASURED:
         files = tuple(file for file in files if (RESULTS / f"{file}.json").exists())

@@ -1,24 +1,13 @@
 """Run the tests on the oldest versions that ``pyproject.toml`` admits, or on the newest.
 
-    python -m validation.tools.versions oldest|newest [core] [jax] [torch] [tensorflow] [options]
+    python -m validation.tools.versions oldest|newest [core] [jax] [torch] [tensorflow] [-- ...]
 
-For each name a virtual environment is made, the package is built and installed into it, and the
-tests of NumPy (``core``, the default) or of a framework run away from the source tree. What to
-install comes from ``pyproject.toml``:
-
-- ``oldest`` takes the lower bounds of the dependencies and of what the tests need, or that of the
-  framework, and the oldest Python that is admitted.
-- ``newest`` takes the newest releases, and the newest Python that is declared and can be found.
-
-PyTorch on the package index may come with gigabytes of CUDA. ``newest torch`` therefore takes the
-release that ``validation/frameworks.txt`` names. ``--torch newest`` is for a pip whose own settings
-name an index of builds for the CPU. Options:
-
-    --python PATH      the interpreter to make the environments with
-    --folder DIR       where to make them, and leave them; a temporary directory by default
-    --torch CHOICE     the release of PyTorch, ``pinned`` (by default) or ``newest``
-    --print            print what would be installed, and stop
-    -- ARGUMENTS       for pytest, in place of the tests
+For each name, the tool makes a virtual environment, installs the package into it, and runs the
+tests of NumPy (``core``, the default) or of a framework away from the source tree. ``oldest`` takes
+the lower bounds in ``pyproject.toml`` and the oldest Python that it admits, ``newest`` the newest
+releases and the newest declared Python that can be found. ``newest torch`` takes the release in
+``validation/frameworks.txt``, because PyTorch on the package index may come with gigabytes of CUDA.
+``--python PATH`` names another interpreter. Arguments after ``--`` go to pytest.
 """
 
 import argparse
@@ -73,7 +62,7 @@ def _parts(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def asked(which: str, kind: str, of: Record, torch: str) -> list[str]:
+def asked(which: str, kind: str, of: Record) -> list[str]:
     """Write the requirements for pip, the framework's last."""
     extras = ["test"] if kind == CORE else [kind, "test"]
     bounds = requirements(*extras, of=of)
@@ -88,20 +77,18 @@ def asked(which: str, kind: str, of: Record, torch: str) -> list[str]:
             for name, bound in bounds.items()
         ]
     texts = [f"{name}>={bound}" for name, bound in bounds.items()]
-    if kind == "torch" and torch == "pinned":
+    if kind == "torch":
         return [text for text in texts if not text.startswith("torch>")] + [pinned("torch")]
     return texts
 
 
 def pinned(framework: str) -> str:
-    """Return the line of `validation/frameworks.txt` for a framework."""
     lines = (ROOT / "validation" / "frameworks.txt").read_text(encoding="utf-8").splitlines()
     (line,) = (line for line in lines if re.match(rf"{framework}\b", line))
     return line
 
 
 def interpreter(which: str, of: Record) -> str:
-    """Find the oldest Python that is admitted, or the newest that is declared."""
     declared = [
         text.rpartition(" ")[2]
         for text in of["classifiers"]
@@ -117,7 +104,6 @@ def interpreter(which: str, of: Record) -> str:
 
 
 def checked(command: Sequence[str], cwd: Path) -> str:
-    """Run a command, and end with its output if it fails."""
     done = run(command, cwd=cwd)
     if done.returncode:
         raise SystemExit(f"{done.stdout}\nversions: {' '.join(command)} failed")
@@ -133,7 +119,6 @@ def wheel(python: str, folder: Path) -> Path:
 
 
 def install(python: str, texts: Sequence[str], made: Path, folder: Path) -> str:
-    """Make an environment with the package in it, and return its interpreter."""
     checked([python, "-m", "venv", str(folder)], folder.parent)
     scripts = "Scripts" if sys.platform == "win32" else "bin"
     own = str(folder / scripts / "python")
@@ -144,7 +129,6 @@ def install(python: str, texts: Sequence[str], made: Path, folder: Path) -> str:
 
 
 def run_tests(own: str, arguments: Sequence[str], folder: Path) -> int:
-    """Run the tests in an environment, and print their output as it comes."""
     elsewhere = copy_tests(folder / "elsewhere")
     print(checked([own, "-m", "pip", "list", "--format=freeze"], folder), flush=True)
     command = [own, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5"]
@@ -156,24 +140,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("which", choices=("oldest", "newest"))
     parser.add_argument("kinds", nargs="*", default=[CORE])
     parser.add_argument("--python")
-    parser.add_argument("--folder", type=Path)
-    parser.add_argument("--torch", choices=["pinned", "newest"], default="pinned")
-    parser.add_argument("--print", action="store_true", dest="only_print")
     at = arguments.index("--") if "--" in arguments else len(arguments)
     options, for_pytest = parser.parse_args(arguments[:at]), arguments[at + 1 :]
     unknown = set(options.kinds) - {CORE, *FRAMEWORKS}
     if unknown:
         parser.error(f"{' '.join(sorted(unknown))}: choose from {CORE} {' '.join(FRAMEWORKS)}")
     of = project()
-    wanted = {kind: asked(options.which, kind, of, options.torch) for kind in options.kinds}
-    if options.only_print:
-        for kind, texts in wanted.items():
-            print(kind, *texts, sep="\n  ")
-        return 0
+    wanted = {kind: asked(options.which, kind, of) for kind in options.kinds}
     python = options.python or interpreter(options.which, of)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = (options.folder or Path(temporary)).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = Path(temporary).resolve()
         made = wheel(python, folder)
         status = 0
         for kind, texts in wanted.items():

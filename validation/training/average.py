@@ -34,7 +34,6 @@ class TemporalAverage:
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[torch.nn.Module]:
-        """Give the model with averaged parameters; afterwards it has its own again."""
         if not self._steps:
             raise ValueError("there is no average before the first step: call update first")
         own = {name: value.detach().clone() for name, value in self._model.named_parameters()}

@@ -16,10 +16,6 @@ class CheckpointError(CommandError):
     """A file that cannot be read or belongs to another run."""
 
 
-class OtherSettings(CheckpointError):
-    """A file of a run with other settings."""
-
-
 def save(path: Path, about: Record, state: Record) -> None:
     import torch
 
@@ -47,7 +43,6 @@ def load(path: Path, about: Record) -> Record | None:
 
 
 def save_json(path: Path, about: Record, state: Any, seconds: float = 0.0) -> None:
-    """Write a result of the run that ``about`` describes, and how long it took."""
     document = {"about": about, "seconds": round(seconds, 3), "state": state}
     text = json.dumps(document, indent=1) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,11 +68,10 @@ def _canonical(about: Record) -> str:
 
 
 def _refuse_another(path: Path, written: Record, about: Record) -> None:
-    """Refuse the state of a run that had other settings."""
     wanted = json.loads(_canonical(about))
     for key in {**wanted, **written}:
         if written.get(key) != wanted.get(key):
-            raise OtherSettings(
+            raise CheckpointError(
                 f"{path} is of a run with {key} {written.get(key)!r}, not {wanted.get(key)!r}: "
                 "name another folder with --work"
             )

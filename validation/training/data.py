@@ -102,7 +102,6 @@ def load(named: str | None = None) -> Dataset:
 
 
 def digits() -> Dataset:
-    """Take the 1,797 digits of 8 x 8 pixels that scikit-learn has; every fifth is for the test."""
     try:
         from sklearn.datasets import load_digits
     except ImportError:
@@ -122,7 +121,6 @@ def digits() -> Dataset:
 
 
 def _read(path: Path) -> bytes:
-    """Read a file, and unpack it if it is gzipped."""
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -52,7 +52,6 @@ class Pairs:
         self.in_a_pass = len(examples) // (2 * batch)
 
     def rows(self, counts: Mapping[str, int], label: str, **entry: Any) -> list[Record]:
-        """Measure the variances by several estimators, each from its number of pairs."""
         found = []
         for estimator, count in counts.items():
             numbers = track(range(count), f"{label}, {estimator}", count)

@@ -1,6 +1,7 @@
 """Training by Adam; a run that was stopped at any step goes on with the same bits."""
 
 # mypy: allow-untyped-calls
+import contextlib
 import dataclasses
 import hashlib
 import math
@@ -63,22 +64,33 @@ class Objective:
 
     def __init__(self, model: torch.nn.Module, examples: int, kl_weight: float) -> None:
         self._model, self._examples = model, examples
-        variational = any(isinstance(m, nn.VariationalLinear) for m in model.modules())
-        self._elbo = (
-            nn.ELBO(model, nn.categorical_log_likelihood, examples, kl_weight)
-            if variational
-            else None
-        )
+        self.elbo: Any = None
+        if any(isinstance(m, nn.VariationalLinear) for m in model.modules()):
+            self.elbo = nn.ELBO(model, nn.categorical_log_likelihood, examples, kl_weight)
 
     def __call__(
         self, x: torch.Tensor, y: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the loss, the log-likelihood of all examples as estimated (Eq. 3), and -KL."""
-        if self._elbo is not None:
-            bound = self._elbo(x, y)
+        if self.elbo is not None:
+            bound = self.elbo(x, y)
             return bound.loss, bound.expected_log_likelihood.detach(), bound.neg_kl.detach()
         mean = nn.categorical_log_likelihood(self._model(x), y).mean()
         return -mean, self._examples * mean.detach(), torch.zeros(())
+
+
+@contextlib.contextmanager
+def flushed() -> Iterator[None]:
+    """Compute with zeros in place of subnormal numbers, where the processor can.
+
+    Weights that the divergence drives to zero leave subnormal numbers in gradients and in Adam's
+    averages, and a processor takes many times as long for each of them.
+    """
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def fingerprint(split: Split) -> str:
@@ -128,7 +140,6 @@ class Run:
         return self._average
 
     def train(self, epochs: int) -> Iterator[Record]:
-        """Train until ``epochs`` are done, and yield the record of each as it ends."""
         while self.epoch < epochs:
             yield self._finish_epoch()
 
@@ -242,7 +253,6 @@ def evaluate(model: torch.nn.Module, split: Split, batch_size: int = 1000) -> di
 
 
 def evaluate_averaged(run: Run, split: Split) -> dict[str, float]:
-    """Do `evaluate` with averaged parameters, if the run averages them."""
     if run.average is None:
         return evaluate(run.model, split)
     with run.average.applied() as model:

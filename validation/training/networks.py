@@ -137,7 +137,6 @@ def _linear(
 
 
 def weights(model: torch.nn.Module) -> list[torch.nn.Parameter]:
-    """List the weight matrices from the bottom layer to the top."""
     found = (m.weight for m in model.modules() if isinstance(m, torch.nn.Linear))
     return [weight for weight in found if isinstance(weight, torch.nn.Parameter)]
 

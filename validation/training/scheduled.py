@@ -46,23 +46,11 @@ class ScheduledRun(Run):
         about = {**about, "schedule": schedule.about()}
         super().__init__(model, *arguments, about=about, **options)
         self._schedule = schedule
-        self._elbo = nn.ELBO(model, nn.categorical_log_likelihood, len(self._examples))
 
     def _take_step(self) -> None:
         epoch = self.epoch + self._in_epoch / len(self._examples)
         for group in self._optimizer.param_groups:
             group["lr"] = self.settings.learning_rate * self._schedule.rate(epoch)
         weight = self.settings.kl_weight * self._schedule.kl_weight(epoch)
-        self._objective = _Weighted(self._elbo, weight)  # type: ignore[assignment]
+        self._objective.elbo.kl_weight = weight
         super()._take_step()
-
-
-class _Weighted:
-    def __init__(self, elbo: nn.ELBO, weight: float) -> None:
-        self._elbo, self._weight = elbo, weight
-
-    def __call__(
-        self, x: torch.Tensor, y: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        bound = self._elbo(x, y, kl_weight=self._weight)
-        return bound.loss, bound.expected_log_likelihood.detach(), bound.neg_kl.detach()

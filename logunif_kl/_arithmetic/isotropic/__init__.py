@@ -1,5 +1,6 @@
-"""-KL of weights in two and more dimensions over a namespace ``xp``.
+"""-KL of weights in k dimensions with an isotropic posterior, over a namespace ``xp``.
 
-`complex_weights` is Ein(u) with its derivatives, and `tables` (generated) its polynomials.
-`exponential` is exp in two words. `vector` is F_k(u) from the nodes of a quadrature.
+`complex_weights` computes Ein(u) and its derivatives from the polynomials of `tables` (generated),
+and `complex_hessian` higher derivatives in mean and variance. `exponential` computes exp in two
+words. `vector` computes F_k(u) from the nodes of a quadrature.
 """

@@ -1,7 +1,7 @@
 """Derivatives of second and higher order of -KL to the prior C/|w|^2, in mean and variance.
 
-They are functions of u = |mu|^2/sigma^2 and the derivatives of Ein, as `complex_weights` has them.
-Arguments are float32 or float64 arrays of one shape. The accuracy is that of a formula in one word.
+They are functions of u = |mu|^2/sigma^2 and of the derivatives of Ein. Arguments are float32 or
+float64 arrays of one shape. The formulas are computed in one word.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from ..tables import Array, Namespace, constant, dtype_name
 
 _LOG_50 = 3.912
 _LOG_1500 = 7.313
-# s is a power of 2^256 in float64 and of 2^32 in float32. This is between the first and second.
+# s is a power of 2^256 in float64 and of 2^32 in float32. This number is between the first and the
+# second power.
 _APART = {"float64": 2.0**300, "float32": 2.0**40}
-# Below the first, s is that of a mean that is not 0. e to the second times the first is finite.
+# s is above the first number only if the mean is 0. The first times e to the second is finite.
 _LARGEST = {"float64": (2.0**600, 170.0), "float32": (2.0**80, 21.0)}
 
 
@@ -45,8 +46,8 @@ def normal_hessian(
 ) -> tuple[tuple[Array, ...], ...]:
     """Return the second derivatives of -KL in re, im and log_sigma2, as a symmetric matrix.
 
-    ``ein(u, m)`` is `ein_derivative` with a rule of differentiation; the rest may be differentiated
-    as it stands.
+    ``ein(u, m)`` is `ein_derivative` with a rule of differentiation. Automatic differentiation
+    may trace through the rest.
     """
     one, zero = constant(xp, re, 1.0), constant(xp, re, 0.0)
     infinity = constant(xp, re, float("inf"))
@@ -57,7 +58,7 @@ def normal_hessian(
     known = (size > 0.0) & (re == re) & (im == im)
     far, gone = known & (log_u > _LOG_50), known & (log_u > _LOG_1500)
 
-    # Far away Ein(u) = gamma + log u. No factor leaves the range of the type before a product does.
+    # Where u is large, Ein(u) = gamma + log u. No factor leaves the range before a product does.
     length = xp.where(far, size, one)
     endless = size == infinity
     p = xp.where(endless, one, xp.where(far, re, one)) / length
@@ -66,8 +67,8 @@ def normal_hessian(
     straight = (2.0 * ((p - q) * (p + q)) * over * over / length) / length
     across = (4.0 * (p * q) * over * over / length) / length
 
-    # 1/sigma is root s^2, where s is a power of 2. No product leaves the range before its result,
-    # nor does a product of factors from the last on, which the next derivative takes.
+    # 1/sigma is root s^2, where s is a power of 2. No partial product leaves the range before the
+    # result does, in either order: the next derivative multiplies from the last factor on.
     dtype = dtype_name(xp, re)
     r, r_lo, s = functions.reduce(xp, dtype, xp.where(gone, zero, log_sigma2))
     first, last = xp.where(s < _APART[dtype], s, one), xp.where(s < _APART[dtype], one, s)

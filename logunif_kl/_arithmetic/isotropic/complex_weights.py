@@ -1,13 +1,12 @@
 """-KL of a circular complex Gaussian to the prior C/|w|^2, over a namespace ``xp``.
 
-With u = |mu|^2/sigma^2, sigma^2 = E|w - mu|^2, it is a constant less
+With u = |mu|^2/sigma^2 and sigma^2 = E|w - mu|^2, -KL is a constant minus
 
     Ein(u) = gamma + log u + E1(u) = sum_n (-1)^(n+1) u^n/(n n!)
 
-and in log alpha = -log u its first two derivatives are 1 - e^-u and -u e^-u. Up to u = 2 the value
-is u + u^2 Q(u), beyond it (gamma + log u) + E1(u). Both are sums whose last term is small, so that
-rounding it does not matter. Arguments are float32 or float64 arrays of one shape. ``xp`` has
-``expm1`` beside what `logunif_kl._arithmetic.functions` calls.
+The first two derivatives in log alpha = -log u are 1 - e^-u and -u e^-u. Up to u = 2, Ein(u) is
+u + u^2 Q(u), and beyond (gamma + log u) + E1(u). Both are sums whose last term is small, so that
+the rounding of that term does not matter. Arguments are float32 or float64 arrays of one shape.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ _LOG_2 = 0.6931471805599453
 
 
 class _Format(NamedTuple):
-    """What depends on the type."""
+    """Numbers that depend on the type."""
 
-    gamma_lo: float  # Euler's constant less its first word
-    lift: float  # a power of 2; a mean times it has an ordinary square where u is tiny
-    tiny: float  # below this, u is lifted
+    gamma_lo: float  # Euler's constant minus its first word
+    lift: float  # a power of 2 by which means are multiplied, so that their squares are normal
+    tiny: float  # means are lifted if u is below this
     # A mean above `wide` or below 1/wide is divided or multiplied by `apart` before it is squared.
     wide: float
     apart: float
@@ -35,7 +34,7 @@ class _Format(NamedTuple):
     shift: int
     shift_hi: float
     shift_lo: float
-    # A part of the mean is multiplied by those of these that leave it smaller than the other part.
+    # A part of the mean is multiplied by each of these that leaves it smaller than the other part.
     raises: tuple[float, float, float]
 
 
@@ -91,7 +90,7 @@ def grad(xp: Namespace, x: Array) -> Array:
 def hess(xp: Namespace, x: Array) -> Array:
     """Return -u e^-u, the second derivative in log alpha = x.
 
-    For large u a relative error of u is multiplied by u, so u is computed in two words.
+    u is computed in two words, because a relative error of u counts u times.
     """
     dtype = dtype_name(xp, x)
     form = _FORMATS[dtype]
@@ -134,8 +133,8 @@ def derivative(xp: Namespace, x: Array, order: int) -> Array:
 def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Array, ...]:
     """Return -Ein(u) from mean and variance, and its derivatives in re, im and log_sigma2.
 
-    No square or exponential leaves the range of the type before u does: powers of 2 are moved from
-    one factor to the other.
+    Powers of 2 are moved from one factor to the other, so that no square or exponential leaves the
+    range of the type before u does.
     """
     dtype = dtype_name(xp, re)
     form, splitter = _FORMATS[dtype], FORMATS[dtype].splitter
@@ -144,7 +143,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     r, r_lo, s = functions.reduce(xp, dtype, log_sigma2)
     e, e_lo = exp(xp, r, dtype)
     a, b = (re * s) * s, (im * s) * s
-    none_a, none_b = a == 0.0, b == 0.0  # where e is infinite, their products are 0
+    none_a, none_b = a == 0.0, b == 0.0  # their products are 0 even where e is infinite
     rough = a * xp.where(none_a, zero, a * e) + b * xp.where(none_b, zero, b * e)
     tiny = rough < form.tiny
     lift = xp.where(tiny, form.lift * one, one)
@@ -172,7 +171,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     corrected = scaled + lost
     lost = xp.where(scaled < infinity, (scaled - corrected) + lost, zero)
     scaled = corrected
-    u = (scaled * unlift) * unlift  # rounded, and only to choose a range, where u is tiny
+    u = (scaled * unlift) * unlift  # if tiny, this is rounded, and only chooses a range
 
     far = u >= 2.0
     inner = xp.where(far, one, scaled)
@@ -184,7 +183,8 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     known = far & finite
     log_u = xp.log(xp.where(known, u, one))
     log_lo = xp.where(known, lost, zero) / xp.where(known, u, one)
-    # log u from the larger part of the shifted mean if u overflows, from that of mu if that does
+    # If u overflows, log u comes from the larger part of the shifted mean; if that overflows too,
+    # from the larger part of mu.
     over = far & ~finite
     top, low = _ordered(xp, xp.abs(a), xp.abs(b))
     plain, plain_low = _ordered(xp, xp.abs(re), xp.abs(im))
@@ -206,7 +206,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     slope, slope_lo = _slope(xp, u, dtype)
     live = ordinary & ~tiny
     slope_lo = slope_lo + xp.where(live & (u < 100.0), lost * (1.0 - slope), zero)
-    # mu/sigma^2 is multiplied by (1 - e^-u)/u; where u is too large, mu/|mu|^2 by 1 - e^-u.
+    # Multiply mu/sigma^2 by (1 - e^-u)/u or, where u is too large, mu/|mu|^2 by 1 - e^-u.
     divisor = xp.where(live, u, one)
     over_u = xp.where(live, slope / divisor, one)
     back = over_u * divisor
@@ -228,7 +228,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     square_lo = square_lo + ((larger - square) + smaller)
     gradients = []
     for part, far_part, near_part in ((re, distant[0], a), (im, distant[1], b)):
-        # A product of a part that is far smaller than the other may leave the range of the type
+        # If one part is far smaller than the other, a product may leave the range of the type
         # before the derivative does.
         rest, raises = xp.abs(part), []
         for step in form.raises:

@@ -8,15 +8,15 @@ from ..tables import Array, Namespace, constant
 
 
 class Format(NamedTuple):
-    """What depends on the type."""
+    """Numbers that depend on the type."""
 
     splitter: float
-    log2_hi: float  # so short that 16 times it is exact
+    log2_hi: float  # has few bits, so that products with small integers are exact
     log2_lo: float
-    coefficients: tuple[tuple[float, float], ...]  # of exp: two words each
-    rest: tuple[float, ...]  # the next ones, in one word
-    least: int  # the least power of 2 in the result
-    steps: tuple[int, ...]  # whose sums are the others above it
+    coefficients: tuple[tuple[float, float], ...]  # the first of exp, in two words each
+    rest: tuple[float, ...]  # the other coefficients, in one word
+    least: int  # the least exponent of 2 in the result
+    steps: tuple[int, ...]  # their sums are the distances of other exponents from the least
 
 
 FORMATS = {
@@ -108,7 +108,7 @@ def exp_in_two_words(xp: Namespace, y: Array, dtype: str) -> tuple[Array, Array]
 
 
 def exp(xp: Namespace, y: Array, dtype: str) -> tuple[Array, Array]:
-    """Return exp(y), in two words in float32, whose exponential may be some units off."""
+    """Return exp(y); in float32 by two words, because ``xp.exp`` may be some ulp off there."""
     plain = xp.exp(y)
     zero = constant(xp, y, 0.0)
     if dtype == "float64":

@@ -1,4 +1,4 @@
-"""tanh-sinh quadrature of F(u) in any number of digits: the integrals of `_rules`, by mpmath.
+"""tanh-sinh quadrature of F(u) in any number of digits, by mpmath, as in `_quadrature_rules`.
 
 Each level halves the step in tau, which about squares the error. Levels are added until two agree
 to more than half of the bits asked for, and the second of these is returned. The range of z ends

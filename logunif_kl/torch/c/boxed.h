@@ -29,14 +29,6 @@ typedef struct {
     "sharded: pass it while it is gathered"
 #define NO_MEMORY "logunif_kl: there is no memory for the results: pass fewer elements at once"
 
-static double
-number_of(Value value)
-{
-    double number;
-    memcpy(&number, &value, sizeof number);
-    return number;
-}
-
 static Tensor
 tensor_of(Value value)
 {
@@ -138,7 +130,7 @@ finish(Value *stack, int tensors, const Tensor *results, int count, const char *
         stack[i] = (Value)(uintptr_t)results[i];
 }
 
-/* value(Tensor mu, Tensor log_sigma2, float sign) -> Tensor */
+/* value(Tensor mu, Tensor log_sigma2) -> Tensor */
 static void
 boxed_value(Value *stack, uint64_t arguments, uint64_t results)
 {
@@ -153,14 +145,13 @@ boxed_value(Value *stack, uint64_t arguments, uint64_t results)
     if (wrong == NULL) {
         work.mu = looked[0].argument;
         work.log_sigma2 = looked[1].argument;
-        work.sign = (float)number_of(stack[2]);
         work.n = like->n;
         run_value(&work);
     }
     finish(stack, 2, &result, 1, wrong);
 }
 
-/* value_sum(Tensor mu, Tensor log_sigma2, float sign) -> Tensor */
+/* value_sum(Tensor mu, Tensor log_sigma2) -> Tensor */
 static void
 boxed_value_sum(Value *stack, uint64_t arguments, uint64_t results)
 {
@@ -175,7 +166,6 @@ boxed_value_sum(Value *stack, uint64_t arguments, uint64_t results)
     if (wrong == NULL) {
         work.mu = looked[0].argument;
         work.log_sigma2 = looked[1].argument;
-        work.sign = (float)number_of(stack[2]);
         work.n = like->n;
         if (run_sum(&work) < 0) {
             torch.aoti_torch_delete_tensor_object(result);
@@ -185,7 +175,7 @@ boxed_value_sum(Value *stack, uint64_t arguments, uint64_t results)
     finish(stack, 2, &result, 1, wrong);
 }
 
-/* gradient(Tensor factor, Tensor mu, Tensor log_sigma2, float sign) -> (Tensor, Tensor) */
+/* gradient(Tensor factor, Tensor mu, Tensor log_sigma2) -> (Tensor, Tensor) */
 static void
 boxed_gradient(Value *stack, uint64_t arguments, uint64_t results)
 {
@@ -205,7 +195,6 @@ boxed_gradient(Value *stack, uint64_t arguments, uint64_t results)
         work.factor = looked[0].argument;
         work.mu = looked[1].argument;
         work.log_sigma2 = looked[2].argument;
-        work.sign = (float)number_of(stack[3]);
         work.n = like->n;
         run_gradient(&work);
     }

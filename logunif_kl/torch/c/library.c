@@ -141,7 +141,7 @@ look_at(PyObject *tensor, Looked *to)
     return -1;
 }
 
-/* Read (arguments, results, sign), and compare their shapes. Return 0, or -1 with an exception. */
+/* Read the arguments and the results, and compare their shapes. Return 0, or -1 with an exception. */
 static int
 read_work(PyObject *const *given, Py_ssize_t count, int arguments, int results, int summed,
           Work *work)
@@ -149,9 +149,8 @@ read_work(PyObject *const *given, Py_ssize_t count, int arguments, int results, 
     Looked looked[5];
     const Looked *like;
     int tensors = arguments + results;
-    if (count != tensors + 1) {
-        PyErr_Format(PyExc_TypeError, "%d arguments are taken, and %zd were given", tensors + 1,
-                     count);
+    if (count != tensors) {
+        PyErr_Format(PyExc_TypeError, "%d arguments are taken, and %zd were given", tensors, count);
         return -1;
     }
     if (!connected())
@@ -175,8 +174,7 @@ read_work(PyObject *const *given, Py_ssize_t count, int arguments, int results, 
     work->first = (float *)looked[arguments].argument.data;
     work->second = (float *)looked[tensors - 1].argument.data;
     work->n = like->n;
-    work->sign = (float)PyFloat_AsDouble(given[tensors]);
-    return PyErr_Occurred() ? -1 : 0;
+    return 0;
 }
 
 static PyObject *
@@ -229,13 +227,10 @@ static PyMethodDef methods[] = {
      "Add the CPU kernels of the operators to PyTorch."},
     {"after_fork", after_fork, METH_NOARGS,
      "Start no threads from now on: those of PyTorch do not survive a fork."},
-    {"value", METHOD(value), METH_FASTCALL,
-     "(mu, log_sigma2, result, sign): -KL times the sign."},
-    {"value_sum", METHOD(value_sum), METH_FASTCALL,
-     "(mu, log_sigma2, result, sign): the sum of -KL times the sign."},
+    {"value", METHOD(value), METH_FASTCALL, "(mu, log_sigma2, result): -KL."},
+    {"value_sum", METHOD(value_sum), METH_FASTCALL, "(mu, log_sigma2, result): the sum of -KL."},
     {"gradient", METHOD(gradient), METH_FASTCALL,
-     "(factor, mu, log_sigma2, d_mu, d_log_sigma2, sign): the derivatives of -KL times the factor "
-     "and the sign."},
+     "(factor, mu, log_sigma2, d_mu, d_log_sigma2): the derivatives of -KL times the factor."},
     {NULL, NULL, 0, NULL},
 };
 

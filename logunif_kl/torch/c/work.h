@@ -32,22 +32,10 @@ typedef struct {
 
 typedef struct {
     Argument factor, mu, log_sigma2;
-    float sign;
     int64_t n;
     float *first, *second; /* the results */
     double *sums;
 } Work;
-
-/* x times a sign, of its bits: a product takes a subnormal number for 0 where a mode says so. */
-static float
-with_sign(float sign, float x)
-{
-    uint32_t b;
-    memcpy(&b, &x, sizeof b);
-    b ^= sign < 0.0f ? 0x80000000u : 0;
-    memcpy(&x, &b, sizeof b);
-    return x;
-}
 
 static void
 fill(float *to, Argument from, int64_t n)
@@ -80,7 +68,7 @@ value_range(int64_t begin, int64_t end, void *context)
     fill(mu, work->mu, step);
     fill(log_sigma2, work->log_sigma2, step);
     for (int64_t start = begin; start < end; start += step)
-        kernels->value(work->sign, at(work->mu, mu, start),
+        kernels->value(1.0f, at(work->mu, mu, start),
                        at(work->log_sigma2, log_sigma2, start), work->first + start,
                        (ptrdiff_t)least(step, end - start));
 }
@@ -89,26 +77,17 @@ static void
 gradient_range(int64_t begin, int64_t end, void *context)
 {
     const Work *work = context;
-    float factor[PIECE], mu[PIECE], log_sigma2[PIECE];
+    float mu[PIECE], log_sigma2[PIECE];
     int each = !work->factor.number;
-    int changed = each && work->sign != 1.0f;
-    int whole = !changed && !work->mu.number && !work->log_sigma2.number;
+    int whole = !work->mu.number && !work->log_sigma2.number;
     int64_t step = whole ? end - begin : least(PIECE, end - begin);
-    float number = each ? 1.0f : with_sign(work->sign, *work->factor.data);
     fill(mu, work->mu, step);
     fill(log_sigma2, work->log_sigma2, step);
-    for (int64_t start = begin; start < end; start += step) {
-        int64_t m = least(step, end - start);
-        const float *factors = each ? work->factor.data + start : &number;
-        if (changed) {
-            for (int64_t i = 0; i < m; i++)
-                factor[i] = with_sign(work->sign, factors[i]);
-            factors = factor;
-        }
-        kernels->gradient(factors, each, at(work->mu, mu, start),
-                          at(work->log_sigma2, log_sigma2, start), work->first + start,
-                          work->second + start, (ptrdiff_t)m);
-    }
+    for (int64_t start = begin; start < end; start += step)
+        kernels->gradient(work->factor.data + (each ? start : 0), each,
+                          at(work->mu, mu, start), at(work->log_sigma2, log_sigma2, start),
+                          work->first + start, work->second + start,
+                          (ptrdiff_t)least(step, end - start));
 }
 
 /* The sums of some blocks. */
@@ -172,7 +151,7 @@ run_sum(Work *work)
         total += work->sums[i];
     if (work->sums != few)
         free(work->sums);
-    *work->first = with_sign(work->sign, (float)total);
+    *work->first = (float)total;
     return 0;
 }
 

@@ -3,7 +3,6 @@
 import copy
 import math
 import pickle
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -500,75 +499,6 @@ def tied(**options):
     table, linear = nn.VariationalEmbedding(3, 2, **options), nn.VariationalLinear(2, 3, **options)
     linear.weight, linear.log_alpha = table.weight, table.log_alpha
     return torch.nn.Sequential(table, linear)
-
-
-def of_complex(layer):
-    # torch warns that complex modules are new.
-    with warnings.catch_warnings(action="ignore"):
-        return layer.to(torch.complex64)
-
-
-REFUSALS = [
-    (
-        lambda: nn.neg_kl(torch.nn.Linear(1, 1)),
-        ValueError,
-        "a torch.nn.Linear without variational layers was given: make some with "
-        "logunif_kl.torch.nn.to_variational",
-    ),
-    (
-        lambda: nn.kl(of_complex(nn.VariationalLinear(1, 1))),
-        TypeError,
-        "the weights of a layer are of torch.complex64: complex weights have a KL of "
-        "their own, so pass their means to neg_kl_complex_normal, or parameters of real weights",
-    ),
-    (
-        lambda: nn.to_variational(torch.nn.Linear(2, 2, dtype=torch.complex64)),
-        TypeError,
-        "the weights of the model are of torch.complex64: complex weights have a KL of "
-        "their own, so pass their means to neg_kl_complex_normal, or parameters of real weights",
-    ),
-    (
-        lambda: nn.named_kl(3),
-        TypeError,
-        "model must be a torch.nn.Module, but int was given: pass the module",
-    ),
-    (
-        lambda: nn.sampling(torch.nn.ReLU()).__enter__(),
-        ValueError,
-        "a torch.nn.ReLU was given in which no layer draws noise: pass a model with variational "
-        "layers",
-    ),
-    (
-        lambda: nn.kl(scales(), of="weights"),
-        ValueError,
-        "the KL of weights under correlated noise is infinite (Hron et al. 2017, section 3): pass "
-        "of='scales'",
-    ),
-    (
-        lambda: nn.neg_kl(nn.VariationalLinear(1, 1), of="scales"),
-        ValueError,
-        "there are no scales under independent noise: pass of='weights', or make the layer with "
-        "noise='correlated'",
-    ),
-    (
-        lambda: nn.kl(tied(noise="correlated")),
-        ValueError,
-        "layers '0' and '1' share their parameters, but not the scales of correlated noise: use "
-        "noise='independent'",
-    ),
-    (
-        lambda: nn.kl(nn.VariationalLinear(1, 1), of="units"),
-        ValueError,
-        "of must be 'weights' or 'scales', but 'units' was given: pass one of these",
-    ),
-]
-
-
-@pytest.mark.parametrize(("call", "kind", "words"), REFUSALS)
-def test_refusals(call, kind, words):
-    with pytest.raises(kind) as error:
-        call()
-    assert str(error.value) == words
 
 
 def test_of_what_is_there():

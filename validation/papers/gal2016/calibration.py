@@ -4,13 +4,15 @@ The expected calibration error is that of Guo et al. 2017, Eq. 3. No network has
 are turned. AUROC says how well a score tells the wrong predictions from the right ones.
 """
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
 from validation.experiment import Dataset, Parts, Record, subplots
-from validation.markdown import table
+from validation.markdown import columns, measured
 from validation.papers.gal2016 import digit_networks as digits
 from validation.papers.gal2016 import images
 from validation.training.data import Split
@@ -27,7 +29,6 @@ MEASURES = (
 
 
 def judged(p: torch.Tensor, y: torch.Tensor, score: torch.Tensor) -> Record:
-    """Judge probabilities by the labels; the score is to be larger where they are wrong."""
     from sklearn.calibration import calibration_curve
     from sklearn.metrics import brier_score_loss, log_loss
     from torchmetrics.functional.classification import multiclass_calibration_error
@@ -68,12 +69,10 @@ def with_and_without(trained: digits.Trained, test: Split) -> Record:
         found.append({"angle": angle, "without_noise": judged(p, y, entropy), "with_noise": None})
         if sampled is not None:
             right = sampled.mean.argmax(1) == y
-            found[-1]["with_noise"] = {
-                **judged(sampled.mean, y, sampled.entropy),
-                "auroc_of_errors_by_mutual_information": _auroc_of_errors(
-                    sampled.mutual_information, right
-                ),
-            }
+            by_information = _auroc_of_errors(sampled.mutual_information, right)
+            judgement = judged(sampled.mean, y, sampled.entropy)
+            judgement["auroc_of_errors_by_mutual_information"] = by_information
+            found[-1]["with_noise"] = judgement
     return {"angles": found}
 
 
@@ -81,27 +80,22 @@ def _auroc_of_errors(score: torch.Tensor, right: torch.Tensor) -> float | None:
     return digits.auroc(score[right], score[~right]) if bool(right.any() & ~right.all()) else None
 
 
-def summarised(rows: digits.Rows) -> list[Record]:
-    found = []
-    for place, angle in enumerate(ANGLES):
-        for method, title in digits.METHODS.items():
-            several = [row["angles"][place] for row in rows if row["method"] == method]
-            for name in ("without_noise", "with_noise"):
-                here = [each[name] for each in several if each[name] is not None]
-                if here:
-                    found.append(
-                        {
-                            "angle": angle,
-                            "method": method,
-                            "title": title,
-                            "samples": name == "with_noise",
-                            **{
-                                measure: digits.mean_and_error(each[measure] for each in here)
-                                for measure in MEASURES
-                            },
-                        }
-                    )
-    return found
+def summarised(rows: digits.Rows) -> Iterator[Record]:
+    for (place, angle), (method, title), name in itertools.product(
+        enumerate(ANGLES), digits.METHODS.items(), ("without_noise", "with_noise")
+    ):
+        several = [row["angles"][place][name] for row in rows if row["method"] == method]
+        if here := [each for each in several if each is not None]:
+            yield {
+                "angle": angle,
+                "method": method,
+                "title": title,
+                "samples": name == "with_noise",
+                **{
+                    measure: digits.mean_and_error(each[measure] for each in here)
+                    for measure in MEASURES
+                },
+            }
 
 
 def draw(record: Record) -> Any:
@@ -131,33 +125,25 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    rows = [
-        (
-            f"{row['angle']}°",
-            row["title"],
-            "samples" if row["samples"] else "no noise",
-            digits.shown(row["expected_calibration_error"], 2, 100.0),
-            digits.shown(row["negative_log_likelihood"], 3),
-            digits.shown(row["brier_score"], 4),
-            digits.shown(row["error_percent"], 2),
-            digits.shown(row["auroc_of_errors"], 3),
-        )
-        for row in record["summary"]
-    ]
-    head = ["turned by", "network", "prediction", "ECE in %", "negative log-likelihood"]
-    more = ["Brier score", "error in %", "AUROC of errors by entropy"]
-    return table([*head, *more], rows)
+    return columns(
+        record["summary"],
+        ("turned by", "{angle}°"),
+        ("network", "{title}"),
+        ("prediction", lambda row: "samples" if row["samples"] else "no noise"),
+        ("ECE in %", measured("expected_calibration_error", 2, 100.0)),
+        ("negative log-likelihood", measured("negative_log_likelihood", 3)),
+        ("Brier score", measured("brier_score", 4)),
+        ("error in %", measured("error_percent")),
+        ("AUROC of errors by entropy", measured("auroc_of_errors", 3)),
+    )
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    rows = digits.of_each(
-        "calibration",
-        lambda trained: with_and_without(trained, dataset.test),
-        settings,
-        dataset,
-        parts,
-    )
-    return {"bins": BINS, "summary": summarised(rows), "rows": rows}
+    def judge(trained: digits.Trained) -> Record:
+        return with_and_without(trained, dataset.test)
+
+    rows = digits.of_each("calibration", judge, settings, dataset, parts)
+    return {"bins": BINS, "summary": list(summarised(rows)), "rows": rows}
 
 
 EXPERIMENT = digits.experiment(

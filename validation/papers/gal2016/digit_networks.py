@@ -83,7 +83,6 @@ class Trained:
 
 
 def scores(sampled: nn.Prediction | None, entropy: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Name the scores of each image, by a prediction with noise and the entropy without."""
     if sampled is None:
         return {"entropy_without_noise": entropy}
     return {
@@ -115,14 +114,6 @@ def of_each(
     cells = {f"{name}-{method}": method for method in METHODS}
     sizes = {key: settings[key] for key in FULL}
     return parts.by_seed("networks", [*cells], settings["seeds"], make, **sizes, **more)
-
-
-def shown(found: Any, decimals: int, factor: float = 1.0) -> str:
-    if found["mean"] is None:
-        return "–"
-    text = f"{factor * found['mean']:.{decimals}f}"
-    error = found["standard_error"]
-    return text if error is None else f"{text} ± {factor * error:.{decimals}f}"
 
 
 def mean_and_error(values: Iterable[float | None]) -> dict[str, float | None]:

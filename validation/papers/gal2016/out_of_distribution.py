@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from validation.experiment import Parts, Record, subplots
-from validation.markdown import table
+from validation.markdown import columns, measured
 from validation.papers.gal2016 import digit_networks as digits
 from validation.papers.gal2016 import images
 from validation.training import data
@@ -53,7 +53,6 @@ def others(settings: Record, dataset: Dataset) -> Record:
 
 
 def compared(trained: digits.Trained, test: Any, sets: Record) -> Record:
-    """Compare the scores of test digits with those of each set of others."""
     of_digits = digits.scores(trained.with_noise(test), trained.without_noise(test)[1])
     found: Record = {"digits": _about(of_digits), "others": {}}
     for name, other in sets.items():
@@ -125,16 +124,12 @@ def draw(record: Record) -> Any:
 
 def show(record: Record) -> str:
     titles = {name: other["title"] for name, other in record["others"].items()}
-    rows = [
-        (
-            titles[row["other"]],
-            row["title"],
-            *(digits.shown(row["auroc"][name], 3) for name in digits.SCORES),
-        )
-        for row in record["summary"]
-    ]
-    head = ["images", "network", "mutual information", "entropy", "entropy without noise"]
-    return table(head, rows)
+    return columns(
+        ({**row, **row["auroc"]} for row in record["summary"]),
+        ("images", lambda row: titles[row["other"]]),
+        ("network", "{title}"),
+        *((name.replace("_", " "), measured(name, 3)) for name in digits.SCORES),
+    )
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:

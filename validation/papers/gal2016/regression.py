@@ -1,18 +1,15 @@
-"""The picture of a regression in one dimension: what a network knows of a function it saw in part.
+"""A regression in one dimension: what a network says where it saw no data.
 
-Points of y = sin(2x) + x/2 with noise of standard deviation 0.1, on two intervals. Between them and
-beyond, a network should say that it does not know. Each network has two hidden layers of rectified
-linear units. Binary and Gaussian dropout of a fixed rate p minimise the risk with the L2 term of
-Gal and Ghahramani (2016), section 3, by which dropout is a variational posterior: for N points, a
-noise of variance 1/tau and a prior N(0, 1/l^2) of the weights W,
+The points are y = sin(2x) + x/2 with noise of standard deviation 0.1, on two intervals. Binary and
+Gaussian dropout of a fixed rate p minimise the risk with the L2 term of Gal and Ghahramani (2016),
+section 3, by which dropout is a variational posterior: for N points, noise of variance 1/tau and a
+prior N(0, 1/l^2) of the weights W,
 
     (tau/2N) sum_n (y_n - f(x_n))^2 + (l^2/2N) (E|W|^2 + |b|^2).
 
 There W is M with rows left out, and E|W|^2 is (1 - p) |M|^2. Here the other rows are divided by
-1 - p too, as torch does, so that E|W|^2 is |M|^2/(1 - p), and so it is by Gaussian noise.
-
-Variational dropout maximises its bound, with the exact divergence. A Gaussian process, by
-scikit-learn, is the yardstick. The predictive variance is that of the samples, plus 1/tau.
+1 - p, as in torch, so E|W|^2 is |M|^2/(1 - p), as with Gaussian noise. Variational dropout
+maximises its bound with the exact divergence. scikit-learn's Gaussian process is the yardstick.
 """
 
 import math
@@ -26,7 +23,7 @@ import torch
 
 from logunif_kl.torch import nn
 from validation.experiment import Experiment, Parts, Record, subplots
-from validation.markdown import number, table
+from validation.markdown import columns, rounded
 from validation.training.loop import seeded
 
 METHODS = {
@@ -37,6 +34,13 @@ METHODS = {
     "process": "Gaussian process",
 }
 SIGMA, LENGTH, RATE = 0.1, 0.5, 0.1
+VARIATIONAL = {
+    "posterior": "multiplicative",
+    "sharing": "input",
+    "noise": "correlated",
+    "max_log_alpha": 0.0,
+    "initial": math.log(RATE / (1.0 - RATE)),
+}
 SEEN = ((-3.0, -1.0), (0.5, 2.5))
 RANGES = {"data": SEEN, "between": ((-1.0, 0.5),), "beyond": ((-5.0, -3.0), (2.5, 4.5))}
 NORMAL_95 = 1.959963984540054
@@ -67,21 +71,10 @@ def network(method: str, hidden: int, seed: int, noise: torch.Generator) -> torc
                 layers.append(torch.nn.Dropout(RATE))
             if method == "gaussian_a":
                 layers.append(nn.GaussianDropoutA(RATE, generator=noise))
-            if method == "variational_a":
-                layers.append(
-                    nn.VariationalLinear(
-                        hidden,
-                        outputs,
-                        posterior="multiplicative",
-                        sharing="input",
-                        noise="correlated",
-                        max_log_alpha=0.0,
-                        initial=math.log(RATE / (1.0 - RATE)),
-                        generator=noise,
-                    )
-                )
-            else:
-                layers.append(torch.nn.Linear(hidden, outputs))
+            variational = method == "variational_a"
+            linear: Any = nn.VariationalLinear if variational else torch.nn.Linear
+            options = {**VARIATIONAL, "generator": noise} if variational else {}
+            layers.append(linear(hidden, outputs, **options))
     return torch.nn.Sequential(*layers)
 
 
@@ -100,7 +93,6 @@ def decays(method: str, model: torch.nn.Module, points: int) -> list[Record]:
 
 
 def train(method: str, seed: int, sizes: Record) -> torch.nn.Sequential:
-    """Train a network on all points at once; the learning rate falls to 0."""
     noise = seeded(seed, 1)
     model = network(method, sizes["hidden"], seed, noise)
     x, y = (torch.from_numpy(a).float()[:, None] for a in data(sizes["points"], seed))
@@ -120,7 +112,6 @@ def train(method: str, seed: int, sizes: Record) -> torch.nn.Sequential:
 
 
 def predicted(method: str, seed: int, sizes: Record, x: Array) -> tuple[Array, Array]:
-    """Return the predictive mean, and the variance without the noise of the data."""
     if method == "process":
         return _process(*data(sizes["points"], seed), x)
     model, given = train(method, seed, sizes), torch.from_numpy(x).float()[:, None]
@@ -220,19 +211,15 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    rows = [
-        (
-            row["title"],
-            row["range"],
-            number(row["standard_deviation"]),
-            f"{100 * row['coverage_95']:.0f}",
-            number(row["root_mean_squared_error"]),
-            f"{row['log_density']:.2f}",
-        )
-        for row in record["summary"]
-    ]
-    head = ["network", "points", "standard deviation", "in the 95 % interval, %"]
-    return table([*head, "error (root mean square)", "log density"], rows)
+    return columns(
+        record["summary"],
+        ("network", "{title}"),
+        ("points", "{range}"),
+        ("standard deviation", rounded("standard_deviation")),
+        ("in the 95 % interval, %", lambda row: f"{100 * row['coverage_95']:.0f}"),
+        ("error (root mean square)", rounded("root_mean_squared_error")),
+        ("log density", "{log_density:.2f}"),
+    )
 
 
 def measure(settings: Record, parts: Parts) -> Record:

@@ -4,13 +4,14 @@ Gal and Ghahramani (2016), section 5.2, turn one digit 1 and show the samples of
 the same is done with a digit 1 of the test set, and many test digits are turned.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from validation.experiment import Dataset, Parts, Record, subplots
-from validation.markdown import table
+from validation.markdown import columns, measured
 from validation.papers.gal2016 import digit_networks as digits
 from validation.papers.gal2016 import images
 
@@ -58,29 +59,21 @@ def _of_one(trained: digits.Trained, dataset: Dataset) -> Record | None:
     }
 
 
-def summarised(rows: digits.Rows) -> list[Record]:
-    names = ("error", "error_without_noise", *digits.SCORES)
-    found = []
+def summarised(rows: digits.Rows) -> Iterator[Record]:
+    def averages(here: list[Record], names: Sequence[str]) -> Record:
+        return {name: digits.mean_and_error(each.get(name) for each in here) for name in names}
+
     for method, title in digits.METHODS.items():
         several = [row["angles"] for row in rows if row["method"] == method]
         for place, angle in enumerate(ANGLES):
             here = [angles[place] for angles in several]
-            found.append(
-                {
-                    "method": method,
-                    "title": title,
-                    "angle": angle,
-                    **{
-                        name: digits.mean_and_error(each.get(name) for each in here)
-                        for name in names
-                    },
-                    "auroc": {
-                        name: digits.mean_and_error(each["auroc"].get(name) for each in here)
-                        for name in digits.SCORES
-                    },
-                }
-            )
-    return found
+            yield {
+                "method": method,
+                "title": title,
+                "angle": angle,
+                **averages(here, ("error", "error_without_noise", *digits.SCORES)),
+                "auroc": averages([each["auroc"] for each in here], digits.SCORES),
+            }
 
 
 def draw(record: Record) -> Any:
@@ -116,34 +109,33 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
-    rows = []
-    for row in record["summary"]:
+    def error(row: Record) -> str:
         draws = row["error"]["mean"] is not None
-        rows.append(
-            (
-                row["title"],
-                f"{row['angle']}°",
-                digits.shown(row["error" if draws else "error_without_noise"], 1),
-                digits.shown(row["mutual_information"], 3),
-                digits.shown(row["entropy"], 3),
-                digits.shown(row["entropy_without_noise"], 3),
-                *(digits.shown(row["auroc"][name], 3) for name in digits.SCORES),
-            )
-        )
-    head = ["network", "angle", "error in %", "mutual information", "entropy", "without noise"]
-    areas = ["AUROC by information", "by entropy", "by entropy without noise"]
-    return table([*head, *areas], rows)
+        return measured("error" if draws else "error_without_noise", 1)(row)
+
+    areas = ("AUROC by information", "by entropy", "by entropy without noise")
+    of_areas = dict(zip(areas, digits.SCORES, strict=True))
+    return columns(
+        (
+            {**row, **{area: row["auroc"][name] for area, name in of_areas.items()}}
+            for row in record["summary"]
+        ),
+        ("network", "{title}"),
+        ("angle", "{angle}°"),
+        ("error in %", error),
+        ("mutual information", measured("mutual_information", 3)),
+        ("entropy", measured("entropy", 3)),
+        ("without noise", measured("entropy_without_noise", 3)),
+        *((area, measured(area, 3)) for area in areas),
+    )
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    rows = digits.of_each(
-        "rotated",
-        lambda trained: by_angle(trained, dataset, settings["images"]),
-        settings,
-        dataset,
-        parts,
-    )
-    return {"summary": summarised(rows), "rows": rows}
+    def turn(trained: digits.Trained) -> Record:
+        return by_angle(trained, dataset, settings["images"])
+
+    rows = digits.of_each("rotated", turn, settings, dataset, parts)
+    return {"summary": list(summarised(rows)), "rows": rows}
 
 
 EXPERIMENT = digits.experiment(

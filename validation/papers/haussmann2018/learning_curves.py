@@ -10,7 +10,7 @@ of samples of the weights, on test images.
 """
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -23,8 +23,7 @@ from validation.papers.haussmann2018 import thresholds
 from validation.papers.haussmann2018.networks import METHODS, Annealed, network
 from validation.summary import grouped, mean_and_error, named
 from validation.training.data import Split
-from validation.training.loop import Settings, evaluate, seeded
-from validation.training.subnormals import flushed
+from validation.training.loop import Settings, evaluate, flushed, seeded
 
 THRESHOLD = 3.0  # on log alpha, after Molchanov et al. 2017; section 4
 EARLY = 10  # epochs, of which the mean error tells how steep a curve is; and what is pruned then
@@ -87,7 +86,6 @@ def _look(run: Annealed, test: Split) -> None:
 
 @torch.no_grad()
 def _variance(model: torch.nn.Module, test: Split, sizes: Record, seed: int) -> dict[str, float]:
-    """Compare the moments of the outputs with those of samples of all weights, on test images."""
     x, noise = torch.from_numpy(test.x[: sizes["images"]]), seeded(seed, 2)
     model.eval()
     for layer in model.modules():
@@ -118,29 +116,25 @@ def _early(row: Record) -> float:
     return statistics.fmean(point["test_error"] for point in row["curve"][:EARLY])
 
 
-def summarised(rows: list[Record]) -> list[Record]:
-    found = []
+def summarised(rows: list[Record]) -> Iterator[Record]:
     for method, several in grouped(rows, "method").items():
         histograms = [row["by_histogram"] for row in several if row["by_histogram"]]
         gone = [row["curve"][:EARLY][-1]["pruned_percent"] for row in several]
-        found.append(
-            {
-                "method": method,
-                "title": METHODS[method].title,
-                "seeds": len(several),
-                **named("test_error", [row["test_error"] for row in several]),
-                **named("early_error", [_early(row) for row in several]),
-                **named("early_pruned_percent", gone),
-                **named("pruned_percent", [row["fixed"]["pruned_percent"] for row in several]),
-                **named("pruned_error", [row["fixed"]["error_percent"] for row in several]),
-                **named("histogram_threshold", [found["threshold"] for found in histograms]),
-                **named("histogram_percent", [found["pruned_percent"] for found in histograms]),
-                **named("histogram_error", [found["error_percent"] for found in histograms]),
-                "variance_ratio": statistics.fmean(r["variance"]["ratio_median"] for r in several),
-                "seconds": sum(row["seconds"] for row in several),
-            }
-        )
-    return found
+        yield {
+            "method": method,
+            "title": METHODS[method].title,
+            "seeds": len(several),
+            **named("test_error", [row["test_error"] for row in several]),
+            **named("early_error", [_early(row) for row in several]),
+            **named("early_pruned_percent", gone),
+            **named("pruned_percent", [row["fixed"]["pruned_percent"] for row in several]),
+            **named("pruned_error", [row["fixed"]["error_percent"] for row in several]),
+            **named("histogram_threshold", [found["threshold"] for found in histograms]),
+            **named("histogram_percent", [found["pruned_percent"] for found in histograms]),
+            **named("histogram_error", [found["error_percent"] for found in histograms]),
+            "variance_ratio": statistics.fmean(r["variance"]["ratio_median"] for r in several),
+            "seconds": sum(row["seconds"] for row in several),
+        }
 
 
 def statements(rows: list[Record]) -> list[Record]:
@@ -276,8 +270,6 @@ def _histograms(record: Record) -> str:
 
 
 def _of_seeds(record: Record, value: Callable[[Record], float], decimals: int = 2) -> Cell:
-    """Return the cell with the mean over the seeds of a method, with its standard error."""
-
     def cell(row: Record) -> str:
         values = [value(seed) for seed in record["rows"] if seed["method"] == row["method"]]
         return with_error(**mean_and_error(values), decimals=decimals)
@@ -289,7 +281,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     sizes = {name: settings[name] for name in FULL if name != "methods"}
     make = partial(train, sizes=settings, dataset=dataset, parts=parts)
     rows = parts.by_seed("networks", settings["methods"], settings["seeds"], make, **sizes)
-    return {"summary": summarised(rows), "statements": statements(rows), "rows": rows}
+    return {"summary": list(summarised(rows)), "statements": statements(rows), "rows": rows}
 
 
 FULL = {

@@ -6,7 +6,7 @@ alone is compared with the moments of a rectified normal variable, which have a 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -220,24 +220,20 @@ def one(name: str, seed: int, samples: int, x: Tensor) -> Record:
     }
 
 
-def rectifier() -> list[dict[str, float]]:
+def rectifier() -> Iterator[dict[str, float]]:
     """Compare the step with the exact moments of max(h, 0), h ~ N(r, 1)."""
-    found = []
     for r in RATIOS:
         above, density = float(stats.norm.cdf(r)), float(stats.norm.pdf(r))
         mean = r * above + density
         variance = (r * r + 1.0) * above + r * density - mean * mean
         ours = nn.moments(torch.nn.ReLU(), torch.tensor([r]).double(), torch.ones(1).double())
-        found.append(
-            {
-                "ratio": r,
-                "mean": ours.mean.item(),
-                "exact_mean": mean,
-                "variance": ours.variance.item(),
-                "exact_variance": variance,
-            }
-        )
-    return found
+        yield {
+            "ratio": r,
+            "mean": ours.mean.item(),
+            "exact_mean": mean,
+            "variance": ours.variance.item(),
+            "exact_variance": variance,
+        }
 
 
 def draw(record: Record) -> Any:
@@ -292,7 +288,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
         "inputs": x.shape[1],
         "agrees_where_exact": all(row[key] < SIGMAS for row in holding for key in keys),
         "rows": rows,
-        "rectifier": rectifier(),
+        "rectifier": list(rectifier()),
     }
 
 

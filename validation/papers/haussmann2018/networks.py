@@ -73,7 +73,6 @@ def network(pixels: int, seed: int, generator: torch.Generator) -> torch.nn.Sequ
 
 
 def bound(model: torch.nn.Module, examples: int, method: Method) -> nn.ELBO:
-    """Make the bound of a method, whose expected log-likelihood is a closed form or sampled."""
     if method.form is None:
         return nn.ELBO(model, nn.categorical_log_likelihood, examples)
     form = method.form
@@ -100,4 +99,4 @@ class Annealed(ScheduledRun):
         warm_up = (0.0, float(method.warm_up)) if method.warm_up else (-1.0, 0.0)
         schedule, about = Schedule(epochs, warm_up), {**about, **method._asdict()}
         super().__init__(model, *given, schedule=schedule, about=about, **named)
-        self._elbo = bound(model, len(self._examples), method)
+        self._objective.elbo = bound(model, len(self._examples), method)

@@ -54,7 +54,6 @@ def valley(counts: list[int], smoothing: float = 2.0) -> float | None:
 
 
 def pruned(model: torch.nn.Module, threshold: float, split: Split) -> Record:
-    """Measure the share of weights beyond a threshold, and the error without them."""
     log_alpha = log_alphas(model)
     share = float((log_alpha > threshold).double().mean())
     found = evaluate(nn.to_deterministic(model, threshold=threshold), split)

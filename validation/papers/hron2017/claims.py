@@ -24,6 +24,13 @@ def series(u: mpmath.mpf) -> mpmath.mpf:
     )
 
 
+def _agreement(kl: OfAlpha) -> Found:
+    """Compare a formula for KL with the integral that defines it."""
+    worst = _worst(kl, lambda alpha: -definition.neg_kl(alpha))
+    note = f"it agrees with the integral that defines KL to {worst:.0e}"
+    return Found(worst < AGREE, {"alpha": ALPHAS, "largest_difference": worst}, note)
+
+
 def _worst(of_equation: OfAlpha, of_definition: OfAlpha) -> float:
     """Return the largest difference of two functions of alpha over `ALPHAS`."""
     with mpmath.workdps(definition.DIGITS):
@@ -38,12 +45,7 @@ def equation_1() -> Found:
         inner = mpmath.log(2) + mpmath.exp(-u) * series(u)
         return -mpmath.log(2 * mpmath.pi * mpmath.e) / 2 + inner / 2
 
-    worst = _worst(kl, lambda alpha: -definition.neg_kl(alpha))
-    return Found(
-        worst < AGREE,
-        {"alpha": ALPHAS, "largest_difference": worst},
-        f"it agrees with the integral that defines KL to {worst:.0e}",
-    )
+    return _agreement(kl)
 
 
 @statement("hron-equation-2", "Remark 1, Eq. 2", "KL is a derivative of Kummer's function")
@@ -55,12 +57,7 @@ def equation_2() -> Found:
         inner = slope + mpmath.euler + 2 * mpmath.log(2)
         return -mpmath.log(mpmath.pi * mpmath.e) / 2 - inner / 2
 
-    worst = _worst(kl, lambda alpha: -definition.neg_kl(alpha))
-    return Found(
-        worst < AGREE,
-        {"alpha": ALPHAS, "largest_difference": worst},
-        f"it agrees with the integral that defines KL to {worst:.0e}",
-    )
+    return _agreement(kl)
 
 
 @statement(

@@ -58,7 +58,6 @@ class Row(NamedTuple):
         return float(np.sum(each))
 
     def total_correlation(self) -> float:
-        """Compute KL(q || the product of its marginals)."""
         return 0.5 * (float(np.log(self.variances).sum()) - self.log_det)
 
     def divergence(self) -> float:

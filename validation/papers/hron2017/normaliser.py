@@ -99,7 +99,6 @@ def around_zero(name: str, powers: list[int]) -> Record:
 
 
 def tail(powers: list[int]) -> Iterator[Record]:
-    """Grow the right cut-off of the logistic regression, from three k."""
     for k in (0.1, 1.0, 10.0):
         lost = normaliser(LOGISTIC, k, 1e4, [-1])  # of the whole tail beyond k; e^-10000 is beyond
         for power in powers:
@@ -166,7 +165,6 @@ def network_normaliser(activation: str, firsts: float, seconds: float, b: float)
 
 
 def networks(powers: list[int]) -> Iterator[Record]:
-    """Shrink the cut-offs of the two weights of a network, both of them and the first alone."""
     b, fixed = 10.0, 1e-2
     (step,) = set(np.diff(powers).tolist())
     width = step * math.log(10.0)
@@ -204,7 +202,6 @@ def _rest(hidden: float, a: float, b: float) -> float:
 
 
 def floats(errors: list[int]) -> Iterator[Record]:
-    """Compute how much of the posterior is near 0 with the cut-offs of floating-point numbers."""
     for z in errors:
         # One observation z of the weight with noise 1: z standard errors from 0.
         model = Model("", (1.0,), (float(z),), 1.0)

@@ -130,12 +130,10 @@ def stationary(kappa: float) -> float | None:
 
 
 def objective(mu: float, rho: float, kappa: float) -> float:
-    """Compute the negative ELBO but for its constant."""
     return 0.5 * kappa * ((mu - 1.0) ** 2 + math.exp(rho)) + float(lk.kl_normal(mu, rho))
 
 
 def threshold() -> Record:
-    """Look at the kappa of stationary points over all alpha."""
     grid = np.linspace(-25.0, 25.0, 5001)
     values = np.array([kappa_of(x) for x in grid])
     near = 1e-3
@@ -289,7 +287,6 @@ def show(record: Record) -> str:
 
 
 def _way(row: Record) -> str:
-    """Name the coordinates, which the title of the way has in brackets."""
     return WAYS[row["way"]].title.partition("(")[2].rstrip(")")
 
 

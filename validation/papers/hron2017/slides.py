@@ -1,9 +1,8 @@
-r"""A talk about Kingma et al. 2015: what its slides say otherwise than the paper, or beyond it.
+r"""A talk about Kingma et al. 2015: what its slides say differently from the paper.
 
-The slides are of 2024, "Variational Dropout and the Local Reparameterization Trick". Of what they
-say, this decides what differs from the paper's words, or is what Hron et al. 2017 deny, and can be
-computed. The rest is as in the paper, and decided by `python -m validation.papers` or by the
-experiments of `validation.papers.kingma2015`; ``decided_elsewhere`` says which.
+The slides are of 2024, "Variational Dropout and the Local Reparameterization Trick". This decides
+what differs from the paper's words, or is what Hron et al. 2017 deny, and can be computed.
+``decided_elsewhere`` names what decides the rest.
 """
 
 import math
@@ -34,23 +33,23 @@ ELSEWHERE = {
 
 def minibatches(sizes: Record, seed: int) -> Found:
     rng, rho = np.random.default_rng([seed, 1]), 0.1
-    rows = []
-    for size in (1, 2, 10, 100):
+
+    def row(size: int) -> Record:
         # Likelihoods of variance 1, whose covariance rho is that of a noise in common.
         shape = sizes["draws"] // size, size
         common = math.sqrt(rho) * rng.standard_normal((shape[0], 1))
         means = (common + math.sqrt(1.0 - rho) * rng.standard_normal(shape)).mean(1)
         predicted = 1.0 / size + (size - 1) / size * rho
-        rows.append(
-            {
-                "minibatch": size,
-                "of_the_variance": 1.0 / size,
-                "of_the_covariance": (size - 1) / size,
-                "measured": float(means.var()),
-                "standard_error": predicted * math.sqrt(2.0 / shape[0]),
-                "predicted": predicted,
-            }
-        )
+        return {
+            "minibatch": size,
+            "of_the_variance": 1.0 / size,
+            "of_the_covariance": (size - 1) / size,
+            "measured": float(means.var()),
+            "standard_error": predicted * math.sqrt(2.0 / shape[0]),
+            "predicted": predicted,
+        }
+
+    rows = list(map(row, (1, 2, 10, 100)))
     covariance = [row["of_the_covariance"] for row in rows]
     return Found(
         holds=max(covariance) - min(covariance) < 1e-12,

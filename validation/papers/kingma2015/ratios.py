@@ -94,7 +94,6 @@ def nearest_error(trained: list[Record], percent: float) -> int:
 
 
 def tabulated(columns: list[Record]) -> str:
-    """Tabulate some columns of Table 1 or 2, one below the other."""
     rows = [
         (
             column["layer"],

@@ -32,7 +32,6 @@ AT_LEAST = 50.0  # how much faster local reparameterisation is to be than weight
 
 
 def stepper(way: str, sizes: Record, dataset: Dataset, seed: int) -> Callable[[int], None]:
-    """Return a function that takes a training step, the minibatch in pieces of some size."""
     method, estimator = WAYS[way]
     noise, order = seeded(seed, 1), seeded(seed, 0)
     model = networks.network(

@@ -52,7 +52,6 @@ class Stages:
         return {**measure(epochs), "network": self.said_after(epochs)}
 
     def pairs(self, epochs: int) -> Pairs:
-        """Return pairs of minibatches, of the size in training, for the network after epochs."""
         settings, examples = self._run.settings, Examples(self._dataset.train)
         return Pairs(*self.after(epochs), examples, settings.batch_size, settings.seed)
 

@@ -1,15 +1,15 @@
 """Figure 1a: the test error on MNIST against the width, for each kind of dropout.
 
-Networks with three hidden layers are trained by Adam with its default hyperparameters, minibatches
-of 100 and temporal averaging. The last sixth of the training examples is held out. The number of
-epochs is the one with the least validation error, of the averaged parameters (early stopping); the
-training ends when it has not fallen for a number of epochs. The initial weights and the order of
-the examples of a seed are the same for all methods.
+Three hidden layers, Adam with its default hyperparameters, minibatches of 100, temporal averaging.
+Training stops when the error of the averaged parameters on the last sixth of the training examples
+has not fallen for a number of epochs, and the epoch with the least such error counts. All methods
+of a seed have the same initial weights and the same order of the examples.
 """
 
 import itertools
 import math
 import statistics
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -78,30 +78,26 @@ def _ended(run: Run, sizes: Record) -> bool:
     return bool(run.epoch - best["epoch"] >= sizes["patience"])
 
 
-def summarised(rows: list[Record]) -> list[Record]:
-    found = []
+def summarised(rows: list[Record]) -> Iterator[Record]:
     order = list(networks.METHODS)
     rows = sorted(rows, key=lambda row: (order.index(row["method"]), row["width"]))
     for (method, width), several in grouped(rows, "method", "width").items():
         test_error = mean_and_error([row["test_error"] for row in several])
         rates = [statistics.fmean(row["mean_dropout_rates"] or [math.nan]) for row in several]
-        found.append(
-            {
-                "method": method,
-                "title": networks.METHODS[method].title,
-                "width": width,
-                "seeds": len(several),
-                "test_error": test_error["mean"],
-                "standard_error": test_error["standard_error"],
-                "epochs": statistics.fmean(row["epoch"] for row in several),
-                "mean_dropout_rate": statistics.fmean(rates),
-                "seconds": sum(row["seconds"] for row in several),
-            }
-        )
-    return found
+        yield {
+            "method": method,
+            "title": networks.METHODS[method].title,
+            "width": width,
+            "seeds": len(several),
+            "test_error": test_error["mean"],
+            "standard_error": test_error["standard_error"],
+            "epochs": statistics.fmean(row["epoch"] for row in several),
+            "mean_dropout_rate": statistics.fmean(rates),
+            "seconds": sum(row["seconds"] for row in several),
+        }
 
 
-def statements(rows: list[Record]) -> list[Record]:
+def statements(rows: list[Record]) -> Iterator[Record]:
     """Decide what section 5 says of Figure 1a.
 
     The networks of one seed begin alike and see the examples in the same order, so that two methods
@@ -117,7 +113,6 @@ def statements(rows: list[Record]) -> list[Record]:
     pairs = [(a, rival) for a, fixed in COUNTERPARTS.items() for rival in (fixed, "binary")]
     rivals = [m for m in networks.METHODS if m not in ("none", "variational_a2")]
     pairs += [("variational_a2", rival) for rival in rivals]
-    found = []
     for better, worse in pairs:
         if there(better) and there(worse):
             errors = {key: row["test_error"] for key, row in of.items()}
@@ -125,18 +120,16 @@ def statements(rows: list[Record]) -> list[Record]:
                 interval([errors[better, w, s] - errors[worse, w, s] for s in seeds])
                 for w in widths
             ]
-            found.append(
-                {
-                    "statement": f"{networks.METHODS[better].title} is no worse than "
-                    + networks.METHODS[worse].title.replace("variational dropout", "variational"),
-                    "widths": widths,
-                    "differences": [d for d, _ in by_width],
-                    "half_widths": [h for _, h in by_width],
-                    # By one seed nothing is decided.
-                    "holds": all(d <= h for d, h in by_width) if len(seeds) > 1 else None,
-                    "better": all(d < -h for d, h in by_width) if len(seeds) > 1 else None,
-                }
-            )
+            yield {
+                "statement": f"{networks.METHODS[better].title} is no worse than "
+                + networks.METHODS[worse].title.replace("variational dropout", "variational"),
+                "widths": widths,
+                "differences": [d for d, _ in by_width],
+                "half_widths": [h for _, h in by_width],
+                # By one seed nothing is decided.
+                "holds": all(d <= h for d, h in by_width) if len(seeds) > 1 else None,
+                "better": all(d < -h for d, h in by_width) if len(seeds) > 1 else None,
+            }
     for method in ("variational_a", "variational_b") if len(widths) > 1 else ():
         if there(method):
             rates = {
@@ -148,17 +141,14 @@ def statements(rows: list[Record]) -> list[Record]:
                 interval([rates[wide, s] - rates[narrow, s] for s in seeds])
                 for narrow, wide in itertools.pairwise(widths)
             ]
-            found.append(
-                {
-                    "statement": f"{networks.METHODS[method].title}: the mean dropout rate is "
-                    "lower in smaller networks",
-                    "widths": widths,
-                    "rates": [statistics.fmean(rates[w, s] for s in seeds) for w in widths],
-                    "half_widths": [h for _, h in steps],
-                    "holds": all(d > h for d, h in steps) if len(seeds) > 1 else None,
-                }
-            )
-    return found
+            yield {
+                "statement": f"{networks.METHODS[method].title}: the mean dropout rate is "
+                "lower in smaller networks",
+                "widths": widths,
+                "rates": [statistics.fmean(rates[w, s] for s in seeds) for w in widths],
+                "half_widths": [h for _, h in steps],
+                "holds": all(d > h for d, h in steps) if len(seeds) > 1 else None,
+            }
 
 
 def draw(record: Record) -> Any:
@@ -229,7 +219,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     }
     common = {name: settings[name] for name in ("epochs", "patience", "batch_size")}
     rows = parts.rows("training networks", make, **common)
-    return {"summary": summarised(rows), "statements": statements(rows), "rows": rows}
+    return {"summary": list(summarised(rows)), "statements": list(statements(rows)), "rows": rows}
 
 
 EXPERIMENT = Experiment(

@@ -15,7 +15,6 @@ import torch
 
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import table, with_error
-from validation.output import track
 from validation.papers.kingma2015 import printed
 from validation.papers.kingma2015.ratios import beside_the_paper
 from validation.training import networks
@@ -103,8 +102,9 @@ def show(record: Record) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    sizes, cases = {name: settings[name] for name in FULL}, []
-    for name in track(list(ASSUMPTIONS), "assumptions", len(ASSUMPTIONS)):
+    sizes = {name: settings[name] for name in FULL}
+
+    def case(name: str) -> Record:
         found = [
             parts.get(
                 f"{slug(name)}-seed{seed}",
@@ -118,14 +118,13 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
         # The seeds may have had different numbers of epochs: all count as the paper's first 10.
         rows = [{**row, "epochs": 10} for each in found for row in each["variances"]]
         columns = beside_the_paper(rows, "independent", [10, 10])
-        cases.append(
-            {
-                "assumption": name,
-                "networks": [{k: v for k, v in each.items() if k != "variances"} for each in found],
-                "columns": [columns[0], columns[2]],
-            }
-        )
-    return {"cases": cases}
+        return {
+            "assumption": name,
+            "networks": [{k: v for k, v in each.items() if k != "variances"} for each in found],
+            "columns": [columns[0], columns[2]],
+        }
+
+    return {"cases": parts.share(ASSUMPTIONS, case, "assumptions")}
 
 
 FULL = {

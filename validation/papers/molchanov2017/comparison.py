@@ -11,6 +11,7 @@ import io
 import itertools
 import math
 import statistics
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,10 @@ from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import columns, listed, measured, number, rounded, table, yes
 from validation.papers.molchanov2017 import masks, models
-from validation.papers.molchanov2017.models import CASES, THRESHOLD
-from validation.papers.molchanov2017.printed import TABLE_1
+from validation.papers.molchanov2017.models import CASES, TABLE_1, THRESHOLD
 from validation.summary import grouped, interval, mean_and_error, means
-from validation.training.loop import Examples, Settings, evaluate, seeded
+from validation.training.loop import Examples, Settings, evaluate, flushed, seeded
 from validation.training.scheduled import Schedule, ScheduledRun
-from validation.training.subnormals import flushed
 
 LOOK_EVERY = 5  # epochs
 THRESHOLDS = [0.5 * step for step in range(-4, 11)]  # of which `threshold.py` chooses one
@@ -35,7 +34,6 @@ THRESHOLDS = [0.5 * step for step in range(-4, 11)]  # of which `threshold.py` c
 def run_of(
     name: str, case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts
 ) -> ScheduledRun:
-    """Take up, or begin, the run of one network."""
     of_noise = seed + 1000 * CASES[case].other_noise
     noise = seeded(of_noise, 1)
     model = models.network(name, case, seed, noise, quick=sizes["quick"])
@@ -126,14 +124,12 @@ def as_sparse(model: torch.nn.Module, dataset: Dataset) -> Record:
 
 
 def stored(model: torch.nn.Module) -> int:
-    """The bytes of a file with the parameters of a model."""
     file = io.BytesIO()
     torch.save(model.state_dict(), file)
     return file.tell()
 
 
-def summarised(name: str, rows: list[Record]) -> list[Record]:
-    found = []
+def summarised(name: str, rows: list[Record]) -> Iterator[Record]:
     for case, several in grouped(rows, "case").items():
         kept = statistics.fmean(row["kept"] for row in several)
         by_threshold = [
@@ -144,26 +140,23 @@ def summarised(name: str, rows: list[Record]) -> list[Record]:
             }
             for each in zip(*(row["by_threshold"] for row in several), strict=True)
         ]
-        found.append(
-            {
-                "case": case,
-                "title": CASES[case].title,
-                "seeds": len(several),
-                "test_error": mean_and_error([row["test_error"] for row in several]),
-                "test_error_pruned": mean_and_error([r["test_error_pruned"] for r in several]),
-                "compression": several[0]["weights"] / kept if kept else None,
-                "pruned_percent": means(several, "pruned_percent"),
-                "seconds": statistics.fmean(row["seconds"] for row in several),
-                "by_threshold": by_threshold,
-                "as_good_as_the_paper": bool(
-                    kept
-                    and statistics.fmean(row["test_error_pruned"] for row in several)
-                    <= TABLE_1[name].error_percent
-                    and several[0]["weights"] / kept >= TABLE_1[name].compression
-                ),
-            }
-        )
-    return found
+        yield {
+            "case": case,
+            "title": CASES[case].title,
+            "seeds": len(several),
+            "test_error": mean_and_error([row["test_error"] for row in several]),
+            "test_error_pruned": mean_and_error([r["test_error_pruned"] for r in several]),
+            "compression": several[0]["weights"] / kept if kept else None,
+            "pruned_percent": means(several, "pruned_percent"),
+            "seconds": statistics.fmean(row["seconds"] for row in several),
+            "by_threshold": by_threshold,
+            "as_good_as_the_paper": bool(
+                kept
+                and statistics.fmean(row["test_error_pruned"] for row in several)
+                <= TABLE_1[name].error_percent
+                and several[0]["weights"] / kept >= TABLE_1[name].compression
+            ),
+        }
 
 
 def overlaps(rows: list[Record]) -> Record:
@@ -320,7 +313,7 @@ def measure(name: str, settings: Record, dataset: Dataset, parts: Parts) -> Reco
     return {
         "threshold": THRESHOLD,
         "paper": TABLE_1[name]._asdict(),
-        "summary": summarised(name, rows),
+        "summary": list(summarised(name, rows)),
         "overlaps": overlaps(rows),
         "rows": [{k: v for k, v in row.items() if k != "masks"} for row in rows],
     }

@@ -6,6 +6,7 @@ parametrisations; that of its gradient in theta is not, because sigma depends on
 
 import math
 import statistics
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -17,8 +18,7 @@ from validation.markdown import columns, measured, number, rounded, yes
 from validation.output import track
 from validation.papers.molchanov2017 import comparison, models
 from validation.summary import grouped, mean_and_error, means
-from validation.training.loop import seeded
-from validation.training.subnormals import flushed
+from validation.training.loop import flushed, seeded
 
 POSTERIORS = ("multiplicative", "additive")
 ESTIMATORS = ("local", "per_batch")
@@ -119,8 +119,7 @@ def of_seed(seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> list[Re
     return found
 
 
-def summarised(rows: list[Record]) -> list[Record]:
-    found = []
+def summarised(rows: list[Record]) -> Iterator[Record]:
     for (estimator, log_alpha), several in grouped(rows, "estimator", "log_alpha").items():
         ratio = mean_and_error([row["ratio"] for row in several])
         noise = {
@@ -129,19 +128,16 @@ def summarised(rows: list[Record]) -> list[Record]:
             )
             for posterior in POSTERIORS
         }
-        found.append(
-            {
-                "estimator": estimator,
-                "log_alpha": log_alpha,
-                "loss": statistics.fmean(row["additive"]["loss"] for row in several),
-                "ratio": ratio["mean"],
-                "standard_error": ratio["standard_error"],
-                "ratio_by_layer": means(several, "ratio_by_layer"),
-                "noise_to_signal": noise,
-                "holds": all(row["ratio"] > 1.0 for row in several),
-            }
-        )
-    return found
+        yield {
+            "estimator": estimator,
+            "log_alpha": log_alpha,
+            "loss": statistics.fmean(row["additive"]["loss"] for row in several),
+            "ratio": ratio["mean"],
+            "standard_error": ratio["standard_error"],
+            "ratio_by_layer": means(several, "ratio_by_layer"),
+            "noise_to_signal": noise,
+            "holds": all(row["ratio"] > 1.0 for row in several),
+        }
 
 
 def show(record: Record) -> str:
@@ -170,7 +166,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     }
     sizes = {name: settings[name] for name in (*FULL,)}
     rows = [row for each in parts.rows("networks", make, **sizes) for row in each]
-    return {"statement": STATEMENT, "summary": summarised(rows), "rows": rows}
+    return {"statement": STATEMENT, "summary": list(summarised(rows)), "rows": rows}
 
 
 FULL = {

@@ -13,11 +13,11 @@ import torch
 
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record
-from validation.markdown import number, table
+from validation.markdown import columns, number
 from validation.output import track
 from validation.papers.molchanov2017 import models
 from validation.papers.molchanov2017.comparison import stored
-from validation.papers.molchanov2017.printed import TABLE_1
+from validation.papers.molchanov2017.models import TABLE_1
 
 
 def at_random(model: torch.nn.Module, pruned: list[float], seed: int) -> torch.nn.Module:
@@ -61,24 +61,25 @@ def timed(model: torch.nn.Module, x: torch.Tensor, sizes: Record, **options: Any
 
 
 def show(record: Record) -> str:
-    rows = []
-    for title, found in (
-        *((row["network"], row) for row in record["networks"]),
-        *((f"one layer, {100.0 * row['density']:g} % kept", row) for row in record["layers"]),
-    ):
-        for at in found["times"]:
-            times = at["seconds"]
-            rows.append(
-                (
-                    title,
-                    str(at["batch"]),
-                    *(f"{number(1e6 * times[kind])}" for kind in ("dense", "torch", "scipy")),
-                    number(times["dense"] / min(times["torch"], times["scipy"])),
-                    f"{number(found['bytes']['dense'] / found['bytes']['torch'])}",
-                )
-            )
-    head = ["network", "batch", "dense, µs", "sparse (torch), µs", "sparse (SciPy), µs"]
-    return table([*head, "dense / sparse", "file, dense / sparse"], rows)
+    def microseconds(kind: str) -> Callable[[Record], str]:
+        return lambda row: number(1e6 * row["seconds"][kind])
+
+    def faster(row: Record) -> str:
+        times = row["seconds"]
+        return number(times["dense"] / min(times["torch"], times["scipy"]))
+
+    titled = [(row["network"], row) for row in record["networks"]]
+    titled += [(f"one layer, {100 * row['density']:g} % kept", row) for row in record["layers"]]
+    return columns(
+        ({"title": title, **row, **at} for title, row in titled for at in row["times"]),
+        ("network", "{title}"),
+        ("batch", "{batch}"),
+        ("dense, µs", microseconds("dense")),
+        ("sparse (torch), µs", microseconds("torch")),
+        ("sparse (SciPy), µs", microseconds("scipy")),
+        ("dense / sparse", faster),
+        ("file, dense / sparse", lambda r: number(r["bytes"]["dense"] / r["bytes"]["torch"])),
+    )
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:

@@ -12,8 +12,7 @@ from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import columns, rounded
 from validation.papers.molchanov2017 import comparison
 from validation.papers.molchanov2017.models import THRESHOLD
-from validation.training.loop import evaluate
-from validation.training.subnormals import flushed
+from validation.training.loop import evaluate, flushed
 
 
 @flushed()

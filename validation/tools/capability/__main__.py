@@ -2,14 +2,10 @@
 
     python -m validation.tools.capability [--check] [--run default|slow|gpu] [--jobs N] [--print]
 
-Writes ``validation/results/capability/capability.json``, and fails if a test failed. A row is
-written if all the tests that record it passed. Nothing is written if some tests could not be run.
-``--check`` writes nothing, and fails if the table on file differs for a framework that is
-installed. Rows of other frameworks are kept, and so are rows of other runs: ``--run slow`` chooses
-the tests that are marked slow.
-
-The tests of each framework run in a process of their own, as many at a time as there are
-processors.
+The table is ``validation/results/capability/capability.json``. A row is written if all the tests
+that record it passed. Nothing is written if some tests could not run. ``--check`` compares the
+table on file instead, for the installed frameworks. ``--run slow`` chooses the tests that are
+marked slow; rows of other runs and frameworks are kept. Each framework has its own process.
 """
 
 import argparse
@@ -66,7 +62,6 @@ class Finished(NamedTuple):
 
 
 def module(framework: str) -> str:
-    """Return the module of a framework, by the name that the tests give it."""
     return framework.replace("-", "_")
 
 
@@ -89,7 +84,6 @@ def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
 
 
 def run_all(run: str, jobs: int) -> list[Finished]:
-    """Run the tests of every framework, and print the output of each process when it has ended."""
     names = [name for name in TESTS if name in ("arrays", "readme") or installed(name)]
     with ThreadPoolExecutor(jobs) as pool:
         pending = [pool.submit(pytest_run, name, TESTS[name], run) for name in names]
@@ -100,7 +94,6 @@ def run_all(run: str, jobs: int) -> list[Finished]:
 
 
 def on_file() -> tuple[Record, table.Table]:
-    """Read what is committed, or nothing where there is nothing yet."""
     if not RESULT.exists():
         return {}, {}
     document = json.loads(RESULT.read_text(encoding="utf-8"))

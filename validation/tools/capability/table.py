@@ -81,7 +81,6 @@ def from_json(rows: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def text(rows: Table) -> str:
-    """Lay the table out: a block for each framework, a column for each function."""
     blocks = []
     for framework in sorted({row.framework for row in rows}):
         own = {(row.transform, row.function) for row in rows if row.framework == framework}

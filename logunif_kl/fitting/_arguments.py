@@ -1,4 +1,4 @@
-"""Checks of a caller's arguments. A message says what was wrong, what was given, what to do."""
+"""Checks of the arguments of the fits."""
 
 from __future__ import annotations
 

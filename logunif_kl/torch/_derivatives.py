@@ -1,0 +1,234 @@
+"""The autograd Function of this package: the derivative of a call is another call of it.
+
+PyTorch could differentiate the operations of the arithmetic, but the results would be inaccurate.
+Here every derivative, of any order and in every transform, is computed by a formula of its own.
+"""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch.autograd import Function
+
+from ._internals import (
+    direct_apply,
+    legacy_batched,
+    transformed,
+    with_primals,
+    with_signature,
+)
+from ._namespace import working
+
+Tensor = torch.Tensor
+# How often a function is differentiated in each of its tensors; it may begin with a name.
+Orders = tuple[Any, ...]
+Row = Sequence[Tensor | None]
+
+
+class Members(tuple[Orders, ...]):
+    """Members of a family. PyTorch takes apart an argument that is a tuple, but not this class.
+
+    Attributes
+    ----------
+    along : list of list of Orders
+        The derivatives of each member in each tensor.
+    others : Members or None
+        If the members are a function and all its first derivatives, the latter.
+    """
+
+    along: list[list[Orders]]
+    others: Members | None
+
+    def __new__(cls, members: Iterable[Orders]) -> Members:
+        self = super().__new__(cls, members)
+        self.along = [[along(orders, i) for i in range(len(orders))] for orders in self]
+        self.others = cls(self[1:]) if list(self[1:]) == self.along[0] else None
+        return self
+
+
+def along(orders: Orders, i: int) -> Orders:
+    """Return the orders of the derivative in the i-th tensor."""
+    return (*orders[:i], orders[i] + 1, *orders[i + 1 :])
+
+
+class Family:
+    """A function of some tensors with all its derivatives, each of which is named by its orders.
+
+    Attributes
+    ----------
+    summed, negated : bool
+        Whether `compute` sums the elements of the first result, and whether it negates that result.
+    """
+
+    summed = False
+    negated = False
+
+    def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Compute these members in one pass."""
+        raise NotImplementedError
+
+    def slopes(
+        self, members: Members, tensors: Sequence[Tensor], needed: Sequence[bool]
+    ) -> Sequence[Row]:
+        """Compute the derivatives of each member in the tensors that need one."""
+        found: dict[Orders, Tensor] = {}
+        for orders in members.along:
+            for one, needs in zip(orders, needed, strict=True):
+                if needs and one not in found:
+                    found[one] = self(one, *tensors)
+        return [[found.get(one) for one in orders] for orders in members.along]
+
+    def products(
+        self,
+        members: Members,
+        grads: Sequence[Tensor | None],
+        tensors: Sequence[Tensor],
+        kept: Sequence[Tensor],
+        needed: Sequence[bool],
+    ) -> Sequence[Tensor | None]:
+        """Multiply the derivatives by gradients, and add up the products over the members.
+
+        The first derivatives may have been kept. A family overrides this if it has fewer steps.
+        """
+        pairs: list[tuple[Tensor | None, Row]] = []
+        if kept:
+            members, pairs, grads = members.others or members, [(grads[0], kept)], grads[1:]
+        if any(grad is not None for grad in grads):
+            rows = self.slopes(members, [working(x) for x in tensors], needed)
+            pairs += zip(grads, rows, strict=True)
+        # A plain product of tensors under a vmap of a compiled hessian is refused by PyTorch.
+        product = _PRODUCT if transformed() else torch.mul
+        found = []
+        for i, x in enumerate(tensors):
+            total = None
+            for grad, row in pairs:
+                if needed[i] and grad is not None and (slope := row[i]) is not None:
+                    term = product(grad, slope)
+                    total = term if total is None else total + term
+            if total is not None and total.shape != x.shape:
+                total = total.sum_to_size(x.shape)
+            found.append(total if total is None else total.to(x.dtype))
+        return found
+
+    def __call__(self, orders: Orders, *tensors: Tensor) -> Tensor:
+        """Compute one member, which can be differentiated further."""
+        found: Tensor = Derivatives.apply(self, Members([orders]), *tensors)[0]
+        return found
+
+
+class _Product(Family):
+    """The product of two tensors, as one step in every transform."""
+
+    def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor]:
+        return (torch.mul(*tensors),)
+
+    def slopes(self, members: Members, tensors: Any, needed: Any) -> Sequence[Row]:
+        return [tensors[::-1]]
+
+    def __call__(self, *tensors: Tensor) -> Tensor:  # type: ignore[override]
+        return super().__call__((0, 0), *tensors)
+
+
+_PRODUCT = _Product()
+
+
+class Derivatives(Function):
+    """Members of a family, computed in one pass.
+
+    First derivatives that are computed with their function are kept for the backward.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    @with_signature
+    def forward(family: Family, members: Members, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return family.compute(members, *tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.family, ctx.members, *saved = inputs
+        ctx.count = len(saved)
+        if ctx.members.others:
+            saved += output[1:]
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, first: Tensor | None, *others: Tensor | None) -> tuple[Any, ...]:
+        family, saved, count = ctx.family, ctx.saved_tensors, ctx.count
+        if family.negated and first is not None:
+            first = _negative(first)
+        return (
+            None,
+            None,
+            *family.products(
+                ctx.members,
+                (first, *others),
+                saved[:count],
+                saved[count:],
+                ctx.needs_input_grad[2:],
+            ),
+        )
+
+    @staticmethod
+    @with_primals
+    def jvp(ctx: Any, *saved_and_tangents: Any) -> tuple[Tensor | None, ...]:
+        family, members, count = ctx.family, ctx.members, ctx.count
+        tensors, kept = saved_and_tangents[:count], saved_and_tangents[count : -count - 2]
+        tangents = saved_and_tangents[-count:]
+        needed = [tangent is not None for tangent in tangents]
+        rows: list[Row] = [kept] if kept else []
+        rows += family.slopes(members.others or members, [working(x) for x in tensors], needed)
+        first, *others = [_product_sum(tangents, row) for row in rows]
+        if first is not None:
+            first = first.sum() if family.summed else first.to(tensors[0].dtype)
+            first = -first if family.negated else first
+        return first, *others
+
+
+class _Eager(Function):
+    """`Derivatives` where no transform is active, with fewer steps for each call."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, family: Family, members: Members, *tensors: Tensor
+    ) -> tuple[Tensor, ...]:
+        found = family.compute(members, *tensors)
+        ctx.family, ctx.members, ctx.count = family, members, len(tensors)
+        ctx.save_for_backward(*tensors, *(found[1:] if members.others else ()))
+        ctx.set_materialize_grads(False)
+        return found
+
+    backward = Derivatives.backward
+
+
+eager = direct_apply(_Eager)
+
+
+def may_be_differentiated(grad: Tensor) -> bool:
+    """Tell whether the derivatives in a backward must themselves be differentiable.
+
+    Legacy batched gradients, of `is_grads_batched`, bypass every rule: products serve them too.
+    """
+    return torch.is_grad_enabled() or transformed() or legacy_batched(grad)
+
+
+def _product_sum(tangents: Row, slopes: Row) -> Tensor | None:
+    """Add up the products of the pairs in which both are given."""
+    total = None
+    for tangent, slope in zip(tangents, slopes, strict=True):
+        if tangent is not None and slope is not None:
+            total = tangent * slope if total is None else total + tangent * slope
+    return total
+
+
+def _negative(grad: Tensor) -> Tensor:
+    """Negate a gradient. One number that was expanded becomes a tensor of no dimensions."""
+    if grad.ndim and type(grad) is torch.Tensor and not any(grad.stride()):
+        grad = grad if may_be_differentiated(grad) else grad.as_strided((), ())
+    return -grad

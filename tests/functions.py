@@ -1,0 +1,151 @@
+"""The six functions over arrays of a framework: the tests that the frameworks share."""
+
+import inspect
+import math
+import subprocess
+import sys
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import logunif_kl as lk
+
+NAMES = ("neg_kl", "neg_kl_grad", "neg_kl_hess", "kl", "neg_kl_normal", "kl_normal")
+VALUES = ("neg_kl", "kl", "neg_kl_normal", "kl_normal")
+X = np.linspace(-5, 5, 41)
+
+
+def arguments_of(name: str) -> tuple[np.ndarray, ...]:
+    return (X, 0.5 * X) if "normal" in name else (X,)
+
+
+class Functions:
+    """A subclass names its framework, and makes arrays of it."""
+
+    module: Any
+    """With the six functions."""
+
+    compiled: Any
+    """Compiles a function."""
+
+    numpy_scalars_promote = False
+    """Whether a NumPy scalar has a say in the type of the result."""
+
+    missing: dict[str, tuple[str, str, str]]
+    """A library -> the module that needs it, what the library is called, what to install."""
+
+    def array(self, x: Any, dtype: str = "float32") -> Any:
+        """Return an array of the framework."""
+        raise NotImplementedError
+
+    def double(self) -> Any:
+        """Return a context in which float64 stays float64."""
+        return nullcontext()
+
+    @pytest.mark.parametrize("options", [{}, {"zero_at": 1.0}, {"zero_at": 0.03}, {"log_c": 0.7}])
+    @pytest.mark.parametrize("name", VALUES)
+    def test_constant_and_reduction(self, name, options):
+        arguments = arguments_of(name)
+        truth = getattr(lk, name)(*arguments, **options)
+        for reduction, reduced in (("none", truth), ("sum", truth.sum()), ("mean", truth.mean())):
+            with self.double():
+                got = getattr(self.module, name)(*arguments, **options, reduction=reduction)
+                np.testing.assert_allclose(got, reduced, rtol=1e-14, atol=1e-15)
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_logunif_kl_finds_the_module(self, name):
+        given = [self.array(x) for x in arguments_of(name)]
+        choices = [{}]
+        if name in VALUES:
+            choices += [{"zero_at": 1.0}, {"log_c": 1.0, "reduction": "sum"}]
+        for options in choices:
+            public, ours = (partial(getattr(m, name), **options) for m in (lk, self.module))
+            assert type(public(*given)) is type(given[0])
+            np.testing.assert_array_equal(public(*given), ours(*given))
+            np.testing.assert_array_equal(
+                self.compiled(public)(*given), self.compiled(ours)(*given)
+            )
+
+    def test_no_elements(self):
+        empty = self.array(np.zeros((0, 3)))
+        assert self.module.neg_kl(empty).shape == (0, 3)
+        assert self.module.neg_kl(empty, reduction="sum", log_c=1.0) == 0.0
+        assert math.isnan(self.module.kl_normal(empty, 0.0, reduction="mean"))
+
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+    def test_scalars_count_as_numbers(self, dtype):
+        with self.double():
+            mu = self.array([0.5, -2.0], dtype)
+            truth = lk.neg_kl_normal(mu, self.array(-8.0, dtype))
+            for scalar in (np.float16(-8), np.float32(-8), np.float64(-8), np.int64(-8), -8.0, -8):
+                got = lk.neg_kl_normal(mu, scalar)
+                wanted = dtype
+                if self.numpy_scalars_promote and isinstance(scalar, np.floating):
+                    wanted = np.result_type(dtype, scalar.dtype)
+                assert got.dtype == lk.kl_normal(scalar, mu).dtype == wanted
+                np.testing.assert_allclose(got, truth, rtol=1e-3 if dtype == "float16" else 3e-7)
+                program = self.compiled(lambda m: lk.neg_kl_normal(m, scalar))  # noqa: B023
+                np.testing.assert_allclose(program(mu), got, rtol=3e-7)
+
+    def test_an_unknown_reduction(self):
+        message = (
+            "^reduction must be 'none', 'sum' or 'mean', but 'max' was given: pass one of "
+            "these$"
+        )
+        for name in VALUES:
+            with pytest.raises(ValueError, match=message):
+                getattr(self.module, name)(*arguments_of(name), reduction="max")
+
+    def test_both_constants(self):
+        with pytest.raises(ValueError, match=r"zero_at=1.0 and log_c=0.0 were both given, and "):
+            lk.neg_kl(self.array([0.0]), zero_at=1.0, log_c=0.0)
+
+    def test_shapes_that_do_not_broadcast(self):
+        message = (
+            r"^mu of shape \(3,\) and log_sigma2 of shape \(2,\) do not broadcast: each "
+            r"pair of lengths must be equal or include a 1$"
+        )
+        with pytest.raises(ValueError, match=message):
+            lk.kl_normal(self.array(np.ones(3)), self.array(np.ones(2)))
+
+    def test_arrays_of_other_libraries(self):
+        """`logunif_kl` would have to choose."""
+        ours = self.array(np.ones(2))
+        for other in (np.ones(2), np.array(1.0), [1.0, 2.0]):
+            for pair in ((ours, other), (other, ours)):
+                with pytest.raises(TypeError, match="were given together: convert one, so that"):
+                    lk.neg_kl_normal(*pair)
+
+    def test_an_integer_beyond_every_float(self):
+        with pytest.raises(ValueError, match=r"^log_sigma2 is an integer of 1329 bits, too large"):
+            lk.neg_kl_normal(self.array([1.0]), 10**400)
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_documentation(self, name):
+        """It points to the full text, and has an example of the framework."""
+        text = inspect.getdoc(getattr(self.module, name))
+        assert text.startswith(f"As `{'logunif_kl.' if 'neg_kl' in name else 'neg_'}{name}`")
+        assert "\nExamples\n---" in text
+
+    def test_a_library_is_not_installed(self):
+        for library, (module, name, remedy) in self.missing.items():
+            code = f"""
+import sys
+class Absent:
+    def find_spec(self, name, *rest):
+        if name == {library!r}:
+            raise ModuleNotFoundError("No module named " + name, name=name)
+sys.meta_path.insert(0, Absent())
+try:
+    import {module}
+except ImportError as error:
+    print(error)
+"""
+            done = subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            )
+            message = f"{module} needs {name}, which is not installed: pip install {remedy}"
+            assert done.stdout.strip() == message
