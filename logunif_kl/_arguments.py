@@ -109,12 +109,8 @@ def _derives(type_: type, library: str, name: str) -> bool:
 def unwrapped(name: str, value: Any) -> Any:
     """Return what a variable of another library holds; anything else as it is.
 
-    Most of these variables have ``__array__`` too, by which NumPy would lose their derivative.
-
-    Raises
-    ------
-    TypeError
-        If it is a symbolic tensor of Keras, which holds no numbers, or has a unit.
+    Most of these variables have ``__array__`` too, by which NumPy would lose their derivative. A
+    symbolic tensor of Keras, which holds no numbers, and a quantity with a unit raise TypeError.
     """
     type_ = type(value)
     kind = kind_of(type_)
@@ -181,10 +177,7 @@ def parse(given: dict[str, Any]) -> Operands | Arrays | Tensors:
 def framework_of(given: dict[str, Any]) -> str | None:
     """Name the framework of the tensors among the arguments; None if there are no tensors.
 
-    Raises
-    ------
-    TypeError
-        If the framework is not supported, or if other arrays were given with the tensors.
+    A framework that is not supported, and other arrays together with tensors, raise TypeError.
     """
     given = {name: unwrapped(name, value) for name, value in given.items()}
     kinds = [kind_of(type(value)) for value in given.values()]
@@ -233,15 +226,7 @@ def _holds_real(dtype: Any) -> bool:
 
 
 def read(name: str, value: Any) -> Any:
-    """Read a list, or another object that NumPy takes for an array.
-
-    Raises
-    ------
-    TypeError
-        If it holds a tensor, whose derivative NumPy would lose, or is not to be read as an array.
-    ValueError
-        If rows differ in length.
-    """
+    """Read a list, or another object that NumPy reads as an array, unless it holds tensors."""
     rows = isinstance(value, (list, tuple))
     if rows:
         _refuse_tensors(name, value, value)
