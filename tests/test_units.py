@@ -11,14 +11,11 @@ import logunif_kl as lk
 FUNCTIONS = pytest.mark.parametrize(
     ("function", "name"),
     [
-        (lk.neg_kl, "log_alpha"),
-        (lk.neg_kl_grad, "log_alpha"),
-        (lk.kl, "log_alpha"),
+        *((function, "log_alpha") for function in (lk.neg_kl, lk.neg_kl_grad, lk.kl)),
+        *((function, "log_alpha") for function in (lk.methods.molchanov, lk.methods.monte_carlo)),
         (lambda x: lk.neg_kl_normal(x, 0.0), "mu"),
         (lambda x: lk.kl_normal(0.5, x), "log_sigma2"),
         (lk.log_alpha.from_alpha, "alpha"),
-        (lk.methods.molchanov, "log_alpha"),
-        (lk.methods.monte_carlo, "log_alpha"),
     ],
 )
 
