@@ -93,12 +93,7 @@ def evaluate(
 ) -> Any:
     """Compute an operation of arrays and numbers, whose names serve the error messages.
 
-    Raises
-    ------
-    ValueError
-        If `reduction` is not one of the three, or the shapes do not broadcast.
-    TypeError
-        As for `_arguments.parse`, and if an argument is a tensor.
+    The errors are those of `_arguments.parse`, and TypeError if an argument is a tensor.
     """
     parsed = parse(arguments)
     if isinstance(parsed, Tensors):
