@@ -11,8 +11,7 @@ import threading
 
 LOCK = threading.RLock()
 
-# A process is forked between two calls, and not within one: the child has no thread that would
-# complete the caches and release the lock.
+# Hold the lock during a fork, because the child has no thread that would complete the caches.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release

@@ -1,5 +1,6 @@
 """The six functions over arrays of a framework: the tests that the frameworks share."""
 
+import inspect
 import math
 import subprocess
 import sys
@@ -91,8 +92,8 @@ class Functions:
 
     def test_an_unknown_reduction(self):
         message = (
-            "^reduction must be 'none', 'sum' or 'mean', but 'max' was given: pass one of the "
-            "three$"
+            "^reduction must be 'none', 'sum' or 'mean', but 'max' was given: pass one of "
+            "these$"
         )
         for name in VALUES:
             with pytest.raises(ValueError, match=message):
@@ -104,8 +105,8 @@ class Functions:
 
     def test_shapes_that_do_not_broadcast(self):
         message = (
-            r"^mu of shape \(3,\) and log_sigma2 of shape \(2,\) do not broadcast: give them "
-            r"shapes of which each pair of lengths agrees or holds a 1$"
+            r"^mu of shape \(3,\) and log_sigma2 of shape \(2,\) do not broadcast: each "
+            r"pair of lengths must be equal or include a 1$"
         )
         with pytest.raises(ValueError, match=message):
             lk.kl_normal(self.array(np.ones(3)), self.array(np.ones(2)))
@@ -121,6 +122,13 @@ class Functions:
     def test_an_integer_beyond_every_float(self):
         with pytest.raises(ValueError, match=r"^log_sigma2 is an integer of 1329 bits, too large"):
             lk.neg_kl_normal(self.array([1.0]), 10**400)
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_documentation(self, name):
+        """It points to the full text, and has an example of the framework."""
+        text = inspect.getdoc(getattr(self.module, name))
+        assert text.startswith(f"As `{'logunif_kl.' if 'neg_kl' in name else 'neg_'}{name}`")
+        assert "\nExamples\n---" in text
 
     def test_a_library_is_not_installed(self):
         for library, (module, name, remedy) in self.missing.items():

@@ -88,27 +88,32 @@ class TestValues:
 
 
 class TestLimits:
-    @pytest.mark.parametrize(
-        ("x", "value", "grad", "hess"),
-        [
-            (-INF, -INF, 0.5, 0.0),
-            (-1e308, -5e307, 0.5, 0.0),
-            (-LARGEST, -LARGEST / 2, 0.5, 0.0),
-            (1e308, 0.0, 0.0, 0.0),
-            (INF, 0.0, 0.0, 0.0),
-        ],
-    )
-    def test_ends_of_log_alpha(self, x, value, grad, hess):
-        assert (lk.neg_kl(x), lk.neg_kl_grad(x), lk.neg_kl_hess(x)) == (value, grad, hess)
-        assert lk.kl(x) == -value
+    def test_ends_of_log_alpha(self, xp):
+        x = xp.array([-INF, -LARGEST, -1e308, 1e308, INF, NAN])
+        for function, truth in (
+            (lk.neg_kl, [-INF, -LARGEST / 2, -5e307, 0.0, 0.0, NAN]),
+            (lk.kl, [INF, LARGEST / 2, 5e307, 0.0, 0.0, NAN]),
+            (lk.neg_kl_grad, [0.5, 0.5, 0.5, 0.0, 0.0, NAN]),
+            (lk.neg_kl_hess, [0.0, 0.0, 0.0, 0.0, 0.0, NAN]),
+        ):
+            np.testing.assert_array_equal(xp.numpy(function(x)), truth)
 
-    def test_745(self):
-        # exp(-745)/2 = 2.49e-324 is a little more than half the smallest float.
-        assert lk.neg_kl(745.0) in (-5e-324, 0.0)
-        assert lk.neg_kl_grad(745.0) in (5e-324, 0.0)
-        assert lk.neg_kl_hess(745.0) in (-5e-324, 0.0)
-        assert lk.neg_kl_grad(-745.0) == 0.5
-        assert 0.0 <= lk.neg_kl_hess(-745.0) <= 1e-300
+    def test_ends_of_normal(self, xp):
+        points = [
+            *((zero, s, 0.0) for zero in (0.0, -0.0) for s in (-1e308, -800.0, 0.0, 800.0, 1e308)),
+            *((0.0, INF, 0.0), (1.0, INF, 0.0), (-1e-300, INF, 0.0), (LARGEST, INF, 0.0)),
+            *((mu, -INF, -INF) for mu in (1.0, -1e-300, 5e-324, LARGEST)),
+            *((INF, 3.0, -INF), (-INF, -3.0, -INF), (INF, 0.0, -INF)),
+            *((0.0, -INF, NAN), (INF, INF, NAN), (NAN, 0.0, NAN), (0.0, NAN, NAN)),
+            *((NAN, INF, NAN), (-INF, NAN, NAN)),
+        ]
+        *given, truth = np.array(points).T
+        mu, log_sigma2 = map(xp.array, given)
+        constant = lk.special.kl_gap(0.5)
+        np.testing.assert_array_equal(xp.numpy(lk.neg_kl_normal(mu, log_sigma2)), truth)
+        np.testing.assert_array_equal(xp.numpy(lk.kl_normal(mu, log_sigma2)), -truth)
+        shifted = lk.neg_kl_normal(mu, log_sigma2, zero_at=1.0)
+        np.testing.assert_array_equal(xp.numpy(shifted), truth + constant)
 
     @pytest.mark.parametrize("function", OF_LOG_ALPHA)
     def test_nan_stays_where_it_is(self, function):
@@ -120,15 +125,9 @@ class TestLimits:
         assert same(function(holes), truth)
         assert math.isnan(function(NAN))
 
-    @pytest.mark.parametrize("log_sigma2", [-1e308, -800.0, 0.0, 800.0, 1e308, INF])
-    @pytest.mark.parametrize("zero", [0.0, -0.0])
-    def test_mu_zero(self, zero, log_sigma2):
-        assert lk.neg_kl_normal(zero, log_sigma2) == 0.0
-        assert lk.neg_kl_normal(zero, log_sigma2, zero_at=1.0) == lk.special.kl_gap(0.5)
-
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_sign_of_zero(self, xp, dtype):
-        """-KL is -0.0 where it vanishes, and KL is 0.0."""
+        """If the KL is zero, -KL is -0.0 and KL is 0.0."""
         x, zero = xp.array([INF, 1e4, INF], dtype), xp.array([0.0, -0.0, 1.0], dtype)
         for sign, got in (
             (-1.0, lk.neg_kl(x)),
@@ -138,16 +137,6 @@ class TestLimits:
         ):
             assert same(xp.numpy(got), np.copysign(np.zeros(3, dtype), sign))
 
-    @pytest.mark.parametrize("mu", [1.0, -1e-300, 5e-324, LARGEST])
-    def test_sigma_zero(self, mu):
-        assert lk.neg_kl_normal(mu, -INF) == -INF
-        assert lk.neg_kl_normal(mu, -INF, log_c=3.0) == -INF
-        assert lk.kl_normal(mu, -INF) == INF
-
-    @pytest.mark.parametrize("mu", [1.0, -1e-300, LARGEST])
-    def test_sigma_infinite(self, mu):
-        assert lk.neg_kl_normal(mu, INF) == 0.0
-
     def test_sigma_tiny(self):
         # -KL = -(log(2 mu^2/sigma^2) + gamma)/2, whether or not mu^2/sigma^2 is a float.
         for mu in (1e-200, 1.0, 1e200):
@@ -155,17 +144,6 @@ class TestLimits:
                 truth = float(reference.neg_kl_normal(mu, log_sigma2))
                 got = lk.neg_kl_normal(mu, log_sigma2)
                 assert math.isclose(got, truth, rel_tol=1e-15), (mu, log_sigma2)
-
-    def test_mu_infinite(self):
-        assert lk.neg_kl_normal(INF, 3.0) == lk.neg_kl_normal(-INF, -3.0) == -INF
-
-    @pytest.mark.parametrize(
-        ("mu", "log_sigma2"),
-        [(0.0, -INF), (INF, INF), (NAN, 0.0), (0.0, NAN), (NAN, INF), (-INF, NAN)],
-    )
-    def test_undefined(self, mu, log_sigma2):
-        assert math.isnan(lk.neg_kl_normal(mu, log_sigma2))
-        assert math.isnan(lk.neg_kl_normal(mu, log_sigma2, zero_at=1.0))
 
 
 class TestTypes:
@@ -180,7 +158,7 @@ class TestTypes:
 
     @pytest.mark.parametrize("options", [{"zero_at": 1.0}, {"zero_at": 0.01}, {"log_c": 0.0}])
     def test_half_precision_is_rounded_once(self, options):
-        """After the constant, beside the zero of -KL as well: float32 is what is lost there."""
+        """The constant is added in float32 before the rounding, also near the zero of -KL."""
         half = np.arange(2**16, dtype="uint16").view("float16")
         half = half[np.isfinite(half)]
         constant = abs(lk.neg_kl(np.inf, **options))
@@ -229,20 +207,8 @@ class TestTypes:
         function(x)
         assert same(xp.numpy(x), values)
 
-    def test_limits_in_every_library(self, xp):
-        x = xp.array([-INF, -1e308, 1e308, INF, NAN])
-        for function, truth in (
-            (lk.neg_kl, [-INF, -5e307, 0.0, 0.0, NAN]),
-            (lk.neg_kl_grad, [0.5, 0.5, 0.0, 0.0, NAN]),
-            (lk.neg_kl_hess, [0.0, 0.0, 0.0, 0.0, NAN]),
-        ):
-            np.testing.assert_array_equal(xp.numpy(function(x)), truth)
-        mu, log_sigma2 = xp.array([0.0, 1.0, INF, 0.0, 1.0]), xp.array([5.0, -INF, 0.0, -INF, INF])
-        got = xp.numpy(lk.neg_kl_normal(mu, log_sigma2))
-        np.testing.assert_array_equal(got, [0.0, -INF, -INF, NAN, 0.0])
-
     def test_shapes_that_do_not_broadcast(self, xp):
-        """In our words, of every function of two arguments."""
+        """Every function of two arguments raises the same message."""
         functions = {
             ("mu", "log_sigma2"): (
                 *(lk.neg_kl_normal, lk.kl_normal, lk.neg_kl_complex_normal),

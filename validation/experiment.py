@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import inspect
 import json
 import shlex
 import subprocess
@@ -17,7 +18,7 @@ from typing import Any, NoReturn
 
 from validation import record
 from validation.output import SEAL, CommandError, Record, complain, write_record
-from validation.paths import RESULTS, ROOT, RUNS
+from validation.paths import RESULTS, ROOT
 from validation.training import data
 from validation.training.data import Dataset
 from validation.training.parts import Incomplete, Parts
@@ -44,7 +45,7 @@ class Experiment:
     file: str
     """``__file__`` of the module."""
     measure: Callable[..., Record]
-    """Returns the findings, from the settings, the dataset if it takes one, and the `Parts`."""
+    """Returns the findings, from ``settings``, a ``dataset`` if it takes one, and ``parts``."""
     table: Callable[[Record], str]
     """Writes the record as Markdown, next to what the paper prints."""
     _: KW_ONLY
@@ -64,8 +65,6 @@ class Experiment:
     """Further options: the arguments of ``add_argument`` by name."""
     draw: Callable[[Record], Any] | None = None
     """Draws a record, and returns the figure of matplotlib."""
-    takes_data: bool = True
-    """Whether it takes images, ``--data``."""
     parted: bool = False
     """Whether several processes can share the work, by ``--part``."""
     packages: Sequence[str] = ("torch",)
@@ -79,6 +78,7 @@ class Experiment:
         self.paper, self.name = Path(self.file).parent.name, Path(self.file).stem
         self.module = f"validation.papers.{self.paper}.{self.name}"
         self.path = RESULTS / self.paper / f"{self.name}.json"
+        self.takes_data = "dataset" in inspect.signature(self.measure).parameters
         self.full, self.quick = dict(self.full), {**self.full, **self.quick}
         self.parser = self._parser()
 
@@ -160,9 +160,6 @@ class Experiment:
             found = self.measure(settings, *images, parts)
         # Parts may have been computed by earlier commands, which were ended.
         seconds = max(parts.seconds, time.monotonic() - began)
-        if parts.elsewhere:
-            complain(f"{len(parts.elsewhere)} parts were taken from {RUNS.name}/{self.paper}\n")
-            found["parts_computed_elsewhere"] = sorted(parts.elsewhere)
         document = {
             **about,
             "settings": {k: "FILE" if f"--{k}" in _INPUTS else v for k, v in settings.items()},
@@ -195,20 +192,18 @@ class Experiment:
     ) -> tuple[Parts, Record | None]:
         """Give the parts and, of a full run, the probe.
 
-        A full run takes up finished parts, from its folder or from `RUNS`, if the quick forms give
-        the same numbers now as when those parts were begun.
+        A full run takes up the finished parts in its folder, if the quick forms give the same
+        numbers now as when those parts were begun.
         """
         about = {**({"data": images[0].sha256} if images else {}), "quick": options.quick}
-        part = getattr(options, "part", None)
+        parts = Parts(folder, about, part=getattr(options, "part", None))
         if options.quick:
-            return Parts(folder, about, part=part), None
-        probe, name = self.probe(), f"{self.name}.probe.json"
+            return parts, None
+        probe = self.probe()
         self._check_folder(folder, probe)
         folder.mkdir(parents=True, exist_ok=True)
-        write_record(str(folder / name), probe)
-        begun = RUNS / self.paper / self.name
-        same = (begun / name).exists() and not _changed(begun / name, probe)
-        return Parts(folder, about, begun if same else None, part=part), probe
+        write_record(str(folder / f"{self.name}.probe.json"), probe)
+        return parts, probe
 
     def _check_folder(self, folder: Path, probe: Record) -> None:
         """Refuse a folder whose parts were not computed by code that gives today's numbers.
@@ -225,7 +220,8 @@ class Experiment:
             name = path.name.removesuffix(".probe.json")
             other = None if name == self.name else f"validation.papers.{self.paper}.{name}"
             now = probe if other is None else import_module(other).EXPERIMENT.probe()
-            if changed := _changed(path, now):
+            changed = list(record.differences(record.read(path)["columns"], now["columns"]))
+            if changed:
                 raise CommandError(
                     f"the parts in {folder} were computed by code that gives other numbers "
                     f"({changed[0]}): remove that folder"
@@ -313,10 +309,6 @@ def subplots(
 
     figure = Figure(figsize=size, layout="constrained")
     return figure, figure.subplots(rows, columns, **options)
-
-
-def _changed(kept: Path, probe: Record) -> list[str]:
-    return list(record.differences(record.read(kept)["columns"], probe["columns"]))
 
 
 def names() -> list[str]:

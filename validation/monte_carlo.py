@@ -2,11 +2,10 @@
 
     python -m validation.monte_carlo [--seeds N] [--samples N]
 
-Also measures the effect of the variance reduction, and writes
-``validation/results/monte_carlo/monte_carlo.json``. Fails if the 95 % intervals of 1,000 seeds
-cover less than 93 % or more than 97 %, if 1e9 samples take more than 512 MiB, if averages of the
-reparameterised gradient settle, or if those of the score function do not. A run with other numbers
-of seeds or samples writes nothing.
+Writes ``validation/results/monte_carlo/monte_carlo.json``, if the numbers of seeds and samples are
+the usual ones. Fails if the 95 % intervals of 1,000 seeds cover less than 93 % or more than 97 %,
+if 1e9 samples take more than 512 MiB, if averages of the reparameterised gradient settle, or if
+those of the score function do not.
 """
 
 import argparse

@@ -4,20 +4,18 @@
     python -m validation.record reprobe FILE --because REASON
 
 A record is a JSON file of ``validation/results``. It holds the command that made it, the commit,
-versions, machine and date, its content, and a hash of all of that (the seal), by which a change by
-hand is found. A record of an experiment also holds ``settings``, the sizes and options of the run,
-and ``probe``, the numbers of the experiment's quick form at the same commit.
+versions, machine and date, its content, and a hash of all of that (the seal), which shows a change
+by hand. A record of an experiment also holds ``settings``, the sizes and options of the run, and
+``probe``, the numbers of the experiment's quick form at the same commit.
 
 ``check`` asks the module that the record's command names. An experiment compares the settings with
-those that its code would use today, runs its quick form again, and compares the numbers with the
-probe, column by column. Kernels compare the bits of fixed outputs, and cheap studies are computed
-again in full. Records of speed and of long searches cannot be repeated: they are evidence of their
-commit, and `check` only looks at their seal. It prints a line for each record that does not hold,
-with the command that makes the record again, and fails if there is one.
+today's, runs its quick form again, and compares the numbers with the probe, column by column.
+Kernels compare the bits of fixed outputs, and cheap studies are computed again in full. Records of
+speed and of long searches are evidence of their commit, and `check` only looks at their seal. It
+prints a line for each record that does not hold, and fails if there is one.
 
 A new probe needs a new run of the full form, or a reason: ``reprobe`` moves the old probe to
-``replaced_probes`` with that reason. `check` counts those, and the page of the experiment shows
-them.
+``replaced_probes`` with that reason, which the page of the experiment shows.
 """
 
 import argparse
@@ -205,19 +203,14 @@ def judge(path: Path, *, replay: bool = True) -> Judged:
 
 
 def _maker(command: str) -> Any:
-    """Return the function that compares, of the module that a command names."""
     name = shlex.split(command)[2]
-    module = import_module(f"{name}.__main__" if _is_package(name) else name)
+    found = find_spec(name)
+    is_package = found is not None and found.submodule_search_locations is not None
+    module = import_module(f"{name}.__main__" if is_package else name)
     return getattr(getattr(module, "EXPERIMENT", module), "complaints", None)
 
 
-def _is_package(name: str) -> bool:
-    found = find_spec(name)
-    return found is not None and found.submodule_search_locations is not None
-
-
 def committed() -> list[Path]:
-    """List the committed records; not what an accuracy command wrote on another machine."""
     return sorted(path for path in RESULTS.rglob("*.json") if "." not in path.stem)
 
 
@@ -262,7 +255,6 @@ def reprobe(path: Path, reason: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check records, or replace a probe."""
     parser = argparse.ArgumentParser(prog=PROGRAM)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("check", help="find the records that do not hold")

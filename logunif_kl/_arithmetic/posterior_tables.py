@@ -5,8 +5,6 @@
 # c38430df847e7a2a6246ce2984e85dcfdcaf067ecb164f5ea20a5d38db7a9fff.
 # The relative errors of each range: of the fit, and after rounding the coefficients.
 
-from __future__ import annotations
-
 # fmt: off
 # (name, dtype): the upper bounds of the ranges in t but the last, their centres c, and
 # the coefficients of 1, t - c, (t - c)^2, ... of each, in more digits than the type has:

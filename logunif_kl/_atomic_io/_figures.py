@@ -11,7 +11,7 @@ from ._files import replacing
 
 
 def new_figure(purpose: str, width: float, height: float) -> Any:
-    """Make an empty figure of a size in inches; the error says what the ``purpose`` was."""
+    """Make an empty figure of a size in inches; an error names the ``purpose``."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -26,9 +26,9 @@ def new_figure(purpose: str, width: float, height: float) -> Any:
 
 
 def save_figure(figure: Any, path: Any, dpi: int) -> None:
-    """Write a figure into a file, as ``figure.savefig`` does, or leave what was there.
+    """Write a figure as ``figure.savefig`` does; if that fails, the old file is unchanged.
 
-    It is drawn in memory: on a full disk matplotlib would leave files open, which complain later.
+    The figure is drawn in memory, because matplotlib leaves files open if the disk is full.
     """
     if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
         figure.savefig(path, dpi=dpi)

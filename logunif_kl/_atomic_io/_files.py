@@ -13,11 +13,11 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], *, flushed: bool = False) -> Iterator[Path]:
-    """Give the path of a new file, which takes the place of the old one when it is complete.
+    """Give the path of a temporary file, which replaces the old file when it is complete.
 
-    If it cannot be written, what was there is left as it was, and nothing else is. The directory
-    must be writable. The new file has the mode of the old one. A device or a pipe is written
-    itself. A ``flushed`` file is on the disk before it takes that place.
+    If writing fails, the old file is unchanged and no other file is left. The directory must be
+    writable. The new file has the mode of the old one. A device or a pipe is written directly.
+    With ``flushed``, the new file is on the disk before it replaces the old one.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def replacing(path: str | os.PathLike[str], *, flushed: bool = False) -> Iterato
         return
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
-    # Other threads, and processes of other machines, may write the same file.
+    # A random name, because other threads and machines may write the same file.
     part = target.with_name(f".{target.stem}.{secrets.token_hex(8)}{target.suffix}")
     try:
         yield part

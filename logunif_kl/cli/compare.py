@@ -35,9 +35,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="METHOD",
         help=f"which: {', '.join(_NAMES)} (default: {', '.join(_CLOSED_FORMS)})",
     )
-    parser.add_argument(
-        "--all", action="store_true", help="all of these, the numerical methods with the rest"
-    )
+    parser.add_argument("--all", action="store_true", help="all of these methods")
     parser.add_argument(
         "--range",
         nargs=2,
@@ -76,7 +74,7 @@ def run(options: argparse.Namespace, command: str) -> None:
 def _chosen(options: argparse.Namespace) -> list[str]:
     if options.all and options.methods:
         raise CommandError(
-            f"--all and {' '.join(options.methods)} were both given: name methods, or none for all"
+            f"--all and {' '.join(options.methods)} were both given: leave out one of them"
         )
     return _NAMES if options.all else options.methods or _CLOSED_FORMS
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from ..fitting import Fit, Rung, fit_polynomial, fit_sigmoid, ladder
+from ..fitting._arguments import GRIDS, NORMS, TARGETS, WEIGHTS
 from ..fitting._formula import POLYNOMIAL, SIGMOID, WRITERS
-from ..fitting._request import GRIDS, NORMS, TARGETS, WEIGHTS
 from ..fitting._tables import relative, tables
 from ._output import (
     STDOUT,
@@ -142,7 +142,7 @@ def run(options: argparse.Namespace, command: str) -> None:
 
 
 def _given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
-    """Choose those of some options that were given."""
+    """Return the names of the options that were given."""
     return [n for n in names if getattr(options, n[2:].replace("-", "_")) is not None]
 
 

@@ -16,7 +16,7 @@ SEAL = "content_sha256"
 
 
 def provenance(command: str, *packages: str) -> dict[str, Any]:
-    """Say what is needed to make a result again, without naming host, user or path.
+    """Return the command, date, versions and machine of a result, without host, user or path.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..methods import METHODS, Method
 from ..methods._dawson import DAWSON
-from ._check import Checked, Compared, check, check_exact
+from ._declared_errors import Checked, Compared, check, check_exact
 from ._output import (
     CommandError,
     Failure,
@@ -41,7 +41,7 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "validate",
-        help="hold every method to the errors and the domain that it declares",
+        help="compare every method with the errors that it declares",
         description="Compare every method with the exact value and gradient over each range that "
         "it declares an error for. The exit status is 1 if any is worse than it declares.",
     )

@@ -1,7 +1,6 @@
-"""The errors of a formula over a range, and where they are largest.
+"""The errors of a formula over a range, in double precision with rounded constants.
 
-The formula is measured as it is used: in double precision, with rounded constants. The search is
-that of `logunif_kl.methods._extrema`, and an infinite end is searched up to |log alpha| = 40.
+`logunif_kl.methods._extrema` searches for the largest.
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ class _Fixed:
     """A formula as a family without parameters."""
 
     formula: Formula
-
     size = 0
     linear = True
 
@@ -100,10 +98,7 @@ def measure(formula: Formula, low: float, high: float, grid: str = "log") -> Err
 
 
 def quadrature(low: float, high: float, grid: str) -> tuple[Array, Array]:
-    """Return nodes in log alpha and weights for a mean over a range, uniform in a grid's variable.
-
-    The weights add up to 1.
-    """
+    """Return nodes in log alpha, and weights of sum 1, for a mean uniform in a grid's variable."""
     nodes, weights = _gauss_legendre()
     a, b = to_grid(low, grid), to_grid(high, grid)
     if not (math.isfinite(a) and math.isfinite(b)):

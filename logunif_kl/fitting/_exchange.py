@@ -1,10 +1,9 @@
 """Minimax fits by exchange: level the error at its extrema, find the extrema again, repeat.
 
-This is Remez's algorithm for a linear family, and the same with Newton's steps for another family.
-At the solution the largest weighted error h is attained at (parameters + 1) points. For one
-quantity the signs there alternate, which proves the fit to be the best of a linear family, and a
-local best otherwise. For two quantities together the points and signs come from the linear program
-of `_programming`, and this module only refines the points.
+This is Remez's algorithm, with Newton's steps for a family that is not linear. At the solution the
+largest weighted error h is attained at (parameters + 1) points. For one quantity the signs there
+alternate, which proves that the fit is the best of a linear family, and a local best of another.
+For two quantities together the points come from `_linear_programming`, and `refine` moves them.
 """
 
 from __future__ import annotations
@@ -80,10 +79,7 @@ def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
 def level(
     problem: Problem, p: Array, points: Sequence[tuple[int, float]], signs: Array
 ) -> tuple[Array, float] | None:
-    """Solve error(p, x_i) = sign_i h for p and h; one step where the family is linear.
-
-    The result is None where there is no step, or where Newton's steps diverge.
-    """
+    """Solve error(p, x_i) = sign_i h for p and h; None if Newton's steps end or diverge."""
     h = math.nan
     for _ in range(1 if problem.family.linear else 30):
         error = np.empty(len(points))

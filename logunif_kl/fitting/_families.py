@@ -2,8 +2,7 @@
 
 `PolynomialFamily` is Kingma's: 1/2 log alpha plus a polynomial in alpha. Its parameters are the
 coefficients of alpha T_j(t), where T_j are Chebyshev's polynomials and t is alpha mapped to
-[-1, 1]. A fit in powers of alpha would lose about a digit for each degree. `monomials` converts to
-powers of alpha in mpmath, with enough digits for those that cancel.
+[-1, 1], because a fit in powers of alpha would lose about a digit for each degree.
 
 `SigmoidFamily` is Molchanov's: -1/2 log(1 + 1/alpha) less a sum of sigmoids in log alpha.
 """
@@ -38,20 +37,17 @@ class PolynomialFamily:
 
     @property
     def size(self) -> int:
-        """How many parameters there are."""
         return self.degree + self.free
 
     def value(self, p: Array, x: Array) -> Array:
-        """Evaluate in Chebyshev's basis."""
         constant = 0.0 if self.free else -HALF_GAMMA_LOG_2
         return np.asarray(0.5 * x + constant + self.value_jacobian(p, x) @ p)
 
     def slope(self, p: Array, x: Array) -> Array:
-        """Differentiate the value in log alpha."""
         return np.asarray(0.5 + self.slope_jacobian(p, x) @ p)
 
     def value_jacobian(self, p: Array, x: Array) -> Array:
-        """List the basis: 1 where the constant is free, then alpha T_j(t)."""
+        """Evaluate the basis: 1 if the constant is free, then alpha T_j(t)."""
         alpha = np.exp(x)
         columns = alpha[:, None] * chebyshev.chebvander(self._t(alpha), self.degree - 1)
         return np.column_stack([np.ones_like(x), columns]) if self.free else columns
@@ -70,7 +66,10 @@ class PolynomialFamily:
         return (2.0 * alpha - (self.low + self.high)) / (self.high - self.low)
 
     def monomials(self, p: Array) -> tuple[float, tuple[float, ...]]:
-        """Return the constant, and c_1 to c_degree, each rounded to a double once."""
+        """Return the constant, and c_1 to c_degree, each rounded to a double once.
+
+        mpmath computes them, with enough digits for those that cancel.
+        """
         constant, rest = (float(p[0]), p[1:]) if self.free else (-HALF_GAMMA_LOG_2, p)
         with LOCK:
             _MP.dps = 30 + 2 * self.degree
@@ -101,7 +100,7 @@ def _minus(one: list, other: list) -> list:
 class SigmoidFamily:
     """-1/2 softplus(-x) - sum_i k1_i sigmoid(-k2_i - k3_i x).
 
-    The parameters are (k1, k2, k3) of each term in turn. If ``fixed``, the first k1 is no
+    The parameters are (k1, k2, k3) of each term in turn. If ``fixed``, the first k1 is not a
     parameter: it makes the sum of all k1 equal to (gamma + log 2)/2.
     """
 
@@ -112,7 +111,6 @@ class SigmoidFamily:
 
     @property
     def size(self) -> int:
-        """How many parameters there are."""
         return 3 * self.terms - self.fixed
 
     def constants(self, p: Array) -> Array:
@@ -128,23 +126,19 @@ class SigmoidFamily:
         return flat[1:] if self.fixed else flat
 
     def value(self, p: Array, x: Array) -> Array:
-        """Evaluate without cancellation."""
         k1, _, _ = self.constants(p).T
         return np.asarray(-0.5 * np.logaddexp(0.0, -x) - self._falling(p, x) @ k1)
 
     def slope(self, p: Array, x: Array) -> Array:
-        """Differentiate the value in log alpha."""
         k1, _, k3 = self.constants(p).T
         return np.asarray(0.5 * sigmoid(-x) + self._bump(p, x) @ (k1 * k3))
 
     def value_jacobian(self, p: Array, x: Array) -> Array:
-        """Differentiate the value in each parameter."""
         k1 = self.constants(p)[:, 0]
         bump = k1 * self._bump(p, x)
         return self._columns(-self._falling(p, x), bump, bump * x[:, None])
 
     def slope_jacobian(self, p: Array, x: Array) -> Array:
-        """Differentiate the slope in each parameter."""
         k1, k2, k3 = self.constants(p).T
         bump = self._bump(p, x)
         # d/dz s(1 - s) = s(1 - s)(1 - 2 s) = -s(1 - s) tanh(z/2)

@@ -14,7 +14,7 @@ from typing import Any
 
 from .._errors import shown, type_name
 from ..methods import Extremum
-from . import _request as request
+from . import _arguments as arguments
 from ._error_measures import Errors
 from ._formula import MOST, POLYNOMIAL
 
@@ -56,9 +56,9 @@ def _number(must: str, holds: Callable[[float], bool]) -> Check:
 
 def _range(name: str, given: Any) -> tuple[float, float]:
     try:
-        return request.log_alpha_range(given)
+        return arguments.log_alpha_range(given)
     except (TypeError, ValueError, OverflowError):
-        must = f"two numbers that ascend and meet +-{request.FARTHEST:g}"
+        must = f"two numbers that ascend and meet +-{arguments.FARTHEST:g}"
         raise _refused(name, must, given) from None
 
 
@@ -69,7 +69,7 @@ def _true_or_false(name: str, given: Any) -> bool:
 
 
 def _weight(name: str, given: Any) -> str | None:
-    return None if given is None else _one_of(*request.WEIGHTS, "callable")(name, given)
+    return None if given is None else _one_of(*arguments.WEIGHTS, "callable")(name, given)
 
 
 def _made_of(kind: type, checks: dict[str, Check]) -> Check:
@@ -126,9 +126,9 @@ def _extrema(name: str, given: Any) -> tuple[Extremum, ...]:
 _FIT: dict[str, Check] = {
     "constant": _FINITE,
     "log_alpha_range": _range,
-    "norm": _one_of(*request.NORMS),
-    "target": _one_of(*request.TARGETS),
-    "grid": _one_of(*request.GRIDS),
+    "norm": _one_of(*arguments.NORMS),
+    "target": _one_of(*arguments.TARGETS),
+    "grid": _one_of(*arguments.GRIDS),
     "weight": _weight,
     "exact_limit": _true_or_false,
     "level": _SIZE,

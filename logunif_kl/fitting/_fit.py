@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
-from .._errors import shown
 from ..methods import Extremum
-from . import _request as request
+from ..methods._arguments import integer
+from . import _arguments as arguments
 from ._call import call
 from ._error_measures import WIDE, Errors, measure
 from ._fields import checked, read, write
@@ -178,7 +178,7 @@ class Fit:
         Raises
         ------
         ValueError
-            If there is no such language, or for a convention as in `logunif_kl.neg_kl`.
+            If the language is not one of these, or as in `logunif_kl.neg_kl` for the constant.
 
         Examples
         --------
@@ -223,11 +223,7 @@ class Fit:
         >>> short.coefficients, f"{short.max_error:.2e}"
         ((0.6302, 1.869, 1.498), '4.98e-03')
         """
-        if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 17:
-            raise ValueError(
-                f"digits must be a whole number from 1 to 17, but {shown(digits)} was given: "
-                "pass how many significant digits to keep"
-            )
+        integer("digits", digits, 1, 17, "pass how many significant digits to keep")
         formula = Formula(
             self.family,
             float(f"{self.constant:.{digits - 1}e}"),
@@ -264,7 +260,7 @@ class Fit:
         >>> print(f"{fit_sigmoid(1).errors((-2.0, 0.0)).max_error:.2e}")
         4.97e-03
         """
-        return measure(self._formula, *request.log_alpha_range(log_alpha_range), self.grid)
+        return measure(self._formula, *arguments.log_alpha_range(log_alpha_range), self.grid)
 
     def to_json(self) -> str:
         """Write the fit as JSON, from which `from_json` makes an equal `Fit`, to the last bit."""

@@ -1,4 +1,4 @@
-"""The ladder: the best errors for each number of terms, beside the published formulae."""
+"""The ladder: the best errors for each number of terms, with those of published formulae."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 from ..methods import METHODS
 from ..methods import measure as measure_method
+from ..methods._arguments import choice, integer
 from ..methods._method import EVERYWHERE
-from . import _request as request
+from . import _arguments as arguments
 from ._fit import Fit
 from ._formula import MOST, POLYNOMIAL, SIGMOID
 from ._polynomial import fit_polynomial
@@ -23,14 +24,7 @@ MAX_RUNGS = {SIGMOID: MOST[SIGMOID], POLYNOMIAL: 12}
 class Published:
     """A published formula with as many constants as a rung, measured over the same range.
 
-    Attributes
-    ----------
-    name : str
-        Its name in `logunif_kl.methods.METHODS`.
-    max_error : float
-        Worst absolute error of -KL, with the best constant if the rung's constant is free.
-    max_grad_error : float
-        Worst relative error of the gradient.
+    ``max_error`` is with the best constant if the rung's constant is free.
     """
 
     name: str
@@ -76,7 +70,7 @@ def ladder(
     norm: str = "minimax",
     progress: Callable[[Any], Any] | None = None,
 ) -> tuple[Rung, ...]:
-    """Find the best reachable error of value and gradient for 1, 2, 3, ... terms.
+    """Find the least errors of value and gradient for 1, 2, 3, ... terms.
 
     Parameters
     ----------
@@ -87,7 +81,7 @@ def ladder(
     norm : {"minimax", "least_squares"}
         As for `fit_sigmoid`.
     progress : callable, optional
-        Wraps the sequence of the numbers of terms as it is gone through, such as a progress bar.
+        Takes the numbers of terms and yields them one by one, such as a progress bar.
 
     Returns
     -------
@@ -96,7 +90,7 @@ def ladder(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not of its kind.
+        If an argument is of a wrong type or out of range.
 
     Examples
     --------
@@ -106,9 +100,10 @@ def ladder(
     1 5.0e-03 1.5e-02
     2 1.4e-03 9.5e-03
     """
-    family = request.choice("family", family, FAMILIES)
-    max_terms = request.count("max_terms", max_terms, MAX_RUNGS[family], "ask for a number between")
-    request.choice("norm", norm, request.NORMS)
+    choice("family", family, FAMILIES)
+    most = MAX_RUNGS[family]
+    max_terms = integer("max_terms", max_terms, 1, most, "pass a number between them")
+    choice("norm", norm, arguments.NORMS)
     steps = range(1, max_terms + 1)
     return tuple(_rung(family, terms, norm) for terms in (progress or iter)(steps))
 

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from . import _request as request
+from ..methods._arguments import integer
+from . import _arguments as arguments
 from ._error_measures import NOTHING, POINTS, fixed, quadrature
 from ._exchange import refine, remez
 from ._families import PolynomialFamily
 from ._fit import Fit
 from ._formula import MOST, POLYNOMIAL, Formula
+from ._linear_programming import minimise_by_linear_programs
 from ._make import make_fit
 from ._problem import Array, Problem, Quantity, quantities
-from ._programming import minimise_by_linear_programs
 
 GRID, COARSE = 1001, 201
 #: By which factor rounding the coefficients may raise the solved level.
@@ -42,17 +43,15 @@ def fit_polynomial(
     Parameters
     ----------
     degree : int, default 3
-        n, from 1 to 60. The terms nearly cancel when n is large. A degree is refused if rounding
-        the coefficients to doubles raises the error by more than 1 % (from about 20 over
-        [0.05, 1]).
+        n, from 1 to 60. The terms nearly cancel when n is large: a degree is refused if rounding
+        the coefficients raises the error by more than 1 % (from about 20 over [0.05, 1]).
     alpha_range : pair of float, default (0.05, 1)
-        Where to fit, in alpha, a ratio of variances. It may begin at 0, where the error has a
-        limit; it must be finite.
+        Where to fit, in alpha, a ratio of variances. It may begin at 0 and must be finite.
     norm : {"minimax", "least_squares"}
         Minimise the largest error, by Remez's exchange, or the mean square.
     grid : {"log", "linear", "dropout_rate"}
         The variable in which the mean square is uniform: log alpha, alpha, or
-        p = alpha/(1 + alpha). It does not matter for the largest error.
+        p = alpha/(1 + alpha). Minimax fits do not depend on it.
     free_constant : bool, default True
         Fit the constant; otherwise it is -(gamma + log 2)/2, which makes the formula exact as
         alpha -> 0.
@@ -73,17 +72,13 @@ def fit_polynomial(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not of its kind, if the range is empty, negative or infinite, or if the
-        degree is too high.
+        If an argument is of a wrong type or out of range, or the degree is too high.
 
     Notes
     -----
     Over [0.05, 1] the best cubic has worst error 5.26e-3, attained at five points with alternating
     signs; Kingma's published coefficients with their best constant have 6.64e-3. Least squares on
     the log grid gives his coefficients to 0.2 %.
-
-    The polynomial is found in Chebyshev's basis, in double precision. It is converted to powers of
-    alpha in mpmath, with enough digits for those that cancel, and rounded once.
 
     References
     ----------
@@ -100,14 +95,13 @@ def fit_polynomial(
     >>> print(" ".join(f"{c:.3f}" for c in kingmas.coefficients))
     1.163 -1.504 0.586
     """
-    degree = request.count(
-        "degree", degree, MOST[POLYNOMIAL], "ask for a degree between them, or use fit_sigmoid"
-    )
-    low, high = request.alpha_range(alpha_range)
-    asked = request.options(norm, grid, target, weight, exact_limit=not free_constant)
+    remedy = "pass a number between them, or use fit_sigmoid"
+    degree = integer("degree", degree, 1, MOST[POLYNOMIAL], remedy)
+    low, high = arguments.alpha_range(alpha_range)
+    asked = arguments.options(norm, grid, target, weight, exact_limit=not free_constant)
     if norm == "least_squares" and grid == "log" and low == 0.0:
         raise ValueError(
-            "a grid uniform in log alpha has no beginning where alpha_range begins at 0: "
+            "alpha_range begins at 0, where a grid uniform in log alpha cannot begin: "
             'begin it above 0, or ask for grid="linear"'
         )
     family = PolynomialFamily(degree, low, high, bool(free_constant) and target != "gradient")

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from . import _request as request
+from ..methods._arguments import integer
+from . import _arguments as arguments
 from ._error_measures import quadrature
 from ._exchange import remez
 from ._families import SigmoidFamily
@@ -17,7 +18,7 @@ from ._fit import Fit
 from ._formula import MOST, SIGMOID, Formula
 from ._make import make_fit
 from ._problem import Array, Problem, quantities
-from ._search import least_squares_fits, minimise_by_slsqp, starts
+from ._sigmoid_search import least_squares_fits, minimise_by_slsqp, starts
 
 GRID = 2001
 CANDIDATES = 4
@@ -50,8 +51,8 @@ def fit_sigmoid(
         Minimise the largest error, or the mean square, uniformly in log alpha. Over a range with
         an infinite end the mean is over the part within [-10, 10].
     fix_limit : bool, default False
-        Hold sum k1 to (gamma + log 2)/2, so that the value is exact as alpha -> 0. It always is
-        exact as alpha -> inf.
+        Hold sum k1 to (gamma + log 2)/2, so that the value is exact as alpha -> 0. As
+        alpha -> inf it is always exact.
     weight, target
         As for `fit_polynomial`.
 
@@ -63,16 +64,14 @@ def fit_sigmoid(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not of its kind, the range is empty, or no start of the search leads to a
-        fit.
+        If an argument is of a wrong type or out of range, or no start leads to a fit.
 
     Notes
     -----
-    The best single sigmoid has a worst error of 4.97e-3, with about (0.63021, 1.86874, 1.49788).
-    The published constants have 9.37e-3. Four extrema of alternating sign show that it is a local
-    optimum. The family is not linear, so with several terms the best fit found is not proved to be
-    the best of all. Sums with sum |k1| > 4, which would lose digits by cancellation, are not
-    considered.
+    The best single sigmoid has a worst error of 4.97e-3, with about (0.63021, 1.86874, 1.49788);
+    the published constants have 9.37e-3. Four extrema of alternating sign show that it is a local
+    optimum. With several terms a better fit than the one found may exist. Sums with
+    sum |k1| > 4, which would lose digits by cancellation, are not considered.
 
     References
     ----------
@@ -86,11 +85,10 @@ def fit_sigmoid(
     >>> print(" ".join(f"{k:.3f}" for k in fit.coefficients), f"{fit.max_error:.2e}")
     0.630 1.869 1.498 4.97e-03
     """
-    terms = request.count(
-        "terms", terms, MOST[SIGMOID], "ask for a number between, or use logunif_kl.neg_kl"
-    )
-    low, high = request.log_alpha_range(log_alpha_range)
-    asked = request.options(norm, "log", target, weight, exact_limit=bool(fix_limit))
+    remedy = "pass a number between them, or use logunif_kl.neg_kl"
+    terms = integer("terms", terms, 1, MOST[SIGMOID], remedy)
+    low, high = arguments.log_alpha_range(log_alpha_range)
+    asked = arguments.options(norm, "log", target, weight, exact_limit=bool(fix_limit))
     best: tuple[float, Problem, Array] | None = None
     for fixed in (True,) if fix_limit else (False, True):
         family = SigmoidFamily(terms, fixed)
@@ -127,7 +125,7 @@ def _amplitude(problem: Problem, p: Array) -> float:
 
 
 def _candidates(problem: Problem, norm: str, nodes: Array, weights: Array) -> list[Array]:
-    """Solve by least squares; for minimax add the starts, from which SLSQP finds other optima."""
+    """Return least-squares solutions; for minimax also the starts, which lead to other optima."""
     family = problem.family
     assert isinstance(family, SigmoidFamily)
     count = 1 if family.terms == 1 else 4 + 2 * family.terms
@@ -137,7 +135,7 @@ def _candidates(problem: Problem, norm: str, nodes: Array, weights: Array) -> li
         return found[:1]
     found = found[:CANDIDATES]
     if family.terms > 3:
-        for of in request.TARGETS:
+        for of in arguments.TARGETS:
             other = dataclasses.replace(problem, quantities=quantities(family, of, None))
             more = least_squares_fits(other, nodes, weights, count)
             found += [p for p in more if _amplitude(problem, p) <= MAX_AMPLITUDE][: CANDIDATES // 2]

@@ -6,7 +6,7 @@ platforms, exported programs, arrays that XLA divides among devices, and few ele
 fusion with the operations around costs less than a call.
 
 The primitives take a sign, because XLA cannot fuse a negation into a custom call: the gradient of
-the sum of KL over 1e6 weights would take 8 % longer with a pass that negates.
+the sum of KL over 1e6 weights would take 10 % longer with a pass that negates.
 
 Nothing is registered with XLA before a program calls a kernel. XLA may refuse a kernel that was
 built for another interface, and JAX would be unusable if that happened when it starts.

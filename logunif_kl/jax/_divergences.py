@@ -180,6 +180,7 @@ def _computed(name: str, a: Array, b: Array, i: int, j: int) -> Array:
 
 @partial(_differentiable.defjvp, symbolic_zeros=True)
 def _rule(name: str, i: int, j: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
-    value = _differentiable(name, *primals, i, j)
-    slopes = posteriors.slopes(_differentiable, name, *primals, i, j)
+    a, b = primals
+    value = _differentiable(name, a, b, i, j)
+    slopes = posteriors.slopes(_differentiable, name, a, b, i, j)
     return value, _rules.along(tangents, slopes, value)

@@ -7,14 +7,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.custom_derivatives import SymbolicZero
 
 from .._arguments import unwrapped
 from .._arithmetic.isotropic import complex_hessian, complex_weights
 from .._convention import ZERO_AT_INFINITY
 from .._errors import check_reduction
 from .._isotropic import constant, derivative
-from ._arguments import arguments, finished
+from ._arguments import arguments, evaluate, finished
+from ._rules import along
 
 Array = Any
 
@@ -28,10 +28,8 @@ def of_log_alpha(
     reduction: str = "none",
 ) -> Array:
     """-KL of groups of k weights, or of complex ones for None; or a derivative in log_alpha."""
-    check_reduction(reduction)
     added = constant(k, zero_at, log_c)
-    (x,), dtype = arguments(log_alpha=log_alpha)
-    return finished(_of_log_alpha(x, k, order), added, reduction, dtype)
+    return evaluate(lambda x: _of_log_alpha(x, k, order), added, reduction, log_alpha=log_alpha)
 
 
 def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Array:
@@ -77,7 +75,7 @@ def _of_normal(re: Array, im: Array, log_sigma2: Array) -> Array:
 @partial(_of_normal.defjvp, symbolic_zeros=True)
 def _of_normal_rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
     value, *gradient = _with_gradient(*primals)
-    return value, _along(tangents, gradient, value)
+    return value, along(tangents, gradient, value)
 
 
 @jax.custom_jvp
@@ -90,8 +88,8 @@ def _with_gradient_rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
     results = _with_gradient(*primals)
     value, *gradient = results
     rows = complex_hessian.normal_hessian(jnp, _ein, *primals)
-    directions = (_along(tangents, row, value) for row in rows)
-    return results, (_along(tangents, gradient, value), *directions)
+    directions = (along(tangents, row, value) for row in rows)
+    return results, (along(tangents, gradient, value), *directions)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
@@ -103,12 +101,3 @@ def _ein(u: Array, order: int) -> Array:
 def _ein_rule(order: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
     (u,), (tangent,) = primals, tangents
     return _ein(u, order), tangent * _ein(u, order + 1)
-
-
-def _along(tangents: Any, derivatives: Any, like: Array) -> Array:
-    terms = [
-        tangent * derivative
-        for tangent, derivative in zip(tangents, derivatives, strict=True)
-        if type(tangent) is not SymbolicZero
-    ]
-    return sum(terms[1:], terms[0]) if terms else jnp.zeros_like(like)

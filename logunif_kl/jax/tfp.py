@@ -1,8 +1,9 @@
 """The log-uniform prior for TensorFlow Probability on JAX, and its divergences.
 
-Importing this module registers KL from nine posteriors and the multivariate Gaussians (see
-`ImproperLogUniform`) with `tensorflow_probability.substrates.jax.distributions.kl_divergence`, also
-if they are Independent, Sample, Masked or BatchBroadcast.
+Importing this module registers KL from nine families of posteriors and from the multivariate
+Gaussians (see `ImproperLogUniform`) with the function `kl_divergence` of
+`tensorflow_probability.substrates.jax.distributions`. The posteriors may be Independent, Sample,
+Masked or BatchBroadcast.
 """
 
 from __future__ import annotations
@@ -40,29 +41,19 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
     Parameters
     ----------
     batch_shape : int or tuple of int, optional
-        The shape of the weights, each of which has this prior. It broadcasts against that of the
-        posterior, except in ``distributions.Independent``, which compares event shapes and needs
-        the shape of the posterior here.
-    zero_at : float, optional
-        Choose C so that -KL(Normal || prior) vanishes at this alpha = sigma^2/mu^2, a ratio of
-        variances: ``inf`` by default, for which log C = -2.054119955935...
-    log_c : float, optional
-        The logarithm of C instead. It shifts every divergence and every log density by the same
-        amount, and no gradient.
+        The shape of the weights, each of which has this prior. It broadcasts against the shape of
+        the posterior, except in ``distributions.Independent``, which compares event shapes.
+    zero_at, log_c : float, optional
+        The constant C, as for `logunif_kl.jax.numpyro.ImproperLogUniform`.
 
     Attributes
     ----------
     log_c : float
         The logarithm of C, however it was chosen.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `logunif_kl.neg_kl` does for `zero_at` and `log_c`.
-
     See Also
     --------
-    logunif_kl.jax.kl_normal : the divergence itself, from mu and log sigma^2.
+    logunif_kl.jax.kl_normal : the divergence from mu and log sigma^2.
 
     Notes
     -----
@@ -71,10 +62,11 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
     Gaussians are ``MultivariateNormalDiag``, ``TriL``, ``FullCovariance``, ``DiagPlusLowRank``,
     ``DiagPlusLowRankCovariance`` and ``LinearOperator``.
 
-    The prior of a vector is ``ImproperLogUniform()``, one prior for all weights, or one of the
-    posterior's event shape: ``Independent(ImproperLogUniform(3), 1)`` for an ``Independent``,
-    ``Sample(ImproperLogUniform(), 3)`` for a ``Sample``, and either for a multivariate Gaussian.
-    Where a posterior is masked, KL is 0. Any other posterior raises NotImplementedError.
+    For a posterior of vectors, pass ``ImproperLogUniform()``, one prior for all weights, or a prior
+    of the posterior's event shape: ``Independent(ImproperLogUniform(3), 1)`` for an
+    ``Independent``, ``Sample(ImproperLogUniform(), 3)`` for a ``Sample``, and either for a
+    multivariate Gaussian. Where a posterior is masked, KL is 0. Any other posterior raises
+    NotImplementedError.
 
     Examples
     --------

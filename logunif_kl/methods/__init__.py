@@ -2,7 +2,7 @@
 
 Every method has the signature of `logunif_kl.neg_kl`,
 ``method(log_alpha, *, zero_at=inf, log_c=None)``, and a gradient ``method_grad(log_alpha)``.
-`monte_carlo` returns a standard error beside the estimate. Dawson's form gives the gradient only.
+`monte_carlo` returns an estimate and its standard error. Dawson's form gives the gradient only.
 A convention adds the same number to a method and to the exact value, so a method's error does not
 depend on it. `METHODS` holds the source of each method, the range where it may be used, and its
 worst error there. ``logunif-kl validate`` compares each method with what it declares.

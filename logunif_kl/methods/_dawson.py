@@ -89,7 +89,7 @@ def dawson_grad(log_alpha: Any) -> Any:
 
 
 def _no_value(log_alpha: Any) -> Any:
-    raise TypeError("dawson gives the gradient of -KL alone: take another method for the value")
+    raise TypeError("dawson gives the gradient of -KL only: take another method for the value")
 
 
 # It has no value, so `METHODS` does not hold it; ``logunif-kl validate`` checks it.

@@ -1,15 +1,12 @@
 """Where an error is largest: found on a grid of log alpha, then refined between its points.
 
-An *error* here is a function of an array of log alpha. `measure` uses this search for the methods,
-and `logunif_kl.fitting` for the formulae that it fits, so both mean the same by a worst error: that
-of the continuous function, not of the grid.
+An *error* here is a function of an array of log alpha. `measure` searches the errors of methods,
+and `logunif_kl.fitting` those of the formulae that it fits.
 
 An infinite end of an interval is replaced by log_alpha = +-40, where every formula of this package
-has reached its limit to double precision (alpha = 4e-18 or 2e17). An extremum that is found there
-is reported at the infinite end itself.
-
-What is *not* guaranteed: an extremum narrower than the step of the grid is missed. The errors of
-smooth formulae have none.
+has reached its limit to double precision. An extremum that is found there is reported at the
+infinite end. An extremum narrower than the step of the grid is missed; the errors of smooth
+formulae have none.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ Error = Callable[[Array], Array]
 
 #: The log alpha, in magnitude, that stands for an infinite end.
 HORIZON = 40.0
-# The rounding error of two values of magnitude HORIZON/2: what is nearer to a limit is at it.
+# The rounding error of two values of magnitude HORIZON/2. Sizes that differ by less are equal.
 _AT_ITS_LIMIT = 4.0 * HORIZON * np.finfo(np.float64).eps
 _INVERSE_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _SECTIONS = 42  # a bracket shrinks by 0.618^42 = 2e-9, which moves a flat top by 4e-18
@@ -58,14 +55,7 @@ def finite(low: float, high: float, horizon: float = HORIZON) -> tuple[float, fl
 
 
 def local_extrema(error: Error, grid: Array) -> tuple[Array, Array]:
-    """Find all local maxima of the magnitude of an error, the ends included.
-
-    Parameters
-    ----------
-    error : callable
-        Of an array of log alpha, elementwise.
-    grid : ndarray
-        Ascending.
+    """Find all local maxima of the magnitude of an error, the ends of the ascending grid included.
 
     Returns
     -------

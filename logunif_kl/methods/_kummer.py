@@ -27,7 +27,7 @@ from typing import Any
 
 from .._convention import ZERO_AT_INFINITY
 from .._dispatch import evaluate
-from . import _tail
+from . import _asymptotic
 from ._method import EVERYWHERE, Declared, Method
 from ._operation import operation, value
 
@@ -51,7 +51,7 @@ def _scaled(terms: list[Fraction]) -> list[float]:
 _HARMONIC = itertools.accumulate(Fraction(2, 2 * j + 1) for j in range(_TERMS))
 _GAP = _scaled([total / (2 * k + 2) for k, total in enumerate(_HARMONIC)])
 _SLOPE_TERMS = _scaled([Fraction(1, 2 * k + 1) for k in range(_TERMS)])
-_TAIL = _tail.Tail(SWITCH)
+_EXPANSION = _asymptotic.Expansion(SWITCH)
 
 
 def _transformed(xp: Any, u: Any, coefficients: list[float]) -> Any:
@@ -70,11 +70,11 @@ def _either(xp: Any, x: Any, terms: list[float], tail: Any) -> Any:
 
 
 def _value(xp: Any, x: Any) -> Any:
-    return -_either(xp, x, _GAP, _TAIL.gap(xp, x))
+    return -_either(xp, x, _GAP, _EXPANSION.gap(xp, x))
 
 
 def _slope(xp: Any, x: Any) -> Any:
-    return _either(xp, x, _SLOPE_TERMS, _TAIL.slope(xp, x))
+    return _either(xp, x, _SLOPE_TERMS, _EXPANSION.slope(xp, x))
 
 
 _VALUE, _SLOPE = operation(_value), operation(_slope)

@@ -1,8 +1,7 @@
 """Kingma's lower bound: -KL without its term -E log|eps|, where that is not negative.
 
 The paper states that -E log|eps| >= 0, eps ~ N(1, alpha), "for all values of alpha". It holds up
-to alpha* = 2.42124952103683604, where E log|eps| = 0. Above alpha* the formula is larger than -KL,
-and is no lower bound.
+to alpha* = 2.42124952103683604, where E log|eps| = 0. Above alpha* the formula is larger than -KL.
 """
 
 from __future__ import annotations

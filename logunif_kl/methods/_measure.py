@@ -1,20 +1,16 @@
-"""How far a method is from the exact value and gradient, and where.
-
-`measure` searches a dense grid in log alpha (a step of 0.0025 over [-10, 10]) and refines the
-extrema between its points; `_extrema` has the search, and says what it may miss.
-"""
+"""How far a method is from the exact value and gradient, and where, by the search of `_extrema`."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from .. import _api
 from .._errors import shown
+from ._arguments import integer
 from ._extrema import Error, Extremum, finite, least_and_greatest
 from ._method import WIDE, Interval, Method
 
@@ -105,8 +101,8 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
     Raises
     ------
     TypeError
-        If `method` is no `Method`, such as a name, `interval` no `Interval`, or `points` no
-        integer.
+        If `method` is not a `Method` (such as a name), `interval` is not an `Interval`, or `points`
+        is not an integer.
     ValueError
         If `points` is below 3, if an end is out of range, or if the method is statistical.
 
@@ -147,7 +143,7 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
 
 
 def _check(method: Any, interval: Any, points: Any) -> None:
-    """Raise if an argument is of another type, or the grid too small."""
+    """Raise if an argument is of a wrong type, or the grid too small."""
     if not isinstance(method, Method):
         raise TypeError(
             "method must be an entry of logunif_kl.methods.METHODS, but "
@@ -159,15 +155,7 @@ def _check(method: Any, interval: Any, points: Any) -> None:
             f"interval must be a logunif_kl.methods.Interval, but {type(interval).__name__} "
             f"{shown(interval)} was given: pass Interval(name, low, high) in log_alpha"
         )
-    if isinstance(points, bool) or not isinstance(points, Integral):
-        raise TypeError(
-            f"points must be an integer, but {type(points).__name__} {shown(points)} was given: "
-            "pass the size of the grid"
-        )
-    if points < 3:
-        raise ValueError(
-            f"points must be at least 3, but {shown(points)} was given: pass a larger grid"
-        )
+    integer("points", points, 3, None, "pass the size of the grid")
 
 
 def _larger(one: Extremum, other: Extremum) -> Extremum:

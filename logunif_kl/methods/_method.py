@@ -21,7 +21,7 @@ class Interval:
     name : str
         A name for people, such as ``"alpha in (0, 1]"``.
     low, high : float
-        Its ends, in log alpha.
+        The ends.
     """
 
     name: str
@@ -48,9 +48,8 @@ class Declared:
     """The worst errors that a method declares over one interval.
 
     Each figure is an upper bound. For a closed form it is what `logunif_kl.methods.measure` finds,
-    rounded up in the third significant digit; a test measures it again, and fails if the figure is
-    too small or more than 1 % too large. For a numerical method it bounds the rounding errors of
-    double precision.
+    rounded up in the third significant digit. For a numerical method it bounds the rounding errors
+    of double precision.
 
     Attributes
     ----------
@@ -61,8 +60,7 @@ class Declared:
         numerical method. For a statistical method it is the largest standard error with the
         default number of samples. It is the same under every convention.
     value_best_constant : float, optional
-        Worst absolute error of -KL after adding the constant that minimises it; for closed forms
-        only.
+        Worst absolute error of -KL after adding the constant that minimises it; closed forms only.
     gradient : float, optional
         Worst relative error of d(-KL)/d log alpha; None where the method has no gradient.
     """
@@ -85,8 +83,7 @@ class Method:
         ``function(log_alpha, *, zero_at=inf, log_c=None)``, the value of -KL. A statistical method
         returns the pair (estimate, standard error), and takes ``rng=`` and ``n_samples=`` as well.
     gradient : callable or None
-        ``gradient(log_alpha)``, the derivative of ``function`` in log alpha; None where there is
-        no such function.
+        ``gradient(log_alpha)``, the derivative of ``function`` in log alpha, or None.
     formula : str
         The formula in plain text.
     equation : str

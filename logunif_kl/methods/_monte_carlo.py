@@ -1,9 +1,9 @@
 r"""Monte Carlo estimates of -KL and of its gradient, with standard errors.
 
 **The value.** -KL = constant - F(u) with F(u) = E log|z + r| - E log|z|, r = alpha^(-1/2) and
-z ~ N(0, 1). Up to known terms this is E log|eps|, eps ~ N(1, alpha), which the papers sample. The
-control variates of `_control` divide the variance by 60 or more: by 60 near log alpha = 0.4, and
-by a factor that grows without bound towards both ends.
+z ~ N(0, 1). Up to known terms this is E log|eps|, eps ~ N(1, alpha), which the papers sample.
+`_control_variates` divide the variance by 60 near log alpha = 0.4, and by a factor that grows
+without bound towards both ends.
 
 **The gradient.** Reparameterisation, eps = 1 + sqrt(alpha) z, does not give the gradient. The
 derivative of log|eps| for a fixed z is (z/2) sqrt(alpha)/(1 + sqrt(alpha) z). Its pole at eps = 0
@@ -26,7 +26,7 @@ import numpy as np
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from .._dispatch import Operation, evaluate
-from ._control import Integrand
+from ._control_variates import Integrand
 from ._method import WIDE, Declared, Method
 from ._sampling import average, check_samples, generator
 
@@ -66,17 +66,16 @@ def monte_carlo(
         reduction at least 512, or 2048 for ``"antithetic"``. The standard error of fewer would be
         too small. At most 2**32. The memory in use does not depend on it.
     rng : numpy.random.Generator, int or None, optional
-        As for `numpy.random.default_rng`; a seed is not negative. The same seed gives the same
-        result; a generator is advanced.
+        As for `numpy.random.default_rng`. The same seed gives the same result; a generator is
+        advanced.
     scheme : {"plain", "antithetic", "qmc"}, optional
         Independent z; pairs of z and -z, with an even `n_samples`; or 16 to 31 independently
         scrambled Sobol sequences of a power of two points each, together more than 16/17 of
         `n_samples`.
     variance_reduction : bool, optional
         Whether to subtract control variates, and to sample the tails more often (z ~ N(0, 4),
-        weighted). False averages -log|z + r| over N(0, 1). It cannot be combined with ``"qmc"``:
-        one point near the singularity would dominate one of the few sequences, and the interval
-        would not be valid.
+        weighted). False averages -log|z + r| over N(0, 1). It cannot be combined with ``"qmc"``,
+        where one point near the singularity would dominate one of the few sequences.
     zero_at, log_c : float, optional
         The constant, as in `logunif_kl.neg_kl`.
     progress : bool, optional
@@ -91,12 +90,9 @@ def monte_carlo(
 
     Raises
     ------
-    TypeError
-        If `log_alpha` does not hold real numbers of at most 64 bits, `n_samples` is no integer, or
-        `rng` is neither a generator, a seed nor None.
-    ValueError
-        If `n_samples` is too small, or odd for ``"antithetic"``; if `scheme` is none of these, or
-        ``"qmc"`` without variance reduction; if a seed is negative; and as for `neg_kl`.
+    TypeError, ValueError
+        If an argument is of a wrong type, is not one of the values above, or if two of them do not
+        go together.
     ImportError
         If a progress bar is asked for without rich.
 
@@ -104,12 +100,11 @@ def monte_carlo(
     -----
     The interval ``estimate +- 1.96 standard_error`` covers the exact value in 93 to 97 % of 1,000
     seeds, for every scheme and log alpha from -8 to 8, with 1,024 samples, or 4,096 without
-    variance reduction: ``validation/results/monte_carlo/monte_carlo.json``. For this the standard
-    error is multiplied by Student's factor t/1.96: 1.09 to 1.04 for the 16 to 31 averages of
-    ``"qmc"``, 1.002 for 1,024 samples. From the least `n_samples` on, three standard errors reach
-    the exact value for 99 % of seeds at each of these log alpha. Errors at different log alpha are
-    not independent. The standard error includes the rounding of double precision, about 1e-15,
-    which dominates where log alpha is below about -11.
+    variance reduction. For this the standard error is multiplied by Student's factor t/1.96: 1.09
+    to 1.04 for the 16 to 31 averages of ``"qmc"``, 1.002 for 1,024 samples. From the least
+    `n_samples` on, three standard errors reach the exact value for 99 % of seeds. Errors at
+    different log alpha are not independent. Below log alpha = -11 the rounding of double precision,
+    about 1e-15, dominates the standard error.
 
     Compared with the plain average of as many samples, the variance is divided by 68 at
     log alpha = -1, 180 at 2, 6e3 at -2.5 and 2e13 at -8 (``"plain"``), and by 3e7 or more with
@@ -157,17 +152,12 @@ def monte_carlo_grad(
     Parameters
     ----------
     log_alpha, n_samples, rng, scheme, variance_reduction, progress
-        As for `monte_carlo`.
+        As for `monte_carlo`, which also says what is raised.
 
     Returns
     -------
     estimate, standard_error : float64 array or scalar
         As for `monte_carlo`; exactly 1/2 at -inf and 0 at inf.
-
-    Raises
-    ------
-    TypeError, ValueError, ImportError
-        As for `monte_carlo`.
 
     References
     ----------
@@ -200,10 +190,7 @@ def _sample(
     *,
     gradient: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return log alpha as an array, estimates and standard errors, and the mask of a masked array.
-
-    Masked elements are NaN.
-    """
+    """Return log alpha with NaN where masked, estimates, standard errors, and the mask."""
     n = check_samples(n_samples, scheme, controlled)
     generate = generator(rng)
     given = evaluate(_READ, log_alpha=log_alpha)

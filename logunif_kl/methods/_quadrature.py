@@ -2,7 +2,7 @@
 
 -KL is a constant minus E log|z + r|, z ~ N(0, 1), r = alpha^(-1/2), a one-dimensional integral.
 Folded at the singularity, it is computed to 15 digits by 160 nodes of tanh-sinh quadrature or by
-100 nodes of Gauss-Legendre quadrature (`_rules`).
+100 nodes of Gauss-Legendre quadrature (`_quadrature_rules`).
 
 Gauss-Hermite quadrature, the usual choice for a normal density, is exact for polynomials, but
 log|z + r| is not close to one: where r is a node the sum is infinite, and between the nodes it is
@@ -20,7 +20,8 @@ import numpy as np
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from .._dispatch import Operation, evaluate
 from .._errors import shown
-from . import _rules
+from . import _quadrature_rules
+from ._arguments import choice, integer
 from ._method import EVERYWHERE, Declared, Method
 from ._operation import operation, value
 
@@ -38,7 +39,7 @@ class _Rule:
     gradient: bool = False
 
     def __call__(self, xp: Any, x: np.ndarray) -> np.ndarray:
-        return _rules.integrate(self.rule, self.n, x, self.gradient)
+        return _quadrature_rules.integrate(self.rule, self.n, x, self.gradient)
 
 
 # The rule that error estimates compare with, and a bound on its own error, relative to
@@ -49,23 +50,10 @@ _ROUNDING = 2e-15
 
 def _operation(rule: Any, n: Any, gradient: bool) -> Operation:
     """Make an operation of a rule, after checking the caller's arguments."""
-    if not isinstance(rule, str) or rule not in NODES:
-        raise ValueError(
-            f"rule={shown(rule)} is not known: pass one of {', '.join(map(repr, NODES))}"
-        )
-    if n is None:
-        n = NODES[rule]
-    elif isinstance(n, bool) or not isinstance(n, int | np.integer):
-        raise TypeError(
-            f"n must be an integer, the number of nodes, but {type(n).__name__} {shown(n)} was "
-            f"given: pass n={NODES[rule]}, or leave it out"
-        )
-    elif not 2 <= n <= MOST:
-        raise ValueError(
-            f"n must be between 2 and {MOST} nodes, but {shown(n)} was given: pass "
-            f"n={NODES[rule]}, or leave it out"
-        )
-    return operation(_Rule(rule, int(n), gradient), on_host=True)
+    choice("rule", rule, NODES)
+    usual = NODES[rule]
+    n = usual if n is None else integer("n", n, 2, MOST, f"pass n={usual}, or leave it out")
+    return operation(_Rule(rule, n, gradient), on_host=True)
 
 
 def quadrature(
@@ -122,7 +110,7 @@ def quadrature(
     with 32 nodes and 0.07 with 100, and it does not vanish as alpha -> inf.
 
     The error estimate is the difference from tanh-sinh with 320 nodes, plus a bound on the rounding
-    errors. The nodes of the rule alone do not show the error of Gauss-Hermite quadrature.
+    errors.
 
     References
     ----------
@@ -150,7 +138,7 @@ def quadrature(
             )
         from .arbitrary_precision import precision, quadrature
 
-        quadrature.check_digits(dps)
+        integer("dps", dps, 1, quadrature.MAX_DPS, "use logunif_kl.methods.series for more")
         return precision.neg_kl(quadrature.gap, log_alpha, zero_at, log_c, dps)
     result = value(_operation(rule, n, gradient=False), log_alpha, zero_at, log_c)
     if not return_error:

@@ -27,11 +27,11 @@ import numpy as np
 
 from .._convention import ZERO_AT_INFINITY
 from .._dispatch import evaluate
-from . import _poisson, _tail
+from . import _asymptotic, _poisson
 from ._method import EVERYWHERE, Declared, Method
 from ._operation import operation, value
 
-_TAIL = _tail.Tail(_poisson.LARGEST)
+_EXPANSION = _asymptotic.Expansion(_poisson.LARGEST)
 
 
 @lru_cache(maxsize=1)
@@ -62,11 +62,11 @@ def _expectation(x: np.ndarray, result: np.ndarray, term: _poisson.Weighted) -> 
 
 
 def _value(xp: Any, x: Any) -> Any:
-    return -_expectation(x, _TAIL.gap(xp, x), _gap_term)
+    return -_expectation(x, _EXPANSION.gap(xp, x), _gap_term)
 
 
 def _slope(xp: Any, x: Any) -> Any:
-    return _expectation(x, _TAIL.slope(xp, x), _slope_term)
+    return _expectation(x, _EXPANSION.slope(xp, x), _slope_term)
 
 
 _VALUE, _SLOPE = operation(_value, on_host=True), operation(_slope, on_host=True)

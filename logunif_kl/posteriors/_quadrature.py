@@ -159,7 +159,7 @@ def _integrated(
 def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Side]) -> set[int]:
     """Integrate the cells between many points at once; return those that are accurate enough.
 
-    The cells next to the zero of w, where the logarithm is singular, are not among them.
+    A cell next to the zero of w is not: the logarithm is singular there.
     """
     if len(special) < _cells.MANY or dist.over is not None:
         return set()
@@ -178,10 +178,7 @@ def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Si
 
 
 def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """Add up both sides: the entropy, a bound on its error, and the mass.
-
-    Mass that was extrapolated counts only up to a total of 1.
-    """
+    """Add up both sides: entropy, bound on its error, mass (if extrapolated, 1 at most)."""
     entropy = sides[0].entropy + sides[1].entropy
     mass = sides[0].mass + sides[1].mass
     missed = abs(1.0 - mass)

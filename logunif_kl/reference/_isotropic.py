@@ -30,21 +30,8 @@ def neg_kl_complex(
 
     Two definitions must agree: that of :math:`E_1`, and Kummer's positive series
     :math:`e^{-u}\sum_n H_n u^n/n!` or, for large u, the integral of :math:`(1 - e^{-t})/t`.
-
-    Parameters
-    ----------
-    log_alpha, zero_at, log_c, dps
-        As for `neg_kl`; ``log_c`` is of the prior C/\|w\|^2.
-
-    Returns
-    -------
-    mpmath.mpf
-        With the limits of `logunif_kl.neg_kl_complex`.
-
-    Raises
-    ------
-    TypeError, ValueError, ArithmeticError, OverflowError
-        As for `neg_kl`.
+    ``dps`` is at most 1000. Parameters, results and errors are otherwise as for `neg_kl`, with the
+    prior C/\|w\|^2.
 
     Examples
     --------
@@ -59,8 +46,6 @@ def neg_kl_complex(
 def neg_kl_complex_grad(log_alpha: object, dps: int = 50) -> Any:
     r"""Return :math:`1 - e^{-u}`, the derivative of `neg_kl_complex` in log alpha.
 
-    Errors as there.
-
     Examples
     --------
     >>> import mpmath
@@ -73,8 +58,6 @@ def neg_kl_complex_grad(log_alpha: object, dps: int = 50) -> Any:
 
 def neg_kl_complex_hess(log_alpha: object, dps: int = 50) -> Any:
     r"""Return :math:`-u e^{-u}`, the second derivative of `neg_kl_complex` in log alpha.
-
-    Errors as there.
 
     Examples
     --------
@@ -101,23 +84,8 @@ def neg_kl_vector(
 
     Two definitions must agree: mpmath's 2F2, and with a = k/2 the positive series
     :math:`a e^{-u}\sum_n (u^n/n!) \sum_{j<n} 1/(a+j)` or, for large u, the asymptotic series.
-
-    Parameters
-    ----------
-    log_alpha, zero_at, log_c, dps
-        As for `neg_kl`; ``log_c`` is of the prior C/\|w\|^k.
-    k
-        A positive number.
-
-    Returns
-    -------
-    mpmath.mpf
-        With the limits of `logunif_kl.neg_kl_vector`.
-
-    Raises
-    ------
-    TypeError, ValueError, ArithmeticError, OverflowError
-        As for `neg_kl`, and if ``k`` is not positive.
+    ``k`` is a positive number, and ``dps`` is at most 1000. Parameters, results and errors are
+    otherwise as for `neg_kl`, with the prior C/\|w\|^k.
 
     Examples
     --------
@@ -132,7 +100,7 @@ def neg_kl_vector(
 def neg_kl_vector_grad(log_alpha: object, k: object, dps: int = 50) -> Any:
     r"""Return :math:`u F_k'(u) = u M(1; k/2+1; -u)`, the derivative of `neg_kl_vector`.
 
-    It is in log alpha. Errors as there.
+    The derivative is in log alpha.
 
     Examples
     --------
@@ -153,7 +121,10 @@ def _dimensions(k: object) -> Number:
     count = read(k, "k")
     rough = count(53)
     if rough in (libmp.finf, libmp.fnan) or libmp.mpf_sign(rough) <= 0:
-        raise ValueError(f"k must be a positive number of dimensions, got {shown(k)}.")
+        raise ValueError(
+            f"k must be a positive number of dimensions, got {shown(k)}: it is the number of "
+            "weights in a group."
+        )
     return count
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from logunif_kl.methods import _kummer, _tail
+from logunif_kl.methods import _asymptotic, _kummer
 from logunif_kl.methods._kummer import SWITCH, kummer, kummer_grad
 from logunif_kl.methods._series import series, series_grad
-from logunif_kl.methods.arbitrary_precision import tail
+from logunif_kl.methods.arbitrary_precision import asymptotic
 
 
 @pytest.mark.parametrize("log_alpha", [-3.0, -1.0, 0.0, 2.0, 6.0])
@@ -57,32 +57,32 @@ def test_the_terms_left_out_are_negligible():
 
 @pytest.mark.parametrize("smallest", [SWITCH, 100.0, 2.0**17])
 def test_the_expansion_holds_from_its_smallest_u(smallest):
-    tail = _tail.Tail(smallest)
+    expansion = _asymptotic.Expansion(smallest)
     for factor in (1.0, 1.5, 10.0, 1e9):
         x = np.array([-math.log(2.0 * smallest * factor)])
         with mpmath.workdps(40):
             gap, slope = -series(float(x[0]), dps=40), series_grad(float(x[0]), dps=40)
-            assert abs(float(tail.gap(np, x)[0]) / gap - 1) < 3e-16
-            assert abs(float(tail.slope(np, x)[0]) / slope - 1) < 3e-16
+            assert abs(float(expansion.gap(np, x)[0]) / gap - 1) < 3e-16
+            assert abs(float(expansion.slope(np, x)[0]) / slope - 1) < 3e-16
 
 
 def test_below_its_smallest_u_the_expansion_is_finite():
     x = np.array([-4.0, 0.0, 1e3, 1e308])
-    tail = _tail.Tail(SWITCH)
-    assert np.isfinite(tail.gap(np, x)).all()
-    assert np.isfinite(tail.slope(np, x)).all()
+    expansion = _asymptotic.Expansion(SWITCH)
+    assert np.isfinite(expansion.gap(np, x)).all()
+    assert np.isfinite(expansion.slope(np, x)).all()
 
 
 @pytest.mark.parametrize("wp", [40, 200, 1000])
 def test_the_expansion_in_digits_has_them_all_from_there_on(wp):
-    u = mpmath.mpf(tail.smallest_for(wp))
+    u = mpmath.mpf(asymptotic.smallest_for(wp))
     x = -mpmath.log(2 * u)
     with mpmath.workprec(wp + 60):
         x = -mpmath.log(2 * u)
         # more digits than wp bits: the alternating series
         digits = int(wp / 3.3) + 15
         at = mpmath.exp(-x) / 2
-        gap = mpmath.make_mpf(tail.gap(at._mpf_, wp))
-        slope = mpmath.make_mpf(tail.slope(at._mpf_, wp))
+        gap = mpmath.make_mpf(asymptotic.gap(at._mpf_, wp))
+        slope = mpmath.make_mpf(asymptotic.slope(at._mpf_, wp))
         assert abs(gap / -kummer(x, dps=digits) - 1) < mpmath.ldexp(1, -wp)
         assert abs(slope / kummer_grad(x, dps=digits) - 1) < mpmath.ldexp(1, -wp)

@@ -1,13 +1,11 @@
-"""What the README shows is what happens."""
+"""The examples, commands and numbers of the README are right."""
 
-import doctest
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
 
+from tests.site.test_examples import failures, wrong
 from validation import generated
 from validation.paths import ROOT
 from validation.tools import readme
@@ -22,25 +20,14 @@ def blocks(language: str, needs: str = "") -> list[str]:
     return [body for need, found, body in BLOCK.findall(TEXT) if (need, found) == (needs, language)]
 
 
-def run(examples: list[str], at_least: int) -> None:
+@pytest.mark.parametrize(("framework", "at_least"), [("", 5), ("torch", 3), ("jax", 3)])
+def test_examples(framework, at_least):
     """All of them in turn, in one namespace, as a reader would type them."""
-    parser = doctest.DocTestParser()
-    test = parser.get_doctest("".join(examples), {}, "README.md", "README.md", 0)
-    assert len(test.examples) >= at_least
-    report: list[str] = []
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    doctest.DocTestRunner(optionflags=flags).run(test, out=report.append)
-    assert not report, "".join(report)
-
-
-def test_python_examples():
-    run(blocks("python"), 5)
-
-
-@pytest.mark.parametrize("framework", ["torch", "jax"])
-def test_examples_of_a_framework(framework):
-    pytest.importorskip(framework)
-    run(blocks("python", framework), 3)
+    if framework:
+        pytest.importorskip(framework)
+    text = "".join(blocks("python", framework))
+    assert text.count(">>> ") >= at_least
+    assert failures(text, "README.md") == ""
 
 
 def test_needs_are_those_that_are_tested():
@@ -53,26 +40,10 @@ def test_the_two_commands_are_there():
     assert COMMANDS["test"].endswith("-m pytest")
 
 
-@pytest.mark.parametrize("command", blocks("bash"))
-def test_command_parses(command):
-    """Each piece is shell, and each extra that it installs is declared."""
-    metadata = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    for piece in command.replace("&&", "\n").splitlines():
-        words = shlex.split(piece, comments=True)
-        for extras in re.findall(r"^\.\[([\w,]+)\]$", "\n".join(words), re.MULTILINE):
-            for extra in extras.split(","):
-                assert re.search(rf"^{extra} = \[", metadata, re.MULTILINE), extra
-
-
-SHOWN = sorted(set(re.findall(r"logunif-kl (\w+)", TEXT)))
-
-
-@pytest.mark.parametrize("subcommand", SHOWN)
-def test_subcommand_exists(subcommand):
-    command = [sys.executable, "-m", "logunif_kl", subcommand, "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+@pytest.mark.parametrize("command", [*blocks("bash"), *re.findall(r"logunif-kl \w+", TEXT)])
+def test_commands_are_there(command):
+    assert shlex.split(command.replace("&&", "\n"), comments=True)
+    assert wrong(command) == []
 
 
 def run_readme(*arguments):

@@ -80,13 +80,11 @@ def toy(tmp_path, monkeypatch):
         full={"cells": ["a", "b", "c"], "size": 10},
         quick={"size": 1},
         choose=("cells", "size"),
-        takes_data=False,
         parted=True,
     )
     experiment.path = tmp_path / "toy.json"
     experiment.made = made
     monkeypatch.setattr("validation.experiment.ROOT", tmp_path)
-    monkeypatch.setattr("validation.experiment.RUNS", tmp_path / "runs")
     monkeypatch.setattr(experiment, "probe", lambda: {"commit": "0", "columns": {"x": [1.0]}})
     return experiment
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from validation.accuracy.search import from_ordinals, ordinals
-from validation.cuda.ptx import SPACE, ULP, Approximation, Machine, statements
-from validation.cuda.rounding import flushed, fma, shifted
+from validation.cuda.ptx import SPACE, Approximation, Machine, flushed, fma, shifted, statements
 
 INF, NAN = math.inf, math.nan
 F32 = np.float32
@@ -41,24 +40,19 @@ def cases(rng):
 
 
 class TestRounding:
-    @pytest.mark.parametrize("down", [False, True])
-    def test_fma_is_the_nearest_or_the_one_below(self, rng, down):
+    def test_fma_is_the_nearest(self, rng):
         a, b, c = cases(rng)
         with np.errstate(all="ignore"):
-            got = fma(a, b, c, down=down)
+            got = fma(a, b, c)
             ways = [np.nextafter(got, F32(way)) for way in (-INF, INF)]
         assert np.isfinite(got).sum() > 1500
-        for x, y, z, r, below, above in zip(a, b, c, got, *ways, strict=True):
+        for x, y, z, r, *near in zip(a, b, c, got, *ways, strict=True):
             truth = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
             if not np.isfinite(r):
-                assert down or abs(truth) > Fraction(float(np.finfo(F32).max))
-                continue
-            if down:
-                assert Fraction(float(r)) <= truth
-                assert not np.isfinite(above) or Fraction(float(above)) > truth
+                assert abs(truth) > Fraction(float(np.finfo(F32).max))
                 continue
             error = abs(Fraction(float(r)) - truth)
-            others = [abs(Fraction(float(o)) - truth) for o in (below, above) if np.isfinite(o)]
+            others = [abs(Fraction(float(o)) - truth) for o in near if np.isfinite(o)]
             even = int(r.view(np.uint32)) % 2 == 0
             assert all(error < other or (error == other and even) for other in others)
 
@@ -92,29 +86,21 @@ class TestRounding:
 class TestApproximation:
     A = np.array([0.3, 0.7, 1.5, 40.0], F32)
 
-    @pytest.mark.parametrize("name", ["ex2", "rcp", "div"])
-    @pytest.mark.parametrize("share", [-1.0, 0.0, 0.5, 1.0])
-    def test_places(self, name, share):
-        exact = np.exp(self.A.astype(float))
-        got = Approximation(share).apply(name, exact, self.A)
-        places = ordinals(got) - ordinals(exact.astype(F32))
-        assert set(places) == {round(share * ULP[name])}
-
-    def test_logarithm(self):
-        exact = np.log2(self.A.astype(float))
-        got = Approximation(1.0).apply("lg2", exact, self.A)
-        allowed = 2.0**-22 * np.where(self.A < 2, 1.0, np.abs(exact))
-        allowed[0] = 2.0**-22 * abs(exact[0])
-        np.testing.assert_allclose(got - exact, allowed, atol=2.0**-24, rtol=0.2)
+    @pytest.mark.parametrize("share", [-1.0, 0.0, 1.0])
+    def test_places(self, share):
+        exact = 1.0 / self.A.astype(float)
+        places = ordinals(Approximation(share).apply(exact, self.A)) - ordinals(exact.astype(F32))
+        assert set(places) == {int(share)}
 
     def test_what_is_documented_is_exact_and_the_rest_is_drawn(self):
         a = np.array([0.0, -INF, INF, NAN], F32)
-        exact = np.exp2(a.astype(float))
+        with np.errstate(all="ignore"):
+            exact = 1.0 / a.astype(float)
         for approximation in (Approximation(1.0), Approximation(1.0, np.random.default_rng(0))):
-            np.testing.assert_array_equal(approximation.apply("ex2", exact, a), exact)
+            np.testing.assert_array_equal(approximation.apply(exact, a), exact)
         exact = np.full(1000, 1.7)
-        drawn = approximation.apply("ex2", exact, np.ones(1000, F32))
-        assert set(ordinals(drawn) - ordinals(exact.astype(F32))) == {-2, -1, 0, 1, 2}
+        drawn = approximation.apply(exact, np.ones(1000, F32))
+        assert set(ordinals(drawn) - ordinals(exact.astype(F32))) == {-1, 0, 1}
 
 
 def program(*lines):
@@ -143,9 +129,8 @@ def run(values, *lines, share=0.0):
 
 
 VALUES = (-INF, -2.5, -0.0, 1e-40, 0.75, 2.0, INF, NAN)
-ONE, THREE = "mov.b32 %r9, 0f3F800000;", "mov.b32 %r9, 0f40400000;"
-ADD_1 = "add.f32 %r9, %r9, 0f3F800000;"
-ABOVE = "setp.gt.f32 %p1, %r2, 0f00000000;"
+THREE = "mov.b32 %r9, 0f40400000;"
+ABOVE = "setp.ge.f32 %p1, %r2, 0f3F800000;"
 SELECT = "selp.f32 %r9, 0f3F800000, 0f00000000, %p1;"
 INTEGER = "mov.u32 %r5, %tid.x;\nshl.b32 %r6, %r5, 2;\nsub.s32 %r7, %r6, 5;"
 
@@ -159,13 +144,9 @@ class TestMachine:
             ("mul.ftz.f32 %r9, %r2, 0f3F800000;", flushed),
             ("abs.f32 %r9, %r2;", np.abs),
             ("neg.f32 %r9, %r2;", np.negative),
-            ("div.rn.f32 %r9, 0f3F800000, %r2;", lambda x: F32(1) / x),
             ("rcp.approx.ftz.f32 %r9, %r2;", lambda x: F32(1) / flushed(x)),
             ("max.NaN.f32 %r9, %r2, 0f00000000;", lambda x: np.maximum(x, F32(0))),
-            ("max.f32 %r9, %r2, 0f00000000;", lambda x: np.fmax(x, F32(0))),
-            ("cvt.sat.f32.f32 %r9, %r2;", lambda x: np.nan_to_num(np.clip(x, 0, 1), nan=0.0)),
             ("and.b32 %r9, %r2, 2147483647;", np.abs),
-            ("ex2.approx.f32 %r9, %r2;", lambda x: np.exp2(x.astype(float)).astype(F32)),
         ],
     )
     def test_instructions(self, line, wanted):
@@ -175,28 +156,21 @@ class TestMachine:
     @pytest.mark.parametrize(
         ("values", "lines", "wanted"),
         [
-            ([-1, 1, 0, 5], (THREE, ABOVE, "@%p1 bra $L;", ONE, "$L:", ADD_1), [2, 4, 2, 4]),
             ([-1, 1], (THREE, ABOVE, "@!%p1 mov.b32 %r9, 0f3F800000;"), [1, 3]),
             ([0.0] * 4, (INTEGER, "cvt.rn.f32.s32 %r9, %r7;"), [-5, -1, 3, 7]),
             *(
                 (VALUES, (f"setp.{how}.f32 %p1, %r2, 0f00000000;", SELECT), wanted)
                 for how, wanted in (
                     ("lt", [1, 1, 0, 0, 0, 0, 0, 0]),
-                    ("ne", [1, 1, 0, 1, 1, 1, 1, 0]),
-                    ("neu", [1, 1, 0, 1, 1, 1, 1, 1]),
-                    ("geu", [0, 0, 1, 1, 1, 1, 1, 1]),
+                    ("ge", [0, 0, 1, 1, 1, 1, 1, 0]),
+                    ("num", [1, 1, 1, 1, 1, 1, 1, 0]),
                 )
             ),
         ],
     )
     def test_predicates_and_integers(self, values, lines, wanted):
-        """Threads part at a branch, a predicate keeps the rest, and comparisons know of NaN."""
+        """A predicate keeps the other threads, and comparisons are false for NaN."""
         np.testing.assert_array_equal(run(values, *lines), wanted)
-
-    @pytest.mark.parametrize(("how", "half"), [("rni", 1), ("rzi", 0)])
-    def test_conversion_to_integers(self, how, half):
-        got = run(VALUES, f"cvt.{how}.s32.f32 %r9, %r2;").view(np.int32)
-        np.testing.assert_array_equal(got, [-(2**31), -2, 0, 0, half, 2, 2**31 - 1, 0])
 
     def test_vectors_and_blocks(self):
         values = np.arange(16, dtype=F32)
@@ -219,10 +193,8 @@ class TestMachine:
         np.testing.assert_array_equal(out, wanted)
 
     def test_what_is_unknown(self):
-        with pytest.raises(ValueError, match="a branch backward is not executed here"):
-            run([1.0], "$L_a:", THREE, "bra $L_a;")
         with pytest.raises(ValueError, match=r"the PTX instruction sin.approx.f32 is not known"):
             run([1.0], "sin.approx.f32 %r9, %r2;")
-        with pytest.raises(ValueError, match=r"'\?\?' is no PTX statement"):
+        with pytest.raises(ValueError, match=r"'\?\?' is not a PTX statement"):
             statements(program("??;"))
         assert SPACE > 2**32

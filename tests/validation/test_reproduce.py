@@ -15,7 +15,7 @@ import pytest
 
 from validation.paths import RESULTS, ROOT
 from validation.reproduce import __main__ as command
-from validation.reproduce import listing, running, show, work
+from validation.reproduce import listing, show, work
 
 pytest.importorskip("rich")
 pytest.importorskip("torch", reason="the experiments need PyTorch")
@@ -33,9 +33,8 @@ def files():
 
 
 @pytest.fixture
-def ran(monkeypatch, tmp_path):
+def ran(monkeypatch):
     """Run nothing, and note what would have been; a status per module can be set."""
-    monkeypatch.setattr(running, "FINISHED", tmp_path / "finished.json")
     monkeypatch.delenv(command.data.VARIABLE, raising=False)
     made, status = [], {}
 
@@ -43,7 +42,7 @@ def ran(monkeypatch, tmp_path):
         made.append(argv)
         return status.get(argv[2].rpartition(".")[2], 0)
 
-    monkeypatch.setattr(running, "run", run)
+    monkeypatch.setattr(command, "run", run)
     monkeypatch.setattr(command, "find_spec", lambda name: name)  # nothing of PyTorch is needed
     run.made, run.status = made, status
     return run
@@ -188,9 +187,7 @@ class TestFull:
         assert ran.made == []
 
     @pytest.mark.parametrize(("status", "how"), [(2, "exit status 2"), (-9, "signal 9")])
-    def test_after_a_failure_the_others_are_run_and_the_same_command_goes_on(
-        self, ran, capsys, status, how
-    ):
+    def test_after_a_failure_the_others_are_run(self, ran, capsys, status, how):
         ran.status["remarks"] = status
         assert command.main(TWO) == 1
         modules = [f"validation.papers.{name}" for name in TWO]
@@ -202,62 +199,29 @@ class TestFull:
             f"python -m validation.reproduce: hron2017.remarks failed with {how}: run "
             "python -m validation.papers.hron2017.remarks to see why\n"
         )
-        ran.status.clear()
-        assert command.main(TWO) == 0
-        assert [argv[2] for argv in ran.made[2:]] == modules[:1]
-        assert "[2/2] hron2017.slides: Slides about" in capsys.readouterr().out
-        assert command.main([*TWO, "--again"]) == 0
-        assert len(ran.made) == 5
+        assert "[2/2] hron2017.slides: Slides about" in said.out
 
     def test_an_interrupt(self, ran, capsys, monkeypatch):
         def interrupted(argv):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(running, "run", interrupted)
+        monkeypatch.setattr(command, "run", interrupted)
         assert command.main(TWO) == 130
-        assert "interrupted; the same command goes on" in capsys.readouterr().err
-
-
-class TestFinished:
-    @pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_text("{}\n")])
-    def test_what_it_takes_and_what_undoes_it(self, change, tmp_path):
-        """With the record of an experiment in a tree of its own."""
-        made = WORKS["hron2017.slides"]
-        record = tmp_path / made.record
-        record.parent.mkdir(parents=True)
-        record.write_bytes((ROOT / made.record).read_bytes())
-
-        def has(work, *argv):
-            return running.Finished(tmp_path / "f.json", tmp_path).has(work, [*argv])
-
-        argv = made.full(None)
-        assert not has(made, *argv)
-        running.Finished(tmp_path / "f.json", tmp_path).add(made, argv)
-        assert has(made, *argv)
-        assert not has(made, *argv, "--seeds", "2")
-        assert not has(WORKS["hron2017.remarks"], *argv)
-        change(record)
-        assert not has(made, *argv)
-
-    def test_a_broken_file(self, tmp_path):
-        path = tmp_path / "f.json"
-        path.write_text("{")
-        with pytest.raises(command.CommandError, match="cannot be read: remove it"):
-            running.Finished(path)
+        assert "interrupted; an experiment resumes from its checkpoints" in capsys.readouterr().err
 
 
 class TestProcess:
     def test_its_status(self):
-        assert running.run([sys.executable, "-c", "import sys; sys.exit(3)"]) == 3
+        assert command.run([sys.executable, "-c", "import sys; sys.exit(3)"]) == 3
 
     def test_none_outlives_this_one(self, tmp_path):
         """A signal to the command alone, which a terminal sends to all its processes."""
         file = tmp_path / "pid"
         child = f"import os, time; open({str(file)!r}, 'w').write(f'{{os.getpid()}}.'); "
         code = (
-            "import sys\nfrom validation.reproduce import running\nrunning._GRACE = 0.2\n"
-            "with running.terminated_as_interrupted():\n"
-            f"    running.run([sys.executable, '-c', {child + 'time.sleep(600)'!r}])\n"
+            "import sys\nfrom validation.reproduce import __main__ as command\n"
+            "with command._terminated_as_interrupted():\n"
+            f"    command.run([sys.executable, '-c', {child + 'time.sleep(600)'!r}])\n"
         )
         with subprocess.Popen(
             [sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True

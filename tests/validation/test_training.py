@@ -242,9 +242,8 @@ class TestParts:
             found = Parts(tmp_path, {"seed": 1}).growing("a", count, make)
             assert found == [n * 0.1 for n in range(count)]
         assert made == [0, 1, 2, 3, 3, 4]
-        # Those of other settings do not count.
-        parts = Parts(tmp_path / "here", {"seed": 2}, tmp_path)
-        assert (parts.growing("a", 1, lambda n: 7), parts.elsewhere) == ([7], [])
+        with pytest.raises(CheckpointError, match="with seed 1, not 2"):
+            Parts(tmp_path, {"seed": 2}).growing("a", 1, make)
 
     def test_a_part_says_what_it_took_before(self, tmp_path):
         parts = Parts(tmp_path, {})
@@ -256,20 +255,7 @@ class TestParts:
         parts.get("b", lambda: {"seconds": "unknown"})
         assert parts.seconds < 5001.0
 
-    def test_those_that_were_computed_elsewhere(self, tmp_path):
-        begun, here = tmp_path / "begun", tmp_path / "here"
-        Parts(begun, {"seed": 1}).growing("a", 2, lambda n: 10 + n)
-        parts = Parts(here, {"seed": 1}, begun)
-        assert parts.growing("a", 3, lambda n: n) == [10, 11, 2]
-        assert (parts.seconds > 0.0, parts.elsewhere) == (True, ["a"])
-        parts.kept("b")
-        Parts(begun, {"seed": 1}).keep("b", [3])
-        assert [parts.kept("b"), parts.kept("b")] == [([3], 0.0)] * 2
-        assert parts.elsewhere == ["a", "b"]
-        assert Parts(begun, {"seed": 1}).kept("a")[0] == [10, 11]
-        assert Parts(here, {"seed": 1}).kept("a")[0] == [10, 11, 2]
-
     def test_one_that_cannot_be_read_is_named(self, tmp_path):
         (tmp_path / "a.json").write_text("{")
         with pytest.raises(CheckpointError, match=r"a\.json is no record that can be read"):
-            Parts(None, {}, tmp_path).get("a", lambda: 2)
+            Parts(tmp_path, {}).get("a", lambda: 2)

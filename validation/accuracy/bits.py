@@ -1,11 +1,9 @@
 """Compare today's kernels with those that a report measured, by their results for fixed inputs.
 
 Each row of a report on a kernel of NumPy's, and of the kernels in C that PyTorch takes, holds the
-``bits``: a hash of the results of the measured code for 60,000 inputs, in which every NaN counts as
-the same. A kernel in C gives the same bits on every processor. Kernels differ in how many numbers
-they compute at once, and in whether a product and a sum are rounded once (``avx512``, ``avx2``,
-``neon``) or twice (``baseline``). ``python`` takes NumPy's exponential and logarithm, which differ
-where there is no AVX-512. A row without bits is evaluated at the worst input that its report names.
+``bits``: a hash of the results for 60,000 inputs, in which every NaN counts as the same. A kernel
+in C gives the same bits on every processor. ``python`` takes NumPy's exponential and logarithm,
+which differ where there is no AVX-512. A row without bits is evaluated at its worst input.
 """
 
 import hashlib
@@ -136,7 +134,6 @@ def _difference(row: Record, now: Record, alike: bool) -> str:
 
 
 def complaints(record: Record, *, replay: bool = True) -> Iterator[str]:
-    """Say of each kernel of a report where today's code gives something else."""
     if not replay:
         return
     kernels = {row["kernel"]: _is_alike(record, row["kernel"]) for row in record["rows"]}

@@ -1,9 +1,8 @@
-"""Which errors count, where a processor replaces subnormal numbers, given or found, by zero.
+"""Which errors count, where a processor replaces subnormal numbers by zero.
 
-XLA and TensorFlow set their threads on the CPU to do so. This is not counted as an error of the
-arithmetic. A zero for a subnormal truth counts as right. So does the right result for zeros in the
-place of subnormal arguments. Of complex weights and of groups, frameworks are held to normal
-results only. The range of a claim says which of this holds.
+XLA and TensorFlow set their threads on the CPU to do so. A zero for a subnormal truth counts as
+right, and so does the right result for zeros in the place of subnormal arguments. Of complex
+weights and of groups, frameworks are held to normal results only. The range of a claim says so.
 """
 
 from collections.abc import Callable

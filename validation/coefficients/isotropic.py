@@ -26,7 +26,6 @@ HEAD = f'''\
 # The errors of each range, relative where the function is above 1/8: of the fit, and
 # after rounding the coefficients.
 
-
 # fmt: off
 Row = tuple[float, ...]
 # (name, dtype): the upper bounds of the ranges in t but the last, their centres c, and
@@ -55,7 +54,6 @@ FUNCTIONS: dict[str, Function] = {"near": near, "far": far, "slope": slope}
 
 
 def sources() -> dict[Path, str]:
-    """Return the text of the file."""
     return {TABLES: source(HEAD, SPEC, FUNCTIONS, strings=False)}
 
 

@@ -25,7 +25,6 @@ HEAD = f'''\
 # SHA256.
 # The relative errors of each range: of the fit, and after rounding the coefficients.
 
-
 # fmt: off
 # (name, dtype): the upper bounds of the ranges in t but the last, their centres c, and
 # the coefficients of 1, t - c, (t - c)^2, ... of each, in more digits than the type has:
@@ -69,7 +68,6 @@ FUNCTIONS: dict[str, Function] = {"laplace": laplace, "gamma": gamma, "student":
 
 
 def sources() -> dict[Path, str]:
-    """Return the text of the file."""
     return {TABLES: source(HEAD, SPEC, FUNCTIONS, strings=True)}
 
 

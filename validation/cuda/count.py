@@ -1,9 +1,8 @@
 """Count the machine instructions that a warp executes for each weight of a thread.
 
-The usual path through a kernel is followed once, from its entry to its exit. The subroutine of a
-division is left out: a warp calls it only where the numbers are extreme, as a subnormal divisor is.
-All other code is counted as if it were executed: what a branch might skip, and what a predicate
-switches off. The code of a loop is counted as often as it runs.
+The usual path through a kernel is followed once, from its entry to its exit, and a loop as often as
+it runs. The subroutine of a division is left out: a warp calls it only for extreme numbers, such as
+a subnormal divisor. Code that a branch might skip or a predicate switches off is counted.
 """
 
 import re
@@ -29,8 +28,6 @@ KINDS = tuple(kind for kind, _ in _KINDS)
 
 
 class Instruction(NamedTuple):
-    """One line of disassembled code."""
-
     address: int
     predicate: str
     opcode: str
@@ -58,8 +55,6 @@ class Instruction(NamedTuple):
 
 
 class Count(NamedTuple):
-    """What a kernel costs."""
-
     instructions: float
     """The instructions that a warp issues, for each weight of a thread."""
     lanes: float
@@ -75,7 +70,6 @@ class Count(NamedTuple):
 
 
 def instructions(sass: str) -> list[Instruction]:
-    """Read what `cuobjdump -sass` prints of one kernel."""
     found = [
         Instruction(int(address, 16), predicate, opcode, operands.strip())
         for address, predicate, opcode, operands in _LINE.findall(sass)

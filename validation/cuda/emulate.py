@@ -1,10 +1,8 @@
 """The accuracy of the CUDA kernels without a GPU: their PTX, executed on the CPU.
 
-The assembler may still fuse a product with a sum, and the bits of the special functions are not
-documented, so that a GPU's results may differ from these. Each function is therefore measured with
-the special functions rounded correctly, with half of the errors that the PTX ISA allows them, and
-with all. Half is one place for ``ex2``; no more is left to it by the 1 ulp that the CUDA C++
-Programming Guide states for ``expf``, which is ``ex2`` times a power of two.
+The assembler may still fuse a product with a sum, and the bits of a reciprocal are not documented,
+so a GPU's results may differ from these. Each function is therefore measured with reciprocals that
+are rounded correctly, and with errors of up to half and all of what the PTX ISA allows.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,7 @@
 """Execute PTX on the CPU: every thread at once, an array for each register.
 
-Only the instructions are here that the kernels have; another one raises. Threads may part at a
-branch forward. The results of the special functions are chosen by an `Approximation`, since their
-bits are not documented; the errors are, in the PTX ISA.
+It knows the instructions that the kernels have, and raises for another one. The PTX ISA documents
+the largest error of an approximate reciprocal, but not its bits: an `Approximation` chooses them.
 """
 
 import re
@@ -13,22 +12,48 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import rounding
-from .rounding import flushed, shifted
-
 Word = NDArray[Any]
-
-# The most that the PTX ISA lets a result be off, in ulp from the correctly rounded one.
-ULP = {"ex2": 2, "rcp": 1, "div": 2}
-LG2 = 2.0**-22
-"""Likewise the error of a logarithm: absolute for arguments in (1/2, 2), else relative."""
 
 # The address of a pointer's first byte is its number among the parameters, times this.
 SPACE = 1 << 40
 
 
+def fma(a: Word, b: Word, c: Word) -> Word:
+    """Return ``a*b + c`` in float32, rounded once.
+
+    The product is exact in float64. The sum is rounded to odd there, after which the rounding to
+    float32 is that of the exact number.
+    """
+    product = a.astype(np.float64) * b.astype(np.float64)
+    c = c.astype(np.float64)
+    total = product + c
+    back = total - product
+    error = (product - (total - back)) + (c - back)
+    bits = np.atleast_1d(total).view(np.int64).reshape(total.shape)
+    even = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
+    away = (error > 0) == (total > 0)
+    odd = np.where(even, bits + np.where(away, 1, -1), bits)
+    return np.atleast_1d(odd).view(np.float64).reshape(total.shape).astype(np.float32)
+
+
+def shifted(a: NDArray[np.float32], steps: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the float32 numbers so many places further from zero, but none beyond infinity."""
+    bits = np.atleast_1d(a).view(np.uint32).astype(np.int64).reshape(a.shape)
+    sign = bits & 0x80000000
+    magnitude = np.clip((bits & 0x7FFFFFFF) + steps, 0, 0x7F800000)
+    moved = np.where(steps == 0, bits, sign | magnitude).astype(np.uint32)
+    result: NDArray[np.float32] = np.atleast_1d(moved).view(np.float32).reshape(a.shape)
+    return result
+
+
+def flushed(a: Word) -> Word:
+    """Return subnormal numbers as zeros of their sign."""
+    zero = np.copysign(np.float32(0.0), a)
+    return np.where(np.abs(a) < np.finfo(np.float32).smallest_normal, zero, a)
+
+
 class Approximation:
-    """Which of the results that the PTX ISA allows a special function returns.
+    """Which of the results that the PTX ISA allows for ``rcp.approx``: it may be 1 ulp off.
 
     A share of 0 is the correctly rounded result, and 1 or -1 the documented error above or below.
     With ``rng`` every result gets a random share, of at most that size.
@@ -37,26 +62,19 @@ class Approximation:
     def __init__(self, share: float, rng: np.random.Generator | None = None) -> None:
         self.share, self.rng = share, rng
 
-    def apply(self, name: str, exact: Word, a: Word) -> Word:
+    def apply(self, exact: Word, a: Word) -> Word:
         """Return float32 results near the ``exact`` ones, in float64, of arguments ``a``."""
         shares: Any = self.share
         if self.rng is not None:
             shares = self.share * self.rng.uniform(-1.0, 1.0, exact.shape)
-        if name != "lg2":
-            steps = np.rint(shares * ULP[name]).astype(np.int64)
-            return shifted(exact.astype(np.float32), np.where(_special(exact, a), 0, steps))
-        size = np.where((a > 0.5) & (a < 2.0), 1.0, np.abs(exact))
-        return np.where(_special(exact, a), exact, exact + shares * size * LG2).astype(np.float32)
-
-
-def _special(exact: Word, a: Word) -> Word:
-    """Tell which results are documented as they are: those of zeros, infinities and NaN."""
-    found: Word = (exact == 0) | ~np.isfinite(exact) | (a == 0) | ~np.isfinite(a)
-    return found
+        # The results of zeros, infinities and NaN are documented.
+        special = (exact == 0) | ~np.isfinite(exact) | (a == 0) | ~np.isfinite(a)
+        steps = np.rint(shares).astype(np.int64)
+        return shifted(exact.astype(np.float32), np.where(special, 0, steps))
 
 
 class Statement(NamedTuple):
-    """An instruction, or the label before one."""
+    """An instruction, with the predicate before it."""
 
     predicate: str
     opcode: str
@@ -77,12 +95,10 @@ def statements(ptx: str) -> tuple[Statement, ...]:
         line = line.strip()
         if line.startswith(".section") or line == "}":
             break
-        if label := re.fullmatch(r"(\$\w+):", line):
-            found.append(Statement("", "label", (label[1],)))
-        elif line and not line.startswith((".", "{")):
+        if line and not line.startswith((".", "{")) and not re.fullmatch(r"\$\w+:", line):
             for part in filter(None, (each.strip() for each in line.split(";"))):
                 if (match := _STATEMENT.match(part)) is None:
-                    raise ValueError(f"{part!r} is no PTX statement that is known here")
+                    raise ValueError(f"{part!r} is not a PTX statement that is known here")
                 predicate, opcode, rest = match.groups()
                 found.append(Statement(predicate or "", opcode, tuple(_OPERAND.findall(rest))))
     return tuple(found)
@@ -110,21 +126,9 @@ class Machine:
         self.active = np.ones(len(lanes), dtype=bool)
 
     def run(self, ptx: str) -> None:
-        waiting: dict[str, Word] = {}
-        passed = set()
         for each in statements(ptx):
             name, *modifiers = each.opcode.split(".")
-            if name == "label":
-                passed.add(each.operands[0])
-                self.active = self.active | waiting.pop(each.operands[0], False)
-            elif name == "bra":
-                if each.operands[0] in passed:
-                    raise ValueError("a branch backward is not executed here")
-                leaving = self.active & self._predicate(each.predicate)
-                target = waiting.get(each.operands[0], np.zeros_like(self.active))
-                waiting[each.operands[0]] = target | leaving
-                self.active = self.active & ~leaving
-            elif name == "ret":
+            if name == "ret":
                 self.active = self.active & ~self._predicate(each.predicate)
             else:
                 self._execute(each, name, modifiers)
@@ -151,7 +155,7 @@ class Machine:
         kind = modifiers[-1] if modifiers else ""
         try:
             if name == "cvt":
-                return rounding.CONVERSIONS[".".join(modifiers)](self._read(operands[0]))
+                return _CONVERTED[".".join(modifiers)](self._read(operands[0]))
             if name == "selp":
                 a, b, p = (self._read(o) for o in operands)
                 return np.where(p, a, b)
@@ -176,14 +180,8 @@ class Machine:
         if "ftz" in modifiers:
             values = [flushed(a) for a in values]
         with np.errstate(all="ignore"):
-            if name == "fma":
-                result = rounding.fma(*values, down="rm" in modifiers)
-            elif name == "div" and "full" in modifiers:
-                exact = values[0].astype(np.float64) / values[1]
-                result = self.near.apply("div", exact, values[1])
-            elif name in ("ex2", "lg2", "rcp") and "approx" in modifiers:
-                exact = _EXACT[name](values[0].astype(np.float64))
-                result = self.near.apply(name, exact, values[0])
+            if name == "rcp" and "approx" in modifiers:
+                result = self.near.apply(1.0 / values[0].astype(np.float64), values[0])
             else:
                 known = ".".join([name, *(m for m in modifiers[:-1] if m != "ftz")])
                 result = _FLOAT[known](*values)
@@ -253,51 +251,33 @@ _DTYPES = {
     "u64": np.uint64,
     "s64": np.int64,
 }
-_EXACT: Mapping[str, Callable[[Word], Word]] = {
-    "ex2": np.exp2,
-    "lg2": np.log2,
-    "rcp": lambda a: 1.0 / a,
+_CONVERTED: Mapping[str, Callable[[Word], Word]] = {
+    "rn.f32.s32": lambda a: a.view(np.int32).astype(np.float32).view(np.uint32),
+    "rn.f32.u32": lambda a: a.view(np.uint32).astype(np.float32).view(np.uint32),
+    "u32.u64": lambda a: a.astype(np.uint32),
 }
 _FLOAT: Mapping[str, Callable[..., Word]] = {
-    **dict.fromkeys(("add", "add.rn"), lambda a, b: a + b),
-    **dict.fromkeys(("sub", "sub.rn"), lambda a, b: a - b),
-    **dict.fromkeys(("mul", "mul.rn"), lambda a, b: a * b),
-    "div.rn": lambda a, b: a / b,
-    "rcp.rn": lambda a: np.float32(1.0) / a,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "fma.rn": fma,
     "abs": np.abs,
     "neg": np.negative,
-    "min": np.fmin,
-    "max": np.fmax,
     "min.NaN": np.minimum,
     "max.NaN": np.maximum,
-    "copysign": lambda a, b: np.copysign(b, a),
 }
 _COMPARED: Mapping[str, Callable[[Word, Word], Word]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: (a < b) | (a > b),
     "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
-    "equ": lambda a, b: ~((a < b) | (a > b)),
-    "neu": lambda a, b: a != b,
-    "ltu": lambda a, b: ~(a >= b),
-    "leu": lambda a, b: ~(a > b),
-    "gtu": lambda a, b: ~(a <= b),
-    "geu": lambda a, b: ~(a < b),
     "num": lambda a, b: (a == a) & (b == b),
-    "nan": lambda a, b: (a != a) | (b != b),
 }
 _INTEGER: Mapping[str, Callable[..., Word]] = {
     "mov": lambda a: a,
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "min": np.minimum,
-    "max": np.maximum,
     "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
-    "not": lambda a: ~a,
     "shl": lambda a, b: a << b,
     "shr": lambda a, b: a >> b,
 }

@@ -1,18 +1,13 @@
 """Every experiment of every paper, by one command.
 
-    python -m validation.reproduce [NAME ...] [--list] [--quick] [--data FILE] [--again]
+    python -m validation.reproduce [NAME ...] [--list] [--quick] [--data FILE]
 
-runs them one after the other, each as a command of its own, and prints its results beside the
-paper's. NAME is a paper (``kingma2015``), one of its experiments (``kingma2015.speed``), or one of
-the studies that decide what the papers state (``papers``, ``validate``, ``monte_carlo``,
-``ladder``); the default is all. What fails does not stop the others: the exit status is 1, and the
-last lines say which.
+The command runs the experiments one after the other and prints their results next to the paper's.
+NAME is a paper (``kingma2015``), an experiment (``kingma2015.speed``) or a study (``papers``,
+``validate``, ``monte_carlo``, ``ladder``); the default is all. If one fails, the others still run,
+and the exit status is 1. An experiment that was interrupted resumes from its checkpoints.
 
-An interrupt ends the command that is running. The same command then goes on: what was finished is
-kept, and an experiment takes up its checkpoints. ``--again`` runs the finished ones once more.
-``--quick`` runs small forms, on the digits of scikit-learn where an experiment takes MNIST. They
-write no committed record: all of them take three and a half minutes of processor time.
-
-``--list`` runs nothing. It goes through the systems and the claims of the papers, as `systems.toml`
-has them, and says of each which part of the library has it, and which file shows it.
+``--quick`` runs small forms, on scikit-learn's digits where an experiment takes MNIST, and writes
+no committed record. ``--list`` runs nothing: for each system and claim of the papers in
+`systems.toml`, it names the part of the library that has it and the file that shows it.
 """

@@ -1,17 +1,21 @@
 """Run the experiments; ``python -m validation.reproduce``."""
 
 import argparse
+import contextlib
 import os
 import shlex
+import signal
+import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from validation.output import CommandError, complain, emit
 from validation.paths import ROOT
-from validation.reproduce import listing, running, show
+from validation.reproduce import listing, show
 from validation.reproduce.work import Work, chosen
 from validation.training import data
 from validation.training.data import DataError
@@ -28,24 +32,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
             listing.put(options.names)
             return 0
         _check_torch(works)
-        with running.terminated_as_interrupted():
+        with _terminated_as_interrupted():
             if options.quick:
                 with tempfile.TemporaryDirectory() as folder:
                     return _quick(works, Path(folder))
-            return _full(works, _data(works, options.data), again=options.again)
+            return _full(works, _data(works, options.data))
     except CommandError as error:
         complain(f"{PROGRAM}: error: {error}\n")
         return 2
     except KeyboardInterrupt:
-        complain(f"{PROGRAM}: interrupted; the same command goes on\n")
+        complain(f"{PROGRAM}: interrupted; an experiment resumes from its checkpoints\n")
         return 130
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Take SIGTERM for an interrupt, so that no command outlives this one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run(argv: list[str]) -> int:
+    return subprocess.call(argv, cwd=ROOT)  # which ends the command at an interrupt
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         description="Run the experiments of the papers, and print what they find beside what the "
-        "papers print. The same command goes on where it was ended.",
+        "papers print. An experiment that was ended resumes from its checkpoints.",
     )
     add = parser.add_argument
     named = "a paper, PAPER.EXPERIMENT, or a study such as ladder (default: all)"
@@ -53,7 +74,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--list", action="store_true", help="say what there is and what shows it; run nothing")
     add("--quick", action="store_true", help="small forms, of small images; no record is written")
     add("--data", metavar="FILE", help=f"MNIST: .npz or IDX files (default: ${data.VARIABLE})")
-    add("--again", action="store_true", help="run those, too, that an earlier command finished")
     return parser
 
 
@@ -80,20 +100,16 @@ def _data(works: Sequence[Work], named: str | None) -> str | None:
     return os.path.abspath(named or os.environ[data.VARIABLE])
 
 
-def _full(works: Sequence[Work], file: str | None, *, again: bool) -> int:
-    finished, failed = running.Finished(), []
+def _full(works: Sequence[Work], file: str | None) -> int:
+    failed = []
     for place, work in enumerate(works, 1):
         argv = work.full(file)
-        if not again and finished.has(work, argv):
-            _head(place, works, "finished before")
+        _head(place, works, work.command)
+        status = run(argv)
+        if status:
+            failed.append(_sentence(work, status, argv))
         else:
-            _head(place, works, work.command)
-            status = running.run(argv)
-            if status:
-                failed.append(_sentence(work, status, argv))
-                continue
-            finished.add(work, argv)
-        show.put(show.results(work, ROOT / work.record))
+            show.put(show.results(work, ROOT / work.record))
     return _end(works, failed)
 
 
@@ -102,7 +118,7 @@ def _quick(works: Sequence[Work], folder: Path) -> int:
     for place, work in enumerate(works, 1):
         argv = work.quick(folder)
         _head(place, works, "in its quick form")
-        status = running.run(argv)
+        status = run(argv)
         if status:
             failed.append(_sentence(work, status, argv))
         elif work.quick_record(folder).exists():

@@ -1,9 +1,8 @@
 """Install the package away from its source tree and run its tests there.
 
-A test run inside the clone imports the clone. It cannot tell whether an installed wheel is
-complete, nor use a second build of the C extension. Here the package is installed into one
-directory, the tests are copied to another, and PYTHONPATH names the first. The dependencies come
-from the environment of the interpreter that runs this.
+A test run inside the clone imports the clone, so it cannot tell whether an installed wheel is
+complete. Here the package is installed into one directory, the tests are copied to another, and
+PYTHONPATH names the first. The dependencies come from the environment of the running interpreter.
 """
 
 import os
@@ -73,7 +72,6 @@ def run(
 def pip_install(
     what: Path, target: Path, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Install a source tree, a source archive or a wheel, without its dependencies, to `target`."""
     command = [sys.executable, "-m", "pip", "install", "--verbose", "--no-deps"]
     command += ["--no-build-isolation", "--no-index", "--target", str(target), str(what)]
     return run(command, cwd=target.parent, env=env)

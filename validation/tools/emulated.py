@@ -2,12 +2,10 @@
 
     python -m validation.tools.emulated [--cache DIRECTORY] [--measure] [pytest arguments]
 
-debootstrap, which needs root and a system like Debian, puts Python for arm64 into a directory. pip
-adds the wheels that the tests need, and a cross compiler builds the extensions. QEMU runs the tests
-with the kernel ``neon``, and a few of them with ``baseline``. A script in the place of Python calls
-QEMU, so that neither chroot nor binfmt_misc is needed.
-
-``--measure`` measures the accuracy of ``neon`` instead.
+debootstrap, which needs root and a system like Debian, puts Python for arm64 into a directory, pip
+adds wheels, and a cross compiler builds the extensions. QEMU runs the tests with the kernel
+``neon``, and a few of them with ``baseline``. A script in the place of Python calls QEMU, so that
+neither chroot nor binfmt_misc is needed. ``--measure`` measures the accuracy of ``neon`` instead.
 
 The exit status is 1 if a test fails, and 77 where emulation cannot be had.
 """
@@ -122,7 +120,6 @@ class Machine(NamedTuple):
     env: dict[str, str]
 
     def test(self, kernel: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        """Run pytest with a kernel."""
         command = [str(self.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
         return run(command, cwd=self.tree, env={**self.env, "LOGUNIF_KL_KERNEL": kernel})
 
@@ -149,8 +146,7 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
     version = re.search(r"\d+(\.\d+)+", said)
     copy_source(tree)
     copy_tests(tree)
-    # What a test compiles and loads is for arm64 too.
-    tools = cache / "tools"
+    tools = cache / "tools"  # what a test compiles and loads is for arm64 too
     tools.mkdir(exist_ok=True)
     (tools / "cc").unlink(missing_ok=True)
     (tools / "cc").symlink_to(str(shutil.which(COMPILER)))

@@ -3,12 +3,8 @@
     python -m validation.tools.sanitize [pytest arguments]
 
 The package is built with LOGUNIF_KL_SANITIZE=1 in a temporary directory and tested there, with each
-instruction set that this machine can run. A read or write outside of an array, a misaligned
-access, or undefined arithmetic ends the run. Leaks are not detected, because Python keeps some
-memory until it exits.
-
-Where PyTorch and JAX are installed, the tests of shapes cover their functions and layers too. With
-100,000 examples: ``--hypothesis-profile thorough tests/test_shapes.py``.
+instruction set that this machine can run. Leaks are not detected, because Python keeps some memory
+until it exits. With 100,000 examples: ``--hypothesis-profile thorough tests/test_shapes.py``.
 """
 
 import subprocess
@@ -20,11 +16,7 @@ from pathlib import Path
 from validation.tools.elsewhere import EXTENSIONS, copy_source, copy_tests, pip_install, python
 
 # These take the kernel that is chosen, and run once for each.
-OF_THE_CHOSEN = [
-    "tests/test_accuracy.py",
-    "tests/test_api.py",
-    "tests/test_special.py",
-]
+OF_THE_CHOSEN = [f"tests/test_{name}.py" for name in ("accuracy", "api", "special")]
 # These take every kernel themselves, or depend on none.
 OF_ALL = [
     "tests/jax/test_handlers.py",
@@ -32,10 +24,8 @@ OF_ALL = [
     "tests/numpy/test_float32_ufuncs.py",
     "tests/numpy/test_magnitudes.py",
     "tests/numpy/test_threads.py",
-    # With PyTorch and JAX where they are installed.
-    "tests/test_shapes.py",
-    # With stubs in place of PyTorch.
-    "tests/torch/test_library.py",
+    "tests/test_shapes.py",  # with PyTorch and JAX where they are installed
+    "tests/torch/test_library.py",  # with stubs in place of PyTorch
 ]
 # To detect uses of returned stack memory, GCC before 14 puts variables at multiples of 32 bytes,
 # and expects them at the multiples of 64 that AVX-512 needs (its bug 110027). The tests of every

@@ -1,24 +1,13 @@
 """Run the tests on the oldest versions that ``pyproject.toml`` admits, or on the newest.
 
-    python -m validation.tools.versions oldest|newest [core] [jax] [torch] [tensorflow] [options]
+    python -m validation.tools.versions oldest|newest [core] [jax] [torch] [tensorflow] [-- ...]
 
-For each name a virtual environment is made, the package is built and installed into it, and the
-tests of NumPy (``core``, the default) or of a framework run away from the source tree. What to
-install comes from ``pyproject.toml``:
-
-- ``oldest`` takes the lower bounds of the dependencies and of what the tests need, or that of the
-  framework, and the oldest Python that is admitted.
-- ``newest`` takes the newest releases, and the newest Python that is declared and can be found.
-
-PyTorch on the package index may come with gigabytes of CUDA. ``newest torch`` therefore takes the
-release that ``validation/frameworks.txt`` names. ``--torch newest`` is for a pip whose own settings
-name an index of builds for the CPU. Options:
-
-    --python PATH      the interpreter to make the environments with
-    --folder DIR       where to make them, and leave them; a temporary directory by default
-    --torch CHOICE     the release of PyTorch, ``pinned`` (by default) or ``newest``
-    --print            print what would be installed, and stop
-    -- ARGUMENTS       for pytest, in place of the tests
+For each name, the tool makes a virtual environment, installs the package into it, and runs the
+tests of NumPy (``core``, the default) or of a framework away from the source tree. ``oldest`` takes
+the lower bounds in ``pyproject.toml`` and the oldest Python that it admits, ``newest`` the newest
+releases and the newest declared Python that can be found. ``newest torch`` takes the release in
+``validation/frameworks.txt``, because PyTorch on the package index may come with gigabytes of CUDA.
+``--python PATH`` names another interpreter. Arguments after ``--`` go to pytest.
 """
 
 import argparse
@@ -49,7 +38,6 @@ def project() -> Record:
 
 
 def requirements(*extras: str, of: Record) -> dict[str, str]:
-    """Collect the lower bounds of the dependencies and of some extras, by name with its extras."""
     found: dict[str, str] = {}
     texts = list(of["dependencies"])
     for extra in extras:
@@ -73,8 +61,7 @@ def _parts(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def asked(which: str, kind: str, of: Record, torch: str) -> list[str]:
-    """Write the requirements for pip, the framework's last."""
+def asked(which: str, kind: str, of: Record) -> list[str]:
     extras = ["test"] if kind == CORE else [kind, "test"]
     bounds = requirements(*extras, of=of)
     if kind != CORE:
@@ -88,7 +75,7 @@ def asked(which: str, kind: str, of: Record, torch: str) -> list[str]:
             for name, bound in bounds.items()
         ]
     texts = [f"{name}>={bound}" for name, bound in bounds.items()]
-    if kind == "torch" and torch == "pinned":
+    if kind == "torch":
         return [text for text in texts if not text.startswith("torch>")] + [pinned("torch")]
     return texts
 
@@ -151,24 +138,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("which", choices=("oldest", "newest"))
     parser.add_argument("kinds", nargs="*", default=[CORE])
     parser.add_argument("--python")
-    parser.add_argument("--folder", type=Path)
-    parser.add_argument("--torch", choices=["pinned", "newest"], default="pinned")
-    parser.add_argument("--print", action="store_true", dest="only_print")
     at = arguments.index("--") if "--" in arguments else len(arguments)
     options, for_pytest = parser.parse_args(arguments[:at]), arguments[at + 1 :]
     unknown = set(options.kinds) - {CORE, *FRAMEWORKS}
     if unknown:
         parser.error(f"{' '.join(sorted(unknown))}: choose from {CORE} {' '.join(FRAMEWORKS)}")
     of = project()
-    wanted = {kind: asked(options.which, kind, of, options.torch) for kind in options.kinds}
-    if options.only_print:
-        for kind, texts in wanted.items():
-            print(kind, *texts, sep="\n  ")
-        return 0
+    wanted = {kind: asked(options.which, kind, of) for kind in options.kinds}
     python = options.python or interpreter(options.which, of)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = (options.folder or Path(temporary)).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = Path(temporary).resolve()
         made = wheel(python, folder)
         status = 0
         for kind, texts in wanted.items():

@@ -16,10 +16,6 @@ class CheckpointError(CommandError):
     """A file that cannot be read or belongs to another run."""
 
 
-class OtherSettings(CheckpointError):
-    """A file of a run with other settings."""
-
-
 def save(path: Path, about: Record, state: Record) -> None:
     import torch
 
@@ -75,7 +71,7 @@ def _refuse_another(path: Path, written: Record, about: Record) -> None:
     wanted = json.loads(_canonical(about))
     for key in {**wanted, **written}:
         if written.get(key) != wanted.get(key):
-            raise OtherSettings(
+            raise CheckpointError(
                 f"{path} is of a run with {key} {written.get(key)!r}, not {wanted.get(key)!r}: "
                 "name another folder with --work"
             )

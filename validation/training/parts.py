@@ -1,6 +1,5 @@
 """A long computation in parts, each of which is computed once and kept in a folder."""
 
-import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -21,25 +20,15 @@ class Parts:
     """The results of the parts of an experiment, as JSON files in a folder.
 
     A file holds the settings that its part was computed with; those of another run are refused.
-    Without a folder, nothing is kept. A part that the folder lacks is taken from ``begun``, which
-    holds parts that another machine computed, if it has the same settings; ``elsewhere`` names the
-    parts so taken. ``seconds`` is the time that all parts took, whenever they were computed. A part
-    that went on from a checkpoint reports the time before it in ``"seconds"``. ``part`` is ``I/N``
-    for a process that shares the work of `rows` with others.
+    Without a folder, nothing is kept. ``seconds`` is the time that all parts took, whenever they
+    were computed. A part that resumed a checkpoint reports the time before it in ``"seconds"``.
+    ``part`` is ``I/N`` for a process that shares the work of `rows` with others.
     """
 
-    def __init__(
-        self,
-        folder: Path | None,
-        about: Record,
-        begun: Path | None = None,
-        *,
-        part: str | None = None,
-    ) -> None:
-        self._folder, self._about, self._begun = folder, about, begun
+    def __init__(self, folder: Path | None, about: Record, *, part: str | None = None) -> None:
+        self._folder, self._about = folder, about
         self._number, self._of = _chosen(part)
         self.seconds = 0.0
-        self.elsewhere: list[str] = []
 
     def rows(self, title: str, make: Mapping[str, Callable[[], T]], **settings: Any) -> list[T]:
         return self.share(make, lambda name: self.get(name, make[name], **settings), title)
@@ -52,7 +41,6 @@ class Parts:
         make: Callable[[str, int], T],
         **settings: Any,
     ) -> list[T]:
-        """Return the results of ``make(name, seed)`` for every name of each seed."""
         cells = {
             f"{slug(name)}-seed{seed}": partial(make, name, seed)
             for seed in seeds
@@ -86,18 +74,9 @@ class Parts:
 
     def kept(self, name: str, **settings: Any) -> tuple[Any, float] | None:
         """Return what is on file of a part, and how long it took; None if nothing is."""
-        about = {**self._about, **settings}
-        if self._folder is not None:
-            found = checkpoint.load_json(self._folder / f"{name}.json", about)
-            if found is not None:
-                return found
-        if self._begun is not None:
-            with contextlib.suppress(checkpoint.OtherSettings):
-                found = checkpoint.load_json(self._begun / f"{name}.json", about)
-                if found is not None and name not in self.elsewhere:
-                    self.elsewhere.append(name)
-                return found
-        return None
+        if self._folder is None:
+            return None
+        return checkpoint.load_json(self._folder / f"{name}.json", {**self._about, **settings})
 
     def keep(self, name: str, found: Any, seconds: float = 0.0, **settings: Any) -> None:
         if self._folder is not None:

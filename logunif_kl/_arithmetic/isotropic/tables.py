@@ -6,8 +6,6 @@
 # The errors of each range, relative where the function is above 1/8: of the fit, and
 # after rounding the coefficients.
 
-from __future__ import annotations
-
 # fmt: off
 Row = tuple[float, ...]
 # (name, dtype): the upper bounds of the ranges in t but the last, their centres c, and

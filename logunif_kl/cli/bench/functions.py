@@ -57,7 +57,7 @@ def measure(size: int, threads: int, number: int) -> dict[str, Any]:
 
 
 def _jobs(size: int) -> dict[str, tuple[Callable[..., Any], Arrays]]:
-    """Return what is timed by name: a function and the arrays that threads share, output last."""
+    """Return functions by name, with the arrays that threads share, of which the last is output."""
     from scipy.special import dawsn
 
     x = np.random.default_rng(0).uniform(-10.0, 10.0, size)

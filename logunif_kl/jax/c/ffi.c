@@ -1,8 +1,8 @@
-/* The float32 kernels of `_numpy/c` as functions that XLA's programs call on the CPU.
+/* The float32 kernels of `_numpy/c` as custom calls of XLA on the CPU.
  *
- * `logunif_kl.jax._ffi` has a capsule for each, which `jax.ffi.register_ffi_target` takes. Arguments
- * are (mu, log_sigma2) and the attribute `sign`, results are those that the name says; all are dense,
- * of float32 and of as many elements. The work is shared with the threads of XLA's own pool. */
+ * `logunif_kl.jax._ffi` has a capsule of each handler for `jax.ffi.register_ffi_target`. The
+ * arguments are mu and log_sigma2, with the attribute `sign`. The name says what the results are.
+ * All arrays are dense, of float32 and of the same size. The threads of XLA's pool share the work. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -27,7 +27,7 @@
 #endif
 #endif
 
-/* Set when the module is imported, which is before any handler can be registered. */
+/* Set when the module is imported, before any handler can be registered. */
 static const lk_float32_kernels *kernels;
 
 typedef enum { VALUE, GRADIENT, VALUE_AND_GRADIENT } kind;
@@ -75,8 +75,8 @@ forget_error(const lk_xla_frame *frame, lk_xla_error *error)
 
 #if THREADED
 
-/* It lives until every task that was scheduled has run, which may be after the call has ended. The
- * arrays of `work` live until the call ends, and are touched only for chunks taken before. */
+/* It lives until the last scheduled task has run, which may be after the call. The arrays of `work`
+ * live until the call ends. A task that starts later finds no chunk and does not touch them. */
 typedef struct {
     work work;
     ptrdiff_t chunks;
@@ -123,8 +123,8 @@ threads_of(const lk_xla_frame *frame)
     return 1;
 }
 
-/* The caller may itself be a thread of the pool, or its only one. So it never waits for a task to
- * start: it takes chunks like the others, and then waits for those that another is computing. */
+/* The caller may be a thread of the pool, or the only one, so it must not wait for a task to start.
+ * It takes chunks like the tasks, and then waits for the chunks that have been started. */
 static void
 run(const lk_xla_frame *frame, const work *w)
 {
@@ -171,7 +171,7 @@ run(const lk_xla_frame *frame, const work *w)
 
 /* ---- the call ------------------------------------------------------------------------------ */
 
-/* Answer what XLA asks when a handler is registered; 0 if the call asks nothing. */
+/* Answer XLA's question about the version when a handler is registered; 0 if there is none. */
 static int
 answered(const lk_xla_frame *frame)
 {
@@ -193,7 +193,8 @@ refuse(const lk_xla_frame *frame, const char *message)
     return frame->api->error_create(&args);
 }
 
-/* Set `*size`, or compare with it unless it is negative; NULL if this is no such array. */
+/* Return the memory of an array of float32, or NULL for another type or another size than `*size`.
+ * A negative `*size` is set to the size of the array. */
 static float *
 array(const lk_xla_buffers *of, int64_t i, ptrdiff_t *size)
 {
@@ -213,7 +214,7 @@ array(const lk_xla_buffers *of, int64_t i, ptrdiff_t *size)
     return n != *size ? NULL : n == 0 ? &none : buffer->data;
 }
 
-/* The sign; 0 if the attributes are others. */
+/* Return the sign, or 0 if the attributes are wrong. */
 static float
 sign_of(const lk_xla_attributes *of)
 {

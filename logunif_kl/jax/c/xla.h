@@ -1,9 +1,9 @@
-/* What of XLA's FFI is used here, declared anew in C11.
+/* The part of XLA's FFI that the handlers use, declared in C11.
  *
- * XLA keeps the layout of these structs (`xla/ffi/api/c_api.h` in the include folder of jaxlib), and
- * appends members. So one binary serves every jaxlib, and JAX is not needed to build it. Members
- * after the last one that is used are left out, and so are the types of pointers that are only
- * passed on. `tests/jax/test_xla_header.py` compares all of it with jaxlib's header. */
+ * XLA keeps the layout of these structs (`xla/ffi/api/c_api.h` in the include folder of jaxlib) and
+ * only appends members. So one binary works with every jaxlib, and the build does not need JAX. The
+ * declarations end at the last member that is used. `tests/jax/test_xla_header.py` compares them
+ * with jaxlib's header. */
 
 #ifndef LOGUNIF_KL_XLA_H
 #define LOGUNIF_KL_XLA_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The oldest interface that has all of it. */
+/* The oldest version of the interface that has these members. */
 enum { LK_XLA_MAJOR = 0, LK_XLA_MINOR = 1 };
 
 enum {

@@ -131,7 +131,8 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     """
     threshold = check_threshold(threshold)
     like = tree if like is None else like
-    if jax.tree.structure(like) != jax.tree.structure(tree):
+    wanted: Any = jax.tree.structure(tree)
+    if jax.tree.structure(like) != wanted:
         raise ValueError(
             "like has another structure than tree: pass what prune returned for the same model"
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 from mpmath import libmp
 
-from . import precision, tail
+from . import asymptotic, precision
 
 
 def _alternating(u: Any, wp: int, *, gap: bool) -> Any:
@@ -31,14 +31,14 @@ def _alternating(u: Any, wp: int, *, gap: bool) -> Any:
 
 
 def _alternates(u: Any, wp: int) -> bool:
-    return bool(libmp.mpf_lt(u, libmp.from_int(tail.smallest_for(wp))))
+    return bool(libmp.mpf_lt(u, libmp.from_int(asymptotic.smallest_for(wp))))
 
 
 def gap(u: Any, wp: int) -> Any:
     """Compute F(u) to a relative 2**-wp."""
-    return _alternating(u, wp, gap=True) if _alternates(u, wp) else tail.gap(u, wp)
+    return _alternating(u, wp, gap=True) if _alternates(u, wp) else asymptotic.gap(u, wp)
 
 
 def slope(u: Any, wp: int) -> Any:
     """Compute u F'(u) to a relative 2**-wp."""
-    return _alternating(u, wp, gap=False) if _alternates(u, wp) else tail.slope(u, wp)
+    return _alternating(u, wp, gap=False) if _alternates(u, wp) else asymptotic.slope(u, wp)

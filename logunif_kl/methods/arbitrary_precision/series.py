@@ -11,7 +11,7 @@ from typing import Any
 from mpmath import libmp
 
 from .._poisson import LARGEST
-from . import precision, tail
+from . import asymptotic, precision
 
 
 def _mean(u: Any, wp: int, *, gap: bool) -> Any:
@@ -51,14 +51,14 @@ def _mean(u: Any, wp: int, *, gap: bool) -> Any:
 
 
 def _in_window(u: Any, wp: int) -> bool:
-    return bool(libmp.mpf_le(u, libmp.from_int(max(int(LARGEST), tail.smallest_for(wp)))))
+    return bool(libmp.mpf_le(u, libmp.from_int(max(int(LARGEST), asymptotic.smallest_for(wp)))))
 
 
 def gap(u: Any, wp: int) -> Any:
     """Compute F(u) to a relative 2**-wp."""
-    return _mean(u, wp, gap=True) if _in_window(u, wp) else tail.gap(u, wp)
+    return _mean(u, wp, gap=True) if _in_window(u, wp) else asymptotic.gap(u, wp)
 
 
 def slope(u: Any, wp: int) -> Any:
     """Compute u F'(u) to a relative 2**-wp."""
-    return _mean(u, wp, gap=False) if _in_window(u, wp) else tail.slope(u, wp)
+    return _mean(u, wp, gap=False) if _in_window(u, wp) else asymptotic.slope(u, wp)

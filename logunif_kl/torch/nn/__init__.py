@@ -51,14 +51,13 @@ from ._likelihoods import (
 from ._linear import VariationalLinear
 from ._models import kl, named_kl, neg_kl
 from ._moments import Moments
+from ._penalty import NormalPrior
 from ._predict import predict
 from ._prediction import Prediction
-from ._prior import NormalPrior
 from ._prune import prune
 from ._sampling import sampling
 from ._schedules import cosine_warm_up, cyclical_warm_up, linear_warm_up
-from ._sparse import SparseEmbedding, SparseLayer, SparseLinear
-from ._sparse_conv import SparseConv
+from ._sparse import SparseConv, SparseEmbedding, SparseLayer, SparseLinear
 from ._sparsity import log_alpha, sparsity, threshold_curve
 from ._to_sparse import to_sparse
 from ._vbp import VBP, moments

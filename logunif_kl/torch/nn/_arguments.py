@@ -1,23 +1,25 @@
-"""What arguments may be: words for what is refused."""
+"""Checks of arguments that several modules share."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import torch
+from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.parameter import is_lazy
+from torch.nn.utils import parametrize
 
-from ..._errors import OF_COMPLEX, type_name
+from ..._errors import OF_COMPLEX, shown, type_name
+from .._arguments import to_tensor
+
+Tensor = torch.Tensor
 
 
 def check_module(model: Any) -> torch.nn.Module:
-    """Return a model, if it is a module.
-
-    Raises
-    ------
-    TypeError
-        If it is none.
-    """
+    """Return a model, if it is a module."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(
             f"model must be a torch.nn.Module, but {type_name(model)} was given: pass the module"
@@ -26,13 +28,95 @@ def check_module(model: Any) -> torch.nn.Module:
 
 
 def check_dtype(dtype: Any) -> None:
-    """Raise if parameters of this type are no real numbers.
-
-    Raises
-    ------
-    TypeError
-        If it is a type of integers or of complex numbers.
-    """
+    """Raise if parameters of this type are not real floating-point numbers."""
     if isinstance(dtype, torch.dtype) and not dtype.is_floating_point:
         remedy = OF_COMPLEX if dtype.is_complex else "pass torch.float32"
         raise TypeError(f"dtype must be a real floating type, but {dtype} was given: {remedy}")
+
+
+def check_generator(generator: Any) -> torch.Generator | None:
+    """Return a generator, or None."""
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise TypeError(
+            f"generator must be a torch.Generator or None, but {type_name(generator)} "
+            f"{shown(generator)} was given: pass torch.Generator().manual_seed(...)"
+        )
+    return generator
+
+
+def whole_number(name: str, value: Any, instead: str = "an int") -> int:
+    """Return an argument that is a whole number."""
+    try:
+        if not isinstance(value, bool):
+            return index(value)
+    except TypeError:
+        pass
+    raise TypeError(f"{name} must be a whole number, but {shown(value)} was given: pass {instead}")
+
+
+def check_real(name: str, given: Any, instead: str) -> None:
+    """Raise if an argument is not a tensor of real numbers; `instead` says what to do then."""
+    if not isinstance(given, Tensor):
+        raise TypeError(
+            f"{name} must be a torch.Tensor, but {type_name(given)} was given: {to_tensor(given)}"
+        )
+    if not given.is_floating_point():
+        raise TypeError(
+            f"{name} must hold real numbers, but a tensor of {given.dtype} was given: {instead}"
+        )
+
+
+def check_features(input: Any, inputs: int) -> None:
+    """Raise if the last length of an input is not that of a linear layer."""
+    if not input.ndim or input.shape[-1] != inputs:
+        raise ValueError(
+            f"input of shape {tuple(input.shape)} was given to a layer of {inputs} inputs: "
+            f"pass one whose last length is {inputs}"
+        )
+
+
+def check_channels(input: Any, channels: int, kernel_size: Sequence[int]) -> None:
+    """Raise if an input does not have the channels and dimensions of a convolution."""
+    places = len(kernel_size)
+    if input.ndim - places not in (1, 2) or input.shape[-places - 1] != channels:
+        raise ValueError(
+            f"input of shape {tuple(input.shape)} was given to a layer of {channels} channels: "
+            f"pass one of {places + 2} dimensions, the second of length {channels}"
+        )
+
+
+def shown_name(name: str) -> str:
+    """Name a module of a model by its path."""
+    return f"module {name!r}" if name else "the model"
+
+
+def check_shape(name: str, module: torch.nn.Module) -> None:
+    """Raise if a module is a lazy one whose weight has no shape yet."""
+    weight: Any = getattr(module, "weight", None)
+    if isinstance(module, LazyModuleMixin) and is_lazy(weight):
+        raise no_shape(shown_name(name), module)
+
+
+def no_shape(what: str, module: torch.nn.Module) -> ValueError:
+    """The error for a lazy module that has not seen a batch."""
+    return ValueError(
+        f"{what} is a {type(module).__name__} that has no shape yet: run a batch through the model "
+        "first"
+    )
+
+
+REMOVE_PARAMETRIZATIONS = (
+    "has parametrizations: remove them first, by torch.nn.utils.parametrize.remove_parametrizations"
+)
+
+
+def check_parameters(name: str, module: Any, parameters: Sequence[str] = ()) -> None:
+    """Raise if a hook or a parametrization computes one of these parameters of a module."""
+    if parametrize.is_parametrized(module):
+        raise TypeError(f"{shown_name(name)} {REMOVE_PARAMETRIZATIONS}")
+    for parameter in parameters:
+        if parameter not in module._parameters:
+            raise TypeError(
+                f"the {parameter} of {shown_name(name)} is computed by a hook: remove it first, by "
+                "torch.nn.utils.remove_weight_norm, remove_spectral_norm or prune.remove"
+            )

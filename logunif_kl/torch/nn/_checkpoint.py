@@ -3,8 +3,8 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -37,7 +37,7 @@ def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
     Raises
     ------
     TypeError
-        If `model` is no module.
+        If `model` is not a module.
 
     Examples
     --------
@@ -53,29 +53,23 @@ def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
 
     def contexts() -> Contexts:
         states: States = {}
-        return _Recording(model, states), _Replaying(states)
+        return _recording(model, states), _Replaying(states)
 
     return contexts
 
 
-class _Recording(AbstractContextManager[None]):
+@contextmanager
+def _recording(model: torch.nn.Module, states: States) -> Iterator[None]:
     """Keep the states of the generators of a model as they are before the first computation."""
-
-    def __init__(self, model: torch.nn.Module, states: States) -> None:
-        self.model, self.states = model, states
-
-    def __enter__(self) -> None:
-        for module in self.model.modules():
-            generator = getattr(module, "generator", None)
-            if isinstance(generator, torch.Generator):
-                self.states[generator] = generator.get_state()
-
-    def __exit__(self, *_: Any) -> None:
-        return None
+    for module in model.modules():
+        generator = getattr(module, "generator", None)
+        if isinstance(generator, torch.Generator):
+            states[generator] = generator.get_state()
+    yield
 
 
 class _Replaying(AbstractContextManager[None]):
-    """Have the generators begin where they did, and put them back.
+    """Restore the recorded states of the generators, and at the end those of before.
 
     A checkpoint enters this once for each backward through its graph (``retain_graph=True``).
     """

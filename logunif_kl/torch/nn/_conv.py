@@ -3,15 +3,15 @@
 # mypy: allow-untyped-calls, no-warn-return-any, disable-error-code="misc"
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch.nn import functional as F
 
 from ..._layers import check_flag
-from . import _posterior
-from ._arguments import check_dtype
+from ._arguments import check_channels, check_dtype
 from ._layer import VariationalLayer
+from ._options import VariationalOptions, list_options
 
 Tensor = torch.Tensor
 
@@ -27,6 +27,7 @@ class _VariationalConv(VariationalLayer):
     _reversed_padding_repeated_twice: list[int]
     kernel_size: tuple[int, ...]
 
+    @list_options
     def __init__(
         self,
         in_channels: int,
@@ -40,43 +41,18 @@ class _VariationalConv(VariationalLayer):
         padding_mode: str = "zeros",
         device: Any = None,
         dtype: Any = None,
-        *,
-        posterior: str = "additive",
-        sharing: str = "weight",
-        noise: str = "independent",
-        estimator: str = "local",
-        initial: float | None = None,
-        max_log_alpha: float | None = None,
-        penalty: Any = "exact",
-        generator: torch.Generator | None = None,
+        **options: Unpack[VariationalOptions],
     ) -> None:
         check_dtype(dtype)
         check_flag("bias", bias)
         super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
+            *(in_channels, out_channels, kernel_size, stride, padding, dilation, groups),
+            *(bias, padding_mode, device, dtype),
         )
-        self._become_variational(
-            posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        )
+        self._become_variational(**options)
 
     def _check_shape(self, input: Any) -> None:
-        places = len(self.kernel_size)
-        channels = self.weight.shape[1] * self.groups
-        if input.ndim - places not in (1, 2) or input.shape[-places - 1] != channels:
-            raise ValueError(
-                f"input of shape {tuple(input.shape)} was given to a layer of {channels} channels: "
-                f"pass one of {places + 2} dimensions, the second of length {channels}"
-            )
+        check_channels(input, self._scales(), self.kernel_size)
 
     def _padded(self, input: Tensor) -> Tensor:
         if self.padding_mode == "zeros" and self.padding != "same":
@@ -133,10 +109,10 @@ class _VariationalConv(VariationalLayer):
         shape = (self._scales(), *ones)
         if self._batched(input) and self.estimator != "per_batch":
             shape = (input.shape[0], *shape)
-        deviation = _posterior.root(self._bounded()[0]).to(input.dtype)
+        deviation = (0.5 * self._clamped()[0]).exp().to(input.dtype)
         if len(deviation) > 1:
             deviation = deviation.repeat(self.groups, *ones)
-        return input * _posterior.in_range(1.0 + deviation * self._normals(shape, input))
+        return input * (1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
         # Not in_channels, which is 0 in a lazy layer that was loaded.
@@ -144,45 +120,17 @@ class _VariationalConv(VariationalLayer):
 
 
 class VariationalConv1d(_VariationalConv, torch.nn.Conv1d):
-    """`torch.nn.Conv1d` with a Gaussian posterior over its weights.
-
-    By the ``"local"`` estimator (Kingma et al. 2015, Eq. 6) each output is drawn from its own
-    Gaussian, with * the convolution::
-
-        b = a * mu + bias + sqrt(a^2 * sigma^2) zeta,    zeta ~ N(0, 1)
-
-    Each output has the distribution that samples of the weights give it. The noise at different
-    places of an output is independent, although the places share their weights; the other
-    estimators keep this dependence. All else is as documented for `VariationalLinear`.
-
-    Parameters
-    ----------
-    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
-        As for `torch.nn.Conv1d`, as are `device` and `dtype`.
-    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        As for `VariationalLinear`. The units of `sharing` are the channels: `log_alpha` has the
-        shape of `weight`, and 1 for each dimension along which it is shared. With groups, channels
-        at the same place of different groups share the alpha of an ``"input"``. Correlated noise
-        has one scale for each input channel of an example.
-
-    Raises
-    ------
-    ValueError, TypeError, RuntimeError
-        As for `VariationalLinear`, and as `torch.nn.Conv1d` raises.
+    """`torch.nn.Conv1d` with a Gaussian posterior, as `VariationalConv2d` is `torch.nn.Conv2d`.
 
     Examples
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalConv1d(
-    ...     2, 4, 3, padding=1, posterior="multiplicative", sharing="output"
-    ... )
+    >>> layer = nn.VariationalConv1d(2, 4, 3, posterior="multiplicative", sharing="output")
     >>> layer.log_alpha.shape
     torch.Size([4, 1, 1])
     >>> layer(torch.ones(5, 2, 6)).shape
-    torch.Size([5, 4, 6])
-    >>> bool(layer.kl() > 0)
-    True
+    torch.Size([5, 4, 4])
     """
 
 
@@ -195,8 +143,8 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
         b = a * mu + bias + sqrt(a^2 * sigma^2) zeta,    zeta ~ N(0, 1)
 
     Each output has the distribution that samples of the weights give it. The noise at different
-    places of an output is independent, although the places share their weights; the other
-    estimators keep this dependence. All else is as documented for `VariationalLinear`.
+    positions of an output is independent, although the positions share their weights; the other
+    estimators keep this dependence. See `VariationalLinear` for everything else.
 
     Parameters
     ----------
@@ -204,9 +152,9 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
         As for `torch.nn.Conv2d`, as are `device` and `dtype`.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
         As for `VariationalLinear`. The units of `sharing` are the channels: `log_alpha` has the
-        shape of `weight`, and 1 for each dimension along which it is shared. With groups, channels
-        at the same place of different groups share the alpha of an ``"input"``. Correlated noise
-        has one scale for each input channel of an example.
+        shape of `weight`, with 1 for each dimension along which it is shared. With groups, channels
+        at the same position in their groups share the alpha of an ``"input"``. Correlated noise has
+        one scale for each input channel of an example.
 
     Raises
     ------
@@ -230,43 +178,15 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
 
 
 class VariationalConv3d(_VariationalConv, torch.nn.Conv3d):
-    """`torch.nn.Conv3d` with a Gaussian posterior over its weights.
-
-    By the ``"local"`` estimator (Kingma et al. 2015, Eq. 6) each output is drawn from its own
-    Gaussian, with * the convolution::
-
-        b = a * mu + bias + sqrt(a^2 * sigma^2) zeta,    zeta ~ N(0, 1)
-
-    Each output has the distribution that samples of the weights give it. The noise at different
-    places of an output is independent, although the places share their weights; the other
-    estimators keep this dependence. All else is as documented for `VariationalLinear`.
-
-    Parameters
-    ----------
-    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
-        As for `torch.nn.Conv3d`, as are `device` and `dtype`.
-    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        As for `VariationalLinear`. The units of `sharing` are the channels: `log_alpha` has the
-        shape of `weight`, and 1 for each dimension along which it is shared. With groups, channels
-        at the same place of different groups share the alpha of an ``"input"``. Correlated noise
-        has one scale for each input channel of an example.
-
-    Raises
-    ------
-    ValueError, TypeError, RuntimeError
-        As for `VariationalLinear`, and as `torch.nn.Conv3d` raises.
+    """`torch.nn.Conv3d` with a Gaussian posterior, as `VariationalConv2d` is `torch.nn.Conv2d`.
 
     Examples
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalConv3d(
-    ...     2, 4, 3, padding=1, posterior="multiplicative", sharing="output"
-    ... )
+    >>> layer = nn.VariationalConv3d(2, 4, 3, posterior="multiplicative", sharing="output")
     >>> layer.log_alpha.shape
     torch.Size([4, 1, 1, 1, 1])
     >>> layer(torch.ones(5, 2, 6, 6, 6)).shape
-    torch.Size([5, 4, 6, 6, 6])
-    >>> bool(layer.kl() > 0)
-    True
+    torch.Size([5, 4, 4, 4, 4])
     """

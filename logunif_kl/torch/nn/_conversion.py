@@ -13,7 +13,7 @@ from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
 from ..._layers import aligned
-from ._arguments import check_module
+from ._arguments import REMOVE_PARAMETRIZATIONS, check_module, shown_name
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._embedding import VariationalEmbedding
 from ._layer import VariationalLayer
@@ -32,9 +32,9 @@ VARIATIONAL: dict[type, type[VariationalLayer]] = {
 
 @dataclass(frozen=True)
 class Conversion:
-    """Which modules of a model are variational, and why the others are not.
+    """Which modules of a model are variational, and why the others are not, by `conversion`.
 
-    `conversion` makes it. Modules without parameters of their own are left out.
+    Modules without parameters of their own are not listed.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ def conversion(model: torch.nn.Module) -> Conversion:
     Returns
     -------
     Conversion
-        Parameters that modules share count in the first of them.
+        Shared parameters count in the first module that has them.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor
     for name, module in model.named_modules():
         parametrized = parametrize.is_parametrized(module)
         parameters = [p for p in module.parameters(parametrized) if id(p) not in seen]
-        # A lazy one has no shape yet.
+        # A lazy parameter has no size yet.
         parameters = [p for p in parameters if not is_lazy(p)]
         seen.update(map(id, parameters))
         if parameters:
@@ -113,10 +113,7 @@ def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor
 def _why(module: torch.nn.Module, parameters: Sequence[Tensor]) -> str:
     kind = type(module)
     if parametrize.is_parametrized(module):
-        return (
-            f"{kind.__bases__[0].__name__} has parametrizations: remove them first, by "
-            "torch.nn.utils.parametrize.remove_parametrizations"
-        )
+        return f"{kind.__bases__[0].__name__} {REMOVE_PARAMETRIZATIONS}"
     if not _is_matrix(parameters):
         return f"{kind.__name__} has no weight matrix"
     if kind in VARIATIONAL:
@@ -152,14 +149,3 @@ def warn_of_left(model: torch.nn.Module) -> None:
             "logunif_kl.torch.nn.conversion(model) says why; pass modules= to choose the layers.",
             stacklevel=3,
         )
-
-
-def has_parametrizations(name: str) -> TypeError:
-    return TypeError(
-        f"{shown_name(name)} has parametrizations: remove them first, by "
-        "torch.nn.utils.parametrize.remove_parametrizations"
-    )
-
-
-def shown_name(name: str) -> str:
-    return f"module {name!r}" if name else "the model"

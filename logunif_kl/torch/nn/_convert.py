@@ -1,30 +1,28 @@
 """Trained networks made variational, and variational ones made plain again.
 
-A module is converted by giving it another class, as torch's lazy modules are. Its parameters, hooks
-and identity remain, so that what refers to it (an optimizer, a tied weight, another module) still
-does.
+A module is converted by assigning another class to it, as torch's lazy modules do. Its parameters,
+hooks and identity remain, so an optimizer, a tied weight or another module still refers to it.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Unpack
 
 import torch
 from torch.nn.modules.lazy import LazyModuleMixin
-from torch.nn.utils import parametrize
 
-from ..._errors import OF_COMPLEX, real_number, shown
-from ..._layers import check_flag
-from ._arguments import check_module
-from ._conversion import VARIATIONAL, copied, has_parametrizations, shown_name, warn_of_left
+from ..._errors import OF_COMPLEX, shown
+from ..._layers import check_flag, check_threshold
+from ._arguments import check_module, check_parameters, no_shape, shown_name
+from ._conversion import VARIATIONAL, copied, warn_of_left
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._hooks import copies, masked, remove_masks
 from ._layer import VariationalLayer
-from ._linear import VariationalLinear
 from ._models import kind_name, layers
+from ._options import DEFAULTS, VariationalOptions, checked, list_options
 
 Tensor = torch.Tensor
 Modules = type | tuple[type, ...] | Callable[[str, torch.nn.Module], bool]
@@ -34,34 +32,29 @@ PLAIN: dict[type, type[torch.nn.Module]] = {
     GaussianDropoutLinear: torch.nn.Linear,
     GaussianDropoutA: torch.nn.Identity,
 }
+_OURS = (VariationalLayer, GaussianDropoutA, GaussianDropoutLinear)
 _NAMES = ", ".join(kind.__name__ for kind in VARIATIONAL)
 
 
+@list_options
 def to_variational(
     model: torch.nn.Module,
     *,
-    posterior: str = "additive",
-    sharing: str = "weight",
-    noise: str = "independent",
-    estimator: str = "local",
-    initial: float | None = None,
-    max_log_alpha: float | None = None,
-    penalty: Any = "exact",
-    generator: torch.Generator | None = None,
     modules: Modules | None = None,
     inplace: bool = False,
+    **options: Unpack[VariationalOptions],
 ) -> torch.nn.Module:
     """Make the layers of a trained network variational, with their weights as the means.
 
     `torch.nn.Linear`, `Conv1d`, `Conv2d`, `Conv3d` and `Embedding` become `VariationalLinear` and
-    so on. Names in the ``state_dict``, hooks and the mode (training or not) remain. In evaluation
-    mode the result computes what the network did.
+    so on. Names in the ``state_dict``, hooks and the mode (training or evaluation) remain. In
+    evaluation mode the result computes what the network did.
 
-    `log_sigma2` or `log_alpha` is trainable, also where the weight is frozen. Weights that are
-    exactly 0, as after pruning, get noise again from the additive posterior. Other modules stay
-    plain: `MultiheadAttention` with its ``out_proj``, `LSTM`, `GRU`, `ConvTranspose2d`, `Bilinear`,
-    layers with parametrizations, and modules of derived classes. If those have weight matrices, a
-    warning names them. There is none for normalisation layers, nor with `modules`.
+    `log_sigma2` or `log_alpha` is trainable even if the weight is frozen. With the additive
+    posterior, weights that are exactly 0 (after pruning, for example) get noise again. Other
+    modules stay plain: `MultiheadAttention` with its ``out_proj``, `LSTM`, `GRU`,
+    `ConvTranspose2d`, `Bilinear`, layers with parametrizations, and subclasses. A warning names
+    those that have weight matrices, unless `modules` is given.
 
     Parameters
     ----------
@@ -71,10 +64,10 @@ def to_variational(
         As for `VariationalLinear`, the same for every layer.
     modules : type, tuple of types or callable, optional
         Which layers to convert: those of a type, or those for which ``modules(name, module)`` is
-        true; all by default. Modules of derived classes are left as they are, since they may use
-        their weight in a way of their own.
+        true; all by default. Subclasses are never converted, because they may use their weight in
+        another way.
     inplace : bool
-        Convert the layers of `model` itself, instead of those of a copy.
+        Convert the layers of `model` itself, not those of a copy.
 
     Returns
     -------
@@ -84,18 +77,18 @@ def to_variational(
     Raises
     ------
     TypeError
-        If `model` is no module, or `modules` names a type that has no variational form, or a weight
-        is not real or computed by a hook (`torch.nn.utils.weight_norm`, `spectral_norm`, `prune`),
-        or if the only layers have parametrizations.
+        If `model` is not a module, `modules` names a type that has no variational form, a weight is
+        not real or is computed by a hook (`torch.nn.utils.weight_norm`, `spectral_norm`, `prune`),
+        or the only layers have parametrizations.
     ValueError
-        If there is no layer to convert, or all are variational already, if an Embedding has
-        `max_norm` or `sparse` (leave it out by `modules`), if an option is refused by the layers,
-        or if layers that share a weight would have different alphas.
+        If there is no layer to convert, all are variational already, an Embedding has `max_norm` or
+        `sparse` (leave it out by `modules`), the layers refuse an option, or layers that share a
+        weight would have different alphas.
 
     See Also
     --------
     conversion : which modules are variational, and why the others are not.
-    to_deterministic : the way back.
+    to_deterministic : the inverse.
 
     Examples
     --------
@@ -111,8 +104,7 @@ def to_variational(
     """
     check_flag("inplace", inplace)
     chosen = _chooser(model, modules)
-    options = (posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator)
-    _check(options)
+    checked(options)
     found = [name for name, module in model.named_modules() if chosen(name, module)]
     if not found:
         if modules is None and any(isinstance(m, VariationalLayer) for m in model.modules()):
@@ -121,23 +113,22 @@ def to_variational(
                 "options, or make it plain first by to_deterministic"
             )
         for name, each in model.named_modules():
-            if parametrize.is_parametrized(each):
-                raise has_parametrizations(name)
+            check_parameters(name, each)
         raise ValueError(
             f"a {kind_name(model)} was given in which no module is to be converted: choose "
             f"{_NAMES} (no subclasses) with modules="
         )
     for name in found:
         _check_convertible(name, model.get_submodule(name))
-    _check_shared(model, found, options)
+    _check_shared(model, found, options.get("sharing", "weight"))
     result = model if inplace else copied(model)
-    spreads: dict[int, Any] = {}
+    shared: dict[int, Any] = {}
     for name in found:
         module: Any = result.get_submodule(name)
         module.__class__ = VARIATIONAL[type(module)]
-        module._become_variational(*options)
-        shared = spreads.setdefault(id(module.weight), module._log_variance)
-        module._parameters[module._log_variance_name] = shared
+        module._become_variational(**options)
+        first = shared.setdefault(id(module.weight), module._log_variance)
+        module._parameters[module._log_variance_name] = first
     if modules is None:
         warn_of_left(result)
     return result
@@ -148,21 +139,21 @@ def to_deterministic(
 ) -> torch.nn.Module:
     """Make the variational layers of a network plain again, with their means as the weights.
 
-    The result holds modules of torch alone where layers of this library were, so it can be
-    exported (`torch.onnx.export`, `torch.export`). It computes what the network computes in
-    evaluation mode, but for the weights that are pruned. Masks of `prune` are made permanent in
-    these layers. `GaussianDropoutLinear` becomes
-    `torch.nn.Linear`, and `GaussianDropoutA` becomes `torch.nn.Identity`.
+    Modules of torch replace the layers of this library, so the result can be exported
+    (`torch.onnx.export`, `torch.export`). Except for pruned weights, it computes what the network
+    computes in evaluation mode. Masks of `prune` are made permanent in these layers.
+    `GaussianDropoutLinear` becomes `torch.nn.Linear`, and `GaussianDropoutA` becomes
+    `torch.nn.Identity`.
 
     Parameters
     ----------
     model : torch.nn.Module
         A network with variational layers, or one layer.
     threshold : float, optional
-        Weights with log alpha above it become 0. Molchanov et al. (2017), section 5, take 3. By
-        default none do.
+        Weights with log alpha above it become 0: above 3 in Molchanov et al. (2017), section 5. By
+        default all weights are kept.
     inplace : bool
-        Convert the layers of `model` itself, instead of those of a copy.
+        Convert the layers of `model` itself, not those of a copy.
 
     Returns
     -------
@@ -172,9 +163,9 @@ def to_deterministic(
     Raises
     ------
     TypeError
-        If `model` is no module, `threshold` no real number, or a layer is of a derived class, or
-        its weight is computed by a hook (`torch.nn.utils.weight_norm`, `spectral_norm`) or by a
-        parametrization.
+        If `model` is not a module, `threshold` is not a real number, a layer is of a user's
+        subclass, or its weight is computed by a hook (`torch.nn.utils.weight_norm`,
+        `spectral_norm`) or by a parametrization.
     ValueError
         If there is no variational layer, a lazy one has no shape yet, or `threshold` is NaN.
 
@@ -191,34 +182,24 @@ def to_deterministic(
     """
     check_flag("inplace", inplace)
     if threshold is not None:
-        threshold = real_number("threshold", threshold)
-        if threshold != threshold:
-            raise ValueError("threshold must be no NaN: pass 3.0, or None to keep every weight")
-    if not _has_dropout(model):
-        layers(model)
-    ours: Any = (VariationalLayer, GaussianDropoutA, GaussianDropoutLinear)
-    found = [name for name, module in model.named_modules() if isinstance(module, ours)]
+        threshold = check_threshold(threshold)
+    found = [name for name, m in check_module(model).named_modules() if isinstance(m, _OURS)]
+    if not found or any(isinstance(m, VariationalLayer) for m in model.modules()):
+        layers(model)  # Compute masked weights anew; raise if there are no layers.
     for name in found:
         module: Any = model.get_submodule(name)
         if isinstance(module, LazyModuleMixin):
-            raise _no_shape(name, module)
-        if parametrize.is_parametrized(module):
-            raise has_parametrizations(name)
-        check_known(name, module)
+            raise no_shape(shown_name(name), module)
+        names = ["weight"] if hasattr(module, "weight") else []
         if isinstance(module, VariationalLayer):
-            names = ("weight", module._log_variance_name)
-            _check_parameters(name, module, [each for each in names if not masked(module, each)])
+            names.append(module._log_variance_name)
+        check_parameters(name, module, [each for each in names if not masked(module, each)])
+        check_known(name, module)
     result = model if inplace else copy.deepcopy(model, copies(model))
     for name in found:
         remove_masks(result.get_submodule(name))
         _make_plain(result.get_submodule(name), threshold)
     return result
-
-
-def _has_dropout(model: Any) -> bool:
-    return isinstance(model, torch.nn.Module) and any(
-        isinstance(module, (GaussianDropoutA, GaussianDropoutLinear)) for module in model.modules()
-    )
 
 
 def _make_plain(module: Any, threshold: float | None) -> None:
@@ -229,27 +210,14 @@ def _make_plain(module: Any, threshold: float | None) -> None:
                 module.weight.masked_fill_(pruned, 0.0)
         del module._parameters[module._log_variance_name]
     module.__class__ = PLAIN[type(module)]
-    for name in _OPTIONS:
+    for name in (*DEFAULTS, "_sampling", "p"):
         module.__dict__.pop(name, None)
 
 
-_OPTIONS = (
-    *("posterior", "sharing", "noise", "estimator", "initial", "max_log_alpha", "penalty"),
-    *("generator", "_sampling", "p"),
-)
-
-
 def check_known(name: str, module: torch.nn.Module) -> None:
-    """Raise if a layer is of a subclass, which may compute something else.
-
-    Raises
-    ------
-    TypeError
-        If it is variational, or draws dropout, and has no plain form here.
-    """
+    """Raise if a layer is of a user's subclass, which may compute something else."""
     kind = type(module)
-    ours = (VariationalLayer, GaussianDropoutA, GaussianDropoutLinear)
-    if isinstance(module, ours) and kind not in PLAIN:
+    if isinstance(module, _OURS) and kind not in PLAIN:
         raise TypeError(
             f"{shown_name(name)} is of type {kind.__name__}, of which no plain form is known: "
             "convert it before the others"
@@ -257,15 +225,8 @@ def check_known(name: str, module: torch.nn.Module) -> None:
 
 
 def plain_kind(module: torch.nn.Module) -> type[torch.nn.Module]:
-    """Return the type of torch that computes what a layer does without noise."""
+    """Return the type of `torch.nn` that computes what a layer does without noise."""
     return PLAIN.get(type(module), type(module))
-
-
-def _check(options: tuple[Any, ...]) -> None:
-    """Make a layer without memory, so that a wrong option is refused before anything changes."""
-    layer: Any = torch.nn.Linear(1, 1, device="meta")
-    layer.__class__ = VariationalLinear
-    layer._become_variational(*options)
 
 
 def _chooser(model: Any, modules: Any) -> Callable[[str, torch.nn.Module], bool]:
@@ -292,28 +253,12 @@ def _chooser(model: Any, modules: Any) -> Callable[[str, torch.nn.Module], bool]
 def _has_form(name: str, module: torch.nn.Module) -> bool:
     becomes = getattr(module, "cls_to_become", None)
     if isinstance(module, LazyModuleMixin) and becomes in VARIATIONAL:
-        raise _no_shape(name, module)
+        raise no_shape(shown_name(name), module)
     return type(module) in VARIATIONAL
 
 
-def _no_shape(name: str, module: Any) -> ValueError:
-    return ValueError(
-        f"{shown_name(name)} is a {type(module).__name__} that has no shape yet: run a batch "
-        "through the model first"
-    )
-
-
-def _check_parameters(name: str, module: Any, names: Sequence[str]) -> None:
-    for parameter in names:
-        if parameter not in module._parameters:
-            raise TypeError(
-                f"the {parameter} of {shown_name(name)} is computed by a hook: remove it first, by "
-                "torch.nn.utils.remove_weight_norm, remove_spectral_norm or prune.remove"
-            )
-
-
 def _check_convertible(name: str, module: Any) -> None:
-    _check_parameters(name, module, ("weight",))
+    check_parameters(name, module, ("weight",))
     if module.weight.is_complex():
         raise TypeError(
             f"the weights of {shown_name(name)} are of {module.weight.dtype}: {OF_COMPLEX}"
@@ -332,16 +277,15 @@ def _check_convertible(name: str, module: Any) -> None:
                 )
 
 
-def _check_shared(model: torch.nn.Module, found: list[str], options: tuple[Any, ...]) -> None:
-    """Raise if one weight would be of layers with different alphas."""
-    shapes: dict[int, tuple[str, Any]] = {}
+def _check_shared(model: torch.nn.Module, found: list[str], sharing: str) -> None:
+    """Raise if layers with different alphas would share one weight."""
+    units: dict[int, tuple[str, Any]] = {}
     for name in found:
         module: Any = model.get_submodule(name)
-        kind: Any = VARIATIONAL[type(module)]
-        units = {key: i for key, i in kind._units.items() if key == options[1]}
-        first, shape = shapes.setdefault(id(module.weight), (name, units))
-        if shape != units:
+        unit = VARIATIONAL[type(module)]._units.get(sharing)
+        first, of_first = units.setdefault(id(module.weight), (name, unit))
+        if unit != of_first:
             raise ValueError(
-                f"modules {first!r} and {name!r} share a weight, which sharing={options[1]!r} "
-                "would give two alphas: pass sharing='weight' or sharing='layer'"
+                f"modules {first!r} and {name!r} share a weight, which sharing={sharing!r} would "
+                "give two alphas: pass sharing='weight' or sharing='layer'"
             )

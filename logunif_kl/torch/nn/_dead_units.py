@@ -1,4 +1,4 @@
-"""Units that do nothing, found in chains of layers: unread ones, and constant ones."""
+"""Units of a network that do nothing: no layer reads them, or they are constant."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ._dropout import GaussianDropoutA
 Tensor = torch.Tensor
 Weights = dict[nn.Module, tuple[Tensor, Tensor | None]]
 
-# Modules that compute each element by itself; in evaluation mode, in which dropout does nothing.
+# Elementwise modules in evaluation mode, in which dropout is the identity.
 _ELEMENTWISE = (
     *(nn.CELU, nn.ELU, nn.GELU, nn.Hardshrink, nn.Hardsigmoid, nn.Hardswish, nn.Hardtanh),
     *(nn.Identity, nn.LeakyReLU, nn.LogSigmoid, nn.Mish, nn.ReLU, nn.ReLU6, nn.SELU, nn.SiLU),
@@ -24,7 +24,7 @@ _ELEMENTWISE = (
     *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout),
     *(nn.FeatureAlphaDropout, GaussianDropoutA),
 )
-# What treats each channel by itself. A constant channel is the same constant after the first ones.
+# Modules that treat each channel by itself. The first ones do not change a constant channel.
 _POOLING = (
     *(nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d),
     *(nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d),
@@ -34,7 +34,7 @@ _AVERAGES = (nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)
 
 
 class Link(NamedTuple):
-    """Two layers of a chain, and what is between them."""
+    """Two layers that follow each other, and the modules between them."""
 
     first: Any
     between: list[nn.Module]
@@ -42,16 +42,16 @@ class Link(NamedTuple):
 
 
 def drop_units(model: nn.Module, weights: Weights) -> None:
-    """Take units that do nothing out of the weights of layers that follow each other.
+    """Remove units that do nothing from the weights of layers that follow each other.
 
-    A unit is not read if all weights from it are 0, and is constant if all weights to it are. One
-    unit of a layer remains in any case.
+    A unit is unread if all weights from it are 0, and constant if all weights to it are 0. At least
+    one unit of a layer remains.
     """
     links = list(_links(model, weights))
-    # From the end: a unit that is not read reads nothing itself.
+    # From the end: an unread unit leaves its own inputs unread.
     for link in reversed(links):
         _drop_unread(link, weights)
-    # From the beginning: a unit that reads constants alone is constant.
+    # From the beginning: a unit that reads only constants is constant.
     for link in links:
         _drop_constant(link, weights)
 
@@ -71,7 +71,7 @@ def _drop_constant(link: Link, weights: Weights) -> None:
             values = module(values)
     constant &= torch.isfinite(values)
     if not _keeps_constants(link):
-        # The zeros of a padding are not the constant.
+        # A padding has zeros, not the constant.
         constant &= values == 0
     if not constant.any():
         return
@@ -100,7 +100,7 @@ def _by_unit(link: Link, weights: Weights) -> Tensor:
 
 
 def _keep(link: Link, weights: Weights, kept: Tensor) -> None:
-    """Keep these units of the first layer, and what the second reads of them."""
+    """Keep these units of the first layer, and the weights of the second that read them."""
     if not kept.any():
         kept = kept.clone()
         kept[0] = True
@@ -138,7 +138,7 @@ def _any(padding: Any) -> bool:
 
 
 def _links(model: nn.Module, weights: Weights) -> Iterator[Link]:
-    """The pairs of layers, in order, whose units may be taken out."""
+    """The pairs of layers, in order, whose units may be removed."""
     times = Counter(id(m) for _, m in model.named_modules(remove_duplicate=False))
     inside = {
         id(child)
@@ -168,7 +168,7 @@ def _flat(module: nn.Sequential) -> Iterator[nn.Module]:
 
 
 def _observed(module: Any) -> bool:
-    """Whether a hook sees what goes through, other than one that masks weights."""
+    """Whether a hook reads the inputs or outputs. Hooks that mask weights do not."""
     pruning = nn.utils.prune.BasePruningMethod
     before = [h for h in module._forward_pre_hooks.values() if not isinstance(h, pruning)]
     return bool(before or module._forward_hooks)

@@ -1,4 +1,4 @@
-"""Gaussian dropout with a fixed rate: what variational dropout is compared with.
+"""Gaussian dropout with a fixed rate, the baseline of variational dropout.
 
 Binary dropout is `torch.nn.Dropout`.
 """
@@ -11,18 +11,18 @@ from typing import Any
 
 import torch
 
-from ..._errors import real_number, shown, type_name
+from ..._errors import real_number, shown
 from ..._layers import check_flag
-from ._arguments import check_dtype
+from ._arguments import check_dtype, check_generator
 from ._linear import VariationalLinear
-from ._local import drawn
-from ._noise import Drawing, normals
-from ._posterior import check_input, wide
+from ._local import sample_output, wide
+from ._moments import check_input
+from ._noise import StochasticModule, normals
 
 Tensor = torch.Tensor
 
 
-class GaussianDropoutA(Drawing):
+class GaussianDropoutA(StochasticModule):
     """Gaussian dropout of type A: the inputs times N(1, p/(1-p)), before a linear layer.
 
     Srivastava et al. (2014), section 10; Kingma et al. (2015), Eq. 9 and section 5. The noise is
@@ -34,12 +34,13 @@ class GaussianDropoutA(Drawing):
         The dropout rate, at least 0 and below 1. The variance of the noise is alpha = p/(1-p), that
         of binary dropout with this rate.
     generator : torch.Generator, optional
-        Of the noise; the global one of the device by default.
+        Draws the noise; the global generator of the device by default.
 
     Raises
     ------
     TypeError
-        If `p` is no real number, `generator` no generator, or an input not of real numbers.
+        If `p` is not a real number, `generator` is not a generator, or an input does not hold real
+        numbers.
     ValueError
         If `p` is not in [0, 1).
 
@@ -57,10 +58,10 @@ class GaussianDropoutA(Drawing):
     def __init__(self, p: float = 0.5, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.p = _rate(p)
-        self.generator = _generator(generator)
+        self.generator = check_generator(generator)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Multiply by noise in training mode and under `sampling`."""
+        """Multiply by noise in training mode and within `sampling`."""
         check_input(input)
         if not self._draws or not self.p:
             return input
@@ -72,7 +73,7 @@ class GaussianDropoutA(Drawing):
         return f"p={self.p}"
 
 
-class GaussianDropoutLinear(Drawing, torch.nn.Linear):
+class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
     """Gaussian dropout of type B: a linear layer whose output has the noise of its inputs.
 
     Wang and Manning (2013); Kingma et al. (2015), Eq. 10. With A the inputs, alpha = p/(1-p)::
@@ -89,11 +90,11 @@ class GaussianDropoutLinear(Drawing, torch.nn.Linear):
     p : float
         The dropout rate of the inputs, at least 0 and below 1.
     bias : bool
-        As for `torch.nn.Linear`, but after `p`: pass it by its name.
+        As for `torch.nn.Linear`. It comes after `p`, so pass it by its name.
     device, dtype
         As for `torch.nn.Linear`.
     generator : torch.Generator, optional
-        Of the noise; the global one of the device by default.
+        Draws the noise; the global generator of the device by default.
 
     Raises
     ------
@@ -132,17 +133,17 @@ class GaussianDropoutLinear(Drawing, torch.nn.Linear):
         check_flag("bias", bias)
         super().__init__(in_features, out_features, bias, device, dtype)
         self.p = _rate(p)
-        self.generator = _generator(generator)
+        self.generator = check_generator(generator)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Draw the output in training mode and under `sampling`; return the mean otherwise."""
+        """Draw the output in training mode and within `sampling`; return the mean otherwise."""
         check_input(input)
         self._check_shape(input)
         if not self._draws or not self.p:
             return super().forward(input)
         weight = wide(self.weight)
         variances = _alpha(self.p) * (weight * weight)
-        return drawn(self, input, self.weight, self.bias, variances, False, self._draw)
+        return sample_output(self, input, self.weight, self.bias, variances, False, self._draw)
 
     _check_shape: Any = VariationalLinear._check_shape
     _product = VariationalLinear._product
@@ -165,12 +166,3 @@ def _rate(p: Any) -> float:
     if not 0.0 <= rate < 1.0:
         raise ValueError(f"p must be at least 0 and below 1, but {shown(p)} was given: pass a rate")
     return rate
-
-
-def _generator(generator: Any) -> torch.Generator | None:
-    if generator is not None and not isinstance(generator, torch.Generator):
-        raise TypeError(
-            f"generator must be a torch.Generator or None, but {type_name(generator)} was given: "
-            "pass torch.Generator().manual_seed(...)"
-        )
-    return generator

@@ -7,15 +7,16 @@ import math
 import warnings
 from collections.abc import Callable
 from functools import partial
-from operator import index
 from typing import Any, NamedTuple
 
 import torch
 
-from ..._errors import real_number, shown, type_name
+from ..._errors import real_number, type_name
+from ._arguments import whole_number
 from ._layer import VariationalLayer
 from ._models import layers, neg_kl
 from ._moments import Moments
+from ._posterior import single
 from ._vbp import VBP
 
 Tensor = torch.Tensor
@@ -58,10 +59,10 @@ class ELBO(torch.nn.Module):
 
         bound = (N/M) sum_m log p(y_m | x_m, w) + kl_weight (-KL(q || p))
 
-    The model draws its noise, so the bound is an estimate, whose mean is the bound for
-    ``kl_weight=1``. In evaluation mode layers return their means, and the value is not a bound.
-    With gradients that is an error, and under `torch.no_grad` a warning. A bound on test data needs
-    ``with nn.sampling(model):``, and a `dataset_size` of the test data.
+    The model draws its noise, so the value is an estimate. With ``kl_weight=1`` its expectation is
+    the bound. In evaluation mode layers return their means and the value is not a bound: that
+    raises an error with gradients, and a warning under `torch.no_grad`. A bound on test data needs
+    ``with nn.sampling(model):`` and the `dataset_size` of the test data.
 
     Parameters
     ----------
@@ -69,14 +70,14 @@ class ELBO(torch.nn.Module):
         A module with variational layers, ``model(x)``.
     log_likelihood : callable
         ``log_likelihood(output, target)``, log p of each example: a tensor whose first dimension is
-        the minibatch. Further dimensions are summed. It is a log-likelihood, so a loss needs a
-        minus. Parameters and modules in a `functools.partial` of it, such as a `log_sigma2`, belong
-        to the ELBO: they are among its ``parameters()`` and in its ``state_dict``.
+        the minibatch. Further dimensions are summed. To use a loss, return it with a minus.
+        Parameters and modules in a `functools.partial`, such as a `log_sigma2`, belong to the ELBO:
+        they are among its ``parameters()`` and in its ``state_dict``.
     dataset_size : int
-        N, the number of examples that the bound is of, such as ``len(train_set)``.
+        N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float
-        The weight of -KL, not negative: 1 for the bound of the paper. It may be assigned anew. It
-        may be a tensor of no dimensions, whose value is not checked.
+        The weight of -KL, not negative: 1 for the bound of the paper. Another one may be assigned
+        later. A 0-d tensor is allowed; its value is not checked.
 
     Raises
     ------
@@ -139,8 +140,8 @@ class ELBO(torch.nn.Module):
         target : Any
             What the log-likelihood compares the output with.
         kl_weight : float or Tensor, optional
-            In place of the module's own, for this call. The value of a tensor of no dimensions is
-            not checked, nor is that of a float under `torch.compile`.
+            Used in place of the module's own for this call. The value of a 0-d tensor is not
+            checked, nor is that of a float under `torch.compile`.
 
         Returns
         -------
@@ -149,15 +150,13 @@ class ELBO(torch.nn.Module):
 
         Raises
         ------
-        TypeError, ValueError
-            As for `bound`.
-        RuntimeError
+        TypeError, ValueError, RuntimeError
             As for `bound`.
         """
         return self._bound(self.model(x), target, kl_weight)
 
     def bound(self, output: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
-        """Estimate the bound from an output of the model that is there already.
+        """Estimate the bound from an output that the model has already returned.
 
         Parameters
         ----------
@@ -173,13 +172,13 @@ class ELBO(torch.nn.Module):
         Raises
         ------
         TypeError
-            If the log-likelihood is no tensor of floating type, or `kl_weight` no number.
+            If the log-likelihood is not a tensor of floating type, or `kl_weight` is not a number.
         ValueError
             If the log-likelihood is a scalar, its minibatch is empty or larger than the data set,
-            or a `kl_weight` that is no tensor is negative or not finite.
+            or a float `kl_weight` is negative or not finite.
         RuntimeError
-            If the bound has a gradient, and no variational layer is in training mode or within
-            `sampling`, so that it drew no noise. Without a gradient this is a warning.
+            If the bound has a gradient and no variational layer drew noise, because none is in
+            training mode or within `sampling`. Without a gradient this is a warning.
         """
         return self._bound(output, target, kl_weight)
 
@@ -187,8 +186,7 @@ class ELBO(torch.nn.Module):
         weight = self.kl_weight if kl_weight is None else _weight(kl_weight)
         each = _checked(self.log_likelihood(output, target), self.dataset_size)
         # A sum over many examples may be beyond the range of float16.
-        each = each.float() if each.dtype in (torch.float16, torch.bfloat16) else each
-        likelihood = each.sum() * (self.dataset_size / each.shape[0])
+        likelihood = single(each).sum() * (self.dataset_size / each.shape[0])
         penalty = neg_kl(self.model)
         value = likelihood + weight * penalty
         if not isinstance(output, Moments) and not _draws(self.model):
@@ -265,14 +263,7 @@ def _refuse_loss(function: Any) -> None:
 
 
 def _size(value: Any) -> int:
-    try:
-        size = index(value) if not isinstance(value, bool) else None
-    except TypeError:
-        size = None
-    if size is None:
-        raise TypeError(
-            f"dataset_size must be a whole number, but {shown(value)} was given: pass len(dataset)"
-        )
+    size = whole_number("dataset_size", value, "len(dataset)")
     if size < 1:
         raise ValueError(f"dataset_size must be positive, but {size} was given: pass len(dataset)")
     return size

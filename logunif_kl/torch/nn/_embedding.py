@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch.nn import functional as F
 
 from ..._errors import type_name
 from ..._layers import check_flag
-from . import _posterior
 from ._arguments import check_dtype
 from ._layer import VariationalLayer
 from ._noise import settled
+from ._options import VariationalOptions, list_options
 
 Tensor = torch.Tensor
 
@@ -22,17 +22,17 @@ Tensor = torch.Tensor
 class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     """`torch.nn.Embedding` with a Gaussian posterior over its weights.
 
-    A row that is looked up is mu + sigma zeta with zeta ~ N(0, 1). By the ``"local"`` estimator
-    (Kingma et al. 2015, section 2.3) each look-up is drawn by itself; by the others, look-ups of
-    one row in an example, or in the minibatch, are equal. All else is as documented for
-    `VariationalLinear`.
+    A row that is looked up is mu + sigma zeta with zeta ~ N(0, 1). With the ``"local"`` estimator
+    (Kingma et al. 2015, section 2.3) each look-up has its own noise. With the others, look-ups of
+    one row in an example, or in the minibatch, are equal. See `VariationalLinear` for
+    everything else.
 
     Parameters
     ----------
     num_embeddings, embedding_dim, norm_type, scale_grad_by_freq, device, dtype
         As for `torch.nn.Embedding`.
     padding_idx : int, optional
-        As for `torch.nn.Embedding`. This row is a constant: it has no noise, and no KL.
+        As for `torch.nn.Embedding`. This row is a constant, without noise and KL.
     max_norm, sparse
         Must be left at their defaults.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
@@ -44,7 +44,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     ------
     ValueError
         As for `VariationalLinear`, and for a `max_norm`, which would change the means and not their
-        variances, or ``sparse=True``, since the KL has a dense gradient.
+        variances, or ``sparse=True``, because the KL has a dense gradient.
     TypeError, RuntimeError
         As for `VariationalLinear`.
 
@@ -61,6 +61,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
 
     _units = {"output": 1, "input": 0}  # noqa: RUF012
 
+    @list_options
     def __init__(
         self,
         num_embeddings: int,
@@ -74,15 +75,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         _freeze: bool = False,
         device: Any = None,
         dtype: Any = None,
-        *,
-        posterior: str = "additive",
-        sharing: str = "weight",
-        noise: str = "independent",
-        estimator: str = "local",
-        initial: float | None = None,
-        max_log_alpha: float | None = None,
-        penalty: Any = "exact",
-        generator: torch.Generator | None = None,
+        **options: Unpack[VariationalOptions],
     ) -> None:
         check_dtype(dtype)
         if max_norm is not None:
@@ -92,21 +85,10 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         if sparse:
             raise ValueError("sparse=True was given, but the KL has a dense gradient: leave it out")
         super().__init__(
-            num_embeddings,
-            embedding_dim,
-            padding_idx,
-            max_norm,
-            norm_type,
-            scale_grad_by_freq,
-            sparse,
-            _weight,
-            _freeze,
-            device,
-            dtype,
+            *(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type),
+            *(scale_grad_by_freq, sparse, _weight, _freeze, device, dtype),
         )
-        self._become_variational(
-            posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        )
+        self._become_variational(**options)
 
     @classmethod
     def from_pretrained(  # type: ignore[override]
@@ -168,7 +150,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Draw the rows in training mode and under `sampling`; return the means otherwise."""
+        """Draw the rows in training mode and within `sampling`; return the means otherwise."""
         means = torch.nn.Embedding.forward(self, input)
         if not self._draws:
             return means
@@ -177,7 +159,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
 
     def _deviations_at(self, input: Tensor, means: Tensor) -> Tensor:
         """The standard deviations of the rows that are looked up; zero at the padding."""
-        log_variance = self._typed()
+        log_variance = self._clamped()
         if len(log_variance) == len(self.weight):
             log_variance = settled(
                 F.embedding(
@@ -185,7 +167,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
                     scale_grad_by_freq=self.scale_grad_by_freq,
                 )
             )
-        deviations = _posterior.root(log_variance)
+        deviations = (0.5 * log_variance).exp()
         if self.posterior == "multiplicative":
             deviations = means * deviations
         if self.padding_idx is not None:

@@ -46,7 +46,7 @@ def expected_normal_log_likelihood(
     Raises
     ------
     TypeError
-        If `output` is no `Moments`, or `target` no tensor.
+        If `output` is not `Moments`, or `target` is not a tensor.
     ValueError
         As for `normal_log_likelihood`.
 
@@ -60,8 +60,8 @@ def expected_normal_log_likelihood(
     """
     mean, variance = _moments_of(output)
     found = normal_log_likelihood(mean, target, log_sigma2)
-    spread = torch.as_tensor(log_sigma2, dtype=mean.dtype, device=mean.device)
-    return found - 0.5 * variance * (-spread).exp()
+    log_sigma2 = torch.as_tensor(log_sigma2, dtype=mean.dtype, device=mean.device)
+    return found - 0.5 * variance * (-log_sigma2).exp()
 
 
 def expected_bernoulli_log_likelihood(
@@ -84,7 +84,8 @@ def expected_bernoulli_log_likelihood(
     target : Tensor
         Of the same shape, 0 or 1, or probabilities.
     link : {"probit", "logit"}
-        What makes the probability of a margin. `predict` takes the same, and has another default.
+        The function from margin to probability. `predict` has this argument too, with the other
+        default.
 
     Returns
     -------
@@ -94,14 +95,14 @@ def expected_bernoulli_log_likelihood(
     Raises
     ------
     TypeError
-        If `output` is no `Moments`, or `target` no tensor.
+        If `output` is not `Moments`, or `target` is not a tensor.
     ValueError
-        If the shapes differ, a target is below 0 or above 1, or `link` is none of these.
+        If the shapes differ, a target is below 0 or above 1, or `link` is not one of these.
 
     Notes
     -----
-    Haussmann et al. (2018), section 2.4, take the probit's bound, and then log sigmoid(m) for log
-    Phi(m) in it; for the logit their -v/2 is a bound as well, but four times as far off.
+    Haussmann et al. (2018), section 2.4, use the bound of the probit with log sigmoid(m) in place
+    of log Phi(m). For the logit, their -v/2 is also a bound, but four times as loose.
 
     Examples
     --------
@@ -119,7 +120,7 @@ def expected_bernoulli_log_likelihood(
     if link == "logit":
         at_mean = -F.binary_cross_entropy_with_logits(mean, target, reduction="none")
         return at_mean - 0.125 * variance
-    # torch has erfc and erfcx in no half type.
+    # torch does not have erfc and erfcx in half types.
     mean, variance, target = single(mean), single(variance), single(target)
     return target * _log_ndtr(mean) + (1.0 - target) * _log_ndtr(-mean) - 0.5 * variance
 
@@ -147,9 +148,10 @@ def expected_categorical_log_likelihood(
         "quadratic"  (K - 1)/(4 K) sum_k v_k
         "taylor"     sum_k p_k (1 - p_k) v_k/2
 
-    The first is a bound for normal logits (Knowles and Minka 2011, with their a_k = p_k), and right
-    to first order in v. The second is a bound for logits of any distribution (Böhning 1992), and
-    for two classes that of ``"logit"``. The third is the expansion to first order, and no bound.
+    The first is a bound for normal logits (Knowles and Minka 2011, with their a_k = p_k), and is
+    exact to first order in v. The second is a bound for logits of any distribution (Böhning 1992);
+    for two classes it is that of ``"logit"``. The third is the expansion to first order, not a
+    bound.
 
     Parameters
     ----------
@@ -168,14 +170,14 @@ def expected_categorical_log_likelihood(
     Raises
     ------
     TypeError
-        If `output` is no `Moments`, or `target` no tensor.
+        If `output` is not `Moments`, or `target` is not a tensor.
     ValueError
-        If `output` has no dimension for the classes, or `form` is none of these.
+        If `output` has no dimension for the classes, or `form` is not one of these.
 
     Notes
     -----
-    Haussmann et al. (2018), section 2.4, leave out the case of several classes, which they call
-    similar to two; their published code has the third form.
+    Haussmann et al. (2018), section 2.4, do not derive the case of several classes, which they call
+    similar to two. Their published code uses the third form.
 
     Examples
     --------

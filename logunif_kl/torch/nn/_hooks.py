@@ -1,4 +1,4 @@
-"""Weights that a hook computes before each call of a layer: made new, copied and made permanent."""
+"""Weights that a hook computes before each call of a layer: recomputed, copied, made permanent."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -11,18 +11,17 @@ from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.weight_norm import WeightNorm
 
 _COMPUTE = (BasePruningMethod, WeightNorm)
-"""Hooks that can be called at any time; that of a spectral norm changes its state."""
+"""Hooks that can be called at any time. The hook of a spectral norm would change its state."""
 
 
 def refresh(module: Any) -> None:
-    """Compute the weights of a module from what they are made of.
+    """Recompute the weights of a module from its parameters.
 
-    Between a step of an optimizer, or `load_state_dict`, and the next call of the module they are
-    those of the call before.
+    After a step of an optimizer or `load_state_dict`, they are out of date until the next call.
     """
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, _COMPUTE):
-            # The weights keep their graph, also where they are only counted.
+            # Recomputed weights need their graph, even if the caller only counts them.
             with torch.enable_grad():
                 hook(module, None)
 
@@ -33,7 +32,7 @@ def masked(module: Any, name: str) -> bool:
 
 
 def copies(model: torch.nn.Module) -> dict[int, Any]:
-    """Copy the weights that hooks have computed, for `copy.deepcopy`, which refuses to."""
+    """Copy the weights that hooks computed: a memo for `copy.deepcopy`, which refuses them."""
     found: dict[int, Any] = {}
     for module in model.modules():
         for hook in module._forward_pre_hooks.values():

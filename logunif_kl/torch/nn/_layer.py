@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch.nn import Parameter
@@ -12,18 +12,26 @@ from torch.nn import Parameter
 from ..._errors import OF_COMPLEX, shown
 from . import _moments_rules, _penalty, _posterior
 from ._hooks import refresh
-from ._local import drawn, exponential
-from ._moments import Moments
-from ._noise import Drawing, normals
+from ._local import sample_output, wide
+from ._moments import Moments, check_input
+from ._noise import StochasticModule, normals
+from ._options import (
+    DEFAULTS,
+    FIXED,
+    VariationalOptions,
+    check_of,
+    check_together,
+    checked,
+    option,
+)
 
 Tensor = torch.Tensor
 
 
-class VariationalLayer(Drawing):
+class VariationalLayer(StochasticModule):
     """The base class of all variational layers.
 
-    It tells them apart by `isinstance`, and has the methods that they share. It cannot be used by
-    itself.
+    Use it with `isinstance`, and for the methods that all layers share.
 
     Attributes
     ----------
@@ -62,46 +70,20 @@ class VariationalLayer(Drawing):
             )
         super().__init__(*args, **kwargs)
 
-    def _become_variational(
-        self,
-        posterior: str,
-        sharing: str,
-        noise: str,
-        estimator: str,
-        initial: float | None,
-        max_log_alpha: float | None,
-        penalty: Any,
-        generator: torch.Generator | None,
-    ) -> None:
+    def _become_variational(self, **options: Unpack[VariationalOptions]) -> None:
         """Check and keep the options, and make the second parameter."""
-        given = {
-            "posterior": posterior,
-            "sharing": sharing,
-            "noise": noise,
-            "estimator": estimator,
-            "max_log_alpha": max_log_alpha,
-            "initial": initial,
-            "generator": generator,
-            "penalty": penalty,
-        }
-        checked: dict[str, Any] = {}
-        for name, value in given.items():
-            if name == "initial":
-                _posterior.check(posterior, sharing, noise, checked["max_log_alpha"])
-                value = _posterior.INITIAL[posterior] if value is None else value
-            checked[name] = _posterior.option(name, value, posterior)
-        # A layer may have other options already: a lazy one from torch's __init__.
-        self.__dict__.update(checked)
-        # A layer may have one already: a lazy one from torch's __init__, by the default options.
+        # Not by __setattr__, which refuses to change them.
+        self.__dict__.update(checked(options))
+        # torch's __init__ of a lazy layer has made one by the default options.
         for name in ("log_sigma2", "log_alpha"):
             self._parameters.pop(name, None)
-        self._make_spread()
+        self._make_log_variance()
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Check an option that is assigned later; those that shape the parameters are fixed."""
-        if name in _posterior.OPTIONS:
-            value = _posterior.option(name, value, self.posterior)
-            if name in ("posterior", "sharing", "noise"):
+        if name in DEFAULTS:
+            value = option(name, value, self.posterior)
+            if name in FIXED:
                 if value != getattr(self, name):
                     raise AttributeError(
                         f"{name} belongs to the parameters of the layer and cannot be changed: "
@@ -109,9 +91,9 @@ class VariationalLayer(Drawing):
                     )
                 return
             if name == "max_log_alpha":
-                _posterior.check(self.posterior, self.sharing, self.noise, value)
+                check_together(self.posterior, self.sharing, self.noise, value)
         if name == "weight" and self.posterior == "additive":
-            _posterior.refuse_fusion(sys._getframe(1), type(self))
+            _refuse_fusion(self, sys._getframe(1))
         super().__setattr__(name, value)
 
     @property
@@ -120,15 +102,18 @@ class VariationalLayer(Drawing):
 
     @property
     def _log_variance(self) -> Tensor:
+        """The second parameter: log sigma^2 or log alpha."""
         return getattr(self, self._log_variance_name)
 
-    def _make_spread(self) -> None:
-        shape = _posterior.spread_shape(self.sharing, self.weight.shape, self._units)
-        spread = self.weight.new_empty(shape)
-        self.register_parameter(self._log_variance_name, Parameter(spread))
-        self._reset_spread()
+    def _log_variance_shape(self) -> tuple[int, ...]:
+        return _posterior.shared_shape(self.sharing, self.weight.shape, self._units)
 
-    def _reset_spread(self) -> None:
+    def _make_log_variance(self) -> None:
+        empty = self.weight.new_empty(self._log_variance_shape())
+        self.register_parameter(self._log_variance_name, Parameter(empty))
+        self._reset_log_variance()
+
+    def _reset_log_variance(self) -> None:
         with torch.no_grad():
             self._log_variance.fill_(self.initial)
 
@@ -137,28 +122,27 @@ class VariationalLayer(Drawing):
         super().reset_parameters()  # type: ignore[misc]
         # torch's __init__ calls this before the second parameter is there.
         if self._log_variance_name in self._parameters:
-            self._reset_spread()
+            self._reset_log_variance()
 
     def forward(self, input: Any) -> Any:
-        """Draw an output in training mode and under `sampling`; return the mean otherwise."""
+        """Draw an output in training mode and within `sampling`; return the mean otherwise."""
         if isinstance(input, Moments):
             self._check_shape(input)
             return self._moments(input)
-        _posterior.check_input(input)
+        check_input(input)
         self._check_shape(input)
         if not self._draws:
             return super().forward(input)  # type: ignore[misc]
         if self.noise == "correlated":
             return super().forward(self._scaled(input))  # type: ignore[misc]
+        padded = self._padded(input)
         if self.estimator == "local":
-            spread, log = self._variances()
-            return drawn(self, self._padded(input), self.weight, self.bias, spread, log, self._draw)
+            return sample_output(
+                self, padded, self.weight, self.bias, *self._variances(), self._draw
+            )
         if self.estimator == "per_batch" or not self._batched(input) or not input.shape[0]:
-            weight = self._weights(self.weight.shape)
-            return self._product(self._padded(input), weight, self.bias)
-        return self._product_each(
-            self._padded(input), self._weights((input.shape[0], *self.weight.shape))
-        )
+            return self._product(padded, self._weights(self.weight.shape), self.bias)
+        return self._product_each(padded, self._weights((input.shape[0], *self.weight.shape)))
 
     def _moments(self, x: Moments) -> Moments:
         if self.noise == "correlated":
@@ -166,8 +150,9 @@ class VariationalLayer(Drawing):
                 "moments need independent weights, but the layer has noise='correlated': make it "
                 "with noise='independent'"
             )
-        spread, log = self._variances()
-        variances = exponential(spread) if log else spread
+        variances, log = self._variances()
+        if log:
+            variances = wide(variances).exp()
         padded = None if x._variance is None else self._padded(x._variance)
         x = x._like(self._padded(x.mean), padded)
         return _moments_rules.product(self._product, x, self.weight, self.bias, variances)
@@ -180,95 +165,81 @@ class VariationalLayer(Drawing):
 
     def _bounded(self) -> Tensor:
         """The second parameter as it is used: below its bound, of a shape that fits the weight."""
-        name, weight = self._log_variance_name, self.weight
-        own = _posterior.spread_shape(self.sharing, weight.shape, self._units)
-        scales = self.noise == "correlated"
-        spread = _posterior.aligned(name, self._log_variance, weight, own, scales)
+        found = _posterior.broadcastable(
+            self._log_variance_name,
+            self._log_variance,
+            self.weight,
+            self._log_variance_shape(),
+            self.noise == "correlated",
+        )
         if self.posterior == "additive":
-            return spread if spread.shape == weight.shape else spread.expand_as(weight)
-        return _posterior.bounded(spread, self.max_log_alpha)
+            return found if found.shape == self.weight.shape else found.expand_as(self.weight)
+        return _posterior.bounded(found, self.max_log_alpha)
 
-    def _typed(self) -> Tensor:
-        """The second parameter in the type of the weight, for products with inputs of this type."""
-        return self._bounded().to(self.weight.dtype)
+    def _clamped(self) -> Tensor:
+        """The second parameter for products: in the type of the weight, and not too large."""
+        return _posterior.clamped(self._bounded().to(self.weight.dtype))
 
     def _deviations(self) -> Tensor:
         """The standard deviations of the weights."""
-        deviations = _posterior.root(self._typed())
+        deviations = (0.5 * self._clamped()).exp()
         return deviations if self.posterior == "additive" else self.weight * deviations
 
     def _weights(self, shape: Any) -> Tensor:
         """Samples of the weights, of the shape of the weights or with more dimensions before it."""
         deviations = self._deviations()
-        return _posterior.in_range(self.weight + deviations * self._normals(shape, self.weight))
+        found = self.weight + deviations * self._normals(shape, self.weight)
+        if found.dtype != torch.float16:
+            return found
+        # An infinite weight times an input of zero would be NaN.
+        most = torch.finfo(found.dtype).max
+        return found.clamp(-most, most)
 
     def _variances(self) -> tuple[Tensor, bool]:
         """The variances of the weights, or their logarithms and True."""
         if self.posterior == "additive":
-            return self._typed(), True
-        return _posterior.multiplied(self.weight, self._typed()), False
+            return self._clamped(), True
+        return _posterior.multiplied(self.weight, self._clamped()), False
 
-    # What the layers define, each for its own kind of product.
-
-    def _check_shape(self, input: Any) -> None:
-        raise NotImplementedError
+    # What each layer defines for its own kind of product. Some layers define only a part.
+    _check_shape: Any  # (input): raise if its shape does not fit
+    _product: Any  # (input, weight, bias): the output
+    _product_backward: Any  # as in `_local.Product`
+    _product_each: Any  # (input, weights): the outputs of examples with weights of their own
+    _batched: Any  # (input): whether it has a dimension of examples
+    _scaled: Any  # (input): the input times the scales of correlated noise
+    _scales: Any  # (): how many scales there are, one for each input unit
 
     def _padded(self, input: Tensor) -> Tensor:
         """Return the input with the padding that the product does not add."""
         return input
 
-    def _product(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        raise NotImplementedError
-
-    def _product_each(self, input: Tensor, weights: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def _product_backward(
-        self,
-        grad: Tensor,
-        input: Tensor,
-        weight: Tensor,
-        wanted: tuple[bool, bool, bool],
-        factor: float = 1.0,
-    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        raise NotImplementedError
-
-    def _batched(self, input: Tensor) -> bool:
-        raise NotImplementedError
-
-    def _scaled(self, input: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def _scales(self) -> int:
-        """How many scales there are: one for each input unit."""
-        raise NotImplementedError
-
     # The KL.
 
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
-        """What the KL is the sum of; of all rows of a table if `whole`.
+        """The terms whose sum is the KL. With ``whole=True``, for all rows of an embedding.
 
         ("normal", mu, log_sigma2, 1), or ("alpha", log_alpha, weights or scales an element). With a
         mask of `torch.nn.utils.prune` the last is a tensor that counts those that are kept. The
-        exact KL of the normal ones needs none, as it is 0 where `prune` put a mean of 0 and a
+        exact KL of the normal ones needs no count, because it is 0 where `prune` put a mean and a
         variance of 0. Half types are converted to float32, in which a sum over many weights fits.
         """
         if self.weight.is_complex():
             raise TypeError(f"the weights of a layer are of {self.weight.dtype}: {OF_COMPLEX}")
         mask = self._mask(whole)
+        log_variance = _posterior.single(self._bounded())
         if self.posterior == "additive":
             kept = 1 if mask is None or self.penalty == _penalty.EXACT else mask
-            mean, spread = _posterior.single(self.weight), _posterior.single(self._bounded())
-            if mean.dtype != spread.dtype:
-                mean, spread = mean.double(), spread.double()
-            return [("normal", mean, spread, kept)]
-        log_alpha = _posterior.single(self._bounded())
+            mean = _posterior.single(self.weight)
+            if mean.dtype != log_variance.dtype:
+                mean, log_variance = mean.double(), log_variance.double()
+            return [("normal", mean, log_variance, kept)]
         scales = self._scales() if self.noise == "correlated" else None
         if mask is not None:
-            kept = _posterior.kept(mask, self._units, scales).sum_to_size(log_alpha.shape)
-            return [("alpha", log_alpha, kept)]
+            kept = _posterior.kept(mask, self._units, scales).sum_to_size(log_variance.shape)
+            return [("alpha", log_variance, kept)]
         counted = self.weight.numel() if scales is None else scales
-        return [("alpha", log_alpha, counted // max(log_alpha.numel(), 1))]
+        return [("alpha", log_variance, counted // max(log_variance.numel(), 1))]
 
     def _mask(self, whole: bool) -> Tensor | None:
         """The mask of `torch.nn.utils.prune` on the weights, 1 where they are kept."""
@@ -284,18 +255,19 @@ class VariationalLayer(Drawing):
         Parameters
         ----------
         of : {"weights", "scales"}, optional
-            Of what: the weights under independent noise, and the scales s_i under correlated noise
-            (Kingma et al. 2015, section 3.2), which is what is taken by default.
+            Which KL to return: that of the weights under independent noise, or of the scales s_i
+            under correlated noise (Kingma et al. 2015, section 3.2). The default depends on the
+            noise.
 
         Returns
         -------
         Tensor
-            Of no dimensions; in float32 for parameters of half types.
+            A 0-d tensor, in float32 for parameters of half types.
 
         Raises
         ------
         ValueError
-            If `of` is none of these, or is asked for under the other noise. The KL of the weights
+            If `of` is not one of these, or belongs to the other noise. The KL of the weights
             under correlated noise is infinite (Hron et al. 2017, section 3).
 
         Examples
@@ -306,20 +278,20 @@ class VariationalLayer(Drawing):
         >>> layer.neg_kl().detach()
         tensor(-12.6479)
         """
-        _posterior.check_of(of, self.noise)
+        check_of(of, self.noise)
         refresh(self)
         return _penalty.total([(self.penalty, self._penalty_terms())])
 
     def kl(self, of: str | None = None) -> Tensor:
         """KL(q || p), to be *added to a loss*: ``-layer.neg_kl(of)``.
 
-        Added to the negative log-likelihood of a whole data set of N examples, and to the *mean* of
-        that of a minibatch after division by N.
+        Add it to the negative log-likelihood of the whole data set. If the loss is a *mean* over a
+        minibatch, divide the KL by the number of examples in the data set first.
         """
         return -self.neg_kl(of)
 
     def log_alpha_of_weights(self) -> Tensor:
-        """Compute log alpha of every weight, for pruning and display.
+        """Compute log alpha of every weight.
 
         Returns
         -------
@@ -334,16 +306,19 @@ class VariationalLayer(Drawing):
         return self._bounded().expand(self.weight.shape)
 
     def extra_repr(self) -> str:
-        """What torch's layer shows, and the options that are not the default ones."""
-        shown_options = [super().extra_repr(), f"posterior={self.posterior!r}"]
-        for name, default in (
-            ("sharing", "weight"),
-            ("noise", "independent"),
-            ("estimator", "local"),
-            ("max_log_alpha", None),
-            ("penalty", "exact"),
-        ):
+        """Show what torch's layer shows, and the options that are not the default ones."""
+        found = [super().extra_repr(), f"posterior={self.posterior!r}"]
+        for name in ("sharing", "noise", "estimator", "max_log_alpha", "penalty"):
             value = getattr(self, name)
-            if value != default:
-                shown_options.append(f"{name}={shown(value)}")
-        return ", ".join(shown_options)
+            if value != DEFAULTS[name]:  # type: ignore[literal-required]
+                found.append(f"{name}={shown(value)}")
+        return ", ".join(found)
+
+
+def _refuse_fusion(layer: VariationalLayer, caller: Any) -> None:
+    # The fusion assigns a weight to a copy of the layer, as a user may: only the caller differs.
+    if caller.f_globals.get("__name__") == "torch.nn.utils.fusion":
+        raise TypeError(
+            f"a {type(layer).__name__} was fused with batch normalisation, which would scale its "
+            "means and not its variances: call logunif_kl.torch.nn.to_deterministic first"
+        )

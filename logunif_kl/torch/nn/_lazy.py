@@ -1,19 +1,21 @@
-"""Layers that learn the number of their inputs from the first input."""
+"""Layers that take the number of their inputs from the first input."""
 
 # mypy: allow-untyped-calls, no-warn-return-any, disable-error-code="misc"
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch.nn import UninitializedParameter
 from torch.nn.parameter import is_lazy
 
 from ..._layers import check_flag
-from . import _arguments, _posterior
+from ._arguments import check_dtype, no_shape
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._layer import VariationalLayer
 from ._linear import VariationalLinear
+from ._options import VariationalOptions, list_options
+from ._posterior import shared_shape
 
 Tensor = torch.Tensor
 
@@ -21,11 +23,11 @@ _uninitialized: Any = UninitializedParameter
 
 
 class _Lazy(VariationalLayer):
-    """What the lazy layers do beside torch's: their second parameter is lazy too."""
+    """A layer whose second parameter is lazy, as the parameters of torch's lazy layers are."""
 
-    def _make_spread(self) -> None:
-        spread = _uninitialized(device=self.weight.device, dtype=self.weight.dtype)
-        self.register_parameter(self._log_variance_name, spread)
+    def _make_log_variance(self) -> None:
+        lazy = _uninitialized(device=self.weight.device, dtype=self.weight.dtype)
+        self.register_parameter(self._log_variance_name, lazy)
 
     def reset_parameters(self) -> None:
         """Initialise the parameters, once their shapes are known."""
@@ -35,10 +37,8 @@ class _Lazy(VariationalLayer):
     def initialize_parameters(self, input: Tensor) -> None:
         """Learn the shapes of the parameters from an input, and initialise them."""
         if is_lazy(self._log_variance):
+            shape = shared_shape(self.sharing, self._weight_shape(input), self._units)
             with torch.no_grad():
-                shape = _posterior.spread_shape(
-                    self.sharing, self._weight_shape(input), self._units
-                )
                 self._log_variance.materialize(shape)  # type: ignore[operator]
         super().initialize_parameters(input)  # type: ignore[misc]
 
@@ -56,10 +56,7 @@ class _Lazy(VariationalLayer):
 
     def _check_made(self) -> None:
         if self.has_uninitialized_params():  # type: ignore[operator]
-            raise ValueError(
-                f"a {type(self).__name__} was given that has no shape yet: run a batch through the "
-                "model first"
-            )
+            raise no_shape("a layer", self)
 
 
 class LazyVariationalLinear(_Lazy, torch.nn.LazyLinear, VariationalLinear):
@@ -85,28 +82,19 @@ class LazyVariationalLinear(_Lazy, torch.nn.LazyLinear, VariationalLinear):
 
     cls_to_become = VariationalLinear
 
+    @list_options
     def __init__(
         self,
         out_features: int,
         bias: bool = True,
         device: Any = None,
         dtype: Any = None,
-        *,
-        posterior: str = "additive",
-        sharing: str = "weight",
-        noise: str = "independent",
-        estimator: str = "local",
-        initial: float | None = None,
-        max_log_alpha: float | None = None,
-        penalty: Any = "exact",
-        generator: torch.Generator | None = None,
+        **options: Unpack[VariationalOptions],
     ) -> None:
-        _arguments.check_dtype(dtype)
+        check_dtype(dtype)
         check_flag("bias", bias)
         super().__init__(out_features, bias, device, dtype)
-        self._become_variational(
-            posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        )
+        self._become_variational(**options)
 
     def _weight_shape(self, input: Tensor) -> tuple[int, ...]:
         return self.out_features, input.shape[-1]
@@ -117,6 +105,7 @@ class _LazyConv(_Lazy):
     out_channels: int
     kernel_size: tuple[int, ...]
 
+    @list_options
     def __init__(
         self,
         out_channels: int,
@@ -129,25 +118,15 @@ class _LazyConv(_Lazy):
         padding_mode: str = "zeros",
         device: Any = None,
         dtype: Any = None,
-        *,
-        posterior: str = "additive",
-        sharing: str = "weight",
-        noise: str = "independent",
-        estimator: str = "local",
-        initial: float | None = None,
-        max_log_alpha: float | None = None,
-        penalty: Any = "exact",
-        generator: torch.Generator | None = None,
+        **options: Unpack[VariationalOptions],
     ) -> None:
-        _arguments.check_dtype(dtype)
+        check_dtype(dtype)
         check_flag("bias", bias)
         super().__init__(
             *(out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode),
             *(device, dtype),
         )
-        self._become_variational(
-            posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        )
+        self._become_variational(**options)
 
     def _weight_shape(self, input: Tensor) -> tuple[int, ...]:
         channels = self._get_in_channels(input)  # type: ignore[operator]
@@ -157,21 +136,7 @@ class _LazyConv(_Lazy):
 class LazyVariationalConv1d(_LazyConv, torch.nn.LazyConv1d, VariationalConv1d):
     """A `VariationalConv1d` whose `in_channels` is that of the first input.
 
-    Parameters
-    ----------
-    out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
-        As for `torch.nn.LazyConv1d`, as are `device` and `dtype`.
-    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        As for `VariationalConv1d`.
-
-    Examples
-    --------
-    >>> import torch, warnings
-    >>> from logunif_kl.torch import nn
-    >>> with warnings.catch_warnings(action="ignore"):
-    ...     layer = nn.LazyVariationalConv1d(2, 1)
-    >>> layer(torch.ones(4, 3, 5)).shape
-    torch.Size([4, 2, 5])
+    See `LazyVariationalConv2d`.
     """
 
     cls_to_become = VariationalConv1d
@@ -203,21 +168,7 @@ class LazyVariationalConv2d(_LazyConv, torch.nn.LazyConv2d, VariationalConv2d):
 class LazyVariationalConv3d(_LazyConv, torch.nn.LazyConv3d, VariationalConv3d):
     """A `VariationalConv3d` whose `in_channels` is that of the first input.
 
-    Parameters
-    ----------
-    out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
-        As for `torch.nn.LazyConv3d`, as are `device` and `dtype`.
-    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        As for `VariationalConv3d`.
-
-    Examples
-    --------
-    >>> import torch, warnings
-    >>> from logunif_kl.torch import nn
-    >>> with warnings.catch_warnings(action="ignore"):
-    ...     layer = nn.LazyVariationalConv3d(2, 1)
-    >>> layer(torch.ones(4, 3, 5, 5, 5)).shape
-    torch.Size([4, 2, 5, 5, 5])
+    See `LazyVariationalConv2d`.
     """
 
     cls_to_become = VariationalConv3d

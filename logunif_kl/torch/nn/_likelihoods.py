@@ -26,7 +26,7 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
     logits : Tensor
         Of shape (M, classes, ...), not normalised.
     target : Tensor
-        Classes, whole numbers of shape (M, ...), or probabilities of the shape of `logits`. As in
+        Classes (integers of shape (M, ...)), or probabilities of the shape of `logits`. As in
         `torch.nn.functional.cross_entropy`, the class -100 has log p = 0 and no gradient. Its
         example still counts among the M of `ELBO`.
 
@@ -38,7 +38,7 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If `target` is no tensor.
+        If `target` is not a tensor.
     ValueError
         If `logits` has no dimension for the classes, or if there is one class.
 
@@ -62,7 +62,7 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
         )
     _check_target(target)
     if not target.is_floating_point():
-        target = target.long()  # torch takes no other whole numbers
+        target = target.long()  # cross_entropy takes no other integers
     return -F.cross_entropy(logits, target, reduction="none")
 
 
@@ -86,10 +86,10 @@ def bernoulli_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If `target` is no tensor.
+        If `target` is not a tensor.
     ValueError
-        If the shapes differ, or a target is NaN, below 0 or above 1. It is looked at
-        on the CPU, and not under `torch.compile`.
+        If the shapes differ, or a target is NaN, below 0 or above 1. Targets are checked only on
+        the CPU, and not under `torch.compile`.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def bernoulli_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
 def normal_log_likelihood(mean: Tensor, target: Tensor, log_sigma2: Tensor | float = 0.0) -> Tensor:
     """Compute log p(target) of normal distributions, for `ELBO`.
 
-    -(log(2 pi) + log_sigma2 + (target - mean)^2 / sigma^2) / 2. For another variance than 1, pass
+    -(log(2 pi) + log_sigma2 + (target - mean)^2 / sigma^2) / 2. For a variance other than 1, pass
     ``functools.partial(normal_log_likelihood, log_sigma2=...)``.
 
     Parameters
@@ -128,7 +128,7 @@ def normal_log_likelihood(mean: Tensor, target: Tensor, log_sigma2: Tensor | flo
     Raises
     ------
     TypeError
-        If `target` is no tensor.
+        If `target` is not a tensor.
     ValueError
         If the shapes of `mean` and `target` differ, or that of `log_sigma2` does not broadcast to
         theirs.
@@ -142,14 +142,14 @@ def normal_log_likelihood(mean: Tensor, target: Tensor, log_sigma2: Tensor | flo
     """
     _no_moments(mean, "normal")
     check_same_shape("mean", mean, target)
-    spread = torch.as_tensor(log_sigma2, dtype=mean.dtype, device=mean.device)
-    if not _broadcasts(spread.shape, mean.shape):
+    log_sigma2 = torch.as_tensor(log_sigma2, dtype=mean.dtype, device=mean.device)
+    if not _broadcasts(log_sigma2.shape, mean.shape):
         raise ValueError(
-            f"log_sigma2 of shape {tuple(spread.shape)} was given, which does not broadcast to the "
-            f"shape of mean, {tuple(mean.shape)}: reshape it"
+            f"log_sigma2 of shape {tuple(log_sigma2.shape)} was given, which does not broadcast to "
+            f"the shape of mean, {tuple(mean.shape)}: reshape it"
         )
-    squares = (target - mean).square() * (-spread).exp()
-    return -0.5 * (math.log(2.0 * math.pi) + spread + squares)
+    squares = (target - mean).square() * (-log_sigma2).exp()
+    return -0.5 * (math.log(2.0 * math.pi) + log_sigma2 + squares)
 
 
 def _broadcasts(shape: torch.Size, to: torch.Size) -> bool:
@@ -175,14 +175,10 @@ def _no_moments(output: Any, name: str) -> None:
 
 
 def check_probabilities(target: Tensor) -> None:
-    """Raise if a target of two classes is outside of 0 to 1, where it can be looked at.
+    """Raise if a target of two classes is NaN, below 0 or above 1, where it can be read.
 
-    Raises
-    ------
-    ValueError
-        If one is, such as the -1 of labels of both signs.
+    Reading it from an accelerator would wait for the device.
     """
-    # On a device it would be waited for.
     if torch.compiler.is_compiling() or transformed() or not plain(target) or not target.is_cpu:
         return
     if target.dtype != torch.bool and target.numel():
@@ -197,15 +193,7 @@ def check_probabilities(target: Tensor) -> None:
 
 
 def check_same_shape(name: str, first: Tensor, target: Tensor) -> None:
-    """Raise if two shapes differ.
-
-    Raises
-    ------
-    TypeError
-        If the target is no tensor.
-    ValueError
-        If they do.
-    """
+    """Raise if the target is not a tensor of this shape."""
     _check_target(target)
     if first.shape != target.shape:
         raise ValueError(

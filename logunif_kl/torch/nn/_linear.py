@@ -3,15 +3,15 @@
 # mypy: allow-untyped-calls, no-warn-return-any, disable-error-code="misc"
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch.nn import functional as F
 
 from ..._layers import check_flag
-from . import _posterior
-from ._arguments import check_dtype
+from ._arguments import check_dtype, check_features
 from ._layer import VariationalLayer
+from ._options import VariationalOptions, list_options
 
 Tensor = torch.Tensor
 
@@ -19,14 +19,14 @@ Tensor = torch.Tensor
 class VariationalLinear(VariationalLayer, torch.nn.Linear):
     """`torch.nn.Linear` with a Gaussian posterior over its weights.
 
-    A weight w from input i to output j is N(mu, sigma^2) or, of the ``"multiplicative"`` posterior,
-    N(theta, alpha theta^2). By the ``"local"`` estimator ([1]_, Eq. 6) each output is drawn from
-    its own Gaussian, given the inputs a::
+    A weight w from input i to output j is N(mu, sigma^2) or, with the ``"multiplicative"``
+    posterior, N(theta, alpha theta^2). The ``"local"`` estimator ([1]_, Eq. 6) draws each output
+    from its own Gaussian, given the inputs a::
 
         b_j = sum_i a_i mu_ij + bias_j + sqrt(sum_i a_i^2 sigma_ij^2) zeta_j,    zeta_j ~ N(0, 1)
 
-    This happens in training mode and under `logunif_kl.torch.nn.sampling`. In evaluation mode the
-    output is that of `torch.nn.Linear` with the means. The bias is a parameter without variance.
+    The layer draws in training mode and within `logunif_kl.torch.nn.sampling`. In evaluation mode
+    the output is that of `torch.nn.Linear` with the means. The bias has no variance.
     The loss is the negative log-likelihood of all data plus `kl`
     (see `logunif_kl.torch.nn.ELBO`).
 
@@ -35,61 +35,59 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     in_features, out_features, bias, device, dtype
         As for `torch.nn.Linear`.
     posterior : {"additive", "multiplicative"}
-        The parameters beside the means `weight`: `log_sigma2` ([2]_), or `log_alpha`, the
+        The second parameter, next to the means `weight`: `log_sigma2` ([2]_), or `log_alpha`, the
         logarithms of alpha = sigma^2/theta^2, a ratio of *variances* ([1]_, section 3.1).
     sharing : {"weight", "output", "input", "layer"}
-        What has an alpha of its own. `log_alpha` has the shape of `weight`,
-        ``(out_features, 1)``, ``(1, in_features)`` or ``(1, 1)``. The KL counts a shared alpha once
-        for each weight that has it. Of the additive posterior each weight has a sigma of its own.
+        What has its own alpha. `log_alpha` has the shape of `weight`, ``(out_features, 1)``,
+        ``(1, in_features)`` or ``(1, 1)``. The KL counts a shared alpha once for each weight that
+        has it. With the additive posterior each weight has its own sigma.
     noise : {"independent", "correlated"}
         Independent weights (type B, [1]_, section 3.1), or one scale for all weights of an input
-        (type A, section 3.2): w_ij = s_i theta_ij with s_i ~ N(1, alpha_i). The second needs the
-        multiplicative posterior with `sharing` ``"input"`` or ``"layer"``. Its KL is that of the
-        scales; that of the weights is infinite ([3]_, section 3).
+        (type A, section 3.2): w_ij = s_i theta_ij with s_i ~ N(1, alpha_i). Correlated noise needs
+        the multiplicative posterior with `sharing` ``"input"`` or ``"layer"``. Its KL is that of
+        the scales; that of the weights is infinite ([3]_, section 3).
     estimator : {"local", "per_example", "per_batch"}
         What is drawn: the outputs, a sample of the weights for each example (the first dimension
         of the input; it takes the memory of as many weights), or one sample for the minibatch.
-        All have the same expectation of the loss, and gradients of different variance ([1]_,
-        section 2). Under correlated noise ``"local"`` draws scales for each row of inputs.
+        All have the same expected loss, and gradients of different variance ([1]_, section 2).
+        Under correlated noise ``"local"`` draws scales for each row of inputs.
     initial : float, optional
         The initial `log_sigma2` (-10 by default) or `log_alpha` (-3 by default).
     max_log_alpha : float, optional
         The largest log alpha, for the multiplicative posterior: 0.0 for alpha <= 1 as in [1]_,
-        section 3.4. The layer uses ``min(log_alpha, max_log_alpha)``. A parameter at the bound or
-        above still gets a gradient, if a step against it decreases log alpha. The gradients of the
-        likelihood and of `neg_kl` are treated one by one, so that where they disagree the parameter
-        stays within two steps of the optimizer of the bound.
+        section 3.4. The layer uses ``min(log_alpha, max_log_alpha)``. At the bound or above, only a
+        gradient that decreases log alpha passes. The gradients of the likelihood and of `neg_kl`
+        are treated one by one, so where they disagree the parameter stays within two steps of the
+        optimizer from the bound.
     penalty : str, Fit or NormalPrior, optional
         What `neg_kl` computes: ``"exact"`` (the default), the name of a method of
         `logunif_kl.methods.METHODS` that has a gradient, or a `logunif_kl.fitting.Fit`; or -KL from
         a `NormalPrior` in place of the log-uniform one.
-        ``"kingma"`` is fitted for alpha <= 1 alone, and ``"lower_bound"`` holds for alpha <= 2.42.
-        Beyond, the KL by them falls without bound, to -inf where mu = 0, and training diverges:
-        take them with the multiplicative posterior and ``max_log_alpha=0.0``.
+        ``"kingma"`` is fitted for alpha <= 1 only, and ``"lower_bound"`` holds for alpha <= 2.42.
+        Beyond that, their KL falls without bound (to -inf where mu = 0), and training diverges: use
+        them with the multiplicative posterior and ``max_log_alpha=0.0``.
     generator : torch.Generator, optional
-        Draws all noise of the layer, in place of torch's global generator. It is an attribute, and
-        not in the ``state_dict``. A copy or a pickle of the layer has a generator of its own in the
-        same state. Under `torch.utils.checkpoint.checkpoint` pass
-        `logunif_kl.torch.nn.checkpoint_contexts`. In a compiled graph, the compiler chooses the
-        order in which layers draw.
+        Draws all noise of the layer, in place of torch's global generator. It is not in the
+        ``state_dict``. A copy or a pickle of the layer has its own generator in the same state.
+        Under `torch.utils.checkpoint.checkpoint` pass `logunif_kl.torch.nn.checkpoint_contexts`. In
+        a compiled graph, the compiler chooses the order in which layers draw.
 
     Attributes
     ----------
     weight, bias : Parameter
         As in `torch.nn.Linear`, with the same initial values from the same seed.
     log_sigma2 or log_alpha : Parameter
-        The second parameter of the posterior. Another one may be assigned, of a shape that
-        broadcasts to that of `weight`; under correlated noise, to that of the first one.
+        The second parameter of the posterior. You may assign another one whose shape broadcasts to
+        that of `weight`, or under correlated noise to that of the first one.
 
     Raises
     ------
     ValueError
-        If an option is none of its choices, or does not go with another; if a number is not finite;
-        if the last length of an input is not `in_features`; later, if `weight`, `log_sigma2` or
-        `log_alpha` was replaced by one of a shape that does not fit.
+        If an option is not one of its choices, or does not go with another; if a number is not
+        finite; if the last length of an input is not `in_features`; if `weight`, `log_sigma2` or
+        `log_alpha` was replaced by one whose shape does not fit.
     TypeError
-        If an option or `bias` is of a wrong type, or if a `dtype` or an input is not of real
-        numbers.
+        If an option or `bias` is of a wrong type, or if a `dtype` or an input is not real.
     RuntimeError
         If the generator is on another device than the layer.
 
@@ -101,21 +99,19 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     Notes
     -----
     The outputs for one vector of inputs have the distribution that samples of the weights give
-    them. With more than two dimensions in the input, ``"local"`` draws each row by itself, and so
-    leaves out that rows of one example depend on each other through their weights.
+    them. If the input has more than two dimensions, ``"local"`` draws each row independently, and
+    so ignores that the rows of one example share their weights.
 
-    The options are no part of the ``state_dict``: `max_log_alpha`, `penalty`, `noise` and
-    `estimator` change what the same parameters mean, and are to be passed again.
+    The options are not part of the ``state_dict``. Pass `max_log_alpha`, `penalty`, `noise` and
+    `estimator` again, because they change what the same parameters mean.
 
     An optimizer with weight decay (`torch.optim.AdamW`) pulls `log_sigma2` and `log_alpha` towards
     0, a large variance: put them into a group of parameters with ``weight_decay=0``.
 
     The square root has no epsilon: where the variance is 0, the output is its mean, and gradients
-    are finite. Under autocast to float16, and with parameters of float16, the product of squares
-    and variances runs in bfloat16, whose range holds them.
-
-    Plain tensors of float32 and float64 take a fused form. It passes over the activations half as
-    often as the operations that compilers and transforms see, and gives the same.
+    are finite. A `log_sigma2` or `log_alpha` above 60 (600 in float64, 18 in float16) counts as
+    that in outputs. Under autocast to float16, and with parameters of float16, the product of
+    squares and variances runs in bfloat16, which has the range for them.
 
     References
     ----------
@@ -139,6 +135,7 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     torch.Size([2, 3])
     """
 
+    @list_options
     def __init__(
         self,
         in_features: int,
@@ -146,30 +143,15 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         bias: bool = True,
         device: Any = None,
         dtype: Any = None,
-        *,
-        posterior: str = "additive",
-        sharing: str = "weight",
-        noise: str = "independent",
-        estimator: str = "local",
-        initial: float | None = None,
-        max_log_alpha: float | None = None,
-        penalty: Any = "exact",
-        generator: torch.Generator | None = None,
+        **options: Unpack[VariationalOptions],
     ) -> None:
         check_dtype(dtype)
         check_flag("bias", bias)
         super().__init__(in_features, out_features, bias, device, dtype)
-        self._become_variational(
-            posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        )
+        self._become_variational(**options)
 
     def _check_shape(self, input: Any) -> None:
-        inputs = self.weight.shape[-1]
-        if not input.ndim or input.shape[-1] != inputs:
-            raise ValueError(
-                f"input of shape {tuple(input.shape)} was given to a layer of {inputs} inputs: "
-                f"pass one whose last length is {inputs}"
-            )
+        check_features(input, self.weight.shape[-1])
 
     def _product(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return F.linear(input, weight, bias)
@@ -204,8 +186,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
             shape = shape[-1:]
         elif self.estimator == "per_example" and input.ndim > 1:
             shape = (shape[0], *[1] * (input.ndim - 2), shape[-1])
-        deviation = _posterior.root(self._bounded()[0]).to(input.dtype)
-        return input * _posterior.in_range(1.0 + deviation * self._normals(shape, input))
+        deviation = (0.5 * self._clamped()[0]).exp().to(input.dtype)
+        return input * (1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
         # Not in_features, which is 0 in a lazy layer that was loaded.

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 
 from ..._errors import type_name
-from . import _penalty, _posterior
+from . import _penalty
 from ._arguments import check_module
 from ._hooks import refresh
 from ._layer import VariationalLayer
+from ._options import check_of
 
 Tensor = torch.Tensor
 
@@ -25,41 +26,40 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
         -KL = sum_i c_i (constant - F(u_i)),    constant = 0 (zero_at=inf)
 
     c_i is how many weights share the alpha of u_i. A module that is used several times (a recurrent
-    cell) counts once. So do two layers that share their weight and its log_sigma2 or log_alpha. The
-    row of a `padding_idx` has no noise and does not count, unless a layer that shares it draws it.
+    cell) counts once, and so do two layers that share their weight and its log_sigma2 or log_alpha.
+    The row of a `padding_idx` has no noise and does not count, unless a layer that shares it draws
+    it.
 
     Parameters
     ----------
     model : torch.nn.Module
         A layer, or any module that holds layers.
     of : {"weights", "scales"}, optional
-        Refuse layers whose KL is of something else: of the scales under correlated noise (type A),
-        of the weights otherwise.
+        Raise an error for a layer whose KL is of the other: that of the scales under correlated
+        noise (type A), and of the weights otherwise.
 
     Returns
     -------
     Tensor
-        Of no dimensions, in nats. It is float32, or float64 where a layer is; float16 and bfloat16
-        are added in float32. Where parameters are sharded (DTensor), it is the sum over all
-        processes, a plain tensor.
+        A 0-d tensor, in nats, of float64 if a layer is, otherwise of float32. If parameters are
+        sharded (DTensor), it is the sum over all processes, as a plain tensor.
 
     Raises
     ------
     TypeError
-        If `model` is no module.
+        If `model` is not a module.
     ValueError
-        If it holds no variational layer, or if a layer has no KL `of` what was asked for.
+        If it has no variational layers, or a layer does not have the KL `of` the weights or scales.
 
     See Also
     --------
-    kl : the same with the other sign, to be added to a loss.
-    named_kl : each layer's part.
+    kl : the same with the opposite sign, to be added to a loss.
+    named_kl : the KL of each layer.
 
     Notes
     -----
-    All tensors of one type on one device take one step of autograd, which copies none of them.
-    Under `torch.compile`, in the transforms of `torch.func` and for DTensors each tensor takes a
-    step of its own.
+    All tensors of one type on one device take one autograd node, which does not copy them. Under
+    `torch.compile`, in the transforms of `torch.func` and for DTensors each tensor has its own.
 
     Examples
     --------
@@ -76,8 +76,8 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
 def kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     """KL(q || p) of all variational layers of a model, summed, to be *added to a loss*.
 
-    ``-neg_kl(model, of)``. A loss that is the mean over a minibatch needs it divided by the number
-    of examples in the data set (Kingma et al. 2015, Eqs. 1 and 3), as `ELBO` does it.
+    ``-neg_kl(model, of)``. If the loss is a mean over a minibatch, divide the KL by the number of
+    examples in the data set (Kingma et al. 2015, Eqs. 1 and 3), as `ELBO` does.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        Of no dimensions, in nats. It is not negative, but for a `penalty` that is an approximation.
+        A 0-d tensor, in nats. It is not negative, except with an approximate `penalty`.
 
     Raises
     ------
@@ -119,8 +119,8 @@ def named_kl(model: torch.nn.Module, of: str | None = None) -> dict[str, Tensor]
     Returns
     -------
     dict of str to Tensor
-        Tensors of no dimensions, whose sum is ``kl(model)`` up to rounding. What layers share is
-        under the first name.
+        0-d tensors, whose sum is ``kl(model)`` up to rounding. Shared parameters are listed under
+        the first name.
 
     Raises
     ------
@@ -147,15 +147,9 @@ def named_kl(model: torch.nn.Module, of: str | None = None) -> dict[str, Tensor]
 def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
     """The variational layers of a model with their names, each once.
 
-    Layers that have their weight and the second parameter from a layer before are left out. The
-    third is whether the row of a padding counts, since a layer that shares the weight draws it.
-
-    Raises
-    ------
-    TypeError
-        If it is no module.
-    ValueError
-        If there are none, or if layers with the same parameters have different scales.
+    A layer is left out if it shares its weight and its second parameter with a layer before it. The
+    third item says whether the row of a padding counts, because a layer that shares the weight
+    draws it.
     """
     found: list[tuple[str, VariationalLayer, bool]] = []
     # The tensors are kept, so that none of them is freed and its identity given to another.
@@ -163,10 +157,10 @@ def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
     for name, module in check_module(model).named_modules():
         if isinstance(module, VariationalLayer):
             refresh(module)
-            weight, spread = module.weight, module._log_variance
-            at = _place(weight, spread, seen)
+            weight, log_variance = module.weight, module._log_variance
+            at = _place(weight, log_variance, seen)
             if at is None:
-                seen[_key(weight, spread, seen)] = weight, spread, len(found)
+                seen[_key(weight, log_variance, seen)] = weight, log_variance, len(found)
                 found.append((name, module, False))
                 continue
             first, other, _ = found[at]
@@ -196,20 +190,20 @@ def _padding(layer: VariationalLayer) -> int | None:
     return getattr(layer, "padding_idx", None)
 
 
-def _key(weight: Tensor, spread: Tensor, seen: dict[Any, Any]) -> Any:
-    # Compilers compare tensors, and know no identity as a number.
-    return len(seen) if torch.compiler.is_compiling() else (id(weight), id(spread))
+def _key(weight: Tensor, log_variance: Tensor, seen: dict[Any, Any]) -> Any:
+    # torch.compile guards on tensors, not on `id()`.
+    return len(seen) if torch.compiler.is_compiling() else (id(weight), id(log_variance))
 
 
 def _place(
-    weight: Tensor, spread: Tensor, seen: dict[Any, tuple[Tensor, Tensor, int]]
+    weight: Tensor, log_variance: Tensor, seen: dict[Any, tuple[Tensor, Tensor, int]]
 ) -> int | None:
     if torch.compiler.is_compiling():
         for a, b, at in seen.values():
-            if weight is a and spread is b:
+            if weight is a and log_variance is b:
                 return at
         return None
-    before = seen.get(_key(weight, spread, seen))
+    before = seen.get(_key(weight, log_variance, seen))
     return None if before is None else before[2]
 
 
@@ -222,6 +216,6 @@ def kind_name(model: torch.nn.Module) -> str:
 def _terms(model: Any, of: str | None) -> list[tuple[VariationalLayer, list[Any]]]:
     found = []
     for _, layer, whole in layers(model):
-        _posterior.check_of(of, layer.noise)
+        check_of(of, layer.noise)
         found.append((layer, layer._penalty_terms(whole)))
     return found

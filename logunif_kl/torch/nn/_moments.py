@@ -1,7 +1,7 @@
 """Mean and variance of a network's outputs in one pass, without samples.
 
-`Moments` stand in a network for its input. They pass through the layers of this package, and
-through those functions of torch that have a rule in `_moments_rules`; all others refuse them.
+A network takes `Moments` in place of its input. They pass through the layers of this package and
+through the functions of torch that have a rule in `_moments_rules`. All others raise an error.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from ..._errors import real_number, type_name
-from .._arguments import to_tensor
+from ..._errors import real_number
 from . import _moments_rules as rules
+from ._arguments import check_real
 
 Tensor = torch.Tensor
 
@@ -23,17 +23,17 @@ Tensor = torch.Tensor
 class Moments:
     """The mean and the variance of each element of a tensor.
 
-    Given to a network in place of a tensor, they come out as the mean and the variance of its
+    A network that is given moments in place of a tensor returns the mean and the variance of its
     outputs under the posterior over its weights: see `moments`. ``mean, variance = found`` unpacks
-    them. They have `shape`, `ndim`, `dtype`, `device`, and those methods of tensors that arrange
-    elements, such as `flatten` and `view`. Constants may be added and multiplied.
+    them. They have `shape`, `ndim`, `dtype`, `device`, and the methods of tensors that rearrange
+    elements, such as `flatten` and `view`. You can add constants and multiply by them.
 
     Parameters
     ----------
     mean : Tensor
         Of a floating type.
     variance : Tensor, optional
-        Of the same shape, and not negative, which is not checked; zero by default.
+        Of the same shape; zero by default. It must not be negative, which is not checked.
     steepness : float
         As for `moments`.
 
@@ -46,7 +46,7 @@ class Moments:
     Raises
     ------
     TypeError
-        If `mean` or `variance` is no tensor of real numbers, or `steepness` no number.
+        If `mean` or `variance` is not a real tensor, or `steepness` is not a number.
     ValueError
         If the shapes differ, or `steepness` is not positive.
 
@@ -63,9 +63,9 @@ class Moments:
     def __init__(
         self, mean: Tensor, variance: Tensor | None = None, *, steepness: float = math.inf
     ) -> None:
-        check_real("mean", mean, "pass real numbers")
+        check_tensor("mean", mean, "pass real numbers")
         if variance is not None:
-            check_real("variance", variance, "pass real numbers")
+            check_tensor("variance", variance, "pass real numbers")
             if variance.shape != mean.shape:
                 raise ValueError(
                     f"variance of shape {tuple(variance.shape)} was given with a mean of shape "
@@ -87,10 +87,10 @@ class Moments:
         """Show both."""
         return f"Moments(mean={self.mean}, variance={self.variance})"
 
-    def _like(self, mean: Tensor, spread: Tensor | None) -> Moments:
+    def _like(self, mean: Tensor, variance: Tensor | None) -> Moments:
         """Make others of the same steepness; nothing is checked."""
         found = object.__new__(type(self))
-        found.mean, found._variance, found.steepness = mean, spread, self.steepness
+        found.mean, found._variance, found.steepness = mean, variance, self.steepness
         return found
 
     shape = property(lambda self: self.mean.shape)
@@ -152,7 +152,7 @@ class Moments:
     def __getattr__(self, name: str) -> Any:
         """Refuse the other methods of tensors."""
         if not name.startswith("_") and hasattr(Tensor, name):
-            # Both kinds of error: `hasattr` goes on after the second.
+            # Both kinds of error, because `hasattr` catches only the second.
             raise _NoMethod(str(_no_rule(f"the method {name!r} of tensors")))
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -191,26 +191,25 @@ for _name in rules.ARRANGING:
     setattr(Moments, _name, _method(_name))
 
 
-def check_real(name: str, given: Any, instead: str) -> None:
-    """Raise if an argument is no tensor of real numbers.
-
-    Raises
-    ------
-    TypeError
-        If it is none; `instead` says what to do with a tensor of other numbers.
-    """
+def check_tensor(name: str, given: Any, instead: str) -> None:
+    """Raise if an argument of moments is not a tensor of real numbers."""
     if isinstance(given, Moments):
         raise TypeError(
             f"{name} must be a tensor, but Moments were given: pass their mean and their variance"
         )
-    if not isinstance(given, Tensor):
+    check_real(name, given, instead)
+
+
+def check_input(input: Any) -> None:
+    """Raise if the input of a layer that draws noise is not a tensor of real numbers."""
+    if isinstance(input, Moments):
         raise TypeError(
-            f"{name} must be a torch.Tensor, but {type_name(given)} was given: " + to_tensor(given)
+            "moments were given to a layer that draws noise: use VariationalLinear or "
+            "VariationalConv2d"
         )
-    if not given.is_floating_point():
-        raise TypeError(
-            f"{name} must hold real numbers, but a tensor of {given.dtype} was given: {instead}"
-        )
+    parts = "pass its real and imaginary parts, as by torch.view_as_real"
+    is_complex = isinstance(input, Tensor) and input.is_complex()
+    check_real("input", input, parts if is_complex else "convert it with .float()")
 
 
 def _check_constant(how: str, other: Any) -> None:
@@ -221,15 +220,7 @@ def _check_constant(how: str, other: Any) -> None:
 
 
 def check_steepness(given: Any) -> float:
-    """Return the steepness of a step.
-
-    Raises
-    ------
-    TypeError
-        If it is no real number.
-    ValueError
-        If it is not positive.
-    """
+    """Return the steepness of a step, a positive number."""
     value = real_number("steepness", given)
     if not value > 0.0:
         raise ValueError(f"steepness must be positive, but {value} was given: pass math.inf")

@@ -1,9 +1,9 @@
 """What each operation does to a mean and a variance, without samples.
 
 Haussmann et al. (2018), section 2.3: Eqs. 3 and 4 for sums and products of independent variables,
-and the identity-delta decomposition for the rectifier and the maximum. A rule takes the arguments
-of the function of torch that it stands for. The first are the moments, an object with `mean`,
-`_variance` (the variance, or None for zero) and `steepness`, and a method `_like(mean, spread)`.
+and the identity-delta decomposition for the rectifier and the maximum. A rule has the arguments of
+the torch function that it replaces. The first argument is a `Moments`, whose `_variance` is None if
+the variance is zero.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ._local import squared, without_autocast
+from ._local import without_autocast
 
 Tensor = torch.Tensor
 Multiply = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -33,18 +33,18 @@ def product(
     mean = multiply(x.mean, weight, bias)
     half = mean.dtype == torch.float16
     at: Any = x.mean
-    spread: Any = x._variance
+    variance: Any = x._variance
     if half:
         # In float16 the square of 256 overflows and exp(-10) is subnormal.
-        at, spread = at.float(), None if spread is None else spread.float()
+        at, variance = at.float(), None if variance is None else variance.float()
         weight, variances = weight.float(), None if variances is None else variances.float()
     found: list[Tensor] = []
     with without_autocast(mean.device.type if half else "meta"):
         if variances is not None:
-            second = squared(at) if spread is None else torch.addcmul(spread, at, at)
+            second = at * at if variance is None else torch.addcmul(variance, at, at)
             found.append(multiply(second, variances, None))
-        if spread is not None:
-            found.append(multiply(spread, weight * weight, None))
+        if variance is not None:
+            found.append(multiply(variance, weight * weight, None))
     if not found:
         return x._like(mean, None)
     # Some convolutions round a zero to a small negative number; 0 times an infinity is NaN.
@@ -53,7 +53,7 @@ def product(
 
 
 def _by(function: Any) -> Any:
-    """The rule of a product with constant weights."""
+    """The rule for a product with constant weights."""
 
     def rule(
         x: Any, weight: Tensor, bias: Tensor | None = None, *options: Any, **named: Any
@@ -71,17 +71,17 @@ def relu(x: Any, inplace: bool = False) -> Any:
 
     C is the steepness. At infinity z is 1 where E[h] > 0, and 0 elsewhere.
     """
-    mean, spread = x.mean, x._variance
+    mean, variance = x.mean, x._variance
     if x.steepness == math.inf:
         off = mean <= 0.0
-        found = F.relu(mean), None if spread is None else spread.masked_fill(off, 0.0)
+        found = F.relu(mean), None if variance is None else variance.masked_fill(off, 0.0)
     else:
         argument = x.steepness * mean
         on, off = torch.sigmoid(argument), torch.sigmoid(-argument)
         at = mean.float() if mean.dtype == torch.float16 else mean
         # E[z] var[h] + var[z] E[h]^2, by terms none of which is negative.
         flips = on * off * (at * at)
-        found = on * mean, flips if spread is None else on * spread + flips
+        found = on * mean, flips if variance is None else on * variance + flips
     if not inplace:
         return x._like(*found)
     x.mean, x._variance = found
@@ -89,7 +89,7 @@ def relu(x: Any, inplace: bool = False) -> Any:
 
 
 def _maximum(pool: Any, places: int) -> Any:
-    """The rule of a maximum: that of the element whose mean is the greatest in the window."""
+    """The rule for a maximum: the moments of the element with the greatest mean in the window."""
 
     def rule(x: Any, *options: Any, return_indices: bool = False, **named: Any) -> Any:
         mean, at = pool(x.mean, *options, return_indices=True, **named)
@@ -102,7 +102,7 @@ def _maximum(pool: Any, places: int) -> Any:
 
 
 def _average(pool: Any, places: int) -> Any:
-    """The rule of a mean of n elements: var = sum of variances / n^2."""
+    """The rule for a mean of n elements: var = sum of variances / n^2."""
 
     def rule(
         x: Any,
@@ -132,7 +132,7 @@ def _average(pool: Any, places: int) -> Any:
 
 
 def _adaptive_average(pool: Any, places: int) -> Any:
-    """The rule of a mean over windows that cover the input, which may differ in size."""
+    """The rule for a mean over windows that cover the input and may differ in size."""
 
     def rule(x: Any, output_size: Any) -> Any:
         mean = pool(x.mean, output_size)
@@ -153,11 +153,11 @@ def _lengths(given: Any, places: int) -> Sequence[int]:
 
 
 def arranged(name: str) -> Any:
-    """The rule of a method of tensors that arranges elements in another way."""
+    """The rule for a method of tensors that rearranges elements."""
 
     def rule(x: Any, *options: Any, **named: Any) -> Any:
-        spread = None if x._variance is None else getattr(x._variance, name)(*options, **named)
-        return x._like(getattr(x.mean, name)(*options, **named), spread)
+        variance = None if x._variance is None else getattr(x._variance, name)(*options, **named)
+        return x._like(getattr(x.mean, name)(*options, **named), variance)
 
     return rule
 
@@ -167,8 +167,8 @@ def _pad(x: Any, pad: Any, mode: str = "constant", value: float | None = None) -
         return F.pad(t, pad, mode, value)
 
     constant = 0.0 if mode == "constant" else None
-    spread = None if x._variance is None else padded(x._variance, constant)
-    return x._like(padded(x.mean, value), spread)
+    variance = None if x._variance is None else padded(x._variance, constant)
+    return x._like(padded(x.mean, value), variance)
 
 
 def _dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
@@ -187,9 +187,9 @@ def shift(x: Any, constant: Any) -> Any:
 def scale(x: Any, constant: Any) -> Any:
     """Multiply by a constant."""
     mean = x.mean * constant
-    spread = _as_wide_as(x, mean)
-    # Not by the square of the constant, which for 300 is infinite in float16.
-    return x._like(mean, None if spread is None else spread * constant * constant)
+    variance = _as_wide_as(x, mean)
+    # The square of the constant may overflow: that of 300 does in float16.
+    return x._like(mean, None if variance is None else variance * constant * constant)
 
 
 def _as_wide_as(x: Any, mean: Tensor) -> Tensor | None:
@@ -208,7 +208,7 @@ ARRANGING = (
     "movedim",
     "contiguous",
 )
-"""Methods of tensors, and most of them functions of torch."""
+"""Methods of tensors that rearrange elements. Most are also functions of torch."""
 
 RULES: dict[Any, Any] = {
     F.linear: _by(F.linear),

@@ -1,7 +1,4 @@
-"""Normal noise: when it is drawn, and by what.
-
-It is drawn with a generator, on any device, for DTensors and in compiled graphs.
-"""
+"""Normal noise, with or without a generator, on any device, for DTensors and in compiled graphs."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -19,18 +16,18 @@ from .._internals import called_by_compiler, plain, transformed
 Tensor = torch.Tensor
 
 
-class Drawing(torch.nn.Module):
-    """A module that draws noise in training mode, and in evaluation mode under `sampling`."""
+class StochasticModule(torch.nn.Module):
+    """A module that draws noise in training mode, and in evaluation mode within `sampling`."""
 
     _sampling: int = 0
     """How many `sampling` contexts are open, in all threads."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore all but the contexts, which are not those of a copy."""
+        """Restore the module outside of any context: a copy is not in those of the original."""
         super().__setstate__({name: x for name, x in state.items() if name != "_sampling"})
 
     def __prepare_scriptable__(self) -> NoReturn:
-        """Refuse `torch.jit.script`, which asks for this before it reads the code."""
+        """Refuse `torch.jit.script`, which calls this before it reads the code."""
         raise RuntimeError(
             f"torch.jit.script cannot compile {type(self).__name__}: use torch.export, "
             "torch.compile or torch.jit.trace"
@@ -44,33 +41,28 @@ class Drawing(torch.nn.Module):
 def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:
     """Draw standard normals of a shape, in the type and on the device of another tensor.
 
-    The result is a tensor of its own, which the caller may overwrite.
-
-    Raises
-    ------
-    RuntimeError
-        If the generator is on another device.
+    The caller may overwrite the result.
     """
     device = like.device
     if device.type == "meta":
-        # There are no numbers to draw.
+        # A tensor on this device has no numbers.
         generator = None
     if generator is not None:
         _check(generator, device)
     if hasattr(like, "placements"):
         return _distributed(shape, like, generator)
     if generator is not None and torch.compiler.is_compiling():
-        # A graph cannot hold a generator: it holds a number that stands for it.
+        # A graph cannot hold a generator, but it can hold its number.
         number, call = _number(generator)
         return torch.ops.logunif_kl_nn.normals(like.detach(), shape, number, call)
     if torch.compiler.is_compiling() and _by_the_operator(like):
         # The compiler's own code for randn takes ten times as long as PyTorch's, which this calls.
-        # Two draws stay two, for the compiler takes no two empty tensors for the same.
+        # Each draw gets its own empty tensor, because the compiler merges equal constants.
         return torch.empty(shape, dtype=like.dtype, device=device).normal_()
-    # The overloads with a generator take no length that a compiler leaves open.
+    # The overloads with a generator do not accept symbolic lengths.
     drawn_by: dict[str, Any] = {} if generator is None else {"generator": generator}
     if tuple(shape) == tuple(like.shape):
-        # In the memory format of the other, such as channels_last.
+        # In the same memory format, such as channels_last.
         if _drawn_one_by_one(like):
             noise = torch.empty_like(like)
             noise.as_strided((noise.numel(),), (1,)).normal_(**drawn_by)
@@ -82,7 +74,7 @@ def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | Non
 def _drawn_one_by_one(like: Tensor) -> bool:
     """Tell whether PyTorch would draw one normal at a time, which takes several times as long.
 
-    It does so on a CPU for a tensor that is not contiguous.
+    On a CPU, PyTorch does so for a tensor that is not contiguous.
     """
     return (
         like.device.type == "cpu"
@@ -104,8 +96,8 @@ def _check(generator: torch.Generator, device: torch.device) -> None:
 def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | None) -> Tensor:
     """Draw normals as a DTensor: those that one process would draw.
 
-    PyTorch does so itself on a GPU, without a generator. Elsewhere processes of equal seeds would
-    draw the same normals for different shards. Here each draws all of them, and keeps its shard.
+    PyTorch does so on a GPU without a generator. Elsewhere, processes with equal seeds would draw
+    the same normals for different shards. So each process draws all of them and keeps its shard.
     """
     from torch.distributed.tensor import Replicate, distribute_tensor
 
@@ -118,9 +110,9 @@ def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | N
 
 
 def settled(x: Any) -> Any:
-    """Return a DTensor in which no sum over the processes is pending; another tensor as it is.
+    """Complete the pending sums of a DTensor; return another tensor as it is.
 
-    A look-up in sharded rows is such a sum. It is added up before the next one begins.
+    A look-up in sharded rows is such a sum, and must be complete before the next one begins.
     """
     if not hasattr(x, "placements"):
         return x
@@ -138,7 +130,7 @@ _calls = count()
 def _number(generator: torch.Generator) -> tuple[int, int]:
     """Return a number for the generator, and one for the call.
 
-    The compiler makes one of two calls with the same arguments.
+    The compiler would merge two calls with the same arguments.
     """
     _operator()
     _numbered[id(generator)] = generator
@@ -146,9 +138,9 @@ def _number(generator: torch.Generator) -> tuple[int, int]:
 
 
 def _by_the_operator(like: Tensor) -> bool:
-    """Tell whether normals beside this tensor are drawn in an empty one.
+    """Tell whether a compiled graph may fill an empty tensor with normals.
 
-    Under a transform the empty one would not be a batch, and the noise of another memory format
+    Within a transform the empty tensor would not be batched, and in another memory format the noise
     would be in another order.
     """
     return like.device.type == "cpu" and like.is_contiguous() and not _transformed()
@@ -161,7 +153,7 @@ def _transformed() -> bool:
 
 @cache
 def _operator() -> Any:
-    """Register the operator ``logunif_kl_nn::normals``, which is there as long as the result."""
+    """Register the operator ``logunif_kl_nn::normals``, which exists as long as the result."""
     made = torch.library.Library("logunif_kl_nn", "FRAGMENT")
     made.define(
         "normals(Tensor like, SymInt[] shape, int generator, int call) -> Tensor",

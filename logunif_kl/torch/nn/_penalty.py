@@ -1,8 +1,7 @@
-"""The penalty of a layer: the exact -KL, an approximation of the papers, or a fit of one's own.
+"""The penalty of a layer: exact -KL, an approximation of the papers, a fit, or a normal prior.
 
-Closed forms are written over torch's operations, with a finite derivative everywhere. The numerical
-methods are those of `logunif_kl.methods`, computed by NumPy. All keep the constant of
-``zero_at=inf``, as there.
+Closed forms use torch's operations, and have finite derivatives everywhere. NumPy computes the
+numerical methods of `logunif_kl.methods`. All have the constant of ``zero_at=inf``.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -10,17 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch.autograd import Function
 
-from ..._errors import shown
+from ..._errors import real_number, shown
 from .._api import neg_kl, neg_kl_normal
 from .._foreach import total as exact_total
 from .._internals import called_by_compiler
-from ._prior import NormalPrior
 
 Tensor = torch.Tensor
 
@@ -31,17 +30,83 @@ EXACT = "exact"
 Term = tuple[Any, ...]
 
 
-def check(penalty: Any) -> Any:
-    """Return the penalty, if layers can be trained with it.
+@dataclass(frozen=True)
+class NormalPrior:
+    """The prior N(0, variance) of each weight, as the `penalty` of a layer.
+
+    With t = log sigma^2 - log variance, the KL of a weight N(mu, sigma^2) is::
+
+        KL(q || p) = 1/2 [mu^2/variance + e^t - 1 - t]
+
+    It is zero where mu = 0 and sigma^2 is the variance of the prior. Layers take it with
+    ``posterior="additive"``.
+
+    Parameters
+    ----------
+    variance : float
+        Positive and finite.
 
     Raises
     ------
     TypeError
-        If it is neither a name, a `NormalPrior` nor a `logunif_kl.fitting.Fit`.
+        If it is not a real number.
     ValueError
-        If there is no method of this name, or if it has no gradient.
+        If it is not positive or not finite.
+
+    See Also
+    --------
+    VariationalLinear : its argument `penalty`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(2, 1, initial=0.0, penalty=nn.NormalPrior(1.0))
+    >>> torch.nn.init.constant_(layer.weight, 0.5)
+    Parameter containing:
+    tensor([[0.5000, 0.5000]], requires_grad=True)
+    >>> nn.kl(layer).item()  # 2 weights, each with 0.5^2/2
+    0.25
     """
-    if isinstance(penalty, NormalPrior) or (isinstance(penalty, str) and penalty == EXACT):
+
+    variance: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the variance."""
+        value = real_number("variance", self.variance)
+        if not 0.0 < value < math.inf:
+            raise ValueError(
+                f"variance must be positive and finite, but {value} was given: pass 1.0"
+            )
+        object.__setattr__(self, "variance", value)
+
+    def neg_kl(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
+        """-KL(q || p) of each weight, to be *maximised* (ELBO sign).
+
+        Parameters
+        ----------
+        mu, log_sigma2 : Tensor
+            The means of the weights, and the logarithms of their variances.
+
+        Returns
+        -------
+        Tensor
+        """
+        t = log_sigma2 - math.log(self.variance)
+        # expm1 keeps the digits of e^t - 1 - t where t is small.
+        return -0.5 * (mu * mu / self.variance + (torch.expm1(t) - t))
+
+
+def check(penalty: Any, posterior: str) -> Any:
+    """Return the penalty, if layers of this posterior can be trained with it."""
+    if isinstance(penalty, NormalPrior):
+        if posterior != "additive":
+            raise ValueError(
+                f"penalty={penalty} was given with posterior={posterior!r}: pass "
+                "posterior='additive'"
+            )
+        return penalty
+    if isinstance(penalty, str) and penalty == EXACT:
         return penalty
     from ...fitting import Fit
     from ...methods import METHODS
@@ -68,13 +133,9 @@ def check(penalty: Any) -> Any:
 def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
     """Add up -KL over the terms of layers, each with the penalty that its layer has.
 
-    The exact penalty takes one call for each type and device. A sum over DTensors is the same in
-    every process, and no DTensor, so that it can be added to a loss.
-
-    Returns
-    -------
-    Tensor
-        Of no dimensions: in float64 if any term is, on the device of the first.
+    The exact penalty takes one call for each type and device. A sum over DTensors is a plain tensor
+    with the same value in every process, so it can be added to a loss. The result is a 0-d tensor,
+    in float64 if any term is, on the device of the first.
     """
     groups: dict[Any, list[Any]] = {}
     sums: list[Tensor] = []
@@ -103,9 +164,9 @@ def _gathered(value: Any) -> Tensor:
 
 
 def _counted(penalty: Any, kind: str, tensors: Sequence[Tensor], counts: Tensor) -> Tensor:
-    """Add up -KL, which may be infinite where none is counted."""
+    """Add up -KL over the elements with a positive count. It may be infinite at the others."""
     kept = counts > 0
-    # At these numbers all methods are finite, and so is every derivative.
+    # Here all methods and derivatives are finite.
     safe = (1.0, 0.0) if kind == "normal" else (0.0,)
     tensors = [torch.where(kept, x, fill) for x, fill in zip(tensors, safe, strict=True)]
     if penalty == EXACT:
@@ -127,7 +188,7 @@ def approximate(penalty: Any, kind: str, *tensors: Tensor) -> Tensor:
                 f"penalty={penalty!r} is computed by NumPy, which torch.compile cannot trace: pass "
                 "'exact', 'kingma', 'molchanov', 'lower_bound' or a Fit"
             )
-        return Numerical.apply(x, penalty)
+        return Numerical.apply(x, penalty, 0)
     family, constant, coefficients = numbers
     if family == "polynomial":
         return 0.5 * x + (_polynomial(x, coefficients) + constant)
@@ -138,7 +199,7 @@ def approximate(penalty: Any, kind: str, *tensors: Tensor) -> Tensor:
 
 
 def _log_alpha(mu: Tensor, log_sigma2: Tensor) -> Tensor:
-    """The logarithm of alpha, infinite at mu = 0, where no gradient passes."""
+    """Log alpha, which is infinite and has no gradient at mu = 0."""
     none = mu == 0.0
     found = log_sigma2 - 2.0 * torch.where(none, 1.0, mu).abs().log()
     return torch.where(none, math.inf, found)
@@ -146,7 +207,7 @@ def _log_alpha(mu: Tensor, log_sigma2: Tensor) -> Tensor:
 
 def _log_sigmoid(x: Tensor) -> Tensor:
     if hasattr(x, "placements"):
-        # DTensors have no rule for the derivative of the function itself.
+        # logsigmoid has no derivative for DTensors.
         return -torch.logaddexp(-x, torch.zeros_like(x))
     return torch.nn.functional.logsigmoid(x)
 
@@ -167,7 +228,7 @@ def _of_fit(fit: Any) -> tuple[str, float, tuple[float, ...]]:
 
 @called_by_compiler
 def _of_method(name: str) -> tuple[str, float, tuple[float, ...]] | None:
-    """The numbers of a closed form, as those of a fit; None for a numerical method."""
+    """The family and coefficients of a closed form; None for a numerical method."""
     from ...methods import _kingma, _lower_bound, _molchanov
 
     if name == "kingma":
@@ -181,55 +242,34 @@ def _of_method(name: str) -> tuple[str, float, tuple[float, ...]] | None:
 
 
 class Numerical(Function):
-    """-KL by a numerical method, computed by NumPy in float64, with its first derivative."""
+    """-KL by a numerical method, or its derivative (``order=1``), by NumPy in float64."""
 
     @staticmethod
-    def forward(x: Tensor, name: str) -> Tensor:
-        return _by_numpy(name, "function", x)
+    def forward(x: Tensor, name: str, order: int) -> Tensor:
+        return _by_numpy(name, "gradient" if order else "function", x)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        x, ctx.name = inputs
+        x, ctx.name, ctx.order = inputs
         ctx.save_for_backward(x)
         ctx.save_for_forward(x)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return Numerical.jvp(ctx, grad), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
+        if ctx.order:
+            raise NotImplementedError(
+                f"penalty={ctx.name!r} has a first derivative alone: pass 'exact' for higher ones"
+            )
         (x,) = ctx.saved_tensors
-        return grad * Slope.apply(x, ctx.name), None
+        return tangent * Numerical.apply(x, ctx.name, 1)
 
     @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, _: None) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return tangent * Slope.apply(x, ctx.name)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, x: Tensor, name: str) -> tuple[Tensor, Any]:
-        return Numerical.apply(x, name), in_dims[0]
-
-
-class Slope(Function):
-    """The derivative of a numerical method; it has no derivative itself."""
-
-    @staticmethod
-    def forward(x: Tensor, name: str) -> Tensor:
-        return _by_numpy(name, "gradient", x)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        ctx.name = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        raise NotImplementedError(
-            f"penalty={ctx.name!r} has a first derivative alone: pass 'exact' for higher ones"
-        )
-
-    jvp = backward
-
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, x: Tensor, name: str) -> tuple[Tensor, Any]:
-        return Slope.apply(x, name), in_dims[0]
+    def vmap(info: Any, in_dims: Any, x: Tensor, name: str, order: int) -> tuple[Tensor, Any]:
+        return Numerical.apply(x, name, order), in_dims[0]
 
 
 def _by_numpy(name: str, what: str, x: Tensor) -> Tensor:

@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from operator import index
 from typing import Any
 
 import torch
 
 from ..._errors import shown, type_name
 from ..._layers import check_flag, one_of
-from ._arguments import check_module
-from ._drawing import drawing, drawn_by, in_training, kinds, noisy
-from ._dropout import _generator
+from ._arguments import check_generator, check_module, whole_number
 from ._layer import VariationalLayer
 from ._prediction import LIKELIHOODS, LINKS, PROBIT, Prediction, Tally, check_output, prediction
-from ._sampling import without_fast_path
+from ._sampling import (
+    check_kinds,
+    drawing,
+    drawn_by,
+    in_training,
+    noisy,
+    without_fast_path,
+)
 
 Tensor = torch.Tensor
 
@@ -43,16 +47,16 @@ def predict(
 ) -> Prediction:
     """Predict by a model with dropout, and say how uncertain the prediction is.
 
-    The noise that the model was trained with is drawn again, and outputs are averaged. With p_s
-    the probabilities of sample s of S, and H their entropy (Houlsby et al. 2011, Eq. 2; Gal 2016,
+    The model draws the noise that it was trained with, and its outputs are averaged. With p_s the
+    probabilities of sample s of S, and H the entropy (Houlsby et al. 2011, Eq. 2; Gal 2016,
     section 3.3)::
 
         mean               = p = (1/S) sum_s p_s
         entropy            = H(p) = -sum_c p_c log p_c
         mutual_information = H(p) - (1/S) sum_s H(p_s)
 
-    The entropy is large where classes overlap, too; the mutual information only where samples
-    contradict each other.
+    The entropy is also large where classes overlap; the mutual information is large only where
+    samples contradict each other.
 
     All dropout of torch draws (`torch.nn.Dropout` to `torch.nn.FeatureAlphaDropout`, and the rate
     of attention and of recurrent modules), and so does every layer of this library. Other modules
@@ -61,19 +65,20 @@ def predict(
     Parameters
     ----------
     model : torch.nn.Module
-        What returns one tensor: logits of shape (M, classes, ...), margins of any shape (M, ...)
-        for ``"bernoulli"``, or means of any shape (M, ...) for ``"normal"``. Outputs of a sigmoid
-        would be taken as logits: leave it out. The model may be compiled.
+        A module that returns one tensor: logits of shape (M, classes, ...), margins of any shape
+        (M, ...) for ``"bernoulli"``, or means of any shape (M, ...) for ``"normal"``. Leave out a
+        final sigmoid, because outputs are taken as logits. The model may be compiled.
     x : Tensor
         The examples, of shape (M, ...). With ``batched=False``, any one argument that the model
         takes.
     samples : int
         S, at least 2.
     likelihood : {"categorical", "bernoulli", "normal"}
-        What the outputs are of, as for `categorical_log_likelihood` and its neighbours.
+        The likelihood that the model was trained with: see `categorical_log_likelihood`,
+        `bernoulli_log_likelihood` and `normal_log_likelihood`.
     link : {"logit", "probit"}
-        For ``"bernoulli"``: what makes the probability of a margin. `bernoulli_log_likelihood`
-        trains logits, `expected_bernoulli_log_likelihood` by default the margins of a probit.
+        For ``"bernoulli"``: the function from margin to probability. `bernoulli_log_likelihood`
+        trains logits, and `expected_bernoulli_log_likelihood` by default margins of a probit.
     log_sigma2 : float or Tensor, optional
         For ``"normal"``: the logarithm of the variance of the noise of the data; 0 by default. A
         tensor broadcasts to the shape of the outputs.
@@ -85,13 +90,13 @@ def predict(
         the model runs once for each sample, on `x` as it is: for models that share their noise
         between examples, or whose inputs have the examples in another dimension.
     batch_size : int, optional
-        How many rows, examples times samples, may pass the model at once. By default, as many as
-        keep the largest output of a module, and the weights that ``estimator="per_example"`` draws,
-        within 2^24 elements; a pass of a few examples without noise finds that out. Half as many
-        are tried where memory runs out.
+        How many rows, examples times samples, to run at once. By default, as many as keep the
+        largest output of a module, and the weights that ``estimator="per_example"`` draws, within
+        2^24 elements; a pass of a few examples without noise measures that. If memory runs out,
+        half as many are tried.
     generator : torch.Generator, optional
-        What all noise is drawn by. The global generators and those of layers are left as they were.
-        By default they draw, and `torch.manual_seed` decides.
+        Draws all noise; the states of other generators are restored. By default the global
+        generators and those of the layers draw, so `torch.manual_seed` decides.
 
     Returns
     -------
@@ -105,9 +110,9 @@ def predict(
     TypeError
         If an argument is of a wrong type, or the model does not return a tensor of real numbers.
     ValueError
-        If no module draws noise, `samples` is below 2, `batch_size` below 1, an option is none of
-        its choices or goes with another likelihood, or the outputs do not fit: no dimension of
-        classes, probabilities in place of logits, another number of rows.
+        If no module draws noise, `samples` is below 2, `batch_size` is below 1, an option is not
+        one of its choices or belongs to another likelihood, or the outputs do not fit: no dimension
+        of classes, probabilities in place of logits, another number of rows.
 
     See Also
     --------
@@ -120,17 +125,16 @@ def predict(
     log(2 pi e (v + sigma^2))/2 and log(1 + v/sigma^2)/2, for each element by itself. v + sigma^2 is
     the predictive variance (Gal and Ghahramani 2016, section 4).
 
-    For ``"categorical"`` and ``"bernoulli"`` the information of S samples is too small by about 1/S
-    of itself on average, as a variance that is divided by S is. For ``"normal"`` the variance of
-    the samples is divided by S - 1. Sums are in float64, so that it is right also where it is tiny.
+    For ``"categorical"`` and ``"bernoulli"`` the information of S samples is too small by a factor
+    of about 1 - 1/S on average, as a variance divided by S is. For ``"normal"`` the variance of the
+    samples is divided by S - 1. Sums are in float64, so tiny information is accurate too.
 
     Layers with ``estimator="per_batch"`` have one sample of their weights in a pass, so there are
-    as many passes as samples. The noise depends on how many rows pass at once: for the same numbers
+    as many passes as samples. The noise depends on how many rows run at once: for the same numbers
     on machines of different memory, pass `batch_size`.
 
-    The model is changed while it runs (its modes, and the setting that `sampling` changes), so it
-    must not be used in another thread at the same time. The global generators are those of the
-    process.
+    The modes of the model, and the setting that `sampling` changes, differ during the call. Do not
+    use the model in another thread at the same time.
 
     References
     ----------
@@ -154,7 +158,18 @@ def predict(
     >>> model.training
     True
     """
-    _check(model, samples, likelihood, log_sigma2, batched, batch_size, generator)
+    check_module(model)
+    _at_least("samples", samples, 2)
+    check_flag("batched", batched)
+    check_generator(generator)
+    if batch_size is not None:
+        _at_least("batch_size", batch_size, 1)
+        if not batched:
+            raise ValueError("batch_size was given with batched=False: leave one of them out")
+    if log_sigma2 is not None and likelihood != "normal":
+        raise ValueError(
+            f"log_sigma2 was given with likelihood={shown(likelihood)}: pass likelihood='normal'"
+        )
     likelihood = one_of("likelihood", likelihood, LIKELIHOODS)
     if one_of("link", link, LINKS) == "probit":
         if likelihood != "bernoulli":
@@ -163,7 +178,7 @@ def predict(
                 "likelihood='bernoulli'"
             )
         likelihood = PROBIT
-    found = noisy(model, kinds(modules))
+    found = noisy(model, check_kinds(modules))
     if batched:
         _check_examples(x)
     run = _Run(model, likelihood, samples)
@@ -269,36 +284,8 @@ def _not_compiled() -> Any:
     return torch.compiler.set_stance("force_eager")
 
 
-def _check(
-    model: Any,
-    samples: Any,
-    likelihood: Any,
-    log_sigma2: Any,
-    batched: Any,
-    batch_size: Any,
-    generator: Any,
-) -> None:
-    check_module(model)
-    _at_least("samples", samples, 2)
-    check_flag("batched", batched)
-    _generator(generator)
-    if batch_size is not None:
-        _at_least("batch_size", batch_size, 1)
-        if not batched:
-            raise ValueError("batch_size was given with batched=False: leave one of them out")
-    if log_sigma2 is not None and likelihood != "normal":
-        raise ValueError(
-            f"log_sigma2 was given with likelihood={shown(likelihood)}: pass likelihood='normal'"
-        )
-
-
 def _at_least(name: str, value: Any, least: int) -> None:
-    try:
-        number = index(value) if not isinstance(value, bool) else None
-    except TypeError:
-        number = None
-    if number is None:
-        raise TypeError(f"{name} must be a whole number, but {shown(value)} was given: pass an int")
+    number = whole_number(name, value)
     if number < least:
         raise ValueError(
             f"{name} must be at least {least}, but {number} was given: pass a larger one"

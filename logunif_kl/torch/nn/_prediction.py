@@ -1,4 +1,4 @@
-"""What samples of a model's output say of its prediction: mean, variance, entropy, information."""
+"""The mean, variance, entropy and information of a prediction, from samples of a model's output."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -19,22 +19,22 @@ PROBIT = "bernoulli of a probit"
 
 
 class Prediction(NamedTuple):
-    """What `predict` found, for each example.
+    """The prediction for each example, by `predict`.
 
     Attributes
     ----------
     mean : Tensor
         The predictive mean: of the probabilities, or of the outputs for ``"normal"``.
     variance : Tensor
-        The variance over the samples of what `mean` is the mean of, divided by samples - 1. The
-        noise of the data is not in it.
+        The variance over the samples (divided by samples - 1) of the probabilities, or of the
+        outputs for ``"normal"``. It does not include the noise of the data.
     entropy : Tensor
         Of the predictive distribution, in nats. For ``"normal"`` it is that of the normal
         distribution with the same variance.
     mutual_information : Tensor
         Of the class and the weights, in nats: `entropy` minus the mean entropy of the samples.
     samples : int
-        How many samples these are of.
+        The number of samples.
     """
 
     mean: Tensor
@@ -45,14 +45,14 @@ class Prediction(NamedTuple):
 
     @property
     def expected_entropy(self) -> Tensor:
-        """The mean entropy of the samples: what is left when the weights are known."""
+        """The mean entropy of the samples: the uncertainty if the weights are known."""
         return self.entropy - self.mutual_information
 
 
 class Tally:
-    """The moments of samples that come in several parts, and their mean entropy, in float64.
+    """The moments and the mean entropy of samples that come in several parts, in float64.
 
-    Differences of entropies cancel: in float32 the information of a confident prediction is lost.
+    In float32 the difference of entropies would cancel for a confident prediction.
     """
 
     def __init__(self, likelihood: str) -> None:
@@ -63,11 +63,7 @@ class Tally:
         self._entropy: Any = 0.0
 
     def add(self, outputs: Tensor) -> None:
-        """Take in outputs of shape (samples, examples, ...).
-
-        The means and the sums of squares of two parts are put together as in Chan, Golub and
-        LeVeque (1983).
-        """
+        """Add outputs of shape (samples, examples, ...), as in Chan, Golub and LeVeque (1983)."""
         values, entropies = _values(self._likelihood, _wide(outputs))
         mean, more = values.mean(0), len(values)
         squares = (values - mean).square().sum(0)
@@ -86,16 +82,18 @@ class Tally:
 def prediction(
     likelihood: str, moments: list[tuple[Tensor, ...]], samples: int, log_sigma2: Any, like: Tensor
 ) -> Prediction:
-    """Put the moments of all examples together, in the type of an output or float32."""
+    """Concatenate the moments of all examples, in float64 if the outputs are, or float32."""
     mean, variance, of_samples = (_joined(parts) for parts in zip(*moments, strict=True))
     if likelihood == "normal":
-        spread = _log_sigma2(log_sigma2, mean)
-        # In logarithms, as sigma^2 may be beyond the range of its type.
+        log_sigma2 = _log_sigma2(log_sigma2, mean)
+        # In logarithms, because sigma^2 may be beyond the range of its type.
         log_variance = variance.log()
-        entropy = 0.5 * (math.log(2.0 * math.pi * math.e) + torch.logaddexp(log_variance, spread))
-        # Samples that are equal say nothing of the weights, with or without noise.
-        log_ratio = torch.where(variance == 0, log_variance, log_variance - spread)
-        information = 0.5 * torch.logaddexp(log_ratio, torch.zeros_like(spread))
+        entropy = 0.5 * (
+            math.log(2.0 * math.pi * math.e) + torch.logaddexp(log_variance, log_sigma2)
+        )
+        # Equal samples say nothing about the weights, with or without noise.
+        log_ratio = torch.where(variance == 0, log_variance, log_variance - log_sigma2)
+        information = 0.5 * torch.logaddexp(log_ratio, torch.zeros_like(log_sigma2))
     else:
         entropy = _entropy(likelihood, mean, 1 - mean, 1)
         # Rounding may leave a small negative number.
@@ -111,15 +109,7 @@ def _joined(parts: tuple[Tensor, ...]) -> Tensor:
 
 
 def check_output(likelihood: str, output: Any) -> Tensor:
-    """Return what a model returned, if it can be of this likelihood.
-
-    Raises
-    ------
-    TypeError
-        If it is no tensor of real numbers.
-    ValueError
-        If it has no classes, or holds probabilities where logits are asked for.
-    """
+    """Return what a model returned, if it fits the likelihood."""
     if isinstance(output, Moments):
         raise TypeError(
             "the model returned Moments, which have no samples: pass the model that VBP wraps, "
@@ -159,7 +149,7 @@ def _wide(x: Tensor) -> Tensor:
 
 
 def _values(likelihood: str, outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """What the moments are of, and the entropy of each sample."""
+    """The probabilities, or the outputs for ``"normal"``, and the entropy of each sample."""
     if likelihood == "normal":
         return outputs, outputs.new_zeros(outputs.shape[:2])
     if likelihood == "categorical":
@@ -181,13 +171,13 @@ def _log_sigma2(log_sigma2: Any, mean: Tensor) -> Tensor:
     given = 0.0 if log_sigma2 is None else log_sigma2
     if not isinstance(given, Tensor):
         given = real_number("log_sigma2", given)
-    spread = torch.as_tensor(given, device=mean.device).to(mean.dtype)
-    if bool(spread.isnan().any()):
+    found = torch.as_tensor(given, device=mean.device).to(mean.dtype)
+    if bool(found.isnan().any()):
         raise ValueError("log_sigma2 holds NaN: pass the logarithm of a variance")
     try:
-        return spread.broadcast_to(mean.shape)
+        return found.broadcast_to(mean.shape)
     except RuntimeError:
         raise ValueError(
-            f"log_sigma2 of shape {tuple(spread.shape)} was given for outputs of shape "
+            f"log_sigma2 of shape {tuple(found.shape)} was given for outputs of shape "
             f"{tuple(mean.shape)}: reshape it"
         ) from None

@@ -9,9 +9,10 @@ import torch
 from torch.nn.utils import prune as torch_prune
 
 from ..._layers import SILENT, THRESHOLD, check_threshold
+from ._arguments import check_parameters, check_shape
 from ._layer import VariationalLayer
 from ._models import layers
-from ._sparsity import check_shape, kept_weights
+from ._sparsity import kept_weights
 
 Tensor = torch.Tensor
 
@@ -20,19 +21,20 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     """Prune the weights with log alpha above a threshold, by `torch.nn.utils.prune`.
 
     Each variational layer gets the mask of `torch.nn.utils.prune.custom_from_mask` on its `weight`.
-    Of the additive posterior, `log_sigma2` gets one that sets the variance of these weights to 0.
-    So they are 0 in evaluation and in training, have no KL, and remain so while the others are
-    trained further. Where weights share an alpha (``sharing="input"`` or ``"output"``, a scale for
-    each unit or channel as of Louizos et al. 2017), they are pruned together, as a unit.
+    With the additive posterior, `log_sigma2` gets a mask that sets the variance of these weights to
+    0. So pruned weights are 0 in evaluation and in training, have no KL, and stay 0 while the
+    others are trained further. Weights that share an alpha (``sharing="input"`` or ``"output"``,
+    such as the scales of units or channels in Louizos et al. 2017) are pruned together.
 
     Parameters
     ----------
     model : torch.nn.Module
-        A layer, or a network with variational layers. It is changed, as `torch.nn.utils.prune`
-        does. The parameters remain those that the optimizer has, under the names ``weight_orig``
+        A layer, or a network with variational layers. It is changed in place, as by
+        `torch.nn.utils.prune`. The optimizer keeps its parameters, under the names ``weight_orig``
         and ``log_sigma2_orig``.
     threshold : float
-        3 is that of Molchanov et al. (2017), section 5. With inf only zeros are pruned.
+        The default, 3, is that of Molchanov et al. (2017), section 5. With inf only zeros are
+        pruned.
 
     Returns
     -------
@@ -42,29 +44,28 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     Raises
     ------
     TypeError
-        If `model` is no module, `threshold` no number, or a weight is computed by another hook.
+        If `model` is not a module, `threshold` is not a number, or another hook computes a weight.
     ValueError
-        If there is no variational layer, one has no shape yet, `threshold` is NaN, or layers share
-        a weight.
+        If there are no variational layers, one has no shape yet, `threshold` is NaN, or layers
+        share a weight.
 
     See Also
     --------
-    to_deterministic : a plain network with zeros, which needs no mask.
-    to_sparse : a network that keeps and multiplies the other weights alone.
+    to_deterministic : a plain network with zeros, without masks.
+    to_sparse : a network that holds and multiplies only the weights that are kept.
 
     Notes
     -----
-    A second call prunes more; a lower threshold is needed, or training in between. As with all
-    hooks of `torch.nn.utils.prune`, ``weight`` is computed at each call of the layer, and
-    `copy.deepcopy` refuses the model after a call that is differentiated: copy it by
+    A second call prunes more weights, after training or with a lower threshold. As with all hooks
+    of `torch.nn.utils.prune`, ``weight`` is computed at each call of the layer, and `copy.deepcopy`
+    fails after a call that was differentiated: copy the model by
     ``pickle.loads(pickle.dumps(model))``.
 
-    `to_deterministic` makes the masks permanent, in a network without variances.
-    `torch.nn.utils.prune.remove` does so in a variational layer, by
-    ``remove(layer, "weight")`` and, of the additive posterior, ``remove(layer, "log_sigma2")``: for
-    inference alone. Its pruned weights are then parameters with log sigma^2 = -1e4. A step of an
-    optimizer that moves one from 0 adds thousands of nats to the KL, and penalties other than
-    ``"exact"`` and ``"molchanov"`` count them even before.
+    `to_deterministic` makes the masks permanent, in a network without variances. For inference
+    only, `torch.nn.utils.prune.remove` does so in a variational layer: ``remove(layer, "weight")``
+    and, with the additive posterior, ``remove(layer, "log_sigma2")``. Its pruned weights are then
+    parameters with log sigma^2 = -1e4. An optimizer step that moves one from 0 adds thousands of
+    nats to the KL, and penalties other than ``"exact"`` and ``"molchanov"`` count them even before.
 
     References
     ----------
@@ -129,12 +130,8 @@ def _check_prunable(model: torch.nn.Module) -> None:
         if not isinstance(layer, VariationalLayer):
             continue
         masked = "weight_mask" in layer._buffers
-        for part in ("weight", layer._log_variance_name):
-            if part not in layer._parameters and not masked:
-                raise TypeError(
-                    f"the {part} of module {name!r} is computed by a hook: remove it first, by "
-                    "torch.nn.utils.remove_weight_norm or remove_spectral_norm"
-                )
+        if not masked:
+            check_parameters(name, layer, ("weight", layer._log_variance_name))
         weight = layer.weight_orig if masked else layer.weight
         other = first.setdefault(id(weight), name)
         if other != name:

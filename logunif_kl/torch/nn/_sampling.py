@@ -1,29 +1,46 @@
-"""Noise in evaluation mode, within a ``with`` statement."""
+"""Noise in evaluation mode: `sampling` for a user, and what `predict` runs a model in.
+
+`torch.nn.Dropout` and its kin draw in training mode alone, from the global generator of the device.
+The modules of this library draw in evaluation mode too, and from generators of their own.
+"""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from threading import Lock
+from typing import Any
 
 import torch
 
+from ..._errors import shown
 from ._arguments import check_module
 from ._models import kind_name
-from ._noise import Drawing
+from ._noise import StochasticModule
+
+DROPOUTS = (
+    torch.nn.Dropout,
+    torch.nn.Dropout1d,
+    torch.nn.Dropout2d,
+    torch.nn.Dropout3d,
+    torch.nn.AlphaDropout,
+    torch.nn.FeatureAlphaDropout,
+)
+# Training mode changes only the dropout in these modules.
+_WITH_RATE = (torch.nn.MultiheadAttention, torch.nn.RNNBase)
 
 
 @contextmanager
 def sampling(model: torch.nn.Module) -> Iterator[None]:
     """Have a model draw its noise in evaluation mode too, within a ``with`` statement.
 
-    Other modules (batch normalisation, binary dropout) stay in their mode. The context is of the
-    model, so it holds in other threads that use the same model, until the last such context ends; a
-    copy made within it is not in it. Within it the fast path of
-    `torch.nn.TransformerEncoder` is disabled for the process (`torch.backends.mha`), since it reads
-    the weights of the layers instead of calling them. A compiler does not trace this setting: call
-    a compiled model within the context, rather than to compile the context with the model.
+    Other modules (batch normalisation, binary dropout) stay in their mode. The context belongs to
+    the model: it also holds in other threads that use the model, until the last such context ends,
+    and does not hold for copies. Within it the fast path of `torch.nn.TransformerEncoder` is
+    disabled for the process (`torch.backends.mha`), because it reads the weights of the layers
+    instead of calling them. A compiler does not trace this setting, so call a compiled model within
+    the context, instead of compiling the context.
 
     Parameters
     ----------
@@ -33,9 +50,9 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
     Raises
     ------
     TypeError
-        If `model` is no module.
+        If `model` is not a module.
     ValueError
-        If it holds no such layer.
+        If it has no such layers.
 
     Examples
     --------
@@ -49,7 +66,7 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
     ...     bool(layer(x) == layer(x))
     False
     """
-    found = [m for m in check_module(model).modules() if isinstance(m, Drawing)]
+    found = [m for m in check_module(model).modules() if isinstance(m, StochasticModule)]
     if not found:
         raise ValueError(
             f"a {kind_name(model)} was given in which no layer draws noise: pass a model with "
@@ -60,21 +77,21 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
         with without_fast_path():
             yield
     finally:
-        # `to_deterministic` may have been called within.
-        _count([module for module in found if isinstance(module, Drawing)], -1)
+        # `to_deterministic` may have changed the layers.
+        _count([module for module in found if isinstance(module, StochasticModule)], -1)
 
 
 _lock = Lock()
 
 
-def _count(modules: list[Drawing], step: int) -> None:
+def _count(modules: list[StochasticModule], step: int) -> None:
     with nullcontext() if torch.compiler.is_compiling() else _lock:
         for module in modules:
             module._sampling += step
 
 
 _fast_path: list[bool] = []
-"""What the setting was before each `sampling` that is under way, in any thread."""
+"""The setting before each context that is open, in any thread."""
 
 
 @contextmanager
@@ -95,7 +112,112 @@ def without_fast_path() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            # The first that began found the setting of the user; the last that ends restores it.
+            # The first context saved the setting of the user. The last one to end restores it.
             last = _fast_path.pop()
             if not _fast_path:
                 mha.set_fastpath_enabled(last)
+
+
+def check_kinds(modules: Any) -> tuple[type, ...]:
+    """Return the argument `modules` as a tuple of types."""
+    found = modules if isinstance(modules, tuple) else (modules,)
+    if not all(isinstance(kind, type) for kind in found):
+        raise TypeError(
+            f"modules must be a type or a tuple of types, but {shown(modules)} was given: pass "
+            "type(module)"
+        )
+    return found
+
+
+def noisy(model: torch.nn.Module, more: tuple[type, ...]) -> list[torch.nn.Module]:
+    """List the modules that draw noise, in training mode or within `sampling`."""
+    found = [
+        m for m in model.modules() if isinstance(m, StochasticModule) or _draws_in_training(m, more)
+    ]
+    if not found:
+        raise ValueError(
+            f"a {kind_name(model)} was given in which no layer draws noise: pass a model with "
+            "dropout, or the types that draw as modules="
+        )
+    return found
+
+
+@contextmanager
+def drawing(model: torch.nn.Module, found: list[torch.nn.Module]) -> Iterator[None]:
+    """Have these modules draw noise, and all others be in evaluation mode."""
+    ours = any(isinstance(module, StochasticModule) for module in found)
+    training = [module for module in found if not isinstance(module, StochasticModule)]
+    with in_training(model, training), sampling(model) if ours else without_fast_path():
+        yield
+
+
+@contextmanager
+def in_training(model: torch.nn.Module, chosen: list[torch.nn.Module]) -> Iterator[None]:
+    """Have only some modules in training mode, and restore all modes at the end.
+
+    The modes are set one by one, because a ``train`` method of the user may skip modules.
+    """
+    training = {id(module) for module in chosen}
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        for module, _ in modes:
+            module.training = id(module) in training
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def _draws_in_training(module: torch.nn.Module, more: tuple[type, ...]) -> bool:
+    if isinstance(module, _WITH_RATE):
+        return module.dropout > 0.0 or isinstance(module, more)
+    return isinstance(module, (*DROPOUTS, *more))
+
+
+@contextmanager
+def drawn_by(generator: torch.Generator | None, model: torch.nn.Module, x: Any) -> Iterator[None]:
+    """Have all noise of a model depend only on a generator, or on the usual ones if it is None.
+
+    The global generators, and those of the modules, are seeded from it, and restored afterwards.
+    """
+    if generator is None:
+        yield
+        return
+    if _is_global(generator):
+        # Draw from it first, because its state is restored below.
+        seed = _seed(generator)
+        generator = torch.Generator(generator.device).manual_seed(seed)
+    with ExitStack() as stack:
+        _seed_global(stack, generator, _accelerators(model, x))
+        own = (getattr(module, "generator", None) for module in model.modules())
+        for each in {id(g): g for g in own if isinstance(g, torch.Generator)}.values():
+            # The generator that was passed is not restored, so that the next call differs.
+            if each is not generator:
+                stack.callback(each.set_state, each.get_state())
+                each.manual_seed(_seed(generator))
+        yield
+
+
+def _is_global(generator: torch.Generator) -> bool:
+    return any(
+        generator is each for each in (torch.default_generator, *torch.cuda.default_generators)
+    )
+
+
+def _seed(generator: torch.Generator) -> int:
+    return int(torch.randint(2**62, (), generator=generator, device=generator.device))
+
+
+def _accelerators(model: torch.nn.Module, x: Any) -> set[str]:
+    tensors = [*model.parameters(), *model.buffers(), *([x] if isinstance(x, torch.Tensor) else [])]
+    return {tensor.device.type for tensor in tensors} - {"cpu", "meta"}
+
+
+def _seed_global(stack: ExitStack, generator: torch.Generator, types: set[str]) -> None:
+    stack.enter_context(torch.random.fork_rng(devices=[]))
+    torch.default_generator.manual_seed(_seed(generator))
+    for kind in sorted(types):
+        module = torch.get_device_module(kind)
+        devices = range(module.device_count())
+        stack.enter_context(torch.random.fork_rng(devices=devices, device_type=kind))
+        getattr(module, "manual_seed_all", module.manual_seed)(_seed(generator))

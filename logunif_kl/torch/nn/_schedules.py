@@ -22,12 +22,12 @@ def linear_warm_up(step: float, begin: float, end: float) -> float:
     Returns
     -------
     float
-        (step - begin)/(end - begin), held in [0, 1].
+        (step - begin)/(end - begin), clipped to [0, 1].
 
     Raises
     ------
     TypeError
-        If an argument is no real number.
+        If an argument is not a real number.
     ValueError
         If `step` is not finite, or `end` is not after `begin`.
 
@@ -90,7 +90,7 @@ def cyclical_warm_up(step: float, period: float, rising: float = 0.5) -> float:
     Raises
     ------
     TypeError
-        If an argument is no real number.
+        If an argument is not a real number.
     ValueError
         If `step` is not finite, `period` not positive, or `rising` not in (0, 1].
 

@@ -1,4 +1,4 @@
-"""Layers for inference that keep the weights which are not 0, in compressed sparse rows (CSR)."""
+"""Layers for inference that hold only nonzero weights, in compressed sparse rows (CSR)."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ._arguments import check_channels, check_features
 from ._local import without_autocast
-from ._posterior import check_input
+from ._moments import check_input
 
 Tensor = torch.Tensor
 
@@ -19,9 +20,9 @@ BACKENDS = ("torch", "scipy")
 
 
 class SparseLayer(torch.nn.Module):
-    """What the layers have in common: the weights as a matrix in compressed sparse rows.
+    """The base class of the layers that `to_sparse` makes, with weights in compressed sparse rows.
 
-    `to_sparse` makes them. They have no parameters, only buffers.
+    They have buffers, not parameters.
 
     Attributes
     ----------
@@ -56,12 +57,12 @@ class SparseLayer(torch.nn.Module):
         self._forget()
 
     def _forget(self) -> None:
-        """Drop what is made from the buffers at the first call."""
+        """Drop the matrix that the first call makes from the buffers."""
         self._made: Any = None
 
     @property
     def weight(self) -> Tensor:
-        """The weights as a dense tensor, made anew each time."""
+        """The weights as a new dense tensor."""
         rows = self.row_starts.long().diff()
         matrix = self.values.new_zeros(self.shape[0], math.prod(self.shape[1:]))
         at = torch.arange(len(rows), device=rows.device).repeat_interleave(rows)
@@ -78,7 +79,7 @@ class SparseLayer(torch.nn.Module):
     def _times(self, matrix: Any, columns: Tensor) -> Tensor:
         """Multiply such a matrix and a dense one."""
         if self.backend == "torch":
-            # Autocast would have the product in half types, for which torch has none on the CPU.
+            # Autocast would use half types, for which torch has no such product on the CPU.
             with without_autocast(columns.device.type):
                 return (matrix @ columns.to(matrix.dtype)).to(columns.dtype)
         if columns.requires_grad and torch.is_grad_enabled():
@@ -98,7 +99,7 @@ class SparseLayer(torch.nn.Module):
         return {**self.__dict__, "_made": None}
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
-        """Take any number of kept weights, since another model of the same shape has another."""
+        """Accept any number of kept weights: models of the same shape differ in it."""
         for name in ("values", "columns"):
             found = state_dict.get(prefix + name)
             if isinstance(found, torch.Tensor):
@@ -115,7 +116,7 @@ class SparseLayer(torch.nn.Module):
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
-    """The type of the product: these matrices know no half types on the CPU."""
+    """The type of the product, which does not exist in half types on the CPU."""
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
@@ -123,7 +124,7 @@ def _of_torch(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, 
     with warnings.catch_warnings():
         # PyTorch warns that these matrices are in beta state.
         warnings.simplefilter("ignore", UserWarning)
-        # Indices from a file may be wrong, and are refused here rather than followed.
+        # Indices from a file may be wrong.
         return torch.sparse_csr_tensor(starts, columns, values, size, check_invariants=True)
 
 
@@ -138,8 +139,8 @@ def _of_scipy(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, 
 class SparseLinear(SparseLayer):
     """A linear layer that multiplies only the weights that are kept.
 
-    `to_sparse` makes it from `VariationalLinear` and `torch.nn.Linear`. It computes what they
-    compute in evaluation mode without the pruned weights, up to the order of sums.
+    `to_sparse` makes it from `VariationalLinear` and `torch.nn.Linear`. It computes what they do in
+    evaluation mode without the pruned weights, up to the order of sums.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, backend: str) -> None:
@@ -149,15 +150,11 @@ class SparseLinear(SparseLayer):
     def forward(self, input: Tensor) -> Tensor:
         """Return ``input @ weight.T + bias``."""
         check_input(input)
-        if not input.ndim or input.shape[-1] != self.in_features:
-            raise ValueError(
-                f"input of shape {tuple(input.shape)} was given to a layer of {self.in_features} "
-                f"inputs: pass one whose last length is {self.in_features}"
-            )
+        check_features(input, self.in_features)
         rows = input.reshape(input.shape[:-1].numel(), self.in_features)
         if self._made is None:
             size = self.out_features, self.in_features
-            # It is kept, and may be differentiated through by a later call.
+            # A later call may differentiate through the matrix.
             with torch.inference_mode(False):
                 self._made = self._matrix(self.row_starts, self.columns, self.values, size)
         output = self._times(self._made, rows.T).T
@@ -172,7 +169,7 @@ class SparseLinear(SparseLayer):
 
 
 class SparseEmbedding(SparseLayer):
-    """A table of embeddings of which only the weights that are kept are held.
+    """An embedding that holds only the weights that are kept.
 
     `to_sparse` makes it from `VariationalEmbedding` and `torch.nn.Embedding`.
     """
@@ -201,3 +198,118 @@ class SparseEmbedding(SparseLayer):
     def extra_repr(self) -> str:
         """Show the sizes, and how many weights are kept."""
         return f"{self.num_embeddings}, {self.embedding_dim}, kept={len(self.values)}"
+
+
+_MOST = 2**22
+"""The most elements of the matrix, or of the patches, that a convolution makes at once."""
+
+
+class SparseConv(SparseLayer):
+    """A convolution in one, two or three dimensions with only the weights that are kept.
+
+    `to_sparse` makes it from `VariationalConv1d`, `torch.nn.Conv1d` and so on. The first call
+    unrolls the weights into a sparse matrix from inputs to outputs, for images of this size. For
+    large images, the layer multiplies patches instead, of only the inputs that a kept weight reads.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, backend: str, like: Any) -> None:
+        super().__init__(weight, bias, backend)
+        self.out_channels, self.kernel_size = weight.shape[0], tuple(weight.shape[2:])
+        self.in_channels = weight.shape[1] * like.groups
+        self.stride, self.dilation, self.groups = like.stride, like.dilation, like.groups
+        self.padding, self.padding_mode = like.padding, like.padding_mode
+        self._around = list(like._reversed_padding_repeated_twice)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the convolution of an input, with or without a dimension of examples."""
+        check_input(input)
+        check_channels(input, self.in_channels, self.kernel_size)
+        if input.ndim == len(self.kernel_size) + 1:
+            return self._product(input.unsqueeze(0)).squeeze(0)
+        return self._product(input)
+
+    def _product(self, input: Tensor) -> Tensor:
+        places = len(self.kernel_size)
+        mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
+        padded = F.pad(input, self._around, mode=mode) if any(self._around) else input
+        spans = [(k - 1) * d + 1 for k, d in zip(self.kernel_size, self.dilation, strict=True)]
+        positions = [
+            (length - span) // step + 1
+            for length, span, step in zip(padded.shape[2:], spans, self.stride, strict=True)
+        ]
+        if min(positions) < 1:
+            raise ValueError(
+                f"input of shape {tuple(input.shape)} is smaller than the kernel "
+                f"{self.kernel_size}: pass a larger one"
+            )
+        if len(self.values) * math.prod(positions) <= _MOST:
+            output = self._unrolled(padded, positions)
+        else:
+            output = self._by_patches(padded, positions, spans)
+        if self.bias is not None:
+            output = output + self.bias.to(output.dtype).view(-1, *[1] * places)
+        return output
+
+    def _unrolled(self, padded: Tensor, positions: list[int]) -> Tensor:
+        """Multiply by the matrix from all inputs of an example to all its outputs."""
+        shape = tuple(padded.shape[1:])
+        if self._made is None or self._made[0] != shape:
+            # A later call may differentiate through the matrix.
+            with torch.inference_mode(False):
+                self._made = shape, self._unroll(shape, positions)
+        outputs = self._times(self._made[1], padded.flatten(1).T)
+        return outputs.T.reshape(len(padded), self.out_channels, *positions)
+
+    def _unroll(self, shape: tuple[int, ...], positions: list[int]) -> Any:
+        device = self.values.device
+        channel, *kernel = torch.unravel_index(
+            self._absolute(), (self.in_channels, *self.kernel_size)
+        )
+        # Where each weight reads at the first position, and how far on at the others.
+        first = channel * math.prod(shape[1:])
+        shift = torch.zeros((), dtype=torch.long, device=device)
+        for axis, count in enumerate(positions):
+            stride = math.prod(shape[2 + axis :])
+            first = first + kernel[axis] * (self.dilation[axis] * stride)
+            steps = torch.arange(count, device=device) * (self.stride[axis] * stride)
+            shift = shift.unsqueeze(-1) + steps
+        shift = shift.flatten()
+        counts = self.row_starts.long().diff().repeat_interleave(len(shift))
+        starts = F.pad(counts.cumsum(0), (1, 0))
+        row = torch.arange(len(counts), device=device).repeat_interleave(counts)
+        within = torch.arange(len(row), device=device) - starts[row]
+        weight = self.row_starts.long()[row // len(shift)] + within
+        columns = first[weight] + shift[row % len(shift)]
+        return self._matrix(starts, columns, self.values[weight], (len(counts), math.prod(shape)))
+
+    def _by_patches(self, padded: Tensor, positions: list[int], spans: list[int]) -> Tensor:
+        """Multiply by the weights, for images so large that the matrix would not fit."""
+        places = len(positions)
+        used, columns = torch.unique(self._absolute(), return_inverse=True)
+        read = torch.unravel_index(used, (self.in_channels, *self.kernel_size))
+        matrix = self._matrix(self.row_starts, columns, self.values, (self.out_channels, len(used)))
+        # From (examples, channels, positions..., kernel...), what the kept weights read.
+        order = [1, *range(2 + places, 2 + 2 * places), 0, *range(2, 2 + places)]
+        outputs = []
+        for part in padded.split(max(_MOST // (len(used) * math.prod(positions)), 1)):
+            windows = part
+            for axis, span in enumerate(spans):
+                windows = windows.unfold(2 + axis, span, self.stride[axis])
+                windows = windows[..., :: self.dilation[axis]]
+            patches = windows.permute(order)[read].reshape(len(used), -1)
+            output = self._times(matrix, patches).view(self.out_channels, len(part), *positions)
+            outputs.append(output.transpose(0, 1))
+        return torch.cat(outputs)
+
+    def _absolute(self) -> Tensor:
+        """The columns of the kept weights among those of all channels, not of a group's alone."""
+        if self.groups == 1:
+            return self.columns.long()
+        rows = torch.arange(self.out_channels, device=self.columns.device)
+        first = rows // (self.out_channels // self.groups) * math.prod(self.shape[1:])
+        return self.columns.long() + first.repeat_interleave(self.row_starts.long().diff())
+
+    def extra_repr(self) -> str:
+        """Show the sizes, and how many weights are kept."""
+        sizes = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
+        return f"{sizes}, stride={self.stride}, {self._shown()}"

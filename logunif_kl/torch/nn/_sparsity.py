@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import parametrize
 
 from ..._errors import shown
@@ -19,7 +18,7 @@ from ..._layers import (
     check_threshold,
     check_thresholds,
 )
-from ._arguments import check_module
+from ._arguments import check_module, check_shape
 from ._conversion import VARIATIONAL
 from ._convert import to_deterministic
 from ._dropout import GaussianDropoutLinear
@@ -43,20 +42,20 @@ def log_alpha(model: torch.nn.Module) -> dict[str, Tensor]:
     Returns
     -------
     dict of str to Tensor
-        Of the shape of each layer's `weight`, without gradient:
-        ``VariationalLayer.log_alpha_of_weights``. It is inf where the mean is 0. A weight that
-        layers share is under the first name.
+        ``VariationalLayer.log_alpha_of_weights`` of each layer, of the shape of its `weight` and
+        without gradient. It is inf where the mean is 0. A shared weight is listed under the first
+        name.
 
     Raises
     ------
     TypeError
-        If `model` is no module.
+        If `model` is not a module.
     ValueError
-        If it holds no variational layer.
+        If it has no variational layers.
 
     See Also
     --------
-    sparsity : how many of them are above a threshold.
+    sparsity : how many weights a threshold on log alpha keeps.
 
     Examples
     --------
@@ -74,19 +73,20 @@ def log_alpha(model: torch.nn.Module) -> dict[str, Tensor]:
 def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     """Count the weights that a threshold on log alpha keeps, by layer and in all.
 
-    A weight is kept if it is not 0 and its log alpha is not above the threshold: those that
-    ``to_deterministic(model, threshold)`` leaves other than 0. Of `torch.nn.Linear`, `Conv1d`,
-    `Conv2d`, `Conv3d` and `Embedding`, which have no alpha, the weights that are not 0 are kept. So
-    is a weight that is NaN, or whose log alpha is. All parameters of other modules are kept, such
-    as those of `LSTM` and `LayerNorm`: they make the row ``"not converted"``.
+    A weight is kept if it is not 0 and its log alpha is not above the threshold. These are the
+    nonzero weights of ``to_deterministic(model, threshold)``. `torch.nn.Linear`, `Conv1d`,
+    `Conv2d`, `Conv3d` and `Embedding` have no alpha, so their nonzero weights are kept. A weight is
+    also kept if it or its log alpha is NaN. All parameters of other modules, such as `LSTM` and
+    `LayerNorm`, are kept: they make the row ``"not converted"``.
 
     Parameters
     ----------
     model : torch.nn.Module
-        A layer, or a network: variational, pruned and made plain, or made sparse by `to_sparse`,
-        where the weights of the units that are left are counted.
+        A layer, or a network: variational, pruned and plain, or made sparse by `to_sparse`, in
+        which only the weights of the units that are left count.
     threshold : float
-        3 is that of Molchanov et al. (2017), section 5. With inf only zeros are pruned.
+        The default, 3, is that of Molchanov et al. (2017), section 5. With inf only zeros are
+        pruned.
 
     Returns
     -------
@@ -98,9 +98,9 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     Raises
     ------
     TypeError
-        If `model` is no module, or `threshold` no number.
+        If `model` is not a module, or `threshold` is not a number.
     ValueError
-        If there is no layer with weights, or one has no shape yet, or if `threshold` is NaN.
+        If there are no layers with weights, one has no shape yet, or `threshold` is NaN.
 
     References
     ----------
@@ -139,14 +139,14 @@ def threshold_curve(
 ) -> ThresholdCurve:
     """Measure a loss of the pruned model at several thresholds, to choose one.
 
-    The loss is to be of examples that the model was not trained on, and is not tested on.
+    Measure the loss on examples that are used neither to train nor to test the model.
 
     Parameters
     ----------
     model : torch.nn.Module
         A network with variational layers.
     measure : callable
-        ``measure(pruned)`` returns a number, the lower the better, such as the error on a
+        ``measure(pruned)`` returns a number, where lower is better, such as the error on a
         validation set. ``pruned`` is ``to_deterministic(model, threshold)`` in evaluation mode.
     thresholds : sequence of float, optional
         On log alpha; by default from -4 to 8 in steps of 0.5.
@@ -159,8 +159,8 @@ def threshold_curve(
     Raises
     ------
     TypeError
-        If `model` is no module, `measure` cannot be called or returns no number, or `thresholds`
-        is no sequence of numbers.
+        If `model` is not a module, `measure` cannot be called or does not return a number, or
+        `thresholds` is not a sequence of numbers.
     ValueError
         If `thresholds` is empty or holds NaN, or for a `model` that `to_deterministic` refuses.
 
@@ -190,15 +190,7 @@ def threshold_curve(
 
 
 def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield the layers with weights that can be pruned, with their names, and the sparse ones.
-
-    Raises
-    ------
-    TypeError
-        If it is no module.
-    ValueError
-        If there are none, or one has no shape yet.
-    """
+    """Yield the names of layers with weights that can be pruned, and the layers."""
     check_module(model)
     found = False
     for name, module in model.named_modules():
@@ -215,30 +207,13 @@ def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
 
 
 def _of_others(model: torch.nn.Module) -> int:
-    """Count the parameters of modules that are not `weighted`."""
+    """Count the parameters of modules that cannot be pruned."""
     ours = {id(p) for m in model.modules() if is_weighted(m) for p in m.parameters()}
     return sum(p.numel() for p in model.parameters() if id(p) not in ours)
 
 
-def check_shape(name: str, module: torch.nn.Module) -> None:
-    """Raise if the weight of a module has no shape yet.
-
-    Raises
-    ------
-    ValueError
-        If it is a lazy module that has seen no batch.
-    """
-    if isinstance(module, LazyModuleMixin) and isinstance(
-        getattr(module, "weight", None), torch.nn.UninitializedParameter
-    ):
-        raise ValueError(
-            f"module {name!r} is a {type(module).__name__} that has no shape yet: run a batch "
-            "through the model first"
-        )
-
-
 def is_weighted(module: torch.nn.Module) -> bool:
-    """Whether it is a layer of ours, or one of torch that has a variational form."""
+    """Whether a module is a layer of this library, or a torch layer with a variational form."""
     kind = type(module)
     if parametrize.is_parametrized(module):
         kind = kind.__bases__[0]
@@ -246,7 +221,7 @@ def is_weighted(module: torch.nn.Module) -> bool:
 
 
 def kept_weights(module: Any, threshold: float) -> Tensor:
-    """Tell which weights of a layer are not 0 and have log alpha at most the threshold."""
+    """Tell which weights of a layer are not 0 and have log alpha at or below the threshold."""
     kept = module.weight != 0
     if isinstance(module, VariationalLayer):
         kept &= ~(module.log_alpha_of_weights() > threshold)
@@ -256,12 +231,12 @@ def kept_weights(module: Any, threshold: float) -> Tensor:
 def with_kept(
     modules: Iterable[tuple[str, Any]], threshold: float
 ) -> list[tuple[str, Any, Tensor, Tensor]]:
-    """Add to layers their weight and a mask of what is kept.
+    """Add to each layer its weight, and a mask of the weights that are kept.
 
-    Of a weight that layers share, an element is kept where each of them keeps it, as
-    `to_deterministic` prunes for one after another.
+    An element of a shared weight is kept if every layer keeps it, because `to_deterministic` prunes
+    one layer after another.
     """
-    # With their tensors, so that none is freed and its identity given to another.
+    # The list holds the tensors, so that `id` stays unique.
     rows = [(name, module, module.weight) for name, module in modules]
     masks: dict[int, Tensor] = {}
     for _, module, weight in rows:
@@ -271,5 +246,5 @@ def with_kept(
 
 
 def _plain(x: Tensor) -> Tensor:
-    """Return a tensor of this process, for a DTensor of all."""
+    """Gather a DTensor from all processes; return another tensor as it is."""
     return x.full_tensor() if hasattr(x, "full_tensor") else x

@@ -7,15 +7,14 @@ import copy
 from typing import Any
 
 import torch
-from torch.nn.utils import parametrize
 
 from ..._errors import real_number
 from ..._layers import THRESHOLD, check_flag, check_threshold, one_of
+from ._arguments import check_parameters
 from ._convert import check_known, plain_kind
 from ._dead_units import drop_units as dropped
 from ._hooks import copies
-from ._sparse import BACKENDS, SparseEmbedding, SparseLinear
-from ._sparse_conv import SparseConv
+from ._sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
 from ._sparsity import weighted, with_kept
 
 Tensor = torch.Tensor
@@ -32,8 +31,8 @@ def to_sparse(
 ) -> torch.nn.Module:
     """Make a network for inference that holds and multiplies only the weights that are kept.
 
-    Linear layers, convolutions and tables of embeddings, of this library or of torch, become
-    layers with their weights in compressed sparse rows. The result computes what
+    Linear layers, convolutions and embeddings, of this library or of torch, become layers with
+    weights in compressed sparse rows (CSR). The result computes what
     ``to_deterministic(model, threshold)`` does, up to the order of sums.
 
     Parameters
@@ -42,39 +41,40 @@ def to_sparse(
         A network with variational layers, or one that is pruned, with or without masks of
         `torch.nn.utils.prune`. It is not changed.
     threshold : float
-        Weights with log alpha above it are left out, as are zeros. 3 is that of Molchanov et al.
-        (2017), section 5. With inf only zeros are.
+        Weights with log alpha above it are left out, as are zeros. The default, 3, is that of
+        Molchanov et al. (2017), section 5. With inf only zeros are left out.
     backend : {"torch", "scipy"}
-        What multiplies: PyTorch's CSR matrices, or SciPy's on the CPU, without gradients: the
-        network is then to be called under `torch.no_grad`. Sparse layers multiply in the type of
-        their weights, or in float32 for half types, and return the type of their input, under
-        autocast too.
+        Which CSR matrices to multiply by: PyTorch's, or SciPy's, which are for the CPU and without
+        gradients (call the network under `torch.no_grad`). Sparse layers multiply in the type of
+        their weights, or in float32 for half types, and return the type of their input, also under
+        autocast.
     drop_units : bool
-        In a `torch.nn.Sequential`, leave out hidden units and channels of which all weights to the
-        next layer are pruned, and those of which all weights from the layer before are: these are
-        constants, which the bias of the next layer takes in. Between the two layers there may be
-        functions of single elements, pooling, dropout and `torch.nn.Flatten`. The network must then
-        be given batches, as `torch.nn.Flatten` takes them, and no single image. The hidden
-        activations are then smaller, though the output is not. Pass False where a program reads
-        them, or runs a part of the network. `sparsity` of the result counts the weights of the
-        units that are left: for the compression of the whole, take ``sparsity(model, threshold)``.
+        In a `torch.nn.Sequential`, leave out hidden units and channels whose weights to the next
+        layer are all pruned, and those whose weights from the layer before are all pruned. The
+        latter are constants, which are added to the bias of the next layer. Between the two layers
+        there may be elementwise functions, pooling, dropout and `torch.nn.Flatten`. The network
+        then needs batches, as `torch.nn.Flatten` does, not a single image. Hidden activations
+        become smaller: pass False if a program reads them, or runs a part of the network.
+        `sparsity` of the result counts only the weights of units that are left. For the compression
+        of the whole, use ``sparsity(model, threshold)``.
     max_density : float
-        Layers that keep a larger share of their weights become torch's dense ones. Of a linear
-        layer of 1024 by 1024 that keeps a tenth, sparse weights were faster for minibatches of 100
-        and 1000, and slower for one example: `validation/results/molchanov2017/inference.json`.
+        A layer that keeps a larger share of its weights becomes a dense layer of torch. In a linear
+        layer of 1024 by 1024 that keeps a tenth of its weights, sparse weights were faster for
+        minibatches of 100 and 1000, and slower for one example:
+        `validation/results/molchanov2017/inference.json`.
 
     Returns
     -------
     torch.nn.Module
-        A copy in evaluation mode, without parameters that can be trained in these layers. Its
+        A copy in evaluation mode, whose sparse layers have no trainable parameters. Its
         ``state_dict`` holds ``values``, ``columns``, ``row_starts`` and ``bias`` of each. Hooks of
-        the layers are not carried over. `torch.export` cannot trace matrices in CSR.
+        the layers are not copied. `torch.export` cannot trace CSR matrices.
 
     Raises
     ------
     TypeError
-        If `model` is no module, an argument is of a wrong type, a weight is computed by a
-        parametrization, or a layer is of a subclass, whose plain form is not known.
+        If `model` is not a module, an argument is of a wrong type, a weight is computed by a
+        parametrization, or a layer is of a user's subclass.
     ValueError
         If there is no layer with weights, `threshold` is NaN, `backend` is unknown, or
         `max_density` is not from 0 to 1.
@@ -114,11 +114,7 @@ def to_sparse(
     for name, module, weight, kept in with_kept(weighted(model), threshold):
         if getattr(module, "max_norm", None) is not None:
             continue  # The rows of this table change as they are read.
-        if parametrize.is_parametrized(module):
-            raise TypeError(
-                f"module {name!r} has parametrizations: remove them first, by "
-                "torch.nn.utils.parametrize.remove_parametrizations"
-            )
+        check_parameters(name, module)
         check_known(name, module)
         weights[module] = weight.masked_fill(~kept, 0.0), getattr(module, "bias", None)
     if drop_units:

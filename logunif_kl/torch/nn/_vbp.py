@@ -1,4 +1,4 @@
-"""Variance back-propagation: the moments of a whole network, and the network that returns them."""
+"""Variance back-propagation: the moments of a network's outputs, and a module that returns them."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -9,7 +9,7 @@ import torch
 
 from ..._errors import type_name
 from ._arguments import check_module
-from ._moments import Moments, check_real, check_steepness
+from ._moments import Moments, check_steepness, check_tensor
 
 Tensor = torch.Tensor
 
@@ -57,7 +57,7 @@ def moments(
     Raises
     ------
     TypeError
-        If `model` is no module, or holds an operation that moments do not pass (an activation
+        If `model` is not a module, or has an operation without a rule for moments (an activation
         other than ReLU, batch normalisation, dropout layers of this package).
     ValueError
         If a layer has correlated noise, shapes do not fit, `steepness` is not positive, or dropout
@@ -101,7 +101,7 @@ def moments(
     True
     """
     check_module(model)
-    check_real("x", x, "convert it with .float(), or give moments what an embedding looked up")
+    check_tensor("x", x, "convert it with .float(), or give moments what an embedding looked up")
     found = model(Moments(x, variance, steepness=steepness))
     if not isinstance(found, Moments):
         raise TypeError(
@@ -128,7 +128,7 @@ class VBP(torch.nn.Module):
     Raises
     ------
     TypeError
-        If `model` is no module, or `steepness` no number.
+        If `model` is not a module, or `steepness` is not a number.
     ValueError
         If `steepness` is not positive.
 

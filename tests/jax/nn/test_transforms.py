@@ -62,9 +62,6 @@ def test_jit_and_checkpoint(estimator):
     params, x = made()
 
     def of(params, x, key):
-        # The KL has no estimator, and is most of what is compiled.
-        if estimator == "local":
-            return loss(params, x, key)
         return -jnp.sum(network(params, x, key, estimator) ** 2)
 
     plain = jax.value_and_grad(of)(params, x, KEY)
@@ -78,7 +75,7 @@ def test_vmap_over_an_ensemble():
     x = made()[1]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *ensemble)
     keys = jax.random.split(KEY, 3)
-    of = jax.value_and_grad(loss)
+    of = jax.jit(jax.value_and_grad(loss))
     got = jax.jit(jax.vmap(of, (0, None, 0)))(stacked, x, keys)
     for i, params in enumerate(ensemble):
         close(jax.tree.map(lambda leaf, i=i: leaf[i], got), of(params, x, keys[i]))
@@ -112,7 +109,8 @@ def test_gradients_of_a_draw(kind, name):
             return KINDS[kind].call(x, weight, key=KEY)
 
         check_grads(draw, (weight,), order=2, modes=("fwd", "rev"), rtol=1e-4)
-        check_grads(nn.kl, (weight,), order=2, modes=("fwd", "rev"), rtol=1e-4)
+        if kind == "dense":
+            check_grads(nn.kl, (weight,), order=2, modes=("fwd", "rev"), rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["additive", "weight", "output", "input", "layer"])

@@ -8,14 +8,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from logunif_kl.torch import nn  # noqa: E402
+from tests.torch.nn.cases import generator  # noqa: E402
 
 DRAWS = 400_000
 # Of a mean and of a variance, in their own standard errors.
 WITHIN = 4.5
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def moments_agree(drawn, mean, variance):
@@ -144,40 +141,3 @@ class TestUse:
         x = torch.ones(2, 3)
         assert torch.compile(model, fullgraph=True, backend=backend)(x).shape == (2, 2)
         assert copy.deepcopy(model)(x).shape == (2, 2)
-
-
-@pytest.mark.parametrize(
-    ("call", "kind", "words"),
-    [
-        (
-            lambda: nn.GaussianDropoutA(1.0),
-            ValueError,
-            "p must be at least 0 and below 1, but 1.0 was given: pass a rate",
-        ),
-        (
-            lambda: nn.GaussianDropoutLinear(1, 1, -0.5),
-            ValueError,
-            "p must be at least 0 and below 1, but -0.5 was given: pass a rate",
-        ),
-        (
-            lambda: nn.GaussianDropoutA(math.nan),
-            ValueError,
-            "p must be at least 0 and below 1, but nan was given: pass a rate",
-        ),
-        (
-            lambda: nn.GaussianDropoutA("0.5"),
-            TypeError,
-            "p must be one real number, but str '0.5' was given: pass a float",
-        ),
-        (
-            lambda: nn.GaussianDropoutLinear(1, 1, generator=3),
-            TypeError,
-            "generator must be a torch.Generator or None, but int was given: pass "
-            "torch.Generator().manual_seed(...)",
-        ),
-    ],
-)
-def test_refusals(call, kind, words):
-    with pytest.raises(kind) as error:
-        call()
-    assert str(error.value) == words

@@ -110,16 +110,6 @@ class TestBernoulli:
         found.sum().backward()
         assert m.grad.isfinite().all()
 
-    @pytest.mark.parametrize("link", ["probit", "logit"])
-    def test_a_target_that_is_no_probability(self, link):
-        output = nn.Moments(torch.zeros(2), torch.zeros(2))
-        with pytest.raises(ValueError, match="target holds numbers") as caught:
-            nn.expected_bernoulli_log_likelihood(output, torch.tensor([-1.0, 1.0]), link)
-        assert str(caught.value) == (
-            "target holds numbers from -1 to 1, not from 0 to 1: pass (target + 1)/2 for labels of "
-            "-1 and 1"
-        )
-
     def test_the_papers_sigmoid_is_a_bound_as_well(self):
         """log sigmoid(m) - v/2, section 2.4: below that of the logit."""
         output = nn.Moments(MARGINS, torch.ones_like(MARGINS))
@@ -217,66 +207,6 @@ def normal_nodes(n=12):
     grid = torch.cartesian_prod(x, x, x)
     weights = torch.cartesian_prod(w, w, w).prod(1)
     return grid, weights / weights.sum()
-
-
-WRONG = [
-    (
-        lambda: nn.expected_normal_log_likelihood(torch.ones(2), torch.ones(2)),
-        TypeError,
-        "output must be Moments, but torch.Tensor was given: wrap the model in VBP",
-    ),
-    (
-        lambda: nn.expected_bernoulli_log_likelihood(
-            nn.Moments(torch.ones(2)), torch.ones(2), "cloglog"
-        ),
-        ValueError,
-        "link must be 'probit' or 'logit', but 'cloglog' was given: pass one of these",
-    ),
-    (
-        lambda: nn.expected_bernoulli_log_likelihood(nn.Moments(torch.ones(2, 1)), torch.ones(2)),
-        ValueError,
-        "output of shape (2, 1) and target of shape (2,) were given, which would broadcast to "
-        "pairs of examples: reshape one",
-    ),
-    (
-        lambda: nn.expected_categorical_log_likelihood(
-            nn.Moments(torch.ones(2, 3)), torch.tensor([0, 1]), "jensen"
-        ),
-        ValueError,
-        "form must be 'tilted', 'quadratic' or 'taylor', but 'jensen' was given: pass one of these",
-    ),
-    (
-        lambda: nn.expected_categorical_log_likelihood(
-            nn.Moments(torch.ones(2)), torch.tensor([0, 1])
-        ),
-        ValueError,
-        "logits must be of shape (M, classes), but (2,) was given: add the dimension of the "
-        "minibatch",
-    ),
-    (
-        lambda: nn.NormalPrior(0.0),
-        ValueError,
-        "variance must be positive and finite, but 0.0 was given: pass 1.0",
-    ),
-    (
-        lambda: nn.NormalPrior("1"),
-        TypeError,
-        "variance must be one real number, but str '1' was given: pass a float",
-    ),
-    (
-        lambda: nn.VariationalLinear(2, 1, posterior="multiplicative", penalty=nn.NormalPrior(0.1)),
-        ValueError,
-        "penalty=NormalPrior(variance=0.1) was given with posterior='multiplicative': pass "
-        "posterior='additive'",
-    ),
-]
-
-
-@pytest.mark.parametrize(("call", "kind", "words"), WRONG)
-def test_refused(call, kind, words):
-    with pytest.raises(kind) as error:
-        call()
-    assert str(error.value) == words
 
 
 class TestNormalPrior:

@@ -178,38 +178,3 @@ def test_no_second_derivative_of_a_numerical_method():
     assert str(error.value) == (
         "penalty='series' has a first derivative alone: pass 'exact' for higher ones"
     )
-
-
-LISTED = "'exact', 'kingma', 'molchanov', 'lower_bound', 'series', 'kummer', 'quadrature'"
-
-
-@pytest.mark.parametrize(
-    ("given", "kind", "words"),
-    [
-        (
-            "monte_carlo",
-            ValueError,
-            f"penalty='monte_carlo' was given, a method without a gradient: pass one of {LISTED}",
-        ),
-        (
-            "moltschanow",
-            ValueError,
-            f"there is no penalty 'moltschanow': pass one of {LISTED}, a Fit or a NormalPrior",
-        ),
-        (
-            None,
-            TypeError,
-            f"penalty must be a name, a Fit or a NormalPrior, but None was given: pass one of "
-            f"{LISTED}",
-        ),
-        (
-            lk.neg_kl,
-            TypeError,
-            "penalty must be a name, a Fit or a NormalPrior, but <function neg_kl at ",
-        ),
-    ],
-)
-def test_refusals(given, kind, words):
-    with pytest.raises(kind) as error:
-        nn.VariationalLinear(1, 1, penalty=given)
-    assert str(error.value).startswith(words)

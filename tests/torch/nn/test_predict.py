@@ -12,13 +12,10 @@ from scipy import special, stats  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
 from logunif_kl.torch.nn import _predict  # noqa: E402
+from tests.torch.nn.cases import generator  # noqa: E402
 
 # In standard errors.
 WITHIN = 4.5
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def network(*noise, outputs=3, dtype=torch.float32):
@@ -529,8 +526,6 @@ class TestPasses:
 
     def test_by_default_the_largest_output_decides(self, monkeypatch):
         """A pass of few examples without noise, and then as many as keep the bound."""
-        from logunif_kl.torch.nn import _predict
-
         model = Recorded(network())
         monkeypatch.setattr(_predict, "ELEMENTS", 50)  # of 5 in a row
         nn.predict(model, examples(40), 2)
@@ -693,161 +688,6 @@ class TestOnCuda:
             rtol=0.06,
             atol=0.0,
         )
-
-
-class Returns(torch.nn.Module):
-    def __init__(self, value):
-        super().__init__()
-        self.drop, self.value = torch.nn.Dropout(), value
-
-    def forward(self, x):
-        return self.value(x) if callable(self.value) else self.value
-
-
-X = torch.zeros(2, 4)
-REFUSED = [
-    (lambda: nn.predict(3, X), TypeError, "model must be a torch.nn.Module, but int was given"),
-    (
-        lambda: nn.predict(torch.nn.Linear(4, 2), X),
-        ValueError,
-        "a torch.nn.Linear was given in which no layer draws noise: pass a model with dropout, or "
-        "the types that draw as modules=",
-    ),
-    (
-        lambda: nn.predict(network(), X, 1),
-        ValueError,
-        "samples must be at least 2, but 1 was given: pass a larger one",
-    ),
-    (
-        lambda: nn.predict(network(), X, 2.5),
-        TypeError,
-        "samples must be a whole number, but 2.5 was given: pass an int",
-    ),
-    (
-        lambda: nn.predict(network(), X, True),
-        TypeError,
-        "samples must be a whole number, but True was given: pass an int",
-    ),
-    (
-        lambda: nn.predict(network(), X, batch_size=0),
-        ValueError,
-        "batch_size must be at least 1, but 0 was given: pass a larger one",
-    ),
-    (
-        lambda: nn.predict(network(), X, batch_size=4, batched=False),
-        ValueError,
-        "batch_size was given with batched=False: leave one of them out",
-    ),
-    (
-        lambda: nn.predict(network(), X, batched=1),
-        TypeError,
-        "batched must be True or False, but 1 was given: pass one",
-    ),
-    (
-        lambda: nn.predict(network(), X, likelihood="softmax"),
-        ValueError,
-        "likelihood must be 'categorical', 'bernoulli' or 'normal', but 'softmax' was given: pass "
-        "one of these",
-    ),
-    (
-        lambda: nn.predict(nn.VBP(torch.nn.Sequential(nn.VariationalLinear(4, 2))), X),
-        TypeError,
-        "the model returned Moments, which have no samples: pass the model that VBP wraps, "
-        "vbp.model",
-    ),
-    (
-        lambda: nn.predict(network(), X, likelihood="bernoulli", link="log"),
-        ValueError,
-        "link must be 'logit' or 'probit', but 'log' was given: pass one of these",
-    ),
-    (
-        lambda: nn.predict(network(), X, link="probit"),
-        ValueError,
-        "link='probit' was given with likelihood='categorical': pass likelihood='bernoulli'",
-    ),
-    (
-        lambda: nn.predict(network(), X, log_sigma2=0.0),
-        ValueError,
-        "log_sigma2 was given with likelihood='categorical': pass likelihood='normal'",
-    ),
-    (
-        lambda: nn.predict(network(), X, likelihood="normal", log_sigma2="a"),
-        TypeError,
-        "log_sigma2 must be one real number, but str 'a' was given: pass a float",
-    ),
-    (
-        lambda: nn.predict(network(), X, likelihood="normal", log_sigma2=float("nan")),
-        ValueError,
-        "log_sigma2 holds NaN: pass the logarithm of a variance",
-    ),
-    (
-        lambda: nn.predict(network(), X, likelihood="normal", log_sigma2=torch.zeros(4)),
-        ValueError,
-        "log_sigma2 of shape (4,) was given for outputs of shape (2, 3): reshape it",
-    ),
-    (
-        lambda: nn.predict(network(), X, modules="Block"),
-        TypeError,
-        "modules must be a type or a tuple of types, but 'Block' was given: pass type(module)",
-    ),
-    (
-        lambda: nn.predict(network(), X, generator=3),
-        TypeError,
-        "generator must be a torch.Generator or None, but int was given: pass "
-        "torch.Generator().manual_seed(...)",
-    ),
-    (
-        lambda: nn.predict(network(), [1.0]),
-        TypeError,
-        "x must be a torch.Tensor, but list was given: convert it, or pass batched=False",
-    ),
-    (
-        lambda: nn.predict(network(), torch.tensor(1.0)),
-        ValueError,
-        "x must be of shape (M, ...), but a scalar was given: reshape it",
-    ),
-    (
-        lambda: nn.predict(Returns((X, X)), X),
-        TypeError,
-        "the model returned tuple: wrap it in a module that returns one tensor",
-    ),
-    (
-        lambda: nn.predict(Returns(lambda x: x.argmax(1)), X),
-        TypeError,
-        "the model returned a tensor of torch.int64: have it return real numbers",
-    ),
-    (
-        lambda: nn.predict(Returns(lambda x: x.sum(1)), X),
-        ValueError,
-        "the model returned shape (200,), not (M, classes, ...): pass likelihood='bernoulli' or "
-        "'normal'",
-    ),
-    (
-        lambda: nn.predict(Returns(lambda x: x[:, :1]), X),
-        ValueError,
-        "the model returned shape (200, 1), not (M, classes, ...): pass likelihood='bernoulli' or "
-        "'normal'",
-    ),
-    (
-        lambda: nn.predict(torch.nn.Sequential(network(), torch.nn.Softmax(1)), X),
-        ValueError,
-        "the model returned probabilities, not logits: leave out its softmax, or take the log",
-    ),
-    (
-        lambda: nn.predict(Returns(X), X, 3),
-        ValueError,
-        "the model returned shape (2, 4) for 6 rows: pass batched=False if it has no such "
-        "dimension",
-    ),
-]
-
-
-@pytest.mark.parametrize(("call", "kind", "words"), REFUSED)
-def test_refusals(call, kind, words):
-    with pytest.raises(kind) as error:
-        call()
-    assert str(error.value).startswith(words)
-    assert len(str(error.value)) < 130
 
 
 def test_log_probabilities_are_logits():

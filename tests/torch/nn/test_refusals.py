@@ -1,162 +1,192 @@
-"""What the layers refuse, each in one sentence that says what to do."""
+"""What the layers and functions refuse: the calls and errors of refusals.txt, and a few more."""
 
+import builtins
+import inspect
+import math  # noqa: F401 (refusals.txt uses it)
 import re
 import warnings
+from functools import partial
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.nn import functional as F  # noqa: E402, F401
+from torch.nn import utils  # noqa: E402
+from torch.nn.utils import parametrizations  # noqa: E402, F401
+
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 from tests.torch.nn.cases import CASES, POSTERIORS, made  # noqa: E402
 
-ARGUMENTS = [
-    (
-        {"posterior": "adaptive"},
-        ValueError,
-        "posterior must be 'additive' or 'multiplicative', but 'adaptive' was given: pass one of "
-        "these",
-    ),
-    (
-        {"posterior": None},
-        ValueError,
-        "posterior must be 'additive' or 'multiplicative', but None was given: pass one of these",
-    ),
-    (
-        {"posterior": "multiplicative", "sharing": "row"},
-        ValueError,
-        "sharing must be 'weight', 'output', 'input' or 'layer', but 'row' was given: pass one of "
-        "these",
-    ),
-    (
-        {"noise": "gaussian"},
-        ValueError,
-        "noise must be 'independent' or 'correlated', but 'gaussian' was given: pass one of these",
-    ),
-    (
-        {"estimator": "flipout"},
-        ValueError,
-        "estimator must be 'local', 'per_example' or 'per_batch', but 'flipout' was given: pass "
-        "one of these",
-    ),
-    (
-        {"sharing": "layer"},
-        ValueError,
-        "sharing='layer' was given with posterior='additive', where alpha is no parameter: pass "
-        "posterior='multiplicative'",
-    ),
-    (
-        {"noise": "correlated"},
-        ValueError,
-        "noise='correlated' was given with posterior='additive', where alpha is no parameter: "
-        "pass posterior='multiplicative'",
-    ),
-    (
-        {"max_log_alpha": 0.0},
-        ValueError,
-        "max_log_alpha=0.0 was given with posterior='additive', where alpha is no parameter: pass "
-        "posterior='multiplicative'",
-    ),
-    (
-        {"posterior": "multiplicative", "noise": "correlated"},
-        ValueError,
-        "noise='correlated' scales the inputs, but sharing='weight' was given: pass "
-        "sharing='input' or sharing='layer'",
-    ),
-    (
-        {"posterior": "multiplicative", "max_log_alpha": float("nan")},
-        ValueError,
-        "max_log_alpha must be finite, but nan was given: pass 0.0 for alpha <= 1, or None for no "
-        "bound",
-    ),
-    (
-        {"posterior": "multiplicative", "max_log_alpha": "0"},
-        TypeError,
-        "max_log_alpha must be one real number, but str '0' was given: pass a float",
-    ),
-    (
-        {"initial": float("inf")},
-        ValueError,
-        "initial must be finite, but inf was given: pass the initial log_sigma2",
-    ),
-    (
-        {"initial": True},
-        TypeError,
-        "initial must be one real number, but bool True was given: pass a float",
-    ),
-    (
-        {"generator": 3},
-        TypeError,
-        "generator must be a torch.Generator or None, but int 3 was given: pass "
-        "torch.Generator().manual_seed(...)",
-    ),
-    (
-        {"dtype": torch.int64},
-        TypeError,
-        "dtype must be a real floating type, but torch.int64 was given: pass torch.float32",
-    ),
-    (
-        {"dtype": torch.complex64},
-        TypeError,
-        "dtype must be a real floating type, but torch.complex64 was given: complex weights have "
-        "a KL of their own, so pass their means to neg_kl_complex_normal, or parameters of real "
-        "weights",
-    ),
-]
+# Of lazy layers, of weight_norm, and of complex modules.
+pytestmark = pytest.mark.filterwarnings("ignore")
+X = torch.zeros(2, 4)
 
 
-@pytest.mark.parametrize(("options", "error", "sentence"), ARGUMENTS)
-@pytest.mark.parametrize("case", CASES)
-def test_arguments(case, options, error, sentence):
-    case = CASES[case]
-    with pytest.raises(error, match=f"^{re.escape(sentence)}$"):
-        case.layer(*case.arguments, **case.options, **options)
+def layer(*, posterior="additive", **options):
+    return nn.VariationalLinear(3, 2, posterior=posterior, **options)
 
 
-LATER = [
-    *(
-        (options, kind, words)
-        for options, kind, words in ARGUMENTS
-        if len(options) == 1 and not {"dtype", "posterior", "noise", "sharing"} & set(options)
-    ),
-    (
-        {"sharing": "layer"},
-        AttributeError,
-        "sharing belongs to the parameters of the layer and cannot be changed: make a new layer",
-    ),
-    (
-        {"noise": "correlated"},
-        AttributeError,
-        "noise belongs to the parameters of the layer and cannot be changed: make a new layer",
-    ),
-    (
-        {"posterior": "multiplicative"},
-        AttributeError,
-        "posterior belongs to the parameters of the layer and cannot be changed: make a new layer",
-    ),
-    (
-        {"penalty": "foo"},
-        ValueError,
-        "there is no penalty 'foo': pass one of 'exact', 'kingma', 'molchanov', 'lower_bound', "
-        "'series', 'kummer', 'quadrature', a Fit or a NormalPrior",
-    ),
-]
+def scales():
+    return made(CASES["linear"], **POSTERIORS["correlated, input"])
 
 
-@pytest.mark.parametrize(("options", "error", "sentence"), LATER)
-def test_options_that_are_assigned_later(options, error, sentence):
-    layer = nn.VariationalLinear(3, 2)
-    before = dict(vars(layer))
-    ((name, value),) = options.items()
-    with pytest.raises(error, match=f"^{re.escape(sentence)}$"):
-        setattr(layer, name, value)
-    assert vars(layer) == before
+def without_shape():
+    return nn.LazyVariationalConv1d(2, 3)
+
+
+def tied(noise):
+    """A table and a linear layer with the same parameters, and other numbers of scales."""
+    options = {"posterior": "multiplicative", "sharing": "layer", "noise": noise}
+    table, linear = nn.VariationalEmbedding(3, 2, **options), nn.VariationalLinear(2, 3, **options)
+    linear.weight, linear.log_alpha = table.weight, table.log_alpha
+    return torch.nn.Sequential(table, linear)
+
+
+def tied_weights(table=nn.VariationalEmbedding, out=nn.VariationalLinear):
+    model = torch.nn.ModuleDict({"table": table(4, 3), "out": out(3, 4)})
+    model["out"].weight = model["table"].weight
+    return model
+
+
+class Own(nn.VariationalLinear):
+    """A class of a user."""
+
+
+class OwnTable(nn.VariationalEmbedding):
+    """Another."""
+
+
+def quantized():
+    found = torch.nn.Linear(1, 1)
+    found.weight = torch.nn.Parameter(torch.ones(1, 1, dtype=torch.int8), requires_grad=False)
+    return found
+
+
+def masked(module):
+    return utils.prune.l1_unstructured(module, "weight", amount=1)
+
+
+def sparse(module, **options):
+    with torch.no_grad():
+        module.weight.zero_()
+    return nn.to_sparse(module, **options)
+
+
+def fixed():
+    """A layer in evaluation mode, without gradients."""
+    return nn.VariationalLinear(2, 3).eval().requires_grad_(False)
+
+
+def given(output, target):
+    return target + 0.0 * output.sum()
+
+
+def bound_of(log_likelihood, size=10, batch=2):
+    return nn.ELBO(fixed(), log_likelihood, size)(torch.ones(batch, 2), None)
+
+
+def network():
+    return torch.nn.Sequential(torch.nn.Dropout(), torch.nn.Linear(4, 3))
+
+
+class Calls(torch.nn.Module):
+    """A model with dropout that calls a function, or returns a value."""
+
+    def __init__(self, value):
+        super().__init__()
+        self.drop, self.value = torch.nn.Dropout().eval(), value
+
+    def forward(self, x):
+        return self.value(x) if callable(self.value) else self.value
+
+
+def through(module):
+    return nn.moments(module, torch.ones(2, 3), torch.ones(2, 3))
+
+
+def rows(*sections):
+    """The calls in sections of refusals.txt, each with its error, which is indented below it."""
+    text = (Path(__file__).parent / "refusals.txt").read_text(encoding="utf-8")
+    found = []
+    for section in re.split(r"^# ", text, flags=re.MULTILINE)[1:]:
+        heading, *lines = section.strip().splitlines()
+        if not sections or heading.split(":")[0] in sections:
+            found += [
+                pytest.param(call, *error.strip().split(": ", 1), id=call)
+                for call, error in zip(lines[::2], lines[1::2], strict=True)
+            ]
+    return found
+
+
+def check(call, kind, message, **names):
+    """Make a call, which must raise this error. A message that ends with ``...`` may go on."""
+    with pytest.raises(getattr(builtins, kind)) as caught:
+        eval(call, globals() | names)
+    given = str(caught.value)
+    assert len(given) < 200
+    if message.endswith("..."):
+        assert given.startswith(message.removesuffix("..."))
+    else:
+        assert given == message
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), rows())
+def test_refusals(call, kind, message):
+    check(call, kind, message, mode=True)
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), rows("inputs"))
+def test_inputs_in_evaluation_mode(call, kind, message):
+    check(call, kind, message, mode=False)
+
+
+MAKE = {
+    **{name: partial(case.layer, *case.arguments, **case.options) for name, case in CASES.items()},
+    "lazy linear": partial(nn.LazyVariationalLinear, 2),
+    "lazy conv": partial(nn.LazyVariationalConv2d, 2, 1),
+    "of a module": partial(nn.to_variational, torch.nn.Linear(3, 2)),
+    "of a table": partial(nn.VariationalEmbedding.from_pretrained, torch.ones(4, 2)),
+}
+
+
+OPTION_ERRORS = {
+    "posterior": (
+        "adaptive",
+        "posterior must be 'additive' or 'multiplicative', but 'adaptive' was",
+    ),
+    "posteriour": ("additive", "there is no option 'posteriour': pass one of posterior, sharing, "),
+    "dtype": (torch.int64, "dtype must be a real floating type, but torch.int64 was given: pass "),
+    "bias": ("no", "bias must be True or False, but 'no' was given: pass one"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        *product(MAKE, ("posterior", "posteriour")),
+        *product([name for name in MAKE if name not in ("of a module", "of a table")], ["dtype"]),
+        *product([name for name in MAKE if "lin" in name or "conv" in name], ["bias"]),
+    ],
+)
+def test_every_layer_checks_its_options(name, option):
+    value, error = OPTION_ERRORS[option]
+    with pytest.raises((TypeError, ValueError), match=f"^{re.escape(error)}"):
+        MAKE[name](**{option: value})
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), rows("options_later"))
+def test_a_refused_option_changes_nothing(call, kind, message):
+    one = layer()
+    before = dict(vars(one))
+    check(call, kind, message, layer=lambda: one)
+    assert vars(one) == before
 
 
 def test_options_that_may_be_assigned():
-    layer = nn.VariationalLinear(3, 2, posterior="multiplicative")
     given = {
         "posterior": "multiplicative",
         "noise": "independent",
@@ -166,215 +196,36 @@ def test_options_that_may_be_assigned():
         "penalty": "molchanov",
         "generator": torch.Generator(),
     }
+    one = layer(posterior="multiplicative")
     for name, value in given.items():
-        setattr(layer, name, value)
-    assert {name: getattr(layer, name) for name in given} == given
+        setattr(one, name, value)
+    assert {name: getattr(one, name) for name in given} == given
 
 
-def test_a_penalty_without_a_gradient():
-    with pytest.raises(ValueError, match="penalty='monte_carlo' was given, a method without a gr"):
-        nn.VariationalLinear(3, 2, penalty="monte_carlo")
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"max_norm": 1.0}, "max_norm=1.0 changes the means and not their variances: leave it out"),
-        ({"sparse": True}, "sparse=True was given, but the KL has a dense gradient: leave it out"),
-    ],
-)
-def test_of_an_embedding(options, sentence):
-    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-        nn.VariationalEmbedding(4, 2, **options)
-
-
-@pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize(
-    ("layer", "x", "error", "sentence"),
-    [
-        (
-            nn.VariationalLinear(3, 2),
-            torch.ones(2, 4),
-            ValueError,
-            "input of shape (2, 4) was given to a layer of 3 inputs: pass one whose last length is "
-            "3",
-        ),
-        (
-            nn.VariationalLinear(3, 2),
-            torch.ones(()),
-            ValueError,
-            "input of shape () was given to a layer of 3 inputs: pass one whose last length is 3",
-        ),
-        (
-            nn.VariationalConv2d(4, 2, 1, groups=2),
-            torch.ones(5, 3, 2, 2),
-            ValueError,
-            "input of shape (5, 3, 2, 2) was given to a layer of 4 channels: pass one of 4 "
-            "dimensions, the second of length 4",
-        ),
-        (
-            nn.VariationalConv1d(4, 2, 1),
-            torch.ones(2, 2, 4, 3),
-            ValueError,
-            "input of shape (2, 2, 4, 3) was given to a layer of 4 channels: pass one of 3 "
-            "dimensions, the second of length 4",
-        ),
-        (
-            nn.VariationalLinear(3, 2),
-            torch.ones(2, 3, dtype=torch.int64),
-            TypeError,
-            "input must hold real numbers, but a tensor of torch.int64 was given: convert it with "
-            ".float()",
-        ),
-        (
-            nn.VariationalLinear(3, 2),
-            torch.ones(2, 3, dtype=torch.complex64),
-            TypeError,
-            "input must hold real numbers, but a tensor of torch.complex64 was given: pass its "
-            "real and imaginary parts, as by torch.view_as_real",
-        ),
-        (
-            nn.VariationalConv1d(3, 2, 1),
-            [1.0],
-            TypeError,
-            "input must be a torch.Tensor, but list was given: convert it with torch.as_tensor",
-        ),
-    ],
-)
-def test_inputs(layer, x, error, sentence, training):
-    with pytest.raises(error, match=f"^{re.escape(sentence)}$"):
-        layer.train(training)(x)
-
-
-class TestKl:
-    def test_of_weights_under_correlated_noise(self):
-        sentence = (
-            "the KL of weights under correlated noise is infinite (Hron et al. 2017, section 3): "
-            "pass of='scales'"
-        )
-        layer = made(CASES["linear"], **POSTERIORS["correlated, input"])
-        for function in (layer.kl, layer.neg_kl):
-            with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-                function(of="weights")
-
-    def test_of_scales_under_independent_noise(self):
-        sentence = (
-            "there are no scales under independent noise: pass of='weights', or make the layer "
-            "with noise='correlated'"
-        )
-        with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-            made(CASES["linear"]).kl(of="scales")
-
-    def test_of_another_name(self):
-        with pytest.raises(ValueError, match="of must be 'weights' or 'scales', but 'rows' was gi"):
-            made(CASES["linear"]).kl(of="rows")
+def test_help_lists_the_options():
+    """Also those that a signature in the code sums up as ``**options``."""
+    expected = "posterior: 'str' = 'additive', sharing: 'str' = 'weight', noise: 'str' = "
+    for function in (*(case.layer for case in CASES.values()), nn.to_variational):
+        assert f"*, {expected}" in str(inspect.signature(function))
 
 
 def test_a_generator_of_another_device():
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    layer = nn.VariationalLinear(3, 2, generator=torch.Generator())
+    one = layer(generator=torch.Generator())
     sentence = "generator is on cpu and the layer on cuda: pass torch.Generator('cuda')"
-    # No such device is needed: these tensors have none.
+    # No such device is needed: these tensors have no memory.
     with FakeTensorMode():
-        named = {name: torch.empty(p.shape, device="cuda") for name, p in layer.named_parameters()}
+        named = {name: torch.empty(p.shape, device="cuda") for name, p in one.named_parameters()}
         x = torch.empty(2, 3, device="cuda")
         with pytest.raises(RuntimeError, match=f"^{re.escape(sentence)}$"):
-            torch.func.functional_call(layer, named, (x,))
-
-
-def test_checkpoint_contexts():
-    with pytest.raises(TypeError, match=r"^model must be a torch.nn.Module, but int was given: "):
-        nn.checkpoint_contexts(3)
-
-
-def without_shape():
-    with warnings.catch_warnings(action="ignore"):
-        return nn.LazyVariationalConv1d(2, 3)
-
-
-NO_SHAPE = (
-    "a LazyVariationalConv1d was given that has no shape yet: run a batch through the model first"
-)
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "sentence"),
-    [
-        (lambda: nn.kl(without_shape()), ValueError, NO_SHAPE),
-        (lambda: without_shape().kl(), ValueError, NO_SHAPE),
-        (lambda: without_shape().log_alpha_of_weights(), ValueError, NO_SHAPE),
-        (
-            nn.VariationalLayer,
-            TypeError,
-            "VariationalLayer is the base class of the layers: make a VariationalLinear, or "
-            "another of its subclasses",
-        ),
-        (
-            lambda: nn.GaussianDropoutLinear(3, 2, True),
-            TypeError,
-            "p must be a dropout rate, but True was given: p stands before bias, so pass bias=True "
-            "by its name",
-        ),
-        (
-            lambda: nn.GaussianDropoutA()([1.0]),
-            TypeError,
-            "input must be a torch.Tensor, but list was given: convert it with torch.as_tensor",
-        ),
-        (
-            lambda: nn.GaussianDropoutA()(torch.ones(2, dtype=torch.int64)),
-            TypeError,
-            "input must hold real numbers, but a tensor of torch.int64 was given: convert it with "
-            ".float()",
-        ),
-        (
-            lambda: nn.GaussianDropoutLinear(3, 2)(torch.ones(2, 4)),
-            ValueError,
-            "input of shape (2, 4) was given to a layer of 3 inputs: pass one whose last length is "
-            "3",
-        ),
-        *(
-            (
-                lambda kind=kind, given=given: kind(*given, bias="no"),
-                TypeError,
-                "bias must be True or False, but 'no' was given: pass one",
-            )
-            for kind, given in (
-                (nn.VariationalLinear, (1, 1)),
-                (nn.VariationalConv2d, (1, 1, 1)),
-                (nn.LazyVariationalLinear, (1,)),
-                (nn.LazyVariationalConv3d, (1, 1)),
-                (nn.GaussianDropoutLinear, (1, 1)),
-            )
-        ),
-        (
-            lambda: nn.VariationalEmbedding.from_pretrained([[1.0]]),
-            TypeError,
-            "embeddings must be a torch.Tensor, but list was given: convert it with "
-            "torch.as_tensor",
-        ),
-        (
-            lambda: nn.VariationalEmbedding.from_pretrained(torch.ones(3)),
-            ValueError,
-            "embeddings must be rows of a table, but the shape (3,) was given: reshape it to 2 "
-            "dimensions",
-        ),
-        (
-            lambda: nn.VariationalEmbedding.from_pretrained(torch.ones(3, 1), freeze="yes"),
-            TypeError,
-            "freeze must be True or False, but 'yes' was given: pass one",
-        ),
-    ],
-)
-def test_more(call, error, sentence):
-    with pytest.raises(error, match=f"^{re.escape(sentence)}$"):
-        call()
+            torch.func.functional_call(one, named, (x,))
 
 
 def test_a_fit_is_shown_in_short():
-    layer = nn.VariationalLinear(3, 2, penalty=lk.fit_polynomial(3))
-    assert "penalty=Fit(" in repr(layer)
-    assert len(repr(layer)) < 250
+    shown = repr(layer(penalty=lk.fit_polynomial(3)))
+    assert "penalty=Fit(" in shown
+    assert len(shown) < 250
 
 
 def resized(case, posterior):
@@ -476,9 +327,3 @@ def test_a_second_parameter_on_another_device():
     for call in (lambda: nn.kl(layer), lambda: layer(torch.ones(1, 3))):
         with pytest.raises(TypeError, match=r"^log_sigma2 is of torch\.float32 on meta, and the "):
             call()
-
-
-def test_a_model_that_cannot_be_copied():
-    hooked = torch.nn.utils.weight_norm(torch.nn.ConvTranspose1d(2, 2, 3))
-    with pytest.raises(TypeError, match="the model holds a tensor that was computed"):
-        nn.to_variational(torch.nn.Sequential(torch.nn.Linear(2, 2), hooked))

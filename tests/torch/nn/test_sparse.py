@@ -10,7 +10,6 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("scipy")
 
-from torch.nn.utils import parametrizations  # noqa: E402
 from torch.nn.utils import prune as torch_prune  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
@@ -101,12 +100,6 @@ class TestLayers:
         check(table, sparse, torch.tensor([[3, 0, 49], [3, 7, 21]]))
         check(table, sparse, torch.tensor(4))
         check(table, sparse, torch.zeros(0, dtype=torch.long))
-        for wrong in (-1, 50):
-            with pytest.raises(IndexError) as caught:
-                sparse(torch.tensor([wrong]))
-            assert str(caught.value) == (
-                "input holds a number outside of 0 to 49: pass numbers of rows"
-            )
 
     def test_a_table_whose_rows_change_is_left(self):
         table = pruned(torch.nn.Embedding(50, 8, max_norm=1.0))
@@ -154,11 +147,11 @@ class TestLayers:
     @pytest.mark.parametrize("most", [1, 500])
     def test_a_convolution_of_large_images(self, monkeypatch, layer, shape, backend, most):
         """By patches, in pieces of one example or of some."""
-        from logunif_kl.torch.nn import _sparse_conv
+        from logunif_kl.torch.nn import _sparse
 
         model = pruned(copy.deepcopy(layer))
         sparse = nn.to_sparse(model, backend=backend)
-        monkeypatch.setattr(_sparse_conv, "_MOST", most)
+        monkeypatch.setattr(_sparse, "_MOST", most)
         check(model, sparse, random_input(*shape))
 
     def test_images_of_several_sizes(self):
@@ -166,23 +159,12 @@ class TestLayers:
         sparse = nn.to_sparse(model)
         for size in (9, 5, 9):
             check(model, sparse, random_input(7, 4, size, size + 1))
-        with pytest.raises(ValueError, match="smaller than the kernel") as caught:
-            sparse(torch.ones(1, 4, 2, 9))
-        assert str(caught.value) == (
-            "input of shape (1, 4, 2, 9) is smaller than the kernel (3, 3): pass a larger one"
-        )
 
     def test_a_gradient_for_the_input(self):
         model, x = pruned(torch.nn.Linear(30, 20)), random_input(7, 30).requires_grad_()
         (found,) = torch.autograd.grad(nn.to_sparse(model)(x).sum(), x)
         (expected,) = torch.autograd.grad(model(x).sum(), x)
         torch.testing.assert_close(found, expected)
-        with pytest.raises(RuntimeError) as caught:
-            nn.to_sparse(model, backend="scipy")(x)
-        assert str(caught.value) == (
-            "an input that requires grad was given to a layer with backend='scipy', which has no "
-            "gradients: call the model under torch.no_grad(), or make it with backend='torch'"
-        )
         with torch.no_grad():
             torch.testing.assert_close(nn.to_sparse(model, backend="scipy")(x), model(x))
 
@@ -198,20 +180,6 @@ class TestLayers:
         (found,) = torch.autograd.grad(sparse(x).sum(), x)
         (expected,) = torch.autograd.grad(model(x).sum(), x)
         torch.testing.assert_close(found, expected)
-
-    def test_wrong_shapes(self):
-        with pytest.raises(ValueError, match="was given to a layer of 30 inputs") as caught:
-            nn.to_sparse(pruned(torch.nn.Linear(30, 20)))(torch.ones(4, 29))
-        assert str(caught.value) == (
-            "input of shape (4, 29) was given to a layer of 30 inputs: pass one whose last length "
-            "is 30"
-        )
-        with pytest.raises(ValueError, match="was given to a layer of 4 channels") as caught:
-            nn.to_sparse(pruned(torch.nn.Conv1d(4, 6, 3)))(torch.ones(2, 3, 9))
-        assert str(caught.value) == (
-            "input of shape (2, 3, 9) was given to a layer of 4 channels: pass one of 3 "
-            "dimensions, the second of length 4"
-        )
 
 
 def convolutional(padding=0, between=torch.nn.ReLU, pool=None):
@@ -476,61 +444,6 @@ class TestWhole:
         )
         assert str(nn.to_sparse(pruned(torch.nn.Embedding(50, 2)))).startswith(
             "SparseEmbedding(50, 2, kept="
-        )
-
-    @pytest.mark.parametrize(
-        ("options", "error", "words"),
-        [
-            (
-                {"backend": "cuda"},
-                ValueError,
-                "backend must be 'torch' or 'scipy', but 'cuda' was given: pass one of these",
-            ),
-            (
-                {"max_density": 1.5},
-                ValueError,
-                "max_density must be from 0 to 1, but 1.5 was given: pass 1.0 to make every layer "
-                "sparse",
-            ),
-            (
-                {"drop_units": "no"},
-                TypeError,
-                "drop_units must be True or False, but 'no' was given: pass one",
-            ),
-            (
-                {"threshold": math.nan},
-                ValueError,
-                "threshold must not be NaN: pass 3.0, or inf to prune only zeros",
-            ),
-        ],
-    )
-    def test_refusals(self, options, error, words):
-        with pytest.raises(error) as caught:
-            nn.to_sparse(torch.nn.Linear(3, 2), **options)
-        assert str(caught.value) == words
-
-    def test_a_parametrization_is_refused(self):
-        layer = nn.VariationalLinear(3, 2)
-        parametrizations.weight_norm(layer)
-        with pytest.raises(TypeError, match="module '0' has parametrizations: remove them first"):
-            nn.to_sparse(torch.nn.Sequential(layer))
-
-    def test_a_plain_layer_with_a_parametrization_is_refused(self):
-        layer = parametrizations.weight_norm(torch.nn.Linear(3, 2))
-        with pytest.raises(TypeError, match="module '0' has parametrizations: remove them first"):
-            nn.to_sparse(torch.nn.Sequential(layer))
-
-    @pytest.mark.parametrize("max_density", [0.0, 1.0])
-    @pytest.mark.parametrize("kind", [nn.VariationalLinear, nn.VariationalEmbedding])
-    def test_a_subclass_is_refused(self, kind, max_density):
-        class Mine(kind):
-            pass
-
-        with pytest.raises(TypeError) as caught:
-            nn.to_sparse(torch.nn.Sequential(Mine(4, 3)), max_density=max_density)
-        assert str(caught.value) == (
-            "module '0' is of type Mine, of which no plain form is known: convert it before the "
-            "others"
         )
 
     def test_other_modules_may_have_masks(self):

@@ -1,4 +1,4 @@
-"""Moments without samples are those of a million explicit samples, where they are exact."""
+"""Moments without samples are those of explicit samples, where they are exact."""
 
 import copy
 import functools
@@ -17,7 +17,7 @@ from logunif_kl.torch.nn import _moments_rules as rules  # noqa: E402
 from tests.torch.nn.cases import CASES, POSTERIORS, inputs, made, sampled, twin  # noqa: E402
 from tests.torch.nn.test_moments import SIGMAS, moments  # noqa: E402
 
-SAMPLES, CHUNK = 1_000_000, 20_000
+SAMPLES, CHUNK = 500_000, 20_000
 MULTIPLYING = [name for name in CASES if name != "embedding"]
 INDEPENDENT = [name for name in POSTERIORS if "correlated" not in name]
 AWAY = 30.0  # standard deviations between a mean and 0 where a rectifier or a maximum is certain
@@ -570,71 +570,6 @@ class TestBound:
         assert (model.eval()(x).argmax(1) == y).float().mean() > 0.9
 
 
-class Residual(torch.nn.Module):
-    def forward(self, x):
-        return x + F.relu(x)
-
-
-WRONG = [
-    (torch.nn.Tanh(), TypeError, "moments do not pass through torch's 'tanh': use linear layers"),
-    (torch.nn.GELU(), TypeError, "moments do not pass through torch's 'gelu': use linear layers"),
-    (
-        torch.nn.BatchNorm1d(3),
-        TypeError,
-        "moments do not pass through torch's 'batch_norm': use linear layers",
-    ),
-    (Residual(), TypeError, "moments were added to moments, which needs their covariance: sample"),
-    (
-        nn.GaussianDropoutA(0.5),
-        TypeError,
-        "moments were given to a layer that draws noise: use VariationalLinear or "
-        "VariationalConv2d",
-    ),
-    (
-        nn.GaussianDropoutLinear(3, 2),
-        TypeError,
-        "moments were given to a layer that draws noise: use VariationalLinear or "
-        "VariationalConv2d",
-    ),
-    (
-        torch.nn.Dropout(0.5),
-        ValueError,
-        "dropout with p=0.5 draws noise, and moments have none: call model.eval()",
-    ),
-    (
-        nn.VariationalLinear(3, 2, posterior="multiplicative", sharing="input", noise="correlated"),
-        ValueError,
-        "moments need independent weights, but the layer has noise='correlated': make it with "
-        "noise='independent'",
-    ),
-    (
-        nn.VariationalLinear(4, 2),
-        ValueError,
-        "input of shape (2, 3) was given to a layer of 4 inputs: pass one whose last length is 4",
-    ),
-    (
-        torch.nn.Sequential(torch.nn.Unflatten(1, (1, 3)), torch.nn.AvgPool1d(2, ceil_mode=True)),
-        ValueError,
-        "average pooling with ceil_mode=True was given moments: pass ceil_mode=False",
-    ),
-    (
-        torch.nn.Sequential(
-            torch.nn.Unflatten(1, (1, 3)), torch.nn.MaxPool1d(2, return_indices=True)
-        ),
-        TypeError,
-        "moments do not pass through torch's 'max_pool1d_with_indices'",
-    ),
-]
-
-
-@pytest.mark.parametrize(("module", "kind", "words"), WRONG)
-def test_refused_modules(module, kind, words):
-    with pytest.raises(kind) as error:
-        nn.moments(module, torch.ones(2, 3), torch.ones(2, 3))
-    assert words in str(error.value)
-    assert len(str(error.value)) < 140
-
-
 def test_the_sign():
     found = -nn.Moments(torch.ones(2), torch.ones(2))
     assert (found.mean.tolist(), found.variance.tolist()) == ([-1.0, -1.0], [1.0, 1.0])
@@ -655,94 +590,3 @@ def test_padding_by_copies_is_not_exact():
 def test_dropout_in_evaluation_mode_passes():
     found = nn.moments(torch.nn.Dropout().eval(), torch.ones(2), torch.ones(2))
     assert found.variance.tolist() == [1.0, 1.0]
-
-
-ARGUMENTS = [
-    (lambda: nn.moments(3, torch.ones(1)), TypeError, "model must be a torch.nn.Module, but int"),
-    (lambda: nn.VBP(3), TypeError, "model must be a torch.nn.Module, but int was given"),
-    (lambda: nn.Moments([1.0]), TypeError, "mean must be a torch.Tensor, but list was given"),
-    (
-        lambda: nn.Moments(torch.ones(1, dtype=torch.int64)),
-        TypeError,
-        "mean must hold real numbers, but a tensor of torch.int64 was given: pass real numbers",
-    ),
-    (
-        lambda: nn.Moments(torch.ones(2), torch.ones(3)),
-        ValueError,
-        "variance of shape (3,) was given with a mean of shape (2,): pass one of the same shape",
-    ),
-    (
-        lambda: nn.moments(torch.nn.ReLU(), torch.ones(1), steepness=0.0),
-        ValueError,
-        "steepness must be positive, but 0.0 was given: pass math.inf",
-    ),
-    (
-        lambda: nn.VBP(torch.nn.ReLU(), steepness="1"),
-        TypeError,
-        "steepness must be one real number, but str '1' was given",
-    ),
-    (
-        lambda: nn.moments(nn.VariationalEmbedding(3, 2), torch.tensor([1])),
-        TypeError,
-        "x must hold real numbers, but a tensor of torch.int64 was given: convert it with "
-        ".float(), or give moments what an embedding looked up",
-    ),
-    (
-        lambda: nn.VBP(torch.nn.ReLU())(nn.Moments(torch.ones(2, 3))),
-        TypeError,
-        "x must be a tensor, but Moments were given: pass their mean and their variance",
-    ),
-    (
-        lambda: nn.moments(torch.nn.ReLU(), [1.0]),
-        TypeError,
-        "x must be a torch.Tensor, but list was given",
-    ),
-    (
-        lambda: nn.Moments(torch.ones(2)).clamp(min=0.0),
-        TypeError,
-        "moments do not pass through the method 'clamp' of tensors: use linear layers",
-    ),
-    (
-        lambda: nn.Moments(torch.ones(2)) @ torch.ones(2),
-        TypeError,
-        "moments do not pass through the operator '@': use linear layers",
-    ),
-    (
-        lambda: nn.Moments(torch.ones(2)).no_such_name,
-        AttributeError,
-        "'Moments' object has no attribute 'no_such_name'",
-    ),
-    *(
-        (
-            lambda name=name: getattr(nn, f"{name}_log_likelihood")(
-                nn.Moments(torch.ones(2, 3)), torch.ones(2, 3)
-            ),
-            TypeError,
-            f"moments were given to {name}_log_likelihood: pass expected_{name}_log_likelihood to "
-            "ELBO",
-        )
-        for name in ("categorical", "bernoulli", "normal")
-    ),
-    (
-        lambda: F.linear(torch.ones(2), nn.Moments(torch.ones(2))),
-        TypeError,
-        "moments do not pass through torch's 'linear'",
-    ),
-]
-
-
-@pytest.mark.parametrize(("call", "kind", "words"), ARGUMENTS)
-def test_refused_arguments(call, kind, words):
-    with pytest.raises(kind) as error:
-        call()
-    assert words in str(error.value)
-
-
-def test_a_model_of_several_outputs():
-    class Two(torch.nn.Module):
-        def forward(self, x):
-            return x, x
-
-    with pytest.raises(TypeError) as error:
-        nn.moments(Two(), torch.ones(1))
-    assert str(error.value) == ("the model made tuple of moments: pass one that returns one tensor")

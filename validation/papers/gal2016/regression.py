@@ -1,18 +1,15 @@
-"""The picture of a regression in one dimension: what a network knows of a function it saw in part.
+"""A regression in one dimension: what a network says where it saw no data.
 
-Points of y = sin(2x) + x/2 with noise of standard deviation 0.1, on two intervals. Between them and
-beyond, a network should say that it does not know. Each network has two hidden layers of rectified
-linear units. Binary and Gaussian dropout of a fixed rate p minimise the risk with the L2 term of
-Gal and Ghahramani (2016), section 3, by which dropout is a variational posterior: for N points, a
-noise of variance 1/tau and a prior N(0, 1/l^2) of the weights W,
+The points are y = sin(2x) + x/2 with noise of standard deviation 0.1, on two intervals. Binary and
+Gaussian dropout of a fixed rate p minimise the risk with the L2 term of Gal and Ghahramani (2016),
+section 3, by which dropout is a variational posterior: for N points, noise of variance 1/tau and a
+prior N(0, 1/l^2) of the weights W,
 
     (tau/2N) sum_n (y_n - f(x_n))^2 + (l^2/2N) (E|W|^2 + |b|^2).
 
 There W is M with rows left out, and E|W|^2 is (1 - p) |M|^2. Here the other rows are divided by
-1 - p too, as torch does, so that E|W|^2 is |M|^2/(1 - p), and so it is by Gaussian noise.
-
-Variational dropout maximises its bound, with the exact divergence. A Gaussian process, by
-scikit-learn, is the yardstick. The predictive variance is that of the samples, plus 1/tau.
+1 - p, as in torch, so E|W|^2 is |M|^2/(1 - p), as with Gaussian noise. Variational dropout
+maximises its bound with the exact divergence. scikit-learn's Gaussian process is the yardstick.
 """
 
 import math
@@ -247,7 +244,6 @@ EXPERIMENT = Experiment(
     # After 300 steps the network without dropout depends on how the processor rounds.
     quick={"hidden": 50, "steps": 120, "samples": 50, "test_points": 60},
     draw=draw,
-    takes_data=False,
     packages=("torch", "scikit-learn"),
 )
 

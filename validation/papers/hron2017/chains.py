@@ -1,20 +1,18 @@
 r"""Section 2: chains that wander off as the cut-offs of the log-uniform prior go.
 
-The models are those of `normaliser`: one weight under the prior C/|w| on a < |w| < b. Chains are by
-NumPyro, in float64.
+The models are those of `normaliser`: one weight under the prior C/|w| on a < |w| < b. The chains
+are NumPyro's, in float64.
 
-- With cut-offs the posterior is proper: NUTS draws log|w|, with the sign summed over. The mean of
-  log|w| and the share of the mass with |w| < 1e-3 are set beside their values by quadrature. As
-  a -> 0 the mean goes to -inf and the share to 1: there is no limit. For the logistic regression
-  with the one observation (1, 1) log|w| is exactly uniform on (log a, log b).
-- Without cut-offs, HMC draws log|w| on the line with a fixed length of trajectory. Where the
-  density is flat a trajectory of length T moves log|w| by T times a standard normal number, and
-  every draw is accepted. So for that logistic regression log|w| is a random walk: its root mean
-  square after n draws is T sqrt(n), and its mean magnitude T sqrt(2 n/pi). For the linear one the
-  likelihood turns it back on one side. The walk is reflected near its start, so that these are
-  its limits for many draws, and after few it is nearer to 0.
-- Without cut-offs, NUTS with adaptation draws w itself under `ImproperLogUniform`, as one would who
-  had not noticed. R-hat and the effective number of draws are set beside those with cut-offs.
+- With cut-offs the posterior is proper. NUTS draws log|w|, with the sign summed over, and the
+  tables compare the mean of log|w| and the share of |w| < 1e-3 with quadrature. As a -> 0 the mean
+  goes to -inf and the share to 1. For the logistic regression with the one observation (1, 1),
+  log|w| is exactly uniform on (log a, log b).
+- Without cut-offs, HMC draws log|w| with a fixed length of trajectory T. Where the density is flat,
+  a trajectory moves log|w| by T times a standard normal number. So for that logistic regression
+  log|w| is a random walk with root mean square T sqrt(n) and mean magnitude T sqrt(2 n/pi) after n
+  draws. The linear model reflects the walk near its start, so these are its limits for many draws.
+- Without cut-offs, NUTS with adaptation draws w itself under `ImproperLogUniform`. R-hat and the
+  effective number of draws show whether a user would notice.
 """
 
 import itertools
@@ -201,10 +199,8 @@ def unnoticed(model: Model, sizes: Record, seed: int) -> Record:
     told = summary({"t": logs}, group_by_chain=True)["t"]
     first, second = np.split(logs[:, : logs.shape[1] // 2 * 2], 2, axis=1)
     return {
-        **{
-            name: float(told[key]) if math.isfinite(told[key]) else None
-            for name, key in (("r_hat", "r_hat"), ("effective_draws", "n_eff"))
-        },
+        "r_hat": float(told["r_hat"]) if math.isfinite(told["r_hat"]) else None,
+        "effective_draws": float(told["n_eff"]) if math.isfinite(told["n_eff"]) else None,
         "draws": int(logs.size),
         "divergences": int(diverging.sum()),
         "log10_magnitude_least": float(logs.min()),
@@ -345,7 +341,6 @@ EXPERIMENT = Experiment(
         "walkers": 200,
         "steps": [10, 100],
     },
-    takes_data=False,
     draw=draw,
     packages=("jax", "numpyro"),
 )

@@ -1,10 +1,9 @@
 """Section 3.4: what happens without alpha <= 1, with the exact divergence and with the cubic.
 
-The paper finds that very large alphas "correspond to local optima from which it is hard to escape
-due to large-variance gradients", and bounds alpha by 1. It had a cubic in alpha for -KL, which was
-fitted below 1; above 1 it grows like 0.59 alpha^3, without limit, where the exact -KL levels off.
-So two causes are confounded: the noise of the gradients, and the approximation. Here the bound and
-the penalty vary one at a time, and a run that starts at a large alpha shows whether it comes back.
+The paper bounds alpha by 1 because very large alphas "correspond to local optima from which it is
+hard to escape due to large-variance gradients". Its cubic for -KL was fitted below 1, and grows
+without limit above, where the exact -KL levels off. Here the bound and the penalty vary one at a
+time, and a run that starts at a large alpha shows whether it comes back.
 """
 
 import math

@@ -1,14 +1,11 @@
 """What Table 2 leaves open: its ratios under other assumptions about the training.
 
-With correlated noise (type A, section 3.2) a scale s_i multiplies all weights of an input unit. The
-divergence of the scales is that of a few thousand numbers, and in the network of Table 2 here no
-layer comes to the largest dropout rate, 1/2, as all layers of Table 1 do, where the divergence is
-that of millions of weights. The paper scales the divergence of type A down by 3
-(Figure 1a, A2) because small networks underfit under it, which a divergence of a few thousand nats
-would not make them do. Here the divergence of each scale is counted once for each of the weights
-that it multiplies in the lower layers: ``kl_weight`` is their number, and the scales of the top
-layer, each of which multiplies ten, are counted as often. The other network is trained by a fifth
-of the learning rate.
+With correlated noise (type A, section 3.2) one scale multiplies all weights of an input unit, so
+the divergence is that of a few thousand scales. In the network of Table 2 no layer then reaches the
+largest dropout rate, 1/2. But the paper scales this divergence down by 3 (Figure 1a, A2) because
+small networks underfit with it. So here one network counts the divergence of each scale once for
+each weight that it multiplies in the lower layers: ``kl_weight`` is their number, for the top layer
+too. The other network trains with a fifth of the learning rate.
 """
 
 from typing import NamedTuple

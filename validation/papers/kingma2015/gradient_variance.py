@@ -1,21 +1,17 @@
 """Tables 1 and 2: the variance of stochastic gradients by four estimators.
 
-The gradients are those of Eq. 3, with its factor N/M, in the weights theta of the top and of the
-bottom layer, from minibatches of M = 1000. The parameters are held after 10 and after 100 epochs.
+The gradients are those of Eq. 3, with its factor N/M, in the weights of the top and of the bottom
+layer, from minibatches of M = 1000, with the parameters after 10 and after 100 epochs.
 
-The variance of a parameter's gradient is over the minibatch and the noise. It is estimated as half
-the squared difference of the gradients of two disjoint minibatches with noise of their own; a pass
-through the training set gives N/(2M) such pairs, and a new order of the examples as many more. The
-two are drawn without replacement, so that the part of the examples is on average exactly S^2/M, as
-in Eqs. 4 and 5. With one sample of the weights for a minibatch, where S^2 depends on the noise,
-that part is too small by at most a share M/N of it. The standard error comes from the spread of the
-pairs. The paper says "average empirical variance" and no more, so that only ratios of two
-estimators in one column are free of the scale.
+The variance, over the minibatch and the noise, is estimated as half the squared difference of the
+gradients of two disjoint minibatches with noise of their own. A pass through the training set gives
+N/(2M) such pairs, and their spread the standard error. With one sample of the weights for a
+minibatch, the part of the examples (Eqs. 4 and 5) is too small by at most a share M/N of it. The
+paper says "average empirical variance" only, so the tables compare ratios of two estimators.
 
-The paper leaves open, and this takes: minibatches of 1000 in training too, one alpha for each input
-unit, which starts from the dropout rates 0.2 and 0.5 and stays at most 1, and the parameters as the
-last step left them. The variances are also measured after other numbers of epochs, and compared
-where the test error is nearest to the paper's, which is 3 % after 10 epochs.
+The paper does not give the minibatch in training (here 1000), the sharing of alpha (one for each
+input unit, at most 1, from the rates 0.2 and 0.5), or whether parameters are averaged (no). The
+variances are also measured where the test error is nearest to the paper's, 3 % after 10 epochs.
 """
 
 from collections.abc import Callable

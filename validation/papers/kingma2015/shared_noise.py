@@ -1,23 +1,19 @@
 """Table 1: how much variance one sample of the weights for a whole minibatch adds.
 
-A minibatch of M of the N examples has the gradient (N/M) sum_i g_i. With a sample of the weights
-for each example its variance has a part for each example alone; one sample for all adds the
-covariances of two examples, Eq. 5. Their sum is
+A minibatch of M of the N examples has the gradient (N/M) sum_i g_i. One sample of the weights for
+the whole minibatch adds the covariances of two examples to its variance, Eq. 5. Their sum is
 
     N^2 (1 - 1/M) E Cov(g_i, g_j),    i != j,
 
-the covariance being over the sample of the weights that the two share. The difference of the two
-rows of Table 1 is this number. Taken from the rows it has the errors of both, and a sample for each
-example takes half a minute a gradient. Here it is measured by itself: for two disjoint sets A and B
-of examples and two samples of the weights z and z',
+where the covariance is over the sample of the weights. This number is the difference of two rows of
+Table 1, but with the errors of both. Here it is measured directly: for two disjoint sets A and B of
+examples and two samples of the weights z and z',
 
     (1 - 1/M) <g_A(z) - g_A(z'), g_B(z) - g_B(z')> / 2
 
-has it as its mean, where g_A is N times the mean gradient of the examples in A. What is reported is
-the mean over the weights of a layer, and its standard error from the spread of such products, each
-of which has samples and an order of the examples of its own.
-
-The network, its training and its seed are those of `gradient_variance`.
+has this mean, where g_A is N times the mean gradient of the examples in A. The record has the mean
+over the weights of a layer, with a standard error from the spread of such products. The network,
+its training and its seed are those of `gradient_variance`.
 """
 
 # mypy: allow-untyped-calls

@@ -1,10 +1,9 @@
 """Figure 1a: the test error on MNIST against the width, for each kind of dropout.
 
-Networks with three hidden layers are trained by Adam with its default hyperparameters, minibatches
-of 100 and temporal averaging. The last sixth of the training examples is held out. The number of
-epochs is the one with the least validation error, of the averaged parameters (early stopping); the
-training ends when it has not fallen for a number of epochs. The initial weights and the order of
-the examples of a seed are the same for all methods.
+Three hidden layers, Adam with its default hyperparameters, minibatches of 100, temporal averaging.
+Training stops when the error of the averaged parameters on the last sixth of the training examples
+has not fallen for a number of epochs, and the epoch with the least such error counts. All methods
+of a seed have the same initial weights and the same order of the examples.
 """
 
 import itertools
@@ -71,12 +70,9 @@ def _look(run: Run, validation: Split, test: Split) -> None:
 
 
 def _ended(run: Run, sizes: Record) -> bool:
-    if run.epoch >= sizes["epochs"]:
-        return True
-    if not run.history:
-        return False
-    best = min(run.history, key=lambda record: record["validation_error"])
-    return bool(run.epoch - best["epoch"] >= sizes["patience"])
+    first = {"epoch": run.epoch}
+    best = min(run.history, key=lambda record: record["validation_error"], default=first)
+    return bool(run.epoch >= sizes["epochs"] or run.epoch - best["epoch"] >= sizes["patience"])
 
 
 def summarised(rows: list[Record]) -> Iterator[Record]:

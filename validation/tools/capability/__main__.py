@@ -2,14 +2,10 @@
 
     python -m validation.tools.capability [--check] [--run default|slow|gpu] [--jobs N] [--print]
 
-Writes ``validation/results/capability/capability.json``, and fails if a test failed. A row is
-written if all the tests that record it passed. Nothing is written if some tests could not be run.
-``--check`` writes nothing, and fails if the table on file differs for a framework that is
-installed. Rows of other frameworks are kept, and so are rows of other runs: ``--run slow`` chooses
-the tests that are marked slow.
-
-The tests of each framework run in a process of their own, as many at a time as there are
-processors.
+The table is ``validation/results/capability/capability.json``. A row is written if all the tests
+that record it passed. Nothing is written if some tests could not run. ``--check`` compares the
+table on file instead, for the installed frameworks. ``--run slow`` chooses the tests that are
+marked slow; rows of other runs and frameworks are kept. Each framework has its own process.
 """
 
 import argparse

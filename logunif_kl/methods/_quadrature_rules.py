@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import eval_legendre, roots_hermitenorm, roots_legendre
 
-from ._control import LEAST_LOG_ALPHA, MEAN_LOG
+from ._control_variates import LEAST_LOG_ALPHA, MEAN_LOG
 
 REACH = 9.0  # of z; phi(9) = 1e-18
 _REACH_OF_SMALL = 9.9  # of t, where r < 1 moves phi by up to 1

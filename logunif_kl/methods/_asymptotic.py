@@ -21,7 +21,7 @@ from typing import Any
 from .._convention import HALF_GAMMA_LOG_2
 
 
-class Tail:
+class Expansion:
     """Both expansions in double precision, for u of at least a given size.
 
     Parameters

@@ -96,7 +96,7 @@ class Checked:
         ]
         if self.honesty is not None and not self.honesty.holds:
             found.append(
-                f"{name} states standard errors that are not true over {where}: the mean squared "
+                f"{name} has wrong standard errors over {where}: the mean squared "
                 f"score over {self.honesty.replicates} replicates is "
                 f"{self.honesty.mean_square:.3g} at log_alpha = {self.honesty.log_alpha:.6g}, "
                 f"and chance explains {self.honesty.low:.3g} to {self.honesty.high:.3g}"
@@ -203,10 +203,10 @@ def _statistical(method: Method, declared: Declared) -> Checked:
     tail = FALSE_ALARM / (2 * x.size)
     low, high = (float(chi2.ppf(p, REPLICATES)) / REPLICATES for p in (tail, 1.0 - tail))
     # The point that is farthest from 1, in units of the range that chance allows on its side.
-    stray = np.where(
+    distance = np.where(
         mean_squares > 1.0, (mean_squares - 1.0) / (high - 1.0), (1.0 - mean_squares) / (1.0 - low)
     )
-    at = int(np.argmax(np.where(np.isnan(stray), np.inf, stray)))
+    at = int(np.argmax(np.where(np.isnan(distance), np.inf, distance)))
     typical = np.sqrt(np.mean(errors**2, axis=0))
     return Checked(
         method,

@@ -1,4 +1,4 @@
-"""The expansions of `_tail` in any number of digits.
+"""The expansions of `_asymptotic` in any number of digits.
 
 Their terms fall to about e^-u, so for each number of digits there is a u from which the expansions
 give all of them.

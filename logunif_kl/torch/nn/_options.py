@@ -1,0 +1,144 @@
+"""The options of a variational layer: their names, defaults and checks."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypedDict, TypeVar
+
+import torch
+
+from ..._layers import finite, one_of
+from . import _penalty
+from ._arguments import check_generator
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class VariationalOptions(TypedDict, total=False):
+    """The options that every variational layer takes, as `VariationalLinear` documents them."""
+
+    posterior: str
+    sharing: str
+    noise: str
+    estimator: str
+    initial: float | None
+    max_log_alpha: float | None
+    penalty: Any
+    generator: torch.Generator | None
+
+
+DEFAULTS: VariationalOptions = {
+    "posterior": "additive",
+    "sharing": "weight",
+    "noise": "independent",
+    "estimator": "local",
+    "initial": None,
+    "max_log_alpha": None,
+    "penalty": "exact",
+    "generator": None,
+}
+# These decide which parameters the layer has.
+FIXED = ("posterior", "sharing", "noise")
+_CHOICES = {
+    "posterior": ("additive", "multiplicative"),
+    "sharing": ("weight", "output", "input", "layer"),
+    "noise": ("independent", "correlated"),
+    "estimator": ("local", "per_example", "per_batch"),
+}
+
+# log sigma^2 as in Molchanov et al. (2017), section 5, and log alpha of a dropout rate
+# alpha/(1 + alpha) of 5 %. From a much smaller alpha, the KL raises log alpha by a gradient of 1/2
+# at most, so that thousands of steps pass before the noise matters.
+_INITIAL = {"additive": -10.0, "multiplicative": -3.0}
+
+
+def list_options(function: F) -> F:
+    """Have `help` list the options of a function one by one, in place of ``**options``."""
+    signature: Any = inspect.signature(function)
+    types = VariationalOptions.__annotations__
+    given = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=getattr(types[name], "__forward_arg__", types[name]),
+        )
+        for name, default in DEFAULTS.items()
+    ]
+    first = [p for p in given if p.kind is not p.KEYWORD_ONLY]
+    last = [p for p in given if p.kind is p.KEYWORD_ONLY]
+    shown_signature = signature.replace(parameters=[*first, *options, *last])
+    function.__signature__ = shown_signature  # type: ignore[attr-defined]
+    return function
+
+
+def checked(options: VariationalOptions) -> dict[str, Any]:
+    """Return all options, with defaults for those that are not given, if they are allowed."""
+    for name in options:
+        if name not in DEFAULTS:
+            raise TypeError(f"there is no option {name!r}: pass one of {', '.join(DEFAULTS)}")
+    given: dict[str, Any] = {**DEFAULTS, **options}
+    posterior = given["posterior"]
+    found = {name: option(name, given[name], posterior) for name in _CHOICES}
+    found["max_log_alpha"] = option("max_log_alpha", given["max_log_alpha"], posterior)
+    check_together(**found)
+    if given["initial"] is None:
+        given["initial"] = _INITIAL[posterior]
+    for name in ("initial", "generator", "penalty"):
+        found[name] = option(name, given[name], posterior)
+    return found
+
+
+def option(name: str, value: Any, posterior: str) -> Any:
+    """Return an option of a layer of this posterior, if it is allowed."""
+    if name in _CHOICES:
+        return one_of(name, value, _CHOICES[name])
+    if name == "penalty":
+        return _penalty.check(value, posterior)
+    if name == "initial":
+        parameter = "log_sigma2" if posterior == "additive" else "log_alpha"
+        return finite(name, value, f"the initial {parameter}")
+    if name == "max_log_alpha":
+        if value is not None:
+            value = finite(name, value, "0.0 for alpha <= 1, or None for no bound")
+        return value
+    return check_generator(value)
+
+
+def check_together(
+    posterior: str, sharing: str, noise: str, max_log_alpha: float | None, **_: Any
+) -> None:
+    """Raise if options, each of which is allowed, do not go together."""
+    if posterior == "additive":
+        given = {"sharing": sharing, "noise": noise, "max_log_alpha": max_log_alpha}
+        for name, value in given.items():
+            if value != DEFAULTS[name]:  # type: ignore[literal-required]
+                raise ValueError(
+                    f"{name}={value!r} was given with posterior='additive', where alpha is not a "
+                    "parameter: pass posterior='multiplicative'"
+                )
+    if noise == "correlated" and sharing not in ("input", "layer"):
+        raise ValueError(
+            f"noise='correlated' scales the inputs, but sharing={sharing!r} was given: pass "
+            "sharing='input' or sharing='layer'"
+        )
+
+
+def check_of(of: Any, noise: str) -> None:
+    """Raise if a layer with such noise does not have the KL `of` weights, or of scales."""
+    if of is None:
+        return
+    one_of("of", of, ("weights", "scales"))
+    if noise == "correlated" and of == "weights":
+        raise ValueError(
+            "the KL of weights under correlated noise is infinite (Hron et al. 2017, section 3): "
+            "pass of='scales'"
+        )
+    if noise == "independent" and of == "scales":
+        raise ValueError(
+            "there are no scales under independent noise: pass of='weights', or make the layer "
+            "with noise='correlated'"
+        )
