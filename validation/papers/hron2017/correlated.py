@@ -71,7 +71,6 @@ class Row(NamedTuple):
         return thin + count * of_s + sizes
 
     def sampled(self, samples: int, rng: np.random.Generator) -> tuple[float, float]:
-        """Estimate the divergence from samples, with the standard error."""
         count, chunk = len(self.theta), 2_000_000 // len(self.theta)
         direction = self.theta / np.linalg.norm(self.theta)
         values = []
@@ -232,7 +231,6 @@ EXPERIMENT = Experiment(
         "most_numbers": 20_000_000,
     },
     quick={"weights": [1, 2, 10], "thicknesses": [1.0, 1e-2, 1e-6], "samples": 20_000},
-    takes_data=False,
     draw=draw,
     packages=(),
 )

@@ -56,7 +56,6 @@ class Stages:
         return Pairs(*self.after(epochs), examples, settings.batch_size, settings.seed)
 
     def after(self, epochs: int) -> tuple[torch.nn.Module, torch.Generator]:
-        """Return a copy of the network after some epochs, with noise of its own."""
         path = self._file(epochs)
         kept = None if path is None else checkpoint.load(path, self.about)
         noise = torch.Generator()

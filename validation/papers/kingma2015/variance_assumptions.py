@@ -24,8 +24,6 @@ from validation.training.parts import slug
 
 
 class Assumption(NamedTuple):
-    """What is changed of the variational layers, and of the training."""
-
     posterior: Record
     learning_rate: float = 1e-3
     smaller_minibatches: int = 1
