@@ -8,6 +8,8 @@ from operator import index
 from typing import Any
 
 import torch
+from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
 from ..._errors import OF_COMPLEX, shown, type_name
@@ -86,6 +88,13 @@ def check_channels(input: Any, channels: int, kernel_size: Sequence[int]) -> Non
 def shown_name(name: str) -> str:
     """Name a module of a model by its path."""
     return f"module {name!r}" if name else "the model"
+
+
+def check_shape(name: str, module: torch.nn.Module) -> None:
+    """Raise if a module is a lazy one whose weight has no shape yet."""
+    weight: Any = getattr(module, "weight", None)
+    if isinstance(module, LazyModuleMixin) and is_lazy(weight):
+        raise no_shape(shown_name(name), module)
 
 
 def no_shape(what: str, module: torch.nn.Module) -> ValueError:

@@ -150,9 +150,7 @@ class ELBO(torch.nn.Module):
 
         Raises
         ------
-        TypeError, ValueError
-            As for `bound`.
-        RuntimeError
+        TypeError, ValueError, RuntimeError
             As for `bound`.
         """
         return self._bound(self.model(x), target, kl_weight)

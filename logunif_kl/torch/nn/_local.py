@@ -50,16 +50,8 @@ def sample_output(
 ) -> Tensor:
     """Sample an output: its mean plus the root of its variance times the noise.
 
-    Parameters
-    ----------
-    layer : Product
-        How inputs and weights are multiplied.
-    input, weight, bias : Tensor
-        The inputs, the means of the weights, and the bias, which has no variance.
-    variances : Tensor
-        The variances of the weights; if `log`, their logarithms. They are finite.
-    draw : callable
-        Returns noise of the shape, type and device of the mean that it is given.
+    `variances` are those of the weights, or with `log` their logarithms. They must be finite.
+    `draw` returns noise of the shape, type and device of the mean that it is given.
     """
     if _fusible(input, weight, bias, variances):
         return _Fused.apply(layer, input, weight, bias, variances, log, draw)
@@ -189,7 +181,7 @@ def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> An
 
     # A new graph begins at these views, whose gradients are the answer.
     views: Any = [x if x is None else x.view_as(x) for x in given]
-    output = composite(layer, *views, log, draw)
+    output = composite(layer, views[0], views[1], views[2], views[3], log, draw)
     wanted: Any = [x for x, n in zip(views, needed, strict=True) if n]
     found = iter(torch.autograd.grad(output, wanted, grad, create_graph=True))
     return None, *[next(found) if n else None for n in needed], None, None

@@ -134,12 +134,8 @@ def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
     """Add up -KL over the terms of layers, each with the penalty that its layer has.
 
     The exact penalty takes one call for each type and device. A sum over DTensors is a plain tensor
-    with the same value in every process, so it can be added to a loss.
-
-    Returns
-    -------
-    Tensor
-        Of no dimensions: in float64 if any term is, on the device of the first.
+    with the same value in every process, so it can be added to a loss. The result is a 0-d tensor,
+    in float64 if any term is, on the device of the first.
     """
     groups: dict[Any, list[Any]] = {}
     sums: list[Tensor] = []

@@ -9,10 +9,10 @@ import torch
 from torch.nn.utils import prune as torch_prune
 
 from ..._layers import SILENT, THRESHOLD, check_threshold
-from ._arguments import check_parameters
+from ._arguments import check_parameters, check_shape
 from ._layer import VariationalLayer
 from ._models import layers
-from ._sparsity import check_shape, kept_weights
+from ._sparsity import kept_weights
 
 Tensor = torch.Tensor
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import parametrize
 
 from ..._errors import shown
@@ -19,7 +18,7 @@ from ..._layers import (
     check_threshold,
     check_thresholds,
 )
-from ._arguments import check_module, no_shape, shown_name
+from ._arguments import check_module, check_shape
 from ._conversion import VARIATIONAL
 from ._convert import to_deterministic
 from ._dropout import GaussianDropoutLinear
@@ -211,14 +210,6 @@ def _of_others(model: torch.nn.Module) -> int:
     """Count the parameters of modules that cannot be pruned."""
     ours = {id(p) for m in model.modules() if is_weighted(m) for p in m.parameters()}
     return sum(p.numel() for p in model.parameters() if id(p) not in ours)
-
-
-def check_shape(name: str, module: torch.nn.Module) -> None:
-    """Raise if a module is a lazy one that has not seen a batch."""
-    if isinstance(module, LazyModuleMixin) and isinstance(
-        getattr(module, "weight", None), torch.nn.UninitializedParameter
-    ):
-        raise no_shape(shown_name(name), module)
 
 
 def is_weighted(module: torch.nn.Module) -> bool:

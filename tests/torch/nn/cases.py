@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import pytest
 import torch
 from torch.nn import functional as F
 
@@ -50,6 +51,37 @@ CASES = {
         nn.VariationalEmbedding, torch.nn.Embedding, (4, 2), {"padding_idx": 1}, (3,)
     ),
 }
+
+
+every_case = pytest.mark.parametrize("case", CASES)
+every_posterior = pytest.mark.parametrize("posterior", POSTERIORS)
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
+
+
+def every_layer(test: Any) -> Any:
+    """Try each layer with each posterior and estimator."""
+    return every_case(every_posterior(every_estimator(test)))
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+class Kl(torch.nn.Module):
+    """The KL of a model as a module, for `torch.func.functional_call`."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self) -> Any:
+        return nn.kl(self.model)
+
+
+def kl_of(model: Any, parameters: dict) -> Any:
+    """The KL of a model with these parameters."""
+    named = {f"model.{name}": value for name, value in parameters.items()}
+    return torch.func.functional_call(Kl(model), named, ())
 
 
 def made(case: Case, seed: int = 1, dtype: Any = torch.float32, **options: Any) -> Any:

@@ -2,5 +2,17 @@
 
 from importlib.util import find_spec
 
+import pytest
+
 # Doctests are looked for in every module, whether or not what it imports is there.
 collect_ignore = [] if find_spec("torch") else ["cases.py", "distributed.py", "models_sharded.py"]
+
+
+@pytest.fixture(params=[True, False], ids=["fused", "plain"])
+def fused(request, monkeypatch):
+    """Both forms of the local estimator: the one that is chosen, and the plain operations."""
+    from logunif_kl.torch.nn import _local
+
+    if not request.param:
+        monkeypatch.setattr(_local, "_fusible", lambda *given: False)
+    return request.param

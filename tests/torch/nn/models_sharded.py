@@ -1,4 +1,4 @@
-"""The checks of test_models_sharded, which run in two processes."""
+"""The checks of models in test_distributed, which run in two processes."""
 
 import copy
 

@@ -8,14 +8,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from logunif_kl.torch import nn  # noqa: E402
+from tests.torch.nn.cases import generator  # noqa: E402
 
 DRAWS = 400_000
 # Of a mean and of a variance, in their own standard errors.
 WITHIN = 4.5
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def moments_agree(drawn, mean, variance):

@@ -16,16 +16,17 @@ from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
     POSTERIORS,
+    every_case,
+    every_estimator,
+    every_layer,
+    every_posterior,
     inputs,
+    kl_of,
     made,
     sampled,
     twin,
     variances,
 )
-
-every_case = pytest.mark.parametrize("case", CASES)
-every_posterior = pytest.mark.parametrize("posterior", POSTERIORS)
-every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
 
 
 class TestDropIn:
@@ -53,9 +54,7 @@ class TestDropIn:
         layer._sampling = True
         assert not torch.equal(layer(x), layer(x))
 
-    @every_case
-    @every_posterior
-    @every_estimator
+    @every_layer
     def test_shapes_with_and_without_a_batch(self, case, posterior, estimator):
         layer = made(CASES[case], estimator=estimator, **POSTERIORS[posterior])
         plain = twin(CASES[case], layer)
@@ -100,14 +99,6 @@ class TestDropIn:
             "posterior='multiplicative', sharing='input', noise='correlated', "
             "estimator='per_batch', max_log_alpha=0.0)"
         )
-
-    def test_from_pretrained(self):
-        table = torch.randn(4, 2)
-        layer = nn.VariationalEmbedding.from_pretrained(table, padding_idx=1)
-        assert torch.equal(layer.weight, table)
-        assert not layer.weight.requires_grad
-        assert layer.log_sigma2.requires_grad  # the variances are learned
-        assert torch.equal(layer(torch.tensor([1, 0]))[0], table[1])
 
     def test_a_state_of_torch_is_loaded(self):
         plain = torch.nn.Linear(3, 2)
@@ -184,7 +175,6 @@ class TestTheTwoForms:
         assert torch.equal(torch.nn.ReLU(inplace=True)(layer(torch.ones(shape))), first)
         assert [g.shape for g in expected] == [p.shape for p in layer.parameters()]
 
-    @pytest.mark.parametrize("fused", [True, False])
     def test_no_variance_beside_a_large_one(self, fused, monkeypatch):
         """Where the variance is zero, its derivative times a variance of 1e30 is no NaN."""
         layer = nn.VariationalLinear(2, 1, bias=False)
@@ -205,9 +195,7 @@ class TestTheTwoForms:
             assert (parameter.grad is None) == (name == frozen)
 
     @pytest.mark.parametrize("case", ["linear", "conv1d", "conv2d", "conv3d"])
-    @pytest.mark.parametrize("fused", [True, False])
-    def test_gradcheck(self, case, fused, monkeypatch):
-        monkeypatch.setattr(_local, "_fusible", lambda *given: fused)
+    def test_gradcheck(self, case, fused):
         layer = made(CASES[case], dtype=torch.float64)
         names = list(dict(layer.named_parameters()))
 
@@ -230,7 +218,7 @@ class TestTheTwoForms:
             lambda self, *given: [g if g is None else 2 * g for g in backward(self, *given)],
         )
         with pytest.raises(GradcheckError):
-            self.test_gradcheck("linear", True, monkeypatch)
+            self.test_gradcheck("linear", fused=True)
 
 
 class TestExplicitWeights:
@@ -289,9 +277,7 @@ def scales(layer, weights):
 class TestEmpty:
     """No examples, no inputs or no outputs."""
 
-    @pytest.mark.parametrize("case", CASES)
-    @pytest.mark.parametrize("posterior", POSTERIORS)
-    @pytest.mark.parametrize("estimator", ESTIMATORS)
+    @every_layer
     def test_no_examples(self, case, posterior, estimator):
         layer = made(CASES[case], estimator=estimator, **POSTERIORS[posterior])
         x = inputs(CASES[case], 2)
@@ -447,6 +433,9 @@ class TestEmbedding:
         assert layer.log_alpha.requires_grad
         assert layer.log_alpha.tolist() == [[-1.0], [-1.0], [-1.0]]
         assert layer.padding_idx == 0
+        default = nn.VariationalEmbedding.from_pretrained(means)
+        assert not default.weight.requires_grad
+        assert default.log_sigma2.requires_grad
 
     @every_posterior
     def test_the_padding_has_no_alpha(self, posterior):
@@ -492,10 +481,7 @@ class TestKl:
         names = list(dict(layer.named_parameters()))
 
         def divergence(*parameters):
-            named = dict(zip(names, parameters, strict=True))
-            return torch.func.functional_call(
-                Kl(layer), {f"layer.{k}": v for k, v in named.items()}, ()
-            )
+            return kl_of(layer, dict(zip(names, parameters, strict=True)))
 
         given = [p.detach().requires_grad_() for p in layer.parameters()]
         assert torch.autograd.gradcheck(divergence, given)
@@ -520,17 +506,6 @@ class TestKl:
         found = layer.log_alpha_of_weights()
         assert found.shape == layer.weight.shape
         assert torch.equal(found[1, :, 1], layer.log_alpha[0, :, 0].clamp(max=-1))
-
-
-class Kl(torch.nn.Module):
-    """The KL of a layer, as a module."""
-
-    def __init__(self, layer):
-        super().__init__()
-        self.layer = layer
-
-    def forward(self):
-        return self.layer.kl()
 
 
 def test_the_local_estimator_by_hand():

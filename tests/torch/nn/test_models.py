@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
+from tests.torch.nn.cases import kl_of  # noqa: E402
 
 OPTIONS = (
     {},
@@ -76,21 +78,6 @@ class TestValue:
         parts = nn.named_kl(model)
         assert list(parts) == [f"1.{i}" for i in range(5 * len(OPTIONS))]
         assert sum(parts.values()).item() == pytest.approx(nn.kl(model).item(), rel=1e-13)
-
-    def test_the_alpha_of_a_layer_counts_for_each_weight(self):
-        layer = nn.VariationalLinear(30, 40, posterior="multiplicative", sharing="layer")
-        one = lk.kl(float(layer.log_alpha.detach()))
-        assert nn.kl(layer).item() == pytest.approx(1200 * one, rel=1e-6)
-
-    def test_the_scales_count_and_not_the_weights(self):
-        assert nn.kl(scales()).item() == pytest.approx(3 * lk.kl(-1.0), rel=1e-6)
-        assert nn.kl(scales(sharing="layer")).item() == pytest.approx(3 * lk.kl(-1.0), rel=1e-6)
-
-    def test_the_padding_does_not_count(self):
-        layer = nn.VariationalEmbedding(
-            4, 2, padding_idx=1, posterior="multiplicative", initial=0.0
-        )
-        assert nn.kl(layer).item() == pytest.approx(6 * lk.kl(0.0), rel=1e-6)
 
     def test_types_and_devices(self):
         model = torch.nn.Sequential(
@@ -290,29 +277,6 @@ class TestGradient:
         torch.testing.assert_close(found, second)
 
 
-def functional(model):
-    """The KL as a function of the parameters, and these."""
-    parameters = {name: p.detach().clone() for name, p in model.named_parameters()}
-
-    def of(given):
-        # What is called need not be `forward`.
-        wrapper = _Kl(model)
-        return torch.func.functional_call(
-            wrapper, {f"model.{k}": v for k, v in given.items()}, args=()
-        )
-
-    return of, parameters
-
-
-class _Kl(torch.nn.Module):
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def forward(self):
-        return nn.neg_kl(self.model)
-
-
 SHARED = {"posterior": "multiplicative", "sharing": "output", "initial": -1.0}
 
 
@@ -325,13 +289,19 @@ def small(dtype=torch.float64):
     )
 
 
+def functional(model):
+    """The KL as a function of the parameters, and these."""
+    parameters = {name: p.detach().clone() for name, p in model.named_parameters()}
+    return partial(kl_of, model), parameters
+
+
 class TestTransforms:
     def test_functional_call_and_grad(self):
         model = small()
         of, parameters = functional(model)
-        assert of(parameters) == nn.neg_kl(model)
+        assert of(parameters) == nn.kl(model)
         found = torch.func.grad(of)(parameters)
-        nn.neg_kl(model).backward()
+        nn.kl(model).backward()
         for name, p in model.named_parameters():
             expected = torch.zeros_like(p) if p.grad is None else p.grad
             torch.testing.assert_close(found[name], expected)
@@ -343,9 +313,9 @@ class TestTransforms:
         of, _ = functional(models[0])
         stacked, _ = torch.func.stack_module_state(models)
         found = torch.vmap(of)({k: v.detach() for k, v in stacked.items()})
-        torch.testing.assert_close(found, torch.stack([nn.neg_kl(m) for m in models]))
+        torch.testing.assert_close(found, torch.stack([nn.kl(m) for m in models]))
         gradients = torch.vmap(torch.func.grad(of))({k: v.detach() for k, v in stacked.items()})
-        nn.neg_kl(models[2]).backward()
+        nn.kl(models[2]).backward()
         torch.testing.assert_close(gradients["0.log_sigma2"][2], models[2][0].log_sigma2.grad)
 
     def test_forward_mode(self):
@@ -374,10 +344,6 @@ class TestTransforms:
         torch.testing.assert_close(found, value, rtol=1e-6, atol=0.0)
         found.backward()
         torch.testing.assert_close(model[0].weight.grad, expected, rtol=1e-6, atol=0.0)
-
-    def test_a_copy(self):
-        model = small()
-        assert nn.neg_kl(copy.deepcopy(model)) == nn.neg_kl(model)
 
 
 class TestSampling:
@@ -484,13 +450,6 @@ class TestSampling:
             assert mha.get_fastpath_enabled() is enabled
         finally:
             mha.set_fastpath_enabled(before)
-
-    def test_of_gaussian_dropout(self):
-        model = torch.nn.Sequential(nn.GaussianDropoutA(0.5), nn.GaussianDropoutLinear(3, 2)).eval()
-        x = torch.ones(5, 3)
-        with nn.sampling(model):
-            assert not torch.equal(model(x), model(x))
-        assert torch.equal(model(x), model(x))
 
 
 def tied(**options):

@@ -11,9 +11,15 @@ from torch.nn import functional as F  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
 from logunif_kl.torch.nn import _local, _posterior  # noqa: E402
-from tests.torch.nn.cases import CASES, ESTIMATORS, POSTERIORS, inputs, made  # noqa: E402
+from tests.torch.nn.cases import (  # noqa: E402
+    CASES,
+    ESTIMATORS,
+    POSTERIORS,
+    every_posterior,
+    inputs,
+    made,
+)
 
-every_posterior = pytest.mark.parametrize("posterior", POSTERIORS)
 LINEAR, CONV = CASES["linear"], CASES["conv1d"]
 
 
@@ -115,14 +121,11 @@ class TestZeros:
                 layer._log_variance.fill_(-1e4)
         return layer, x
 
-    @pytest.mark.parametrize("fused", [True, False])
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
     @every_posterior
     @pytest.mark.parametrize("what", ["input", "mean", "sigma"])
     @pytest.mark.parametrize("case", ["linear", "conv1d", "embedding"])
-    def test_are_finite(self, case, what, posterior, dtype, fused, monkeypatch):
-        if not fused:
-            monkeypatch.setattr(_local, "_fusible", lambda *given: False)
+    def test_are_finite(self, case, what, posterior, dtype, fused):
         layer, x = self.of(case, what, posterior, dtype)
         output, *slopes = gradients(layer, x)
         assert finite(output, *slopes)
@@ -205,9 +208,7 @@ class TestOverflow:
         mean, variance = nn.moments(torch.nn.Sequential(first, second), torch.full((1, 1), 1e10))
         assert (mean == second.bias, variance == 0.0) == (True, True)
 
-    @pytest.mark.parametrize("fused", [True, False])
-    def test_ordinary_numbers_keep_their_bits(self, fused, monkeypatch):
-        monkeypatch.setattr(_local, "_fusible", lambda *given: fused)
+    def test_ordinary_numbers_keep_their_bits(self, fused):
         for dtype, value in ((torch.float64, 599.0), (torch.float32, 59.5), (torch.float32, -80.0)):
             layer = nn.VariationalLinear(1, 1, bias=False, initial=value, dtype=dtype)
             x = torch.full((1, 1), 1e-3, dtype=dtype)
@@ -221,11 +222,10 @@ class TestOverflow:
 class TestNegativeVariance:
     """Fast convolutions round a variance of zero to a small negative number."""
 
-    @pytest.mark.parametrize("fused", [True, False])
     @pytest.mark.parametrize("broken", [True, False])
     def test_counts_as_zero(self, fused, broken, monkeypatch):
-        monkeypatch.setattr(_local, "_fusible", lambda *given: fused and not broken)
         if broken:
+            monkeypatch.setattr(_local, "_fusible", lambda *given: False)
             monkeypatch.setattr(_local, "with_noise", naive)
         layer = made(CONV)
         product = layer._product
@@ -257,11 +257,8 @@ class TestNegativeVariance:
 class TestNan:
     """What is NaN in the input or the parameters is not hidden."""
 
-    @pytest.mark.parametrize("fused", [True, False])
     @pytest.mark.parametrize("case", ["linear", "conv1d"])
-    def test_passes(self, case, fused, monkeypatch):
-        if not fused:
-            monkeypatch.setattr(_local, "_fusible", lambda *given: False)
+    def test_passes(self, case, fused):
         layer = made(CASES[case])
         with torch.no_grad():
             layer.log_sigma2[0, 0] = math.nan
@@ -467,17 +464,13 @@ class TestHalfTypes:
 class TestLargeAndSmall:
     @pytest.mark.parametrize("posterior", ["additive", "weight"])
     @pytest.mark.parametrize("value", [-200.0, -80.0, 0.0, 60.0])
-    @pytest.mark.parametrize("fused", [True, False])
-    def test_variances(self, value, posterior, fused, monkeypatch):
-        monkeypatch.setattr(_local, "_fusible", lambda *given: fused)
+    def test_variances(self, value, posterior, fused):
         layer = made(LINEAR, **POSTERIORS[posterior])
         with torch.no_grad():
             layer._log_variance.fill_(value)
         assert finite(*gradients(layer, inputs(LINEAR, 3)))
 
-    @pytest.mark.parametrize("fused", [True, False])
     @pytest.mark.parametrize("scale", [1e-25, 1e-15, 1e15])
-    def test_inputs(self, scale, fused, monkeypatch):
-        monkeypatch.setattr(_local, "_fusible", lambda *given: fused)
+    def test_inputs(self, scale, fused):
         layer = made(LINEAR)
         assert finite(*gradients(layer, scale * inputs(LINEAR, 3)))

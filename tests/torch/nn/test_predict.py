@@ -12,13 +12,10 @@ from scipy import special, stats  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
 from logunif_kl.torch.nn import _predict  # noqa: E402
+from tests.torch.nn.cases import generator  # noqa: E402
 
 # In standard errors.
 WITHIN = 4.5
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def network(*noise, outputs=3, dtype=torch.float32):
@@ -529,8 +526,6 @@ class TestPasses:
 
     def test_by_default_the_largest_output_decides(self, monkeypatch):
         """A pass of few examples without noise, and then as many as keep the bound."""
-        from logunif_kl.torch.nn import _predict
-
         model = Recorded(network())
         monkeypatch.setattr(_predict, "ELEMENTS", 50)  # of 5 in a row
         nn.predict(model, examples(40), 2)
