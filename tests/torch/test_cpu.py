@@ -146,7 +146,7 @@ def test_a_sum_takes_no_array_of_values(one, grad):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cpu, "empty", count)
-        patch.setattr(_cpu_float32, "_empty", count)
+        patch.setattr(_cpu_float32, "empty", count)
         function(*arguments)
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
