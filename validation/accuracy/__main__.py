@@ -157,7 +157,7 @@ def _slug(about: Record) -> str:
 
 
 def place(report: Path, about: Record) -> Path:
-    """Return the file for new rows: the report, or one beside it if that has other conditions."""
+    """Return the file for new rows: the report, or one next to it for other conditions."""
     if not report.exists() or not driver.differences(driver.read(report), about):
         return report
     return report.with_name(f"{report.stem}.{_slug(about)}.json")
@@ -168,7 +168,7 @@ def is_committed(path: Path) -> bool:
 
 
 def compared(rows: Iterable[Record], committed: Sequence[Record]) -> Iterator[tuple[str, bool]]:
-    """Put the committed error beside each; say if it is worse than that rounded up, the claim."""
+    """Compare each error with the committed one; it is worse if it is above the claim."""
     known = {driver.key(row): row["ulp"] for row in committed}
     for row in rows:
         what = f"{row['function']:<26} {row['dtype']:<9} {row['kernel']:<9}"

@@ -1,4 +1,4 @@
-"""The time and the file of sparse networks beside dense ones.
+"""The time and the file of sparse networks and of dense ones.
 
 The time is that of a forward pass over test images, the least of several rounds in which the kinds
 take turns.
