@@ -97,7 +97,7 @@ def check_shape(name: str, module: torch.nn.Module) -> None:
         raise no_shape(shown_name(name), module)
 
 
-def no_shape(what: str, module: torch.nn.Module) -> ValueError:
+def no_shape(what: str, module: Any) -> ValueError:
     """The error for a lazy module that has not seen a batch."""
     return ValueError(
         f"{what} is a {type(module).__name__} that has no shape yet: run a batch through the model "
