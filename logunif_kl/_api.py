@@ -213,10 +213,8 @@ def neg_kl_normal(
         Means, of either sign, and logarithms of the variances, of any type that `neg_kl` takes.
         They are broadcast against each other. Both are of one library and on one device, or one of
         them is a number.
-    zero_at, log_c : float, optional
-        The constant, as for `neg_kl`.
-    reduction : {"none", "sum", "mean"}, optional
-        What to return, as for `neg_kl`.
+    zero_at, log_c, reduction : optional
+        As for `neg_kl`.
 
     Returns
     -------
@@ -267,10 +265,8 @@ def kl(
     ----------
     log_alpha : array_like or array
         The logarithm of alpha = sigma^2/mu^2, of any shape and type that `neg_kl` takes.
-    zero_at, log_c : float, optional
-        The constant, as for `neg_kl`: KL is zero at alpha = `zero_at`, by default as alpha -> inf.
-    reduction : {"none", "sum", "mean"}, optional
-        What to return, as for `neg_kl`.
+    zero_at, log_c, reduction : optional
+        As for `neg_kl`: KL is zero at alpha = `zero_at`, by default as alpha -> inf.
 
     Returns
     -------
@@ -308,10 +304,8 @@ def kl_normal(
     ----------
     mu, log_sigma2 : array_like or array
         Means, of either sign, and logarithms of the variances, of any type that `neg_kl` takes.
-    zero_at, log_c : float, optional
-        The constant, as for `neg_kl`: by default KL tends to 0 as alpha -> inf.
-    reduction : {"none", "sum", "mean"}, optional
-        What to return, as for `neg_kl`.
+    zero_at, log_c, reduction : optional
+        As for `neg_kl`: by default KL tends to 0 as alpha -> inf.
 
     Returns
     -------

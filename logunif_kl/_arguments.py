@@ -109,12 +109,8 @@ def _derives(type_: type, library: str, name: str) -> bool:
 def unwrapped(name: str, value: Any) -> Any:
     """Return what a variable of another library holds; anything else as it is.
 
-    Most of these variables have ``__array__`` too, by which NumPy would lose their derivative.
-
-    Raises
-    ------
-    TypeError
-        If it is a symbolic tensor of Keras, which holds no numbers, or has a unit.
+    Most of these variables have ``__array__`` too, by which NumPy would lose their derivative. A
+    symbolic tensor of Keras, which holds no numbers, and a quantity with a unit raise TypeError.
     """
     type_ = type(value)
     kind = kind_of(type_)
@@ -181,10 +177,7 @@ def parse(given: dict[str, Any]) -> Operands | Arrays | Tensors:
 def framework_of(given: dict[str, Any]) -> str | None:
     """Name the framework of the tensors among the arguments; None if there are no tensors.
 
-    Raises
-    ------
-    TypeError
-        If the framework is not supported, or if other arrays were given with the tensors.
+    A framework that is not supported, and other arrays together with tensors, raise TypeError.
     """
     given = {name: unwrapped(name, value) for name, value in given.items()}
     kinds = [kind_of(type(value)) for value in given.values()]
@@ -192,19 +185,21 @@ def framework_of(given: dict[str, Any]) -> str | None:
 
 
 def _framework(given: dict[str, Any], kinds: list[str]) -> str:
-    # The framework's module refuses what is neither an array nor a number.
-    found = {
-        _errors.framework(type(value)) if kind == TENSOR else None
-        for value, kind in zip(given.values(), kinds, strict=True)
-        if kind not in _NUMBERS and not isinstance(value, _errors.NO_ARRAY)
-    }
-    supported = [name for name in found if name in _FRAMEWORKS]
+    """Name the framework of the arguments, of which one at least is a tensor."""
+    found = set()
+    for value, kind in zip(given.values(), kinds, strict=True):
+        if kind == TENSOR:
+            found.add(_errors.framework(type(value)))
+        elif kind not in _NUMBERS and not isinstance(value, _errors.NO_ARRAY):
+            found.add(None)
+        # The framework's module refuses what is neither an array nor a number.
+    supported = found.intersection(_FRAMEWORKS)
     if not supported:
         name, value = list(given.items())[kinds.index(TENSOR)]
         raise _errors.unsupported(name, value)
     if len(found) > 1:
         raise _errors.mixture(given)
-    return str(supported[0])
+    return str(supported.pop())
 
 
 def _dtypes(value: Any) -> list[Any]:
@@ -231,15 +226,7 @@ def _holds_real(dtype: Any) -> bool:
 
 
 def read(name: str, value: Any) -> Any:
-    """Read a list, or another object that NumPy takes for an array.
-
-    Raises
-    ------
-    TypeError
-        If it holds a tensor, whose derivative NumPy would lose, or is not to be read as an array.
-    ValueError
-        If rows differ in length.
-    """
+    """Read a list, or another object that NumPy reads as an array, unless it holds tensors."""
     rows = isinstance(value, (list, tuple))
     if rows:
         _refuse_tensors(name, value, value)

@@ -51,22 +51,7 @@ HALF_GAMMA_LOG_2 = 0.6351814227307391
 
 
 def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> float:
-    """Compute the constant to be added to -F(u).
-
-    Parameters
-    ----------
-    zero_at : float, optional
-        The alpha, a ratio of variances, at which -KL is zero; positive, and infinite by default.
-    log_c : float, optional
-        The logarithm of C in the prior p(w) = C/|w|; finite.
-
-    Raises
-    ------
-    TypeError
-        If one of them is not a real number.
-    ValueError
-        If both are given, if ``zero_at`` is not positive, or if ``log_c`` is not finite.
-    """
+    """Compute the constant to be added to -F(u), for the options of `logunif_kl.neg_kl`."""
     if log_c is None:
         if zero_at is ZERO_AT_INFINITY:
             return 0.0
@@ -93,13 +78,7 @@ class Constants(NamedTuple):
 
 
 def prior_constants(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Constants:
-    """Compute the constant that is added to -F(u), and the logarithm of the prior's C.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for `additive_constant`.
-    """
+    """Compute the constant that is added to -F(u), and the logarithm of the prior's C."""
     added = additive_constant(zero_at, log_c)
     return Constants(added, added - PROPER_CONSTANT if log_c is None else float(log_c))
 

@@ -69,7 +69,7 @@ def value(name: str, zero_at: float, log_c: float | None, reduction: str, **argu
         function = getattr(module_of(parsed.framework), name)
         return function(**parsed.given, zero_at=zero_at, log_c=log_c, reduction=reduction)
     constant = _SIGN[name] * additive_constant(zero_at, log_c)
-    return _compute(_OPERATIONS[name], parsed, constant, reduction)
+    return compute(_OPERATIONS[name], parsed, constant, reduction)
 
 
 def derivative(name: str, log_alpha: Any) -> Any:
@@ -77,7 +77,7 @@ def derivative(name: str, log_alpha: Any) -> Any:
     parsed = parse({"log_alpha": log_alpha})
     if isinstance(parsed, Tensors):
         return getattr(module_of(parsed.framework), name)(**parsed.given)
-    return _compute(_OPERATIONS[name], parsed)
+    return compute(_OPERATIONS[name], parsed)
 
 
 def converted(operation: Operation, **arguments: Any) -> Any:
@@ -85,7 +85,7 @@ def converted(operation: Operation, **arguments: Any) -> Any:
     parsed = parse(arguments)
     if isinstance(parsed, Tensors):
         return module_of(parsed.framework)._converted(operation.arithmetic, **parsed.given)
-    return _compute(operation, parsed)
+    return compute(operation, parsed)
 
 
 def evaluate(
@@ -93,22 +93,17 @@ def evaluate(
 ) -> Any:
     """Compute an operation of arrays and numbers, whose names serve the error messages.
 
-    Raises
-    ------
-    ValueError
-        If `reduction` is not one of the three, or the shapes do not broadcast.
-    TypeError
-        As for `_arguments.parse`, and if an argument is a tensor.
+    The errors are those of `_arguments.parse`, and TypeError if an argument is a tensor.
     """
     parsed = parse(arguments)
     if isinstance(parsed, Tensors):
         for name, given in parsed.given.items():
             if _errors.framework(type(given)) is not None:
                 raise _errors.unsupported(name, given)
-    return _compute(operation, parsed, constant, reduction)
+    return compute(operation, parsed, constant, reduction)
 
 
-def _compute(
+def compute(
     operation: Operation, parsed: Any, constant: float = 0.0, reduction: str = "none"
 ) -> Any:
     """Compute, add the constant and reduce, before the result is rounded to a narrow type.

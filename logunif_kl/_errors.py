@@ -76,13 +76,7 @@ def holds_real(dtype: np.dtype) -> bool:
 
 
 def as_float(name: str, value: float) -> float:
-    """Convert a number of Python or NumPy.
-
-    Raises
-    ------
-    ValueError
-        If it is an integer too large for a float.
-    """
+    """Convert a number; raise ValueError for an integer that is too large for a float."""
     try:
         return float(value)
     except OverflowError:
@@ -93,15 +87,7 @@ def as_float(name: str, value: float) -> float:
 
 
 def real_number(name: str, value: Any) -> float:
-    """Convert an option that is one real number.
-
-    Raises
-    ------
-    TypeError
-        If it is anything else.
-    ValueError
-        If it is too large for a float.
-    """
+    """Convert an option that must be one real number, or raise TypeError or ValueError."""
     if type(value) is not bool and isinstance(value, Real):
         try:
             return float(value)
@@ -115,25 +101,13 @@ def real_number(name: str, value: Any) -> float:
 
 
 def check_scalar(name: str, value: np.generic) -> None:
-    """Raise if a scalar of NumPy is not a real number.
-
-    Raises
-    ------
-    TypeError
-        If it is complex, boolean, a date or of more than 64 bits.
-    """
+    """Raise TypeError if a scalar of NumPy is complex, boolean, a date or of more than 64 bits."""
     if not holds_real(value.dtype):
         raise not_real(name, value, value.dtype)
 
 
 def check_reduction(reduction: Any) -> None:
-    """Raise if it is not one of `REDUCTIONS`.
-
-    Raises
-    ------
-    ValueError
-        If it is something else.
-    """
+    """Raise ValueError if it is not one of `REDUCTIONS`."""
     if not (isinstance(reduction, str) and reduction in REDUCTIONS):
         raise ValueError(
             f"reduction must be 'none', 'sum' or 'mean', but {shown(reduction)} was given: pass "
@@ -192,13 +166,7 @@ def no_broadcast(shapes: Mapping[str, Any]) -> str:
 
 
 def check_shapes(arguments: Mapping[str, Any]) -> None:
-    """Raise if the shapes of the arguments are known and do not broadcast.
-
-    Raises
-    ------
-    ValueError
-        If they do not broadcast.
-    """
+    """Raise ValueError if the shapes of the arguments are known and do not broadcast."""
     shapes = {name: getattr(value, "shape", ()) for name, value in arguments.items()}
     try:
         np.broadcast_shapes(*shapes.values())

@@ -1,4 +1,4 @@
-"""Array libraries under one fixture: NumPy, read-only NumPy, and the strictest other."""
+"""One fixture for three array libraries: NumPy, read-only NumPy and array-api-strict."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A machine shared with others is slow at times, which is no fault of what is tested.
+# A shared machine can be slow, so Hypothesis sets no deadline.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
-# 100,000 examples for the ten tests of shapes: ``--hypothesis-profile thorough``.
+# ``--hypothesis-profile thorough`` draws 100,000 examples for the ten tests of shapes.
 settings.register_profile("thorough", settings.get_profile("patient"), max_examples=10_000)
 
 
 class Library(NamedTuple):
-    """An array library, and the way from NumPy into it and back."""
+    """An array library, with conversions from NumPy and back."""
 
     name: str
     xp: Any

@@ -12,7 +12,7 @@ import logunif_kl as lk
 from tests.ulp import error
 
 INF = math.inf
-# A function of one argument, with its derivative: in mpmath, and at which arguments.
+# For each function: the truth and its derivative in mpmath, and the arguments to try.
 CASES = {
     "from_dropout_rate": (
         lambda p: mpmath.log(p / (1 - p)),
@@ -39,7 +39,7 @@ CASES = {
     "from_normal": (lambda m: -3 - 2 * mpmath.log(abs(m)), lambda m: -2 / m, (-9.0, -1e-9, 7.0)),
     "to_log_sigma2": (lambda m: 3 + 2 * mpmath.log(abs(m)), lambda m: 2 / m, (-9.0, -1e9, 7.0)),
 }
-# Where a limit is taken, with the derivative there.
+# Function, argument, and the limits of the value and of the derivative there.
 LIMITS = [
     ("from_dropout_rate", 0.0, -INF, INF),
     ("from_dropout_rate", 0.5, 0.0, 4.0),

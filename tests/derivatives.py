@@ -1,6 +1,6 @@
-"""The public functions at a few points, with the truth about their derivatives of any order.
+"""The public functions at a few points, with the true derivatives of any order.
 
-The tests of PyTorch, JAX and TensorFlow each add to `Case` what is their framework's.
+The tests of PyTorch, JAX and TensorFlow each derive a class from `Case`.
 """
 
 from functools import cache
@@ -26,7 +26,7 @@ def neg_kl_normal(mu: Any, log_sigma2: Any) -> Any:
 
 @cache
 def derivative(arguments: tuple[float, ...], orders: tuple[int, ...]) -> float:
-    """The derivative of -KL by a quotient of differences, whose error is that of the step."""
+    """The derivative of -KL by finite differences in 60 digits."""
     function = neg_kl if len(arguments) == 1 else neg_kl_normal
     with mpmath.workdps(60):
         point = tuple(mpmath.mpf(a) for a in arguments)
@@ -54,7 +54,7 @@ class Case(NamedTuple):
         return ((1, 0), (0, 1)) if self.both else ((1,),)
 
     def truth(self, orders: tuple[int, ...]) -> np.ndarray:
-        """Of a derivative of this function, in float64."""
+        """A derivative of this function at the points, in float64."""
         orders = (orders[0] + self.order, *orders[1:])
         points = zip(*map(np.ndarray.tolist, self.points), strict=True)
         return self.sign * np.array([derivative(point, orders) for point in points])

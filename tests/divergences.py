@@ -1,4 +1,4 @@
-"""The divergences of other posteriors: parameters over wide ranges, truth, and the errors found."""
+"""Divergences of other posteriors: parameters over wide ranges, the truth, and errors."""
 
 import math
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def cauchy(loc: mpf, scale: mpf) -> Truth:
 
 
 def _of_location(x: mpf, s: mpf, value: mpf, slope: mpf, curvature: mpf) -> Truth:
-    # Where a second derivative changes its sign, it is compared with its size beside the zero.
+    # Near its zero a second derivative is compared with its size next to the zero.
     size = 1 / (1 + abs(x))
     found = {
         (0, 0): (value, mpf(1)),
@@ -118,7 +118,7 @@ def _locations(dtype: type) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(23)
     scale = 10.0 ** rng.uniform(-30.0, 30.0, 700)
     ratio = 10.0 ** np.concatenate([rng.uniform(-30.0, 30.0, 250), rng.uniform(-1.5, 2.0, 450)])
-    # Scales near the ends of float32 for every ratio leave its range.
+    # The ratio times a scale near the ends of float32 would leave its range.
     loc = np.clip(ratio * scale, 1e-30, 1e30) * rng.choice([-1.0, 1.0], 700)
     return loc.astype(dtype), scale.astype(dtype)
 
@@ -227,7 +227,7 @@ def triangular(dtype: type) -> list[Gaussian]:
 
 
 def low_rank(dtype: type) -> list[Gaussian]:
-    """Low-rank factors that are small and large beside the diagonal."""
+    """Low-rank factors that are small and large compared with the diagonal."""
     rng = np.random.default_rng(41)
     found = []
     for size, scale in ((1.0, 1.0), (0.01, 1.0), (100.0, 1.0), (1.0, 1e-12), (1.0, 1e12)):

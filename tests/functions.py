@@ -92,8 +92,7 @@ class Functions:
 
     def test_an_unknown_reduction(self):
         message = (
-            "^reduction must be 'none', 'sum' or 'mean', but 'max' was given: pass one of "
-            "these$"
+            "^reduction must be 'none', 'sum' or 'mean', but 'max' was given: pass one of these$"
         )
         for name in VALUES:
             with pytest.raises(ValueError, match=message):

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-# Modules, and what they need besides the core.
+# Modules, and the packages that they need.
 MODULES = {
     "logunif_kl": (),
     "logunif_kl.special": (),
@@ -40,7 +40,7 @@ MODULES = {
 
 
 def installed(module: str) -> bool:
-    """Whether what a module needs is there."""
+    """Whether the packages that a module needs are installed."""
     return all(importlib.util.find_spec(name) for name in MODULES[module])
 
 

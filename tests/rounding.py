@@ -1,9 +1,8 @@
-"""Errors of rounding: a numerical method against the reference, not against another rounded number.
+"""Rounding errors of a numerical method, against a truth of 30 digits.
 
-`logunif_kl.methods.measure` compares with the exact functions in double precision. Their own error,
-a unit in the last place, is nothing beside that of a closed form, and as large as that of a method
-that is exact but for rounding. So here the truth has 30 digits, and the difference is formed in
-them.
+`logunif_kl.methods.measure` compares with the exact functions in double precision. Their error of
+one unit in the last place is negligible for a closed form, but not for a method whose only error is
+rounding. Here the differences are taken in 30 digits.
 """
 
 import mpmath

@@ -1,8 +1,8 @@
-"""Hypothesis strategies for the nasty floats: drawn over bit patterns, not over values.
+"""Hypothesis strategies for floats, drawn over bit patterns rather than values.
 
-A float drawn uniformly over its bits is as likely to be subnormal, huge or NaN as its kind is in
-the type; one drawn uniformly over an interval never is. Mixed in are the places where
-implementations change course, and their neighbours.
+Uniform bit patterns include subnormal and huge numbers and NaN, which a uniform draw from an
+interval never gives. The strategies also draw the points where an implementation changes its
+formula, and their neighbours.
 """
 
 import math
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 BITS = {"float16": 16, "float32": 32, "float64": 64}
 
 _ANYWHERE = (0.0, 0.5, 1.0, 2.0, math.inf)
-# Where ranges of u begin and end, where exp over- and underflows in x, where 0.6424 is reached.
+# Ends of ranges of u, over- and underflow of exp in x, and the maximum of the first derivative.
 _EDGES = (
     *_ANYWHERE,
     *(1e-8, 0.1, 0.25, 1.38, 2.2566, 3.0, 4.0, 5.0, 8.0, 10.0, 16.0, 20.0, 32.0, 50.0, 64.0, 100.0),
@@ -83,7 +83,7 @@ def floats(
         width = 1 << np.finfo(dtype).nmant
         ranks.append(st.integers(max(first, 1 - width), min(last, width - 1)))
     kinds = [st.one_of(ranks).map(lambda rank: _of_rank(dtype, rank))]
-    # Where the functions have their shape.
+    # The range in which the functions vary.
     ordinary = max(low, -800.0), min(high, 800.0)
     if ordinary[0] < ordinary[1]:
         kinds.append(st.floats(*ordinary).map(kind))

@@ -1,4 +1,4 @@
-"""No result is worse than `logunif_kl.accuracy` says, and no claim is worse than was promised."""
+"""No error is larger than `logunif_kl.accuracy` claims, and no claim than the design allows."""
 
 import datetime
 import functools
@@ -36,7 +36,7 @@ KERNELS = (FORCED,) if FORCED else driver.kernels()
 
 
 def marks(kernel):
-    """What is not here is skipped; a compiler takes a minute."""
+    """Skip kernels that this machine lacks. Inductor takes a minute to compile, so it is slow."""
     if kernel not in KERNELS:
         return [pytest.mark.skip(reason="not this machine's")]
     return [pytest.mark.slow] if kernel == "inductor" else []
@@ -51,7 +51,7 @@ CLAIMS = [
 
 
 def jobs(kernel, count, rounds, seed):
-    """A small job for every claim on a kernel, its recorded input included."""
+    """A small search for every claim on a kernel, which includes the recorded worst input."""
     for claim in accuracy.CLAIMS:
         if claim.kernel != kernel:
             continue
@@ -82,7 +82,7 @@ def measured(kernel, count=POINTS, rounds=0, seed=0):
 
 @functools.cache
 def on_file(report):
-    """What a report of machines like this one found."""
+    """The errors in the report of a machine like this one."""
     text = (driver.RESULTS / report).read_text(encoding="utf-8")
     return {driver.key(row): row["ulp"] for row in json.loads(text)["rows"]}
 
@@ -95,7 +95,7 @@ class TestClaim:
 
     @pytest.mark.slow
     def test_is_attained(self, claim):
-        """What was found on a machine like this one, and is claimed, is found again."""
+        """The search finds the error that the report of a machine like this one has."""
         of_numpy = (claim.kernel, claim.dtype) == ("python", "float64")
         if of_numpy and "avx512" not in ufuncs.available_kernels():
             pytest.skip("measured with AVX-512, without which NumPy's exponential is better")
@@ -107,14 +107,14 @@ class TestClaim:
 
     @pytest.mark.slow
     def test_holds_for_other_points(self, claim):
-        """A search that is not the one that made the claim may find no more than 2 % worse."""
+        """Another search finds an error at most 2 % larger than the claim."""
         row = measured(claim.kernel, 1_000_000, 40, 2)[claim.function, claim.dtype]
         slack = 1.0 if claim.method == "exhaustive" else 1.02
         assert row["ulp"] <= claim.ulp * slack, row
 
 
 def promised(function, dtype, kernel):
-    """The bounds of the design."""
+    """The bound that the design sets."""
     if dtype in ("float16", "bfloat16"):
         return 0.51
     if kernel in FRAMEWORKS:
@@ -124,9 +124,8 @@ def promised(function, dtype, kernel):
     return 1.5 if function in U_AND_GRAD else 2.5
 
 
-# A second derivative misses the bound of the frameworks in float32 beside its zero, and is held to
-# its claim alone; so are neg_kl_normal in Python's float64 and Triton's interpreter, whose
-# exponentials are NumPy's.
+# Exempt from the bound: second derivatives of the frameworks, which exceed it in float32 near their
+# zero, and Python's neg_kl_normal and Triton's interpreter, which use NumPy's exponential.
 PROMISED = [
     claim
     for claim in accuracy.CLAIMS
@@ -143,8 +142,8 @@ def test_is_as_accurate_as_promised(claim):
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("kernel", [*COMPILED, "python"])
-def test_how_hard_was_looked(function, kernel):
-    """Every input of the narrow types was tried; float32 takes too long in Python and emulated."""
+def test_methods_of_search(function, kernel):
+    """All narrow inputs were tried; all float32 take too long in Python and under emulation."""
     methods = {
         c.dtype: c.method for c in accuracy.CLAIMS if (c.function, c.kernel) == (function, kernel)
     }
@@ -160,14 +159,14 @@ def test_how_hard_was_looked(function, kernel):
 
 
 @pytest.mark.parametrize("kernel", EMULATED)
-def test_how_hard_was_looked_under_emulation(kernel):
+def test_number_of_inputs_under_emulation(kernel):
     tried = [c.tried for c in accuracy.CLAIMS if c.kernel == kernel and c.method == "search"]
     assert min(tried) >= plan.FEWER[0]
 
 
 @pytest.mark.parametrize("function", OF_FRAMEWORKS)
 @pytest.mark.parametrize("kernel", sorted({c.kernel for c in accuracy.CLAIMS} & set(FRAMEWORKS)))
-def test_how_hard_was_looked_at_frameworks(function, kernel):
+def test_number_of_inputs_of_frameworks(function, kernel):
     found = {c.dtype: c for c in accuracy.CLAIMS if (c.function, c.kernel) == (function, kernel)}
     assert found["float32"].tried >= 10_000_000
     if kernel != "triton":
@@ -199,7 +198,7 @@ def test_claims_are_not_imported_with_the_package():
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_inputs_that_were_once_worst(name):
-    """Every worst input ever found, by the kernel in use, against the digits kept with it."""
+    """The kernel in use at every worst input on file, against the digits on file."""
     evaluate = implementation(FUNCTIONS[name], ufuncs.kernel_name())
     entries = [e for e in driver.worst_inputs() if e["function"] == name]
     assert entries
@@ -218,7 +217,7 @@ def test_inputs_that_were_once_worst(name):
 
 @pytest.mark.parametrize("name", UNARY)
 def test_golden_table(name):
-    """All golden points, by the kernel in use, within its claim."""
+    """The kernel in use is within its claim at all golden points."""
     table = golden.load(name)
     [points] = table.args()
     got = implementation(FUNCTIONS[name], ufuncs.kernel_name())(points)
@@ -231,7 +230,7 @@ def test_golden_table(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNARY)
 def test_a_stretch_of_float32(name):
-    """2**24 neighbouring float32 inputs, others every day."""
+    """2**24 consecutive float32 inputs, different ones every day."""
     rng = np.random.default_rng([datetime.date.today().toordinal(), UNARY.index(name)])
     start = int(rng.integers(0, 256)) << 24
     kernel = ufuncs.kernel_name()

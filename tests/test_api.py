@@ -127,7 +127,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_sign_of_zero(self, xp, dtype):
-        """-KL is -0.0 where it vanishes, and KL is 0.0."""
+        """If the KL is zero, -KL is -0.0 and KL is 0.0."""
         x, zero = xp.array([INF, 1e4, INF], dtype), xp.array([0.0, -0.0, 1.0], dtype)
         for sign, got in (
             (-1.0, lk.neg_kl(x)),
@@ -158,7 +158,7 @@ class TestTypes:
 
     @pytest.mark.parametrize("options", [{"zero_at": 1.0}, {"zero_at": 0.01}, {"log_c": 0.0}])
     def test_half_precision_is_rounded_once(self, options):
-        """After the constant, beside the zero of -KL as well: float32 is what is lost there."""
+        """The constant is added in float32 before the rounding, also near the zero of -KL."""
         half = np.arange(2**16, dtype="uint16").view("float16")
         half = half[np.isfinite(half)]
         constant = abs(lk.neg_kl(np.inf, **options))
@@ -208,7 +208,7 @@ class TestTypes:
         assert same(xp.numpy(x), values)
 
     def test_shapes_that_do_not_broadcast(self, xp):
-        """In our words, of every function of two arguments."""
+        """Every function of two arguments raises the same message."""
         functions = {
             ("mu", "log_sigma2"): (
                 *(lk.neg_kl_normal, lk.kl_normal, lk.neg_kl_complex_normal),

@@ -1,4 +1,4 @@
-"""Files that take the place of old ones when they are complete. `tests/faults` fills the disk."""
+"""Files that replace old ones when they are complete. `tests/faults` fills the disk."""
 
 import os
 import stat

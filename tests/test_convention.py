@@ -1,4 +1,4 @@
-"""The one constant: what it is, and what is refused."""
+"""The additive constant: its value, and the arguments that are refused."""
 
 import inspect
 import math
@@ -55,44 +55,29 @@ def test_log_c():
     assert additive_constant(log_c=-PROPER_CONSTANT) == 0.0
 
 
-@pytest.mark.parametrize("zero_at", [0.0, -0.0, -1.0, math.nan, -math.inf, 0])
-def test_zero_at_out_of_range(zero_at):
-    with pytest.raises(ValueError, match=r"zero_at must be a positive alpha .* was given: "):
-        additive_constant(zero_at)
+RANGE = r"zero_at must be a positive alpha .* was given: "
+FINITE = r"log_c must be finite.* was given: pass math.log\(C\)"
+BOTH = r"zero_at=.* and log_c=0.0 were both given.*only one"
+WRONG = [True, np.True_, "1", 1j, [1.0], np.ones(1), np.array(1.0), np.ones((2, 3)), object()]
+REFUSED = [
+    *((ValueError, {"zero_at": x}, RANGE) for x in (0.0, -0.0, -1.0, math.nan, -math.inf, 0)),
+    *((ValueError, {"log_c": x}, FINITE) for x in (math.inf, -math.inf, math.nan)),
+    *((ValueError, {"zero_at": x, "log_c": 0.0}, BOTH) for x in (math.inf, 1.0, np.inf)),
+    (ValueError, {"log_c": 10**400}, "log_c is too large for a float"),
+    *(
+        (TypeError, {option: value}, f"{option} must be one real number, but .* was given: pass")
+        for option in ("zero_at", "log_c")
+        for value in WRONG
+    ),
+    (TypeError, {"zero_at": None}, "zero_at must be one real number, but NoneType None was given"),
+    (TypeError, {"zero_at": np.ones((2, 3))}, r"but ndarray of shape \(2, 3\) was given"),
+]
 
 
-@pytest.mark.parametrize("log_c", [math.inf, -math.inf, math.nan])
-def test_log_c_not_finite(log_c):
-    with pytest.raises(ValueError, match=r"log_c must be finite.* was given: pass math.log\(C\)"):
-        additive_constant(log_c=log_c)
-
-
-WRONG = [True, np.True_, "1", None, 1j, [1.0], np.ones(1), np.array(1.0), np.ones((2, 3)), object()]
-
-
-@pytest.mark.parametrize("value", WRONG, ids=repr)
-def test_not_a_number(value):
-    with pytest.raises(TypeError, match=r"zero_at must be one real number, but .* was given: pass"):
-        additive_constant(value)
-    if value is not None:
-        with pytest.raises(TypeError, match=r"log_c must be one real number, but .* was given"):
-            additive_constant(log_c=value)
-
-
-def test_an_array_is_named_by_its_shape():
-    with pytest.raises(TypeError, match=r"but ndarray of shape \(2, 3\) was given"):
-        additive_constant(np.ones((2, 3)))
-
-
-def test_an_integer_beyond_the_floats():
-    with pytest.raises(ValueError, match="log_c is too large for a float"):
-        additive_constant(log_c=10**400)
-
-
-@pytest.mark.parametrize("zero_at", [math.inf, 1.0, float("inf"), np.inf])
-def test_both(zero_at):
-    with pytest.raises(ValueError, match=r"zero_at=.* and log_c=0.0 were both given.*only one"):
-        additive_constant(zero_at, 0.0)
+@pytest.mark.parametrize(("error", "options", "message"), REFUSED, ids=lambda v: str(v)[:40])
+def test_refused(error, options, message):
+    with pytest.raises(error, match=message):
+        additive_constant(**options)
 
 
 class TestDefault:

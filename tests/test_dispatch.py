@@ -1,4 +1,4 @@
-"""By the type of the argument: who computes, and who is refused, in one sentence."""
+"""The type of the argument decides what computes, or what is refused and how."""
 
 import decimal
 import math
@@ -16,7 +16,7 @@ X = np.linspace(-3, 3, 7)
 
 
 def label(function):
-    """The name of a function as a user of the package writes it."""
+    """The name of a function as a user writes it after the package."""
     inner = function.__module__.removeprefix("logunif_kl.")
     return f"{inner}.{function.__name__}" if inner == "log_alpha" else function.__name__
 
@@ -67,7 +67,7 @@ CALLS = {
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", CALLS)
 def test_value(xp, name, dtype, record_property):
-    """Of NumPy, and of any other namespace: the type, the shape and the numbers."""
+    """NumPy and other namespaces: the type, the shape and the numbers of the result."""
     if name in NAMES:
         framework, _, manner = xp.name.replace("numpy-", "numpy, ").partition(", ")
         record_property(
@@ -103,7 +103,7 @@ def device_names(xs):
 
 
 def tensor_of(module: str) -> type:
-    """A class of another framework, as far as anyone can see without importing it."""
+    """A class that its module attributes to a framework."""
     return type("Tensor", (), {"__module__": f"{module}.core", "__array__": lambda self: X})
 
 
@@ -129,7 +129,7 @@ def _of_tensorflow(function, *arguments):
 @pytest.mark.parametrize("of_framework", [_of_torch, _of_jax, _of_tensorflow])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_sign_of_zero_in_every_framework(of_framework, dtype):
-    """That of NumPy: -KL is -0.0 where it vanishes, and KL is 0.0."""
+    """As for NumPy: if the KL is zero, -KL is -0.0 and KL is 0.0."""
     x, zero = np.array([np.inf, 1e4, np.inf], dtype), np.array([0.0, -0.0, 1.0], dtype)
     for name in ("neg_kl", "kl", "neg_kl_normal", "kl_normal"):
         function, arguments = getattr(lk, name), (zero, x)["normal" not in name :]
@@ -168,7 +168,7 @@ class TestProtocol:
             assert same(lazy.compute(scheduler="threads"), truth)
 
     def test_dask_in_other_processes(self):
-        """The functions travel by name."""
+        """The functions are pickled by name."""
         cloudpickle = pytest.importorskip("cloudpickle")
         da = pytest.importorskip("dask.array")
         x = da.from_array(X, chunks=4)
@@ -265,7 +265,7 @@ class TestProtocol:
 class TestNamespace:
     @pytest.mark.parametrize("error", [AttributeError, NotImplementedError])
     def test_an_array_that_lacks_an_operation(self, error):
-        """As the formats of pydata/sparse other than COO do."""
+        """Like the formats of pydata/sparse other than COO."""
         xs = pytest.importorskip("array_api_strict")
 
         def arithmetic(xp, x):
@@ -320,7 +320,7 @@ class TestNamespace:
     @pytest.mark.parametrize("types", [None, ("float32",), ("float32", "float64")])
     def test_half_precision_is_rounded_once(self, types):
         class Half:
-            """NumPy's namespace, under another name, for arrays that are no `numpy.ndarray`."""
+            """An array with NumPy's functions that is not a `numpy.ndarray`."""
 
             device = "here"
 
@@ -537,7 +537,7 @@ def test_columns_of_polars_that_hold_no_numbers(values, dtype):
 
 @pytest.mark.parametrize("dtype", ["Int8", "Float16"])
 def test_columns_of_polars_of_half_precision(dtype):
-    """polars has float16, and no ufuncs of it."""
+    """polars has float16, but no ufuncs of it."""
     polars = pytest.importorskip("polars")
     if not hasattr(polars, "Float16"):
         pytest.skip("this polars has no Float16")
@@ -552,7 +552,7 @@ def test_columns_of_polars_of_half_precision(dtype):
 
 
 class Symbolic:
-    """What a graph has in the place of an array."""
+    """A symbolic array, as in a graph."""
 
     def __array__(self, *_, **__):
         raise ValueError("it has no values yet")
@@ -607,14 +607,14 @@ def test_scalars_of_numpy_count_as_numbers(scalar):
         (np.datetime64("2020", "s"), r"numpy.datetime64 of dtype datetime64\[s\] was given"),
     ],
 )
-def test_scalars_of_numpy_that_are_no_real_numbers(scalar, given):
+def test_scalars_of_numpy_that_are_not_real_numbers(scalar, given):
     xs = pytest.importorskip("array_api_strict")
     with pytest.raises(TypeError, match=f"^log_sigma2 must hold real numbers .* but {given}"):
         lk.neg_kl_normal(xs.asarray(X), scalar)
 
 
 class Temperature(float):
-    """Somebody's own number."""
+    """A subclass of float."""
 
 
 BESIDE = {
@@ -631,7 +631,7 @@ class TestBesideATensor:
         return module.asarray([0.5, 1.0])
 
     @pytest.mark.parametrize("other", [None, True, 1j, "x"])
-    def test_what_is_no_number_is_refused(self, library, other):
+    def test_other_types_are_refused(self, library, other):
         with pytest.raises(TypeError, match=f"^log_sigma2 {BESIDE[library]}.* but .* was given: "):
             lk.kl_normal(self.tensor(library), other)
 
@@ -700,7 +700,7 @@ def test_ragged_rows():
 
 @pytest.mark.parametrize("value", [1j, np.ones(2) * 1j, [1j], np.complex64(1)], ids=str)
 def test_a_complex_weight_is_not_told_to_drop_its_imaginary_part(value):
-    """A complex Gaussian has a divergence of its own, and not that of its real part."""
+    """The KL of a complex Gaussian is not that of its real part."""
     for call in (lambda: lk.neg_kl(value), lambda: lk.neg_kl_normal(value, 0.0)):
         with pytest.raises(
             TypeError,

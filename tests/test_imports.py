@@ -1,4 +1,4 @@
-"""What `import logunif_kl` imports, and which module may import which."""
+"""What `import logunif_kl` imports, and which modules may import each other."""
 
 import ast
 import graphlib
@@ -102,7 +102,7 @@ class TestNames:
 
 
 def imports_of(path: Path) -> set[str]:
-    """Absolute names of the modules that a file imports, at the top or anywhere else."""
+    """Absolute names of the modules that a file imports, at the top or inside functions."""
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     package = parts[:-1]
     found = set()

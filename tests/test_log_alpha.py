@@ -1,4 +1,4 @@
-"""Between parametrisations: limits, relative accuracy where it is hard, round trips."""
+"""Conversions between parametrisations: limits, relative accuracy, round trips."""
 
 import math
 
@@ -52,7 +52,7 @@ def test_limits(xp, function):
         np.testing.assert_array_equal(xp.numpy(got), [truth])
 
 
-# Each function in mpmath, from the exact values of floats.
+# The truth in mpmath.
 TRUTH = {
     la.from_dropout_rate: lambda p: mpmath.log(p / (1 - p)),
     la.to_dropout_rate: lambda x: 1 / (1 + mpmath.exp(-x)),
@@ -123,16 +123,12 @@ def test_memory():
 
 class TestRoundTrips:
     @given(strategies.floats(low=-700.0, high=700.0))
-    def test_u(self, x):
-        assert abs(la.from_u(la.to_u(x)) - x) <= 4 * max(math.ulp(x), 2**-53)
-
-    @given(strategies.floats(low=-700.0, high=700.0))
-    def test_alpha(self, x):
-        assert abs(la.from_alpha(la.to_alpha(x)) - x) <= 4 * max(math.ulp(x), 2**-53)
-
-    @given(strategies.floats(low=-700.0, high=0.0))
-    def test_dropout_rate(self, x):
-        assert abs(la.from_dropout_rate(la.to_dropout_rate(x)) - x) <= 8 * max(math.ulp(x), 2**-53)
+    def test_of_log_alpha(self, x):
+        unit = max(math.ulp(x), 2**-53)
+        assert abs(la.from_u(la.to_u(x)) - x) <= 4 * unit
+        assert abs(la.from_alpha(la.to_alpha(x)) - x) <= 4 * unit
+        if x <= 0.0:
+            assert abs(la.from_dropout_rate(la.to_dropout_rate(x)) - x) <= 8 * unit
 
     @given(strategies.floats(low=0.0, high=1.0))
     def test_dropout_rate_back(self, p):

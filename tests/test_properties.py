@@ -1,7 +1,7 @@
-"""Properties that hold for every float: drawn over bit patterns, judged with a few ulp at most.
+"""Properties that hold for every float, for arguments drawn over bit patterns.
 
-The functions' errors in ulp are measured elsewhere; `EPS` here is what several roundings may add up
-to, so each inequality could fail by a relative 1e-14.
+Each inequality allows a few `EPS` for rounding. The functions' errors in ulp are measured
+elsewhere.
 """
 
 import math
@@ -111,7 +111,7 @@ class TestNegKl:
 
 
 def is_ordinary(mu: float, log_sigma2: float) -> bool:
-    """Neither of the limits that make u undefined."""
+    """Whether u is defined."""
     if mu == 0:
         return log_sigma2 > -math.inf
     return math.isfinite(mu) or log_sigma2 < math.inf
@@ -139,7 +139,7 @@ class TestNormal:
     def test_same_value_from_every_parametrisation(self, mu, log_sigma2):
         x = float(lk.log_alpha.from_normal(mu, log_sigma2))
         value, by_x = float(lk.neg_kl_normal(mu, log_sigma2)), float(lk.neg_kl(x))
-        # The error of x is one of its larger term; the value moves with it, by its gradient.
+        # The error of x is relative to its larger term, and the gradient carries it to the value.
         size = max(abs(float(log_sigma2)), 2 * abs(math.log(abs(float(mu)))), abs(x))
         slack = 4 * math.ulp(size) * float(lk.neg_kl_grad(x))
         assert abs(value - by_x) <= slack + 8 * EPS * abs(by_x)
@@ -169,10 +169,10 @@ class TestNormal:
 
 
 class TestParametrisations:
-    """The same value from alpha, u, dropout rate and Gaussian, and there and back."""
+    """The value is the same from alpha, u, dropout rate and Gaussian, and after a round trip."""
 
     def agree(self, x, gap):
-        """The error of x is of its size; the value moves with it, by its gradient."""
+        """The error of x is relative to x, and the gradient carries it to the value."""
         value, by_gap = python(lk.neg_kl(x), -gap)
         slack = 4 * math.ulp(max(abs(float(x)), 1.0)) * float(lk.neg_kl_grad(x))
         assert abs(value - by_gap) <= slack + 8 * EPS * abs(by_gap) + 2 * SMALLEST
@@ -247,7 +247,7 @@ class TestNarrowTypes:
 
 
 class TestStrategies:
-    """They draw what they say."""
+    """The strategies draw what their names say."""
 
     @given(strategies.nans("float32"))
     def test_nans(self, value):

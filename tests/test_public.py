@@ -1,4 +1,4 @@
-"""The public names and signatures are those on file: a change of one shows in the history."""
+"""The public names and signatures are those on file, so the history shows each change."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ WRITTEN = (golden.HERE / "public.txt").read_text(encoding="utf-8").splitlines()
 
 
 def owner(line):
-    """The module that a line is of."""
+    """The module that a line belongs to."""
     name = line.removesuffix(": module")
     if name != line:
         return name.rpartition(".")[0]
@@ -26,7 +26,7 @@ def on_file(module):
 def test_names_and_signatures(module):
     if not public.installed(module):
         pytest.skip(f"{module} needs {' and '.join(public.MODULES[module])}")
-    # In a process of its own: what was imported before adds names, and two LLVMs abort.
+    # In a new process: earlier imports add names, and two copies of LLVM abort.
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.public", module],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""``reduction=`` of the functions for arrays of every library."""
+"""``reduction=`` for arrays of every library."""
 
 import math
 from functools import partial

@@ -23,7 +23,7 @@ SEEDS = 3
 
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_kl(name):
-    """Of a layer with the same parameters, whose matrix is transposed."""
+    """Layers with the same parameters have the same KL; JAX stores the transposed matrix."""
     sharing, noise = POSTERIORS[name] or ("weight", "independent")
     posterior = "additive" if POSTERIORS[name] is None else "multiplicative"
     layer = torch_nn.VariationalLinear(
@@ -46,7 +46,7 @@ def digits():
 
 
 def batches(seed, n):
-    """The same minibatches, each with its weight of the KL, for both."""
+    """The same minibatches for both frameworks, each with the weight of the KL."""
     rng = np.random.default_rng(seed)
     for epoch in range(EPOCHS):
         for batch in rng.permutation(n)[: n // BATCH * BATCH].reshape(-1, BATCH):
@@ -123,7 +123,7 @@ def with_jax(seed, train, test):
 
 @pytest.mark.slow
 def test_the_same_error(digits):
-    """Of networks that start alike and see the same minibatches, with other noise."""
+    """Networks with the same start and minibatches, but different noise, have the same error."""
     ours = np.array([with_jax(seed, *digits) for seed in range(SEEDS)])
     theirs = np.array([with_torch(seed, *digits) for seed in range(SEEDS)])
     print(ours.tolist(), theirs.tolist())

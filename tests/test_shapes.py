@@ -34,7 +34,7 @@ shapes = st.one_of(*(shapes.map(tuple) for _ in range(7)), st.sampled_from([(500
 
 @st.composite
 def near(draw, shape):
-    """A shape that often broadcasts to another: with fewer axes, lengths of 1, or a wrong one."""
+    """A shape that often broadcasts to another: fewer axes, lengths of 1 or a wrong length."""
     seldom = st.integers(0, 4)
     found = list(shape)
     for axis, length in enumerate(shape):
@@ -278,7 +278,7 @@ def broadcast(arrays):
 
 @given(two_arrays, types, st.booleans(), st.integers(1, 2))
 def test_torch_derivatives(lt, drawn, types, added, order):
-    """Of -KL in both parameters; the second derivatives along random directions."""
+    """Derivatives of -KL in both parameters; the second ones along random directions."""
     import torch
 
     exact, found = torch_arguments(drawn, types)

@@ -1,4 +1,4 @@
-"""What a message shows of a value that was given: at most a hundred characters of one line."""
+"""A message shows at most a hundred characters of a value, on one line."""
 
 import math
 
@@ -16,14 +16,14 @@ MANY = 10**20_000
 
 
 class Nested:
-    """Its text is long and has lines."""
+    """An object whose repr is long and has lines."""
 
     def __repr__(self):
         return "a line\n" * 10**5
 
 
 class Silent:
-    """It has no text."""
+    """An object whose repr raises an error."""
 
     def __repr__(self):
         raise RuntimeError("no text")

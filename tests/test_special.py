@@ -1,4 +1,4 @@
-"""The ufuncs in use, and the public three among them."""
+"""The ufuncs in use, of which three are public."""
 
 import doctest
 import inspect
@@ -62,7 +62,7 @@ def test_docstrings_are_run(name):
 
 @pytest.mark.skipif(ufuncs.kernel_name() == "python", reason="the ufuncs in Python have none")
 class TestMethodsOfUfuncs:
-    """What NumPy adds to the ufuncs of the extension, which runs their loops."""
+    """Methods that NumPy gives to the ufuncs of the extension."""
 
     def test_at(self):
         for name in NAMES:

@@ -11,20 +11,17 @@ import logunif_kl as lk
 FUNCTIONS = pytest.mark.parametrize(
     ("function", "name"),
     [
-        (lk.neg_kl, "log_alpha"),
-        (lk.neg_kl_grad, "log_alpha"),
-        (lk.kl, "log_alpha"),
+        *((function, "log_alpha") for function in (lk.neg_kl, lk.neg_kl_grad, lk.kl)),
+        *((function, "log_alpha") for function in (lk.methods.molchanov, lk.methods.monte_carlo)),
         (lambda x: lk.neg_kl_normal(x, 0.0), "mu"),
         (lambda x: lk.kl_normal(0.5, x), "log_sigma2"),
         (lk.log_alpha.from_alpha, "alpha"),
-        (lk.methods.molchanov, "log_alpha"),
-        (lk.methods.monte_carlo, "log_alpha"),
     ],
 )
 
 
 class Pint:
-    """pint's: a wrapper with ``__array_ufunc__``, which refuses ufuncs that it does not know."""
+    """Like pint's: a wrapper whose ``__array_ufunc__`` refuses unknown ufuncs."""
 
     def __init__(self, magnitude):
         self._magnitude = np.asarray(magnitude)
@@ -48,7 +45,7 @@ class Pint:
 
 
 class Astropy(np.ndarray):
-    """astropy's: a subclass of ndarray, which raises for ufuncs that it does not know."""
+    """Like astropy's: a subclass of ndarray that raises an error for unknown ufuncs."""
 
     @property
     def unit(self):
@@ -62,7 +59,7 @@ class Astropy(np.ndarray):
 
 
 class Unyt(np.ndarray):
-    """unyt's: a subclass of ndarray, of which only the instances have units."""
+    """Like unyt's: a subclass of ndarray whose instances, but not the class, have units."""
 
     def in_units(self, units):
         return self
@@ -74,7 +71,7 @@ class Unyt(np.ndarray):
         return NotImplemented
 
 
-# The remedies of the messages, carried out.
+# The remedy in each message.
 PLAIN = {
     "Pint": lambda q: q.to("dimensionless").magnitude,
     "Astropy": lambda q: q.to_value(""),
@@ -117,7 +114,7 @@ def test_sparse(function, name, form):
         function(getattr(sparse, form)(np.eye(2)))
 
 
-def test_columns_named_units_are_no_quantities():
+def test_columns_named_units_are_not_quantities():
     pandas = pytest.importorskip("pandas")
     series = pandas.Series([0.25], name="units")
     assert lk.neg_kl(series).iloc[0] == lk.neg_kl(0.25)

@@ -1,7 +1,7 @@
-"""Errors in units in the last place, one number at a time, in mpmath: the definition, spelt out.
+"""The definition of errors in units in the last place, for one number at a time, in mpmath.
 
-``validation.accuracy.ulp`` computes the same for arrays; ``validation/test_accuracy`` holds them
-together.
+``validation.accuracy.ulp`` computes the same for arrays; ``validation/test_accuracy`` compares
+them.
 """
 
 import mpmath
@@ -12,7 +12,7 @@ EMAX = {"float64": 1023, "float32": 127, "float16": 15, "bfloat16": 127}
 
 
 def ulp(value, dtype):
-    """The spacing of the type in the binade of an exact value; that of subnormals at the bottom."""
+    """The spacing of a type at an exact value; for small values, that of the subnormal numbers."""
     value = abs(mpmath.mpf(value))
     binade = EMIN[dtype]
     if value:

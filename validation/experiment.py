@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import inspect
 import json
 import shlex
 import subprocess
@@ -44,7 +45,7 @@ class Experiment:
     file: str
     """``__file__`` of the module."""
     measure: Callable[..., Record]
-    """Returns the findings, from the settings, the dataset if it takes one, and the `Parts`."""
+    """Returns the findings, from ``settings``, a ``dataset`` if it takes one, and ``parts``."""
     table: Callable[[Record], str]
     """Writes the record as Markdown, next to what the paper prints."""
     _: KW_ONLY
@@ -64,8 +65,6 @@ class Experiment:
     """Further options: the arguments of ``add_argument`` by name."""
     draw: Callable[[Record], Any] | None = None
     """Draws a record, and returns the figure of matplotlib."""
-    takes_data: bool = True
-    """Whether it takes images, ``--data``."""
     parted: bool = False
     """Whether several processes can share the work, by ``--part``."""
     packages: Sequence[str] = ("torch",)
@@ -79,6 +78,7 @@ class Experiment:
         self.paper, self.name = Path(self.file).parent.name, Path(self.file).stem
         self.module = f"validation.papers.{self.paper}.{self.name}"
         self.path = RESULTS / self.paper / f"{self.name}.json"
+        self.takes_data = "dataset" in inspect.signature(self.measure).parameters
         self.full, self.quick = dict(self.full), {**self.full, **self.quick}
         self.parser = self._parser()
 

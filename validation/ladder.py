@@ -50,10 +50,8 @@ def document(rungs: Sequence[Rung]) -> list[Record]:
         for name, fit in (("value", rung.value), ("gradient", rung.gradient)):
             short = fit.rounded(DIGITS)
             entry[f"{name}_text"] = {language: short.formula(language) for language in LANGUAGES}
-            entry[f"{name}_text_error"] = {
-                "value": short.max_error,
-                "gradient": short.max_grad_error,
-            }
+            errors = {"value": short.max_error, "gradient": short.max_grad_error}
+            entry[f"{name}_text_error"] = errors
     return made
 
 

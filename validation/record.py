@@ -203,19 +203,14 @@ def judge(path: Path, *, replay: bool = True) -> Judged:
 
 
 def _maker(command: str) -> Any:
-    """Return the function that compares, of the module that a command names."""
     name = shlex.split(command)[2]
-    module = import_module(f"{name}.__main__" if _is_package(name) else name)
+    found = find_spec(name)
+    is_package = found is not None and found.submodule_search_locations is not None
+    module = import_module(f"{name}.__main__" if is_package else name)
     return getattr(getattr(module, "EXPERIMENT", module), "complaints", None)
 
 
-def _is_package(name: str) -> bool:
-    found = find_spec(name)
-    return found is not None and found.submodule_search_locations is not None
-
-
 def committed() -> list[Path]:
-    """List the committed records; not what an accuracy command wrote on another machine."""
     return sorted(path for path in RESULTS.rglob("*.json") if "." not in path.stem)
 
 
@@ -260,7 +255,6 @@ def reprobe(path: Path, reason: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check records, or replace a probe."""
     parser = argparse.ArgumentParser(prog=PROGRAM)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("check", help="find the records that do not hold")

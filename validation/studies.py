@@ -29,7 +29,6 @@ _KEPT = ("quantities", "passed", "faults", "rows")  # the rest is about the run
 
 
 def document(name: str, *options: str) -> Record:
-    """Run a command of the package, and return what it writes as JSON."""
     argv = [sys.executable, "-m", "logunif_kl", name, "--json", "-", *options]
     done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if not done.stdout:  # a failed check has the status 1, and writes what it found

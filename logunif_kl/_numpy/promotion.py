@@ -18,23 +18,10 @@ _MODELS: dict[int, Any] = {1: np.spacing, 2: np.nextafter}
 def resolve(
     name: str, kinds: list, outs: tuple, casting: Any, dtype: Any, signature: Any
 ) -> np.dtype:
-    """Find the loop's type.
+    """Find the loop's type, or raise the error that a ufunc of NumPy of this name would raise.
 
-    Parameters
-    ----------
-    name : str
-        The name of the function, for error messages.
-    kinds : list
-        For each input its dtype, or the type of a Python scalar, which is weak (NEP 50).
-    outs : tuple
-        For each output an array or None.
-    casting, dtype, signature
-        The options of the call.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As a ufunc of NumPy raises them, with the same messages.
+    `kinds` has for each input its dtype, or the type of a Python scalar, which is weak (NEP 50);
+    `outs` has for each output an array or None. The others are options of the call.
     """
     wanted = _wanted(name, len(kinds), len(outs), dtype, signature)
     options = {"casting": casting} if wanted is None else {"casting": casting, "signature": wanted}

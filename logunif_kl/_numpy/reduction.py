@@ -15,11 +15,7 @@ def reduced(result: Any, reduction: str) -> Any:
 
     Masked elements do not count, nor do they in dask. NaN counts, also in pandas and xarray. A
     missing value of pandas or polars counts as NaN. For columns of dask the result is a dask array.
-
-    Raises
-    ------
-    TypeError
-        If it is not one array, such as a dataset of xarray, whose variables have no common sum.
+    TypeError is raised for several arrays, such as a dataset of xarray.
     """
     library = type(result).__module__.partition(".")[0]
     if library in ("pandas", "polars") and hasattr(result, "to_numpy"):

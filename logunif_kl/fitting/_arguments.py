@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 from .._errors import real_number, shown
+from ..methods._arguments import choice
 
 NORMS = ("minimax", "least_squares")
 GRIDS = ("log", "linear", "dropout_rate")
@@ -15,32 +15,13 @@ TARGETS = ("value", "gradient", "both")
 WEIGHTS = ("absolute", "relative")
 
 
-def choice(name: str, given: Any, known: Sequence[str]) -> str:
-    """Accept one of the known words."""
-    if not isinstance(given, str) or given not in known:
-        raise ValueError(f"there is no {name} {shown(given)}: choose from {', '.join(known)}")
-    return given
-
-
-def count(name: str, given: Any, most: int, remedy: str) -> int:
-    """Accept a whole number from 1 to ``most``."""
-    if isinstance(given, bool) or not isinstance(given, Integral):
-        raise TypeError(
-            f"{name} must be a whole number, but {type(given).__name__} {shown(given)} was given: "
-            "pass an int"
-        )
-    if not 1 <= int(given) <= most:
-        raise ValueError(f"{name} must be from 1 to {most}, but {shown(given)} was given: {remedy}")
-    return int(given)
-
-
 def options(norm: Any, grid: Any, target: Any, weight: Any, *, exact_limit: bool) -> dict[str, Any]:
     """Accept the options that both families have; a `Fit` keeps them."""
     known = weight is None or callable(weight) or (isinstance(weight, str) and weight in WEIGHTS)
     if not known:
         raise ValueError(
-            f"there is no weight {shown(weight)}: choose from {', '.join(WEIGHTS)}, or pass a "
-            "function of log_alpha that returns positive numbers"
+            f"weight={shown(weight)} is not known: pass one of {', '.join(map(repr, WEIGHTS))}, or "
+            "a function of log_alpha that returns positive numbers"
         )
     return {
         "norm": choice("norm", norm, NORMS),

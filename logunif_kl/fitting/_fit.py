@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
-from .._errors import shown
 from ..methods import Extremum
+from ..methods._arguments import integer
 from . import _arguments as arguments
 from ._call import call
 from ._error_measures import WIDE, Errors, measure
@@ -223,11 +223,7 @@ class Fit:
         >>> short.coefficients, f"{short.max_error:.2e}"
         ((0.6302, 1.869, 1.498), '4.98e-03')
         """
-        if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 17:
-            raise ValueError(
-                f"digits must be a whole number from 1 to 17, but {shown(digits)} was given: "
-                "pass how many significant digits to keep"
-            )
+        integer("digits", digits, 1, 17, "pass how many significant digits to keep")
         formula = Formula(
             self.family,
             float(f"{self.constant:.{digits - 1}e}"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..methods import METHODS
 from ..methods import measure as measure_method
+from ..methods._arguments import choice, integer
 from ..methods._method import EVERYWHERE
 from . import _arguments as arguments
 from ._fit import Fit
@@ -99,11 +100,10 @@ def ladder(
     1 5.0e-03 1.5e-02
     2 1.4e-03 9.5e-03
     """
-    family = arguments.choice("family", family, FAMILIES)
-    max_terms = arguments.count(
-        "max_terms", max_terms, MAX_RUNGS[family], "ask for a number between"
-    )
-    arguments.choice("norm", norm, arguments.NORMS)
+    choice("family", family, FAMILIES)
+    most = MAX_RUNGS[family]
+    max_terms = integer("max_terms", max_terms, 1, most, "pass a number between them")
+    choice("norm", norm, arguments.NORMS)
     steps = range(1, max_terms + 1)
     return tuple(_rung(family, terms, norm) for terms in (progress or iter)(steps))
 

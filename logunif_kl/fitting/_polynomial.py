@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..methods._arguments import integer
 from . import _arguments as arguments
 from ._error_measures import NOTHING, POINTS, fixed, quadrature
 from ._exchange import refine, remez
@@ -94,9 +95,8 @@ def fit_polynomial(
     >>> print(" ".join(f"{c:.3f}" for c in kingmas.coefficients))
     1.163 -1.504 0.586
     """
-    degree = arguments.count(
-        "degree", degree, MOST[POLYNOMIAL], "ask for a degree between them, or use fit_sigmoid"
-    )
+    remedy = "pass a number between them, or use fit_sigmoid"
+    degree = integer("degree", degree, 1, MOST[POLYNOMIAL], remedy)
     low, high = arguments.alpha_range(alpha_range)
     asked = arguments.options(norm, grid, target, weight, exact_limit=not free_constant)
     if norm == "least_squares" and grid == "log" and low == 0.0:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..methods._arguments import integer
 from . import _arguments as arguments
 from ._error_measures import quadrature
 from ._exchange import remez
@@ -84,9 +85,8 @@ def fit_sigmoid(
     >>> print(" ".join(f"{k:.3f}" for k in fit.coefficients), f"{fit.max_error:.2e}")
     0.630 1.869 1.498 4.97e-03
     """
-    terms = arguments.count(
-        "terms", terms, MOST[SIGMOID], "ask for a number between, or use logunif_kl.neg_kl"
-    )
+    remedy = "pass a number between them, or use logunif_kl.neg_kl"
+    terms = integer("terms", terms, 1, MOST[SIGMOID], remedy)
     low, high = arguments.log_alpha_range(log_alpha_range)
     asked = arguments.options(norm, "log", target, weight, exact_limit=bool(fix_limit))
     best: tuple[float, Problem, Array] | None = None

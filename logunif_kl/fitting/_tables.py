@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ._formula import POLYNOMIAL
 
-Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """A title, the headings, and the rows; the first column holds text, the others numbers."""
 
 

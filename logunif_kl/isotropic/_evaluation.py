@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from .. import _errors
-from .._arguments import NAMESPACE, NUMBER, PROTOCOL, framework_of, kind_of, read, unwrapped
+from .._arguments import (
+    NAMESPACE,
+    NUMBER,
+    PROTOCOL,
+    Tensors,
+    framework_of,
+    kind_of,
+    parse,
+    read,
+    unwrapped,
+)
 from .._arithmetic.isotropic import complex_weights
 from .._convention import ZERO_AT_INFINITY, shifted
-from .._dispatch import Operation, evaluate
+from .._dispatch import Operation, compute, evaluate
 from .._isotropic import complex_normal, constant, derivative, ufunc
 from .._numpy.reduction import reduced
 
@@ -26,18 +37,19 @@ def of_log_alpha(
     reduction: str = "none",
 ) -> Any:
     """-KL of groups of k weights, or of complex ones for None; or a derivative in log_alpha."""
-    framework = _framework(log_alpha=log_alpha)
-    if framework is not None:
-        return framework.of_log_alpha(log_alpha, k, order, zero_at, log_c, reduction)
-    operation = Operation(ufunc(k, order), lambda xp, x: derivative(xp, x, k, order))
-    return evaluate(operation, constant(k, zero_at, log_c), reduction, log_alpha=log_alpha)
+    parsed = parse({"log_alpha": log_alpha})
+    if isinstance(parsed, Tensors):
+        module = _module(parsed.framework, **parsed.given)
+        return module.of_log_alpha(log_alpha, k, order, zero_at, log_c, reduction)
+    return compute(_derivative(k, order), parsed, constant(k, zero_at, log_c), reduction)
 
 
 def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Any:
     """-KL of complex weights from their means, or the moduli of these, and their variances."""
-    framework = _framework(mu=mu, log_sigma2=log_sigma2)
+    framework = framework_of({"mu": mu, "log_sigma2": log_sigma2})
     if framework is not None:
-        return framework.of_normal(mu, log_sigma2, zero_at, log_c, reduction)
+        module = _module(framework, mu=mu, log_sigma2=log_sigma2)
+        return module.of_normal(mu, log_sigma2, zero_at, log_c, reduction)
     added = constant(None, zero_at, log_c)
     mu, log_sigma2 = unwrapped("mu", mu), unwrapped("log_sigma2", log_sigma2)
     mean = _complex_mean(mu)
@@ -61,9 +73,13 @@ def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str
     return reduced(result, reduction) if reduction != "none" else result
 
 
-def _framework(**arguments: Any) -> Any:
-    """Find the module that computes for tensors of this type; None for everything else."""
-    framework = framework_of(arguments)
+@lru_cache(maxsize=256)
+def _derivative(k: float | None, order: int) -> Operation:
+    return Operation(ufunc(k, order), lambda xp, x: derivative(xp, x, k, order))
+
+
+def _module(framework: str, **given: Any) -> Any:
+    """Import the module that computes for the tensors of a framework."""
     # Compilers can trace import statements, but not import_module.
     if framework == "torch":
         from ..torch import _isotropic as of_torch
@@ -73,10 +89,8 @@ def _framework(**arguments: Any) -> Any:
         from ..jax import _isotropic as of_jax
 
         return of_jax
-    for argument, value in arguments.items():
-        if _errors.framework(type(value)) is not None:
-            raise _errors.unsupported(argument, value)
-    return None
+    name, tensor = next((n, x) for n, x in given.items() if _errors.framework(type(x)) is not None)
+    raise _errors.unsupported(name, tensor)
 
 
 def _complex_mean(mu: Any) -> np.ndarray | None:

@@ -13,8 +13,8 @@ NumPyro and TensorFlow Probability.
 Notes
 -----
 The functions take what `jax.numpy` functions take: JAX and NumPy arrays, NumPy scalars and Python
-numbers, promoted as by `jax.numpy.exp`. They convert NumPy arrays to JAX arrays;
-`logunif_kl.neg_kl_normal`, which has to choose a library, refuses a NumPy array beside a JAX array.
+numbers, promoted as by `jax.numpy.exp`. They convert NumPy arrays to JAX arrays.
+`logunif_kl.neg_kl_normal`, which has to choose a library, refuses a NumPy array with a JAX array.
 Without ``jax_enable_x64`` float64 becomes float32, as everywhere in JAX. float16 and bfloat16 are
 computed in float32 and rounded at the end.
 

@@ -1,12 +1,11 @@
 """The log-uniform prior for NumPyro, and its divergences.
 
-Importing this module registers KL from eleven posteriors to the prior (see `ImproperLogUniform`)
-with `numpyro.distributions.kl_divergence`, also if they are Independent, expanded or masked, so
-that `numpyro.infer.TraceMeanField_ELBO` uses the exact divergence.
+Importing this module registers KL from eleven families of posteriors to the prior (see
+`ImproperLogUniform`) with `numpyro.distributions.kl_divergence`. The posteriors may be Independent,
+expanded or masked. `numpyro.infer.TraceMeanField_ELBO` then uses the exact divergence.
 
-`numpyro.distributions.LogUniform` is another distribution: it is proper, on an interval [a, b] with
-0 < a, and can be sampled. This prior is C/|w| over the whole line, and its integral is not finite.
-Its name says so, like that of NumPyro's `ImproperUniform`.
+`numpyro.distributions.LogUniform` is another distribution. It is proper, on an interval [a, b] with
+0 < a, and can be sampled. The prior here is C/|w| over the real line, whose integral is infinite.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
     ----------
     zero_at : float, optional
         Choose C so that -KL(Normal || prior) vanishes at this alpha = sigma^2/mu^2, a ratio of
-        variances: ``inf`` by default, for which log C = -2.054119955935...
+        variances. The default ``inf`` gives log C = -2.054119955935...
     log_c : float, optional
         The logarithm of C instead. It shifts every divergence and every log density by the same
-        amount, and no gradient.
+        amount. Gradients do not depend on it.
 
     Attributes
     ----------
@@ -61,9 +60,9 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
 
     Notes
     -----
-    This is the prior of one weight; `expand` and `to_event` make it a prior of many. `log_prob` is
-    log C - log|w|. The prior cannot be sampled: autoguides and MCMC must start from the strategy
-    ``init_to_uniform``, which needs no sample, or from given values.
+    This is the prior of one weight. `expand` and `to_event` make it a prior of many. `log_prob` is
+    log C - log|w|. The prior cannot be sampled, so autoguides and MCMC must start with
+    ``init_to_uniform`` or from given values.
 
     With gamma = 0.5772... and J(a) = a + log Gamma(a) - a psi(a), KL is
 
@@ -75,19 +74,19 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
     - for ``Uniform(low, high)`` (high log|high| - low log|low|)/(high - low) - 1
       - log(high - low) - log C. The derivative in an edge is infinite where that edge is 0;
     - for ``StudentT(df, 0, scale)`` J((df + 1)/2) - J(df/2) - J(1/2) - log C. Derivatives in
-      ``loc`` are exact up to the third. Another ``loc`` than 0 raises NotImplementedError, or, if
-      it is traced, gives NaN: there is no closed form;
+      ``loc`` are exact up to the third. For another ``loc`` there is no closed form: it raises
+      NotImplementedError, or gives NaN if it is traced;
     - for ``Gamma(concentration, rate)`` -J(concentration) - log C;
-    - for ``HalfNormal(scale)`` that of ``Normal(0, scale)`` plus log 2;
+    - for ``HalfNormal(scale)`` KL of ``Normal(0, scale)`` plus log 2;
     - for ``Exponential(rate)`` -1 - gamma - log C;
     - for ``MultivariateNormal`` and ``LowRankMultivariateNormal`` with the covariance S the sum of
-      those of ``Normal(loc[i], sqrt(S[i, i]))`` plus half of sum(log S[i, i]) - log det S, because
-      the entropy is 1/2 log det(2 pi e S).
+      KL of ``Normal(loc[i], sqrt(S[i, i]))`` plus half of sum(log S[i, i]) - log det S, because the
+      entropy is 1/2 log det(2 pi e S).
 
-    The prior of a vector is ``ImproperLogUniform()``, one prior for all weights, or one of the
-    posterior's event shape, ``ImproperLogUniform().expand([3]).to_event(1)``. Where a posterior is
-    masked, KL is 0. Any other posterior raises NotImplementedError, and `TraceMeanField_ELBO` then
-    takes samples.
+    For a posterior of vectors, pass ``ImproperLogUniform()``, one prior for all weights, or a prior
+    of the posterior's event shape, ``ImproperLogUniform().expand([3]).to_event(1)``. Where a
+    posterior is masked, KL is 0. Any other posterior raises NotImplementedError, and
+    `TraceMeanField_ELBO` then takes samples.
 
     Examples
     --------

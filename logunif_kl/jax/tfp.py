@@ -1,8 +1,9 @@
 """The log-uniform prior for TensorFlow Probability on JAX, and its divergences.
 
-Importing this module registers KL from nine posteriors and the multivariate Gaussians (see
-`ImproperLogUniform`) with `tensorflow_probability.substrates.jax.distributions.kl_divergence`, also
-if they are Independent, Sample, Masked or BatchBroadcast.
+Importing this module registers KL from nine families of posteriors and from the multivariate
+Gaussians (see `ImproperLogUniform`) with the function `kl_divergence` of
+`tensorflow_probability.substrates.jax.distributions`. The posteriors may be Independent, Sample,
+Masked or BatchBroadcast.
 """
 
 from __future__ import annotations
@@ -61,10 +62,11 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
     Gaussians are ``MultivariateNormalDiag``, ``TriL``, ``FullCovariance``, ``DiagPlusLowRank``,
     ``DiagPlusLowRankCovariance`` and ``LinearOperator``.
 
-    The prior of a vector is ``ImproperLogUniform()``, one prior for all weights, or one of the
-    posterior's event shape: ``Independent(ImproperLogUniform(3), 1)`` for an ``Independent``,
-    ``Sample(ImproperLogUniform(), 3)`` for a ``Sample``, and either for a multivariate Gaussian.
-    Where a posterior is masked, KL is 0. Any other posterior raises NotImplementedError.
+    For a posterior of vectors, pass ``ImproperLogUniform()``, one prior for all weights, or a prior
+    of the posterior's event shape: ``Independent(ImproperLogUniform(3), 1)`` for an
+    ``Independent``, ``Sample(ImproperLogUniform(), 3)`` for a ``Sample``, and either for a
+    multivariate Gaussian. Where a posterior is masked, KL is 0. Any other posterior raises
+    NotImplementedError.
 
     Examples
     --------

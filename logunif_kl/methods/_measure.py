@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from .. import _api
 from .._errors import shown
+from ._arguments import integer
 from ._extrema import Error, Extremum, finite, least_and_greatest
 from ._method import WIDE, Interval, Method
 
@@ -155,15 +155,7 @@ def _check(method: Any, interval: Any, points: Any) -> None:
             f"interval must be a logunif_kl.methods.Interval, but {type(interval).__name__} "
             f"{shown(interval)} was given: pass Interval(name, low, high) in log_alpha"
         )
-    if isinstance(points, bool) or not isinstance(points, Integral):
-        raise TypeError(
-            f"points must be an integer, but {type(points).__name__} {shown(points)} was given: "
-            "pass the size of the grid"
-        )
-    if points < 3:
-        raise ValueError(
-            f"points must be at least 3, but {shown(points)} was given: pass a larger grid"
-        )
+    integer("points", points, 3, None, "pass the size of the grid")
 
 
 def _larger(one: Extremum, other: Extremum) -> Extremum:

@@ -21,6 +21,7 @@ from .._convention import ZERO_AT_INFINITY, additive_constant
 from .._dispatch import Operation, evaluate
 from .._errors import shown
 from . import _quadrature_rules
+from ._arguments import choice, integer
 from ._method import EVERYWHERE, Declared, Method
 from ._operation import operation, value
 
@@ -49,23 +50,10 @@ _ROUNDING = 2e-15
 
 def _operation(rule: Any, n: Any, gradient: bool) -> Operation:
     """Make an operation of a rule, after checking the caller's arguments."""
-    if not isinstance(rule, str) or rule not in NODES:
-        raise ValueError(
-            f"rule={shown(rule)} is not known: pass one of {', '.join(map(repr, NODES))}"
-        )
-    if n is None:
-        n = NODES[rule]
-    elif isinstance(n, bool) or not isinstance(n, int | np.integer):
-        raise TypeError(
-            f"n must be an integer, the number of nodes, but {type(n).__name__} {shown(n)} was "
-            f"given: pass n={NODES[rule]}, or leave it out"
-        )
-    elif not 2 <= n <= MOST:
-        raise ValueError(
-            f"n must be between 2 and {MOST} nodes, but {shown(n)} was given: pass "
-            f"n={NODES[rule]}, or leave it out"
-        )
-    return operation(_Rule(rule, int(n), gradient), on_host=True)
+    choice("rule", rule, NODES)
+    usual = NODES[rule]
+    n = usual if n is None else integer("n", n, 2, MOST, f"pass n={usual}, or leave it out")
+    return operation(_Rule(rule, n, gradient), on_host=True)
 
 
 def quadrature(
@@ -150,7 +138,7 @@ def quadrature(
             )
         from .arbitrary_precision import precision, quadrature
 
-        quadrature.check_digits(dps)
+        integer("dps", dps, 1, quadrature.MAX_DPS, "use logunif_kl.methods.series for more")
         return precision.neg_kl(quadrature.gap, log_alpha, zero_at, log_c, dps)
     result = value(_operation(rule, n, gradient=False), log_alpha, zero_at, log_c)
     if not return_error:

@@ -27,6 +27,7 @@ from scipy.special import ndtri, stdtrit
 from scipy.stats.qmc import Sobol
 
 from .._errors import shown
+from ._arguments import choice, integer
 from ._control_variates import SPREAD, Integrand, controls
 from ._progress import progress_bar
 
@@ -41,33 +42,19 @@ _BITS = 52  # of a Sobol point, so that half a step more is still below 1
 
 def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
     """Return n_samples as an int, after checking it and the scheme."""
-    if not isinstance(scheme, str) or scheme not in LEAST:
-        raise ValueError(
-            f"scheme={shown(scheme)} is not known: pass one of {', '.join(map(repr, LEAST))}"
-        )
-    if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)):
-        raise TypeError(
-            f"n_samples must be an integer, but {type(n_samples).__name__} {shown(n_samples)} was "
-            "given: pass int(n_samples)"
-        )
-    n = int(n_samples)
+    choice("scheme", scheme, LEAST)
     if scheme == "qmc" and not controlled:
         raise ValueError(
             "scheme='qmc' was given with variance_reduction=False, where the singularity of the "
             "logarithm makes its standard error wrong: leave variance_reduction=True"
         )
     least = LEAST[scheme][0 if controlled else 1] or 0
-    if n < least:
-        bare = "" if controlled else " without variance reduction"
-        raise ValueError(
-            f"n_samples must be at least {least} for scheme={scheme!r}{bare}, because the spread "
-            f"of fewer gives too small a standard error, but {shown(n)} was given: take {least}"
-        )
-    if n > MOST:
-        raise ValueError(
-            f"n_samples must be at most {MOST}, but {shown(n)} was given: average several calls "
-            "with different rng"
-        )
+    bare = "" if controlled else " without variance reduction"
+    remedy = (
+        f"the standard error of scheme={scheme!r}{bare} needs {least}, and the averages of several "
+        "calls can be averaged"
+    )
+    n = integer("n_samples", n_samples, least, MOST, remedy)
     if scheme == "antithetic" and n % 2:
         raise ValueError(
             f"n_samples must be even for scheme='antithetic', which samples pairs, but {n} was "

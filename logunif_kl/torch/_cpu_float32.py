@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ._cpu import Cpu
-from ._cpu_parallel import in_blocks, laid_out, run, sum_of
+from ._cpu_parallel import empty, in_blocks, laid_out, run, sum_of
 from ._kernels import library, ufuncs
 from ._memory import look_at
 
@@ -42,7 +42,7 @@ class CpuFloat32(Cpu):
 
     def value(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
         direct, (mu, log_sigma2), back = _laid_out(mu, log_sigma2)
-        out = _empty(mu)
+        out = empty(mu)
         if direct is not None:
             direct.value(mu, log_sigma2, out)
         else:
@@ -70,7 +70,7 @@ class CpuFloat32(Cpu):
             direct, (grad_output, mu, log_sigma2), back = _laid_out(grad_output, mu, log_sigma2)
         else:
             direct, (mu, log_sigma2), back = _laid_out(mu, log_sigma2)
-        outs = _empty(mu), _empty(mu)
+        outs = empty(mu), empty(mu)
         if direct is not None:
             direct.gradient(grad_output, mu, log_sigma2, *outs)
         else:
@@ -100,11 +100,3 @@ def _laid_out(*tensors: Tensor) -> tuple[Any, Any, Any]:
         if direct is None or not x.is_contiguous() or x.dtype is not torch.float32 or x.is_neg():
             return direct if tensors[-1].dtype is torch.float32 else None, *laid_out(*tensors)
     return direct, tensors, None
-
-
-def _empty(like: Tensor) -> Tensor:
-    """Allocate a contiguous tensor of this shape and type."""
-    # An option takes as long as looking at three tensors.
-    if like.is_contiguous():
-        return torch.empty_like(like)
-    return torch.empty_like(like, memory_format=torch.contiguous_format)

@@ -41,7 +41,10 @@ if hasattr(os, "register_at_fork"):
 
 def empty(like: Tensor) -> Tensor:
     """Allocate a contiguous tensor of this shape and type on the CPU, not the default device."""
-    return torch.empty(like.shape, dtype=like.dtype, device="cpu")
+    # An option takes as long as looking at three tensors.
+    if like.is_contiguous():
+        return torch.empty_like(like)
+    return torch.empty_like(like, memory_format=torch.contiguous_format)
 
 
 def laid_out(*tensors: Tensor) -> tuple[tuple[Tensor, ...], Callable[[Tensor], Tensor]]:

@@ -26,6 +26,8 @@ Tensor = torch.Tensor
 # How often a function is differentiated in each of its tensors; it may begin with a name.
 Orders = tuple[Any, ...]
 Row = Sequence[Tensor | None]
+# Negating so many elements takes longer than to find out that they are one number.
+_MANY = 4096
 
 
 class Members(tuple[Orders, ...]):
@@ -95,6 +97,9 @@ class Family:
         """
         pairs: list[tuple[Tensor | None, Row]] = []
         if kept:
+            first, *others = grads
+            if first is not None and not transformed() and all(grad is None for grad in others):
+                return [first * d if needs else None for d, needs in zip(kept, needed, strict=True)]
             members, pairs, grads = members.others or members, [(grads[0], kept)], grads[1:]
         if any(grad is not None for grad in grads):
             rows = self.slopes(members, [working(x) for x in tensors], needed)
@@ -108,8 +113,6 @@ class Family:
                 if needed[i] and grad is not None and (slope := row[i]) is not None:
                     term = product(grad, slope)
                     total = term if total is None else total + term
-            if total is not None and total.shape != x.shape:
-                total = total.sum_to_size(x.shape)
             found.append(total if total is None else total.to(x.dtype))
         return found
 
@@ -127,6 +130,15 @@ class _Product(Family):
 
     def slopes(self, members: Members, tensors: Any, needed: Any) -> Sequence[Row]:
         return [tensors[::-1]]
+
+    def products(
+        self, members: Members, grads: Any, tensors: Any, kept: Any, needed: Any
+    ) -> Sequence[Tensor | None]:
+        found = super().products(members, grads, tensors, kept, needed)
+        return [
+            None if product is None else product.sum_to_size(x.shape)
+            for product, x in zip(found, tensors, strict=True)
+        ]
 
     def __call__(self, *tensors: Tensor) -> Tensor:  # type: ignore[override]
         return super().__call__((0, 0), *tensors)
@@ -159,21 +171,14 @@ class Derivatives(Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def backward(ctx: Any, first: Tensor | None, *others: Tensor | None) -> tuple[Any, ...]:
-        family, saved, count = ctx.family, ctx.saved_tensors, ctx.count
-        if family.negated and first is not None:
-            first = _negative(first)
-        return (
-            None,
-            None,
-            *family.products(
-                ctx.members,
-                (first, *others),
-                saved[:count],
-                saved[count:],
-                ctx.needs_input_grad[2:],
-            ),
-        )
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
+        family, members, tensors, kept = ctx.family, ctx.members, ctx.saved_tensors, ()
+        if members.others:
+            tensors, kept = tensors[: ctx.count], tensors[ctx.count :]
+        if family.negated and grads[0] is not None:
+            grads = _negative(grads[0]), *grads[1:]
+        needed = ctx.needs_input_grad[2:]
+        return None, None, *family.products(members, grads, tensors, kept, needed)
 
     @staticmethod
     @with_primals
@@ -228,7 +233,7 @@ def _product_sum(tangents: Row, slopes: Row) -> Tensor | None:
 
 
 def _negative(grad: Tensor) -> Tensor:
-    """Negate a gradient. One number that was expanded becomes a tensor of no dimensions."""
-    if grad.ndim and type(grad) is torch.Tensor and not any(grad.stride()):
+    """Negate a gradient. One number that was expanded to many becomes a 0-d tensor again."""
+    if grad.numel() > _MANY and type(grad) is torch.Tensor and not any(grad.stride()):
         grad = grad if may_be_differentiated(grad) else grad.as_strided((), ())
     return -grad

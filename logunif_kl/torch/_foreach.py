@@ -52,7 +52,8 @@ def total(terms: Sequence[Term]) -> Tensor:
             )
     tensors = [x for arguments, _ in terms for x in arguments]
     if torch.compiler.is_compiling() or transformed() or not plain(*tensors):
-        return _added([_one(arguments, count) for arguments, count in terms])
+        first, *others = [_one(arguments, count) for arguments, count in terms]
+        return sum(others, first)
     shapes = tuple((len(arguments), count) for arguments, count in terms)
     return _apply(shapes, *tensors)
 
@@ -61,13 +62,6 @@ def _one(arguments: tuple[Tensor, ...], count: int) -> Tensor:
     function = neg_kl_normal if len(arguments) == 2 else neg_kl
     value = function(*arguments, reduction="sum")
     return value if count == 1 else count * value
-
-
-def _added(values: list[Tensor]) -> Tensor:
-    found = values[0]
-    for value in values[1:]:
-        found = found + value
-    return found
 
 
 def _split(shapes: Any, tensors: Sequence[Any]) -> list[tuple[tuple[Any, ...], int]]:

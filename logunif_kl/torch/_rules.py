@@ -107,7 +107,8 @@ class _OfLogAlpha(_Computed):
         return ((grad * of_log_alpha(working(x), order + 1)).to(x.dtype),)
 
     def __call__(self, orders: Orders, *tensors: Tensor) -> Tensor:
-        return of_log_alpha(*tensors, *orders)
+        (x,), (order,) = tensors, orders
+        return of_log_alpha(x, order)
 
 
 class _OfNormal(_Computed):
@@ -116,7 +117,8 @@ class _OfNormal(_Computed):
     def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor, ...]:
         backend = self._backend or _backends.choose(*tensors)
         if members == VALUE:
-            return (_value_of_normal(backend, *tensors, self.summed, self.negated),)
+            mu, log_sigma2 = tensors
+            return (_value_of_normal(backend, mu, log_sigma2, self.summed, self.negated),)
         if members == SLOPES:
             return backend.gradients(*tensors)
         if members != VALUE_AND_SLOPES:

@@ -1,4 +1,4 @@
-"""The operations on bits, and the constants that they may have."""
+"""Operations on the bits of float32, and the constants in them."""
 
 import ast
 import math

@@ -1,4 +1,4 @@
-"""The derivatives of two and more orders, against a recursion in as many digits as it takes."""
+"""Derivatives of second and higher order, against a recursion in 160 digits."""
 
 import functools
 import math
@@ -11,8 +11,9 @@ from logunif_kl._arithmetic import derivatives, tables
 
 ORDERS = [(j, total - j) for total in (2, 3, 4) for j in range(total + 1)]
 TABLES = [("float64", 2.0**-52), ("float32", 2.0**-23)]
-# By the order, in units of the last place of the derivative and of the next one in log_sigma2,
-# which is what an error of one unit in u makes. The fourth differentiates fits of the second twice.
+# By order: errors in units of the last place of the derivative and of the next one in log_sigma2,
+# because an error in u moves the result by the next one. The fourth derivative differentiates fits
+# of the second twice.
 ALLOWED = {2: 4.0, 3: 6.0, 4: 1024.0}
 
 
@@ -77,7 +78,7 @@ def test_truth_is_that_of_differences():
 
 @pytest.fixture(scope="module", params=TABLES, ids=lambda table: table[0])
 def sample(request):
-    """Points over all ranges of the table, most where it has many, and beside its bounds."""
+    """Points over all ranges of the table, and near its bounds."""
     dtype, eps = request.param
     rng = np.random.default_rng(20261121)
     bounds = np.array(tables.table("neg_kl_hess", dtype).bounds)
@@ -114,7 +115,7 @@ def test_of_log_alpha(sample, order):
 
 
 def test_at_no_mean():
-    """The even ones in mu are those of -u + u^2/3 - ..., the odd ones 0."""
+    """Even derivatives in mu are those of -u + u^2/3 - ...; odd ones are 0."""
     for dtype in ("float64", "float32"):
         mu, log_sigma2 = np.zeros(1, dtype), np.full(1, math.log(0.25), dtype)
         for orders, wanted in (
@@ -134,7 +135,7 @@ def test_at_no_mean():
 @pytest.mark.parametrize("orders", [(1, 1), (3, 0), (3, 1), (2, 0)], ids=str)
 @pytest.mark.parametrize("point", [(1e-15, -60.0), (1e-13, -58.0), (1e15, 70.0), (1e12, 80.0)])
 def test_beyond_the_range_of_a_variance(point, orders):
-    """In float32, where 1/sigma^2 or its square need not be a number, but the derivative is."""
+    """The derivative is finite in float32 even if 1/sigma^2 or its square overflows."""
     mu, log_sigma2 = (np.full(1, p, "float32") for p in point)
     with np.errstate(all="ignore"):
         (got,) = derivatives.neg_kl_normal_derivative(np, mu, log_sigma2, *orders)

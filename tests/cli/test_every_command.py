@@ -60,7 +60,7 @@ DRAWING = ("compare", "fit")
         (["fit", "spline"], "there is no family 'spline': choose from sigmoid, polynomial"),
         (["fit", "--degree", "3"], "--degree belongs to polynomial, but sigmoid is to be fitted"),
         (["fit", "polynomial", "--fix-limit"], "--fix-limit belongs to sigmoid"),
-        (["fit", "--terms", "9"], "terms must be from 1 to 5, but 9 was given"),
+        (["fit", "--terms", "9"], "terms must be between 1 and 5, but 9 was given"),
         (
             ["fit", "--weight", "heavy"],
             "there is no weight 'heavy': choose from absolute, relative",

@@ -1,4 +1,4 @@
-"""Calls of the public functions of NumPy on shared inputs, by name; each gives what it found."""
+"""Calls of the public functions on shared arrays of NumPy, by name."""
 
 from functools import partial
 
@@ -103,7 +103,7 @@ def of_fits():
 
 
 def bits(value):
-    """Write a result so that equal texts are equal bits."""
+    """Make a result hashable, so that equal values mean equal bits."""
     if isinstance(value, tuple | list):
         return tuple(map(bits, value))
     if isinstance(value, np.ndarray | np.generic):

@@ -1,7 +1,7 @@
-"""Full, read-only and vanishing places for every file that a command writes.
+"""Full, read-only and vanishing directories for every file that a command writes.
 
-The command ends with status 2 and one sentence that names the file. What was there is as it was,
-and nothing else is left.
+The command ends with status 2 and one sentence that names the file. Old files stay unchanged, and
+no new ones remain.
 """
 
 import contextlib
@@ -38,12 +38,12 @@ BY_VALIDATE = {"validate.json", "validate_errors.png", "kingma_figure_2.png"}
 
 @contextlib.contextmanager
 def largest_file(size):
-    """Let no file of this process grow beyond a size, as on a disk that fills."""
+    """Limit the size of files that this process writes, as on a full disk."""
     resource = pytest.importorskip("resource", reason="only POSIX limits the size of files")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     with pytest.MonkeyPatch.context() as patch:
-        # Python would leave the first part of the bytecode of a module that is imported here, and
-        # of one that a process begun here imports.
+        # Otherwise Python would leave incomplete bytecode of modules that are imported here or in
+        # a process that starts here.
         patch.setattr(sys, "dont_write_bytecode", True)
         patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
@@ -123,14 +123,14 @@ class TestPlaces:
 
     @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has such a /proc")
     def test_a_directory_where_nobody_may_write(self, writer, tmp_path, capsys):
-        """Even by root, whom permissions do not stop."""
+        """Root cannot write there either."""
         import pathlib
 
         err = refused(writer, pathlib.Path("/proc"), capsys)
         assert "cannot write" in err
 
     def test_a_directory_that_vanishes(self, writer, tmp_path, capsys, monkeypatch):
-        """While the command computes."""
+        """The directory is removed while the command computes."""
         from logunif_kl.cli import provenance
 
         place = tmp_path / "there"
@@ -171,7 +171,7 @@ def test_an_interrupt_while_a_file_is_written(tmp_path, monkeypatch, capsys):
 
 
 def test_a_table_that_cannot_be_printed_costs_no_file(tmp_path):
-    """The file was written before."""
+    """The file is written before the table is printed."""
     if not os.path.exists("/dev/full"):
         pytest.skip("there is no full device")
     from tests.child import run

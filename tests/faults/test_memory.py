@@ -1,7 +1,7 @@
-"""Where memory ends in the middle: MemoryError or the right result, and one sentence of a command.
+"""If memory runs out, a call raises MemoryError, and a command ends with one sentence.
 
-A child limits its address space to a little more than it has, again and again with more, until the
-call succeeds. What is called afterwards without a limit must be right.
+A child process limits its address space to a little more than it has, then to more, until the call
+succeeds. Calls without a limit afterwards must be right.
 """
 
 import os
@@ -97,7 +97,7 @@ QUICK = ("neg_kl", "three results", "monte_carlo", "a polynomial")
 
 def check(name, warm):
     refused = int(output(OF_A_CALL.format(call=CALLS[name], warm=warm)))
-    # What was allocated before may be enough for a small call.
+    # A small call may need no more memory than was allocated before.
     assert refused > 0 or name not in LARGE
 
 

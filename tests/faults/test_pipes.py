@@ -1,4 +1,4 @@
-"""Standard streams that are closed, full or read by nobody: no traceback, and a sensible status."""
+"""Standard streams that are closed, full or not read: no traceback, and a sensible status."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ QUICK = ("--help", "table", "table x")
 FULL = "logunif-kl: error: cannot write to standard output: No space left on device; send it "
 FULL += "elsewhere\n"
 CLOSED = "logunif-kl: error: standard output is closed: leave it open, or send it to a file\n"
-# In the shell, and whether what is printed is then: kept, lost without an error, or an error.
+# Redirections, and what happens to the output: kept, lost without an error, or this error.
 STREAMS = {
     "nobody reads": ("| :", "lost"),
     "one line is read": ("| head -n 1", "lost"),
@@ -85,7 +85,7 @@ def assert_sensible(command, stream, unbuffered=False):
             assert err.count("\n") == (1 if status else 0)
     else:
         assert status == 2
-        # Closed output is found before anything else; a full one when it is written to.
+        # A closed stream is found at the start, a full one at the first write.
         if not of_stderr and (then == CLOSED or COMMANDS[command] == 0):
             assert err == then
     assert "Traceback" not in err

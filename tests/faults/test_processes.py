@@ -18,7 +18,7 @@ METHODS = ("fork", "spawn", pytest.param("forkserver", marks=pytest.mark.slow))
 
 
 def some_bits(names):
-    """Compute the calls of these names, wherever this runs."""
+    """Compute the calls of these names in this process."""
     made = calls.of_arrays() | calls.of_digits()
     return {name: calls.bits(made[name]()) for name in names}
 
@@ -39,7 +39,7 @@ def test_processes_agree(method):
 
 
 def in_a_fork(work, timeout=60.0):
-    """Fork, run in the child, and return its exit status; one that hangs is ended."""
+    """Fork, run in the child, and return its exit status, or "hangs" after a timeout."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         process = os.fork()
@@ -61,7 +61,7 @@ def in_a_fork(work, timeout=60.0):
 
 
 def test_forks_while_threads_compute():
-    """The child has none of the threads, and must not wait for a lock that one of them held."""
+    """The child has no other threads, and must not wait for a lock that one of them held."""
     alone = some_bits(NAMES)
     stop = threading.Event()
 
@@ -82,7 +82,7 @@ def test_forks_while_threads_compute():
 
 
 def test_a_fork_while_mpmath_is_used():
-    """It waits until the call has ended, and mpmath's caches are whole."""
+    """The fork waits for the end of the call, so mpmath's caches are complete."""
     began, end = threading.Event(), threading.Event()
 
     wanted = reference.neg_kl(0.5, 30)
@@ -122,6 +122,6 @@ print(in_a_fork(lambda: found() == before), found() == before)
 
 @pytest.mark.slow
 def test_a_fork_after_threads_of_torch():
-    """The child has none of the threads of the package's pool, and must not wait for them."""
+    """The child must not wait for the threads of the package's pool, which it does not have."""
     pytest.importorskip("torch")
     assert output(IN_TORCH).split() == ["0", "True"]

@@ -1,4 +1,4 @@
-"""Ctrl-C during long calls: KeyboardInterrupt comes soon, and what is called next is right."""
+"""Ctrl-C during long calls: KeyboardInterrupt comes soon, and the next calls are right."""
 
 import os
 import signal
@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import pytest
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the signal is sent as on POSIX")
-# The longest time from the signal to the exception. It is a block of work, or what is read from
-# disk, with much to spare for a busy machine.
+# The longest time from the signal to the exception, in seconds: a block of work or an import, with
+# a wide margin for a busy machine.
 SOON = 5.0
 
 CHILD = """
@@ -75,7 +75,7 @@ QUICK = ("a ufunc", "monte_carlo", "quadrature in digits", "a sigmoid")
 
 
 def heed_interrupts():
-    """Take SIGINT as a terminal's process does; the tests may run in one that ignores it."""
+    """Handle SIGINT as in a terminal, even if the tests run in a process that ignores it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -99,7 +99,7 @@ def started(*arguments, environment=None):
 
 
 def interrupt(call, environment=None, after=0.5):
-    """Send SIGINT a while after a call has begun; return the delay, and what the child says."""
+    """Send SIGINT during a call; return the delay, and whether later calls are right."""
     child = CHILD.format(call=CALLS[call])
     with started("-c", child, environment=environment) as process:
         time.sleep(after)

@@ -1,4 +1,4 @@
-"""Sixteen threads at once, on shared inputs, get what one thread gets, to the bit."""
+"""Sixteen threads with shared inputs get the same bits as one thread."""
 
 import sys
 import threading
@@ -22,7 +22,7 @@ def _switch_often():
 
 
 def at_once(made, repeats):
-    """Call all functions in every thread, each beginning with another, and collect the bits."""
+    """Call all functions in every thread, in different orders, and collect the bits."""
     names = list(made)
     start = threading.Barrier(THREADS)
     found = {name: set() for name in names}
@@ -71,7 +71,7 @@ def test_fits():
 
 
 def test_mpmath_is_used_by_one_thread_at_a_time():
-    """Its caches of constants are not safe for threads, whoever fills them."""
+    """mpmath's caches of constants are not thread-safe."""
     done = threading.Semaphore(0)
 
     def start(call):
@@ -93,7 +93,7 @@ def test_mpmath_is_used_by_one_thread_at_a_time():
 
 
 def test_a_fit_leaves_the_precision_of_mpmath(monkeypatch):
-    """For other threads that compute with mpmath meanwhile."""
+    """Changing it would change the results of other threads that use mpmath."""
 
     def refuse(*arguments):
         raise AssertionError("the precision of all threads is changed")

@@ -1,4 +1,4 @@
-"""Which warnings are errors in the tests: ours, not those of other packages about themselves."""
+"""Warnings are errors in the tests, except deprecations inside other packages."""
 
 import warnings
 
@@ -36,6 +36,6 @@ def test_no_errors(module, kind):
 
 @pytest.mark.parametrize("module", OTHERS)
 def test_of_other_packages_only_what_is_deprecated(module):
-    """A RuntimeWarning of NumPy comes from what we compute."""
+    """A RuntimeWarning of NumPy is an error: our computation causes it."""
     with pytest.raises(RuntimeWarning):
         warn(RuntimeWarning, module)

@@ -10,7 +10,6 @@ import operator
 import pickle
 import re
 import sys
-import types
 
 import numpy as np
 import pytest
@@ -101,48 +100,6 @@ def test_dask_and_pickles(fit):
     assert pickle.loads(pickle.dumps(fit)) == fit
 
 
-def stand_in(monkeypatch):
-    """A framework known only by the names it goes by: its tensors are no NumPy arrays."""
-
-    class Tensor:
-        def __init__(self, data):
-            self.data = np.asarray(data)
-
-        @property
-        def dtype(self):
-            return f"torch.{self.data.dtype}"
-
-        def _with(name):
-            def apply(self, *others):
-                others = [o.data if isinstance(o, Tensor) else o for o in others]
-                return Tensor(getattr(self.data, name)(*others))
-
-            return apply
-
-        for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "neg"):
-            locals()[f"__{_name}__"] = _with(f"__{_name}__")
-
-    Tensor.__module__ = "torch"
-    torch = types.ModuleType("torch")
-    torch.exp = lambda x: Tensor(np.exp(x.data))
-    torch.zeros_like = lambda x: Tensor(np.zeros_like(x.data))
-    torch.logaddexp = lambda x, y: Tensor(np.logaddexp(x.data, y.data))
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    return Tensor
-
-
-@fits
-def test_a_framework_is_known_by_its_type_and_keeps_its_own_functions(fit, monkeypatch):
-    tensor = stand_in(monkeypatch)
-    found = fit.neg_kl(tensor(X), zero_at=1.0)
-    assert type(found) is tensor
-    np.testing.assert_allclose(found.data, fit.neg_kl(X, zero_at=1.0), rtol=1e-13, atol=1e-13)
-    np.testing.assert_allclose(fit.neg_kl_grad(tensor(X)).data, fit.neg_kl_grad(X), rtol=1e-13)
-    assert fit.neg_kl(tensor([-1, 0])).data.dtype == np.float64
-    with pytest.raises(TypeError, match=r"must hold real numbers, but Tensor of dtype torch\.bool"):
-        fit.neg_kl(tensor([True]))
-
-
 @fits
 def test_torch(fit):
     torch = pytest.importorskip("torch")
@@ -152,6 +109,10 @@ def test_torch(fit):
     (slope,) = torch.autograd.grad(value.sum(), x)
     np.testing.assert_allclose(slope.numpy(), fit.neg_kl_grad(X), rtol=1e-11)
     assert fit.neg_kl(torch.zeros(3, dtype=torch.float32)).dtype == torch.float32
+    assert fit.neg_kl(torch.tensor([-1, 0])).dtype == torch.get_default_dtype()
+    np.testing.assert_allclose(fit.neg_kl(x, zero_at=1.0).detach(), fit.neg_kl(X, zero_at=1.0))
+    with pytest.raises(TypeError, match=r"must hold real numbers, but Tensor of dtype torch\.bool"):
+        fit.neg_kl(torch.tensor([True]))
 
 
 @fits
@@ -231,8 +192,8 @@ def test_rounding_is_measured_again():
     assert short.max_error > SIGMOID.max_error
     assert short.max_error == pytest.approx(np.log(2.0) / 2 + np.euler_gamma / 2 - 0.63, rel=1e-9)
     assert SIGMOID.rounded(17) == SIGMOID
-    for digits in (0, 18, 2.0, True):
-        with pytest.raises(ValueError, match="digits must be a whole number from 1 to 17"):
+    for digits, kind in ((0, ValueError), (18, ValueError), (2.0, TypeError), (True, TypeError)):
+        with pytest.raises(kind, match=r"digits must be (between 1 and 17|an integer), but"):
             SIGMOID.rounded(digits)
 
 
@@ -421,10 +382,16 @@ def test_without_matplotlib_the_remedy_is_named(monkeypatch):
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"norm": "l1"}, "there is no norm 'l1': choose from minimax, least_squares"),
-        ({"target": "hessian"}, "there is no target 'hessian': choose from value, gradient, both"),
-        ({"weight": "heavy"}, "there is no weight 'heavy': choose from absolute, relative"),
-        ({"weight": 3}, "there is no weight 3"),
+        ({"norm": "l1"}, "norm='l1' is not known: pass one of 'minimax', 'least_squares'$"),
+        (
+            {"target": "hessian"},
+            "target='hessian' is not known: pass one of 'value', 'gradient', '",
+        ),
+        (
+            {"weight": "heavy"},
+            "weight='heavy' is not known: pass one of 'absolute', 'relative', or",
+        ),
+        ({"weight": 3}, "weight=3 is not known: pass one of"),
     ],
 )
 def test_options_of_both_families_are_refused(function, asked, words):

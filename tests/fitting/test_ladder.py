@@ -62,13 +62,13 @@ def test_progress_sees_every_rung():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((9,), "max_terms must be from 1 to 5, but 9 was given"),
-        ((13, "polynomial"), "max_terms must be from 1 to 12, but 13 was given"),
-        ((2, "spline"), "there is no family 'spline': choose from sigmoid, polynomial"),
+        ((9,), "max_terms must be between 1 and 5, but 9 was given"),
+        ((13, "polynomial"), "max_terms must be between 1 and 12, but 13 was given"),
+        ((2, "spline"), "family='spline' is not known: pass one of 'sigmoid', 'polynomial'"),
     ],
 )
 def test_what_is_refused(arguments, words):
     with pytest.raises(ValueError, match=words):
         ladder(*arguments)
-    with pytest.raises(ValueError, match="there is no norm 'l1'"):
+    with pytest.raises(ValueError, match="norm='l1' is not known"):
         ladder(1, norm="l1")

@@ -206,13 +206,13 @@ def test_any_range_is_fitted_and_alternates(degree, low, ratio):
 
 
 REFUSED = [
-    ({"degree": 0}, "degree must be from 1 to 60, but 0 was given"),
+    ({"degree": 0}, "degree must be between 1 and 60, but 0 was given"),
     (
         {"degree": 60, "alpha_range": (0.0, 1e-6), "grid": "linear"},
         "the fit left the range of a double: ask for fewer coefficients or a narrower range",
     ),
     ({"degree": 30}, "degree 30 is too high for double precision: coefficients as large as"),
-    ({"degree": 61}, "degree must be from 1 to 60, but 61 was given"),
+    ({"degree": 61}, "degree must be between 1 and 60, but 61 was given"),
     ({"alpha_range": (-1.0, 1.0)}, r"\(-1, 1\) was given, which crosses 0"),
     ({"alpha_range": (-3.0, -1.0)}, r"\(-3, -1\) was given, which is negative"),
     ({"alpha_range": (1.0, 1.0)}, r"\(1, 1\) was given, which is empty"),
@@ -221,7 +221,7 @@ REFUSED = [
     ({"alpha_range": (0.0, 1e-9)}, "alpha_range must reach 1e-06"),
     ({"alpha_range": (math.nan, 1.0)}, "holds NaN"),
     ({"alpha_range": (0.1, 10**400)}, "alpha_range is too large for a float: pass a smaller"),
-    ({"grid": "cubic"}, "there is no grid 'cubic': choose from log, linear, dropout_rate"),
+    ({"grid": "cubic"}, "grid='cubic' is not known: pass one of 'log', 'linear', 'dropout_rate'"),
     ({"weight": lambda x: -x}, "weight must return one positive finite number"),
     ({"weight": lambda x: np.ones(3)}, "weight must return one positive finite number"),
     (
@@ -241,8 +241,8 @@ def test_what_is_refused(asked, words):
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"degree": 2.5}, "degree must be a whole number, but float 2.5 was given"),
-        ({"degree": True}, "degree must be a whole number, but bool True was given"),
+        ({"degree": 2.5}, "degree must be an integer, but float 2.5 was given"),
+        ({"degree": True}, "degree must be an integer, but bool True was given"),
         ({"alpha_range": 0.5}, "alpha_range must be two numbers, but 0.5 was given"),
         ({"alpha_range": ("a", 1.0)}, "alpha_range must be two real numbers"),
         ({"alpha_range": (1j, 1.0)}, "alpha_range must be two real numbers"),

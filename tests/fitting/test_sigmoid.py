@@ -142,8 +142,8 @@ def test_the_family_is_molchanovs_formula():
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"terms": 0}, "terms must be from 1 to 5, but 0 was given"),
-        ({"terms": 6}, "terms must be from 1 to 5, but 6 was given"),
+        ({"terms": 0}, "terms must be between 1 and 5, but 0 was given"),
+        ({"terms": 6}, "terms must be between 1 and 5, but 6 was given"),
         ({"log_alpha_range": (1.0, -1.0)}, r"\(1, -1\) was given, which is empty"),
         ({"log_alpha_range": (30.0, 40.0)}, r"log_alpha_range must meet \[-20, 20\]"),
         ({"log_alpha_range": (math.nan, 1.0)}, "holds NaN"),
@@ -156,7 +156,7 @@ def test_what_is_refused(asked, words):
 
 
 def test_wrong_types():
-    with pytest.raises(TypeError, match=r"terms must be a whole number, but float 1\.0 was given"):
+    with pytest.raises(TypeError, match=r"terms must be an integer, but float 1\.0 was given"):
         fit_sigmoid(1.0)
     with pytest.raises(TypeError, match="log_alpha_range must be two numbers, but None was given"):
         fit_sigmoid(1, None)

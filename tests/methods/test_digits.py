@@ -119,9 +119,7 @@ def test_digits_of_quadrature_do_not_go_with_a_rule(options, name):
 def test_more_digits_than_quadrature_gives_in_a_minute():
     with pytest.raises(
         ValueError,
-        match=r"^dps must be at most 1000 decimal digits for quadrature, whose time grows with the "
-        r"cube of their number, but 1001 was given: use logunif_kl.methods.series, or "
-        r"logunif_kl.reference.neg_kl$",
+        match=r"^dps must be between 1 and 1000, but 1001 was given: use logunif_kl.methods.series",
     ):
         quadrature(0.0, dps=1001)
 

@@ -1,4 +1,4 @@
-"""The Python form of the ufuncs, made explicitly, under the battery of the compiled form."""
+"""The Python form of the ufuncs, under the same battery as the compiled form."""
 
 from types import SimpleNamespace
 

@@ -1,6 +1,6 @@
-"""The float32 kernels of C for arguments of any magnitude: no subnormal number slows them down.
+"""No subnormal number slows down the float32 kernels of C, whatever the arguments.
 
-The kernels run with the processor's register MXCSR cleared, and show which flags they left there.
+The kernels run with the processor's register MXCSR cleared, and report the flags that they set.
 """
 
 import math
@@ -54,7 +54,7 @@ print(c.isa)
 
 
 def _sets():
-    """Pairs (mu, log_sigma2) of every magnitude that slowed a kernel down, and of the others."""
+    """Pairs (mu, log_sigma2) of every magnitude, with those that once slowed a kernel down."""
     rng = np.random.default_rng(23)
 
     def bits():
@@ -93,7 +93,7 @@ def _sets():
     mean = powers(-10, 10)
     log_product = 2.0 * np.log2(np.abs(mean)) - 1.0 + 123.5 + rng.uniform(-1.0, 1.0, COUNT)
     pairs["product beside a limit"] = mean, log_product * math.log(2.0) / 2.0
-    # Where means are scaled, a NaN beside them goes the same way, whatever its bits are.
+    # A NaN next to means that are scaled takes the same branch, whatever its bits are.
     nan = (rng.integers(0, 2**22, COUNT, dtype=np.uint32) | 0x7FC00000).view(np.float32)
     scaled = rng.uniform(80.0, 115.0, COUNT)
     odd = np.arange(COUNT) % 2 == 1
@@ -124,7 +124,7 @@ ONE = "factor 1.0"
 
 @pytest.fixture(scope="module", params=KERNELS)
 def results(request, tmp_path_factory):
-    """What one kernel made of each set, in a process of its own."""
+    """The results of one kernel for each set, from a new process."""
     folder = tmp_path_factory.mktemp(request.param)
     files = [str(folder / name) for name in ("points.npz", "results.npz")]
     points = {}
@@ -193,7 +193,7 @@ class TestResults:
 
     @pytest.mark.parametrize("name", SETS)
     def test_a_large_factor(self, name, results):
-        """A product is right where the derivative alone would be subnormal or 0."""
+        """The product is right even if the derivative alone would be subnormal or 0."""
         with np.errstate(all="ignore"):
             mu, log_sigma2 = (x.astype("float64") for x in SETS[name])
             _, *slopes = lk.special.neg_kl_normal_and_grad(mu, log_sigma2)
@@ -204,7 +204,7 @@ class TestResults:
                     rounded = np.abs(exact.astype("float32"))
                     unit = np.maximum(np.spacing(rounded).astype("float64"), 2.0**-149)
                     error = np.abs(got - exact) / unit
-                    # float64 has such a slope with all its bits.
+                    # Such a slope is a normal number of float64.
                     kept = (np.abs(slope) > 1e-290) & np.isfinite(rounded) & np.isfinite(factor)
                     assert (error[kept] <= MOST_ULP + 1.0).all(), key
                     no_number = np.isinf(factor) & (slope == 0.0) & (log_sigma2 == INF)
@@ -212,7 +212,7 @@ class TestResults:
 
     @pytest.mark.parametrize("name", SETS)
     def test_flushing_threads(self, name, results):
-        """A mode that flushes changes no result, as no instruction meets what it would flush."""
+        """Flushing to zero changes no result, because no instruction meets a subnormal number."""
         for factor in FACTORS[name]:
             usual, flushed = (results[f"{name}/{factor}/{mode}"] for mode in (0, FLUSH))
             assert _equal(usual, flushed).all(), factor
@@ -236,7 +236,7 @@ class TestResults:
             assert abs(total - exact) <= len(value) * 2.0**-53 * abs(exact)
 
     def test_subnormal_values_are_summed(self):
-        """Small values count beside each other, in any place of a register."""
+        """Small values are added exactly, at any position in a register."""
         for n in (1, 5, 64, 700):
             mu = np.linspace(1e-21, 4e-21, n).astype("float32")
             value = c.value(mu, np.zeros_like(mu)).astype("float64")
@@ -246,7 +246,7 @@ class TestResults:
 
     @pytest.mark.parametrize("stretch", [1, 2, 16, 64, 600])
     def test_neighbours(self, stretch):
-        """An element's results are the same among usual elements and among others."""
+        """The results of an element do not depend on its neighbours."""
         usual = SETS["usual"]
         for name in ("small u", "subnormal mu", "large log_sigma2", "u beside a limit", "bits"):
             n = min(len(SETS[name][0]), 4000)
@@ -260,7 +260,7 @@ class TestResults:
 
     @pytest.mark.parametrize("neighbour", [(math.nan, 0.0), (1e-30, 0.0), (1.0, 90.0)])
     def test_small_means_and_one_unusual_neighbour(self, neighbour):
-        """Small means go by a loop of their own, and beside unusual neighbours by another."""
+        """Small means have a loop of their own, which is left at unusual neighbours."""
         rng = np.random.default_rng(20)
         n = 1 << 18
         one = np.ones(1, "float32")

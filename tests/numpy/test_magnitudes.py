@@ -1,8 +1,8 @@
-"""No instruction of the exact kernels takes or makes a subnormal number, whatever the arguments.
+"""No instruction of the exact kernels reads or writes a subnormal number, whatever the arguments.
 
-Such an instruction may cost a hundred others, and training drives means to where squares are that
-small. The flags of the processor tell of one. Results are compared with the reference: nothing is
-flushed to zero.
+Such an instruction may cost as much as a hundred others, and training drives means to values whose
+squares are that small. The processor's flags reveal one. Results are compared with the reference:
+nothing is flushed to zero.
 """
 
 import math
@@ -57,7 +57,7 @@ def test_one_argument(kernel, dtype, name):
     x = arguments(dtype)
     shuffled = np.random.default_rng(3).permutation(x)
     assert quiet(flags(kernel, name, shuffled))
-    # Alone, so that no neighbour keeps an argument from the usual form.
+    # One at a time, because an unusual neighbour can change the branch.
     loud = [value for value in x if not quiet(flags(kernel, name, np.array([value])))]
     assert loud == []
 
@@ -111,7 +111,7 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 @pytest.mark.parametrize("kernel", extension.available)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_both_forms_agree(kernel, dtype):
-    """An argument has the same result alone and among arguments outside of every window."""
+    """An argument has the same result alone and among arguments that take the other branch."""
     x = np.abs(arguments(dtype))[:-1:7]
     for name in UNARY:
         beside = np.column_stack([x, np.full_like(x, np.nan)]).ravel()

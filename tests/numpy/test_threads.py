@@ -1,4 +1,4 @@
-"""Eight threads on the same arrays at once get what one thread gets, to the bit."""
+"""Eight threads that share arrays get the same bits as one thread."""
 
 import threading
 
@@ -13,7 +13,7 @@ REPEATS = 5
 
 
 def inputs(dtype: str) -> np.ndarray:
-    """Every order of magnitude, in an order that mixes them within each vector."""
+    """Numbers of every order of magnitude, shuffled."""
     values = np.concatenate([np.logspace(-37, 37, 4001), np.linspace(0, 12, 4001), [0, np.inf]])
     return np.random.default_rng(7).permutation(values).astype(dtype)
 
@@ -67,7 +67,7 @@ def test_normal(dtype):
 
 
 def test_shared_output_rows():
-    """Threads that write to rows of one array do not write to each other's."""
+    """Threads that write to rows of one array do not write to each other's rows."""
     x = np.linspace(-20, 20, 5003)
     wanted = ufuncs.neg_kl(x)
     out = np.empty((THREADS, x.size))

@@ -1,4 +1,4 @@
-"""special.neg_kl_normal_and_grad of dask, xarray, pandas and polars, as its docstring says."""
+"""special.neg_kl_normal_and_grad takes arrays of dask, xarray, pandas and polars."""
 
 import re
 import textwrap
@@ -44,7 +44,7 @@ def masked(x):
     ],
 )
 def test_dask(of_mu, of_log_sigma2):
-    """Arrays of other dtypes, shapes, chunks and masks; beside numbers and arrays of NumPy."""
+    """Dtypes, shapes, chunks and masks, also together with numbers and arrays of NumPy."""
     da = pytest.importorskip("dask.array")
     lazy = neg_kl_normal_and_grad(
         of_mu(da.from_array(MU, chunks=4)), of_log_sigma2(da.from_array(MU, chunks=4))

@@ -10,7 +10,7 @@ from validation.tools.elsewhere import copy_source, copy_tests
 
 @pytest.fixture(scope="session")
 def tree() -> Path:
-    """The source tree, where the tests are in it."""
+    """The source tree; skip the test if the tests run elsewhere."""
     if not (ROOT / "setup.py").exists():
         pytest.skip("the tests are running away from the source tree")
     return ROOT

@@ -1,4 +1,4 @@
-"""The commands that are written in the tree name what exists, and CI runs what can be affected."""
+"""Commands in the documentation name files that exist, and CI runs the affected lanes."""
 
 import re
 import runpy

@@ -1,4 +1,4 @@
-"""Without a compiler the installation succeeds, says so, and what it installs works."""
+"""Without a compiler the installation succeeds and says so, and the package works."""
 
 import os
 import sys
@@ -10,15 +10,15 @@ from validation.tools.elsewhere import TESTS, pip_install, python
 
 pytestmark = pytest.mark.slow
 
-# These compute the same with a compiler and without, but for calls of the functions that the others
-# test. They take most of the time.
+# These folders take most of the time, and the compiler affects only the functions that the other
+# folders test.
 ELSEWHERE = ("arithmetic", "fitting", "posteriors", "reference", "scale", "validation")
 SHOW = "import logunif_kl as lk; print(lk.__file__); lk.show_config(); print(lk.neg_kl(0.0))"
 
 
 @pytest.fixture
 def hidden_compiler() -> dict[str, str]:
-    """An environment in which every way to a C compiler leads nowhere."""
+    """An environment without a C compiler."""
     nowhere = os.path.join(os.sep, "nonexistent", "cc")
     return {"CC": nowhere, "LDSHARED": nowhere, "PATH": str(Path(sys.executable).parent)}
 

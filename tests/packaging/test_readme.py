@@ -1,4 +1,4 @@
-"""What the README shows is what happens."""
+"""The examples, commands and numbers of the README are right."""
 
 import re
 import shlex

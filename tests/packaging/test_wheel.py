@@ -68,7 +68,7 @@ def test_wheel_passes_the_tests_from_elsewhere(wheel, elsewhere, tmp_path):
     "extension", ["_numpy/_exact", "_numpy/_float32", "torch/_library", "jax/_ffi"]
 )
 def test_wheel_has_the_extension_where_this_environment_has_it(wheel, extension):
-    # The modules of a framework's room are not imported, which would import the framework.
+    # The extension is not imported, because that would import its framework.
     room, _, module = extension.partition("/")
     if PathFinder.find_spec(module, [str(Path(logunif_kl.__file__).parent / room)]) is None:
         pytest.skip("the extension is not built here either")

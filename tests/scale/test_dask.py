@@ -1,4 +1,4 @@
-"""Dask over worker processes, none of which could hold the array."""
+"""Dask over worker processes whose memory is too small for the array."""
 
 import os
 import sys
@@ -37,13 +37,13 @@ def client():
 
 @pytest.fixture
 def lazily(client):
-    """Tell that a dask array is larger than a worker's memory, and nothing of it computed."""
+    """Check that a dask array is larger than a worker's memory, and that nothing was computed."""
 
     def tasks():
         return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
 
     deadline = time.monotonic() + 30
-    while tasks() and time.monotonic() < deadline:  # those of the last test are being forgotten
+    while tasks() and time.monotonic() < deadline:  # wait for those of the last test to go
         time.sleep(0.01)
 
     def check(lazy):
@@ -136,5 +136,5 @@ def test_no_worker_came_near_its_limit(client):
     lk.neg_kl(x).sum().compute()
     for each in client.run(peak).values():
         assert each < 0.9 * LIMIT
-    # What the workers could not do: one of them, the whole array at once.
+    # No worker could have held the whole array.
     assert x.nbytes > 1.1 * LIMIT

@@ -1,4 +1,4 @@
-"""What the first pages show, tried by itself: copied from its page into a new process."""
+"""The examples of the first pages run on their own, in a new process."""
 
 import os
 import re
@@ -25,7 +25,7 @@ NAMES = ("value", "training", "gradient", "refit", "sparse network")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_new_user(name, tmp_path):
-    """Copied without a change, in a process of its own, it shows what its page shows."""
+    """An unchanged copy prints what its page shows."""
     if not START.exists():
         pytest.skip("the pages are not here")
     needs, body = SNIPPETS[name]

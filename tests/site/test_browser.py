@@ -61,8 +61,8 @@ def browser():
 
 @pytest.fixture
 def page(browser, address):
-    """A page whose every error, and every request that leaves the site, fails the test."""
-    # Colours that change at once are those that a reader sees.
+    """A page on which every error, and every request to another site, fails the test."""
+    # Without transitions, the colours are final at once.
     context = browser.new_context(reduced_motion="reduce")
     opened = context.new_page()
     complaints = []
@@ -86,7 +86,7 @@ def pages():
 
 
 def violations(page, contrast):
-    """What axe finds; the colours of the text take it most of its time."""
+    """The violations that axe finds. Contrast takes most of the time."""
     from axe_playwright_python.sync_playwright import Axe
 
     options = {"runOnly": ["wcag2a", "wcag2aa"], "preload": False, "resultTypes": ["violations"]}

@@ -1,4 +1,4 @@
-"""What must be on the built site, whose folder ``LOGUNIF_KL_SITE`` names."""
+"""Contents of the built site, in the folder ``LOGUNIF_KL_SITE``."""
 
 import html
 import json

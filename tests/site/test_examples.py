@@ -1,4 +1,4 @@
-"""What the pages of the site show in Python is what happens."""
+"""The Python examples and the commands on the pages of the site are right."""
 
 import doctest
 import re
@@ -32,7 +32,7 @@ def examples(page):
 
 
 def failures(text, page):
-    """What of some examples is not as shown, all run in one namespace."""
+    """Run examples in one namespace, and return the report of failures."""
     test = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
     assert test.examples
     report: list[str] = []
@@ -48,7 +48,7 @@ def test_examples(page):
     for name in sorted(needed):
         pytest.importorskip(name)
     text = "".join(body for _, body in typed)
-    if needed:  # in a process of its own: some frameworks do not bear one another
+    if needed:  # in a new process, because some frameworks conflict
         call = "import sys; from tests.site.test_examples import failures; "
         call += "sys.exit(failures(sys.stdin.read(), sys.argv[1]) or None)"
         done = subprocess.run(
@@ -86,7 +86,7 @@ COMMANDS = sorted(
 
 
 def wrong(command):
-    """What of a command cannot be: an extra, a subcommand or a module that is not there."""
+    """The extras, subcommands and modules in a command that do not exist."""
     extras = set(tomllib.loads(METADATA)["project"]["optional-dependencies"])
     (commands,) = (a.choices for a in build_parser()._actions if isinstance(a, _SubParsersAction))
     named = re.findall(r"\.\[([\w,]+)\]", command)

@@ -80,7 +80,6 @@ def toy(tmp_path, monkeypatch):
         full={"cells": ["a", "b", "c"], "size": 10},
         quick={"size": 1},
         choose=("cells", "size"),
-        takes_data=False,
         parted=True,
     )
     experiment.path = tmp_path / "toy.json"

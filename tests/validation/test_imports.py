@@ -9,8 +9,8 @@ import pytest
 from tests import test_imports as of_the_package
 from validation.paths import PACKAGE, ROOT
 
-# From the lowest floor up. A room imports rooms of lower floors alone.
-FLOORS = (
+# From the lowest level up. A module imports modules of lower levels only.
+LEVELS = (
     ("__init__", "paths"),
     ("output", "generated"),
     ("record", "markdown", "summary"),
@@ -21,10 +21,10 @@ FLOORS = (
     ("tools",),
     ("reproduce",),
 )
-FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 # The lowest imports nothing of the package either.
 ALONE = ("paths",)
-# The rooms that may import the command line of the package; all others take it from `output`.
+# These may import the command line of the package; all others take it from `output`.
 OF_THE_COMMAND_LINE = ("output", "ladder", "benchmarks")
 
 
@@ -53,19 +53,19 @@ def breaches(files: dict[str, set[str]]) -> list[str]:
     """Say which file imports what it should not."""
     found = []
     for file, names in files.items():
-        room = file.removesuffix(".py").split("/")[0]
-        if room not in FLOOR:
-            found.append(f"{file} is on no floor")
+        first = file.removesuffix(".py").split("/")[0]
+        if first not in LEVEL:
+            found.append(f"{file} has no level")
             continue
-        if room in ALONE and any(name.split(".")[0] == "logunif_kl" for name in names):
+        if first in ALONE and any(name.split(".")[0] == "logunif_kl" for name in names):
             found.append(f"{file} imports the package")
-        if room not in OF_THE_COMMAND_LINE and any(n.startswith("logunif_kl.cli") for n in names):
+        if first not in OF_THE_COMMAND_LINE and any(n.startswith("logunif_kl.cli") for n in names):
             found.append(f"{file} imports the command line")
         others = {name.split(".")[1] for name in names if name.startswith("validation.")}
         found += [
-            f"{file} imports {other}, which is no lower floor"
-            for other in sorted(others - {room})
-            if FLOOR.get(other, 0) >= FLOOR[room]
+            f"{file} imports {other}, which is not on a lower level"
+            for other in sorted(others - {first})
+            if LEVEL.get(other, 0) >= LEVEL[first]
         ]
     return found
 
@@ -78,9 +78,9 @@ def test_no_circle():
     assert of_the_package.circle(modules(), "validation") == []
 
 
-def test_every_floor_is_there():
+def test_every_module_has_a_level():
     names = {file.removesuffix(".py").split("/")[0] for file in modules()}
-    assert names == set(FLOOR)
+    assert names == set(LEVEL)
 
 
 def test_the_package_does_not_import_validation():

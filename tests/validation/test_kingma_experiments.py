@@ -53,7 +53,7 @@ class TestGradientVariance:
         assert len(made) == total + 1  # one was ended; none was computed twice
 
     @staticmethod
-    def beside_the_paper(kind, of_per_batch=1.0):
+    def compared_with_the_paper(kind, of_per_batch=1.0):
         """Compare the paper's own numbers with it, those of per_batch times a factor."""
         rows = [
             {
@@ -65,12 +65,12 @@ class TestGradientVariance:
             }
             for (estimator, layer, epochs), value in printed.GRADIENT_VARIANCE[kind].items()
         ]
-        return gradient_variance.beside_the_paper(rows, kind, printed.EPOCHS)
+        return gradient_variance.compared_with_the_paper(rows, kind, printed.EPOCHS)
 
     @pytest.mark.parametrize("kind", printed.GRADIENT_VARIANCE)
     def test_the_paper_against_itself(self, kind):
         """Its own numbers are in its order, with ratios of 1."""
-        for column in self.beside_the_paper(kind):
+        for column in self.compared_with_the_paper(kind):
             assert column["order_as_in_the_paper"]
             assert column["ratios_within_2"]
             for entry in column["estimators"].values():
@@ -78,7 +78,7 @@ class TestGradientVariance:
 
     @pytest.mark.parametrize(("factor", "ordered"), [(0.45, True), (0.05, False)])
     def test_another_order_and_other_ratios_are_found(self, factor, ordered):
-        column = self.beside_the_paper("correlated", factor)[0]
+        column = self.compared_with_the_paper("correlated", factor)[0]
         assert (column["order_as_in_the_paper"], column["ratios_within_2"]) == (ordered, False)
 
     def test_the_nearest_error(self):

@@ -5,13 +5,23 @@ import json
 import pytest
 
 from validation.accuracy import __main__ as commands
-from validation.accuracy import beside, bits, driver, plan
+from validation.accuracy import bits, driver, plan
 from validation.paths import RESULTS
 
 
 def rows_of(report):
     text = (RESULTS / "accuracy" / f"{report}.json").read_text(encoding="utf-8")
     return json.loads(text)["rows"]
+
+
+def report_of(function, dtype, kernel):
+    """The report that has a function of a kernel in a type."""
+    return next(
+        report
+        for report, parts in plan.PARTS.items()
+        for part in parts
+        if function in part.functions and dtype in part.dtypes and kernel in part.kernels
+    )
 
 
 class TestPlan:
@@ -33,7 +43,7 @@ class TestPlan:
         assert not any(driver.is_done(job | {"count": 10**12}, rows) for job in jobs)
         assert len(jobs) == len(rows)
         for row in rows:
-            assert plan.report_of(row["function"], row["dtype"], row["kernel"]) == report
+            assert report_of(row["function"], row["dtype"], row["kernel"]) == report
 
     def test_pytorch_has_a_report_of_its_own_unless_on_intel_with_avx512(self, monkeypatch):
         of_torch = rows_of("torch")
@@ -70,15 +80,15 @@ OTHER_NUMPY = {**HERE, "versions": {"numpy": "2"}}
 
 def test_the_place_is_beside_the_report_where_the_conditions_are_others(tmp_path):
     report = tmp_path / "search.json"
-    assert beside.place(report, HERE) == report
+    assert commands.place(report, HERE) == report
     report.write_text(json.dumps(HERE))
-    assert beside.place(report, HERE) == report
-    paths = [beside.place(report, about) for about in (ELSEWHERE, OTHER_NUMPY)]
+    assert commands.place(report, HERE) == report
+    paths = [commands.place(report, about) for about in (ELSEWHERE, OTHER_NUMPY)]
     assert [path.name[:-11] for path in paths] == ["search.b-x-", "search.a-r-1-x-"]
-    assert paths[0] == beside.place(report, ELSEWHERE)
-    assert beside.is_committed(driver.RESULTS / "search.json")
-    assert not beside.is_committed(driver.RESULTS / "search.b-x-012345.json")
-    assert not beside.is_committed(report)
+    assert paths[0] == commands.place(report, ELSEWHERE)
+    assert commands.is_committed(driver.RESULTS / "search.json")
+    assert not commands.is_committed(driver.RESULTS / "search.b-x-012345.json")
+    assert not commands.is_committed(report)
 
 
 ARGUMENTS = ["measure", "search", "--kernels", "python", "--functions", "kl_gap", "neg_kl"]

@@ -6,7 +6,7 @@ import pytest
 
 from logunif_kl.cli.bench.training import with_quartiles
 from validation import record
-from validation.tools import studies, summary, tables
+from validation.tools import summary, tables
 
 
 def records(name):
@@ -121,7 +121,7 @@ class TestStudies:
             made = {"family": "sigmoid", "terms": terms, "constants": 3, "transcendentals": 3}
             return made | fits
 
-        text = studies.ladder({"rungs": [rung(1, 0.005), rung(4, 0.00004)]})
+        text = tables.ladder({"rungs": [rung(1, 0.005), rung(4, 0.00004)]})
         assert "| 1 sigmoid of log α  | 3 " in text
         assert "| 5.0e-03 " in text
         assert "| 0.04 % " in text
@@ -133,12 +133,12 @@ class TestStudies:
         row |= {"seeds": 1000, "coverage": [0.95, 0.935, 0.9601]}
         mean = {"way": "w", "samples": [100, 1000], "mean": [0.5, 0.25]}
         gradient = {"log_alpha": 0.0, "exact_by_dawson": 0.36239, "running_means": [mean]}
-        text = studies.monte_carlo({"coverage": [row], "coverage_of": "c", "gradient": gradient})
+        text = tables.monte_carlo({"coverage": [row], "coverage_of": "c", "gradient": gradient})
         assert "| plain, no control variate | 4,096   | 1,000 | 93.5 to 96.0 " in text
         assert "| w                          | 0.5000      | 0.2500        |" in text
         assert text.endswith("0.3624.")
 
     def test_a_kernel_has_its_bound(self):
         kernel = {"bytes": 12, "picoseconds": {"memory": 5.885, "a": 1.0}, "bound": "memory"}
-        text = studies.cuda({"roofline": [{"gpu": "G", "kernels": {"value": kernel}}]})
+        text = tables.cuda({"roofline": [{"gpu": "G", "kernels": {"value": kernel}}]})
         assert text.splitlines()[2].replace(" ", "") == "|G|value|12|5.88|1.00|memory|"

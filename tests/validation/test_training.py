@@ -257,5 +257,5 @@ class TestParts:
 
     def test_one_that_cannot_be_read_is_named(self, tmp_path):
         (tmp_path / "a.json").write_text("{")
-        with pytest.raises(CheckpointError, match=r"a\.json is no record that can be read"):
+        with pytest.raises(CheckpointError, match=r"a\.json is not a record that can be read"):
             Parts(tmp_path, {}).get("a", lambda: 2)

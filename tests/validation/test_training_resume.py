@@ -166,9 +166,11 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
 def test_a_broken_checkpoint_is_refused(tmp_path, content):
     file = tmp_path / "a.pt"
     file.write_bytes(content)
-    with pytest.raises(checkpoint.CheckpointError, match="is no checkpoint that can be read"):
+    with pytest.raises(checkpoint.CheckpointError, match="is not a checkpoint that can be read"):
         checkpoint.load(file, {})
-    with pytest.raises(checkpoint.CheckpointError, match="is no record that can be read: remove"):
+    with pytest.raises(
+        checkpoint.CheckpointError, match="is not a record that can be read: remove"
+    ):
         checkpoint.load_json(file, {})
 
 

@@ -1,9 +1,17 @@
-"""The commands ``python -m validation.accuracy measure | check | claims``."""
+"""The commands ``python -m validation.accuracy measure | check | claims``.
+
+A report holds rows of one machine and of one set of versions. What is measured elsewhere goes to a
+file of its own, ``REPORT.MACHINE.json``, and is compared with the committed rows. Such files are
+not committed, and no claim is made from them.
+"""
 
 import argparse
+import hashlib
+import json
 import math
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -11,8 +19,9 @@ from rich.console import Console
 
 from validation.output import Record, cpus_usable
 
-from . import beside, bits, driver, plan
+from . import bits, driver, plan
 from .bits import complaints
+from .claims import rounded_up
 from .functions import ALL, EMULATED, FUNCTIONS
 
 __all__ = ["complaints", "main"]  # the first for `validation.record`
@@ -113,7 +122,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "claims":
         from . import claims
 
-        claims.write()
+        for path, text in claims.render(claims.results()).items():
+            path.write_text(text, encoding="utf-8")
         return 0
     return _measure(_jobs(options), options)
 
@@ -122,7 +132,7 @@ def _measure(jobs: list[Record], options: argparse.Namespace) -> int:
     """Do the jobs, write the rows, and compare those outside of the committed reports with them."""
     # Read the conditions first, so that nothing is measured that could not be written.
     about = driver.conditions(options.report, options.seed)
-    path = beside.place(options.out / plan.file(options.report), about)
+    path = place(options.out / plan.file(options.report), about)
     before = driver.read(path)
     if not options.again and before["rows"]:
         other = bits.differences(before)
@@ -134,9 +144,41 @@ def _measure(jobs: list[Record], options: argparse.Namespace) -> int:
         for row in found:
             # Write each row at once, so that an interrupted run loses nothing.
             driver.save([row], path, about)
-            if beside.is_committed(path):
+            if is_committed(path):
                 driver.remember([row])
-    return 0 if beside.is_committed(path) else _compare(path)
+    return 0 if is_committed(path) else _compare(path)
+
+
+def _slug(about: Record) -> str:
+    machine = " ".join(str(about["machine"].get(k, "")) for k in ("cpu", "architecture"))
+    words = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
+    conditions = json.dumps([about["machine"], about["versions"]], sort_keys=True)
+    return f"{words}-{hashlib.sha256(conditions.encode()).hexdigest()[:6]}"
+
+
+def place(report: Path, about: Record) -> Path:
+    """Return the file for new rows: the report, or one next to it for other conditions."""
+    if not report.exists() or not driver.differences(driver.read(report), about):
+        return report
+    return report.with_name(f"{report.stem}.{_slug(about)}.json")
+
+
+def is_committed(path: Path) -> bool:
+    return path.resolve().parent == driver.RESULTS.resolve() and "." not in path.stem
+
+
+def compared(rows: Iterable[Record], committed: Sequence[Record]) -> Iterator[tuple[str, bool]]:
+    """Compare each error with the committed one; it is worse if it is above the claim."""
+    known = {driver.key(row): row["ulp"] for row in committed}
+    for row in rows:
+        what = f"{row['function']:<26} {row['dtype']:<9} {row['kernel']:<9}"
+        before = known.get(driver.key(row))
+        if before is None:
+            yield f"{what} committed: nothing; here {row['ulp']:.4f} ulp", False
+            continue
+        worse = not row["ulp"] <= rounded_up(before)
+        verdict = "WORSE" if worse else "not worse"
+        yield f"{what} committed {before:.4f}, here {row['ulp']:.4f} ulp: {verdict}", worse
 
 
 def _compare(path: Path) -> int:
@@ -147,7 +189,7 @@ def _compare(path: Path) -> int:
     with_what = f", which was measured with {'; '.join(changed)}" if changed else ""
     CONSOLE.print(f"{path}, compared with the committed {report.name}{with_what}:")
     worse = False
-    for line, is_worse in beside.compared(here["rows"], before["rows"]):
+    for line, is_worse in compared(here["rows"], before["rows"]):
         print(line)
         worse |= is_worse
     return int(worse)

@@ -134,7 +134,6 @@ def _difference(row: Record, now: Record, alike: bool) -> str:
 
 
 def complaints(record: Record, *, replay: bool = True) -> Iterator[str]:
-    """Say of each kernel of a report where today's code gives something else."""
     if not replay:
         return
     kernels = {row["kernel"]: _is_alike(record, row["kernel"]) for row in record["rows"]}

@@ -61,7 +61,6 @@ def points(name: str, rng: np.random.Generator, count: int) -> list[Array]:
 def worst_relative_error(
     name: str, rng: np.random.Generator, count: int
 ) -> tuple[float, list[float]]:
-    """Return the largest relative error of ``truth`` found, and where."""
     args = points(name, rng, count)
     found = truth(name, *args)
     worst, where = 0.0, [float("nan")]

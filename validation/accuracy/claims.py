@@ -51,8 +51,3 @@ def _claim(row: Record) -> str:
     inputs = ", ".join(map(json.dumps, row["inputs"]))
     found = f"{rounded_up(row['ulp'])}, ({inputs},), {json.dumps(row['method'])}, {row['tried']}"
     return f"    Claim({names}, {found}),\n"
-
-
-def write() -> None:
-    for path, text in render(results()).items():
-        path.write_text(text, encoding="utf-8")

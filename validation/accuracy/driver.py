@@ -152,7 +152,6 @@ def versions(names: Iterable[str]) -> dict[str, str]:
 
 
 def differences(before: Record, now: Record) -> list[str]:
-    """Say how the machines and versions of two measurements differ."""
     return [
         f"{k} {before[condition].get(k)}, not {now[condition].get(k)}"
         for condition in ("machine", "versions")

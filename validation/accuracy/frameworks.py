@@ -204,9 +204,9 @@ _MAKERS: dict[str, Call] = {
 }
 
 
-def _public(room: str, name: str, k: float, join: Call) -> Call:
+def _public(package: str, name: str, k: float, join: Call) -> Call:
     """Return a public function of complex weights, of which the mean is in parts, or of groups."""
-    function: Call = getattr(import_module(f"logunif_kl.{room}.isotropic"), name)
+    function: Call = getattr(import_module(f"logunif_kl.{package}.isotropic"), name)
     if name == COMPLEX:
         return lambda re, im, log_sigma2: function(join(re, im), log_sigma2)
     return partial(function, k=k) if k else function

@@ -89,7 +89,6 @@ Evaluate = Callable[..., Any]
 
 
 def arithmetic_of(name: str) -> Callable[..., Any]:
-    """Return the array arithmetic that the package computes a function by."""
     from logunif_kl._arithmetic import functions, limits
 
     found: Callable[..., Any] = getattr(limits if hasattr(limits, name) else functions, name)

@@ -106,15 +106,6 @@ def file(report: str) -> str:
     return f"{names.get(report, report)}.json"
 
 
-def report_of(function: str, dtype: str, kernel: str) -> str:
-    return next(
-        report
-        for report, parts in PARTS.items()
-        for part in parts
-        if function in part.functions and dtype in part.dtypes and kernel in part.kernels
-    )
-
-
 def kernels(report: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kernel for part in PARTS[report] for kernel in part.kernels))
 
@@ -130,7 +121,6 @@ def jobs(
     rounds: int | None = None,
     seed: int = SEED,
 ) -> list[Record]:
-    """List the jobs of a report, for the kernels that are available; all, or a part of them."""
     made = []
     for part in PARTS[report]:
         given = zip((count, rounds, None), part.samples, strict=True)

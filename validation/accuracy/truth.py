@@ -224,7 +224,6 @@ def _far_value(part: Truth, far: NDArray[np.bool_], m: Array, e: Array, ls: Arra
 
 
 def truth(name: str, *args: Array) -> Truth:
-    """Return the exact values of a function of ``functions.ALL`` at float64 arguments."""
     arrays = [np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in args]
     if name in ISOTROPIC:
         from . import balls  # which takes python-flint

@@ -39,7 +39,7 @@ FORMATS = {
     )
 }
 
-# 2 to this power is negligible beside 2**-1074, and 2**-1074 over it does not overflow.
+# 2 to this power is negligible next to 2**-1074, and 2**-1074 over it does not overflow.
 _NEGLIGIBLE = -1900
 
 

@@ -66,10 +66,12 @@ def of(record: Record, sizes: Sequence[int], number: int) -> dict[str, Any]:
         what = f"{suite.framework}, {SMALL} weights"
         small = spreads(sample(record.small(SMALL), number, what, suite.seconds), 1e6)
     on_threads = []
-    for size in sizes if record.on_threads else ():  # last, because a thread that worked spins
-        what = f"{suite.framework}, {size:,} on threads"
-        taken = sample(record.on_threads(size), number, what, suite.seconds)
-        on_threads.append({"size": size, "ratios": training.ratios(taken, record.across_threads)})
+    if make := record.on_threads:  # last, because a thread that has worked spins a while
+        for size in sizes:
+            what = f"{suite.framework}, {size:,} on threads"
+            taken = sample(make(size), number, what, suite.seconds)
+            ratios = training.ratios(taken, record.across_threads)
+            on_threads.append({"size": size, "ratios": ratios})
     more_found = {"small": {"weights": SMALL, "microseconds": small}, "on_threads": on_threads}
     return {**found, **more_found}
 

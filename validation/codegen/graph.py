@@ -43,7 +43,6 @@ def operations(output: Output) -> Any:
 
 
 def shortest(value: float) -> str:
-    """Return the shortest decimal number that is this finite float32."""
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
         try:

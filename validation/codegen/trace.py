@@ -40,7 +40,7 @@ RECORDED |= {"inverse", "quotient", "bits", "unbits", "from_integer"}
 def rounded_to_float32(value: float) -> float:
     """Return the nearest float32 of a number that Triton would read as float32, not as double."""
     if value and value == value and not math.isinf(value) and not SMALLEST <= abs(value) <= LARGEST:
-        raise ValueError(f"{value!r} is no normal float32: keep it out of the arithmetic")
+        raise ValueError(f"{value!r} is not a normal float32: keep it out of the arithmetic")
     rounded: float = struct.unpack("f", struct.pack("f", value))[0]
     return rounded
 
@@ -108,7 +108,7 @@ class Tracer:
     def integer(self, value: int) -> Node:
         """A constant among integers, which must be a float32: see `binary32`."""
         if rounded_to_float32(float(value)) != value:
-            raise ValueError(f"{value:#x} is no float32: keep it out of the arithmetic")
+            raise ValueError(f"{value:#x} is not a float32: keep it out of the arithmetic")
         return self._unique("integer", value)
 
     def make(self, operation: str, *operands: Node) -> Node:

@@ -26,7 +26,6 @@ def load_spec() -> tuple[dict[str, Any], str]:
 
 
 def fit_entry(entry: dict[str, Any], digits: int, centre_bits: int) -> Table:
-    """Fit one ``[[table]]`` or ``[[elementary]]`` of the spec."""
     with mp.workdps(digits):
         if "half_width" in entry or "range" in entry:
             return fit_elementary(entry)
@@ -34,7 +33,6 @@ def fit_entry(entry: dict[str, Any], digits: int, centre_bits: int) -> Table:
 
 
 def sources(jobs: int) -> dict[Path, str]:
-    """Fit everything and return the text of both files."""
     spec, digest = load_spec()
     entries = spec["table"] + spec["elementary"]
     with ProcessPoolExecutor(jobs) as pool:

@@ -180,7 +180,6 @@ def shifted(function: str, shift: mpf) -> tuple[Callable[[mpf], mpf], Callable[[
 
 
 def variable(form: str, u: mpf, shift: mpf | None = None) -> mpf:
-    """Return the uncentred fitted variable at u."""
     if form in ("recip", "shifted"):
         return mpf(0) if mpmath.isinf(u) else 1 / (u + (shift or 0))
     if form == "root":

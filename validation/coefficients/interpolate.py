@@ -46,7 +46,6 @@ def interpolant(function: Function, low: mpf, high: mpf, degree: int) -> list[mp
 
 
 def rounded(x: mpf, dtype: str) -> float:
-    """Round to the nearest number of a type."""
     if dtype == "float64":
         return float(x)
     found: float = struct.unpack("f", struct.pack("f", float(x)))[0]

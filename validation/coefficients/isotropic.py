@@ -54,7 +54,6 @@ FUNCTIONS: dict[str, Function] = {"near": near, "far": far, "slope": slope}
 
 
 def sources() -> dict[Path, str]:
-    """Return the text of the file."""
     return {TABLES: source(HEAD, SPEC, FUNCTIONS, strings=False)}
 
 

@@ -68,7 +68,6 @@ FUNCTIONS: dict[str, Function] = {"laplace": laplace, "gamma": gamma, "student":
 
 
 def sources() -> dict[Path, str]:
-    """Return the text of the file."""
     return {TABLES: source(HEAD, SPEC, FUNCTIONS, strings=True)}
 
 

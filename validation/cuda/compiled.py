@@ -72,7 +72,6 @@ def compiled(kernel: str, capability: int) -> Compiled:
 
 
 def _disassembled(cubin: bytes) -> tuple[str, dict[str, int]]:
-    """Disassemble a cubin; return the text, and its use of registers and memory by name."""
     from triton import knobs
 
     with tempfile.TemporaryDirectory() as folder:

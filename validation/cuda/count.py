@@ -28,8 +28,6 @@ KINDS = tuple(kind for kind, _ in _KINDS)
 
 
 class Instruction(NamedTuple):
-    """One line of disassembled code."""
-
     address: int
     predicate: str
     opcode: str
@@ -57,8 +55,6 @@ class Instruction(NamedTuple):
 
 
 class Count(NamedTuple):
-    """What a kernel costs."""
-
     instructions: float
     """The instructions that a warp issues, for each weight of a thread."""
     lanes: float
@@ -74,7 +70,6 @@ class Count(NamedTuple):
 
 
 def instructions(sass: str) -> list[Instruction]:
-    """Read what `cuobjdump -sass` prints of one kernel."""
     found = [
         Instruction(int(address, 16), predicate, opcode, operands.strip())
         for address, predicate, opcode, operands in _LINE.findall(sass)

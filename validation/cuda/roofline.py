@@ -24,8 +24,6 @@ second, the rate that the target of 100 instructions a weight is reckoned with.
 
 
 class GPU(NamedTuple):
-    """A GPU as its data sheet has it."""
-
     name: str
     capability: int
     processors: int

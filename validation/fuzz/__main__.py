@@ -103,10 +103,6 @@ def read_log(said: str) -> Record:
     return found
 
 
-def relative(path: str | Path) -> str:
-    return os.path.relpath(path, ROOT)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(prog="python -m validation.fuzz", description=__doc__)
@@ -138,10 +134,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         finding = result.pop("finding", None)
         ended = result.pop("ended")
         if finding is not None:
-            again = f"{relative(program)} {relative(finding['input'])}"
+            again = f"{os.path.relpath(program, ROOT)} {os.path.relpath(finding['input'], ROOT)}"
             print(f"  {finding['said']}\n  to try it again: {again}")
         elif ended != 0:
-            print(f"  it ended with status {ended}: see {relative(FOLDER / f'{target}.log')}")
+            log = os.path.relpath(FOLDER / f"{target}.log", ROOT)
+            print(f"  it ended with status {ended}: see {log}")
         findings += ended != 0
     if options.json and not findings:
         document = {

@@ -22,7 +22,6 @@ class Found(NamedTuple):
     note: str
 
     def record(self) -> Record:
-        """Return the verdict, and what decides it."""
         verdict = "holds" if self.holds else "fails"
         return {"verdict": verdict, "measured": self.measured, "note": self.note}
 
@@ -57,7 +56,6 @@ STATEMENTS: dict[str, Statement] = {}
 def statement(
     name: str, where: str, text: str, *, stated: bool = True
 ) -> Callable[[Callable[[], Found]], Callable[[], Found]]:
-    """Enter a function that decides a statement into `STATEMENTS`."""
     paper = PAPERS[name.partition("-")[0]]
 
     def enter(decide: Callable[[], Found]) -> Callable[[], Found]:

@@ -65,7 +65,7 @@ def run(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
-        description="Run the experiments of the papers, and print what they find beside what the "
+        description="Run the experiments of the papers, and print what they find next to what the "
         "papers print. An experiment that was ended resumes from its checkpoints.",
     )
     add = parser.add_argument

@@ -46,7 +46,6 @@ class System(NamedTuple):
     without: str = ""
 
     def shown_by(self) -> list[str]:
-        """Say which file shows it, by which command, and whether it is there."""
         records = {name: everything()[name].record for name in self.run}
         lines = [f"{path} ({name}): {_state(path)}" for name, path in records.items()]
         lines += [f"{STATEMENTS} (papers): {name} {_verdict(name)}" for name in self.claims]

@@ -6,18 +6,17 @@ from pathlib import Path
 from validation import record as records
 from validation.output import emit, has_rich
 from validation.reproduce.work import Work
-from validation.tools import studies, tables
+from validation.tools import tables
 
 _IMAGE = re.compile(r"^!\[[^]]*\]\([^)]*\)$", re.MULTILINE)
 
 
 def results(work: Work, record: Path) -> str:
-    """Write the results of a work beside the paper's, as its page has them."""
     if work.name in tables.SECTIONS:
         return tables.section(work.name)
     if work.paper:
         return work.experiment.text(records.read(record))
-    return studies.ladder(records.read(record)) if work.name == "ladder" else ""
+    return tables.ladder(records.read(record)) if work.name == "ladder" else ""
 
 
 def put(markdown: str) -> None:

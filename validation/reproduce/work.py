@@ -91,7 +91,6 @@ def _argv(words: Sequence[str]) -> list[str]:
 
 
 def everything() -> dict[str, Work]:
-    """Return all there is by its name: the studies first, which take minutes."""
     return {name: Work(name) for name in (*STUDIES, *names())}
 
 

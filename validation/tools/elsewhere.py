@@ -72,7 +72,6 @@ def run(
 def pip_install(
     what: Path, target: Path, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Install a source tree, a source archive or a wheel, without its dependencies, to `target`."""
     command = [sys.executable, "-m", "pip", "install", "--verbose", "--no-deps"]
     command += ["--no-build-isolation", "--no-index", "--target", str(target), str(what)]
     return run(command, cwd=target.parent, env=env)

@@ -120,7 +120,6 @@ class Machine(NamedTuple):
     env: dict[str, str]
 
     def test(self, kernel: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        """Run pytest with a kernel."""
         command = [str(self.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
         return run(command, cwd=self.tree, env={**self.env, "LOGUNIF_KL_KERNEL": kernel})
 
@@ -147,8 +146,7 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
     version = re.search(r"\d+(\.\d+)+", said)
     copy_source(tree)
     copy_tests(tree)
-    # What a test compiles and loads is for arm64 too.
-    tools = cache / "tools"
+    tools = cache / "tools"  # what a test compiles and loads is for arm64 too
     tools.mkdir(exist_ok=True)
     (tools / "cc").unlink(missing_ok=True)
     (tools / "cc").symlink_to(str(shutil.which(COMPILER)))

@@ -16,11 +16,7 @@ from pathlib import Path
 from validation.tools.elsewhere import EXTENSIONS, copy_source, copy_tests, pip_install, python
 
 # These take the kernel that is chosen, and run once for each.
-OF_THE_CHOSEN = [
-    "tests/test_accuracy.py",
-    "tests/test_api.py",
-    "tests/test_special.py",
-]
+OF_THE_CHOSEN = [f"tests/test_{name}.py" for name in ("accuracy", "api", "special")]
 # These take every kernel themselves, or depend on none.
 OF_ALL = [
     "tests/jax/test_handlers.py",
@@ -28,10 +24,8 @@ OF_ALL = [
     "tests/numpy/test_float32_ufuncs.py",
     "tests/numpy/test_magnitudes.py",
     "tests/numpy/test_threads.py",
-    # With PyTorch and JAX where they are installed.
-    "tests/test_shapes.py",
-    # With stubs in place of PyTorch.
-    "tests/torch/test_library.py",
+    "tests/test_shapes.py",  # with PyTorch and JAX where they are installed
+    "tests/torch/test_library.py",  # with stubs in place of PyTorch
 ]
 # To detect uses of returned stack memory, GCC before 14 puts variables at multiples of 32 bytes,
 # and expects them at the multiples of 64 that AVX-512 needs (its bug 110027). The tests of every

@@ -6,13 +6,8 @@ from collections.abc import Iterable
 from validation.markdown import processor, table
 from validation.output import Record
 
-_FUNCTIONS = (
-    "neg_kl",
-    "neg_kl_grad",
-    "neg_kl_normal",
-    "neg_kl_normal.dmu",
-    "neg_kl_normal.dlog_sigma2",
-)
+_NORMAL = ("neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2")
+_FUNCTIONS = ("neg_kl", "neg_kl_grad", *_NORMAL)
 
 _NUMPY = ("avx512", "avx2", "baseline")
 # The heading of a column, its kernels and its type.

@@ -38,7 +38,6 @@ def project() -> Record:
 
 
 def requirements(*extras: str, of: Record) -> dict[str, str]:
-    """Collect the lower bounds of the dependencies and of some extras, by name with its extras."""
     found: dict[str, str] = {}
     texts = list(of["dependencies"])
     for extra in extras:
@@ -63,7 +62,6 @@ def _parts(version: str) -> tuple[int, ...]:
 
 
 def asked(which: str, kind: str, of: Record) -> list[str]:
-    """Write the requirements for pip, the framework's last."""
     extras = ["test"] if kind == CORE else [kind, "test"]
     bounds = requirements(*extras, of=of)
     if kind != CORE:

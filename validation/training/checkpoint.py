@@ -1,6 +1,6 @@
 """Files that hold the state of a run, and are whole at any moment.
 
-A file is written beside the old one, flushed to the disk, and renamed, so that a process that is
+A file is written next to the old one, flushed to the disk, and renamed, so that a process that is
 killed leaves the old state or the new one.
 """
 
@@ -35,7 +35,7 @@ def load(path: Path, about: Record) -> Record | None:
         written, state = found["about"], found["state"]
     except Exception as error:  # torch.load raises errors of many types for a broken file
         raise CheckpointError(
-            f"{path} is no checkpoint that can be read ({type(error).__name__}): remove it"
+            f"{path} is not a checkpoint that can be read ({type(error).__name__}): remove it"
         ) from None
     _refuse_another(path, json.loads(written), about)
     assert isinstance(state, dict)
@@ -58,7 +58,7 @@ def load_json(path: Path, about: Record) -> tuple[Any, float] | None:
         found = json.loads(path.read_text(encoding="utf-8"))
         written, state, seconds = found["about"], found["state"], float(found["seconds"])
     except (ValueError, KeyError, TypeError):
-        raise CheckpointError(f"{path} is no record that can be read: remove it") from None
+        raise CheckpointError(f"{path} is not a record that can be read: remove it") from None
     _refuse_another(path, written, about)
     return state, seconds
 

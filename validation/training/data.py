@@ -186,25 +186,21 @@ def _idx(path: Path, dimensions: int) -> np.ndarray:
 
 
 def _checked(arrays: dict[str, np.ndarray]) -> Dataset:
-    """Check the four arrays and bring them into the form of a `Dataset`."""
-    for name in _ARRAYS:
-        array, of_images = arrays[name], name.startswith("x")
-        if of_images and array.dtype != np.uint8:
-            raise DataError(f"{name} has dtype {array.dtype}: it must be uint8, from 0 to 255")
-        if not of_images and array.dtype.kind not in "iu":
-            raise DataError(f"{name} has dtype {array.dtype}: it must hold integers")
-        right = array.ndim in (2, 3) if of_images else array.ndim == 1
-        if not right or array.size == 0:
-            form = "(n, height, width) or (n, pixels)" if of_images else "(n,)"
-            raise DataError(f"{name} has shape {array.shape}: it must be {form}, and not empty")
-        if not of_images and not (array.min() >= 0 and array.max() < CLASSES):
-            raise DataError(
-                f"{name} has labels from {array.min()} to {array.max()}: they must be 0 to 9"
-            )
     for part in ("train", "test"):
-        images, labels = len(arrays[f"x_{part}"]), len(arrays[f"y_{part}"])
-        if images != labels:
-            raise DataError(f"x_{part} has {images} images and y_{part} {labels} labels")
+        x, y = arrays[f"x_{part}"], arrays[f"y_{part}"]
+        if x.dtype != np.uint8:
+            raise DataError(f"x_{part} has dtype {x.dtype}: it must be uint8, from 0 to 255")
+        if y.dtype.kind not in "iu":
+            raise DataError(f"y_{part} has dtype {y.dtype}: it must hold integers")
+        forms = ("x", x, (2, 3), "(n, height, width) or (n, pixels)"), ("y", y, (1,), "(n,)")
+        for name, array, dimensions, form in forms:
+            if array.ndim not in dimensions or array.size == 0:
+                shape = f"{name}_{part} has shape {array.shape}"
+                raise DataError(f"{shape}: it must be {form}, and not empty")
+        if not (y.min() >= 0 and y.max() < CLASSES):
+            raise DataError(f"y_{part} has labels from {y.min()} to {y.max()}: they must be 0 to 9")
+        if len(x) != len(y):
+            raise DataError(f"x_{part} has {len(x)} images and y_{part} {len(y)} labels")
     sizes = [arrays[f"x_{part}"][0].size for part in ("train", "test")]
     if sizes[0] != sizes[1]:
         raise DataError(f"x_train has {sizes[0]} pixels an image and x_test {sizes[1]}")

@@ -143,6 +143,11 @@ class Run:
         while self.epoch < epochs:
             yield self._finish_epoch()
 
+    def finish(self, epochs: int) -> None:
+        """Train until ``epochs`` are done."""
+        while self.epoch < epochs:
+            self._finish_epoch()
+
     def amend(self, **found: Any) -> None:
         """Add what was found after an epoch to its record, and keep it."""
         self.history[-1].update(found)

@@ -143,24 +143,22 @@ def weights(model: torch.nn.Module) -> list[torch.nn.Parameter]:
 
 def learned_alphas(model: torch.nn.Module) -> list[dict[str, float]]:
     """Summarise alpha in each variational layer: over its weights, and as dropout rates."""
-    found = []
-    for layer in model.modules():
-        if not isinstance(layer, nn.VariationalLinear):
-            continue
+
+    def summary(layer: nn.VariationalLinear) -> dict[str, float]:
         log_alpha = layer.log_alpha_of_weights().detach().double().flatten()
         low, median, high = torch.quantile(
             log_alpha[:: max(1, log_alpha.numel() // 2**20)],
             torch.tensor([0.05, 0.5, 0.95], dtype=torch.float64),
         ).tolist()
-        found.append(
-            {
-                "mean_dropout_rate": float(torch.sigmoid(log_alpha).mean()),
-                "log_alpha_5_percent": low,
-                "log_alpha_median": median,
-                "log_alpha_95_percent": high,
-                "at_most_1": float((log_alpha <= 0.0).double().mean()),
-                # As it is trained: what lies beyond a bound counts as the bound.
-                "greatest_parameter": float(layer.get_parameter("log_alpha").detach().max()),
-            }
-        )
-    return found
+        return {
+            "mean_dropout_rate": float(torch.sigmoid(log_alpha).mean()),
+            "log_alpha_5_percent": low,
+            "log_alpha_median": median,
+            "log_alpha_95_percent": high,
+            "at_most_1": float((log_alpha <= 0.0).double().mean()),
+            # As it is trained: what lies beyond a bound counts as the bound.
+            "greatest_parameter": float(layer.get_parameter("log_alpha").detach().max()),
+        }
+
+    layers = (layer for layer in model.modules() if isinstance(layer, nn.VariationalLinear))
+    return [summary(layer) for layer in layers]

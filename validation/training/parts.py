@@ -41,7 +41,6 @@ class Parts:
         make: Callable[[str, int], T],
         **settings: Any,
     ) -> list[T]:
-        """Return the results of ``make(name, seed)`` for every name of each seed."""
         cells = {
             f"{slug(name)}-seed{seed}": partial(make, name, seed)
             for seed in seeds

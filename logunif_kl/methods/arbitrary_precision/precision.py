@@ -21,6 +21,7 @@ from mpmath import libmp
 from ..._convention import additive_constant
 from ..._errors import shown
 from ..._mpmath import LOCK
+from .._arguments import integer
 
 Raw = Any
 """mpmath's ``(sign, mantissa, exponent, bits)``."""
@@ -35,7 +36,7 @@ _MAX_LOG_BITS = 4096
 
 def neg_kl(gap: OfU, log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
     """Compute constant - F(u) by a method's F, which also gives the constant."""
-    wp = libmp.dps_to_prec(_digits(dps)) + _GUARD
+    wp = _bits(dps)
     additive_constant(zero_at, log_c)  # checks the arguments
     with LOCK:
         constant = _constant(gap, zero_at, log_c, wp)
@@ -48,7 +49,7 @@ def neg_kl(gap: OfU, log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
 
 def neg_kl_grad(slope: OfU, log_alpha: Any, dps: Any) -> Any:
     """Compute u F'(u) by a method's uF'."""
-    wp = libmp.dps_to_prec(_digits(dps)) + _GUARD
+    wp = _bits(dps)
     half = libmp.from_man_exp(1, -1)
     with LOCK:
         return _each(lambda u: slope(u, wp), log_alpha, wp, at_zero=libmp.fzero, at_infinity=half)
@@ -121,15 +122,6 @@ def _read(value: Any, name: str) -> Raw:
     )
 
 
-def _digits(dps: Any) -> int:
-    if isinstance(dps, bool) or not isinstance(dps, Integral):
-        raise TypeError(
-            f"dps must be an int, the number of decimal digits, but {shown(dps)} was given: pass "
-            "dps=50, or leave it out for double precision"
-        )
-    if not 1 <= int(dps) <= MAX_DPS:
-        raise ValueError(
-            f"dps must be between 1 and {MAX_DPS} decimal digits, but {shown(dps)} was given: pass "
-            "dps=50, or leave it out for double precision"
-        )
-    return int(dps)
+def _bits(dps: Any) -> int:
+    remedy = "pass dps=50, or leave it out for double precision"
+    return int(libmp.dps_to_prec(integer("dps", dps, 1, MAX_DPS, remedy))) + _GUARD

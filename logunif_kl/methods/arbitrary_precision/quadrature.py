@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from numbers import Integral
 from typing import Any
 
 import mpmath
 
-from ..._errors import shown
 from .precision import Raw
 
 # Bits: the sum has thousands of terms, powers of exp(step) as many factors, and the bracket below
@@ -22,7 +20,8 @@ from .precision import Raw
 _GUARD = 56
 _COARSEST, _FINEST = 4, 14  # log2 of the number of steps that a unit of tau is divided into
 _IN_TURN = 3  # terms below the last bit, after which the others are too
-#: The most decimal digits. There are about 14 nodes a digit, of four exponentials each.
+#: The most decimal digits, because the time grows with the cube of their number: there are about
+#: 14 nodes a digit, of four exponentials each.
 MAX_DPS = 1000
 
 # A context of this module's own, so the caller's precision is not changed. It is used under the
@@ -31,16 +30,6 @@ _MP = mpmath.MPContext()
 
 Real = Any
 Integrand = Callable[[Real], Real]
-
-
-def check_digits(dps: Any) -> None:
-    """Raise if more digits are wanted than quadrature gives in a minute."""
-    if isinstance(dps, Integral) and int(dps) > MAX_DPS:
-        raise ValueError(
-            f"dps must be at most {MAX_DPS} decimal digits for quadrature, whose time grows with "
-            f"the cube of their number, but {shown(dps)} was given: use "
-            "logunif_kl.methods.series, or logunif_kl.reference.neg_kl"
-        )
 
 
 def gap(u: Raw, wp: int) -> Raw:

@@ -207,13 +207,16 @@ def test_the_variance_of_an_input_that_is_always_zero(value):
         one = jax.jit(jax.vmap(jax.grad(function, arguments), (0, None, None)))
         return lambda x, *others: one(x[None], *others)
 
-    for derivative in (jax.grad, jax.jacfwd, batched):
+    def forward(function, arguments):
+        return jax.jit(jax.jacfwd(function, arguments))
+
+    for derivative in (jax.grad, forward, batched):
         of = derivative(loss, (0, 1))
         for found, ordinary in zip(of(x, mu, value), of(x, mu, -10.0), strict=True):
             np.testing.assert_array_equal(found, ordinary)
     # The curvature at 0 is that of the variance.
-    second = jax.hessian(loss)(x, mu, 0.0)[0, 0, 0, 0]
-    near = jax.hessian(loss)(x.at[0, 0].set(1e-4), mu, 0.0)[0, 0, 0, 0]
+    hessian = jax.jit(jax.hessian(loss))
+    second, near = (hessian(x.at[0, 0].set(at), mu, 0.0)[0, 0, 0, 0] for at in (0.0, 1e-4))
     assert float(second) == pytest.approx(float(near), rel=2e-3)
 
 
@@ -274,16 +277,11 @@ def test_float64():
         assert nn.kl(weight).dtype == "float64"
 
 
-class TestAlphaOfWeights:
-    def test_additive(self):
-        weight = nn.Normal(jnp.array([1.0, -2.0, 0.0]), jnp.zeros(3))
-        expected = [0.0, -2 * math.log(2), math.inf]
-        np.testing.assert_allclose(weight.log_alpha_of_weights(), expected)
-
-    def test_multiplicative(self):
-        weight = nn.Dropout(jnp.ones((2, 3)), jnp.array([[1.0], [2.0]]), max_log_alpha=1.5)
-        expected = [[1.0] * 3, [1.5] * 3]
-        np.testing.assert_array_equal(weight.log_alpha_of_weights(), expected)
+def test_log_alpha_of_weights():
+    normal = nn.Normal(jnp.array([1.0, -2.0, 0.0]), jnp.zeros(3)).log_alpha_of_weights()
+    np.testing.assert_allclose(normal, [0.0, -2 * math.log(2), math.inf])
+    dropout = nn.Dropout(jnp.ones((2, 3)), jnp.array([[1.0], [2.0]]), max_log_alpha=1.5)
+    np.testing.assert_array_equal(dropout.log_alpha_of_weights(), [[1.0] * 3, [1.5] * 3])
 
 
 class TestConvolution:
@@ -307,13 +305,13 @@ class TestConvolution:
         sizes = {"O": 6, "I": 4, "H": 3, "W": 2}
         kernel = jax.random.normal(jax.random.key(1), [sizes[c] for c in numbers[1]])
         spread = jax.random.normal(jax.random.key(2), kernel.shape)
-        return x, nn.Normal(kernel, spread), numbers
+        given = {k: (v, v) if isinstance(v, (int, np.integer)) else v for k, v in options.items()}
+        given = {"window_strides": (1, 1), "padding": "VALID", **given}
+        return x, nn.Normal(kernel, spread), numbers, given
 
     @pytest.mark.parametrize("options", CASES, ids=str)
     def test_is_the_dense_layer_of_the_unfolded_input(self, options):
-        x, weight, numbers = self.made(options)
-        given = {k: (v, v) if isinstance(v, (int, np.integer)) else v for k, v in options.items()}
-        given = {"window_strides": (1, 1), "padding": "VALID", **given}
+        x, weight, numbers, given = self.made(options)
         out = numbers[2].index("C")
 
         @jax.jit
@@ -338,20 +336,18 @@ class TestConvolution:
 
     @pytest.mark.parametrize("options", CASES, ids=str)
     def test_is_that_of_jax(self, options):
-        x, weight, _ = self.made(options)
+        x, weight, numbers, given = self.made(options)
         bias = jnp.arange(6.0)
-        given = {k: (v, v) if isinstance(v, (int, np.integer)) else v for k, v in options.items()}
-        given = {"window_strides": (1, 1), "padding": "VALID", **given}
         expected = lax.conv_general_dilated(x, weight.mu, **given)
         assert (nn.conv(x, weight, **options) == expected).all()
-        axis = (options.get("dimension_numbers") or ("", "", "NCHW"))[2].index("C")
+        axis = numbers[2].index("C")
         shifted = jnp.moveaxis(jnp.moveaxis(expected, axis, -1) + bias, -1, axis)
         assert (nn.conv(x, weight, bias, **options) == shifted).all()
 
     @pytest.mark.parametrize("options", CASES, ids=str)
     def test_weights_for_each_example_in_every_layout(self, options):
         """Without variance they give the mean; with it the examples are in their places."""
-        x, weight, numbers = self.made(options)
+        x, weight, numbers, _ = self.made(options)
         mean = nn.conv(x, weight, **options)
         still = nn.Normal(weight.mu, jnp.full_like(weight.mu, -jnp.inf))
         got = nn.conv(x, still, key=KEY, estimator="per_example", **options)

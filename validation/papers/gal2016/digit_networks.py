@@ -54,8 +54,7 @@ class Trained:
             about={"method": method, "hidden": sizes["hidden"]},
             file=parts.file(f"{method}-seed{seed}.pt"),
         )
-        for _ in run.train(sizes["epochs"]):
-            pass
+        run.finish(sizes["epochs"])
         self.model.eval()
         self.draws = method != "none"
         self.training_seconds = round(sum(record["seconds"] for record in run.history), 1)
@@ -83,13 +82,10 @@ class Trained:
 
 
 def scores(sampled: nn.Prediction | None, entropy: torch.Tensor) -> dict[str, torch.Tensor]:
-    if sampled is None:
-        return {"entropy_without_noise": entropy}
-    return {
-        "mutual_information": sampled.mutual_information,
-        "entropy": sampled.entropy,
-        "entropy_without_noise": entropy,
-    }
+    found = {}
+    if sampled is not None:
+        found = {"mutual_information": sampled.mutual_information, "entropy": sampled.entropy}
+    return {**found, "entropy_without_noise": entropy}
 
 
 def of_each(

@@ -1,4 +1,4 @@
-"""Whether the mutual information tells images that are no digits from test digits.
+"""Whether the mutual information tells other images from test digits.
 
 The area under the ROC curve is 0.5 by chance, and 1 if perfect. The scores are the mutual
 information and the entropy by samples of the noise, and the entropy of the network without noise.

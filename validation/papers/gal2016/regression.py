@@ -244,7 +244,6 @@ EXPERIMENT = Experiment(
     # After 300 steps the network without dropout depends on how the processor rounds.
     quick={"hidden": 50, "steps": 120, "samples": 50, "test_points": 60},
     draw=draw,
-    takes_data=False,
     packages=("torch", "scikit-learn"),
 )
 

@@ -23,22 +23,21 @@ def by_angle(trained: digits.Trained, dataset: Dataset, count: int) -> Record:
     """Measure errors and scores at each angle, and what becomes of one digit."""
     x, y = dataset.test.x[:count], torch.from_numpy(dataset.test.y[:count])
     upright: dict[str, torch.Tensor] = {}
-    found = []
-    for angle in ANGLES:
+
+    def at(angle: int) -> Record:
         turned = images.rotated(x, angle)
         sampled, (without, entropy) = trained.with_noise(turned), trained.without_noise(turned)
         here = digits.scores(sampled, entropy)
-        upright = upright or here  # the first angle is 0
-        found.append(
-            {
-                "angle": angle,
-                "error_without_noise": digits.error_percent(without, y),
-                "error": None if sampled is None else digits.error_percent(sampled.mean, y),
-                **{name: float(value.double().mean()) for name, value in here.items()},
-                "auroc": {name: digits.auroc(upright[name], here[name]) for name in here},
-            }
-        )
-    return {"angles": found, "one": _of_one(trained, dataset)}
+        upright.update({} if upright else here)  # the first angle is 0
+        return {
+            "angle": angle,
+            "error_without_noise": digits.error_percent(without, y),
+            "error": None if sampled is None else digits.error_percent(sampled.mean, y),
+            **{name: float(value.double().mean()) for name, value in here.items()},
+            "auroc": {name: digits.auroc(upright[name], here[name]) for name in here},
+        }
+
+    return {"angles": list(map(at, ANGLES)), "one": _of_one(trained, dataset)}
 
 
 def one(dataset: Dataset) -> Any:

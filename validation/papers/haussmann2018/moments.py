@@ -122,37 +122,29 @@ def _far_rectifier() -> torch.nn.Module:
 
 
 IDENTITY, RELU = torch.nn.Identity, torch.nn.ReLU
+AVERAGE, MAXIMUM = partial(torch.nn.AvgPool1d, 2), partial(torch.nn.MaxPool1d, 2)
+RECTIFIED, SHARED = "linear, ReLU, linear; log σ² =", "places share weights"
 CASES = {
     "linear": Case("linear", _mlp(1, IDENTITY), True),
     "conv": Case("convolution of stride 2", _conv, True),
     "two_linear": Case("linear, linear", _mlp(2, IDENTITY), True),
     "far_rectifier": Case("linear, ReLU far from 0, linear", _mlp(2, _far_rectifier), True),
-    "average": Case(
-        "linear, average pooling, linear", _pooled(IDENTITY, lambda: torch.nn.AvgPool1d(2)), True
-    ),
+    "average": Case("linear, average pooling, linear", _pooled(IDENTITY, AVERAGE), True),
     "far_maximum": Case(
         "linear, maximum of units far apart, linear",
-        _pooled(lambda: Shifted(_signs(8)), lambda: torch.nn.MaxPool1d(2)),
+        _pooled(lambda: Shifted(_signs(8)), MAXIMUM),
         True,
     ),
-    "rectifier_small": Case(
-        "linear, ReLU, linear; log σ² = −8", _mlp(2, RELU), False, log_sigma2=-8.0
-    ),
-    "rectifier": Case("linear, ReLU, linear; log σ² = −4", _mlp(2, RELU), False),
-    "rectifier_large": Case(
-        "linear, ReLU, linear; log σ² = −1", _mlp(2, RELU), False, log_sigma2=-1.0
-    ),
+    "rectifier_small": Case(f"{RECTIFIED} −8", _mlp(2, RELU), False, -8.0),
+    "rectifier": Case(f"{RECTIFIED} −4", _mlp(2, RELU), False),
+    "rectifier_large": Case(f"{RECTIFIED} −1", _mlp(2, RELU), False, -1.0),
     "three_linear": Case(
-        "three linear, whose inputs are dependent", _mlp(3, IDENTITY), False, log_sigma2=-2.0
+        "three linear, whose inputs are dependent", _mlp(3, IDENTITY), False, -2.0
     ),
     "four_rectified": Case("four linear, with ReLU between", _mlp(4, RELU), False),
-    "maximum": Case(
-        "linear, maximum of near units, linear",
-        _pooled(IDENTITY, lambda: torch.nn.MaxPool1d(2)),
-        False,
-    ),
-    "conv_average": Case("convolution, average pooling: places share weights", _conv_pool, False),
-    "two_conv": Case("convolution, convolution: places share weights", _convs(False), False),
+    "maximum": Case("linear, maximum of near units, linear", _pooled(IDENTITY, MAXIMUM), False),
+    "conv_average": Case(f"convolution, average pooling: {SHARED}", _conv_pool, False),
+    "two_conv": Case(f"convolution, convolution: {SHARED}", _convs(False), False),
     "two_conv_one_sign": Case(
         "the same, all weights positive", _convs(False, one_sign=True), False
     ),

@@ -199,10 +199,8 @@ def unnoticed(model: Model, sizes: Record, seed: int) -> Record:
     told = summary({"t": logs}, group_by_chain=True)["t"]
     first, second = np.split(logs[:, : logs.shape[1] // 2 * 2], 2, axis=1)
     return {
-        **{
-            name: float(told[key]) if math.isfinite(told[key]) else None
-            for name, key in (("r_hat", "r_hat"), ("effective_draws", "n_eff"))
-        },
+        "r_hat": float(told["r_hat"]) if math.isfinite(told["r_hat"]) else None,
+        "effective_draws": float(told["n_eff"]) if math.isfinite(told["n_eff"]) else None,
         "draws": int(logs.size),
         "divergences": int(diverging.sum()),
         "log10_magnitude_least": float(logs.min()),
@@ -343,7 +341,6 @@ EXPERIMENT = Experiment(
         "walkers": 200,
         "steps": [10, 100],
     },
-    takes_data=False,
     draw=draw,
     packages=("jax", "numpyro"),
 )

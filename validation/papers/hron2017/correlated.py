@@ -14,8 +14,8 @@ marginals, by `kl_normal`, and their total correlation. As tau -> 0 it is
 
     (K - 1) log(1/tau) + K KL(alpha) + sum_i log|theta_i| - log|theta| + (K - 1)/2 log alpha,
 
-which goes to infinity with slope K - 1 in log(1/tau), for any theta. Both are set beside the mean
-of log q(w) - log p(w) over samples. A prior over s alone gives KL(alpha), whatever K and theta.
+which goes to infinity with slope K - 1 in log(1/tau), for any theta. The record compares both with
+the mean of log q(w) - log p(w) over samples. A prior over s alone gives KL(alpha).
 
 Numbers of 24 and of 53 bits give the line a thickness: the tables have tau at their spacing at 1.
 """
@@ -71,7 +71,6 @@ class Row(NamedTuple):
         return thin + count * of_s + sizes
 
     def sampled(self, samples: int, rng: np.random.Generator) -> tuple[float, float]:
-        """Estimate the divergence from samples, with the standard error."""
         count, chunk = len(self.theta), 2_000_000 // len(self.theta)
         direction = self.theta / np.linalg.norm(self.theta)
         values = []
@@ -232,7 +231,6 @@ EXPERIMENT = Experiment(
         "most_numbers": 20_000_000,
     },
     quick={"weights": [1, 2, 10], "thicknesses": [1.0, 1e-2, 1e-6], "samples": 20_000},
-    takes_data=False,
     draw=draw,
     packages=(),
 )

@@ -15,60 +15,54 @@ PRUNED = 3.0  # log alpha; Molchanov et al. 2017, section 5
 
 
 class Way(NamedTuple):
-    """Two coordinates of q; ``gradient`` takes them, dJ/dmu and dJ/dlog sigma^2 to their own."""
+    """Two coordinates of q: its mean, and a function of log sigma^2 or, if not additive, log alpha.
+
+    ``into`` is that function, ``back`` its inverse, and ``slope`` the derivative of the inverse.
+    """
 
     title: str
     additive: bool
-    start: Callable[[float, float], tuple[float, float]]
-    normal: Callable[[Array], tuple[float, float]]
-    gradient: Callable[[Array, float, float], Array]
+    into: Callable[[float], float]
+    back: Callable[[float], float]
+    slope: Callable[[float], float]
+
+    def start(self, mu: float, rho: float) -> tuple[float, float]:
+        """Return the coordinates of a mean and a log sigma^2."""
+        return mu, self.into(rho if self.additive else rho - 2.0 * math.log(abs(mu)))
+
+    def normal(self, state: Array) -> tuple[float, float]:
+        """Return the mean and log sigma^2."""
+        second = self.back(state[1])
+        return state[0], second if self.additive else second + 2.0 * math.log(abs(state[0]))
+
+    def gradient(self, state: Array, mu: float, rho: float) -> Array:
+        """Return the gradient in the coordinates, from that in the mean and in log sigma^2."""
+        first = mu if self.additive else mu + 2.0 * rho / state[0]
+        return np.array([first, rho * self.slope(state[1])])
 
 
-def _in_log_alpha(state: Array, mu: float, log_sigma2: float) -> Array:
-    return np.array([mu + 2.0 * log_sigma2 / state[0], log_sigma2])
+def _same(x: float) -> float:
+    return x
 
 
 WAYS = {
-    "log_sigma2": Way(
-        "additive (μ, log σ²)",
-        True,
-        lambda mu, rho: (mu, rho),
-        lambda s: (s[0], s[1]),
-        lambda s, mu, rho: np.array([mu, rho]),
-    ),
+    "log_sigma2": Way("additive (μ, log σ²)", True, _same, _same, lambda s: 1.0),
     "log_sigma": Way(
-        "additive (μ, log σ)",
-        True,
-        lambda mu, rho: (mu, 0.5 * rho),
-        lambda s: (s[0], 2.0 * s[1]),
-        lambda s, mu, rho: np.array([mu, 2.0 * rho]),
+        "additive (μ, log σ)", True, lambda rho: 0.5 * rho, lambda s: 2.0 * s, lambda s: 2.0
     ),
     "sigma": Way(
         "additive (μ, σ)",
         True,
-        lambda mu, rho: (mu, math.exp(0.5 * rho)),
-        lambda s: (s[0], 2.0 * math.log(s[1])),
-        lambda s, mu, rho: np.array([mu, 2.0 * rho / s[1]]),
+        lambda rho: math.exp(0.5 * rho),
+        lambda s: 2.0 * math.log(s),
+        lambda s: 2.0 / s,
     ),
-    "log_alpha": Way(
-        "multiplicative (θ, log α)",
-        False,
-        lambda mu, rho: (mu, rho - 2.0 * math.log(abs(mu))),
-        lambda s: (s[0], s[1] + 2.0 * math.log(abs(s[0]))),
-        _in_log_alpha,
-    ),
-    "alpha": Way(
-        "multiplicative (θ, α)",
-        False,
-        lambda mu, rho: (mu, math.exp(rho) / mu**2),
-        lambda s: (s[0], math.log(s[1]) + 2.0 * math.log(abs(s[0]))),
-        lambda s, mu, rho: _in_log_alpha(s, mu, rho) / np.array([1.0, s[1]]),
-    ),
+    "log_alpha": Way("multiplicative (θ, log α)", False, _same, _same, lambda s: 1.0),
+    "alpha": Way("multiplicative (θ, α)", False, math.exp, math.log, lambda s: 1.0 / s),
 }
 
 
 def divergence_gradient(way: Way, state: Array) -> Array:
-    """Compute the gradient of KL in the way's own coordinates, by the library."""
     if way.additive:
         _, of_mu, of_rho = lk.special.neg_kl_normal_and_grad(*way.normal(state))
         return way.gradient(state, -float(of_mu), -float(of_rho))

@@ -52,13 +52,12 @@ class Model(NamedTuple):
 
 
 LOGISTIC = Model("logistic, one observation (1, 1)", (1.0,), (1.0,))
-SEPARABLE = Model("logistic, three observations, separable", (0.5, 1.0, 2.0), (1.0, 1.0, 1.0))
-OVERLAPPING = Model("logistic, three observations, not separable", (0.5, 1.0, 2.0), (1, -1, 1))
 LINEAR = Model("linear, Gaussian noise, two observations", (1.0, 2.0), (1.5, 1.0), 1.0)
+_X = (0.5, 1.0, 2.0)
 MODELS = {
     "logistic": LOGISTIC,
-    "separable": SEPARABLE,
-    "overlapping": OVERLAPPING,
+    "separable": Model("logistic, three observations, separable", _X, (1.0, 1.0, 1.0)),
+    "overlapping": Model("logistic, three observations, not separable", _X, (1, -1, 1)),
     "linear": LINEAR,
 }
 

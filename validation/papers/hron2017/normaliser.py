@@ -348,7 +348,6 @@ EXPERIMENT = Experiment(
         "errors": [0, 1, 2, 3, 4, 5, 6, 8],
     },
     quick={"zero": [2, 4, 8], "tail": [2, 4, 8], "network": [4, 6, 8], "errors": [0, 3]},
-    takes_data=False,
     draw=draw,
     packages=(),
 )

@@ -236,19 +236,14 @@ def draw(record: Record) -> Any:
 def show(record: Record) -> str:
     additive = [row for row in record["flows"] if "rate" in row]
     others = [row for row in record["flows"] if "rate" not in row]
+    near, far = record["additive_at_mu_0"], record["multiplicative_far_out"]
+    zero = "exactly 0" if _all_zero(near) else "not 0"
+    ratios = (f"{row['hessian'][0][0] / row['curvature_predicted']:.15g}" for row in near)
+    at, kl = (number(row["log_alpha"]) for row in far), (number(row["kl"], 4) for row in far)
     parts = [
-        "At μ = 0 KL, its gradient and the row of its Hessian in log σ² are "
-        + ("exactly 0" if _all_zero(record["additive_at_mu_0"]) else "not 0")
-        + "; its curvature in μ over 1/σ² is "
-        + ", ".join(
-            f"{row['hessian'][0][0] / row['curvature_predicted']:.15g}"
-            for row in record["additive_at_mu_0"]
-        )
-        + ". In the multiplicative one KL at log α = "
-        + ", ".join(number(row["log_alpha"]) for row in record["multiplicative_far_out"])
-        + " is "
-        + ", ".join(number(row["kl"], 4) for row in record["multiplicative_far_out"])
-        + ": never 0.",
+        f"At μ = 0 KL, its gradient and the row of its Hessian in log σ² are {zero}; its curvature "
+        f"in μ over 1/σ² is {', '.join(ratios)}. In the multiplicative one KL at log α = "
+        f"{', '.join(at)} is {', '.join(kl)}: never 0.",
         "Gradient flow of KL alone, in additive coordinates:",
         columns(
             additive,
@@ -335,7 +330,6 @@ EXPERIMENT = Experiment(
         "tolerance": 1e-10,
     },
     quick={"starts": [(2.0, -2.0)], "decades": 3, "kappas": [0.5, 4.0], "steps": 300},
-    takes_data=False,
     draw=draw,
 )
 

@@ -149,7 +149,6 @@ EXPERIMENT = Experiment(
     place=5,
     full={"u": EVERY_U, "points": 1001, "samples": 2**18, "digits": 30},
     quick={"u": EVERY_U[::4], "points": 41, "samples": 2**12},
-    takes_data=False,
     packages=(),
 )
 

@@ -5,6 +5,7 @@ what differs from the paper's words, or is what Hron et al. 2017 deny, and can b
 ``decided_elsewhere`` names what decides the rest.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -157,24 +158,24 @@ def _kl_of_power(alpha: float, theta: float, power: float) -> float:
 
 
 def lower_bound(sizes: Record) -> Found:
-    rows: list[Record] = []
     b = 1e3
-    for name, model in MODELS.items():
+
+    def row(name: str, model: Model) -> Record:
         best, where = _greatest_elbo(model)
         logs = {
             f"1e-{power}": math.log(normaliser(model, 10.0**-power, b)) for power in sizes["powers"]
         }
         values = list(logs.values())
-        rows.append(
-            {
-                "model": name,
-                "greatest_elbo": best,
-                "at_mu_and_log_sigma2": where,
-                "log_marginal_likelihood_by_cut_off": logs,
-                "gap_at_the_least_cut_off": values[-1] - best,
-                "growth_at_the_end": values[-1] - values[-2],
-            }
-        )
+        return {
+            "model": name,
+            "greatest_elbo": best,
+            "at_mu_and_log_sigma2": where,
+            "log_marginal_likelihood_by_cut_off": logs,
+            "gap_at_the_least_cut_off": values[-1] - best,
+            "growth_at_the_end": values[-1] - values[-2],
+        }
+
+    rows = list(itertools.starmap(row, MODELS.items()))
     return Found(
         holds=all(row["growth_at_the_end"] < 1e-3 for row in rows),
         measured={"right_cut_off": b, "log_c": 0.0, "rows": rows},
@@ -268,7 +269,6 @@ EXPERIMENT = Experiment(
     place=6,
     full={"draws": 400_000, "powers": [1, 3, 10, 30, 100, 300]},
     quick={"draws": 20_000, "powers": [1, 3, 300]},
-    takes_data=False,
     packages=(),
 )
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import columns, listed
-from validation.papers.kingma2015.ratios import agreement, beside_the_paper, tabulated
+from validation.papers.kingma2015.ratios import agreement, compared_with_the_paper, tabulated
 from validation.papers.kingma2015.stages import Stages
 from validation.training.loop import Settings
 from validation.training.parts import slug
@@ -76,7 +76,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
         return {
             "assumption": name,
             "networks": [{"seed": each["seed"], **each["network"]} for each in found],
-            "columns": beside_the_paper(rows, "correlated", sizes["epochs"]),
+            "columns": compared_with_the_paper(rows, "correlated", sizes["epochs"]),
         }
 
     return {"cases": parts.share(ASSUMPTIONS, case, "assumptions")}

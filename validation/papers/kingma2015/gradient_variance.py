@@ -25,7 +25,7 @@ from validation.papers.kingma2015 import printed
 from validation.papers.kingma2015.ratios import (
     ESTIMATORS,
     agreement,
-    beside_the_paper,
+    compared_with_the_paper,
     nearest_error,
     pooled,
     tabulated,
@@ -44,7 +44,7 @@ def measure_one(kind: str, seed: int, sizes: Record, dataset: Dataset, parts: Pa
     network = Stages(name, METHODS[kind], settings, sizes["hidden"], dataset, parts, describe)
     counts: dict[int, Any] = dict.fromkeys(sizes["epochs_between"], sizes["pairs_between"])
     counts |= dict.fromkeys(sizes["epochs"], sizes["pairs"])
-    trained = [network.said_after(epochs) for epochs in sorted(counts)]
+    trained = [network.described_after(epochs) for epochs in sorted(counts)]
     cells = [
         (epochs, estimator, counts[epochs][estimator])
         for epochs in sorted(counts)
@@ -151,8 +151,8 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
         as_good = [nearest_error(trained, printed.TEST_ERROR_AFTER[e]) for e in printed.EPOCHS]
         return {
             "noise": kind,
-            "columns": beside_the_paper(variances, kind, settings["epochs"]),
-            "at_the_error_of_the_paper": beside_the_paper(variances, kind, as_good),
+            "columns": compared_with_the_paper(variances, kind, settings["epochs"]),
+            "at_the_error_of_the_paper": compared_with_the_paper(variances, kind, as_good),
             "networks": found,
             "each": variances,
         }

@@ -43,8 +43,7 @@ def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -
     if case.input_rate is not None:
         bottom: Any = next(run.model.children())
         bottom.max_log_alpha = networks.rate_to_log_alpha(case.input_rate)
-    for _ in run.train(sizes["epochs"]):
-        pass
+    run.finish(sizes["epochs"])
     return {
         "case": name,
         "seed": seed,

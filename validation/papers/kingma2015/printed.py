@@ -1,4 +1,4 @@
-"""The numbers that Kingma et al. 2015 print, for the tables that stand beside ours.
+"""The numbers that Kingma et al. 2015 print, for the tables that compare them with ours.
 
 A key of a table is (estimator, layer, epochs). Figure 1 prints no numbers; what its caption and the
 text say of it is in `test_error`.

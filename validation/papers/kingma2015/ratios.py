@@ -23,10 +23,10 @@ TITLES = {
 }
 
 
-def beside_the_paper(
+def compared_with_the_paper(
     variances: list[Record], noise_kind: str, epochs: Sequence[int]
 ) -> list[Record]:
-    """Put each column's ratios to local reparameterisation beside those of the paper.
+    """Compare each column's ratios to local reparameterisation with those of the paper.
 
     The two ``epochs`` take the places of the paper's 10 and 100.
     """

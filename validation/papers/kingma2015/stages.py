@@ -49,14 +49,13 @@ class Stages:
         return found
 
     def _measured(self, measure: Callable[[int], Record], epochs: int) -> Record:
-        return {**measure(epochs), "network": self.said_after(epochs)}
+        return {**measure(epochs), "network": self.described_after(epochs)}
 
     def pairs(self, epochs: int) -> Pairs:
         settings, examples = self._run.settings, Examples(self._dataset.train)
         return Pairs(*self.after(epochs), examples, settings.batch_size, settings.seed)
 
     def after(self, epochs: int) -> tuple[torch.nn.Module, torch.Generator]:
-        """Return a copy of the network after some epochs, with noise of its own."""
         path = self._file(epochs)
         kept = None if path is None else checkpoint.load(path, self.about)
         noise = torch.Generator()
@@ -64,13 +63,13 @@ class Stages:
         model.load_state_dict(self._train(epochs) if kept is None else kept)
         return model, noise
 
-    def said_after(self, epochs: int) -> Record:
-        """Describe the network after some epochs; what was said before is kept."""
+    def described_after(self, epochs: int) -> Record:
+        """Describe the network after some epochs, once: the description is kept as a part."""
         name = f"{self.name}-epoch{epochs}-trained"
         kept = self._parts.kept(name, **self.about)
         if kept is not None:
-            said: Record = kept[0]
-            return said
+            found: Record = kept[0]
+            return found
         self._train(epochs)
         said = self._describe(self._run, self._dataset)
         self._parts.keep(name, said, **self.about)

@@ -70,12 +70,9 @@ def _look(run: Run, validation: Split, test: Split) -> None:
 
 
 def _ended(run: Run, sizes: Record) -> bool:
-    if run.epoch >= sizes["epochs"]:
-        return True
-    if not run.history:
-        return False
-    best = min(run.history, key=lambda record: record["validation_error"])
-    return bool(run.epoch - best["epoch"] >= sizes["patience"])
+    first = {"epoch": run.epoch}
+    best = min(run.history, key=lambda record: record["validation_error"], default=first)
+    return bool(run.epoch >= sizes["epochs"] or run.epoch - best["epoch"] >= sizes["patience"])
 
 
 def summarised(rows: list[Record]) -> Iterator[Record]:

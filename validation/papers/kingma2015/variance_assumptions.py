@@ -16,7 +16,7 @@ import torch
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import table, with_error
 from validation.papers.kingma2015 import printed
-from validation.papers.kingma2015.ratios import beside_the_paper
+from validation.papers.kingma2015.ratios import compared_with_the_paper
 from validation.training import networks
 from validation.training.gradient_pairs import Pairs
 from validation.training.loop import Examples, Run, Settings, evaluate
@@ -24,8 +24,6 @@ from validation.training.parts import slug
 
 
 class Assumption(NamedTuple):
-    """What is changed of the variational layers, and of the training."""
-
     posterior: Record
     learning_rate: float = 1e-3
     smaller_minibatches: int = 1
@@ -117,7 +115,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
         ]
         # The seeds may have had different numbers of epochs: all count as the paper's first 10.
         rows = [{**row, "epochs": 10} for each in found for row in each["variances"]]
-        columns = beside_the_paper(rows, "independent", [10, 10])
+        columns = compared_with_the_paper(rows, "independent", [10, 10])
         return {
             "assumption": name,
             "networks": [{k: v for k, v in each.items() if k != "variances"} for each in found],

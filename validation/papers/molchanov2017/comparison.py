@@ -330,7 +330,6 @@ ABOUT = (
 
 
 def training(settings: Record) -> Record:
-    """Return the settings that decide how a network is trained."""
     return {k: settings[k] for k in ("epochs", "warm_up", "batch_size", "learning_rate")}
 
 

@@ -56,7 +56,6 @@ class Moments:
         self._sum = self._sum + away * (gradient.double() - self._mean)
 
     def variance(self) -> float:
-        """The variance, summed over the elements."""
         return float(self._sum.sum()) / (self.count - 1)
 
     def squared_mean(self) -> float:
@@ -83,14 +82,13 @@ def gradients(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, samples:
 @flushed()
 def of_seed(seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> list[Record]:
     run = comparison.run_of("lenet_300_100", "exact", seed, sizes, dataset, parts)
-    for _ in run.train(sizes["epochs"]):
-        pass
+    run.finish(sizes["epochs"])
     means = nn.to_deterministic(run.model, math.inf)
     batch = slice(sizes["batch_size"])
     x, y = torch.from_numpy(dataset.train.x[batch]), torch.from_numpy(dataset.train.y[batch])
     cells = [(e, log_alpha) for e in ESTIMATORS for log_alpha in sizes["log_alphas"]]
-    found = []
-    for estimator, log_alpha in track(cells, f"gradients of seed {seed}", len(cells)):
+
+    def cell(estimator: str, log_alpha: float) -> Record:
         both = {
             posterior: gradients(
                 network(means, posterior, log_alpha, estimator, seeded(seed, 2)),
@@ -99,24 +97,23 @@ def of_seed(seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> list[Re
             for posterior in POSTERIORS
         }
         ours, theirs = (both[posterior]["variances"] for posterior in POSTERIORS)
-        found.append(
-            {
-                "seed": seed,
-                "estimator": estimator,
-                "log_alpha": log_alpha,
-                "ratio": sum(ours) / sum(theirs),
-                "ratio_by_layer": [a / b for a, b in zip(ours, theirs, strict=True)],
-                **{
-                    posterior: {
-                        "loss": statistics.fmean(each["losses"]),
-                        "variance": sum(each["variances"]),
-                        "squared_mean": sum(each["squared_means"]),
-                    }
-                    for posterior, each in both.items()
-                },
-            }
-        )
-    return found
+        return {
+            "seed": seed,
+            "estimator": estimator,
+            "log_alpha": log_alpha,
+            "ratio": sum(ours) / sum(theirs),
+            "ratio_by_layer": [a / b for a, b in zip(ours, theirs, strict=True)],
+            **{
+                posterior: {
+                    "loss": statistics.fmean(each["losses"]),
+                    "variance": sum(each["variances"]),
+                    "squared_mean": sum(each["squared_means"]),
+                }
+                for posterior, each in both.items()
+            },
+        }
+
+    return [cell(*each) for each in track(cells, f"gradients of seed {seed}", len(cells))]
 
 
 def summarised(rows: list[Record]) -> Iterator[Record]:

@@ -1,4 +1,4 @@
-"""The time and the file of sparse networks beside dense ones.
+"""The time and the file of sparse networks and of dense ones.
 
 The time is that of a forward pass over test images, the least of several rounds in which the kinds
 take turns.
@@ -85,24 +85,27 @@ def show(record: Record) -> str:
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     seed, *_ = settings["seeds"]
     images = torch.from_numpy(dataset.test.x[: max(settings["batches"])])
-    networks = []
-    for name, row in track(TABLE_1.items(), "timing networks", len(TABLE_1)):
+
+    def network(name: str) -> Record:
+        row = TABLE_1[name]
         model = at_random(models.plain(name, seed, settings["quick"]), list(row.pruned), seed)
         counts = nn.sparsity(model)
         found = timed(model, images, settings)
-        networks.append(
-            {"network": row.title, "kept": counts.kept, "weights": counts.weights, **found}
-        )
-    width, layers = settings["width"], []
+        return {"network": row.title, "kept": counts.kept, "weights": counts.weights, **found}
+
+    networks = list(map(network, track(TABLE_1, "timing networks", len(TABLE_1))))
+    width = settings["width"]
     x = torch.rand(len(images), width, generator=torch.Generator().manual_seed(seed))
-    for density in settings["densities"]:
+
+    def layer_of(density: float) -> Record:
         layer = torch.nn.Linear(width, width, device="meta").to_empty(device="cpu")
         with torch.no_grad():
             layer.weight.normal_(generator=torch.Generator().manual_seed(seed))
             layer.bias.zero_()
         model = at_random(torch.nn.Sequential(layer), [100.0 * (1.0 - density)], seed)
-        layers.append({"density": density, **timed(model, x, settings, max_density=1.0)})
-    return {"networks": networks, "layers": layers}
+        return {"density": density, **timed(model, x, settings, max_density=1.0)}
+
+    return {"networks": networks, "layers": list(map(layer_of, settings["densities"]))}
 
 
 EXPERIMENT = Experiment(

@@ -20,8 +20,7 @@ def one(seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     training, validation = dataset.held_out(len(dataset.train.y) // 6)
     kept = dataset._replace(train=training)
     run = comparison.run_of("lenet_300_100", "exact", seed, sizes, kept, parts)
-    for _ in run.train(sizes["epochs"]):
-        pass
+    run.finish(sizes["epochs"])
     curve = nn.threshold_curve(run.model, lambda m: evaluate(m, validation)["error_percent"])
     least = min(curve.losses) / 100.0
     error = 100.0 * math.sqrt(least * (1.0 - least) / len(validation.y))

@@ -28,8 +28,6 @@ Table = dict[Capability, set[str]]
 
 
 class Outcome(NamedTuple):
-    """The outcome of a run of the tests."""
-
     passed: set[Capability]
     failures: dict[Capability, list[str]]
     """The names of the tests that failed."""
