@@ -5,6 +5,7 @@ import contextlib
 import inspect
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from typing import Any, NoReturn
 
 from validation import record
 from validation.output import SEAL, CommandError, Record, complain, write_record
-from validation.paths import RESULTS, ROOT
+from validation.paths import RESULTS, ROOT, RUNS
 from validation.training import data
 from validation.training.data import Dataset
 from validation.training.parts import Incomplete, Parts
@@ -178,14 +179,21 @@ class Experiment:
 
     @contextlib.contextmanager
     def _folder(self, options: argparse.Namespace) -> Iterator[Path]:
-        """Give the folder of the checkpoints; a quick form leaves none behind."""
+        """Give the folder of the checkpoints, with the parts that are committed in `RUNS`.
+
+        A quick form leaves none behind.
+        """
         if options.work is not None:
             yield Path(options.work)
         elif options.quick:
             with tempfile.TemporaryDirectory() as folder:
                 yield Path(folder)
         else:
-            yield ROOT / "build" / self.paper / (self.folder or self.name)
+            name = Path(self.paper, self.folder or self.name)
+            folder = ROOT / "build" / name
+            if (RUNS / name).exists() and not folder.exists():
+                shutil.copytree(RUNS / name, folder)
+            yield folder
 
     def _parts(
         self, options: argparse.Namespace, folder: Path, images: Sequence[Dataset]

@@ -102,7 +102,7 @@ def neg_kl_posterior(
     Raises
     ------
     TypeError
-        If `dist` is none of these, or an argument is of a wrong type, `prior` included.
+        If `dist` is not one of these, or if another argument is of a wrong type.
     ValueError
         If a parameter of `dist` is an array, or a value that SciPy does not accept; if `dist` is
         von Mises' distribution on the circle, or an estimate in several dimensions; if `method` is
@@ -204,9 +204,9 @@ def centred(
     if known is not None:
         return *known, 1.0
     if method == "closed":
-        beside = "" if dist.over is None else " and a prior of Student's t"
+        prior = "" if dist.over is None else " and a prior of Student's t"
         raise ValueError(
-            f'no closed form of -KL is known for {dist.text}{beside}: pass method="auto" or '
+            f'no closed form of -KL is known for {dist.text}{prior}: pass method="auto" or '
             'method="quadrature"'
         )
     return from_sides(dist, signed_entropies(dist, points))

@@ -164,7 +164,7 @@ class TestKernels:
         assert abs(value - other) <= error + other_error < 1e-10
 
     def test_far_from_0(self):
-        """A narrow posterior is w = loc + scale z, and no digit is lost."""
+        """In w = loc + scale z, a narrow posterior loses no digits."""
         data = np.array([0.0, 0.25, 1.0, 1.5])
         near = stats.gaussian_kde(1.0 + data)
         far = stats.gaussian_kde(2.0**40 + data * 2.0**-8)
@@ -184,7 +184,7 @@ class TestKernels:
         assert error < 1e-10
 
     def test_it_follows_the_samples(self):
-        """Of many samples of a Gaussian: near a Gaussian with the variance of the kernels too."""
+        """Many samples of a Gaussian give a Gaussian with the variance of the kernels added."""
         kde = stats.gaussian_kde(stats.norm.ppf((np.arange(2000) + 0.5) / 2000, 1.0, 0.5))
         sigma = math.sqrt(0.25 + kde.covariance[0, 0])
         assert neg_kl_posterior(kde) == pytest.approx(

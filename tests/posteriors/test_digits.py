@@ -1,4 +1,4 @@
-"""Appendix A: digits, from the cells of a floating-point number."""
+"""Significant digits (appendix A), derived from the cells of a floating-point number."""
 
 import math
 
@@ -17,7 +17,7 @@ BASES = [2, 10, math.e, 16]
 
 
 def digits_of(dist, base):
-    """As the docstring says for any posterior."""
+    """Compute the digits as the docstring says for any posterior."""
     return (math.log(math.log(base)) - neg_kl_posterior(dist, log_c=0.0)) / math.log(base)
 
 
@@ -87,7 +87,7 @@ def test_where_the_significands_are_full(bits, log_alpha, dtype):
 
 
 @pytest.mark.parametrize(("dtype", "bits"), [(np.float32, 8), (np.float64, 11)])
-def test_the_slip_of_appendix_a(dtype, bits):
+def test_what_appendix_a_mistakes_for_exponents(dtype, bits):
     """8 and 11 count the bits of the exponent; the exponents reach 2^(bits - 1)."""
     info = np.finfo(dtype)
     assert info.nexp == bits

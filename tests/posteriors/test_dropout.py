@@ -1,4 +1,4 @@
-"""Dropout posteriors w = theta eps, and Eq. 40 to 42: theta does not matter."""
+"""Dropout posteriors w = theta eps, whose -KL does not depend on theta (Eq. 40 to 42)."""
 
 import copy
 import math
@@ -29,7 +29,7 @@ noises = pytest.mark.parametrize("noise", NOISES, ids=lambda d: f"{d.dist.name}{
 
 @noises
 @pytest.mark.parametrize("theta", THETAS)
-def test_theta_does_not_matter(noise, theta):
+def test_neg_kl_does_not_depend_on_theta(noise, theta):
     value, error = neg_kl_posterior(noise, return_error=True)
     posterior = dropout_posterior(noise, theta)
     moved, moved_error = neg_kl_posterior(posterior, return_error=True)
@@ -37,8 +37,8 @@ def test_theta_does_not_matter(noise, theta):
 
 
 @noises
-def test_eq_40_and_41_apart(noise):
-    """The entropy gains log|theta|, and so does E log|w|."""
+def test_the_entropy_alone(noise):
+    """Eq. 40: the entropy gains log|theta|."""
     theta = -2.5
     posterior = dropout_posterior(noise, theta)
     gain = math.log(abs(theta))
@@ -113,7 +113,7 @@ def test_refusals(theta, kind, sentence):
         dropout_posterior(stats.norm(1.0, 1.0), theta)
 
 
-def test_a_noise_that_is_none():
+def test_discrete_noise_is_refused():
     with pytest.raises(TypeError, match="but bernoulli is discrete"):
         dropout_posterior(stats.bernoulli(0.5), 1.0)
 

@@ -57,7 +57,7 @@ def test_ten_thousand_points():
     value, error = neg_kl_posterior(dist, points=edges, return_error=True)
     assert dist.dist.count < 21 * 10_000 + 20_000
     assert error < 1e-11
-    # Gauss's rule in each piece, of which the integrand is smooth but for log|w| beside 0.
+    # Gauss's rule in each piece, where the integrand is smooth except for log|w| next to 0.
     nodes, weights = np.polynomial.legendre.leggauss(20)
     step = edges[1] - edges[0]
     w = (edges[:-1] + edges[1:])[:, None] / 2 + step / 2 * nodes
@@ -73,8 +73,8 @@ def test_ten_thousand_points():
     assert abs(value - (found - PROPER_CONSTANT)) <= error + 1e-11
 
 
-def test_a_singularity_at_a_point_is_left_to_the_other_quadrature():
-    """|w - a|^-1/2 at many points: no cell is taken, and the value is the same."""
+def test_a_cell_with_a_singular_end_is_left_to_the_other_quadrature():
+    """The first and the last cell have an end where the density is infinite."""
     dist = stats.beta(0.5, 0.5)
     points = [0.1 * k for k in range(1, 10)]
     read = _distribution.standardised(dist)

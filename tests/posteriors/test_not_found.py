@@ -1,4 +1,4 @@
-"""Densities of which the quadrature misses a part, and what is said of them."""
+"""Densities of which the quadrature misses a part, and the errors that say so."""
 
 import math
 
@@ -85,7 +85,7 @@ class Twice(stats.rv_continuous):
 
 
 @pytest.mark.parametrize("function", [neg_kl_posterior, neg_kl_split])
-def test_no_density(function):
+def test_an_integral_of_two(function):
     with pytest.raises(ArithmeticError, match=r"twice\(loc=0.0, scale=1.0\) integrates to 2 or m"):
         function(Twice(name="twice")())
     with pytest.raises(ArithmeticError, match="but it must integrate to 1: divide its pdf"):
@@ -115,7 +115,7 @@ def test_densities_singular_at_an_end_where_rounding_is_coarse(dist, expected):
     assert neg_kl_split(dist).total == pytest.approx(expected, abs=1e-7)
 
 
-def test_a_tail_that_was_continued_is_not_held_against_the_density():
+def test_an_extrapolated_tail_does_not_count_as_too_much_probability():
     value, error = neg_kl_posterior(stats.genhalflogistic(5), return_error=True)
     assert abs(value + 5.90683112606) <= error
     with pytest.raises(ArithmeticError, match=r"was found only to within 1.*return_error=True"):
@@ -123,13 +123,13 @@ def test_a_tail_that_was_continued_is_not_held_against_the_density():
 
 
 class TwiceByItsDensity(stats.rv_continuous):
-    """SciPy integrates the density, so that each quantile below 1 is negative."""
+    """SciPy takes quantiles from the integral of the density, which reaches 1 at 0."""
 
     def _pdf(self, x):
         return 2.0 * stats.norm.pdf(x)
 
 
-def test_no_density_of_which_the_quantiles_are_on_one_side():
+def test_an_integral_of_two_with_quantiles_on_one_side():
     dist = TwiceByItsDensity(name="twice")()
     assert dist.ppf(0.99) < 0.0
     for options in ({}, {"return_error": True}):
@@ -164,7 +164,7 @@ class Half(stats.rv_continuous):
         return 0.5 * stats.norm.cdf(x)
 
 
-def test_quantiles_that_are_not_there():
+def test_quantiles_that_do_not_exist():
     half = Half(name="half")()
     with pytest.raises(ValueError, match="solver"):
         half.ppf(0.9)

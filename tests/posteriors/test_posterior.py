@@ -1,4 +1,4 @@
-"""-KL of any posterior: the Gaussian, independent truths, honest errors, refusals."""
+"""-KL of any posterior: the Gaussian, independent computations, error bounds, refusals."""
 
 import math
 import re
@@ -19,7 +19,7 @@ CONVENTIONS = [{}, {"zero_at": math.inf}, {"zero_at": 1.0}, {"zero_at": 0.01}, {
 
 
 class LogCauchy(stats.rv_continuous):
-    """log w is standard Cauchy: neither H(q) nor E log|w| exists, their difference does."""
+    """log w is standard Cauchy: neither H(q) nor E log|w| exists, but their difference does."""
 
     def _logpdf(self, x):
         return -np.log(np.pi * x) - np.log1p(np.log(x) ** 2)
@@ -46,7 +46,7 @@ class Endless(stats.rv_continuous):
 
 
 class HalfAnAtom(stats.rv_continuous):
-    """Half of the probability sits at w = 1, where the density does not show it."""
+    """Half of the probability is at w = 1, and the density does not have it."""
 
     def _logpdf(self, x):
         return np.log(0.5) + stats.norm.logpdf(x)
@@ -165,7 +165,7 @@ class TestTruth:
 
     @pytest.mark.parametrize("k", [2.0, 0.5])
     def test_powers_shift_by_a_logarithm(self, k):
-        """Log|w^k| = k log|w|: Weibull with a threshold of none, seen by quadrature."""
+        """As log|w^k| = k log|w|, for Weibull distributions by quadrature."""
         one = neg_kl_posterior(stats.exponweib(1.7, 1.0), method="quadrature")
         power = neg_kl_posterior(stats.exponweib(1.7, 1.0 / k), method="quadrature")
         assert power - one == pytest.approx(math.log(k), abs=1e-12)
@@ -212,13 +212,13 @@ DIFFICULT = [
 
 class TestErrors:
     @pytest.mark.parametrize("dist", DIFFICULT, ids=lambda d: f"{d.dist.name}{d.args}")
-    def test_the_error_is_not_a_lie(self, dist):
+    def test_the_error_bounds_the_difference_from_the_closed_form(self, dist):
         exact, rounding = neg_kl_posterior(dist, method="closed", return_error=True)
         found, error = neg_kl_posterior(dist, method="quadrature", return_error=True)
         assert abs(found - exact) <= error + rounding
         assert rounding < 1e-12
 
-    def test_log_cauchy_has_a_value_and_an_honest_error(self):
+    def test_log_cauchy_has_a_value_and_a_large_error(self):
         dist = LogCauchy(a=0.0, name="log_cauchy")()
         value, error = neg_kl_posterior(dist, return_error=True)
         assert abs(value - (math.log(4.0 * math.pi) - PROPER_CONSTANT)) <= error < 0.05
@@ -236,7 +236,7 @@ class TestErrors:
         with pytest.raises(ArithmeticError, match="of the probability: name the jumps"):
             neg_kl_posterior(dist)
 
-    def test_a_spike_that_was_missed_shows_and_a_point_finds_it(self):
+    def test_a_missed_spike_makes_the_error_large_and_a_point_finds_it(self):
         """Below the least quantile that is asked for, and between the nodes of every panel."""
         parts = ((1.0 - 1e-3, 0.0, 1.0), (1e-3, 2.0, 1e-6))
         dist = Two(parts, name="two")()

@@ -1,4 +1,4 @@
-"""Proper priors, and how they tend to the log-uniform one."""
+"""Proper priors, which tend to the log-uniform prior."""
 
 import itertools
 import math
@@ -98,7 +98,7 @@ def test_truncated():
 @pytest.mark.parametrize(
     "posterior", [*POSTERIORS, stats.uniform(-1.0, 2.0), stats.uniform(9.0, 2.0)], ids=str
 )
-def test_truncated_refuses_what_is_outside(posterior):
+def test_truncated_of_posteriors_that_reach_outside(posterior):
     prior = TruncatedLogUniform(1e-3, 10.0)
     assert neg_kl_posterior(posterior, prior=prior) == -math.inf
     assert neg_kl_posterior(posterior, prior=prior, return_error=True) == (-math.inf, 0.0)
@@ -106,7 +106,7 @@ def test_truncated_refuses_what_is_outside(posterior):
 
 @pytest.mark.parametrize("inside", [lambda w: 0.5 <= abs(w) <= 2.0, lambda w: 0.5 < abs(w) < 2.0])
 def test_truncated_prior_of_itself(inside):
-    """Also where the function is not zero at the ends, between which its scan adds up."""
+    """Even if the function is not 0 at the ends of the prior, whose probability a scan adds up."""
 
     def density(w):
         return 1.0 / (2.0 * math.log(4.0) * abs(w)) if inside(w) else 0.0
@@ -119,7 +119,7 @@ def test_truncated_prior_of_itself(inside):
 
 
 def test_truncated_tends_to_the_improper_prior():
-    """Of a posterior cut off likewise (Hron et al. 2018)."""
+    """The posterior is cut off where the prior is (Hron et al. 2018)."""
     improper = neg_kl_posterior(stats.norm(1.0, 0.5), log_c=0.0)
     errors = []
     for low in (1e-2, 1e-4, 1e-6):

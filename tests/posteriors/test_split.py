@@ -1,4 +1,4 @@
-"""Eq. 37 and its companion: the parts, and that they add up to Eq. 38."""
+"""The parts of -KL for sign and magnitude (Eq. 37) add up to Eq. 38."""
 
 import math
 
@@ -71,7 +71,7 @@ def test_the_magnitude_is_that_of_the_truncated_posteriors(mu):
     assert abs(split.magnitude - float(magnitude)) <= split.error
 
 
-def test_one_sign_has_paid_the_whole_bit_and_symmetry_none():
+def test_the_sign_bit_of_one_sign_and_of_symmetry():
     assert neg_kl_split(stats.expon()).sign_bit == -math.log(2.0)
     assert neg_kl_split(stats.weibull_max(2.0)).sign_bit == -math.log(2.0)
     assert abs(neg_kl_split(stats.t(2.0)).sign_bit) < 1e-16
@@ -82,7 +82,7 @@ def test_one_sign_has_paid_the_whole_bit_and_symmetry_none():
 @given(st.floats(-4.0, 4.0))
 @example(5e-324)
 def test_folding_takes_the_sign_bit_only(mu):
-    """|w| has the same magnitude as w when q is symmetric, and another where it is not."""
+    """The magnitudes of |w| and of w are the same if q is symmetric, and differ otherwise."""
     whole = neg_kl_split(stats.norm(mu, 1.0))
     folded = neg_kl_split(stats.foldnorm(abs(mu)))
     assert folded.sign_bit == -math.log(2.0)

@@ -27,7 +27,7 @@ def close(a, b, digits):
         return abs(a - b) <= mpf(10) ** (1 - digits) * abs(b)
 
 
-# --- the values of the design and of independent software ---------------------------------------
+# --- values from independent software ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_special_values_of_normal(mu, log_sigma2, expected):
     assert all(map(same, (value, *grads), expected))
 
 
-# --- what may be given ---------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------
 
 
 def test_kinds_of_number():
@@ -467,7 +467,7 @@ def test_limits_of_digits():
         monte_carlo(0.0, n_samples=2**40)
 
 
-# --- good manners --------------------------------------------------------------------------------
+# --- the precision of the caller, and threads -----------------------------------------------------
 
 
 @pytest.mark.parametrize("prec", [10, 53, 1000])

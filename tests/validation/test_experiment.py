@@ -85,6 +85,7 @@ def toy(tmp_path, monkeypatch):
     experiment.path = tmp_path / "toy.json"
     experiment.made = made
     monkeypatch.setattr("validation.experiment.ROOT", tmp_path)
+    monkeypatch.setattr("validation.experiment.RUNS", tmp_path / "runs")
     monkeypatch.setattr(experiment, "probe", lambda: {"commit": "0", "columns": {"x": [1.0]}})
     return experiment
 
@@ -135,6 +136,16 @@ class TestToy:
         assert toy.main([]) == 2
         assert "has parts without a probe" in capsys.readouterr().err
         assert toy.made == []
+
+    def test_committed_parts_are_taken_up(self, toy, tmp_path):
+        assert toy.main([]) == 0
+        whole = toy.read()
+        (tmp_path / "build").rename(tmp_path / "runs")
+        (tmp_path / "runs" / "paper2000" / "toy" / "b.json").unlink()
+        toy.made.clear()
+        assert toy.main([]) == 0
+        assert toy.made == ["b"]
+        assert toy.read()["rows"] == whole["rows"]
 
     def test_in_two_parts(self, toy, capsys):
         assert toy.main(["--part", "1/2"]) == toy.main(["--part", "2/2"]) == 0

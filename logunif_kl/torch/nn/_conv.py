@@ -109,7 +109,7 @@ class _VariationalConv(VariationalLayer):
         shape = (self._scales(), *ones)
         if self._batched(input) and self.estimator != "per_batch":
             shape = (input.shape[0], *shape)
-        deviation = (0.5 * self._clamped()[0]).exp().to(input.dtype)
+        deviation = self._root()[0].to(input.dtype)
         if len(deviation) > 1:
             deviation = deviation.repeat(self.groups, *ones)
         return input * (1.0 + deviation * self._normals(shape, input))

@@ -13,6 +13,7 @@ from ..._errors import type_name
 from ..._layers import check_flag
 from ._arguments import check_dtype
 from ._layer import VariationalLayer
+from ._local import clamped
 from ._noise import settled
 from ._options import VariationalOptions, list_options
 
@@ -159,7 +160,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
 
     def _deviations_at(self, input: Tensor, means: Tensor) -> Tensor:
         """The standard deviations of the rows that are looked up; zero at the padding."""
-        log_variance = self._clamped()
+        log_variance = clamped(self._typed())
         if len(log_variance) == len(self.weight):
             log_variance = settled(
                 F.embedding(

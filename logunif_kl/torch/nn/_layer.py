@@ -12,7 +12,7 @@ from torch.nn import Parameter
 from ..._errors import OF_COMPLEX, shown
 from . import _moments_rules, _penalty, _posterior
 from ._hooks import refresh
-from ._local import sample_output, wide
+from ._local import clamped, exponential, sample_output
 from ._moments import Moments, check_input
 from ._noise import StochasticModule, normals
 from ._options import (
@@ -152,7 +152,7 @@ class VariationalLayer(StochasticModule):
             )
         variances, log = self._variances()
         if log:
-            variances = wide(variances).exp()
+            variances = exponential(variances)
         padded = None if x._variance is None else self._padded(x._variance)
         x = x._like(self._padded(x.mean), padded)
         return _moments_rules.product(self._product, x, self.weight, self.bias, variances)
@@ -176,13 +176,17 @@ class VariationalLayer(StochasticModule):
             return found if found.shape == self.weight.shape else found.expand_as(self.weight)
         return _posterior.bounded(found, self.max_log_alpha)
 
-    def _clamped(self) -> Tensor:
-        """The second parameter for products: in the type of the weight, and not too large."""
-        return _posterior.clamped(self._bounded().to(self.weight.dtype))
+    def _typed(self) -> Tensor:
+        """The second parameter in the type of the weight, for products with inputs of this type."""
+        return self._bounded().to(self.weight.dtype)
+
+    def _root(self) -> Tensor:
+        """The standard deviations of the weights, or with log alpha their ratio to the means."""
+        return (0.5 * clamped(self._typed())).exp()
 
     def _deviations(self) -> Tensor:
         """The standard deviations of the weights."""
-        deviations = (0.5 * self._clamped()).exp()
+        deviations = self._root()
         return deviations if self.posterior == "additive" else self.weight * deviations
 
     def _weights(self, shape: Any) -> Tensor:
@@ -198,8 +202,8 @@ class VariationalLayer(StochasticModule):
     def _variances(self) -> tuple[Tensor, bool]:
         """The variances of the weights, or their logarithms and True."""
         if self.posterior == "additive":
-            return self._clamped(), True
-        return _posterior.multiplied(self.weight, self._clamped()), False
+            return self._typed(), True
+        return _posterior.multiplied(self.weight, self._typed()), False
 
     # What each layer defines for its own kind of product. Some layers define only a part.
     _check_shape: Any  # (input): raise if its shape does not fit

@@ -186,7 +186,7 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
             shape = shape[-1:]
         elif self.estimator == "per_example" and input.ndim > 1:
             shape = (shape[0], *[1] * (input.ndim - 2), shape[-1])
-        deviation = (0.5 * self._clamped()[0]).exp().to(input.dtype)
+        deviation = self._root()[0].to(input.dtype)
         return input * (1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:

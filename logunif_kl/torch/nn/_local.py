@@ -50,7 +50,7 @@ def sample_output(
 ) -> Tensor:
     """Sample an output: its mean plus the root of its variance times the noise.
 
-    `variances` are those of the weights, or with `log` their logarithms. They must be finite.
+    `variances` are those of the weights, or with `log` their logarithms.
     `draw` returns noise of the shape, type and device of the mean that it is given.
     """
     if _fusible(input, weight, bias, variances):
@@ -69,15 +69,32 @@ def composite(
 ) -> Tensor:
     """Sample an output by plain operations."""
     mean = layer._product(input, weight, bias)
+    variances = exponential(variances) if log else variances
     if mean.dtype != torch.float16:
-        variance = layer._product(input * input, variances.exp() if log else variances, None)
+        variance = layer._product(input * input, variances, None)
     else:
         # In float16 the square of 256 overflows and exp(-10) is subnormal. bfloat16 has the range.
         with without_autocast(mean.device.type):
             squares = input.float().square().bfloat16()
-            variances = wide(variances).exp() if log else variances
             variance = layer._product(squares, variances.bfloat16(), None)
     return with_noise(mean, variance, draw(mean))
+
+
+_LARGEST = {torch.float64: 600.0, torch.float16: 18.0}
+
+
+def clamped(log_variance: Tensor) -> Tensor:
+    """Log sigma^2 or log alpha, where a number above 60 (float64: 600, float16: 18) counts as that.
+
+    So a variance is finite and a zero input has no noise, because 0 times infinity would be NaN.
+    Gradients that are multiplied by the variance do not overflow either.
+    """
+    return log_variance.clamp(max=_LARGEST.get(log_variance.dtype, 60.0))
+
+
+def exponential(log_variances: Tensor) -> Tensor:
+    """Finite variances from their logarithms, in float32 for float16."""
+    return wide(clamped(log_variances)).exp()
 
 
 def wide(x: Tensor) -> Tensor:
@@ -130,7 +147,7 @@ class _Fused(Function):
         log: bool,
         draw: Draw,
     ) -> Tensor:
-        variances = given.exp() if log else given
+        variances = exponential(given) if log else given
         squares = input * input
         output = layer._product(input, weight, bias)
         noise = draw(output)
@@ -175,7 +192,7 @@ def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> An
 
     def draw(mean: Tensor) -> Tensor:
         with torch.no_grad():
-            of_weights = variances.exp() if log else variances
+            of_weights = exponential(variances) if log else variances
             variance = layer._product(input * input, of_weights, None).clamp_(min=0.0)
             return ratio * variance.sqrt_()
 

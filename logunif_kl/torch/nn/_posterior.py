@@ -13,7 +13,7 @@ import torch
 from torch.autograd import Function
 
 from .._internals import called_by_compiler
-from ._local import wide
+from ._local import clamped, wide
 
 Tensor = torch.Tensor
 
@@ -62,21 +62,9 @@ def single(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
-_LARGEST = {torch.float64: 600.0, torch.float16: 18.0}
-
-
-def clamped(log_variance: Tensor) -> Tensor:
-    """Log sigma^2 or log alpha, where a number above 60 (float64: 600, float16: 18) counts as that.
-
-    So a variance is finite and a zero input has no noise, because 0 times infinity would be NaN.
-    Gradients that are multiplied by the variance do not overflow either.
-    """
-    return log_variance.clamp(max=_LARGEST.get(log_variance.dtype, 60.0))
-
-
 def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:
     """The variances alpha theta^2 of the multiplicative posterior."""
-    deviations = wide(mean) * (0.5 * wide(log_alpha)).exp()
+    deviations = wide(mean) * (0.5 * wide(clamped(log_alpha))).exp()
     return deviations * deviations
 
 

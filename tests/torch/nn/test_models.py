@@ -179,7 +179,7 @@ class TestCalls:
         assert len(nodes(nn.neg_kl(model))) == 1
         model.append(nn.VariationalLinear(2, 2, dtype=torch.float64))
         names = nodes(nn.neg_kl(model))
-        assert len([name for name in names if "Several" in name]) == 2
+        assert len([name for name in names if "Total" in name]) == 2
         assert len(names) <= 4
 
     def test_no_tensor_is_copied(self):
