@@ -5,11 +5,9 @@
 #ifndef LOGUNIF_KL_WORK_H
 #define LOGUNIF_KL_WORK_H
 
-#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../../_numpy/c/float32_capsule.h"
 #include "shims.h"
