@@ -51,8 +51,8 @@ BROKEN = {
     "the last number is left out": (
         "torch",
         "torch/c/work.h",
-        "work->second + start, (ptrdiff_t)m);",
-        "work->second + start, (ptrdiff_t)(m > 1000 ? m - 1 : m));",
+        "(ptrdiff_t)least(step, end - start));\n}\n\n/* The sums",
+        "(ptrdiff_t)(least(step, end - start) - (end - start > 1000)));\n}\n\n/* The sums",
         "by the kernel|result",
     ),
     "a place between chunks is left out": (

@@ -14,16 +14,6 @@ def rows_of(report):
     return json.loads(text)["rows"]
 
 
-def report_of(function, dtype, kernel):
-    """The report that has a function of a kernel in a type."""
-    return next(
-        report
-        for report, parts in plan.PARTS.items()
-        for part in parts
-        if function in part.functions and dtype in part.dtypes and kernel in part.kernels
-    )
-
-
 class TestPlan:
     def test_reports(self):
         """All but that of Triton's interpreter are committed; of two, another from Intel's."""
@@ -43,7 +33,7 @@ class TestPlan:
         assert not any(driver.is_done(job | {"count": 10**12}, rows) for job in jobs)
         assert len(jobs) == len(rows)
         for row in rows:
-            assert report_of(row["function"], row["dtype"], row["kernel"]) == report
+            assert plan.report_of(row["function"], row["dtype"], row["kernel"]) == report
 
     def test_pytorch_has_a_report_of_its_own_unless_on_intel_with_avx512(self, monkeypatch):
         of_torch = rows_of("torch")

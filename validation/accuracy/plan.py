@@ -93,6 +93,16 @@ PARTS: dict[str, tuple[Part, ...]] = {
 }
 
 
+def report_of(function: str, dtype: str, kernel: str) -> str:
+    """Name the report that has a function of a kernel in a type."""
+    return next(
+        report
+        for report, parts in PARTS.items()
+        for part in parts
+        if function in part.functions and dtype in part.dtypes and kernel in part.kernels
+    )
+
+
 def file(report: str) -> str:
     """Name the file of a report.
 

@@ -214,7 +214,7 @@ element(const float *data, const stub *of, int64_t i)
 /* ---- what is compared ---------------------------------------------------------------------- */
 
 static void
-compare_results(Boxed operator, int count, float sign, float *const *data, const stub *arguments,
+compare_results(Boxed operator, int count, float *const *data, const stub *arguments,
                 const stub *results, int64_t n)
 {
     float *dense[5];
@@ -224,12 +224,9 @@ compare_results(Boxed operator, int count, float sign, float *const *data, const
         for (int j = 0; j < count; j++)
             dense[j][i] = element(data[j], &arguments[j], i);
     if (operator == boxed_gradient) {
-        for (int64_t i = 0; i < n; i++)
-            dense[0][i] = with_sign(sign, dense[0][i]);
         kernels->gradient(dense[0], 1, dense[1], dense[2], dense[3], dense[4], (ptrdiff_t)n);
     } else {
-        kernels->value(operator == boxed_value ? sign : 1.0f, dense[0], dense[1], dense[3],
-                       (ptrdiff_t)n);
+        kernels->value(1.0f, dense[0], dense[1], dense[3], (ptrdiff_t)n);
     }
     if (operator == boxed_value_sum) {
         double total = 0.0, size = 0.0;
@@ -237,7 +234,7 @@ compare_results(Boxed operator, int count, float sign, float *const *data, const
             total += (double)dense[3][i];
             size += fabs((double)dense[3][i]);
         }
-        double got = (double)results[0].data[0], exact = (double)sign * total;
+        double got = (double)results[0].data[0], exact = total;
         double rounding = fabs(exact) * 0x1p-24 + 0x1p-149 + (double)n * 0x1p-52 * size;
         if (isnan(got) != isnan(exact) || (isfinite(got) && !(fabs(got - exact) <= rounding)) ||
             (isinf(got) && fabs(exact) < (double)FLT_MAX))
@@ -270,7 +267,6 @@ fuzz_one(fuzz_input *in)
     int count = which == 2 ? 3 : 2, wanted = which == 2 ? 2 : 1;
     int64_t sizes[MOST_DIMENSIONS], dim = choose_shape(in, sizes);
     kernels = known[kernel];
-    double sign = fuzz_below(in, 2) ? 1.0 : -1.0;
     number_of_tensors = 0;
     refusal = NULL;
     order = fuzz_take(in, 1);
@@ -278,8 +274,8 @@ fuzz_one(fuzz_input *in)
     thread_fails = fuzz_below(in, 8) == 0;
     forked = fuzz_below(in, 8) == 0;
     memory_for = fuzz_below(in, 16) == 0 ? (int)fuzz_below(in, 2) : 2;
-    snprintf(fuzz_about, sizeof fuzz_about, "operator %s, %s, sign %g, %d pieces", said[which],
-             names[kernel], sign, pieces);
+    snprintf(fuzz_about, sizeof fuzz_about, "operator %s, %s, %d pieces", said[which],
+             names[kernel], pieces);
     int good = memory_for >= wanted;
     for (int j = 0; j < count; j++)
         good &= choose_tensor(in, dim, sizes);
@@ -290,7 +286,7 @@ fuzz_one(fuzz_input *in)
                                                (size_t)like->dim * sizeof(int64_t)) == 0);
     stub arguments[3];
     float *data[3];
-    Value stack[4];
+    Value stack[3];
     for (int j = 0; j < count; j++) {
         arguments[j] = tensors[j];
         size_t bytes = (size_t)tensors[j].n * sizeof(float);
@@ -298,9 +294,8 @@ fuzz_one(fuzz_input *in)
         memcpy(data[j], tensors[j].data, bytes);
         stack[j] = (Value)(uintptr_t)&tensors[j];
     }
-    memcpy(&stack[count], &sign, sizeof sign);
     int64_t n = like->n;
-    operators[which](stack, (uint64_t)count + 1, (uint64_t)wanted);
+    operators[which](stack, (uint64_t)count, (uint64_t)wanted);
     if ((refusal == NULL) != good)
         fuzz_fail(good ? "refused: %s" : "what is wrong was taken", refusal);
     for (int j = 0; j < number_of_tensors; j++)
@@ -316,7 +311,7 @@ fuzz_one(fuzz_input *in)
             if (made[k].n != (which == 1 ? 1 : n))
                 fuzz_fail("result %d has %lld elements", k, (long long)made[k].n);
         }
-        compare_results(operators[which], count, (float)sign, data, arguments, made, n);
+        compare_results(operators[which], count, data, arguments, made, n);
         for (int k = 0; k < wanted; k++)
             stub_delete((Tensor)(void *)results[k]);
     }
