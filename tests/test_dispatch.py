@@ -395,15 +395,9 @@ class TestMixtures:
 
 REFUSED = [
     (1j, "complex 1j was given: complex weights have"),
-    (
-        np.ones(2) * 1j,
-        "numpy.ndarray of dtype complex128 was given: complex weights have",
-    ),
+    (np.ones(2) * 1j, "numpy.ndarray of dtype complex128 was given: complex weights have"),
     ([1j], r"list \[1j\] was given: complex weights have"),
-    (
-        np.complex64(1),
-        "numpy.complex64 of dtype complex64 was given: complex weights have",
-    ),
+    (np.complex64(1), "numpy.complex64 of dtype complex64 was given: complex weights have"),
     (True, "bool True was given: pass a float"),
     (np.array([True]), "numpy.ndarray of dtype bool was given: convert it to float64"),
     (None, "NoneType None was given: pass a float"),
@@ -599,10 +593,7 @@ def test_scalars_of_numpy_count_as_numbers(scalar):
 @pytest.mark.parametrize(
     ("scalar", "given"),
     [
-        (
-            np.complex64(1),
-            "numpy.complex64 of dtype complex64 was given: complex weights have",
-        ),
+        (np.complex64(1), "numpy.complex64 of dtype complex64 was given: complex weights have"),
         (np.bool_(True), "numpy.bool of dtype bool was given: convert it to float64"),
         (np.datetime64("2020", "s"), r"numpy.datetime64 of dtype datetime64\[s\] was given"),
     ],

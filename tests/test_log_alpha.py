@@ -24,7 +24,7 @@ LIMITS = {
         *((INF, NAN), (-INF, NAN), (NAN, NAN)),
     ],
     la.to_dropout_rate: [
-        *((-INF, 0.0), (0.0, 0.5), (INF, 1.0), (1e308, 1.0), (-1e308, 0.0), (NAN, NAN)),
+        *((-INF, 0.0), (0.0, 0.5), (INF, 1.0), (1e308, 1.0), (-1e308, 0.0), (NAN, NAN))
     ],
     la.from_alpha: [(0.0, -INF), (1.0, 0.0), (INF, INF), (-1.0, NAN), (NAN, NAN)],
     la.to_alpha: [(-INF, 0.0), (0.0, 1.0), (1e308, INF), (NAN, NAN)],

@@ -46,10 +46,7 @@ DRAWING = ("compare", "fit")
             "there is no method 'nothing': choose from kingma, molchanov, lower_bound",
         ),
         (["compare", "monte_carlo"], "monte_carlo gives an estimate with a standard error"),
-        (
-            ["compare", "--all", "kingma"],
-            "--all and kingma were both given: leave out one of them",
-        ),
+        (["compare", "--all", "kingma"], "--all and kingma were both given: leave out one of them"),
         (["compare", "--range", "3", "1"], "an interval of log_alpha needs low < high"),
         (["compare", "--range", "0", "inf"], "--range must be finite"),
         (

@@ -101,12 +101,7 @@ def _weights(n):
 def known():
     """Arguments, and the results for them as dense arrays."""
     mu, log_sigma2 = _weights(1500)
-    return (
-        mu,
-        log_sigma2,
-        c.value(mu, log_sigma2),
-        *c.gradient(ONE, mu, log_sigma2),
-    )
+    return (mu, log_sigma2, c.value(mu, log_sigma2), *c.gradient(ONE, mu, log_sigma2))
 
 
 class TestArrays:
@@ -188,11 +183,7 @@ class TestArrays:
             c.value_sum(mu, log_sigma2)
 
     def test_float32_alone(self):
-        for ufunc, count in (
-            (c.value, 2),
-            (c.gradient, 3),
-            (c.value_sum, 2),
-        ):
+        for ufunc, count in ((c.value, 2), (c.gradient, 3), (c.value_sum, 2)):
             with pytest.raises(TypeError):
                 ufunc(*[np.ones(3)] * count)
 

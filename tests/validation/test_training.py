@@ -15,10 +15,7 @@ from validation.training.data import Split  # noqa: E402
 from validation.training.parts import Parts  # noqa: E402
 
 rng = np.random.default_rng(3)
-SPLIT = Split(
-    rng.random((60, 6), np.float32),
-    rng.integers(0, 10, 60),
-)
+SPLIT = Split(rng.random((60, 6), np.float32), rng.integers(0, 10, 60))
 
 
 def network(method="variational_b", seed=1, **posterior):
