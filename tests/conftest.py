@@ -1,4 +1,4 @@
-"""One fixture for three array libraries: NumPy, read-only NumPy and array-api-strict."""
+"""Fixtures of array libraries: three in turn (`xp`), and each that need not be installed."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -51,6 +51,14 @@ def _strict() -> Library:
 def xp(request: pytest.FixtureRequest) -> Library:
     """Every array library in turn."""
     return request.param()
+
+
+def _optional(name: str) -> Any:
+    """Make a fixture that imports a library, and skips the test where it is not installed."""
+    return pytest.fixture(lambda: pytest.importorskip(name))
+
+
+da, xr, pd, pl = map(_optional, ("dask.array", "xarray", "pandas", "polars"))
 
 
 @pytest.fixture

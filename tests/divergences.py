@@ -99,12 +99,8 @@ def gamma(a: mpf, rate: mpf) -> Truth:
 
 
 def student(df: mpf, scale: mpf) -> Truth:
-    found = [
-        (b - a) / mpf(2) ** order
-        for order, (a, b) in enumerate(
-            zip(_entropies(df / 2), _entropies((df + 1) / 2), strict=True)
-        )
-    ]
+    pairs = zip(_entropies(df / 2), _entropies((df + 1) / 2), strict=True)
+    found = [(b - a) / mpf(2) ** order for order, (a, b) in enumerate(pairs)]
     nothing = (mpf(0), mpf(0))
     return {
         (0, 0): (found[0] - PROPER, abs(found[0])),

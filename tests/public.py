@@ -48,9 +48,8 @@ def lines(module: str) -> list[str]:
     """One line for each public name of a module."""
     found = importlib.import_module(module)
     names = getattr(found, "__all__", None) or [n for n in vars(found) if not n.startswith("_")]
-    return [
-        line for name in sorted(names) for line in _of(f"{module}.{name}", getattr(found, name))
-    ]
+    values = ((f"{module}.{name}", getattr(found, name)) for name in sorted(names))
+    return [line for name, value in values for line in _of(name, value)]
 
 
 def _of(name: str, value: Any) -> Iterator[str]:

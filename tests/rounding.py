@@ -16,12 +16,8 @@ DIGITS = 30
 def relative(got, truth, floor=0.0):
     """Signed errors relative to max(floor, abs(truth)), element by element."""
     with mpmath.workdps(DIGITS):
-        return np.array(
-            [
-                float((mpmath.mpf(float(a)) - b) / max(mpmath.mpf(floor), abs(b)))
-                for a, b in zip(np.ravel(got), truth, strict=True)
-            ]
-        )
+        pairs = zip(map(float, np.ravel(got)), truth, strict=True)
+        return np.array([float((a - b) / max(mpmath.mpf(floor), abs(b))) for a, b in pairs])
 
 
 def value_error(function, log_alpha, floor=1.0):

@@ -2,9 +2,10 @@
 
 import decimal
 import math
+import re
 from functools import partial
 
-import array_api_strict
+import array_api_strict as xs
 import numpy as np
 import pytest
 
@@ -21,15 +22,8 @@ def label(function):
     return f"{inner}.{function.__name__}" if inner == "log_alpha" else function.__name__
 
 
-FUNCTIONS = [
-    lk.neg_kl,
-    lk.neg_kl_grad,
-    lk.neg_kl_hess,
-    lk.kl,
-    lk.log_alpha.to_alpha,
-    lk.log_alpha.to_dropout_rate,
-]
-
+OF_LOG_ALPHA = [lk.neg_kl, lk.neg_kl_grad, lk.neg_kl_hess, lk.kl]
+FUNCTIONS = [*OF_LOG_ALPHA, lk.log_alpha.to_alpha, lk.log_alpha.to_dropout_rate]
 
 NAMES = ["neg_kl", "neg_kl_grad", "neg_kl_hess", "kl", "neg_kl_normal", "kl_normal"]
 WIDE, RATES = np.linspace(-30, 30, 301), np.linspace(0.01, 0.99, 301)
@@ -70,9 +64,8 @@ def test_value(xp, name, dtype, record_property):
     """NumPy and other namespaces: the type, the shape and the numbers of the result."""
     if name in NAMES:
         framework, _, manner = xp.name.replace("numpy-", "numpy, ").partition(", ")
-        record_property(
-            "capability", ":".join([name, framework, ", ".join(filter(None, [dtype, manner]))])
-        )
+        manner = ", ".join(filter(None, [dtype, manner]))
+        record_property("capability", f"{name}:{framework}:{manner}")
     function, given, constant = CALLS[name]
     for shape in ((301,), (7, 43), (1, 3), (2, 0), (0,), ()):
         cut = [x[: math.prod(shape)].reshape(shape).astype(dtype) for x in given]
@@ -94,12 +87,6 @@ def test_two_arguments_broadcast(xp, name):
     exact = function(*(x.copy() for x in np.broadcast_arrays(mu, log_sigma2)))
     assert got.shape == (3, 4)
     np.testing.assert_allclose(got, exact, rtol=2.0**-51, atol=constant * 2.0**-51)
-
-
-def device_names(xs):
-    """The devices of array-api-strict, by name."""
-    text = (str(device) for device in xs.__array_namespace_info__().devices())
-    return [name.split("'")[1] for name in text]
 
 
 def tensor_of(module: str) -> type:
@@ -138,17 +125,15 @@ def test_sign_of_zero_in_every_framework(of_framework, dtype):
 
 class TestProtocol:
     @pytest.mark.parametrize("function", FUNCTIONS)
-    def test_dask(self, function, record_property):
+    def test_dask(self, function, record_property, da):
         record_property("capability", f"{label(function)}:dask:lazy, block by block")
-        da = pytest.importorskip("dask.array")
         lazy = function(da.from_array(X, chunks=3))
         assert isinstance(lazy, da.Array)
         assert lazy.chunks == ((3, 3, 1),)
         assert same(lazy.compute(scheduler="threads"), function(X))
 
     @pytest.mark.parametrize("options", [{}, {"zero_at": 1.0}, {"log_c": 0.5}])
-    def test_dask_with_options(self, options):
-        da = pytest.importorskip("dask.array")
+    def test_dask_with_options(self, options, da):
         x = da.from_array(X.astype("float32"), chunks=3)
         for function in (lk.neg_kl, lk.kl):
             lazy = function(x, **options)
@@ -156,10 +141,9 @@ class TestProtocol:
             assert same(lazy.compute(scheduler="sync"), function(X.astype("float32"), **options))
 
     @pytest.mark.parametrize("name", ["neg_kl_normal", "kl_normal"])
-    def test_dask_normal(self, name, record_property):
+    def test_dask_normal(self, name, record_property, da):
         record_property("capability", f"{name}:dask:lazy, block by block")
         function = getattr(lk, name)
-        da = pytest.importorskip("dask.array")
         mu, log_sigma2 = da.from_array(X, chunks=2), np.linspace(-5, 5, 4)[:, None]
         for other in (log_sigma2, da.from_array(log_sigma2, chunks=2)):
             lazy = function(mu, other, zero_at=1.0)
@@ -167,18 +151,16 @@ class TestProtocol:
             truth = function(X, log_sigma2, zero_at=1.0)
             assert same(lazy.compute(scheduler="threads"), truth)
 
-    def test_dask_in_other_processes(self):
+    def test_dask_in_other_processes(self, da):
         """The functions are pickled by name."""
         cloudpickle = pytest.importorskip("cloudpickle")
-        da = pytest.importorskip("dask.array")
         x = da.from_array(X, chunks=4)
         for lazy in (lk.neg_kl(x), lk.kl_normal(x, 0.0), lk.log_alpha.from_alpha(x + 9)):
             assert same(cloudpickle.loads(cloudpickle.dumps(lazy)).compute(), lazy.compute())
 
     @pytest.mark.parametrize("function", FUNCTIONS)
-    def test_xarray(self, function, record_property):
+    def test_xarray(self, function, record_property, xr):
         record_property("capability", f"{label(function)}:xarray:labels are kept")
-        xr = pytest.importorskip("xarray")
         x = xr.DataArray(X, dims="weight", coords={"weight": np.arange(7)}, name="x")
         got = function(x)
         assert isinstance(got, xr.DataArray)
@@ -187,9 +169,8 @@ class TestProtocol:
         assert same(got.to_numpy(), function(X))
         assert same(x.to_numpy(), X)
 
-    def test_xarray_normal_aligns_by_name(self, record_property):
+    def test_xarray_normal_aligns_by_name(self, record_property, xr):
         record_property("capability", "kl_normal:xarray:aligned by name")
-        xr = pytest.importorskip("xarray")
         mu = xr.DataArray(X, dims="weight")
         log_sigma2 = xr.DataArray([-1.0, 1.0], dims="layer")
         got = lk.kl_normal(mu, log_sigma2, log_c=1.0)
@@ -197,22 +178,19 @@ class TestProtocol:
         truth = lk.kl_normal(X[:, None], np.array([-1.0, 1.0]), log_c=1.0)
         assert same(got.to_numpy(), truth)
 
-    def test_xarray_over_dask(self, record_property):
+    def test_xarray_over_dask(self, record_property, xr, da):
         record_property("capability", "neg_kl_normal:xarray:over dask")
-        xr, da = pytest.importorskip("xarray"), pytest.importorskip("dask.array")
         x = xr.DataArray(da.from_array(X, chunks=3), dims="weight")
         got = lk.neg_kl_normal(x, -1.0, zero_at=1.0)
         assert isinstance(got.data, da.Array)
         assert same(got.to_numpy(), lk.neg_kl_normal(X, -1.0, zero_at=1.0))
 
-    def test_xarray_dataset(self):
-        xr = pytest.importorskip("xarray")
+    def test_xarray_dataset(self, xr):
         data = xr.Dataset({"a": ("t", X), "b": ("t", X + 1)})
         got = lk.kl(data, zero_at=1.0)
         assert same(got["b"].to_numpy(), lk.kl(X + 1, zero_at=1.0))
 
-    def test_pandas(self):
-        pd = pytest.importorskip("pandas")
+    def test_pandas(self, pd):
         series = pd.Series(X, index=list("abcdefg"))
         got = lk.kl(series, zero_at=1.0)
         assert got.index.equals(series.index)
@@ -222,42 +200,36 @@ class TestProtocol:
 
     @pytest.mark.parametrize("function", FUNCTIONS)
     @pytest.mark.parametrize("dtype", ["Float64", "Float32", "Int16", "UInt64"])
-    def test_polars(self, function, dtype):
-        pl = pytest.importorskip("polars")
+    def test_polars(self, function, dtype, pl):
         series = pl.Series("x", [0, 1, None, 3], dtype=getattr(pl, dtype))
         got, exact = function(series), function(series.drop_nulls().to_numpy())
         assert got.name == "x"
         assert got.is_null().to_list() == [False, False, True, False]
         assert same(got.drop_nulls().to_numpy(), exact)
-        assert same(
-            pl.DataFrame(series).select(function(pl.col("x")))["x"].to_numpy()[:2], exact[:2]
-        )
+        column = pl.DataFrame(series).select(function(pl.col("x")))["x"]
+        assert same(column.to_numpy()[:2], exact[:2])
 
-    def test_polars_beside_others(self):
-        pl = pytest.importorskip("polars")
+    def test_polars_beside_others(self, pl, pd, da):
         mu = pl.Series(X.astype("float32"))
         for other in (-1.0, np.float32(-1.0), X.astype("float32"), pl.Series(X.astype("float32"))):
             exact = lk.kl_normal(X.astype("float32"), other, zero_at=1.0)
             assert same(lk.kl_normal(mu, other, zero_at=1.0).to_numpy(), exact)
         sentence = r"^mu of type polars.Series and log_sigma2 of type {} were given together: conv"
-        pd, da = pytest.importorskip("pandas"), pytest.importorskip("dask.array")
         for other, name in ((pd.Series(X), "pandas.Series"), (da.from_array(X), "dask.Array")):
             with pytest.raises(TypeError, match=sentence.format(name)):
                 lk.kl_normal(mu, other)
 
-    def test_columns_of_dask_beside_an_array(self):
+    def test_columns_of_dask_beside_an_array(self, pd):
         pytest.importorskip("pyarrow")
-        dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+        dd = pytest.importorskip("dask.dataframe")
         column = dd.from_pandas(pd.DataFrame({"mu": X}), npartitions=2).mu
-        assert same(
-            lk.kl_normal(column, np.float32(-1.0)).compute().to_numpy(), lk.kl_normal(X, -1.0)
-        )
+        got = lk.kl_normal(column, np.float32(-1.0)).compute()
+        assert same(got.to_numpy(), lk.kl_normal(X, -1.0))
         sentence = r"^mu of type dask.Series and log_sigma2 of type numpy.ndarray were given togeth"
         with pytest.raises(TypeError, match=sentence):
             lk.kl_normal(column, X)
 
-    def test_wrong_type_inside(self):
-        da = pytest.importorskip("dask.array")
+    def test_wrong_type_inside(self, da):
         with pytest.raises(TypeError, match=r"but dask.Array of dtype complex128 was given"):
             lk.neg_kl(da.from_array(X * 1j))
 
@@ -266,7 +238,6 @@ class TestNamespace:
     @pytest.mark.parametrize("error", [AttributeError, NotImplementedError])
     def test_an_array_that_lacks_an_operation(self, error):
         """Like the formats of pydata/sparse other than COO."""
-        xs = pytest.importorskip("array_api_strict")
 
         def arithmetic(xp, x):
             raise error("broadcast_to")
@@ -279,13 +250,11 @@ class TestNamespace:
             evaluate(Operation(None, arithmetic), log_alpha=xs.asarray(X))
 
     def test_integers_take_the_default_type(self):
-        xs = pytest.importorskip("array_api_strict")
         got = lk.neg_kl(xs.asarray([0, 1]))
         assert got.dtype == xs.float64
         assert same(np.asarray(got)[0], lk.neg_kl(0.0))
 
     def test_mixed_types_are_promoted(self):
-        xs = pytest.importorskip("array_api_strict")
         narrow, wide = xs.asarray([1.0], dtype=xs.float32), xs.asarray([1.0])
         assert lk.neg_kl_normal(narrow, wide).dtype == xs.float64
         assert lk.neg_kl_normal(narrow, xs.asarray([1])).dtype == xs.float32
@@ -293,21 +262,18 @@ class TestNamespace:
         assert lk.neg_kl_normal(xs.asarray([1]), 0.5).dtype == xs.float64
 
     def test_python_scalars_may_be_special(self):
-        xs = pytest.importorskip("array_api_strict")
         got = np.asarray(lk.neg_kl_normal(xs.asarray([1.0, 0.0]), float("-inf")))
         np.testing.assert_array_equal(got, [-np.inf, np.nan])
 
     @pytest.mark.parametrize("function", [lk.neg_kl, lk.neg_kl_grad, lk.neg_kl_hess])
     def test_float32_is_computed_in_float64(self, function):
-        xs = pytest.importorskip("array_api_strict")
         x = np.linspace(-9, 9, 500, dtype="float32")
         got = function(xs.asarray(x))
         assert got.dtype == xs.float32
         assert same(np.asarray(got), function(x.astype("float64")).astype("float32"))
 
     def test_float32_where_there_is_no_float64(self):
-        xs = pytest.importorskip("array_api_strict")
-        if "no_float64" not in device_names(xs):
+        if "no_float64" not in str(xs.__array_namespace_info__().devices()):
             pytest.skip("this array-api-strict has no device without float64")
         x = np.linspace(-9, 9, 500, dtype="float32")
         got = lk.neg_kl(xs.asarray(x, device=xs.Device("no_float64")))
@@ -360,27 +326,21 @@ class TestNamespace:
 
     @pytest.mark.parametrize("dtype", ["complex128", "bool"])
     def test_wrong_type(self, dtype):
-        xs = pytest.importorskip("array_api_strict")
         x = xs.asarray([1], dtype=getattr(xs, dtype))
-        with pytest.raises(
-            TypeError, match=r"log_alpha must hold real .* array_api_strict.Array of"
-        ):
+        with pytest.raises(TypeError, match=r"log_alpha must hold real .* array_api_strict.Array"):
             lk.neg_kl(x)
 
 
 class TestMixtures:
     @pytest.mark.parametrize("other", [X, np.array(1.0), [1.0] * 7])
     def test_namespace_with_numpy(self, other):
-        xs = pytest.importorskip("array_api_strict")
         for pair in ((xs.asarray(X), other), (other, xs.asarray(X))):
             with pytest.raises(TypeError, match=r"were given together: convert one, so that"):
                 lk.neg_kl_normal(*pair)
 
-    def test_namespace_with_dask(self):
-        xs, da = pytest.importorskip("array_api_strict"), pytest.importorskip("dask.array")
-        with pytest.raises(
-            TypeError, match=r"mu of type array_api_strict.Array and log_sigma2 of type dask.Array"
-        ):
+    def test_namespace_with_dask(self, da):
+        words = "mu of type array_api_strict.Array and log_sigma2 of type dask.Array"
+        with pytest.raises(TypeError, match=words):
             lk.neg_kl_normal(xs.asarray(X), da.from_array(X))
 
     def test_two_namespaces(self):
@@ -388,22 +348,20 @@ class TestMixtures:
             def __array_namespace__(self, api_version=None):
                 return np.linalg
 
-        xs = pytest.importorskip("array_api_strict")
         with pytest.raises(TypeError, match="were given together"):
             lk.neg_kl_normal(xs.asarray(X), Other())
 
 
+# The KL of a complex Gaussian is not that of its real part.
+OF_COMPLEX = (
+    "was given: complex weights have a KL of their own, so pass their means to "
+    "neg_kl_complex_normal, or parameters of real weights$"
+)
 REFUSED = [
-    (1j, "complex 1j was given: complex weights have"),
-    (
-        np.ones(2) * 1j,
-        "numpy.ndarray of dtype complex128 was given: complex weights have",
-    ),
-    ([1j], r"list \[1j\] was given: complex weights have"),
-    (
-        np.complex64(1),
-        "numpy.complex64 of dtype complex64 was given: complex weights have",
-    ),
+    (1j, f"complex 1j {OF_COMPLEX}"),
+    (np.ones(2) * 1j, f"numpy.ndarray of dtype complex128 {OF_COMPLEX}"),
+    ([1j], rf"list \[1j\] {OF_COMPLEX}"),
+    (np.complex64(1), f"numpy.complex64 of dtype complex64 {OF_COMPLEX}"),
     (True, "bool True was given: pass a float"),
     (np.array([True]), "numpy.ndarray of dtype bool was given: convert it to float64"),
     (None, "NoneType None was given: pass a float"),
@@ -421,11 +379,10 @@ REFUSED = [
 
 @pytest.mark.parametrize(("value", "given"), REFUSED, ids=lambda v: str(v)[:20])
 def test_refused(value, given):
-
     def sentence(name):
         return f"^{name} must hold real numbers of at most 64 bits, but {given}"
 
-    for function in (lk.neg_kl, lk.neg_kl_grad, lk.neg_kl_hess, lk.kl):
+    for function in OF_LOG_ALPHA:
         with pytest.raises(TypeError, match=sentence("log_alpha")):
             function(value)
     with pytest.raises(TypeError, match=sentence("mu")):
@@ -458,73 +415,57 @@ def test_functions_without_an_adapter_convert_nothing_in_silence(library):
 def test_tensors_in_lists_are_not_converted_in_silence(library):
     tensor = tensor_of(library)()
     for value in ([tensor], (0.5, tensor), [[1.0, 2.0], [0.5, tensor]], [np.ones(2), [(tensor,)]]):
-        with pytest.raises(
-            TypeError, match=rf"^log_alpha is a .* that holds a {library}\.Tensor, "
-        ):
+        with pytest.raises(TypeError, match=rf"^log_alpha is a .* that holds a {library}\.Tensor"):
             lk.neg_kl(value)
         with pytest.raises(TypeError, match=r"^log_sigma2 is a .*: stack its elements into one "):
             lk.kl_normal(0.5, value)
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("dtype", "values"),
     [
-        (["a"], None),
-        ([True, None], "boolean"),
-        (["a"], "category"),
-        (["2020-01-01"], "datetime64[ns, UTC]"),
+        *((None, ["a"]), ("boolean", [True, None]), ("category", ["a"])),
+        ("datetime64[ns, UTC]", ["2020-01-01"]),
     ],
-    ids=lambda given: str(given[1]),
 )
-def test_columns_of_pandas_that_hold_no_numbers(given):
-    pandas = pytest.importorskip("pandas")
-    values, dtype = given
+def test_columns_of_pandas_that_hold_no_numbers(dtype, values, pd):
     with pytest.raises(TypeError, match=r"^log_alpha must hold real .* but pandas.Series of dtype"):
-        lk.neg_kl(pandas.Series(values, dtype=dtype))
+        lk.neg_kl(pd.Series(values, dtype=dtype))
 
 
 @pytest.mark.parametrize("column", [["x"], [True], [1j]], ids=str)
-def test_frames_of_pandas_with_a_column_that_holds_no_numbers(column):
-    pandas = pytest.importorskip("pandas")
+def test_frames_of_pandas_with_a_column_that_holds_no_numbers(column, pd):
     sentence = r"^log_alpha must hold real .* but pandas.DataFrame of dtype \w+ was given: "
     with pytest.raises(TypeError, match=sentence):
-        lk.neg_kl(pandas.DataFrame({"a": [1.0], "b": column}))
-    got = lk.neg_kl(pandas.DataFrame({"a": [1.0], "b": [2]}))
-    assert isinstance(got, pandas.DataFrame)
+        lk.neg_kl(pd.DataFrame({"a": [1.0], "b": column}))
+    got = lk.neg_kl(pd.DataFrame({"a": [1.0], "b": [2]}))
+    assert isinstance(got, pd.DataFrame)
 
 
 @pytest.mark.parametrize("dtype", ["Float32", "Float64", "Int64"])
-def test_nullable_columns_of_pandas(dtype):
-    pandas = pytest.importorskip("pandas")
-    got = lk.neg_kl(pandas.Series([1, None], dtype=dtype))
-    assert isinstance(got, pandas.Series)
+def test_nullable_columns_of_pandas(dtype, pd):
+    got = lk.neg_kl(pd.Series([1, None], dtype=dtype))
+    assert isinstance(got, pd.Series)
     assert float(got[0]) == pytest.approx(float(lk.neg_kl(1.0)), rel=1e-6)
 
 
 @pytest.mark.parametrize(
     ("values", "dtype"),
     [
-        ([True, None], "Boolean"),
-        (["a"], "String"),
-        (["a"], "Categorical"),
-        ([1], "Date"),
-        ([1], "Duration"),
-        ([1], "Decimal"),
-        ([1], "Int128"),
-        ([None], "Null"),
+        *(([True, None], "Boolean"), (["a"], "String"), (["a"], "Categorical"), ([None], "Null")),
+        *(([1], dtype) for dtype in ("Date", "Duration", "Decimal", "Int128")),
         ([[1.0]], "List"),
     ],
 )
-def test_columns_of_polars_that_hold_no_numbers(values, dtype):
-    polars = pytest.importorskip("polars")
-    if not hasattr(polars, dtype):
+def test_columns_of_polars_that_hold_no_numbers(values, dtype, pl):
+    if not hasattr(pl, dtype):
         pytest.skip(f"this polars has no {dtype}")
-    column = polars.Series(values)
+    column = pl.Series(values)
     if dtype != "List":
-        kind = getattr(polars, dtype)
+        kind = getattr(pl, dtype)
         column = column.cast(kind(5, 2) if dtype == "Decimal" else kind)
     sentence = rf"^log_alpha must hold real .* but polars.Series of dtype {dtype}.* was given: conv"
-    for function in FUNCTIONS[:4]:
+    for function in OF_LOG_ALPHA:
         with pytest.raises(TypeError, match=sentence):
             function(column)
     with pytest.raises(TypeError, match=r"^log_sigma2 must hold real .* but polars.Series of dtyp"):
@@ -532,23 +473,22 @@ def test_columns_of_polars_that_hold_no_numbers(values, dtype):
     with pytest.raises(
         TypeError, match=r"^log_alpha must hold real .* but polars.\w*Frame of dtype"
     ):
-        lk.neg_kl(polars.DataFrame({"x": column}).lazy())
+        lk.neg_kl(pl.DataFrame({"x": column}).lazy())
 
 
 @pytest.mark.parametrize("dtype", ["Int8", "Float16"])
-def test_columns_of_polars_of_half_precision(dtype):
+def test_columns_of_polars_of_half_precision(dtype, pl):
     """polars has float16, but no ufuncs of it."""
-    polars = pytest.importorskip("polars")
-    if not hasattr(polars, "Float16"):
+    if not hasattr(pl, "Float16"):
         pytest.skip("this polars has no Float16")
-    column = polars.Series([0.0, 1.0]).cast(getattr(polars, dtype))
-    with pytest.raises(
-        TypeError,
-        match=rf"^log_alpha is of type polars.Series of dtype {dtype}, for which polars cannot "
-        "compute this function: convert it to float64, or to an array of NumPy$",
-    ):
+    column = pl.Series([0.0, 1.0]).cast(getattr(pl, dtype))
+    words = (
+        f"^log_alpha is of type polars.Series of dtype {dtype}, for which polars cannot compute "
+    )
+    words += "this function: convert it to float64, or to an array of NumPy$"
+    with pytest.raises(TypeError, match=words):
         lk.kl(column)
-    assert same(lk.kl(column.cast(polars.Float64)).to_numpy(), lk.kl([0.0, 1.0]))
+    assert same(lk.kl(column.cast(pl.Float64)).to_numpy(), lk.kl([0.0, 1.0]))
 
 
 class Symbolic:
@@ -559,10 +499,8 @@ class Symbolic:
 
 
 def test_what_has_no_values():
-    with pytest.raises(
-        ValueError,
-        match=r"^log_alpha cannot be read as one array \(it has no values yet\): pass an array",
-    ):
+    words = r"^log_alpha cannot be read as one array \(it has no values yet\): pass an array"
+    with pytest.raises(ValueError, match=words):
         lk.neg_kl(Symbolic())
 
 
@@ -573,7 +511,7 @@ def test_lists_of_tensors_of_torch():
         r"a warning: stack its elements into one tensor first$"
     )
     for tensor in (torch.tensor(1.0), torch.tensor(1.0, requires_grad=True)):
-        for function in (lk.neg_kl, lk.neg_kl_grad, lk.neg_kl_hess, lk.kl):
+        for function in OF_LOG_ALPHA:
             with pytest.raises(TypeError, match=sentence):
                 function([tensor])
 
@@ -586,7 +524,6 @@ def test_lists_of_arrays_of_jax():
 
 @pytest.mark.parametrize("scalar", [np.float64(0.5), np.float32(0.5), np.float16(0.5), np.int8(2)])
 def test_scalars_of_numpy_count_as_numbers(scalar):
-    xs = pytest.importorskip("array_api_strict")
     for dtype in (xs.float64, xs.float32):
         array = xs.asarray(X, dtype=dtype)
         for given in (scalar, float(scalar)):
@@ -596,19 +533,9 @@ def test_scalars_of_numpy_count_as_numbers(scalar):
         assert lk.kl_normal(scalar, array).dtype == dtype
 
 
-@pytest.mark.parametrize(
-    ("scalar", "given"),
-    [
-        (
-            np.complex64(1),
-            "numpy.complex64 of dtype complex64 was given: complex weights have",
-        ),
-        (np.bool_(True), "numpy.bool of dtype bool was given: convert it to float64"),
-        (np.datetime64("2020", "s"), r"numpy.datetime64 of dtype datetime64\[s\] was given"),
-    ],
-)
-def test_scalars_of_numpy_that_are_not_real_numbers(scalar, given):
-    xs = pytest.importorskip("array_api_strict")
+@pytest.mark.parametrize("scalar", [np.complex64(1), np.bool_(True), np.datetime64("2020", "s")])
+def test_scalars_of_numpy_that_are_not_real_numbers(scalar):
+    given = rf"numpy.\w+ of dtype {re.escape(str(scalar.dtype))} was given: "
     with pytest.raises(TypeError, match=f"^log_sigma2 must hold real numbers .* but {given}"):
         lk.neg_kl_normal(xs.asarray(X), scalar)
 
@@ -643,11 +570,9 @@ class TestBesideATensor:
 
 
 def test_two_devices_of_a_namespace():
-    xs = pytest.importorskip("array_api_strict")
     here, there = xs.asarray([1.0]), xs.asarray([1.0], device=xs.Device("device1"))
-    with pytest.raises(
-        ValueError, match=r"^mu is on .*CPU.* and log_sigma2 on .*device1.*: move one with .to_d"
-    ):
+    words = r"^mu is on .*CPU.* and log_sigma2 on .*device1.*: move one with .to_d"
+    with pytest.raises(ValueError, match=words):
         lk.kl_normal(here, there)
     with pytest.raises(ValueError, match=r"log_sigma2 on .*CPU"):
         lk.kl_normal(there, here)
@@ -656,11 +581,10 @@ def test_two_devices_of_a_namespace():
 def test_torch_with_jax():
     torch, jnp = pytest.importorskip("torch"), pytest.importorskip("jax.numpy")
     tensor, array = torch.ones(2), jnp.ones(2)
-    with pytest.raises(
-        TypeError,
-        match=r"^mu of type torch.Tensor and log_sigma2 of type jaxlib.\w+ were given together: "
-        "convert one, so that all come from the same library$",
-    ):
+    words = (
+        r"^mu of type torch.Tensor and log_sigma2 of type jaxlib.\w+ were given together: convert"
+    )
+    with pytest.raises(TypeError, match=rf"{words} one, so that all come from the same library$"):
         lk.neg_kl_normal(tensor, array)
     with pytest.raises(TypeError, match=r"^mu of type jaxlib.\w+ and log_sigma2 of type torch"):
         lk.kl_normal(array, tensor)
@@ -687,7 +611,7 @@ def test_ndarray_subclasses_are_kept():
     assert same(got.compressed(), lk.kl(masked.compressed(), zero_at=1.0))
 
 
-@pytest.mark.parametrize("array", [1.0, array_api_strict.asarray(1.0)], ids=["numpy", "namespace"])
+@pytest.mark.parametrize("array", [1.0, xs.asarray(1.0)], ids=["numpy", "namespace"])
 def test_integers_beyond_a_float(array):
     with pytest.raises(ValueError, match=r"^mu is an integer of 1329 bits, too large for a float"):
         lk.neg_kl_normal(10**400, array)
@@ -696,15 +620,3 @@ def test_integers_beyond_a_float(array):
 def test_ragged_rows():
     with pytest.raises(ValueError, match=r"^log_alpha cannot be read as one array .* one length$"):
         lk.neg_kl([[1.0], [1.0, 2.0]])
-
-
-@pytest.mark.parametrize("value", [1j, np.ones(2) * 1j, [1j], np.complex64(1)], ids=str)
-def test_a_complex_weight_is_not_told_to_drop_its_imaginary_part(value):
-    """The KL of a complex Gaussian is not that of its real part."""
-    for call in (lambda: lk.neg_kl(value), lambda: lk.neg_kl_normal(value, 0.0)):
-        with pytest.raises(
-            TypeError,
-            match=r"complex weights have a KL of their own, so pass their means to "
-            r"neg_kl_complex_normal, or parameters of real weights$",
-        ):
-            call()

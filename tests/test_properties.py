@@ -230,20 +230,17 @@ class TestElementwise:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-class TestNarrowTypes:
-    """A narrow type gives the float64 result of the same argument, rounded."""
-
-    @given(data=st.data())
-    def test_of_one(self, dtype, data):
-        value = data.draw(strategies.floats(dtype))
-        for f in (*OF_U, *OF_X):
-            narrow = f(value)
-            with np.errstate(all="ignore"):
-                rounded = f(value.astype("float64")).astype(dtype)
-                if np.isfinite(rounded):
-                    assert abs(narrow - rounded) <= np.spacing(abs(rounded))
-                else:
-                    assert same(rounded, narrow)
+@given(data=st.data())
+def test_a_narrow_type_gives_the_float64_result_rounded(dtype, data):
+    value = data.draw(strategies.floats(dtype))
+    for f in (*OF_U, *OF_X):
+        narrow = f(value)
+        with np.errstate(all="ignore"):
+            rounded = f(value.astype("float64")).astype(dtype)
+            if np.isfinite(rounded):
+                assert abs(narrow - rounded) <= np.spacing(abs(rounded))
+            else:
+                assert same(rounded, narrow)
 
 
 class TestStrategies:

@@ -1,11 +1,9 @@
 """The public names and signatures are those on file, so the history shows each change."""
 
-import subprocess
-import sys
-
 import pytest
 
 from tests import golden, public
+from tests.child import output
 
 WRITTEN = (golden.HERE / "public.txt").read_text(encoding="utf-8").splitlines()
 
@@ -18,22 +16,13 @@ def owner(line):
     return max((m for m in public.MODULES if line.startswith(f"{m}.")), key=len)
 
 
-def on_file(module):
-    return [line for line in WRITTEN if owner(line) == module]
-
-
 @pytest.mark.parametrize("module", public.MODULES)
 def test_names_and_signatures(module):
     if not public.installed(module):
         pytest.skip(f"{module} needs {' and '.join(public.MODULES[module])}")
     # In a new process: earlier imports add names, and two copies of LLVM abort.
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.public", module],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines() == on_file(module)
+    code = f"from tests import public; print(*public.lines({module!r}), sep='\\n')"
+    assert output(code).splitlines() == [line for line in WRITTEN if owner(line) == module]
 
 
 def test_every_module_has_lines():

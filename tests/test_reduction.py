@@ -22,6 +22,11 @@ def calls(x, **options):
     yield from (function(x, -1.0, **options) for function in TWO)
 
 
+def pairs(x, y, reduction, **options):
+    """Results for an array with the reduction, beside those for another without it."""
+    return zip(calls(x, reduction=reduction, **options), calls(y, **options), strict=True)
+
+
 @pytest.fixture
 def x():
     return np.random.default_rng(0).normal(size=3000) * 3.0
@@ -31,10 +36,7 @@ def x():
 def test_is_rounded_once(reduction, x):
     for dtype in ("float32", "float64"):
         given = x.astype(dtype).reshape(30, 100)
-        options = {"zero_at": 0.5}
-        for got, elements in zip(
-            calls(given, reduction=reduction, **options), calls(given, **options), strict=True
-        ):
+        for got, elements in pairs(given, given, reduction, zero_at=0.5):
             wanted = REDUCTIONS[reduction](elements.ravel().astype("float64"))
             assert type(got) is np.dtype(dtype).type
             spacing = np.spacing(np.abs(np.array(wanted, dtype)))
@@ -44,9 +46,7 @@ def test_is_rounded_once(reduction, x):
 @every_reduction
 def test_half_type_is_rounded_after_it(reduction, x):
     given = x[:200].astype("float16")
-    for got, elements in zip(
-        calls(given, reduction=reduction), calls(given.astype("float32")), strict=True
-    ):
+    for got, elements in pairs(given, given.astype("float32"), reduction):
         wanted = REDUCTIONS[reduction](elements.astype("float64"))
         assert type(got) is np.float16
         assert got == np.float16(wanted)
@@ -80,10 +80,7 @@ def test_nan_counts(reduction):
 @every_reduction
 def test_masked_elements_do_not(reduction):
     masked = np.ma.array([0.0, 1.0, 2.0], mask=[False, True, False])
-    for got, wanted in zip(
-        calls(masked, reduction=reduction), calls([0.0, 2.0], reduction=reduction), strict=True
-    ):
-        assert got == wanted
+    assert list(calls(masked, reduction=reduction)) == list(calls([0.0, 2.0], reduction=reduction))
     assert np.ma.is_masked(lk.kl(np.ma.masked_all(3), reduction=reduction))
 
 
@@ -91,7 +88,7 @@ def test_masked_elements_do_not(reduction):
 def test_array_api(xp, reduction, x):
     for dtype in ("float32", "float64"):
         given = xp.array(x, dtype)
-        for got, elements in zip(calls(given, reduction=reduction), calls(given), strict=True):
+        for got, elements in pairs(given, given, reduction):
             assert xp.numpy(got).dtype == dtype
             assert xp.numpy(got).shape == ()
             wanted = REDUCTIONS[reduction](xp.numpy(elements).astype("float64"))
@@ -145,12 +142,11 @@ def positive(x):
 @every_reduction
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64"])
 @pytest.mark.parametrize("form", DASK)
-def test_dask(form, dtype, reduction, x):
-    array = pytest.importorskip("dask.array")
+def test_dask(form, dtype, reduction, x, da):
     x = np.sort(x.astype(dtype))  # so that whole blocks are masked, or empty
-    given, wanted = DASK[form](array.from_array(x, chunks=700), x)
+    given, wanted = DASK[form](da.from_array(x, chunks=700), x)
     for got in calls(given, reduction=reduction):
-        assert type(got) is array.Array
+        assert type(got) is da.Array
         assert got.shape == ()
     if form == "all masked":
         assert np.ma.is_masked(lk.kl(given, reduction=reduction).compute())
@@ -160,14 +156,13 @@ def test_dask(form, dtype, reduction, x):
 
 
 @every_reduction
-def test_dask_beside_numpy(reduction, x):
-    array = pytest.importorskip("dask.array")
-    lazy, y = array.from_array(x, chunks=700), np.linspace(-3.0, 3.0, len(x))
+def test_dask_beside_numpy(reduction, x, da):
+    lazy, y = da.from_array(x, chunks=700), np.linspace(-3.0, 3.0, len(x))
     for function in TWO:
         wanted = function(outside(x), positive(y), reduction=reduction)
         for given in (
             (lazy.map_blocks(outside), positive(y)),
-            (outside(x), array.from_array(positive(y), chunks=900)),
+            (outside(x), da.from_array(positive(y), chunks=900)),
         ):
             got = function(*given, reduction=reduction).compute()
             np.testing.assert_allclose(got, wanted, rtol=1e-14)
@@ -175,22 +170,20 @@ def test_dask_beside_numpy(reduction, x):
 
 @every_reduction
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "Float32", "Int64", "double"])
-def test_dask_dataframe(dtype, reduction, x):
+def test_dask_dataframe(dtype, reduction, x, pd):
     pytest.importorskip("pyarrow")
-    dataframe, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    dataframe = pytest.importorskip("dask.dataframe")
     dtype = "double[pyarrow]" if dtype == "double" else dtype
-    frame = pandas.DataFrame(x.round().reshape(1500, 2), columns=["a", "b"]).astype(dtype)
+    frame = pd.DataFrame(x.round().reshape(1500, 2), columns=["a", "b"]).astype(dtype)
     lazy = dataframe.from_pandas(frame, npartitions=4)
     compare(reduction, lazy.b, frame.b)
     for given, wanted in ((lazy, frame), (lazy[lazy.b > 0], frame[frame.b > 0])):
         compare(reduction, given, wanted, ALL if dtype.startswith("float") else OF_ONE)
     if not dtype.startswith("float"):
         for table, library in ((lazy, "dask"), (frame, "pandas")):
-            with pytest.raises(
-                TypeError,
-                match=rf"^mu is of type {library}.DataFrame, for which {library} cannot compute "
-                "this function: convert it to float64, or to an array of NumPy$",
-            ):
+            words = f"^mu is of type {library}.DataFrame, for which {library} cannot compute this "
+            words += "function: convert it to float64, or to an array of NumPy$"
+            with pytest.raises(TypeError, match=words):
                 lk.kl_normal(table, table)
             compare(reduction, table.astype("float64"), frame.astype("float64"))
     if dtype == "float64":
@@ -200,27 +193,25 @@ def test_dask_dataframe(dtype, reduction, x):
 
 @every_reduction
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
-def test_pandas(dtype, reduction, x):
-    pandas = pytest.importorskip("pandas")
+def test_pandas(dtype, reduction, x, pd):
     x = x.astype(dtype)
-    compare(reduction, pandas.Series(x), x, zero_at=0.5)
-    compare(reduction, pandas.DataFrame(x.reshape(30, 100)), x, zero_at=0.5)
+    compare(reduction, pd.Series(x), x, zero_at=0.5)
+    compare(reduction, pd.DataFrame(x.reshape(30, 100)), x, zero_at=0.5)
     if dtype != "float16":
-        compare(reduction, pandas.Index(x), x, zero_at=0.5)
-    assert math.isnan(lk.kl(pandas.Series([0.0, math.nan]), reduction=reduction))
+        compare(reduction, pd.Index(x), x, zero_at=0.5)
+    assert math.isnan(lk.kl(pd.Series([0.0, math.nan]), reduction=reduction))
 
 
 @every_reduction
 @pytest.mark.parametrize("dtype", ["Float64", "Float32", "Int64", "Int16", "double[pyarrow]"])
-def test_pandas_with_missing_values(dtype, reduction):
-    pandas = pytest.importorskip("pandas")
+def test_pandas_with_missing_values(dtype, reduction, pd):
     if "pyarrow" in dtype:
         pytest.importorskip("pyarrow")
-    whole, missing = (pandas.Series(values, dtype=dtype) for values in ([0, 1], [0, None]))
+    whole, missing = (pd.Series(values, dtype=dtype) for values in ([0, 1], [0, None]))
     compare(reduction, whole, whole.to_numpy(whole.dtype.numpy_dtype))
     for got in calls(missing, reduction=reduction):
         assert math.isnan(got)
-    frame = pandas.DataFrame({"a": missing, "b": [0.0, 1.0]})
+    frame = pd.DataFrame({"a": missing, "b": [0.0, 1.0]})
     assert math.isnan(lk.kl(frame, reduction=reduction))
     wanted = lk.kl([0.0, 1.0, 0.0, 1.0], reduction=reduction)
     assert lk.kl(frame.assign(a=whole), reduction=reduction) == pytest.approx(wanted, rel=1e-7)
@@ -228,23 +219,21 @@ def test_pandas_with_missing_values(dtype, reduction):
 
 @every_reduction
 @pytest.mark.parametrize("dtype", ["Float64", "Float32", "Int64", "Int16", "UInt32"])
-def test_polars(dtype, reduction):
-    polars = pytest.importorskip("polars")
-    series = polars.Series("x", [0, 1, 2], dtype=getattr(polars, dtype))
+def test_polars(dtype, reduction, pl):
+    series = pl.Series("x", [0, 1, 2], dtype=getattr(pl, dtype))
     compare(reduction, series, series.to_numpy(), zero_at=0.5)
-    twice = polars.concat([series, series], rechunk=False)
+    twice = pl.concat([series, series], rechunk=False)
     compare(reduction, twice, twice.to_numpy())
-    missing = polars.Series([0, None], dtype=getattr(polars, dtype))
+    missing = pl.Series([0, None], dtype=getattr(pl, dtype))
     for got in calls(missing, reduction=reduction):
         assert math.isnan(got)
-    frame = polars.DataFrame({"x": series})
+    frame = pl.DataFrame({"x": series})
     assert lk.kl(frame, reduction=reduction) == lk.kl(series.to_numpy(), reduction=reduction)
 
 
 @every_reduction
-def test_what_is_not_one_array(reduction):
-    polars, pandas = pytest.importorskip("polars"), pytest.importorskip("pandas")
-    for given, name in ((polars.col("x"), "polars.Expr"), (pandas.NA, "pandas.NAType")):
+def test_what_is_not_one_array(reduction, pl, pd):
+    for given, name in ((pl.col("x"), "polars.Expr"), (pd.NA, "pandas.NAType")):
         message = f"^a reduction takes one array, but {name} was given: convert it to an array of "
         for function in ONE:
             with pytest.raises(TypeError, match=message):
@@ -252,23 +241,19 @@ def test_what_is_not_one_array(reduction):
 
 
 @every_reduction
-def test_xarray(reduction, x):
-    xarray = pytest.importorskip("xarray")
-    for got, wanted in zip(
-        calls(xarray.DataArray(x, dims="weight"), reduction=reduction),
-        calls(x, reduction=reduction),
-        strict=True,
-    ):
-        assert type(got) is xarray.DataArray
+def test_xarray(reduction, x, xr):
+    whole = calls(x, reduction=reduction)
+    for got, wanted in zip(calls(xr.DataArray(x), reduction=reduction), whole, strict=True):
+        assert type(got) is xr.DataArray
         np.testing.assert_allclose(got, wanted, rtol=1e-14)
-    assert math.isnan(lk.kl(xarray.DataArray([0.0, math.nan]), reduction=reduction))
-    compare(reduction, xarray.DataArray(x.astype("float32")), x.astype("float32"))
-    lazy = lk.kl(xarray.DataArray(x).chunk(700), reduction=reduction)
+    assert math.isnan(lk.kl(xr.DataArray([0.0, math.nan]), reduction=reduction))
+    compare(reduction, xr.DataArray(x.astype("float32")), x.astype("float32"))
+    lazy = lk.kl(xr.DataArray(x).chunk(700), reduction=reduction)
     assert lazy.chunks == ()
     assert lazy.compute() == pytest.approx(lk.kl(x, reduction=reduction), rel=1e-14)
     message = r"^a reduction takes one array, but xarray.Dataset was given: call the function for "
     with pytest.raises(TypeError, match=message):
-        lk.kl(xarray.Dataset({"layer": ("weight", x)}), reduction=reduction)
+        lk.kl(xr.Dataset({"layer": ("weight", x)}), reduction=reduction)
 
 
 def test_mean_over_a_namespace_of_a_size_that_is_not_known():

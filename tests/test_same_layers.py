@@ -26,9 +26,8 @@ def test_kl(name):
     """Layers with the same parameters have the same KL; JAX stores the transposed matrix."""
     sharing, noise = POSTERIORS[name] or ("weight", "independent")
     posterior = "additive" if POSTERIORS[name] is None else "multiplicative"
-    layer = torch_nn.VariationalLinear(
-        5, 3, posterior=posterior, sharing=sharing, noise=noise, initial=-1.5
-    )
+    options = {"posterior": posterior, "sharing": sharing, "noise": noise, "initial": -1.5}
+    layer = torch_nn.VariationalLinear(5, 3, **options)
     kernel = jnp.asarray(layer.weight.detach().numpy().T)
     if posterior == "additive":
         weight = nn.Normal.from_mean(kernel, -1.5)
@@ -91,9 +90,8 @@ def with_jax(seed, train, test):
     ]
 
     def logits(params, x, keys=(None, None)):
-        return nn.dense(
-            jax.nn.relu(nn.dense(x, **params[0], key=keys[0])), **params[1], key=keys[1]
-        )
+        hidden = jax.nn.relu(nn.dense(x, **params[0], key=keys[0]))
+        return nn.dense(hidden, **params[1], key=keys[1])
 
     def loss(params, x, y, key, kl_weight):
         likelihood = nn.categorical_log_likelihood(logits(params, x, jax.random.split(key)), y)
@@ -104,13 +102,11 @@ def with_jax(seed, train, test):
         gradient = jax.grad(loss)(params, x[batch], y[batch], key, kl_weight)
         first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradient)
         second = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, second, gradient)
-        params = jax.tree.map(
-            lambda p, m, v: p - RATE * (m / (1 - 0.9**t)) / (jnp.sqrt(v / (1 - 0.999**t)) + 1e-8),
-            params,
-            first,
-            second,
-        )
-        return params, first, second
+
+        def moved(p, m, v):
+            return p - RATE * (m / (1 - 0.9**t)) / (jnp.sqrt(v / (1 - 0.999**t)) + 1e-8)
+
+        return jax.tree.map(moved, params, first, second), first, second
 
     zeros = jax.tree.map(jnp.zeros_like, params)
     state = params, zeros, zeros

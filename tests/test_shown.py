@@ -33,20 +33,9 @@ class TestShown:
     @pytest.mark.parametrize(
         "value",
         [
-            LONG,
-            tuple(LONG),
-            set(LONG),
-            dict.fromkeys(LONG),
-            [[[[LONG]]]] * 9,
-            TEXT,
-            TEXT.encode(),
-            MANY,
-            -MANY,
-            Nested(),
-            Silent(),
-            np.arange(10**6),
-            np.array([TEXT] * 3, dtype=object),
-            ["long words in a list"] * 7,
+            *(LONG, tuple(LONG), set(LONG), dict.fromkeys(LONG), [[[[LONG]]]] * 9, TEXT),
+            *(TEXT.encode(), MANY, -MANY, Nested(), Silent(), np.arange(10**6)),
+            *(np.array([TEXT] * 3, dtype=object), ["long words in a list"] * 7),
         ],
         ids=lambda v: type(v).__name__,
     )

@@ -18,22 +18,18 @@ DTYPES = ["float16", "float32", "float64"]
 
 # F, F' and F'' at u, from mpmath in 40 digits.
 LANDMARKS = {
-    "kl_gap": {
-        0.5: 0.42668560429604480579,
-        1.0: 0.7394416300990793005,
-        10.0: 2.1057151592798643824,
-        50.0: 2.9326888740470193148,
-    },
-    "kl_gap_grad": {
-        0.5: 0.72477845900707633182,
-        1.0: 0.53807950691276841914,
-        10.0: 0.05303758099290164485,
-    },
-    "kl_gap_hess": {
-        0.5: -0.44955691801415266364,
-        1.0: -0.3071192603691526287,
-        10.0: -0.00568946004254672709,
-    },
+    "kl_gap": [
+        *((0.5, 0.42668560429604480579), (1.0, 0.7394416300990793005)),
+        *((10.0, 2.1057151592798643824), (50.0, 2.9326888740470193148)),
+    ],
+    "kl_gap_grad": [
+        *((0.5, 0.72477845900707633182), (1.0, 0.53807950691276841914)),
+        (10.0, 0.05303758099290164485),
+    ],
+    "kl_gap_hess": [
+        *((0.5, -0.44955691801415266364), (1.0, -0.3071192603691526287)),
+        (10.0, -0.00568946004254672709),
+    ],
 }
 
 # Exact results. `test_sign_of_zero` tests the signs of zeros.
@@ -41,12 +37,7 @@ LIMITS = {
     "kl_gap": [(0.0, 0.0), (-0.0, 0.0), (INF, INF), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
     "kl_gap_grad": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
     "kl_gap_hess": [
-        (0.0, -2 / 3),
-        (-0.0, -2 / 3),
-        (INF, 0.0),
-        (-1.0, NAN),
-        (-INF, NAN),
-        (NAN, NAN),
+        *((0.0, -2 / 3), (-0.0, -2 / 3), (INF, 0.0), (-1.0, NAN), (-INF, NAN), (NAN, NAN))
     ],
     "neg_kl": [(INF, 0.0), (-INF, -INF), (NAN, NAN)],
     "neg_kl_grad": [(INF, 0.0), (-INF, 0.5), (NAN, NAN)],
@@ -66,6 +57,11 @@ def same(a, b) -> bool:
     return np.array_equal(a[~nan], b[~nan]) and np.array_equal(
         np.signbit(a[~nan]), np.signbit(b[~nan])
     )
+
+
+def all_same(first, second) -> bool:
+    """Whether the arrays of two sequences are equal, each bit for bit."""
+    return all(same(a, b) for a, b in zip(first, second, strict=True))
 
 
 def sample(dtype="float64", n=1000) -> np.ndarray:
@@ -124,7 +120,7 @@ class UfuncBattery:
 
     @pytest.mark.parametrize("name", sorted(LANDMARKS))
     def test_landmarks(self, functions, name):
-        for u, truth in LANDMARKS[name].items():
+        for u, truth in LANDMARKS[name]:
             got = getattr(functions, name)(u)
             assert abs(got - truth) <= math.ulp(truth), u
 
@@ -141,11 +137,8 @@ class UfuncBattery:
     def test_limits_of_normal(self, functions, dtype):
         kind = np.dtype(dtype).type
         largest = np.finfo(dtype).max
-        outputs = {
-            "no signal": (0.0, 0.0, 0.0),
-            "no noise": (-INF, 0.0, 0.5),
-            "undefined": (NAN, NAN, NAN),
-        }
+        outputs = {"no signal": (0.0, 0.0, 0.0), "no noise": (-INF, 0.0, 0.5)}
+        outputs["undefined"] = (NAN, NAN, NAN)
         rows = [(0.0, s, "no signal") for s in (-largest, -1500, -700, 0.0, 1500, largest, INF)]
         rows += [(INF, s, "no noise") for s in (-INF, -largest, -700, 0.0, 700, 1500, largest)]
         rows += [(1.0, INF, "no signal"), (largest, INF, "no signal")]
@@ -311,7 +304,7 @@ class UfuncBattery:
         truth, middle = f(x, 1.0), np.empty_like(x)
         got = f(x, 1.0, out=(None, middle, None))
         assert got[1] is middle
-        assert all(same(g, t) for g, t in zip(got, truth, strict=True))
+        assert all_same(got, truth)
 
     def test_out_of_another_type(self, f):
         x = sample()
@@ -350,8 +343,9 @@ class UfuncBattery:
             any_f()
         with pytest.raises(TypeError, match="positional argument"):
             any_f(*x * 9)
-        with pytest.raises(TypeError, match="unexpected keyword"):
-            any_f(*x, axis=0)
+        for keyword in ("axis", "colour"):
+            with pytest.raises(TypeError, match=f"unexpected keyword argument '{keyword}'"):
+                any_f(*x, **{keyword: 0})
         with pytest.raises(TypeError, match="'subok' must be a boolean"):
             any_f(*x, subok=1)
         with pytest.raises(ValueError, match="order must be one of"):
@@ -367,15 +361,8 @@ class UfuncBattery:
         assert same(out, np.where(mask, f(x), 7.0))
         assert same(f(x, out=x.copy(), where=[False]), x)
         assert same(f(x, out=np.full(x.shape, 7.0), where=True), f(x))
-
-    def test_where_must_be_boolean(self, f):
-        x = np.ones(2)
         with pytest.raises(TypeError, match="according to the rule 'safe'"):
-            f(x, out=x.copy(), where=np.array([1, 0], np.int8))
-
-    def test_unknown_keyword(self, f):
-        with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'colour'"):
-            f(1.0, colour=1)
+            f(x, out=x.copy(), where=mask.astype(np.int8))
 
     def test_where_in_place(self, f):
         x = sample()
@@ -431,16 +418,14 @@ class UfuncBattery:
         assert f(np.asfortranarray(x), order="C").flags.c_contiguous
         assert f(x, order="F").flags.f_contiguous
 
-    def test_scalars(self, f):
+    def test_scalars_and_lists(self, f):
+        assert same(f([[1.0, 2.0]]), f(np.array([[1.0, 2.0]])))
         assert type(f(1.0)) is np.float64
         assert type(f(np.float32(1.0))) is np.float32
         assert type(f(np.array(1.0))) is np.float64
         out = np.array(0.0)
         assert f(1.0, out=out) is out
         assert out == f(1.0)
-
-    def test_lists(self, f):
-        assert same(f([[1.0, 2.0]]), f(np.array([[1.0, 2.0]])))
 
     @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 2, 1)])
     def test_empty(self, any_f, shape):
@@ -482,13 +467,12 @@ class UfuncBattery:
         one = log_sigma2.dtype.type(-3)
         for a, b in [(mu, one), (one, log_sigma2), (mu[::2], log_sigma2[size:]), (mu[::-1], one)]:
             arrays = [np.array(x) for x in np.broadcast_arrays(a, b)]
-            results = zip(np.atleast_2d(of_two(a, b)), np.atleast_2d(of_two(*arrays)), strict=True)
-            assert all(same(got, truth) for got, truth in results)
+            assert all_same(np.atleast_2d(of_two(a, b)), np.atleast_2d(of_two(*arrays)))
         rows = np.zeros((3, 2 * size), dtype)
         outs = tuple(row[::2] for row in rows[: of_two.nout])
         of_two(mu[:size], log_sigma2[::2], out=outs)
         truths = np.atleast_2d(of_two(mu[:size].copy(), log_sigma2[::2].copy()))
-        assert all(same(got, truth) for got, truth in zip(outs, truths, strict=True))
+        assert all_same(outs, truths)
 
     def test_in_place_of_two_inputs(self, functions):
         mu, log_sigma2 = np.linspace(-9, 9, 1001), np.linspace(9, -9, 1001)
@@ -506,10 +490,9 @@ class UfuncBattery:
     def test_broadcasting(self, functions):
         mu, log_sigma2 = np.linspace(-1, 1, 5)[:, None], np.linspace(-3, 3, 4)
         got = functions.neg_kl_normal_and_grad(mu, log_sigma2)
-        full = functions.neg_kl_normal_and_grad(
-            *(a.copy() for a in np.broadcast_arrays(mu, log_sigma2))
-        )
-        assert all(same(g, t) for g, t in zip(got, full, strict=True))
+        whole = [a.copy() for a in np.broadcast_arrays(mu, log_sigma2)]
+        full = functions.neg_kl_normal_and_grad(*whole)
+        assert all_same(got, full)
         with pytest.raises(ValueError, match="broadcast"):
             functions.neg_kl_normal_and_grad(np.ones(2), np.ones(3))
 
@@ -550,8 +533,7 @@ class UfuncBattery:
         with pytest.raises(TypeError, match="does not support ufuncs"):
             f(Opposed())
 
-    def test_dask(self, f):
-        da = pytest.importorskip("dask.array")
+    def test_dask(self, f, da):
         x = sample()
         lazy = f(da.from_array(x, chunks=300))
         assert isinstance(lazy, da.Array)
@@ -559,8 +541,7 @@ class UfuncBattery:
         assert lazy.chunks == ((300, 300, 300, 100),)
         assert same(lazy.compute(scheduler="threads"), f(x))
 
-    def test_xarray(self, f):
-        xr = pytest.importorskip("xarray")
+    def test_xarray(self, f, xr):
         x = xr.DataArray(np.ones((2, 3)), dims=("layer", "weight"), coords={"layer": [1, 2]})
         got = f(x)
         assert got.dims == x.dims

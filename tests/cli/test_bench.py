@@ -156,9 +156,8 @@ def test_errors_are_one_sentence_and_status_2(arguments, words, capsys):
 def test_missing_framework(package, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["bench", f"--{package}"]) == 2
-    assert capsys.readouterr().err.endswith(
-        f': install it with pip install "logunif_kl[{package}]"\n'
-    )
+    remedy = f': install it with pip install "logunif_kl[{package}]"\n'
+    assert capsys.readouterr().err.endswith(remedy)
 
 
 def test_no_framework_is_imported_before_it_is_asked_for():

@@ -17,15 +17,6 @@ def test_the_old_file_is_not_written_to(tmp_path):
     assert path.read_text() != "old"
 
 
-def test_a_link_stays_one(tmp_path):
-    (tmp_path / "there").mkdir()
-    link = tmp_path / "link.json"
-    link.symlink_to(tmp_path / "there" / "table.json")
-    assert main(["table", "1", "--json", str(link)]) == 0
-    assert link.is_symlink()
-    assert (tmp_path / "there" / "table.json").is_file()
-
-
 @pytest.mark.skipif(os.name != "posix", reason="symbolic links need a privilege elsewhere")
 @pytest.mark.parametrize(
     ("to", "name", "reason"),

@@ -10,22 +10,21 @@ import logunif_kl as lk
 from logunif_kl.cli import main
 
 
-def rows(capsys, *arguments):
-    assert main(["table", *arguments, "--json", "-"]) == 0
+def rows(capsys, arguments):
+    assert main(["table", *arguments.split(), "--json", "-"]) == 0
     return json.loads(capsys.readouterr().out)["rows"]
 
 
 def test_points_by_alpha_log_alpha_and_dropout_rate_agree(capsys):
-    by_alpha, by_log, by_rate = rows(
-        capsys, "0.25", "--log-alpha", "-1.3862943611198906", "--dropout-rate", "0.2"
-    )
+    points = "0.25 --log-alpha -1.3862943611198906 --dropout-rate 0.2"
+    by_alpha, by_log, by_rate = rows(capsys, points)
     for row in (by_log, by_rate):
         for name, value in by_alpha.items():
             assert row[name] == pytest.approx(value, rel=1e-9)
 
 
 def test_seventeen_digits_are_the_doubles(capsys):
-    (row,) = rows(capsys, "--log-alpha", "0.3", "--dps", "17", "--zero-at", "1")
+    (row,) = rows(capsys, "--log-alpha 0.3 --dps 17 --zero-at 1")
     assert row["neg_kl"] == lk.neg_kl(0.3, zero_at=1.0)
     assert row["kl"] == -row["neg_kl"]
     assert row["neg_kl_grad"] == lk.neg_kl_grad(0.3)
@@ -33,9 +32,9 @@ def test_seventeen_digits_are_the_doubles(capsys):
 
 
 def test_more_digits_come_from_the_reference(capsys):
-    (row,) = rows(capsys, "1", "--dps", "20")
+    (row,) = rows(capsys, "1 --dps 20")
     assert row["neg_kl"] == "-0.42668560429604480579"
-    (row,) = rows(capsys, "0.1", "--dps", "40")
+    (row,) = rows(capsys, "0.1 --dps 40")
     with mpmath.workdps(60):
         exact = -lk.reference.kl_gap(5, 45)
         assert abs(mpmath.mpf(row["neg_kl"]) / exact - 1) < mpmath.mpf(10) ** -39
@@ -45,22 +44,17 @@ def test_more_digits_come_from_the_reference(capsys):
 
 def test_the_zero_is_exact_where_it_was_asked_for(capsys):
     for digits in ("12", "30"):
-        by_alpha, by_rate = rows(
-            capsys, "0.25", "--dropout-rate", "0.2", "--zero-at", "0.25", "--dps", digits
-        )
+        options = f"0.25 --dropout-rate 0.2 --zero-at 0.25 --dps {digits}"
+        by_alpha, by_rate = rows(capsys, options)
         assert float(by_alpha["neg_kl"]) == 0.0
         assert abs(float(by_rate["neg_kl"])) < 1e-15
 
 
 @pytest.mark.parametrize("digits", ["10", "30"])
 def test_limits(capsys, digits):
-    by = rows(
-        capsys, "0", "inf", "--log-alpha", "-inf", "-1e3", "--dropout-rate", "0", "1",
-        "--dps", digits,
-    )  # fmt: skip
-    zero, infinite, minus, far, never, always = (
-        {name: float(value) for name, value in row.items()} for row in by
-    )
+    by = rows(capsys, f"0 inf --log-alpha -inf -1e3 --dropout-rate 0 1 --dps {digits}")
+    numbers = [{name: float(value) for name, value in row.items()} for row in by]
+    zero, infinite, minus, far, never, always = numbers
     for row in (zero, minus, never):
         assert row["neg_kl"] == -math.inf
         assert row["neg_kl_grad"] == 0.5
@@ -73,9 +67,9 @@ def test_limits(capsys, digits):
 
 
 def test_log_c_is_hrons_raw_value(capsys):
-    (row,) = rows(capsys, "1", "--log-c", "0", "--dps", "20")
+    (row,) = rows(capsys, "1 --log-c 0 --dps 20")
     assert row["neg_kl"] == "1.627434351639367021"
-    (row,) = rows(capsys, "1", "--log-c", "0", "--dps", "12")
+    (row,) = rows(capsys, "1 --log-c 0 --dps 12")
     assert row["neg_kl"] == pytest.approx(1.62743435164, rel=1e-11)
 
 

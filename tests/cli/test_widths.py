@@ -24,12 +24,8 @@ RUN = (
     *(
         pytest.param(command, marks=pytest.mark.slow)
         for command in (
-            "validate",
-            "compare --all",
-            "fit --terms 2 --fix-limit",
-            "fit --ladder 2",
-            "bench --torch --size 1000 --rounds 2",
-            "bench --jax --size 1000 --rounds 2",
+            *("validate", "compare --all", "fit --terms 2 --fix-limit", "fit --ladder 2"),
+            *("bench --torch --size 1000 --rounds 2", "bench --jax --size 1000 --rounds 2"),
         )
     ),
 )

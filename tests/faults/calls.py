@@ -39,11 +39,9 @@ def of_arrays():
         if dtype == "float32":
             mu, log_sigma2 = mu.clip(-1e30, 1e30).astype(dtype), log_sigma2.astype(dtype)
         for name in ("neg_kl_normal", "kl_normal"):
-            function = getattr(lk, name)
-            calls[f"{name} {dtype}"] = lambda f=function, m=mu, s=log_sigma2: f(m, s, zero_at=2.0)
-        calls[f"special.neg_kl_normal_and_grad {dtype}"] = lambda m=mu, s=log_sigma2: (
-            special.neg_kl_normal_and_grad(m, s)
-        )
+            calls[f"{name} {dtype}"] = partial(getattr(lk, name), mu, log_sigma2, zero_at=2.0)
+        name = "neg_kl_normal_and_grad"
+        calls[f"special.{name} {dtype}"] = partial(getattr(special, name), mu, log_sigma2)
     for name in ("kl_gap", "kl_gap_grad", "kl_gap_hess"):
         calls[f"special.{name}"] = partial(getattr(special, name), U)
         calls[f"array_api.{name}"] = partial(getattr(special.array_api, name), U)
@@ -59,12 +57,9 @@ def of_arrays():
         calls[f"methods.{name}_grad"] = partial(getattr(methods, f"{name}_grad"), inside)
     calls["methods.dawson_grad"] = lambda: methods.dawson_grad(SOME)
     for seed in (0, 1):
-        calls[f"monte_carlo {seed}"] = lambda s=seed: methods.monte_carlo(
-            SOME, n_samples=256, rng=s
-        )
-        calls[f"monte_carlo_grad {seed}"] = lambda s=seed: methods.monte_carlo_grad(
-            SOME, n_samples=256, rng=s
-        )
+        for name in ("monte_carlo", "monte_carlo_grad"):
+            options = {"n_samples": 256, "rng": seed}
+            calls[f"{name} {seed}"] = partial(getattr(methods, name), SOME, **options)
     return calls
 
 
@@ -83,9 +78,8 @@ def of_digits():
         for name in ("series", "kummer", "quadrature"):
             calls[f"methods.{name} {dps}"] = partial(getattr(methods, name), 0.7, dps=dps)
     for degree in (2, 4):
-        calls[f"polynomial {degree}"] = lambda d=degree: (
-            fitting.fit_polynomial(d, norm="least_squares").coefficients
-        )
+        fit = partial(fitting.fit_polynomial, degree, norm="least_squares")
+        calls[f"polynomial {degree}"] = lambda fit=fit: fit().coefficients
     return calls
 
 

@@ -10,10 +10,12 @@ import json
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
 from logunif_kl.cli import main
+from tests.child import run
 
 pytest.importorskip("rich")
 
@@ -57,14 +59,20 @@ def files(directory):
     return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
 
 
-def refused(writer, place, capsys):
-    """Run a command whose file cannot be written, and return its sentence."""
+def arguments_of(writer):
+    """The command and the name of its file; skip the test of a picture without matplotlib."""
     command, name = WRITERS[writer]
     if "--plot" in command or name is None:
         pytest.importorskip("matplotlib")
+    return command.split(), name
+
+
+def refused(writer, place, capsys):
+    """Run a command whose file cannot be written, and return its sentence."""
+    command, name = arguments_of(writer)
     path = place if name is None else place / name
     capsys.readouterr()
-    assert main([*command.split(), str(path)]) == 2
+    assert main([*command, str(path)]) == 2
     err = capsys.readouterr().err
     assert err.startswith("logunif-kl: error: ")
     assert err.count("\n") == 1
@@ -86,10 +94,8 @@ def test_a_disk_that_fills(writer, size, tmp_path, capsys):
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_it_is_written_where_there_is_room(writer, tmp_path):
-    command, name = WRITERS[writer]
-    if "--plot" in command or name is None:
-        pytest.importorskip("matplotlib")
-    assert main([*command.split(), str(tmp_path / name if name else tmp_path)]) == 0
+    command, name = arguments_of(writer)
+    assert main([*command, str(tmp_path / name if name else tmp_path)]) == 0
     written = files(tmp_path)
     assert set(written) == ({name} if name else BY_VALIDATE)
     for each, content in written.items():
@@ -112,10 +118,10 @@ class TestPlaces:
         assert files(tmp_path) == {"file": OLD}
 
     def test_a_directory_for_a_file(self, writer, tmp_path, capsys):
-        name = WRITERS[writer][1]
+        command, name = arguments_of(writer)
         (tmp_path / (name or "validate.json")).mkdir()
         if name is None:
-            assert main([*WRITERS[writer][0].split(), str(tmp_path)]) == 2
+            assert main([*command, str(tmp_path)]) == 2
             assert "validate.json: it is a directory" in capsys.readouterr().err
         else:
             assert "it is a directory; name a file" in refused(writer, tmp_path, capsys)
@@ -124,10 +130,7 @@ class TestPlaces:
     @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has such a /proc")
     def test_a_directory_where_nobody_may_write(self, writer, tmp_path, capsys):
         """Root cannot write there either."""
-        import pathlib
-
-        err = refused(writer, pathlib.Path("/proc"), capsys)
-        assert "cannot write" in err
+        assert "cannot write" in refused(writer, Path("/proc"), capsys)
 
     def test_a_directory_that_vanishes(self, writer, tmp_path, capsys, monkeypatch):
         """The directory is removed while the command computes."""
@@ -135,16 +138,14 @@ class TestPlaces:
 
         place = tmp_path / "there"
         place.mkdir()
-        if WRITERS[writer][1] is None:
-            pytest.importorskip("matplotlib")
+        command, _ = arguments_of(writer)
         took = provenance.cpu_name
 
         def vanish():
             shutil.rmtree(place, ignore_errors=True)
             return took()
 
-        if "--plot" in WRITERS[writer][0]:
-            pytest.importorskip("matplotlib")
+        if "--plot" in command:
             from matplotlib.figure import Figure
 
             save = Figure.savefig
@@ -170,20 +171,12 @@ def test_an_interrupt_while_a_file_is_written(tmp_path, monkeypatch, capsys):
     assert files(tmp_path) == {"table.json": OLD}
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
 def test_a_table_that_cannot_be_printed_costs_no_file(tmp_path):
     """The file is written before the table is printed."""
-    if not os.path.exists("/dev/full"):
-        pytest.skip("there is no full device")
-    from tests.child import run
-
     path = tmp_path / "table.json"
-    done = run(
-        "import sys; from logunif_kl.cli import main\n"
-        "sys.stdout = open('/dev/full', 'w')\n"
-        "status = main(['table', '1', '--json', sys.argv[1]])\n"
-        "sys.exit(status)",
-        str(path),
-    )
+    code = "import sys; from logunif_kl.cli import main; sys.stdout = open('/dev/full', 'w')\n"
+    done = run(f"{code}sys.exit(main(['table', '1', '--json', sys.argv[1]]))", str(path))
     assert done.returncode == 2
     assert "cannot write to standard output" in done.stderr
     assert json.loads(path.read_text())["rows"]
@@ -203,8 +196,11 @@ def fit():
 
 @pytest.mark.parametrize("drawn", [curve_of_thresholds, fit])
 class TestFiguresOfTheLibrary:
-    def test_a_full_disk_leaves_the_old_one(self, drawn, tmp_path):
+    @pytest.fixture(autouse=True)
+    def matplotlib(self):
         pytest.importorskip("matplotlib")
+
+    def test_a_full_disk_leaves_the_old_one(self, drawn, tmp_path):
         figure, path = drawn(), tmp_path / "figure.png"
         path.write_bytes(OLD)
         with largest_file(100), pytest.raises(OSError, match="File too large"):
@@ -216,7 +212,6 @@ class TestFiguresOfTheLibrary:
         assert found[1].startswith(b"\x89PNG")
 
     def test_an_interrupt_leaves_the_old_one(self, drawn, tmp_path, monkeypatch):
-        pytest.importorskip("matplotlib")
         figure, path = drawn(), tmp_path / "figure.png"
         path.write_bytes(OLD)
         write = type(path).write_bytes
@@ -231,7 +226,6 @@ class TestFiguresOfTheLibrary:
         assert files(tmp_path) == {"figure.png": OLD}
 
     def test_where_it_goes_is_matplotlibs_choice(self, drawn, tmp_path):
-        pytest.importorskip("matplotlib")
         drawn().plot(tmp_path / "figure")
         assert list(files(tmp_path)) == ["figure.png"]
         inside = io.BytesIO()

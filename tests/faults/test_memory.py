@@ -13,13 +13,8 @@ from tests.child import output
 from validation.accuracy.driver import EMULATOR
 
 pytestmark = [
-    pytest.mark.skipif(
-        not sys.platform.startswith("linux"),
-        reason="only Linux tells and limits the address space so",
-    ),
-    pytest.mark.skipif(
-        EMULATOR in os.environ, reason="the address space that is told is the emulator's"
-    ),
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space so"),
+    pytest.mark.skipif(EMULATOR in os.environ, reason="the address space is the emulator's"),
 ]
 
 LIMITED = """
@@ -92,25 +87,26 @@ CALLS = {
     "squares": "fitting.fit_sigmoid(1, norm='least_squares').to_json()",
 }
 LARGE = tuple(CALLS)[:11]
-QUICK = ("neg_kl", "three results", "monte_carlo", "a polynomial")
+QUICK = ("neg_kl", "three results", "monte_carlo", "a polynomial", "table 1 --dps 30")
+QUICK += ("bench --size 300000 --rounds 2 --threads 3",)
 
 
-def check(name, warm):
+def marks(quick):
+    return [] if quick else [pytest.mark.slow]
+
+
+@pytest.mark.parametrize(
+    ("name", "warm"),
+    [
+        pytest.param(name, warm, marks=marks(name in QUICK and warm == (name in LARGE)))
+        for name in CALLS
+        for warm in (True, False)
+    ],
+)
+def test_calls(name, warm):
     refused = int(output(OF_A_CALL.format(call=CALLS[name], warm=warm)))
     # A small call may need no more memory than was allocated before.
     assert refused > 0 or name not in LARGE
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_calls(name):
-    check(name, warm=name in LARGE)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("warm", [True, False], ids=["again", "at first"])
-@pytest.mark.parametrize("name", CALLS)
-def test_every_call(name, warm):
-    check(name, warm)
 
 
 OF_A_COMMAND = (
@@ -148,12 +144,6 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("command", COMMANDS[:2])
+@pytest.mark.parametrize("command", [pytest.param(c, marks=marks(c in QUICK)) for c in COMMANDS])
 def test_commands(command):
-    assert int(output(OF_A_COMMAND, *command.split())) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS[2:])
-def test_every_command(command):
     assert int(output(OF_A_COMMAND, *command.split())) > 0

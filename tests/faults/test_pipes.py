@@ -48,7 +48,7 @@ STREAMS = {
 PROGRAM = "import sys; from logunif_kl.cli import main; sys.exit(main())"
 
 
-def run(command, stream, unbuffered=False):
+def run(command, stream, unbuffered):
     """Return the status, and what is said on standard error."""
     redirection, _ = STREAMS[stream]
     if "/dev/full" in redirection and not os.path.exists("/dev/full"):
@@ -74,7 +74,21 @@ def run(command, stream, unbuffered=False):
     return found, done.stdout, done.stderr
 
 
-def assert_sensible(command, stream, unbuffered=False):
+SLOW = [pytest.mark.slow]
+CASES = [
+    pytest.param(command, stream, False, marks=[] if command in QUICK else SLOW)
+    for command in COMMANDS
+    for stream in STREAMS
+]
+CASES += [
+    pytest.param(command, stream, True, marks=SLOW)
+    for command in COMMANDS
+    for stream in ("nobody reads", "stdout is full", "all are closed")
+]
+
+
+@pytest.mark.parametrize(("command", "stream", "unbuffered"), CASES)
+def test_streams(command, stream, unbuffered):
     redirection, then = STREAMS[stream]
     status, out, err = run(command, stream, unbuffered)
     of_stderr = "2>" in redirection
@@ -90,23 +104,3 @@ def assert_sensible(command, stream, unbuffered=False):
             assert err == then
     assert "Traceback" not in err
     assert "Exception ignored" not in err
-
-
-@pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("command", QUICK)
-def test_streams(command, stream):
-    assert_sensible(command, stream)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("command", [command for command in COMMANDS if command not in QUICK])
-def test_streams_of_every_command(command, stream):
-    assert_sensible(command, stream)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stream", ["nobody reads", "stdout is full", "all are closed"])
-@pytest.mark.parametrize("command", COMMANDS)
-def test_without_buffers(command, stream):
-    assert_sensible(command, stream, unbuffered=True)

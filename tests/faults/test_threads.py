@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import mpmath
 import pytest
@@ -21,48 +22,29 @@ def _switch_often():
     sys.setswitchinterval(before)
 
 
-def at_once(made, repeats):
-    """Call all functions in every thread, in different orders, and collect the bits."""
+def compare(made, repeats):
+    """Call all functions in every thread, in different orders, and compare the bits."""
     names = list(made)
     start = threading.Barrier(THREADS)
-    found = {name: set() for name in names}
-    errors = []
+    alone = {name: calls.bits(call()) for name, call in made.items()}
 
     def work(index):
         start.wait()
         turn = index * len(names) // THREADS
-        for name in (names[turn:] + names[:turn]) * repeats:
-            try:
-                found[name].add(calls.bits(made[name]()))
-            except Exception as error:
-                errors.append((name, repr(error)))
+        order = (names[turn:] + names[:turn]) * repeats
+        return [name for name in order if calls.bits(made[name]()) != alone[name]]
 
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    return found
-
-
-def compare(made, repeats):
-    alone = {name: {calls.bits(call())} for name, call in made.items()}
-    found = at_once(made, repeats)
-    assert [name for name in made if found[name] != alone[name]] == []
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert [name for wrong in pool.map(work, range(THREADS)) for name in wrong] == []
 
 
 def test_arrays():
     compare(calls.of_arrays(), 3)
 
 
-def test_digits():
-    compare(calls.of_digits(), 1)
-
-
-@pytest.mark.slow
-def test_digits_for_longer():
-    compare(calls.of_digits(), 5)
+@pytest.mark.parametrize("repeats", [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_digits(repeats):
+    compare(calls.of_digits(), repeats)
 
 
 @pytest.mark.slow

@@ -4,13 +4,7 @@ import warnings
 
 import pytest
 
-OURS = (
-    "logunif_kl",
-    "logunif_kl.torch._api",
-    "tests.torch.cases",
-    "validation.record",
-    "__main__",
-)
+OURS = ("logunif_kl", "logunif_kl.torch._api", "tests.torch.cases", "validation.record", "__main__")
 OTHERS = ("torch", "torch.jit._script", "jax._src.core", "tensorflow.python", "numpy._core", "dask")
 KINDS = (FutureWarning, DeprecationWarning)
 

@@ -18,21 +18,16 @@ def problem():
     return Problem(family, quantities(family, "value", None), math.log(0.05), 0.0)
 
 
-def test_alternation_keeps_the_largest_of_each_sign():
-    x = np.arange(6.0)
-    assert alternation(x, np.array([1.0, 2.0, -1.0, 3.0, -2.0, -4.0]), 6) == [1, 2, 3, 5]
-
-
-def test_alternation_drops_the_smaller_end():
-    x = np.arange(5.0)
-    error = np.array([1.0, -3.0, 3.0, -3.0, 2.0])
-    assert alternation(x, error, 4) == [1, 2, 3, 4]
-
-
-def test_alternation_drops_an_inner_pair():
-    x = np.arange(6.0)
-    error = np.array([3.0, -3.0, 0.5, -0.7, 3.0, -3.0])
-    assert alternation(x, error, 4) == [0, 1, 4, 5]
+@pytest.mark.parametrize(
+    ("error", "wanted", "kept"),
+    [
+        ([1.0, 2.0, -1.0, 3.0, -2.0, -4.0], 6, [1, 2, 3, 5]),  # the largest of each sign
+        ([1.0, -3.0, 3.0, -3.0, 2.0], 4, [1, 2, 3, 4]),  # without the smaller end
+        ([3.0, -3.0, 0.5, -0.7, 3.0, -3.0], 4, [0, 1, 4, 5]),  # without an inner pair
+    ],
+)
+def test_alternation(error, wanted, kept):
+    assert alternation(np.arange(float(len(error))), np.array(error), wanted) == kept
 
 
 @pytest.mark.parametrize("wanted", [2, 3, 4, 5, 6, 7])

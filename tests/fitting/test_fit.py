@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 import logunif_kl as lk
 from logunif_kl.fitting import Errors, Extremum, Fit, fit_polynomial, fit_sigmoid
 
-POLYNOMIAL, SIGMOID, SIGMOIDS = fit_polynomial(3), fit_sigmoid(1), fit_sigmoid(2)
-fits = pytest.mark.parametrize(
-    "fit", [POLYNOMIAL, SIGMOID, SIGMOIDS], ids=["polynomial", "sigmoid", "sigmoids"]
-)
+FITS = {"polynomial": fit_polynomial(3), "sigmoid": fit_sigmoid(1), "sigmoids": fit_sigmoid(2)}
+POLYNOMIAL, SIGMOID, SIGMOIDS = FITS.values()
+fits = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 X = np.linspace(-9.0, 4.0, 53)
 
 
@@ -92,8 +91,8 @@ def test_sigmoids_have_the_limits():
 
 
 @fits
-def test_dask_and_pickles(fit):
-    array = pytest.importorskip("dask.array").from_array(X, chunks=10)
+def test_dask_and_pickles(fit, da):
+    array = da.from_array(X, chunks=10)
     np.testing.assert_array_equal(fit.neg_kl(array).compute(scheduler="synchronous"), fit.neg_kl(X))
     again = pickle.loads(pickle.dumps(fit.neg_kl(array)))
     np.testing.assert_array_equal(again.compute(scheduler="synchronous"), fit.neg_kl(X))
@@ -152,11 +151,8 @@ def test_the_errors_are_measured(fit):
             assert abs(fit.neg_kl(at) - lk.neg_kl(at)) == pytest.approx(errors.max_error, rel=1e-9)
     assert fit.inside.log_alpha_range == fit.log_alpha_range
     assert fit.wide.log_alpha_range == (-10.0, 10.0)
-    assert (fit.max_error, fit.rms_error, fit.max_grad_error) == (
-        fit.inside.max_error,
-        fit.inside.rms_error,
-        fit.inside.max_grad_error,
-    )
+    for name in ("max_error", "rms_error", "max_grad_error"):
+        assert getattr(fit, name) == getattr(fit.inside, name)
 
 
 @pytest.mark.parametrize("ends", [(-2.0, -0.5), [-4, -1], (-math.inf, 0.0)])
@@ -235,24 +231,14 @@ def test_any_fit_survives_json(fit):
     assert np.array(again.coefficients).tobytes() == np.array(fit.coefficients).tobytes()
 
 
-NUMBERS = "1 to 60 numbers"
-
-
 @pytest.mark.parametrize(
     ("field", "value", "must"),
     [
-        ("family", "spline", "one of polynomial, sigmoid"),
-        ("family", {}, "one of polynomial, sigmoid"),
-        ("coefficients", [], NUMBERS),
-        ("coefficients", [1.0] * 61, NUMBERS),
-        ("coefficients", "123", NUMBERS),
-        ("coefficients", {"a": 1}, NUMBERS),
+        *(("family", value, "one of polynomial, sigmoid") for value in ("spline", {})),
+        *(("coefficients", x, "1 to 60 numbers") for x in ([], [1.0] * 61, "123", {"a": 1})),
         ("coefficients", [1e308] * 2, "numbers of a finite sum"),
         ("coefficients[1]", [0.0, math.nan], "one finite number"),
-        ("constant", "x", "one finite number"),
-        ("constant", True, "one finite number"),
-        ("constant", "inf", "one finite number"),
-        ("constant", 10**400, "one finite number"),
+        *(("constant", value, "one finite number") for value in ("x", True, "inf", 10**400)),
         ("log_alpha_range", [5, -5], r"two numbers that ascend and meet \+-20"),
         ("log_alpha_range", [0, 10**400], r"two numbers that ascend and meet \+-20"),
         ("norm", "l3", "one of minimax, least_squares"),
@@ -268,9 +254,7 @@ NUMBERS = "1 to 60 numbers"
 def test_json_with_a_wrong_field(field, value, must):
     document = json.loads(POLYNOMIAL.to_json())
     document[field.partition("[")[0]] = value
-    words = (
-        rf"^{re.escape(field)} of a Fit must be {must}, but .+ was given: take the Fit from fit_"
-    )
+    words = f"^{re.escape(field)} of a Fit must be {must}, but .+ was given: take the Fit from fit"
     with pytest.raises(ValueError, match=words):
         Fit.from_json(json.dumps(document))
 
@@ -351,9 +335,8 @@ def test_changed_json_is_a_fit_that_can_be_written_or_one_error_that_names_a_fie
     made = {}
     exec(found.formula("python"), made)
     for x in (-3.0, 0.0, 0.5):
-        assert made["neg_kl"](x) == pytest.approx(
-            found.neg_kl(x), rel=1e-9, abs=1e-300, nan_ok=True
-        )
+        expected = pytest.approx(found.neg_kl(x), rel=1e-9, abs=1e-300, nan_ok=True)
+        assert made["neg_kl"](x) == expected
     code = re.sub(r"/\*.*?\*/", "", found.formula("c").partition("\n\ndouble")[2])
     words = set(re.findall(r"[A-Za-z_']+", re.sub(r"\d[\d.]*(e[+-]?\d+)?", "", code)))
     known = {"neg_kl", "double", "log_alpha", "const", "alpha", "exp", "return", "softplus"}
@@ -383,14 +366,8 @@ def test_without_matplotlib_the_remedy_is_named(monkeypatch):
     ("asked", "words"),
     [
         ({"norm": "l1"}, "norm='l1' is not known: pass one of 'minimax', 'least_squares'$"),
-        (
-            {"target": "hessian"},
-            "target='hessian' is not known: pass one of 'value', 'gradient', '",
-        ),
-        (
-            {"weight": "heavy"},
-            "weight='heavy' is not known: pass one of 'absolute', 'relative', or",
-        ),
+        ({"target": "hessian"}, "target='hessian' is not known: pass one of 'value', 'gradient'"),
+        ({"weight": "heavy"}, "weight='heavy' is not known: pass one of 'absolute', 'relative'"),
         ({"weight": 3}, "weight=3 is not known: pass one of"),
     ],
 )

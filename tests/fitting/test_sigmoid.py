@@ -133,10 +133,8 @@ def test_jacobians(fixed):
 
 
 def test_the_family_is_molchanovs_formula():
-    family = SigmoidFamily(1, False)
-    np.testing.assert_allclose(
-        family.value(np.array([K1, K2, K3]), X), lk.methods.molchanov(X), rtol=1e-13
-    )
+    found = SigmoidFamily(1, False).value(np.array([K1, K2, K3]), X)
+    np.testing.assert_allclose(found, lk.methods.molchanov(X), rtol=1e-13)
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,8 @@ def scattered(dtype: str, count: int, seed: int) -> tuple[np.ndarray, np.ndarray
     """Draw parts of means over all normal numbers, and log sigma^2 about that of alpha = 1."""
     rng, kind = np.random.default_rng(seed), np.finfo(dtype)
     powers = rng.integers(kind.minexp, kind.maxexp, (2, count))
-    parts = np.ldexp(
-        rng.uniform(1.0, 2.0, (2, count)) * rng.choice([-1.0, 1.0], (2, count)), powers
-    )
+    digits = rng.uniform(1.0, 2.0, (2, count)) * rng.choice([-1.0, 1.0], (2, count))
+    parts = np.ldexp(digits, powers)
     level = 2.0 * np.log(2.0) * powers.max(axis=0)
     width = rng.choice([5.0, 0.1 * kind.maxexp, kind.maxexp], count)
     re, im = parts.astype(dtype)

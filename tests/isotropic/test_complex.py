@@ -198,15 +198,11 @@ def test_libraries():
 def test_refusals():
     with pytest.raises(TypeError, match="log_alpha must hold real numbers"):
         lk.neg_kl_complex(1j)
-    with pytest.raises(TypeError, match="log_sigma2 must hold real numbers"):
-        lk.neg_kl_complex_normal(1j, 1j)
-    with pytest.raises(TypeError, match="log_sigma2 must hold real numbers"):
-        lk.neg_kl_complex_normal(1j, [True])
-    with pytest.raises(
-        TypeError,
-        match=r"mu is complex and of type dask\.Array, but of this type only real means are taken: "
-        r"pass its modulus, abs\(mu\)",
-    ):
+    for log_sigma2 in (1j, [True]):
+        with pytest.raises(TypeError, match="log_sigma2 must hold real numbers"):
+            lk.neg_kl_complex_normal(1j, log_sigma2)
+    words = r"mu is complex and of type dask\.Array, but .* taken: pass its modulus, abs\(mu\)"
+    with pytest.raises(TypeError, match=words):
         lk.neg_kl_complex_normal(da.ones(3, dtype=complex), 0.0)
     with pytest.raises(TypeError, match="were given together"):
         lk.neg_kl_complex_normal(np.array([1j]), da.ones(1))

@@ -21,28 +21,21 @@ def test_values(k):
         (lk.neg_kl_vector, reference.neg_kl_vector),
         (lk.neg_kl_vector_grad, reference.neg_kl_vector_grad),
     ):
-        got = function(np.array(X), k)
-        errors = [
-            abs(ulp.error(float(g), truth(x, k, dps=25), "float64"))
-            for g, x in zip(got, X, strict=True)
-        ]
-        assert max(errors) < 12.0
+        for x, got in zip(X, function(np.array(X), k).tolist(), strict=True):
+            assert abs(ulp.error(got, truth(x, k, dps=25), "float64")) < 12.0
 
 
 def test_one_and_two_dimensions():
     x = np.linspace(-8.0, 8.0, 33)
     np.testing.assert_allclose(lk.neg_kl_vector(x, 1), lk.neg_kl(x), rtol=2e-15)
     np.testing.assert_allclose(lk.neg_kl_vector_grad(x, 1), lk.neg_kl_grad(x), rtol=2e-15)
-    np.testing.assert_allclose(
-        lk.neg_kl_vector(x - np.log(2.0), 2), lk.neg_kl_complex(x), rtol=3e-15
-    )
+    of_two = lk.neg_kl_vector(x - np.log(2.0), 2)
+    np.testing.assert_allclose(of_two, lk.neg_kl_complex(x), rtol=3e-15)
     for options in ({"zero_at": 0.7}, {"log_c": 0.3}):
-        np.testing.assert_allclose(
-            lk.neg_kl_vector(x, 1, **options), lk.neg_kl(x, **options), atol=1e-14
-        )
-    np.testing.assert_allclose(
-        lk.neg_kl_vector(x - np.log(2.0), 2, log_c=0.3), lk.neg_kl_complex(x, log_c=0.3), atol=1e-14
-    )
+        of_one = lk.neg_kl_vector(x, 1, **options)
+        np.testing.assert_allclose(of_one, lk.neg_kl(x, **options), atol=1e-14)
+    of_two = lk.neg_kl_vector(x - np.log(2.0), 2, log_c=0.3)
+    np.testing.assert_allclose(of_two, lk.neg_kl_complex(x, log_c=0.3), atol=1e-14)
 
 
 def test_the_definition_by_monte_carlo():
@@ -80,11 +73,10 @@ def test_pickling():
 
 
 def test_refusals():
-    with pytest.raises(
-        ValueError,
-        match=r"k must be a number of dimensions from 0\.5 to 10000, but 0 was given: pass the "
-        "number of weights in a group",
-    ):
+    words = (
+        "k must be a number of dimensions from 0.5 to 10000, but 0 was given: pass the number of"
+    )
+    with pytest.raises(ValueError, match=words):
         lk.neg_kl_vector(0.0, 0)
     with pytest.raises(TypeError, match="k must be one real number"):
         lk.neg_kl_vector_grad(0.0, [1, 2])

@@ -27,26 +27,16 @@ def test_it_is_the_published_derivative(log_alpha):
 def test_the_transformation_is_kummers():
     u = np.array([0.3, 2.0, 9.0])
     for a in (1e-3, 0.2):
-        np.testing.assert_allclose(
-            special.hyp1f1(a, 0.5, -u), np.exp(-u) * special.hyp1f1(0.5 - a, 0.5, u), rtol=1e-13
-        )
+        transformed = np.exp(-u) * special.hyp1f1(0.5 - a, 0.5, u)
+        np.testing.assert_allclose(special.hyp1f1(a, 0.5, -u), transformed, rtol=1e-13)
 
 
 def test_the_series_as_written_cancels():
-    u, k = 20.0, np.arange(1, 200)
-    terms = np.cumprod(-u / (k - 0.5)) / k
-    truth = -float(kummer(-math.log(2 * u)))
-    assert abs(-0.5 * math.fsum(terms) / truth - 1.0) > 1e-10
-    u = 40.0
-    terms = np.cumprod(-u / (k - 0.5)) / k
-    assert abs(-0.5 * math.fsum(terms) / -float(kummer(-math.log(2 * u))) - 1.0) > 0.1
-
-
-def test_the_two_equations_are_one():
-    for x in (-30.0, -6.0, -4.5, 0.0, 8.0):
-        with mpmath.workdps(60):
-            assert abs(series(x, dps=50) - kummer(x, dps=50)) < mpmath.mpf("1e-48")
-            assert abs(series_grad(x, dps=50) - kummer_grad(x, dps=50)) < mpmath.mpf("1e-49")
+    k = np.arange(1, 200)
+    for u, least in ((20.0, 1e-10), (40.0, 0.1)):
+        terms = np.cumprod(-u / (k - 0.5)) / k
+        truth = -float(kummer(-math.log(2 * u)))
+        assert abs(-0.5 * math.fsum(terms) / truth - 1.0) > least
 
 
 def test_the_terms_left_out_are_negligible():
@@ -76,7 +66,6 @@ def test_below_its_smallest_u_the_expansion_is_finite():
 @pytest.mark.parametrize("wp", [40, 200, 1000])
 def test_the_expansion_in_digits_has_them_all_from_there_on(wp):
     u = mpmath.mpf(asymptotic.smallest_for(wp))
-    x = -mpmath.log(2 * u)
     with mpmath.workprec(wp + 60):
         x = -mpmath.log(2 * u)
         # more digits than wp bits: the alternating series

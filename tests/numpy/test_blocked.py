@@ -145,8 +145,7 @@ sys.meta_path.insert(0, Broken())
 import logunif_kl
 print(logunif_kl._numpy.ufuncs.why_python())
 """
-        assert output(code, kernel="") == (
-            "the C extension cannot be loaded: undefined symbol: PyUFunc\n"
-        )
+        said = "the C extension cannot be loaded: undefined symbol: PyUFunc\n"
+        assert output(code, kernel="") == said
         done = run(code, kernel="baseline")
         assert done.stderr.splitlines()[-1] == "ImportError: undefined symbol: PyUFunc"

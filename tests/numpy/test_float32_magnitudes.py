@@ -273,9 +273,8 @@ class TestResults:
             assert _equal(a, b)[rest].all()
 
 
-class TestTrial:
-    def test_lengths(self):
-        one, two, three = (np.ones(n, "float32") for n in (1, 2, 3))
-        for arguments in ((one, two, three), (two, three, three)):
-            with pytest.raises(ValueError, match="different lengths"):
-                c.trial(0, *arguments)
+def test_lengths():
+    one, two, three = (np.ones(n, "float32") for n in (1, 2, 3))
+    for arguments in ((one, two, three), (two, three, three)):
+        with pytest.raises(ValueError, match="different lengths"):
+            c.trial(0, *arguments)

@@ -9,7 +9,7 @@ import pytest
 
 from logunif_kl._numpy import ufuncs
 from tests.child import output
-from tests.ufunc_battery import same
+from tests.ufunc_battery import all_same, same
 from validation.accuracy import search, ulp
 from validation.accuracy.functions import edges
 from validation.accuracy.truth import truth
@@ -101,12 +101,7 @@ def _weights(n):
 def known():
     """Arguments, and the results for them as dense arrays."""
     mu, log_sigma2 = _weights(1500)
-    return (
-        mu,
-        log_sigma2,
-        c.value(mu, log_sigma2),
-        *c.gradient(ONE, mu, log_sigma2),
-    )
+    return (mu, log_sigma2, c.value(mu, log_sigma2), *c.gradient(ONE, mu, log_sigma2))
 
 
 class TestArrays:
@@ -119,15 +114,13 @@ class TestArrays:
         """The result of an element does not depend on its position."""
         mu, log_sigma2, *expected = (a[start : start + n] for a in known)
         got = c.value(mu, log_sigma2), *c.gradient(ONE, mu, log_sigma2)
-        for a, b in zip(got, expected, strict=True):
-            assert same(a, b)
+        assert all_same(got, expected)
 
     @pytest.mark.parametrize("step", [-1, 2, -3, 700])
     def test_strides(self, step, known):
         mu, log_sigma2, value, *slopes = (a[::step] for a in known)
         assert same(c.value(mu, log_sigma2), value)
-        for a, b in zip(c.gradient(ONE, mu, log_sigma2), slopes, strict=True):
-            assert same(a, b)
+        assert all_same(c.gradient(ONE, mu, log_sigma2), slopes)
         out = np.full((3, 2 * len(mu)), 7.0, "float32")
         c.value(mu, log_sigma2, out=out[0, ::2])
         c.gradient(ONE, mu, log_sigma2, out=(out[1, ::2], out[2, ::2]))
@@ -157,8 +150,7 @@ class TestArrays:
                 out = [np.zeros(spread * len(mu), "float32")[::spread] for _ in range(3)]
                 c.value(mu, log_sigma2, out=out[0])
                 c.gradient(ONE, mu, log_sigma2, out=(out[1], out[2]))
-                for a, b in zip(out, wanted, strict=True):
-                    assert same(a, b)
+                assert all_same(out, wanted)
             scalars = [x[0] if x.strides == (0,) else x for x in (mu, log_sigma2)]
             for a, b in zip((c.value(*scalars), *c.gradient(ONE, *scalars)), wanted, strict=True):
                 assert same(np.broadcast_to(a, b.shape), b)
@@ -176,8 +168,7 @@ class TestArrays:
         # Also where a block is copied, and where the factor alone is.
         got = c.gradient(each[::-1], mu[::-1], log_sigma2)
         expected = c.gradient(each[::-1].copy(), mu[::-1].copy(), log_sigma2)
-        for a, b in zip(got, expected, strict=True):
-            assert same(a, b)
+        assert all_same(got, expected)
 
     def test_no_warnings(self):
         mu, log_sigma2 = (a.ravel() for a in np.meshgrid(SPECIAL, np.r_[SPECIAL, -SPECIAL]))
@@ -188,11 +179,7 @@ class TestArrays:
             c.value_sum(mu, log_sigma2)
 
     def test_float32_alone(self):
-        for ufunc, count in (
-            (c.value, 2),
-            (c.gradient, 3),
-            (c.value_sum, 2),
-        ):
+        for ufunc, count in ((c.value, 2), (c.gradient, 3), (c.value_sum, 2)):
             with pytest.raises(TypeError):
                 ufunc(*[np.ones(3)] * count)
 

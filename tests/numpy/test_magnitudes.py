@@ -6,6 +6,7 @@ nothing is flushed to zero.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,9 +36,18 @@ def magnitudes(dtype: str, step: int = 1) -> np.ndarray:
     return np.concatenate([sizes, -sizes])
 
 
-def flags(kernel: str, name: str, *inputs: np.ndarray) -> int:
+def run(kernel: str, name: str, *inputs: np.ndarray) -> tuple[int, list[np.ndarray]]:
+    """The flags that a call raises, and its results."""
     outputs = [np.empty_like(inputs[0]) for _ in range(OUTPUTS.get(name, 1))]
-    return extension.exceptions(kernel, name, (*inputs, *outputs))
+    return extension.exceptions(kernel, name, (*inputs, *outputs)), outputs
+
+
+def flags(*arguments: Any) -> int:
+    return run(*arguments)[0]
+
+
+def results(*arguments: Any) -> list[np.ndarray]:
+    return run(*arguments)[1]
 
 
 def quiet(raised: int) -> bool:
@@ -96,12 +106,6 @@ def test_exceptions_refuses():
         extension.exceptions("baseline", "kl_gap", (np.ones(3, int), np.ones(3, int)))
 
 
-def run(kernel: str, name: str, *inputs: np.ndarray) -> list[np.ndarray]:
-    outputs = [np.empty_like(inputs[0]) for _ in range(OUTPUTS.get(name, 1))]
-    extension.exceptions(kernel, name, (*inputs, *outputs))
-    return outputs
-
-
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     nan = np.isnan(a)
     bits = BITS[str(a.dtype)]
@@ -115,17 +119,16 @@ def test_both_forms_agree(kernel, dtype):
     x = np.abs(arguments(dtype))[:-1:7]
     for name in UNARY:
         beside = np.column_stack([x, np.full_like(x, np.nan)]).ravel()
-        alone = np.concatenate([run(kernel, name, np.array([value]))[0] for value in x])
-        assert same_bits(run(kernel, name, beside)[0][::2], alone)
+        alone = np.concatenate([results(kernel, name, np.array([value]))[0] for value in x])
+        assert same_bits(results(kernel, name, beside)[0][::2], alone)
     mu, log_sigma2 = x, np.resize(np.linspace(-95, 95, 77).astype(dtype), x.size)
     for name in OUTPUTS:
         pairs = np.stack([mu, np.zeros_like(mu)], 1).ravel(), np.repeat(log_sigma2, 2)
-        together = run(kernel, name, *pairs)
+        together = results(kernel, name, *pairs)
         for i in range(mu.size):
-            alone = run(kernel, name, mu[i : i + 1], log_sigma2[i : i + 1])
-            assert all(
-                same_bits(t[2 * i : 2 * i + 1], a) for t, a in zip(together, alone, strict=True)
-            )
+            alone = results(kernel, name, mu[i : i + 1], log_sigma2[i : i + 1])
+            among = [t[2 * i : 2 * i + 1] for t in together]
+            assert all(map(same_bits, among, alone))
 
 
 # Where the result is subnormal or the next binades above, and where an intermediate would be.
@@ -146,7 +149,7 @@ WORST = 0.52
 def test_small_results(kernel, name):
     x = np.array(SMALL[name])
     truth = getattr(reference, name)
-    for value, got in zip(x, run(kernel, name, x)[0], strict=True):
+    for value, got in zip(x, results(kernel, name, x)[0], strict=True):
         exact = truth(float(value), dps=40)
         assert abs(ulp.error(float(got), exact, "float64")) <= WORST
 
@@ -155,7 +158,7 @@ def test_small_results(kernel, name):
 def test_small_results_of_two_arguments(kernel):
     mu = np.array([5e-324, 1e-310, 3e-309, 1e-162, 2e-154, 1e-150, 1e-3, 1e150, 1e307, 1.6e308])
     log_sigma2 = np.array([-3.0, 0.25, -1.5, 2.0, 1.0, 20.0, 699.0, 1390.0, -2.0, 0.5])
-    value, d_mu, d_log_sigma2 = run(kernel, "neg_kl_normal_and_grad", mu, log_sigma2)
+    value, d_mu, d_log_sigma2 = results(kernel, "neg_kl_normal_and_grad", mu, log_sigma2)
     for i in range(mu.size):
         at = float(mu[i]), float(log_sigma2[i])
         truths = reference.neg_kl_normal(*at, dps=40), *reference.neg_kl_normal_grad(*at, dps=40)

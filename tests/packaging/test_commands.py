@@ -51,11 +51,8 @@ def test_lanes_that_a_change_can_affect(lanes, path, affected):
 
 
 def test_a_change_of_several_files(lanes):
-    assert lanes["affected"](["docs/index.md", "logunif_kl/torch/nn/_linear.py"]) == [
-        "browser",
-        "experiments",
-        "mutants",
-    ]
+    found = lanes["affected"](["docs/index.md", "logunif_kl/torch/nn/_linear.py"])
+    assert found == ["browser", "experiments", "mutants"]
 
 
 def test_a_pattern_that_names_nothing(lanes):
@@ -97,14 +94,7 @@ def test_what_changed_since_the_commit(lanes, tmp_path, monkeypatch):
     (tmp_path / "wrong.py").write_text(source.replace("return", "retrun"))
     (tmp_path / "new").touch()
     assert sorted(changed()) == [
-        ".ci/passed",
-        "code.py",
-        "docs/words.py",
-        "edited",
-        "example.py",
-        "here",
-        "moved",
-        "new",
+        *(".ci/passed", "code.py", "docs/words.py", "edited", "example.py", "here", "moved", "new"),
         "wrong.py",
     ]
 

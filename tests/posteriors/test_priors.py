@@ -90,9 +90,8 @@ def test_truncated():
     both = neg_kl_posterior(stats.uniform(-1.0, 0.5), prior=prior)
     assert both == neg_kl_posterior(stats.uniform(0.5, 0.5), prior=prior)
     # The prior itself, of one sign, and of both.
-    assert neg_kl_posterior(stats.loguniform(1e-3, 10.0), prior=prior) == pytest.approx(
-        -math.log(2.0), abs=1e-12
-    )
+    of_one_sign = neg_kl_posterior(stats.loguniform(1e-3, 10.0), prior=prior)
+    assert of_one_sign == pytest.approx(-math.log(2.0), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -135,26 +134,31 @@ def test_truncated_tends_to_the_improper_prior():
     assert errors[0] > 10.0 * errors[1] > 100.0 * errors[2]
 
 
-def test_refusals():
-    norm = stats.norm(1.0, 0.5)
-    with pytest.raises(
-        TypeError,
-        match=r"prior must be a TruncatedLogUniform or a frozen scipy\.stats\.t, but float 1\.0 "
-        "was given: leave it out",
-    ):
-        neg_kl_posterior(norm, prior=1.0)
-    with pytest.raises(
-        TypeError, match=r"a frozen scipy\.stats\.t, but scipy\.stats\.norm was given"
-    ):
-        neg_kl_posterior(norm, prior=stats.norm())
-    with pytest.raises(
-        ValueError, match=r"prior must be symmetric about 0, but loc=1\.0 was given"
-    ):
-        neg_kl_posterior(norm, prior=stats.t(2.0, loc=1.0))
-    with pytest.raises(ValueError, match="prior was given with zero_at or log_c, but a proper"):
-        neg_kl_posterior(norm, prior=stats.t(2.0), log_c=0.0)
-    with pytest.raises(ValueError, match=r"norm\(.*\) and a prior of Student's t: pass"):
-        neg_kl_posterior(norm, prior=stats.t(2.0), method="closed")
+@pytest.mark.parametrize(
+    ("options", "kind", "sentence"),
+    [
+        (
+            {"prior": 1.0},
+            TypeError,
+            r"prior must be a TruncatedLogUniform or a frozen scipy\.stats\.t, but float 1\.0 was "
+            "given: leave it out",
+        ),
+        ({"prior": stats.norm()}, TypeError, r"scipy\.stats\.t, but scipy\.stats\.norm was given"),
+        (
+            {"prior": stats.t(2.0, loc=1.0)},
+            ValueError,
+            r"symmetric about 0, but loc=1\.0 was given",
+        ),
+        ({"log_c": 0.0}, ValueError, "prior was given with zero_at or log_c, but a proper"),
+        ({"method": "closed"}, ValueError, r"norm\(.*\) and a prior of Student's t: pass"),
+    ],
+)
+def test_refusals(options, kind, sentence):
+    with pytest.raises(kind, match=sentence):
+        neg_kl_posterior(stats.norm(1.0, 0.5), **{"prior": stats.t(2.0)} | options)
+
+
+def test_truncated_refusals():
     with pytest.raises(ValueError, match="low and high must be sizes of weights with 0 < low"):
         TruncatedLogUniform(1.0, 1.0)
     with pytest.raises(TypeError, match="high must be one real number"):

@@ -11,21 +11,11 @@ from scipy import stats
 from logunif_kl.posteriors import Split, neg_kl_posterior, neg_kl_split
 
 TEN_AND_MORE = [
-    stats.norm(1.0, 0.7),
-    stats.norm(-0.01, 1.0),
-    stats.uniform(-0.3, 1.0),
-    stats.laplace(0.2, 0.1),
-    stats.cauchy(-1.0, 2.0),
-    stats.expon(loc=-0.5),
-    stats.halfnorm(scale=0.1),
-    stats.gamma(2.5),
-    stats.lognorm(0.5),
-    stats.t(3.0),
-    stats.logistic(),
-    stats.weibull_max(1.5),
-    stats.gumbel_r(0.2, 1.0),
-    stats.skewnorm(4.0, -0.5, 1.0),
-    stats.beta(2.0, 3.0, loc=-0.4),
+    *(stats.norm(1.0, 0.7), stats.norm(-0.01, 1.0), stats.uniform(-0.3, 1.0)),
+    *(stats.laplace(0.2, 0.1), stats.cauchy(-1.0, 2.0), stats.expon(loc=-0.5)),
+    *(stats.halfnorm(scale=0.1), stats.gamma(2.5), stats.lognorm(0.5), stats.t(3.0)),
+    *(stats.logistic(), stats.weibull_max(1.5), stats.gumbel_r(0.2, 1.0)),
+    *(stats.skewnorm(4.0, -0.5, 1.0), stats.beta(2.0, 3.0, loc=-0.4)),
 ]
 named = pytest.mark.parametrize("dist", TEN_AND_MORE, ids=lambda d: f"{d.dist.name}{d.args}")
 

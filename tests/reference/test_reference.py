@@ -1,7 +1,7 @@
 import itertools
 import math
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
 
@@ -11,7 +11,6 @@ import pytest
 from mpmath import libmp, mp, mpf
 
 from logunif_kl import reference
-from logunif_kl.methods import monte_carlo
 from logunif_kl.reference import _agree, _functions, _input, _series, _tail
 
 INF, NAN = math.inf, math.nan
@@ -30,17 +29,13 @@ def close(a, b, digits):
 # --- values from independent software ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("u", "digits"),
-    [
-        (0.5, "0.42668560429604480579"),
-        (1, "0.7394416300990793005"),
-        (10, "2.1057151592798643824"),
-        (50, "2.9326888740470193148"),
-    ],
-)
-def test_landmarks(u, digits):
-    assert mpmath.nstr(reference.kl_gap(u), 20) == digits
+LANDMARKS = {0.5: "0.42668560429604480579", 1: "0.7394416300990793005"}
+LANDMARKS |= {10: "2.1057151592798643824", 50: "2.9326888740470193148"}
+
+
+@pytest.mark.parametrize("u", LANDMARKS)
+def test_landmarks(u):
+    assert mpmath.nstr(reference.kl_gap(u), 20) == LANDMARKS[u]
 
 
 def test_limit_of_the_remainder():
@@ -138,17 +133,15 @@ def test_remainder_of_the_asymptotic_series_is_bounded_as_proved(u):
             assert abs(h - sh) <= (3 * u**2 + u) * a + (u**2 + u) * e
 
 
-@pytest.mark.parametrize("f", OF_U)
 @pytest.mark.parametrize("dps", [1, 15, 25, 50, 100, 300, 1000])
-@pytest.mark.parametrize("u", ["1e-400", "0.3", "7", "90", "3e3", "1e500"])
-def test_digits_hold_in_u(f, dps, u):
-    assert close(f(u, dps), f(u, dps + 30), dps)
-
-
-@pytest.mark.parametrize("f", OF_X)
-@pytest.mark.parametrize("dps", [1, 15, 25, 50, 100, 300, 1000])
-@pytest.mark.parametrize("x", ["-1e40", "-7.5", "-1.5", "0.3", "70", "1e40"])
-def test_digits_hold_in_log_alpha(f, dps, x):
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        *itertools.product(OF_U, ("1e-400", "0.3", "7", "90", "3e3", "1e500")),
+        *itertools.product(OF_X, ("-1e40", "-7.5", "-1.5", "0.3", "70", "1e40")),
+    ],
+)
+def test_digits_hold(f, x, dps):
     assert close(f(x, dps), f(x, dps + 30), dps)
 
 
@@ -230,11 +223,8 @@ def test_digits_are_relative_beside_the_zero_of_hess():
 @pytest.mark.parametrize(
     ("name", "given"),
     [
-        ("neg_kl", {"zero_at": 1.0}),
-        ("neg_kl", {"zero_at": 0.05}),
-        ("neg_kl", {"log_c": 0.0}),
-        ("neg_kl", {"log_c": "-3.5"}),
-        ("neg_kl_normal", {"zero_at": 1.0}),
+        *(("neg_kl", {"zero_at": 1.0}), ("neg_kl", {"zero_at": 0.05}), ("neg_kl", {"log_c": 0.0})),
+        *(("neg_kl", {"log_c": "-3.5"}), ("neg_kl_normal", {"zero_at": 1.0})),
         ("neg_kl_normal", {"log_c": -1}),
     ],
 )
@@ -315,17 +305,10 @@ def test_largest_log_alpha(x):
 @pytest.mark.parametrize(
     ("mu", "log_sigma2", "expected"),
     [
-        (0.0, 3.0, (0, 0, 0)),
-        (-0.0, -1e308, (0, 0, 0)),
-        (0.0, -INF, (NAN, NAN, NAN)),
-        (0.0, INF, (0, 0, 0)),
-        (2.0, INF, (0, 0, 0)),
-        (INF, INF, (NAN, NAN, NAN)),
-        (2.0, -INF, (-INF, -0.5, 0.5)),
-        (-4, -INF, (-INF, 0.25, 0.5)),
-        (INF, 1.0, (-INF, 0, 0.5)),
-        (-INF, -INF, (-INF, 0, 0.5)),
-        (NAN, 1.0, (NAN, NAN, NAN)),
+        *((0.0, 3.0, (0, 0, 0)), (-0.0, -1e308, (0, 0, 0)), (0.0, -INF, (NAN, NAN, NAN))),
+        *((0.0, INF, (0, 0, 0)), (2.0, INF, (0, 0, 0)), (INF, INF, (NAN, NAN, NAN))),
+        *((2.0, -INF, (-INF, -0.5, 0.5)), (-4, -INF, (-INF, 0.25, 0.5))),
+        *((INF, 1.0, (-INF, 0, 0.5)), (-INF, -INF, (-INF, 0, 0.5)), (NAN, 1.0, (NAN, NAN, NAN))),
         (0.0, NAN, (NAN, NAN, NAN)),
     ],
 )
@@ -355,13 +338,10 @@ def test_kinds_of_number():
         assert reference.kl_gap(kind("inf")) == INF
 
 
-def test_longdouble_is_exact():
+def test_all_bits_of_a_long_number_count():
     third = np.longdouble(1) / 3
     exact = Fraction(*third.as_integer_ratio())
     assert reference.kl_gap(third) == reference.kl_gap(exact)
-
-
-def test_all_bits_of_an_mpf_count():
     with mp.workdps(100):
         third = mpf(1) / 3
     assert reference.kl_gap(third) == reference.kl_gap(Fraction(1, 3))
@@ -390,45 +370,38 @@ def test_not_one_real_number(f, value, given):
 
 
 def test_not_a_number_in_words():
-    with pytest.raises(
-        ValueError,
-        match=r"^u must be a number, got 'x': write it like '0\.1', '-1e-300' or 'inf'\.$",
-    ):
+    words = r"^u must be a number, got 'x': write it like '0\.1', '-1e-300' or 'inf'\.$"
+    with pytest.raises(ValueError, match=words):
         reference.kl_gap("x")
 
 
 def test_bad_digits():
-    with pytest.raises(
-        ValueError, match=r"^dps must be between 1 and 20000 decimal digits, got 0: ask"
-    ):
-        reference.neg_kl(0, 0)
     for dps in (1.5, True, "50"):
-        with pytest.raises(
-            TypeError,
-            match=rf"^dps must be an int, the number of decimal digits, got {type(dps).__name__}",
-        ):
+        words = f"^dps must be an int, the number of decimal digits, got {type(dps).__name__}"
+        with pytest.raises(TypeError, match=words):
             reference.kl_gap(1, dps)
+    for function, x, dps, most in (
+        (reference.neg_kl, 0, 0, 20_000),
+        (reference.neg_kl, -1e5, 10**6, 20_000),
+        (reference.neg_kl_complex, -40.0, 100_000, 1000),
+    ):
+        words = f"^dps must be between 1 and {most} decimal digits, got {dps}: ask"
+        with pytest.raises(ValueError, match=words):
+            function(x, dps=dps)
 
 
 def test_bad_convention():
     for a in (0, -1, NAN, "-inf"):
-        with pytest.raises(
-            ValueError,
-            match=rf"^zero_at must be an alpha above 0 \(inf is allowed\), got {a!r}: it is the "
-            r"alpha at which -KL is zero, not its logarithm\.$",
-        ):
+        words = rf"^zero_at must be an alpha above 0 \(inf is allowed\), got {a!r}: it is the "
+        words += r"alpha at which -KL is zero, not its logarithm\.$"
+        with pytest.raises(ValueError, match=words):
             reference.neg_kl(0, zero_at=a)
     for a in (1.0, INF):
-        with pytest.raises(
-            ValueError,
-            match=rf"^zero_at and log_c both fix the constant, got zero_at={a} and log_c=0: give "
-            r"one of them\.$",
-        ):
+        words = f"^zero_at and log_c both fix the constant, got zero_at={a} and log_c=0: give one "
+        with pytest.raises(ValueError, match=words):
             reference.neg_kl(0, zero_at=a, log_c=0)
-    with pytest.raises(
-        ValueError,
-        match=r"^log_c must be finite, got inf: it is the log of the C in the prior C/\|w\|\.$",
-    ):
+    words = r"^log_c must be finite, got inf: it is the log of the C in the prior C/\|w\|\.$"
+    with pytest.raises(ValueError, match=words):
         reference.neg_kl_normal(1, 0, log_c=INF)
 
 
@@ -448,23 +421,6 @@ def test_decimals_with_many_digits_before_the_point(name):
     with mpmath.workdps(1040):
         shift = mpmath.log(2) if "complex" not in name else 0
         assert abs(mpmath.log(abs(found)) + mpmath.mpf(10) ** 1000 + shift) < mpmath.mpf(10) ** -29
-
-
-def test_limits_of_digits():
-    with pytest.raises(
-        ValueError, match="dps must be between 1 and 20000 decimal digits, got 1000"
-    ):
-        reference.neg_kl(-1e5, dps=10**6)
-    with pytest.raises(
-        ValueError, match="dps must be between 1 and 1000 decimal digits, got 10000"
-    ):
-        reference.neg_kl_complex(-40.0, dps=100_000)
-    with pytest.raises(ValueError, match="bits must be between 1 and 100000, got 1000000000: ask "):
-        reference.enclosure(0.0, bits=10**9)
-    with pytest.raises(
-        ValueError, match="n_samples must be between 128 and 4294967296, but 1099511627776 "
-    ):
-        monte_carlo(0.0, n_samples=2**40)
 
 
 # --- the precision of the caller, and threads -----------------------------------------------------
@@ -487,21 +443,14 @@ def test_result_carries_its_digits():
 
 def test_threads():
     arguments = [(f, x, dps) for f in OF_X for x in (-9.0, 0.5, 4.0) for dps in (15, 60, 150, 400)]
-    expected = [f(x, dps) for f, x, dps in arguments]
-    wrong = []
+    expected = {call: call[0](*call[1:]) for call in arguments}
 
     def work(shift):
-        for i in range(len(arguments)):
-            f, x, dps = arguments[(i + shift) % len(arguments)]
-            if f(x, dps) != expected[(i + shift) % len(arguments)]:
-                wrong.append((f, x, dps))
+        order = arguments[shift:] + arguments[:shift]
+        return [(f, x, dps) for f, x, dps in order if f(x, dps) != expected[f, x, dps]]
 
-    threads = [threading.Thread(target=work, args=(5 * i,)) for i in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not wrong
+    with ThreadPoolExecutor(8) as pool:
+        assert not any(pool.map(work, range(0, len(arguments), 5)))
 
 
 def test_numbers_read_know_whether_they_are_exact():
@@ -538,9 +487,8 @@ class TestEnclosure:
             truth = f(argument, 250)
             with flint.ctx.workprec(1200):
                 value = flint.arb(truth)
-                assert abs(ball - value) <= abs(value) * flint.arb(10) ** -240 or ball.overlaps(
-                    value
-                ), argument
+                near = abs(ball - value) <= abs(value) * flint.arb(10) ** -240
+                assert near or ball.overlaps(value), argument
                 assert ball.rad() <= abs(ball.mid()) * flint.arb(2) ** -bits
 
     @pytest.mark.parametrize("u", [40.0, 150.0, 200.0, 240.0, 260.0, 1e3, 1e5])
@@ -580,18 +528,16 @@ class TestEnclosure:
         assert ball.contains(reference.enclosure_gap(Fraction(1, 10), 300))
 
     def test_refusal(self):
-        with pytest.raises(
-            ArithmeticError,
-            match=r"^the ball at log_alpha = '1e400000' is wider than 2\*\*-8 of its midpoint up "
-            r"to 40960 bits of precision: ask for fewer bits, or move away from a zero\.$",
-        ):
+        words = r"^the ball at log_alpha = '1e400000' is wider than 2\*\*-8 of its midpoint up to "
+        words += r"40960 bits of precision: ask for fewer bits, or move away from a zero\.$"
+        with pytest.raises(ArithmeticError, match=words):
             reference.enclosure("1e400000", 8)
 
     def test_bad_bits(self):
-        with pytest.raises(
-            ValueError, match=r"^bits must be between 1 and 100000, got 0: ask for fewer\.$"
-        ):
-            reference.enclosure(NAN, 0)
+        for bits in (0, 10**9):
+            words = rf"^bits must be between 1 and 100000, got {bits}: ask for fewer\.$"
+            with pytest.raises(ValueError, match=words):
+                reference.enclosure(NAN, bits)
         with pytest.raises(TypeError, match=r"^bits must be an int, got float\.$"):
             reference.enclosure_gap(1.0, 1e2)
 
@@ -603,9 +549,6 @@ class TestEnclosure:
 
 def test_without_python_flint(monkeypatch):
     monkeypatch.setitem(sys.modules, "flint", None)
-    with pytest.raises(
-        ImportError,
-        match=r"^enclosures need python-flint, which is not installed: pip install "
-        r'"logunif_kl\[exact\]"\.$',
-    ):
+    words = r'^enclosures need python-flint, .* not installed: pip install "logunif_kl\[exact\]"\.$'
+    with pytest.raises(ImportError, match=words):
         reference.enclosure(0.0)

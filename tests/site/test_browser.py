@@ -29,9 +29,7 @@ TOO_WIDE = """[document.documentElement, ...document.querySelectorAll(".bd-artic
 def chromium():
     found = os.environ.get("LOGUNIF_KL_CHROMIUM") or shutil.which("chromium")
     if not found:
-        said = (
-            "Chromium cannot be found: apt-get install chromium, or name it in LOGUNIF_KL_CHROMIUM"
-        )
+        said = "Chromium is not found: apt-get install chromium, or name it in LOGUNIF_KL_CHROMIUM"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(said)
     return found
 
@@ -69,10 +67,8 @@ def page(browser, address):
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
     opened.on("response", lambda r: complaints.append(r.url) if r.status >= 400 else None)
-    opened.on(
-        "request",
-        lambda r: None if r.url.startswith((address, "data:")) else complaints.append(r.url),
-    )
+    here = (address, "data:")
+    opened.on("request", lambda r: r.url.startswith(here) or complaints.append(r.url))
     yield opened
     context.close()
     assert not complaints
@@ -165,9 +161,8 @@ class TestExplore:
 
     def test_an_empty_range_is_said(self, open):
         self.part(open, "low").fill("7")
-        assert self.part(open, "message").inner_text() == (
-            "The range is empty: its low end must be below its high end."
-        )
+        said = "The range is empty: its low end must be below its high end."
+        assert self.part(open, "message").inner_text() == said
 
     def test_a_method_can_be_hidden(self, open):
         curves = self.part(open, "values").locator("path.curve")

@@ -42,9 +42,8 @@ def test_what_is_missing_is_named(elsewhere, capsys):
         f"apt-get install {packages}.\n"
     )
     elsewhere.clear()
-    assert "because qemu-aarch64-static, aarch64-linux-gnu-gcc, debootstrap cannot be found" in (
-        refusal(capsys)
-    )
+    missing = "qemu-aarch64-static, aarch64-linux-gnu-gcc, debootstrap"
+    assert f"because {missing} cannot be found" in refusal(capsys)
 
 
 @pytest.mark.parametrize(

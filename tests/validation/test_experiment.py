@@ -11,7 +11,6 @@ for _package in ("numpyro", "sklearn", "torchmetrics"):
 
 from validation import record  # noqa: E402
 from validation.experiment import PAPERS, Experiment, experiments, names  # noqa: E402
-from validation.markdown import number  # noqa: E402
 from validation.paths import ROOT  # noqa: E402
 from validation.training.parts import Incomplete, Parts  # noqa: E402
 
@@ -69,19 +68,11 @@ def toy(tmp_path, monkeypatch):
         make = {name: lambda name=name: cell(name) for name in settings["cells"]}
         return {"rows": parts.rows("cells", make, size=settings["size"])}
 
-    experiment = Experiment(
-        str(tmp_path / "paper2000" / "toy.py"),
-        measure,
-        lambda record: "table",
-        title="Toy",
-        about="About.",
-        place=1,
-        seeds=(1, 2),
-        full={"cells": ["a", "b", "c"], "size": 10},
-        quick={"size": 1},
-        choose=("cells", "size"),
-        parted=True,
-    )
+    sizes = {"full": {"cells": ["a", "b", "c"], "size": 10}, "quick": {"size": 1}}
+    about = {"title": "Toy", "about": "About.", "place": 1, "seeds": (1, 2), "parted": True}
+    file = str(tmp_path / "paper2000" / "toy.py")
+    choose = ("cells", "size")
+    experiment = Experiment(file, measure, lambda record: "table", **sizes, **about, choose=choose)
     experiment.path = tmp_path / "toy.json"
     experiment.made = made
     monkeypatch.setattr("validation.experiment.ROOT", tmp_path)
@@ -95,13 +86,7 @@ class TestToy:
         assert toy.main([]) == 0
         made = toy.read()
         assert made["command"] == "python -m validation.papers.paper2000.toy"
-        assert made["settings"] == {
-            "quick": False,
-            "seeds": [1, 2],
-            "threads": 1,
-            "cells": ["a", "b", "c"],
-            "size": 10,
-        }
+        assert made["settings"] == toy.full | {"quick": False, "seeds": [1, 2], "threads": 1}
         assert [row["value"] for row in made["rows"]] == [20.0] * 3
         assert made["probe"]["columns"] == {"x": [1.0]}
         assert record.is_sealed(toy.path)
@@ -185,24 +170,7 @@ class TestToy:
         assert torch.get_num_threads() == before
 
 
-def test_no_data(monkeypatch, capsys):
-    monkeypatch.delenv("LOGUNIF_KL_MNIST", raising=False)
-    assert ALL["kingma2015.speed"].main(["--out", "a.json"]) == 2
-    assert capsys.readouterr().err == (
-        "python -m validation.papers.kingma2015.speed: error: no data are named: give --data "
-        "FILE or set LOGUNIF_KL_MNIST to MNIST as .npz or IDX files\n"
-    )
-
-
 def test_a_share():
     with pytest.raises(Incomplete):
         Parts(None, {}, part="2/2").share("abc", lambda item: item)
     assert Parts(None, {}).share("abc", str.upper) == ["A", "B", "C"]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, "–"), ("nan", "–"), (7800.0, "7.8·10^3"), (0.359, "0.359"), (59.0, "59")],
-)
-def test_numbers(value, text):
-    assert number(value) == text

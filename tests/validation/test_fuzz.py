@@ -103,9 +103,8 @@ def built(compiler, sanitize, tmp_path_factory):
 
 
 def run(program, *arguments):
-    return subprocess.run(
-        [str(program), *map(str, arguments)], capture_output=True, text=True, check=False
-    )
+    command = [str(program), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow

@@ -83,9 +83,8 @@ class TestOutOfDistribution:
         assert list(sets) == [*images.OTHERS, "other"]
         assert sets["other"]["x"].shape == (2, 64)
         assert quick(out_of_distribution, tmp_path, "--other", tmp_path / "9.npz") == 2
-        assert capsys.readouterr().err.endswith(
-            "has 81 pixels an image, and the digits have 64: name images of the same size\n"
-        )
+        said = "has 81 pixels an image, and the digits have 64: name images of the same size\n"
+        assert capsys.readouterr().err.endswith(said)
 
     def test_the_area(self):
         """By its definition, over all pairs."""
@@ -168,10 +167,8 @@ class TestImages:
 def test_a_network_is_trained_once(tmp_path):
     """The experiments on digits take the same networks from their folder."""
     settings = {**rotated.EXPERIMENT.quick, "hidden": [8], "epochs": 1}
-    made = [
-        digit_networks.Trained("binary", 1, settings, data.digits(), Parts(tmp_path, {}))
-        for _ in range(2)
-    ]
+    given = ("binary", 1, settings, data.digits())
+    made = [digit_networks.Trained(*given, Parts(tmp_path, {})) for _ in range(2)]
     (file,) = tmp_path.glob("*.pt")
     assert file.name == "binary-seed1.pt"
     assert made[0].training_seconds == made[1].training_seconds

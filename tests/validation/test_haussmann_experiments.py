@@ -36,14 +36,8 @@ class TestLearningCurves:
             fixed = {"threshold": 3.0, "pruned_percent": share, "error_percent": error + 0.2}
             chosen = {**fixed, "pruned_percent": share - 5.0, "error_percent": error + 0.1}
             curve = [{"epoch": i + 1, "test_error": error} for i in range(20)]
-            return {
-                "method": method,
-                "seed": seed,
-                "test_error": error,
-                "fixed": fixed,
-                "by_histogram": chosen,
-                "curve": curve,
-            }
+            found = {"method": method, "seed": seed, "test_error": error, "curve": curve}
+            return found | {"fixed": fixed, "by_histogram": chosen}
 
         rows = [row("vbp", s, 0.8, 90.0) for s in (1, 2)]
         rows += [row("sampled", s, 1.0, 95.0) for s in (1, 2)]
@@ -54,13 +48,12 @@ class TestLearningCurves:
         assert sorted(by.values()) == [False, False, False, True, True]
 
 
-class TestNetworks:
-    def test_the_papers(self):
-        """784 pixels: 20 and 50 channels, and 800 inputs of 500 units."""
-        model = networks.network(784, 1, seeded(1, 1))
-        shapes = [tuple(m.weight.shape) for m in model if isinstance(m, nn.VariationalLayer)]
-        assert shapes == [(20, 1, 5, 5), (50, 20, 5, 5), (500, 800), (10, 500)]
-        assert model(torch.zeros(2, 784)).shape == (2, 10)
+def test_the_network_of_the_paper():
+    """784 pixels: 20 and 50 channels, and 800 inputs of 500 units."""
+    model = networks.network(784, 1, seeded(1, 1))
+    shapes = [tuple(m.weight.shape) for m in model if isinstance(m, nn.VariationalLayer)]
+    assert shapes == [(20, 1, 5, 5), (50, 20, 5, 5), (500, 800), (10, 500)]
+    assert model(torch.zeros(2, 784)).shape == (2, 10)
 
 
 class TestThresholds:

@@ -28,18 +28,16 @@ class TestModels:
         from scipy.integrate import quad
 
         model, a, b = models.LINEAR, 1e-3, 50.0
-        total = sum(
-            quad(
-                lambda w, s=s: math.exp(model.log_likelihood(s * w)) / w, a, b, points=[0.1, 1, 3]
-            )[0]
-            for s in (1, -1)
-        )
+
+        def density(w):
+            return sum(math.exp(model.log_likelihood(s * w)) / w for s in (1, -1))
+
+        total = quad(density, a, b, points=[0.1, 1, 3])[0]
         assert models.normaliser(model, a, b) == pytest.approx(total, rel=1e-9)
 
     def test_the_sigmoids_add_up(self):
-        assert models.normaliser(models.LOGISTIC, 1e-200, 1e100) == pytest.approx(
-            300 * math.log(10), rel=1e-14
-        )
+        found = models.normaliser(models.LOGISTIC, 1e-200, 1e100)
+        assert found == pytest.approx(300 * math.log(10), rel=1e-14)
 
     def test_the_finite_part(self):
         import mpmath
@@ -60,9 +58,8 @@ class TestNormaliser:
                 bound = row["bound_of_the_proof"]
                 assert bound is None or row["normaliser"] > bound
             before, last = part["rows"][-2:]
-            assert last["slope_from_the_row_above"] == pytest.approx(
-                part["slope_predicted"], abs=before["cut_off"] ** 2 + 1e-13
-            )
+            away = last["slope_from_the_row_above"] - part["slope_predicted"]
+            assert abs(away) <= before["cut_off"] ** 2 + 1e-13
         for row in record["around_zero"][0]["rows"]:
             # The next term of either side is a/4.
             for side, sign in (("right", -1), ("left", 1)):

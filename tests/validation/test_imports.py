@@ -32,21 +32,9 @@ def modules(root: Path = ROOT) -> dict[str, set[str]]:
     """Each file of `validation`, relative to it, and what it imports."""
     folder = root / "validation"
     files = (path for path in folder.rglob("*.py") if "results" not in path.parts)
-    return {path.relative_to(folder).as_posix(): imports_of(path, root) for path in files}
-
-
-def imports_of(path: Path, root: Path) -> set[str]:
-    """Absolute names of the modules that a file imports, at the top or anywhere else."""
-    package = path.relative_to(root).parts[:-1]
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else ()
-            module = ".".join((*base, *(node.module.split(".") if node.module else ())))
-            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
-    return found
+    return {
+        path.relative_to(folder).as_posix(): of_the_package.imports_of(path, root) for path in files
+    }
 
 
 def breaches(files: dict[str, set[str]]) -> list[str]:
@@ -85,7 +73,7 @@ def test_every_module_has_a_level():
 
 def test_the_package_does_not_import_validation():
     for path in PACKAGE.rglob("*.py"):
-        names = {name.split(".")[0] for name in imports_of(path, ROOT)}
+        names = {name.split(".")[0] for name in of_the_package.imports_of(path, ROOT)}
         assert not names & {"validation", "tests"}, path
 
 

@@ -56,22 +56,13 @@ class TestComparison:
         ("kept", "error", "good"), [(3900, 1.9, True), (3950, 1.9, False), (3900, 1.95, False)]
     )
     def test_what_is_as_good_as_the_paper(self, kept, error, good):
-        rows = [
-            {
-                "case": "exact",
-                "seed": seed,
-                "test_error": error,
-                "test_error_pruned": error + 0.01 * (seed - 2),
-                "kept": kept,
-                "weights": 266_200,
-                "pruned_percent": [99.0, 98.0, 60.0],
-                "seconds": 1.0,
-                "by_threshold": [
-                    {"threshold": 2.0, "test_error_pruned": error + 0.1 * seed, "kept": 1000 * seed}
-                ],
-            }
-            for seed in (1, 2, 3)
-        ]
+        row = {"case": "exact", "test_error": error, "kept": kept, "weights": 266_200}
+        row |= {"pruned_percent": [99.0, 98.0, 60.0], "seconds": 1.0}
+        rows = []
+        for seed in (1, 2, 3):
+            at = {"threshold": 2.0, "test_error_pruned": error + 0.1 * seed, "kept": 1000 * seed}
+            pruned = error + 0.01 * (seed - 2)
+            rows.append(row | {"seed": seed, "test_error_pruned": pruned, "by_threshold": [at]})
         (found,) = comparison.summarised("lenet_300_100", rows)
         assert found["as_good_as_the_paper"] is good
         assert found["compression"] == pytest.approx(266_200 / kept)
@@ -191,14 +182,13 @@ class TestGradients:
 
     def test_the_parametrisations_are_of_one_posterior(self, given):
         plain, x, y = given
-        models_of = [
-            gradients.network(plain, posterior, 0.5, "local", seeded(1, 2))
-            for posterior in gradients.POSTERIORS
-        ]
-        losses = [torch.nn.functional.cross_entropy(model(x), y) for model in models_of]
-        assert float(losses[0].detach()) == pytest.approx(float(losses[1].detach()), rel=1e-6)
-        for loss in losses:
+        models_of, losses = [], []
+        for posterior in gradients.POSTERIORS:
+            models_of.append(gradients.network(plain, posterior, 0.5, "local", seeded(1, 2)))
+            loss = torch.nn.functional.cross_entropy(models_of[-1](x), y)
             loss.backward()
+            losses.append(loss.item())
+        assert losses[0] == pytest.approx(losses[1], rel=1e-6)
         for ours, theirs in zip(*models_of, strict=True):
             if isinstance(ours, nn.VariationalLayer):
                 # log sigma^2 = log alpha + 2 log |theta|

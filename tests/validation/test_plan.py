@@ -141,9 +141,7 @@ class TestElsewhere:
         assert "here 0.7511 ulp: WORSE" in capsys.readouterr().out
 
     @pytest.mark.parametrize("folder", ["new", "."])
-    def test_here_it_goes_into_the_report_unless_another_folder_is_named(
-        self, measured, tmp_path, folder
-    ):
+    def test_here_it_goes_into_the_report_or_a_named_folder(self, measured, tmp_path, folder):
         given = {"conditions": HERE, "out": tmp_path / folder, "more": ["--again"]}
         status, _, unchanged = measured(row("kl_gap", 0.9), **given)
         assert (status, unchanged) == (0 if folder == "." else 1, folder == "new")

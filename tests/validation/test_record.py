@@ -50,9 +50,8 @@ class TestSeal:
         text = sealed.read_text()
         digit = text.index("0.", text.index("measured")) + 2
         sealed.write_text(text[:digit] + str((int(text[digit]) + 1) % 10) + text[digit + 1 :])
-        assert record.judge(sealed).complaints == [
-            "it is not what its command wrote: its content was changed"
-        ]
+        (complaint,) = record.judge(sealed).complaints
+        assert complaint == "it is not what its command wrote: its content was changed"
 
     def test_it_does_not_depend_on_how_json_is_written(self, tmp_path):
         document = {"b": [1.5, {1: 2.0, 10: 3, 2: None}], "a": math.inf}
@@ -72,14 +71,13 @@ def differ(before, now, **options):
 
 class TestDifferences:
     def test_numbers_are_compared_with_the_largest_of_their_column(self):
-        before = [{"x": 100.0, "y": 1.0}, {"x": 1.0, "y": 1.0}]
-        assert differ(before, [{"x": 100.0, "y": 1.0}, {"x": 1.0009, "y": 1.0}]) == []
-        assert differ(before, [{"x": 100.0, "y": 1.0}, {"x": 1.0011, "y": 1.0}]) == [
-            "rows.*.x is 1.0011, not 1.0"
-        ]
-        assert differ(before, [{"x": 100.0, "y": 1.0}, {"x": 1.0, "y": 1.00002}]) == [
-            "rows.*.y is 1.00002, not 1.0"
-        ]
+        first, second = {"x": 100.0, "y": 1.0}, {"x": 1.0, "y": 1.0}
+        for changed, said in (
+            ({"x": 1.0009}, []),
+            ({"x": 1.0011}, ["rows.*.x is 1.0011, not 1.0"]),
+            ({"y": 1.00002}, ["rows.*.y is 1.00002, not 1.0"]),
+        ):
+            assert differ([first, second], [first, second | changed]) == said
 
     def test_or_each_with_itself(self):
         assert differ([100.0, 1.0], [100.0, 1.00002], each=True) == ["rows.* is 1.00002, not 1.0"]
@@ -88,13 +86,8 @@ class TestDifferences:
     @pytest.mark.parametrize(
         ("before", "now"),
         [
-            ([True], [False]),
-            (["holds"], ["fails"]),
-            ([None], [0.0]),
-            ([1.0], [math.nan]),
-            ([0.0], [1e-300]),
-            ([1.0], [1.0, 1.0]),
-            ([{"x": 1.0}], [{"y": 1.0}]),
+            *(([True], [False]), (["holds"], ["fails"]), ([None], [0.0]), ([1.0], [math.nan])),
+            *(([0.0], [1e-300]), ([1.0], [1.0, 1.0]), ([{"x": 1.0}], [{"y": 1.0}])),
             ([math.inf], [-math.inf]),
         ],
     )
@@ -128,9 +121,12 @@ class TestCheck:
         (complaint,) = record.judge(sealed).complaints
         assert complaint.startswith("1 columns changed: claims.*.verdict is 'holds")
 
-    def test_a_record_that_was_changed_gets_no_probe(self, sealed, capsys):
+    def test_a_study_and_a_record_that_was_changed_get_no_probe(self, sealed, capsys):
+        arguments = ["reprobe", str(sealed), "--because", "It is old."]
+        assert record.main(arguments) == 2
+        assert "papers.json has no probe: only the records of" in capsys.readouterr().err
         sealed.write_text(sealed.read_text().replace("holds", "fails", 1))
-        assert record.main(["reprobe", str(sealed), "--because", "It is old."]) == 2
+        assert record.main(arguments) == 2
         assert "papers.json was changed by hand" in capsys.readouterr().err
 
     def test_a_record_that_cannot_be_compared_is_named(self, sealed):
@@ -138,10 +134,6 @@ class TestCheck:
         write_record(str(sealed), {**document, "command": "python -m validation.nothing"})
         (complaint,) = record.judge(sealed).complaints
         assert complaint.startswith("it could not be compared (ModuleNotFoundError(")
-
-    def test_a_study_has_no_probe(self, sealed, capsys):
-        assert record.main(["reprobe", str(sealed), "--because", "It is old."]) == 2
-        assert "papers.json has no probe: only the records of" in capsys.readouterr().err
 
     def test_the_commit(self):
         assert (record.commit() is None) != (ROOT / ".git").exists()
@@ -159,10 +151,9 @@ class TestExperiment:
         made = remarks.read()
         assert list(remarks.complaints(made, replay=False)) == []
         monkeypatch.setitem(remarks.full, "points", 7)
-        assert list(remarks.complaints(made, replay=False)) == [
-            f"it was made with points {made['settings']['points']}, "
-            "and its command would now take 7"
-        ]
+        (complaint,) = remarks.complaints(made, replay=False)
+        points = made["settings"]["points"]
+        assert complaint == f"it was made with points {points}, and its command would now take 7"
 
     def test_its_probe(self, remarks, tmp_path, monkeypatch, capsys):
         """A probe that does not hold is found; a new one needs a reason, which is kept."""

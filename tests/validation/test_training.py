@@ -15,10 +15,7 @@ from validation.training.data import Split  # noqa: E402
 from validation.training.parts import Parts  # noqa: E402
 
 rng = np.random.default_rng(3)
-SPLIT = Split(
-    rng.random((60, 6), np.float32),
-    rng.integers(0, 10, 60),
-)
+SPLIT = Split(rng.random((60, 6), np.float32), rng.integers(0, 10, 60))
 
 
 def network(method="variational_b", seed=1, **posterior):
@@ -68,11 +65,9 @@ class TestAverage:
 class TestLoop:
     def test_every_example_once_an_epoch(self):
         training = run()
-        seen = []
-        objective = training._objective
+        seen, objective = [], training._objective
         training._objective = lambda x, y: (seen.append(x.clone()), objective(x, y))[1]
-        for _ in training.train(2):
-            pass
+        list(training.train(2))
         assert [len(x) for x in seen] == [25, 25, 10] * 2
         for epoch in (seen[:3], seen[3:]):
             rows = np.concatenate(epoch)
@@ -106,8 +101,7 @@ class TestLoop:
     @pytest.mark.parametrize("method", networks.METHODS)
     def test_every_method_learns(self, method):
         training = run(method, batch_size=10, averaging=None, learning_rate=1e-2)
-        for _ in training.train(30):
-            pass
+        list(training.train(30))
         first, last = training.history[0], training.history[-1]
         assert last["log_likelihood"] > first["log_likelihood"]
         assert last["loss"] < first["loss"]
@@ -144,10 +138,8 @@ class TestLoop:
 
         assert loss(1) == loss(1)
         assert loss(1) != loss(2)
-        states = {
-            loop.seeded(s, p).get_state().numpy().tobytes() for s in range(20) for p in range(20)
-        }
-        assert len(states) == 400
+        generators = (loop.seeded(s, p) for s in range(20) for p in range(20))
+        assert len({g.get_state().numpy().tobytes() for g in generators}) == 400
 
 
 class TestNetworks:

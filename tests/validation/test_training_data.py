@@ -25,11 +25,8 @@ NAMES = {
 
 
 def idx(array, kind=8):
-    return (
-        bytes([0, 0, kind, array.ndim])
-        + struct.pack(f">{array.ndim}I", *array.shape)
-        + bytes(array.tobytes())
-    )
+    header = bytes([0, 0, kind, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
+    return header + array.tobytes()
 
 
 def npz(path, **changes):

@@ -29,15 +29,13 @@ print(finish(run_of(sys.argv[1], Path(sys.argv[2]), every=3)))
 def run_of(method, file, every=3):
     noise = loop.seeded(5, 1)
     model = networks.network(method, 64, [40, 40], seed=5, generator=noise)
-    return loop.Run(
-        model, noise, data.digits().train, loop.Settings(50, 5), about={}, file=file, every=every
-    )
+    given = (model, noise, data.digits().train, loop.Settings(50, 5))
+    return loop.Run(*given, about={}, file=file, every=every)
 
 
 def finish(run):
     """Train to the end, and hash every bit that a next step would depend on."""
-    for _ in run.train(EPOCHS):
-        pass
+    list(run.train(EPOCHS))
     found = hashlib.sha256()
 
     def take(value):
@@ -62,15 +60,9 @@ def finish(run):
 
 def command(method, file):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     arguments = [sys.executable, "-c", CODE, method, str(file)]
-    return subprocess.Popen(
-        arguments,
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return subprocess.Popen(arguments, cwd=ROOT, env=environment, **pipes)
 
 
 def ended(process):
@@ -153,9 +145,8 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     checkpoint.save(file, {"seed": 1, "width": 8}, {"step": 1})
     with pytest.raises(checkpoint.CheckpointError) as caught:
         checkpoint.load(file, {"seed": 1, "width": 16})
-    assert str(caught.value) == (
-        f"{file} is of a run with width 8, not 16: name another folder with --work"
-    )
+    said = "is of a run with width 8, not 16: name another folder with --work"
+    assert str(caught.value) == f"{file} {said}"
     checkpoint.save_json(file, {"seed": 1}, [1.5], 2.0)
     assert checkpoint.load_json(file, {"seed": 1}) == ([1.5], 2.0)
     with pytest.raises(checkpoint.CheckpointError, match="with seed 1, not 2"):
@@ -168,9 +159,7 @@ def test_a_broken_checkpoint_is_refused(tmp_path, content):
     file.write_bytes(content)
     with pytest.raises(checkpoint.CheckpointError, match="is not a checkpoint that can be read"):
         checkpoint.load(file, {})
-    with pytest.raises(
-        checkpoint.CheckpointError, match="is not a record that can be read: remove"
-    ):
+    with pytest.raises(checkpoint.CheckpointError, match="is not a record that can be read: "):
         checkpoint.load_json(file, {})
 
 
