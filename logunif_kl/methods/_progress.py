@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 
 @contextlib.contextmanager
 def progress_bar(description: str, total: int, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Show a bar on standard error; call what it yields with each amount of work that is done.
+    """Show a progress bar on standard error; yield a function that advances it.
 
     Raises
     ------
     ImportError
-        If it is to be shown and rich is not installed.
+        If the bar is requested but rich is not installed.
     """
     if not shown:
         yield lambda done: None
