@@ -133,15 +133,10 @@ def unwrapped(name: str, value: Any) -> Any:
 def parse(given: dict[str, Any]) -> Operands | Arrays | Tensors:
     """Check and convert the arguments. Error messages use the names in `given`.
 
-    Raises
-    ------
-    TypeError
-        If an argument does not hold real numbers of at most 64 bits, if it is a tensor of a
-        framework that the package does not support, or if the arguments come from libraries that
-        do not work together.
-    ValueError
-        If a list cannot be read as one array, or a number is too large for a float. For arrays of
-        a namespace also if their shapes do not broadcast, or their devices differ.
+    Raise TypeError if an argument does not hold real numbers of at most 64 bits or is a tensor of
+    an unsupported framework, or if the arguments come from libraries that do not work together.
+    Raise ValueError if a list cannot be read as one array, a number is too large for a float, or
+    the shapes or devices of arrays of a namespace do not agree.
     """
     kinds = [_kinds.get(type(value)) or kind_of(type(value)) for value in given.values()]
     if WRAPPER in kinds:

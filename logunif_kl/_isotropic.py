@@ -24,15 +24,7 @@ _PREFIX = "derivative_"
 
 
 def dimensions(k: Any) -> float:
-    """Check the number of dimensions.
-
-    Raises
-    ------
-    TypeError
-        If it is not a real number.
-    ValueError
-        If it is not between `LEAST` and `LARGEST`.
-    """
+    """Check that the number of dimensions is a real number from `LEAST` to `LARGEST`."""
     value = real_number("k", k)
     if not LEAST <= value <= LARGEST:
         raise ValueError(
@@ -83,12 +75,8 @@ def derivative(xp: Any, x: Any, k: float | None, order: int) -> Any:
 def constant(k: float | None, zero_at: Any, log_c: Any) -> float:
     """Compute the constant to be added to -F.
 
-    It is F at alpha = ``zero_at``, or k/2 (1 + log(pi) - psi(k/2)) + ``log_c``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `logunif_kl._convention.additive_constant`.
+    It is F at alpha = ``zero_at``, or k/2 (1 + log(pi) - psi(k/2)) + ``log_c``. Raise the errors of
+    `logunif_kl._convention.additive_constant`.
     """
     checked = additive_constant(zero_at, log_c)
     if log_c is None:

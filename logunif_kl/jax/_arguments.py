@@ -26,13 +26,8 @@ class Arguments(NamedTuple):
 def arguments(**given: Any) -> Arguments:
     """Promote as `jax.numpy` does, weak types included, and broadcast.
 
-    Raises
-    ------
-    TypeError
-        If an argument is not an array or number that `jax.numpy` takes, or does not hold real
-        numbers.
-    ValueError
-        If the arguments are committed to different devices, or do not broadcast.
+    Raise TypeError for an argument that `jax.numpy` does not take or that does not hold real
+    numbers, and ValueError if the arguments do not broadcast or are committed to different devices.
     """
     values = [_as_array(name, value) for name, value in given.items()]
     if len(values) > 1:
@@ -48,13 +43,7 @@ def arguments(**given: Any) -> Arguments:
 def evaluate(
     function: Callable[..., Array], constant: float = 0.0, reduction: str = "none", **given: Any
 ) -> Array:
-    """Compute a function of the arguments. Error messages use the names of the arguments.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `arguments` does, and if `reduction` is unknown.
-    """
+    """Compute a function of the arguments. Error messages use the names of the arguments."""
     _errors.check_reduction(reduction)
     arrays, dtype = arguments(**given)
     return finished(function(*arrays), constant, reduction, dtype)

@@ -65,23 +65,10 @@ def of_parameters(kl: Callable[..., Any], *parameters: str) -> Divergence:
 def checked(divergence: Divergence, kind: type, base: str, pair: str) -> Callable[..., Any]:
     """Make the function to register for a posterior and a prior.
 
-    Parameters
-    ----------
-    divergence : callable
-        ``divergence(posterior, prior)``, for the prior of one weight.
-    kind : type
-        The class of the prior of one weight.
-    base : str
-        The attribute that holds the base of a distribution of vectors.
-    pair : str
-        The library's message for a pair without divergence, with places for the two types.
-
-    Raises
-    ------
-    NotImplementedError
-        If a distribution of vectors has another base.
-    ValueError
-        If the shapes of the posterior and the prior do not fit.
+    ``divergence(posterior, prior)`` serves the prior of one weight, whose class is `kind`. The
+    attribute `base` holds the base of a distribution of vectors; another base raises
+    NotImplementedError. `pair` is the library's message for a pair without divergence, with places
+    for the two types.
     """
 
     def of(p: Any, q: Any, name: str | None = None) -> Any:
@@ -97,12 +84,8 @@ def checked(divergence: Divergence, kind: type, base: str, pair: str) -> Callabl
 def wrappers(kl: Divergence, base: str, mask: str) -> tuple[Divergence, Divergence, Divergence]:
     """Make the divergences of independent, masked and expanded posteriors.
 
-    Parameters
-    ----------
-    kl : callable
-        The library's divergence.
-    base, mask : str
-        The attributes that hold the wrapped distribution and its mask.
+    `kl` is the library's divergence. The attributes `base` and `mask` hold the wrapped distribution
+    and its mask.
     """
 
     def independent(p: Any, q: Any) -> Any:

@@ -22,12 +22,9 @@ from .._convention import HALF_GAMMA_LOG_2
 
 
 class Expansion:
-    """Both expansions in double precision, for u of at least a given size.
+    """Both expansions in double precision, for u >= `smallest`.
 
-    Parameters
-    ----------
-    smallest : float
-        The least u. The expansion ends where (1/2)_n/u^n is below 2^-56 at this u.
+    An expansion ends where (1/2)_n/u^n is below 2^-56 at u = `smallest`.
     """
 
     def __init__(self, smallest: float) -> None:

@@ -56,10 +56,7 @@ def finite(low: float, high: float, horizon: float = HORIZON) -> tuple[float, fl
 def local_extrema(error: Error, grid: Array) -> tuple[Array, Array]:
     """Find all local maxima of the error's magnitude, including the ends of the ascending grid.
 
-    Returns
-    -------
-    log_alpha, error : ndarray
-        The points in ascending order, and the signed error at each.
+    Return their log alphas in ascending order, and the signed errors there.
     """
     values = error(grid)
     size = np.abs(values)

@@ -39,17 +39,12 @@ def _ufunc(arithmetic: Arithmetic | Hashable) -> _UFunc:
 
 
 def operation(arithmetic: Arithmetic, *, on_host: bool = False) -> Operation:
-    """Make an operation of ``arithmetic(xp, x)``.
+    """Make an operation of ``arithmetic(xp, x)``, which can be pickled and hashed.
 
-    Parameters
-    ----------
-    arithmetic : callable
-        A function of a module, or another object that can be called, pickled and hashed.
-    on_host : bool
-        Whether ``xp`` must be NumPy, because not every namespace has SciPy's functions, table
-        look-ups and sorting. Arrays of other libraries are then converted to NumPy and back. If an
-        array cannot be converted (it is on a device, or traced by a compiler), its library raises
-        its own error.
+    With `on_host`, ``xp`` must be NumPy, because not every namespace has SciPy's functions, table
+    look-ups and sorting. Arrays of other libraries are then converted to NumPy and back. If an
+    array cannot be converted (it is on a device, or traced by a compiler), its library raises an
+    error.
     """
     ufunc = _ufunc(arithmetic)
     if not on_host:

@@ -9,13 +9,7 @@ from collections.abc import Callable, Iterator
 
 @contextlib.contextmanager
 def progress_bar(description: str, total: int, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error; yield a function that advances it.
-
-    Raises
-    ------
-    ImportError
-        If the bar is requested but rich is not installed.
-    """
+    """Show a progress bar on standard error by rich; yield a function that advances it."""
     if not shown:
         yield lambda done: None
         return

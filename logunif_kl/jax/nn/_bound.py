@@ -24,14 +24,8 @@ def with_transpose(
 ) -> Callable[..., Array]:
     """Make an elementwise function that is linear in its last argument.
 
-    Parameters
-    ----------
-    name : str
-        The name in a jaxpr.
-    forward : callable
-        The function. JAX applies it to tangents too.
-    transpose : callable
-        Takes the same arguments, with the cotangent in place of the last one.
+    `name` appears in a jaxpr. JAX applies `forward` to tangents too. `transpose` takes the same
+    arguments, with the cotangent instead of the last one.
     """
     made = Primitive(name)
 
