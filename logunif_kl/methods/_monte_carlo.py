@@ -61,10 +61,10 @@ def monte_carlo(
     ----------
     log_alpha : array_like
         log(sigma^2/mu^2); real, of any shape. All elements use the same samples.
-    The number of z. The least is 128, or 256 for ``"antithetic"`` and ``"qmc"``; without variance
-    reduction it is 512, or 2048 for ``"antithetic"``, because the standard error of fewer would be
-    too small. At most 2**32. The memory in use does not depend on it.
-        too small. At most 2**32. The memory in use does not depend on it.
+    n_samples : int, optional
+        The number of z. The least is 128, or 256 for ``"antithetic"`` and ``"qmc"``; without
+        variance reduction it is 512, or 2048 for ``"antithetic"``, because the standard error of
+        fewer would be too small. At most 2**32. The memory in use does not depend on it.
     rng : numpy.random.Generator, int or None, optional
         As for `numpy.random.default_rng`. The same seed gives the same result; a generator is
         advanced.

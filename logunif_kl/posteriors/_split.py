@@ -23,8 +23,9 @@ class Split(NamedTuple):
         -KL from the posterior on the sign of w to a fair coin; in [-log 2, 0].
     magnitude : float
         -KL from the posterior on log|w| given the sign to the prior's constant density c = 2 C.
-    Same as `neg_kl_posterior`: computed from the closed form if there is one, not as the sum of the
-    parts.
+    total : float
+        -KL as `neg_kl_posterior` gives it: from the closed form if there is one, not as the sum of
+        the parts.
     error : float
         A bound on the error of `magnitude`, and on abs(sign_bit + magnitude - total).
     """
