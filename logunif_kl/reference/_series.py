@@ -12,7 +12,7 @@ H     -u (k+1) (-2u)^k / (2k+1)!!           u u^k/k! / ((2k-1)(2k+1))
 ====  ====================================  ==============================================
 
 The first column is u 2F2(1,1; 3/2,2; -u), M(1; 3/2; -u), -2/3 M(2; 5/2; -u) and
--u M(2; 3/2; -u). Its terms alternate and reach exp(u), so 1.44 u bits cancel. The second column is
+-u M(2; 3/2; -u). Its terms alternate and reach exp(u), so 1.44 u bits cancel.
 For F the second column is Hron's Eq. 1, the mean of psi(1/2+k) under a Poisson law. For F' it is
 the expansion of Dawson's integral exp(-u) int_0^1 exp(u s^2) ds, from which F'' and H follow. All
 its terms but the first of H are positive, so nothing cancels except near the zero of H.
