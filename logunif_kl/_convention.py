@@ -71,7 +71,7 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
 
 
 class Constants(NamedTuple):
-    """The constant of -KL and log C. The one that the caller gave is not rounded."""
+    """The constant of -KL and log C. The caller's number is not rounded."""
 
     added: float
     log_c: float

@@ -41,7 +41,7 @@ def end_if_started() -> None:
     An interrupt while the package is imported comes before `main` could catch it.
     """
     program = sys.argv[0].replace("\\", "/").rpartition("/")[2] if sys.argv else ""
-    # While Python searches the module for -m, "-m" stands in the place of the program.
+    # While Python searches for the module of -m, sys.argv[0] is "-m".
     as_module = program == "-m" and not {"logunif_kl", "-mlogunif_kl"}.isdisjoint(sys.orig_argv)
     if as_module or program.startswith("logunif-kl"):
         raise SystemExit(fail("interrupted", 130)) from None

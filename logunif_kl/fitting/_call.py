@@ -1,7 +1,7 @@
 """Calls of a formula on the arrays of any framework, as `logunif_kl.neg_kl` takes them.
 
 Tensors of PyTorch and arrays of JAX are recognised by their type. Their framework's own functions
-compute the formula, so they can be differentiated, vectorised and compiled. The functions are found
+compute the formula, so the results can be differentiated, vectorised and compiled. The functions are found
 in `sys.modules`, without importing a framework. Other arrays are computed as by the methods.
 """
 

@@ -14,7 +14,7 @@ Kind = Literal["closed form", "numerical", "statistical"]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A closed interval of log alpha. At an infinite end the limit counts.
+    """A closed interval of log alpha. Its infinite ends stand for limits.
 
     Attributes
     ----------

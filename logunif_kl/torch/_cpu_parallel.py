@@ -51,8 +51,8 @@ def laid_out(*tensors: Tensor) -> tuple[tuple[Tensor, ...], Callable[[Tensor], T
     """Permute the arguments into the order of their memory, or copy them.
 
     Return contiguous tensors, and a function that permutes a result back. An argument whose strides
-    are all 0, one number expanded, is not copied where another argument is dense. Only `look_at`,
-    which raises ValueError, TypeError or RuntimeError, admits tensors whose memory is read.
+    are all 0, one number expanded, is not copied where another argument is dense. `look_at`
+    checks tensors before their memory is read: it raises ValueError, TypeError or RuntimeError.
     """
     look_at(*tensors)
     if not tensors[0].is_cpu:

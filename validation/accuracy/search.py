@@ -1,6 +1,6 @@
 """Search for the worst error: samples over bit patterns, edges of ranges, hill climbing.
 
-What this finds is a lower bound on the worst error: some input may be worse. The method is that of
+The result is a lower bound of the worst error: some input may be worse. The method is that of
 V. Innocente and P. Zimmermann, "Accuracy of Mathematical Functions in Single, Double, Double
 Extended, and Quadruple Precision", with strata. The worst points of every quarter of a binade are
 kept, so that the search does not end at the first local maximum.

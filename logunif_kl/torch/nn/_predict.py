@@ -58,8 +58,8 @@ def predict(
     The entropy is also large where classes overlap; the mutual information is large only where
     samples contradict each other.
 
-    All dropout of torch draws (`torch.nn.Dropout` to `torch.nn.FeatureAlphaDropout`, and the rate
-    of attention and of recurrent modules), and so does every layer of this library. Other modules
+    All dropout modules of torch draw noise (`torch.nn.Dropout` to `torch.nn.FeatureAlphaDropout`,
+    and attention and recurrent modules with a rate), and so do all layers of this library. Others
     are in evaluation mode. All modes are restored afterwards, even after an error.
 
     Parameters

@@ -17,7 +17,7 @@ divergences of the marginals, by `kl_normal`, and their total correlation. As ta
 which goes to infinity with slope K - 1 in log(1/tau), for any theta. The record compares both with
 the mean of log q(w) - log p(w) over samples. A prior over s alone gives KL(alpha).
 
-Rounding to 24 or 53 bits gives the line a thickness: the tables include tau at this spacing at 1.
+Rounding gives the line a thickness: the tables include tau = 2^-23 (float32) and 2^-52 (float64).
 """
 
 import math

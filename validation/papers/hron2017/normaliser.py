@@ -17,9 +17,9 @@ log(1/a) with the leading term 4 L(0) log(1/a)^2. With only the first weight's c
 linear, and its slope is 2 times the normaliser of the rest of the network at w = 0, as in the
 proof.
 
-Floating-point numbers also have cut-offs, as Kingma et al. 2015 say in appendix A. With those of
-float32 and float64, the last table has the share of the posterior's mass closer to 0 than a tenth
-of the standard error, by the number of standard errors between the weight and 0.
+Floating-point numbers also have cut-offs, as Kingma et al. 2015 say in appendix A. For the
+cut-offs of float32 and float64, the last table shows which share of the posterior's mass is closer
+to 0 than a tenth of the standard error. Its rows are distances from 0 in standard errors.
 """
 
 import itertools
