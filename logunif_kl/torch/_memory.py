@@ -10,8 +10,8 @@ Tensor = torch.Tensor
 def look_at(*tensors: Tensor) -> None:
     """Raise if tensors cannot be read together.
 
-    ValueError means different shapes; TypeError different types or devices, or a tensor without
-    memory; RuntimeError a storage that is smaller than its tensor, such as a freed one.
+    ValueError means that the shapes differ. TypeError means that types or devices differ, or that
+    a tensor has no memory. RuntimeError means that a storage does not hold its tensor.
     """
     first = tensors[0]
     for x in tensors:
