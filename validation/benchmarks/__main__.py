@@ -67,7 +67,6 @@ LEAST = {"size": 1, "rounds": 2, "threads": 1, "steps": 30, "seed": 0}
 
 
 def parser() -> argparse.ArgumentParser:
-    """Declare the benchmarks and their options."""
     whole = argparse.ArgumentParser(prog=PROGRAM, description=__doc__.partition("\n")[0])
     names = whole.add_subparsers(dest="name", metavar="NAME", required=True)
     for name, (text, options) in BENCHMARKS.items():

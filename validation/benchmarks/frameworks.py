@@ -37,7 +37,6 @@ class Record(NamedTuple):
 
 
 def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
-    """Return the packages whose versions matter, and the measurements."""
     module: Any = importlib.import_module(f"validation.benchmarks.in_{options.name}")
     with module.prepared(options) as record:
         found = of(record, options.size, options.rounds)

@@ -35,7 +35,6 @@ def prepared(options: argparse.Namespace) -> Iterator[Record]:
 
 
 def record(cuda: bool) -> Record:
-    """Return the record for the CPU, or for a GPU."""
     suite = _torch.suite(cuda)
     ratios: list[Ratio] = [*suite.ratios, (COPY[BACKWARD], EAGER, BACKWARD)]
     if cuda:

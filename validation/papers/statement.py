@@ -38,7 +38,6 @@ class Statement:
     decide: Callable[[], Found]
 
     def record(self) -> Record:
-        """Measure, decide, and return the full record."""
         return {
             "name": self.name,
             "paper": self.paper,
