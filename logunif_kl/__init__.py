@@ -8,7 +8,7 @@ try:
     from ._api import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
     from ._config import show_config
     from ._version import __version__
-except KeyboardInterrupt:  # most of the time that it takes to start, NumPy is being imported
+except KeyboardInterrupt:  # importing NumPy takes most of the start-up time
     from .cli import end_if_started as _end_if_started
 
     _end_if_started()
@@ -45,7 +45,7 @@ __all__ = [
     "special",
 ]
 
-# Modules that import SciPy or mpmath are imported on first use, by their name or by one in them.
+# Modules that import SciPy or mpmath are imported when they, or a name in them, are first used.
 _LAZY = {
     "fit_polynomial": "fitting",
     "fit_sigmoid": "fitting",
@@ -67,7 +67,7 @@ _LAZY = {
     "reference": "reference",
 }
 
-# Importing these imports the frameworks, which takes seconds, so the attribute alone does not.
+# Importing these modules imports the frameworks, which takes seconds. Wait for the first use.
 _FRAMEWORKS = ("jax", "tensorflow", "torch")
 
 

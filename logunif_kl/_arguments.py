@@ -1,17 +1,16 @@
-"""The arguments of the public functions: parsed once, or refused.
+"""Parse the arguments of the public functions once, or raise an error.
 
-`parse` tells the kinds of arguments apart and raises what is wrong with them. Its three results
-need no further checks:
+`parse` recognises the kinds of arguments. Its three results need no further checks:
 
 - `Operands`, for NumPy's ufuncs: NumPy arrays and their subclasses, numbers, lists, everything else
   that NumPy reads, and objects that implement the ufunc protocol (dask, xarray, pandas, polars);
 - `Arrays` of an array-API namespace (array-api-strict, CuPy);
 - `Tensors` of a framework with automatic differentiation.
 
-A variable of Keras or Flax, or another object with a protocol for it, is replaced by what it holds.
-Tensors are never converted to NumPy, which would lose their derivative without a warning. A NumPy
-scalar next to an array of another library counts as a number. A NumPy array of any shape does not:
-the caller must convert it. No library is imported that the caller has not imported.
+Variables of Keras, Flax and other wrappers are replaced by the array or tensor that they hold.
+Tensors are never converted to NumPy, which would lose their derivative without a warning. Next to
+an array of another library a NumPy scalar counts as a number, but a NumPy array raises an error.
+Only libraries that the caller has imported are imported.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ class Operands(NamedTuple):
 
     @property
     def of_other_libraries(self) -> bool:
-        """Whether one of them implements the ufunc protocol."""
+        """Whether an operand implements the ufunc protocol."""
         return any(kind_of(type(value)) == PROTOCOL for value in self.values)
 
     @property
     def half(self) -> bool:
-        """Whether a ufunc of them gives float16, as far as their dtypes tell."""
+        """Whether the ufunc returns float16, as far as the dtypes tell."""
         dtypes = [_dtypes(value) for value in self.values if kind_of(type(value)) != NUMBER]
         flat = [dtype for each in dtypes for dtype in each]
         if not all(dtypes) or not all(isinstance(dtype, np.dtype) for dtype in flat):
@@ -55,13 +54,13 @@ class Arrays(NamedTuple):
 
 
 class Tensors(NamedTuple):
-    """Tensors of one framework, perhaps with numbers."""
+    """Tensors of one framework, and numbers."""
 
     given: dict[str, Any]
     framework: str
 
 
-# The kinds of arguments. A SCALAR is one of NumPy, and a WRAPPER holds an array or a tensor.
+# The kinds of arguments. A SCALAR is a NumPy scalar; a WRAPPER holds an array or a tensor.
 NUMBER, SCALAR, NUMPY, PROTOCOL = "number", "scalar", "numpy", "protocol"
 NAMESPACE, TENSOR, WRAPPER, QUANTITY = "namespace", "tensor", "wrapper", "quantity"
 _NUMBERS = (NUMBER, SCALAR)
@@ -71,7 +70,7 @@ _kinds: dict[type, str] = {float: NUMBER, int: NUMBER, np.ndarray: NUMPY}
 
 
 def kind_of(type_: type) -> str:
-    """Tell of which kind the arguments of a type are."""
+    """Return the kind of arguments of this type."""
     kind = _kinds.get(type_)
     if kind is None:
         kind = _kinds[type_] = _find_kind(type_)
@@ -99,7 +98,7 @@ def _find_kind(type_: Any) -> str:
 
 
 def _derives(type_: type, library: str, name: str) -> bool:
-    """Whether a type derives from the class of this name of a library, which is not imported."""
+    """Whether a type derives from the named class of a library, without importing the library."""
     return any(
         base.__name__ == name and base.__module__.partition(".")[0] == library
         for base in type_.__mro__
@@ -107,10 +106,11 @@ def _derives(type_: type, library: str, name: str) -> bool:
 
 
 def unwrapped(name: str, value: Any) -> Any:
-    """Return what a variable of another library holds; anything else as it is.
+    """Return what a variable of another library holds, or any other value unchanged.
 
-    Most of these variables have ``__array__`` too, by which NumPy would lose their derivative. A
-    symbolic tensor of Keras, which holds no numbers, and a quantity with a unit raise TypeError.
+    Most of these variables also have ``__array__``, which would lose their derivative in NumPy.
+    Raise TypeError for a symbolic tensor of Keras, which holds no numbers, and for a quantity with
+    a unit.
     """
     type_ = type(value)
     kind = kind_of(type_)
@@ -131,17 +131,12 @@ def unwrapped(name: str, value: Any) -> Any:
 
 
 def parse(given: dict[str, Any]) -> Operands | Arrays | Tensors:
-    """Check the arguments, whose names serve the error messages, and convert them.
+    """Check and convert the arguments. Error messages use the names in `given`.
 
-    Raises
-    ------
-    TypeError
-        If an argument does not hold real numbers of at most 64 bits, if it is a tensor of a
-        framework that the package does not support, or if the arguments come from libraries that
-        do not work together.
-    ValueError
-        If a list cannot be read as one array, or a number is too large for a float. For arrays of
-        a namespace also if their shapes do not broadcast, or their devices differ.
+    Raise TypeError if an argument does not hold real numbers of at most 64 bits or is a tensor of
+    an unsupported framework, or if the arguments come from libraries that do not work together.
+    Raise ValueError if a list cannot be read as one array, a number is too large for a float, or
+    the shapes or devices of arrays of a namespace do not agree.
     """
     kinds = [_kinds.get(type(value)) or kind_of(type(value)) for value in given.values()]
     if WRAPPER in kinds:
@@ -164,7 +159,7 @@ def parse(given: dict[str, Any]) -> Operands | Arrays | Tensors:
         elif kind == PROTOCOL:
             _refuse_tensors(name, value, _blocks(value))
             operand = value
-        elif kind == SCALAR:  # polars does not take a scalar of NumPy
+        elif kind == SCALAR:  # polars does not accept NumPy scalars
             operand = np.asarray(value) if PROTOCOL in kinds else value
         else:
             raise _errors.has_unit(name, value)
@@ -177,7 +172,7 @@ def parse(given: dict[str, Any]) -> Operands | Arrays | Tensors:
 def framework_of(given: dict[str, Any]) -> str | None:
     """Name the framework of the tensors among the arguments; None if there are no tensors.
 
-    A framework that is not supported, and other arrays together with tensors, raise TypeError.
+    Raise TypeError if the framework is not supported, or other arrays are among the arguments.
     """
     given = {name: unwrapped(name, value) for name, value in given.items()}
     kinds = [kind_of(type(value)) for value in given.values()]
@@ -185,14 +180,14 @@ def framework_of(given: dict[str, Any]) -> str | None:
 
 
 def _framework(given: dict[str, Any], kinds: list[str]) -> str:
-    """Name the framework of the arguments, of which one at least is a tensor."""
+    """Name the framework of arguments that include a tensor."""
     found = set()
     for value, kind in zip(given.values(), kinds, strict=True):
         if kind == TENSOR:
             found.add(_errors.framework(type(value)))
         elif kind not in _NUMBERS and not isinstance(value, _errors.NO_ARRAY):
             found.add(None)
-        # The framework's module refuses what is neither an array nor a number.
+        # The framework's module raises the error for other kinds of arguments.
     supported = found.intersection(_FRAMEWORKS)
     if not supported:
         name, value = list(given.items())[kinds.index(TENSOR)]
@@ -217,10 +212,10 @@ def _check_dtypes(name: str, given: Any, operand: Any) -> None:
 
 
 def _holds_real(dtype: Any) -> bool:
-    """Whether a dtype holds real numbers: one of NumPy, or of another library such as pandas."""
+    """Whether a dtype, from NumPy or another library such as pandas, holds real numbers."""
     if isinstance(dtype, np.dtype):
         return _errors.holds_real(dtype)
-    if hasattr(dtype, "is_float"):  # of polars
+    if hasattr(dtype, "is_float"):  # polars
         return dtype.is_float() or (dtype.is_integer() and "128" not in str(dtype))
     return getattr(dtype, "kind", "f") in "fiu"
 
@@ -239,7 +234,7 @@ def read(name: str, value: Any) -> Any:
             f"{name} cannot be read as one array ({error}): "
             f"pass {'rows of one length' if rows else 'an array of numbers'}"
         ) from None
-    except Exception:  # whatever the __array__ of another library raises
+    except Exception:  # the __array__ of another library may raise anything
         raise TypeError(
             f"{name} is of type {_errors.type_name(value)}, which cannot be read as an array: "
             "pass the array or the tensor that it holds"
@@ -264,7 +259,7 @@ def _refuse_tensors(name: str, given: Any, values: list[Any] | tuple[Any, ...]) 
 
 
 def _arrays(given: dict[str, Any], kinds: list[str]) -> Arrays:
-    """Check arrays of a namespace, and bring them to one shape and one dtype."""
+    """Convert arrays of a namespace to one shape and one dtype, after checking them."""
     named = {n: a for (n, a), kind in zip(given.items(), kinds, strict=True) if kind == NAMESPACE}
     for name, value in given.items():
         if isinstance(value, _errors.NO_ARRAY):
@@ -310,8 +305,8 @@ def _check_one_device(arrays: dict[str, Any]) -> None:
 def _has_float64(xp: Any, array: Any) -> bool:
     """Whether the device of `array` has float64; True if the namespace cannot tell.
 
-    Where there is float64, the narrower types are computed in it and rounded once. In float32 the
-    error of an exponential, up to two units in the last place, would be an error of the result.
+    With float64, narrower types are computed in float64 and rounded once. In float32 the error of
+    an exponential, up to 2 ulp, would appear in the result.
     """
     inspection = getattr(xp, "__array_namespace_info__", None)
     if inspection is None:

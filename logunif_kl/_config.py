@@ -21,26 +21,25 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     Parameters
     ----------
     mode : {"stdout", "dict"}
-        Print, or return a dictionary.
+        Whether to print the report or to return it as a dictionary.
 
     Returns
     -------
     dict or None
         With the keys ``version``, ``kernel``, ``why_python`` (None unless the kernel is
-        ``"python"``), ``available_kernels``, ``extensions`` (name -> ``"built"``,
-        ``"left out"`` under ``LOGUNIF_KL_KERNEL=python``, or what is wrong),
-        ``frameworks`` (each framework with which this package is used -> what computes -KL of a
-        Gaussian for it on the CPU in float32),
+        ``"python"``), ``available_kernels``, ``extensions`` (name -> ``"built"``, ``"left out"``
+        under ``LOGUNIF_KL_KERNEL=python``, or what is wrong), ``frameworks`` (each framework with
+        which this package is used -> what computes -KL of a Gaussian for it on the CPU in float32),
         ``python``, ``numpy``, ``machine`` and ``optional`` (library -> version or None). The
-        extension ``_ufuncs`` computes for NumPy. ``_single_ufuncs`` computes for PyTorch on the
-        CPU, in float32 and the half types; without it ``_ufuncs`` computes, more slowly.
-        ``_torch_operators`` runs the same kernels on PyTorch's threads and in compiled graphs.
+        extension ``_ufuncs`` computes for NumPy. ``_single_ufuncs`` computes for PyTorch on the CPU
+        in float32 and the half types; without it the slower ``_ufuncs`` does. ``_torch_operators``
+        runs the same kernels on PyTorch's threads and in compiled graphs.
         ``_jax_calls`` runs them in programs of JAX; without it XLA compiles plain operations.
 
     Raises
     ------
     ValueError
-        If `mode` is something else.
+        If `mode` is not one of the two.
 
     Examples
     --------
@@ -103,14 +102,14 @@ _EXTENSIONS = {
     "_torch_operators": "torch._library",
     "_jax_calls": "jax._ffi",
 }
-# A framework -> the module that knows what computes for it, with the C kernels and without.
+# A framework -> the module that reports its implementation, with the C kernels and without.
 _COMPUTES = {
     "torch": ("torch._kernels", "operators of C", "ufuncs of C and plain operations"),
     "jax": ("jax._custom_call", "calls of C from XLA", "plain operations of XLA"),
 }
 _FRAMEWORKS = ("torch", "triton", "jax", "tensorflow")
 _OPTIONAL = ("scipy", "mpmath", "python-flint", *_FRAMEWORKS, "rich", "matplotlib")
-# Another distribution of the same library.
+# Another distribution that provides the same library.
 _ALSO = {"tensorflow": "tensorflow-cpu"}
 
 
@@ -142,7 +141,7 @@ def _state(extension: str) -> str:
 
 
 def _frameworks() -> dict[str, str]:
-    """Say what computes for each framework in use. No framework is imported."""
+    """Say what computes -KL for each framework in use, without importing a framework."""
     found = {}
     for name, (module, by_c, otherwise) in _COMPUTES.items():
         imported = sys.modules.get(f"{__package__}.{module}")

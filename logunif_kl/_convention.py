@@ -26,11 +26,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Default(float, ReprEnum):
-    """The default infinity. ``is`` distinguishes it from an infinity that the caller passed.
+    """The default infinity, told apart by ``is`` from an infinity that the caller passed.
 
-    It is an enum because a member of an enum, unlike a float, stays the same object after pickling,
-    after copying and in graphs of torch.compile. torch.compile compares floats by value, and
-    refuses an instance of a plain subclass of float as the default of a method that it traces.
+    An enum member, unlike a float, stays the same object after pickling, after copying and in
+    graphs of torch.compile. torch.compile compares floats by value, and rejects an instance of a
+    plain subclass of float as the default of a method that it traces.
     """
 
     ZERO_AT_INFINITY = math.inf
@@ -51,7 +51,7 @@ HALF_GAMMA_LOG_2 = 0.6351814227307391
 
 
 def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> float:
-    """Compute the constant to be added to -F(u), for the options of `logunif_kl.neg_kl`."""
+    """Compute the constant to be added to -F(u)."""
     if log_c is None:
         if zero_at is ZERO_AT_INFINITY:
             return 0.0
@@ -71,20 +71,20 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
 
 
 class Constants(NamedTuple):
-    """The constant of -KL and log C. The one that the caller gave is exact."""
+    """The constant of -KL and log C. The caller's number is not rounded."""
 
     added: float
     log_c: float
 
 
 def prior_constants(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Constants:
-    """Compute the constant that is added to -F(u), and the logarithm of the prior's C."""
+    """Compute the constant to be added to -F(u), and the logarithm of the prior's C."""
     added = additive_constant(zero_at, log_c)
     return Constants(added, added - PROPER_CONSTANT if log_c is None else float(log_c))
 
 
 def shifted(result: Any, constant: float) -> Any:
-    """Add the constant to a fresh result, in place; an overflow gives infinity and no warning."""
+    """Add the constant to a new array in place. An overflow gives infinity without a warning."""
     if constant != 0.0:
         with np.errstate(over="ignore"):
             result += constant
@@ -92,7 +92,7 @@ def shifted(result: Any, constant: float) -> Any:
 
 
 def positive(neg_kl: Function, example: str, negative: Callable[[Any], Any] = neg) -> Function:
-    """Make the function of KL from the one of -KL: ``kl_vector`` from ``neg_kl_vector``."""
+    """Make the KL function of a -KL function: ``kl_vector`` from ``neg_kl_vector``."""
 
     @wraps(neg_kl)
     def kl(*arguments: Any, **options: Any) -> Any:

@@ -1,8 +1,8 @@
 """Conversions between parametrisations: as arithmetic over a namespace ``xp``, and as ufuncs.
 
-Each formula is accurate where the result is tiny or huge. Its limits are those of IEEE arithmetic.
-The frameworks differentiate both branches of ``where``, and an infinite derivative of the branch
-that is not chosen would give NaN. The formulas therefore avoid it.
+Each formula is accurate where the result is tiny or huge, and its limits are those of IEEE
+arithmetic. Frameworks differentiate both branches of ``where``: an infinite derivative in the
+branch that is not chosen would give NaN, so the formulas avoid it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _LOG2 = math.log(2.0)
 
 
 def _from_dropout_rate(xp: Any, p: Any) -> Any:
-    # Near p = 1/2 the logarithms cancel. There 2 p - 1 is exact. Divided by the smaller of p and
-    # 1 - p, it gives the odds less 1, or the inverse of the odds less 1.
+    # Near p = 1/2 the logarithms cancel, but 2 p - 1 is exact. Divided by the smaller of p and 1 -
+    # p, it gives the odds, or their inverse, minus 1.
     one, low, middle = xp.ones_like(p), p < 0.5, xp.abs(p - 0.5) < 0.25
     s = xp.where(low, 1.0 - 2.0 * p, 2.0 * p - 1.0)
     near = xp.log1p(xp.where(middle, s, one) / xp.where(middle, xp.where(low, p, 1.0 - p), one))
@@ -43,20 +43,20 @@ def _to_alpha(xp: Any, x: Any) -> Any:
 def _from_u(xp: Any, u: Any) -> Any:
     zero, doubled = xp.zeros_like(u), 2.0 * u
     large = xp.isinf(doubled)
-    # 0 - log and not -log, which is -0 at u = 1/2.
+    # 0 - log instead of -log, which would be -0 at u = 1/2.
     return (0.0 - xp.log(xp.where(large, u, doubled))) - xp.where(large, zero + _LOG2, zero)
 
 
 def _to_u(xp: Any, x: Any) -> Any:
-    # exp(-x) overflows before exp(-x)/2 does, so there it is the product of two square roots. The
-    # 1/2 belongs to one of them, because otherwise the sum of their derivatives would overflow.
+    # exp(-x) overflows before exp(-x)/2 does, so use a product of two square roots. One of them
+    # includes the 1/2, because otherwise the sum of their derivatives would overflow.
     large = xp.isinf(xp.exp(-x))
     first = xp.exp(xp.where(large, -0.5 * x, -x))
     return (0.5 * first) * xp.exp(xp.where(large, -0.5 * x, xp.zeros_like(x)))
 
 
 def _log_size(xp: Any, mu: Any) -> Any:
-    # |mu| as a product, so that its derivative at 0 is not 0.
+    # Write |mu| as a product, so that its derivative at 0 is not 0.
     one = xp.ones_like(mu)
     return xp.log(mu * xp.where(mu < 0.0, -one, one))
 
@@ -73,7 +73,7 @@ def _blocked(name: str, arithmetic: Any, nin: int = 1) -> BlockedUFunc:
     return BlockedUFunc(name, in_float64(arithmetic), module=__name__, nin=nin)
 
 
-# pickle finds the functions by these names, and dask uses pickle.
+# pickle, which dask uses, finds the functions by these names.
 from_dropout_rate = _blocked("from_dropout_rate", _from_dropout_rate)
 to_dropout_rate = _blocked("to_dropout_rate", _to_dropout_rate)
 from_alpha = _blocked("from_alpha", _from_alpha)

@@ -1,11 +1,11 @@
-"""A call of a public function: parse the arguments, choose what computes, add the constant.
+"""A call of a public function: parse the arguments, choose the backend, add the constant.
 
-The arguments decide which of three computes:
+The arguments decide which of three backends computes:
 
-- a ufunc, for what NumPy reads, and for objects that implement its ufunc protocol. These call their
-  own implementation (dask, xarray, pandas, polars);
+- a ufunc, for objects that NumPy reads and for those with the ufunc protocol, which call their own
+  implementation (dask, xarray, pandas, polars);
 - arithmetic over a namespace, for arrays of the array API;
-- `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, which have the rules of automatic
+- `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, which support automatic
   differentiation. A module is imported when the first tensor of its framework is given.
 """
 
@@ -51,7 +51,7 @@ class Operation(NamedTuple):
 
 
 def operation(name: str) -> Operation:
-    """Return one of NumPy's ufuncs of this package, by its name, in both forms."""
+    """Return a ufunc of this package and its arithmetic, by name."""
     return Operation(getattr(ufuncs, name), ufuncs.FORMS[name].arithmetic)
 
 
@@ -63,7 +63,6 @@ _SIGN = {"neg_kl": 1.0, "neg_kl_normal": 1.0, "kl": -1.0, "kl_normal": -1.0}
 
 
 def value(name: str, zero_at: float, log_c: float | None, reduction: str, **arguments: Any) -> Any:
-    """Compute -KL or KL."""
     parsed = parse(arguments)
     if isinstance(parsed, Tensors):
         function = getattr(module_of(parsed.framework), name)
@@ -73,7 +72,6 @@ def value(name: str, zero_at: float, log_c: float | None, reduction: str, **argu
 
 
 def derivative(name: str, log_alpha: Any) -> Any:
-    """Compute ``neg_kl_grad`` or ``neg_kl_hess``."""
     parsed = parse({"log_alpha": log_alpha})
     if isinstance(parsed, Tensors):
         return getattr(module_of(parsed.framework), name)(**parsed.given)
@@ -81,7 +79,6 @@ def derivative(name: str, log_alpha: Any) -> Any:
 
 
 def converted(operation: Operation, **arguments: Any) -> Any:
-    """Compute a conversion between parametrisations."""
     parsed = parse(arguments)
     if isinstance(parsed, Tensors):
         return module_of(parsed.framework)._converted(operation.arithmetic, **parsed.given)
@@ -91,9 +88,9 @@ def converted(operation: Operation, **arguments: Any) -> Any:
 def evaluate(
     operation: Operation, constant: float = 0.0, reduction: str = "none", **arguments: Any
 ) -> Any:
-    """Compute an operation of arrays and numbers, whose names serve the error messages.
+    """Compute an operation of arrays and numbers. Error messages use the names of the arguments.
 
-    The errors are those of `_arguments.parse`, and TypeError if an argument is a tensor.
+    Raise the errors of `_arguments.parse`, and TypeError if an argument is a tensor.
     """
     parsed = parse(arguments)
     if isinstance(parsed, Tensors):
@@ -106,9 +103,9 @@ def evaluate(
 def compute(
     operation: Operation, parsed: Any, constant: float = 0.0, reduction: str = "none"
 ) -> Any:
-    """Compute, add the constant and reduce, before the result is rounded to a narrow type.
+    """Compute, add the constant and reduce, then round to the narrow type.
 
-    The result is fresh: the caller may change it in place.
+    The result is a new array, which the caller may change in place.
     """
     _errors.check_reduction(reduction)
     if isinstance(parsed, Arrays):
@@ -116,7 +113,7 @@ def compute(
     values = parsed.values
     half = (constant != 0.0 or reduction != "none") and parsed.half
     if half:
-        with np.errstate(invalid="ignore"):  # of a signalling NaN, on AArch64
+        with np.errstate(invalid="ignore"):  # a signalling NaN sets it on AArch64
             values = [x.astype(np.float32) if hasattr(x, "astype") else x for x in values]
     try:
         result = operation.ufunc(*values)

@@ -45,16 +45,16 @@ _SHORT.maxlevel = 3
 
 
 def shown(value: Any) -> str:
-    """Write a value for a message: on one line, in at most `LONGEST` characters."""
+    """Format a value for a message, on one line of at most `LONGEST` characters."""
     if isinstance(value, int) and value.bit_length() > 3 * LONGEST:
-        # Python raises ValueError for the digits of a very long integer.
+        # Python raises ValueError when it formats a very long integer.
         return f"an integer of {value.bit_length()} bits"
     text = " ".join(_SHORT.repr(value).split())
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 20]}...{text[-17:]}"
 
 
 def framework(kind: type) -> str | None:
-    """Name the framework that defines a type; None for a type of another library."""
+    """Name the framework that defines a type, or return None."""
     for base in kind.__mro__:
         found = _FRAMEWORKS.get(base.__module__.partition(".")[0])
         if found is not None:
@@ -63,7 +63,7 @@ def framework(kind: type) -> str | None:
 
 
 def type_name(value: Any) -> str:
-    """Name the type of a value as users know it: ``list``, ``numpy.ndarray``."""
+    """Name the type of a value as users write it: ``list``, ``numpy.ndarray``."""
     kind = type(value)
     if kind.__module__ == "builtins":
         return kind.__qualname__
@@ -101,13 +101,13 @@ def real_number(name: str, value: Any) -> float:
 
 
 def check_scalar(name: str, value: np.generic) -> None:
-    """Raise TypeError if a scalar of NumPy is complex, boolean, a date or of more than 64 bits."""
+    """Raise TypeError for a complex or boolean NumPy scalar, a date, or more than 64 bits."""
     if not holds_real(value.dtype):
         raise not_real(name, value, value.dtype)
 
 
 def check_reduction(reduction: Any) -> None:
-    """Raise ValueError if it is not one of `REDUCTIONS`."""
+    """Raise ValueError if the reduction is not one of `REDUCTIONS`."""
     if not (isinstance(reduction, str) and reduction in REDUCTIONS):
         raise ValueError(
             f"reduction must be 'none', 'sum' or 'mean', but {shown(reduction)} was given: pass "
@@ -138,12 +138,12 @@ def not_real(name: str, value: Any, dtype: Any) -> TypeError:
 
 
 def _is_sparse(value: Any) -> bool:
-    """Whether it is a sparse array of SciPy or similar, which NumPy reads as one object."""
+    """Whether a value is a sparse array, as of SciPy, which NumPy reads as one object."""
     return all(hasattr(type(value), name) for name in ("toarray", "nnz"))
 
 
 def pure_number_of(type_: Any) -> str | None:
-    """How to get the pure number of a quantity of pint, astropy or unyt; None for another type."""
+    """Say how to get the number of a quantity of pint, astropy or unyt; None for another type."""
     if hasattr(type_, "magnitude") and hasattr(type_, "units"):
         return 'to("dimensionless").magnitude'
     if hasattr(type_, "to_value") and (hasattr(type_, "unit") or hasattr(type_, "in_units")):
@@ -152,7 +152,7 @@ def pure_number_of(type_: Any) -> str | None:
 
 
 def has_unit(name: str, value: Any) -> TypeError:
-    """Make the error for a quantity, whose unit NumPy would drop or refuse."""
+    """Make the error for a quantity with a unit, which NumPy would drop or refuse."""
     return TypeError(
         f"{name} must be a pure number, but a {type_name(value)}, which has a unit, was given: "
         f"pass {name}.{pure_number_of(type(value))}"
@@ -166,7 +166,7 @@ def no_broadcast(shapes: Mapping[str, Any]) -> str:
 
 
 def check_shapes(arguments: Mapping[str, Any]) -> None:
-    """Raise ValueError if the shapes of the arguments are known and do not broadcast."""
+    """Raise ValueError if the shapes of the arguments do not broadcast. Ignore unknown shapes."""
     shapes = {name: getattr(value, "shape", ()) for name, value in arguments.items()}
     try:
         np.broadcast_shapes(*shapes.values())
@@ -177,7 +177,7 @@ def check_shapes(arguments: Mapping[str, Any]) -> None:
 
 
 def mixture(arguments: dict[str, Any]) -> TypeError:
-    """Make the error for arguments of libraries that do not work together."""
+    """Make the error for arguments from libraries that do not work together."""
     given = " and ".join(f"{n} of type {type_name(v)}" for n, v in arguments.items())
     return TypeError(
         f"{given} were given together: convert one, so that all come from the same library"
@@ -185,7 +185,7 @@ def mixture(arguments: dict[str, Any]) -> TypeError:
 
 
 def not_computed(arguments: dict[str, Any]) -> TypeError:
-    """Make the error for arrays whose library raised an error in the computation."""
+    """Make the error for arrays whose own library raised an error."""
     arrays = {n: v for n, v in arguments.items() if not isinstance(v, (Real, np.generic))}
     if len({type(value).__module__.partition(".")[0] for value in arrays.values()}) > 1:
         return mixture(arguments)

@@ -1,7 +1,7 @@
-"""-KL of an isotropic Gaussian in k dimensions to the prior C/|w|^k: what all backends share.
+"""-KL of an isotropic Gaussian in k dimensions to the prior C/|w|^k, for all backends.
 
 ``k=None`` is a complex weight, which has two dimensions. Its sigma^2 is the variance of the whole
-weight, twice that of one coordinate, so that u = 1/alpha in place of 1/(2 alpha).
+weight, twice the variance of one coordinate. Hence u is 1/alpha instead of 1/(2 alpha).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ._errors import real_number, shown
 from ._numpy.blocked import BlockedUFunc, in_float64
 
 LEAST, LARGEST = 0.5, 10000.0
-# The ends of the trapezoidal rule, where the weights fall below 1e-21.
+# The trapezoidal rule stops where its weights fall below 1e-21.
 _FIRST, _LAST = -3.875, 4.0
 _TERMS = 60
 _COMPLEX_CONSTANT = 2.721945550750933  # 1 + log(pi) + gamma, rounded once
@@ -24,15 +24,7 @@ _PREFIX = "derivative_"
 
 
 def dimensions(k: Any) -> float:
-    """Check the number of dimensions.
-
-    Raises
-    ------
-    TypeError
-        If it is not a real number.
-    ValueError
-        If it is not between `LEAST` and `LARGEST`.
-    """
+    """Check that the number of dimensions is a real number from `LEAST` to `LARGEST`."""
     value = real_number("k", k)
     if not LEAST <= value <= LARGEST:
         raise ValueError(
@@ -48,9 +40,9 @@ def _rule(k: float) -> vector.Rule:
     from scipy.special import digamma
 
     half = 0.5 * k
-    # T = 1 - exp(-S/half) with S ~ Exp(1). The rule is in y, where s = exp(y - exp(-y)): nodes near
-    # 0 then have no larger relative error than the others.
-    each = 8 if k >= 2.0 else 16  # points in a unit of y
+    # T = 1 - exp(-S/half) with S ~ Exp(1). The rule is in y, where s = exp(y - exp(-y)), so that
+    # nodes near 0 have no larger relative error than the others.
+    each = 8 if k >= 2.0 else 16  # points per unit of y
     nodes, weights = [], []
     for n in range(int(_LAST * each), int(_FIRST * each) - 1, -1):
         y = n / each
@@ -74,7 +66,7 @@ def _rule(k: float) -> vector.Rule:
 
 
 def derivative(xp: Any, x: Any, k: float | None, order: int) -> Any:
-    """Compute the derivative of -F in log alpha = x, of any order; of order 0, -F itself."""
+    """Compute the derivative of -F of the given order in log alpha = x; order 0 is -F."""
     if k is None:
         return complex_weights.derivative(xp, x, order)
     return vector.derivative(xp, x, _rule(k), order)
@@ -83,12 +75,8 @@ def derivative(xp: Any, x: Any, k: float | None, order: int) -> Any:
 def constant(k: float | None, zero_at: Any, log_c: Any) -> float:
     """Compute the constant to be added to -F.
 
-    It is F at alpha = ``zero_at``, or k/2 (1 + log(pi) - psi(k/2)) + ``log_c``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `logunif_kl._convention.additive_constant`.
+    It is F at alpha = ``zero_at``, or k/2 (1 + log(pi) - psi(k/2)) + ``log_c``. Raise the errors of
+    `logunif_kl._convention.additive_constant`.
     """
     checked = additive_constant(zero_at, log_c)
     if log_c is None:
@@ -100,7 +88,7 @@ def constant(k: float | None, zero_at: Any, log_c: Any) -> float:
 
 def ufunc(k: float | None, order: int) -> BlockedUFunc:
     """Return the ufunc of `derivative`."""
-    # Pickle looks the name up as an attribute of this module, so it must not contain a point.
+    # pickle looks the name up as an attribute of this module, so the name must not contain a dot.
     return _ufunc(f"{_PREFIX}{order}_{k if k is None else k.hex()}".replace(".", ","))
 
 

@@ -1,7 +1,7 @@
 """The lock under which this package computes with mpmath.
 
-mpmath keeps log 2, pi and gamma in caches that two threads can leave inconsistent, whichever of its
-contexts they use.
+mpmath caches log 2, pi and gamma. Two threads can leave the caches inconsistent, even if each
+thread uses a context of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 
 LOCK = threading.RLock()
 
-# Hold the lock during a fork, because the child has no thread that would complete the caches.
+# Hold the lock during a fork: the child has no thread that would finish filling the caches.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release

@@ -112,7 +112,7 @@ def from_alpha(alpha: Any) -> Any:
 
 
 def to_alpha(log_alpha: Any) -> Any:
-    """Alpha = sigma^2/mu^2 of its logarithm.
+    """Alpha = sigma^2/mu^2 from its logarithm.
 
     Parameters
     ----------
@@ -194,8 +194,8 @@ def from_normal(mu: Any, log_sigma2: Any) -> Any:
     array or scalar
         inf at mu = 0, -inf at infinite mu or log_sigma2 = -inf; NaN where both limits meet (mu
         = 0 and log_sigma2 = -inf, or both infinite). The error is a few units in the last place of
-        the larger term. Where the terms nearly cancel, alpha is close to 1, and its relative error
-        is as small.
+        the larger term. Where the terms nearly cancel, alpha is close to 1 and its relative error
+        is equally small.
 
     Examples
     --------

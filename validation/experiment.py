@@ -1,4 +1,4 @@
-"""An experiment of a paper: one object in its own file declares all that is known of it."""
+"""An experiment of a paper, declared as one object in its own file."""
 
 import argparse
 import contextlib
@@ -24,13 +24,13 @@ from validation.training import data
 from validation.training.data import Dataset
 from validation.training.parts import Incomplete, Parts
 
-# The last four are for the modules of the experiments.
+# The modules of the experiments use the last four.
 __all__ = ["PAPERS", "Dataset", "Experiment", "Parts", "Record", "experiments", "names", "subplots"]
 
 PAPERS = ("kingma2015", "hron2017", "molchanov2017", "haussmann2018", "gal2016")
-_PLACES = ("--data", "--out", "--plot", "--work")  # options whose values are of one machine
-_INPUTS = ("--other",)  # and of these, the option stays in the command
-# What a record holds besides its findings.
+_PLACES = ("--data", "--out", "--plot", "--work")  # options whose values belong to one machine
+_INPUTS = ("--other",)  # of these, the command keeps the option
+# The fields of a record besides its results.
 _ABOUT = {"command", "commit", "date", "versions", "machine", "kernel", SEAL}
 _ABOUT |= {"settings", "data", "seconds"}
 
@@ -87,7 +87,7 @@ class Experiment:
         parser = argparse.ArgumentParser(
             prog=f"python -m {self.module}",
             description=self.title,
-            allow_abbrev=False,  # `command` knows whole options
+            allow_abbrev=False,  # `command` knows only whole options
         )
         add = parser.add_argument
         small = "a small form that takes seconds"
@@ -128,7 +128,7 @@ class Experiment:
         }
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
-        """Parse the options, measure, and write the record; an error is one sentence."""
+        """Parse the options, measure, and write the record. Report an error in one sentence."""
         given = list(sys.argv[1:] if arguments is None else arguments)
         options = self.parser.parse_args(given)
         torch = sys.modules.get("torch")
@@ -159,7 +159,7 @@ class Experiment:
         with self._folder(options) as folder:
             parts, probe = self._parts(options, folder, images)
             found = self.measure(settings, *images, parts)
-        # Parts may have been computed by earlier commands, which were ended.
+        # Earlier commands that were interrupted may have computed some parts.
         seconds = max(parts.seconds, time.monotonic() - began)
         document = {
             **about,
@@ -179,9 +179,9 @@ class Experiment:
 
     @contextlib.contextmanager
     def _folder(self, options: argparse.Namespace) -> Iterator[Path]:
-        """Give the folder of the checkpoints, with the parts that are committed in `RUNS`.
+        """Yield the folder of the checkpoints, with the parts that are committed in `RUNS`.
 
-        A quick form leaves none behind.
+        A quick form leaves no checkpoints.
         """
         if options.work is not None:
             yield Path(options.work)
@@ -198,10 +198,10 @@ class Experiment:
     def _parts(
         self, options: argparse.Namespace, folder: Path, images: Sequence[Dataset]
     ) -> tuple[Parts, Record | None]:
-        """Give the parts and, of a full run, the probe.
+        """Yield the parts and, for a full run, the probe.
 
-        A full run takes up the finished parts in its folder, if the quick forms give the same
-        numbers now as when those parts were begun.
+        A full run reuses the finished parts in its folder if the quick forms give the same numbers
+        as when those parts were begun.
         """
         about = {**({"data": images[0].sha256} if images else {}), "quick": options.quick}
         parts = Parts(folder, about, part=getattr(options, "part", None))
@@ -214,7 +214,7 @@ class Experiment:
         return parts, probe
 
     def _check_folder(self, folder: Path, probe: Record) -> None:
-        """Refuse a folder whose parts were not computed by code that gives today's numbers.
+        """Raise if the code that computed a folder's parts gave other numbers than today's code.
 
         Experiments that share a folder each keep a probe there.
         """
@@ -236,7 +236,7 @@ class Experiment:
                 )
 
     def command(self, given: Sequence[str] = ()) -> str:
-        """Write the command without what belongs to one machine."""
+        """Return the command without options that belong to one machine."""
         kept, words = ["python", "-m", self.module], iter(given)
         if self.takes_data and "--quick" not in given:
             kept += ["--data", "FILE"]
@@ -252,7 +252,7 @@ class Experiment:
         return shlex.join(kept)
 
     def quick_form(self, folder: Path) -> Record:
-        """Run the quick form in a process of its own, and return its record."""
+        """Run the quick form in its own process, and return its record."""
         out, work = folder / f"{self.paper}.{self.name}.json", folder / self.name
         argv = [sys.executable, "-m", self.module, "--quick", "--out", str(out)]
         done = subprocess.run(
@@ -270,7 +270,7 @@ class Experiment:
         return {"commit": found["commit"], "columns": record.columns(findings, self.noise)}
 
     def complaints(self, made: Record, *, replay: bool = True) -> Iterator[str]:
-        """Say how a record differs from what today's code would make."""
+        """Say how a record differs from the one that today's code would make."""
         words = shlex.split(made["command"])[3:]
         today = json.loads(json.dumps(self.settings(self.parser.parse_args(words))))
         recorded = made.get("settings", {})
@@ -301,7 +301,7 @@ class Experiment:
         self.draw(made).savefig(path, dpi=150)
 
     def text(self, made: Record | None, figure: str | None = None) -> str:
-        """Write the part of the page: what the record shows, and the name of its picture."""
+        """Write the part of the page: the content of the record, and the name of its figure."""
         body = "There is no record yet." if made is None else self.table(made)
         for old in (made or {}).get("replaced_probes", ()):
             body += f"\n\nThe probe of this record was replaced: {old['because']}"
@@ -312,7 +312,7 @@ class Experiment:
 def subplots(
     size: tuple[float, float], rows: int = 1, columns: int = 1, **options: Any
 ) -> tuple[Any, Any]:
-    """Return a figure of some inches, and its axes: one, or an array of several."""
+    """Return a figure of this size in inches, and its axes: one, or an array of several."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")

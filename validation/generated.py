@@ -1,4 +1,4 @@
-"""Generated files: write them, or find those that their source would now change."""
+"""Write generated files, or find those that their source would change."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ Files = Mapping[Path, str] | Mapping[Path, bytes]
 def update(files: Files, command: str, *, check: bool) -> int:
     """Write the files whose content has changed; with ``check`` name them and return 1 instead.
 
-    Other files keep their date, so that nothing is compiled again because of them.
+    Unchanged files keep their date, so that nothing is compiled again because of them.
     """
     changed = 0
     for path, content in files.items():

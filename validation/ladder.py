@@ -2,9 +2,9 @@
 
     python -m validation.ladder [--sigmoids N] [--degree N] [--out FILE]
 
-Writes ``validation/results/ladder/ladder.json``, or FILE. Fails if a fit is no better than the
-one with one term less, or no better than the published formula of the same form. The results hold
-the text of each fit in NumPy and in PyTorch, to be pasted from there.
+Writes ``validation/results/ladder/ladder.json``, or FILE. Fails if a fit is no better than the one
+with one term fewer, or than the published formula of the same form. The results hold the text of
+each fit in NumPy and in PyTorch, for copying.
 """
 
 import argparse
@@ -23,9 +23,9 @@ from validation.paths import RESULTS
 
 RESULT = RESULTS / "ladder" / "ladder.json"
 LANGUAGES = ("numpy", "torch")
-# Coefficients that fit equally well, and the places of errors that are equally large.
+# Coefficients that fit equally well, and the places of equally large errors.
 NOISE = ("*.coefficients.*", "*.extrema.*", "*_at", "*_text.*")
-DIGITS = 8  # of the text of a fit: no error here is known to more digits
+DIGITS = 8  # in the text of a fit, whose error is not known to more digits
 
 
 def faults(rungs: Sequence[Rung]) -> Iterator[str]:

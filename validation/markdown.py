@@ -19,7 +19,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def columns(records: Iterable[Record], *cells: tuple[str, Cell]) -> str:
-    """Write a table with a row for each record, from the heading and the cell of each column.
+    """Write a table with a row for each record, from a heading and a cell for each column.
 
     A cell is a format string, such as ``"{mean:.2f}"``, or a function of the record.
     """
@@ -31,14 +31,15 @@ def columns(records: Iterable[Record], *cells: tuple[str, Cell]) -> str:
 
 
 def rounded(name: str, digits: int = 3) -> Callable[[Any], str]:
-    """Return the cell of `columns` that writes a `number` of each record."""
+    """Return the cell of `columns` that writes a number of each record."""
     return lambda record: number(record[name], digits)
 
 
 def measured(name: str, decimals: int = 2, factor: float = 1.0) -> Callable[[Any], str]:
-    """Return the cell of `columns` that writes a mean `with_error`.
+    """Return the cell of `columns` that writes a mean and its error.
 
-    The mean is a column next to its ``NAME_standard_error`` or ``standard_error``, or holds both.
+    The mean is a column next to ``NAME_standard_error`` or ``standard_error``, or holds both
+    numbers.
     """
 
     def cell(record: Record) -> str:
@@ -66,7 +67,7 @@ def number(value: object, digits: int = 3) -> str:
 
 
 def with_error(mean: Any, standard_error: Any, decimals: int = 2, factor: float = 1.0) -> str:
-    """Write a mean with its standard error, where they are known: not None and not NaN."""
+    """Write a mean with its standard error, leaving out None and NaN."""
     if mean is None or math.isnan(mean):
         return "–"
     text = f"{factor * mean:.{decimals}f}"
@@ -76,7 +77,7 @@ def with_error(mean: Any, standard_error: Any, decimals: int = 2, factor: float 
 
 
 def yes(value: object) -> str:
-    """Write a verdict; None means that one seed cannot decide."""
+    """Write a verdict. None means that one seed is not enough to decide."""
     return {True: "yes", False: "**no**", None: "not decided"}[value]  # type: ignore[index]
 
 

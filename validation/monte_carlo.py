@@ -1,11 +1,11 @@
-"""The coverage of Monte Carlo's standard errors, and the gradient by two estimators.
+"""Measure the coverage of Monte Carlo's standard errors, and two gradient estimators.
 
     python -m validation.monte_carlo [--seeds N] [--samples N]
 
-Writes ``validation/results/monte_carlo/monte_carlo.json``, if the numbers of seeds and samples are
-the usual ones. Fails if the 95 % intervals of 1,000 seeds cover less than 93 % or more than 97 %,
-if 1e9 samples take more than 512 MiB, if averages of the reparameterised gradient settle, or if
-those of the score function do not.
+Writes ``validation/results/monte_carlo/monte_carlo.json`` for the default numbers of seeds and
+samples. Fails if the 95 % intervals of 1,000 seeds cover less than 93 % or more than 97 %, if 1e9
+samples take more than 512 MiB, if averages of the reparameterised gradient converge, or if those of
+the score function do not.
 """
 
 import argparse
@@ -37,7 +37,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "value": (monte_carlo, lk.neg_kl),
     "gradient by the score function": (monte_carlo_grad, lk.neg_kl_grad),
 }
-# Without variance reduction the samples are skewed: an average of 1,024 is not yet normal.
+# Without variance reduction the samples are skewed: an average of 1,024 is not normal enough.
 SETTINGS: tuple[Record, ...] = (
     {"scheme": "plain", "variance_reduction": True, "n_samples": 1024},
     {"scheme": "antithetic", "variance_reduction": True, "n_samples": 1024},
@@ -48,7 +48,7 @@ SETTINGS: tuple[Record, ...] = (
 
 
 def coverage(what: str, settings: Record, seeds: int) -> Record:
-    """Count how often 1.96 standard errors reach the exact value, over seeds 0, 1, ..."""
+    """Count how often 1.96 standard errors cover the exact value, over seeds 0, 1, ..."""
     function, exact = FUNCTIONS[what]
     truth, covered = exact(LOG_ALPHA), np.zeros(LOG_ALPHA.size)
     for seed in track(range(seeds), f"{what}, {settings['scheme']}", seeds):
@@ -58,7 +58,7 @@ def coverage(what: str, settings: Record, seeds: int) -> Record:
 
 
 def variances(seed: int = 0) -> Iterator[Record]:
-    """Compare squared standard errors with those of the bare average of as many samples."""
+    """Compare squared standard errors with those of a plain average of as many samples."""
     for what, (function, _) in FUNCTIONS.items():
         _, bare = function(LOG_ALPHA, rng=seed, variance_reduction=False)
         for settings in SETTINGS:
@@ -73,7 +73,7 @@ def variances(seed: int = 0) -> Iterator[Record]:
 
 
 def _reparameterised(z: np.ndarray, s: float) -> np.ndarray:
-    """Differentiate log|1 + s z| in the sample: d(-KL)/d log alpha, if it had a mean."""
+    """Differentiate log|1 + s z| in the sample. Its mean, if it existed, would be the gradient."""
     return np.asarray(0.5 - 0.5 * s * z / (1.0 + s * z))
 
 
@@ -82,7 +82,7 @@ def _score(z: np.ndarray, s: float) -> np.ndarray:
 
 
 def gradients(x: float = 0.0, seed: int = 0) -> Record:
-    """Average the two estimators of the gradient over more and more samples, at one log alpha."""
+    """Average the two gradient estimators over more and more samples, at one log alpha."""
     s, r, truth = math.exp(x / 2), math.exp(-x / 2), float(lk.neg_kl_grad(x))
     ways = {"reparameterised": _reparameterised, "score function": _score}
     sizes = [10**k for k in range(2, 8)]
@@ -153,7 +153,7 @@ def differences(x: float, seed: int) -> Iterator[Record]:
 
 
 def memory(samples: int) -> Record:
-    """Take many samples in a process of its own, and read its peak resident set, on Linux."""
+    """Take many samples in a separate process, and read its peak resident set, on Linux."""
     code = f"""
 import json, time
 from logunif_kl.methods import monte_carlo
@@ -172,7 +172,7 @@ print(json.dumps(found))
 
 
 def faults(document: Record) -> list[str]:
-    """Say what is not as the documentation states it."""
+    """Say which results contradict the documentation."""
     found = []
     low, high = COVERAGE
     for row in document["coverage"]:
@@ -204,7 +204,7 @@ def coverages(seeds: int) -> list[Record]:
 
 
 def complaints(made: Record, *, replay: bool = True) -> Iterator[str]:
-    """Compute all but the memory again, and say where the record differs."""
+    """Compute everything but the memory again, and say where the record differs."""
     if replay:
         now = {"coverage": coverages(SEEDS), "gradient": gradients()}
         yield from record.computed_again(made, {**now, "variance_reduction": list(variances())})

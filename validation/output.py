@@ -1,4 +1,4 @@
-"""What `validation` takes from the command line of the package: the terminal, files and errors."""
+"""The parts of the package's command line that `validation` uses: terminal, files, errors."""
 
 from typing import Any
 

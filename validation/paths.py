@@ -1,4 +1,4 @@
-"""The directories of the source tree that this file is in."""
+"""The directories of the source tree."""
 
 from pathlib import Path
 

@@ -1,21 +1,21 @@
-"""The committed records: what made each one, and whether today's code still gives its numbers.
+"""The committed records: how each was made, and whether today's code gives the same numbers.
 
     python -m validation.record check [FILE ...] [--jobs N]
     python -m validation.record reprobe FILE --because REASON
 
-A record is a JSON file of ``validation/results``. It holds the command that made it, the commit,
-versions, machine and date, its content, and a hash of all of that (the seal), which shows a change
-by hand. A record of an experiment also holds ``settings``, the sizes and options of the run, and
+A record is a JSON file in ``validation/results``. It holds the command that made it, the commit,
+versions, machine and date, its content, and a hash of all of these (the seal), which reveals manual
+changes. A record of an experiment also holds ``settings``, the sizes and options of the run, and
 ``probe``, the numbers of the experiment's quick form at the same commit.
 
-``check`` asks the module that the record's command names. An experiment compares the settings with
-today's, runs its quick form again, and compares the numbers with the probe, column by column.
-Kernels compare the bits of fixed outputs, and cheap studies are computed again in full. Records of
-speed and of long searches are evidence of their commit, and `check` only looks at their seal. It
-prints a line for each record that does not hold, and fails if there is one.
+``check`` asks the module in the record's command. An experiment compares the settings with today's,
+runs its quick form again, and compares the numbers with the probe, column by column. Kernels
+compare the bits of fixed outputs, and cheap studies are computed again in full. Records of speed
+and of long searches are evidence of their commit, so only their seals are checked. ``check`` prints
+a line for each record that does not hold, and fails if there is one.
 
-A new probe needs a new run of the full form, or a reason: ``reprobe`` moves the old probe to
-``replaced_probes`` with that reason, which the page of the experiment shows.
+A new probe needs a new full run, or a reason: ``reprobe`` moves the old probe to
+``replaced_probes`` with that reason, which the experiment's page shows.
 """
 
 import argparse
@@ -54,9 +54,9 @@ TOLERANCE = 1e-5
 Another instruction set, or another vector library of PyTorch, changes the numbers by at most 2e-6,
 and a wrong divergence by at least 9e-4.
 """
-ROUNDING = 1e-14  # what a study that is computed again may differ by, in numbers near zero
-DIGITS = 9  # of the numbers in a probe
-CLOCK = ("*seconds*",)  # columns that a clock fills
+ROUNDING = 1e-14  # allowed difference of numbers near zero in a repeated study
+DIGITS = 9  # per number in a probe
+CLOCK = ("*seconds*",)  # columns that depend on the clock
 _UNUSUAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -85,7 +85,7 @@ def is_sealed(path: Path) -> bool:
 
 
 def read(path: Path) -> Record:
-    """Read a record. The strings that stand for NaN and infinity become numbers again."""
+    """Read a record, and turn strings for NaN and infinity into numbers."""
     found: Record = _with_numbers(json.loads(path.read_text(encoding="utf-8")))
     return found
 
@@ -99,9 +99,9 @@ def _with_numbers(value: Any) -> Any:
 
 
 def columns(document: Record, without: Sequence[str] = ()) -> dict[str, list[Any]]:
-    """Return what a document holds, by path, with ``*`` in place of the places in lists.
+    """Return the content of a document by path, with ``*`` for the indices of lists.
 
-    Columns that a clock fills are left out, and those that match a pattern of ``without``.
+    Leave out columns that depend on the clock, and those that match a pattern of ``without``.
     """
     found: dict[str, list[Any]] = {}
 
@@ -120,7 +120,7 @@ def columns(document: Record, without: Sequence[str] = ()) -> dict[str, list[Any
 
 
 def _rounded(value: Any) -> Any:
-    """Round a number, also one that a string holds; it may be NaN or infinite."""
+    """Round a number, or a string that holds one, such as NaN or infinity."""
     if isinstance(value, str):
         try:
             value = float(value)
@@ -132,10 +132,10 @@ def _rounded(value: Any) -> Any:
 def differences(
     before: dict[str, list[Any]], now: dict[str, list[Any]], *, each: bool = False
 ) -> Iterator[str]:
-    """Say which columns differ: a number by more than `TOLERANCE`, anything else at all.
+    """Say which columns differ: numbers by more than `TOLERANCE`, other values at all.
 
     The tolerance is relative to the largest number of the column or, with ``each``, to the number
-    itself, below which `ROUNDING` is allowed.
+    itself; near zero `ROUNDING` is allowed.
     """
     for name in sorted(before.keys() | now.keys()):
         old, new = before.get(name, []), now.get(name, [])
@@ -154,9 +154,9 @@ def differences(
 def computed_again(
     made: Record, now: Record, without: Sequence[str] = (), keys: Iterable[str] = ()
 ) -> Iterator[str]:
-    """Compare the parts of a record that were computed again with those that it holds.
+    """Compare the repeated parts of a record with the parts that it holds.
 
-    What the record holds under one of the ``keys`` must have been computed again.
+    All parts under the ``keys`` in the record must have been repeated.
     """
     old = {key: made[key] for key in (*now, *keys) if key in made}
     new = columns(json.loads(json.dumps(now)), without)
@@ -170,7 +170,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _off(old: Any, new: Any, size: float | None) -> float:
-    """Return how far two values are apart, relative to a size or, with None, to the first."""
+    """Return the distance of two values, relative to a size or, with None, to the first value."""
     if not (_is_number(old) and _is_number(new) and math.isfinite(old) and math.isfinite(new)):
         return 0.0 if old == new or (old != old and new != new) else math.inf
     if size is None:
@@ -179,16 +179,16 @@ def _off(old: Any, new: Any, size: float | None) -> float:
 
 
 class Judged(NamedTuple):
-    """What `check` found of a record: why it does not hold, and whether its numbers were tried."""
+    """The result of `check` for a record: why it does not hold, and whether numbers were tried."""
 
     complaints: list[str]
     replayed: bool
 
 
 def judge(path: Path, *, replay: bool = True) -> Judged:
-    """Look at the seal of a record, and let the module that made it compare it with today's code.
+    """Check the seal of a record, and let its module compare it with today's code.
 
-    Without ``replay``, an experiment compares the settings alone.
+    Without ``replay``, an experiment compares only the settings.
     """
     if not is_sealed(path):
         return Judged(["it is not what its command wrote: its content was changed"], False)
@@ -198,7 +198,7 @@ def judge(path: Path, *, replay: bool = True) -> Judged:
         if complaints is None:
             return Judged([], False)
         return Judged(list(complaints(document, replay=replay)), replay)
-    except (Exception, SystemExit) as error:  # so that one record cannot end the check of all
+    except (Exception, SystemExit) as error:  # one record must not end the check of all
         return Judged([f"it could not be compared ({error!r})"], False)
 
 
@@ -215,11 +215,11 @@ def committed() -> list[Path]:
 
 
 def check(paths: Sequence[Path], jobs: int) -> int:
-    """Print which records do not hold, and count; return 1 if there is one."""
-    os.environ["OMP_NUM_THREADS"] = "1"  # in the processes that repeat quick forms
+    """Print which records do not hold, and their number; return 1 if there are any."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # for the processes that repeat quick forms
     failed, tried, replaced = 0, 0, 0
     spawned = multiprocessing.get_context("spawn")
-    # A process for each record: some frameworks end a process that imports another one.
+    # Use a process for each record: some frameworks abort after another one is imported.
     with ProcessPoolExecutor(jobs, spawned, max_tasks_per_child=1) as pool:
         for path, found in zip(paths, pool.map(judge, paths), strict=True):
             record = read(path)
@@ -238,7 +238,7 @@ def check(paths: Sequence[Path], jobs: int) -> int:
 
 
 def reprobe(path: Path, reason: str) -> None:
-    """Replace the probe of an experiment's record, and keep the old one with the reason."""
+    """Replace the probe of an experiment's record; keep the old probe with the reason."""
     if not is_sealed(path):
         raise CommandError(f"{path.name} was changed by hand, so it gets no new probe")
     record = read(path)

@@ -1,4 +1,4 @@
-"""The records of ``logunif-kl compare`` and ``logunif-kl validate``, and the picture of the README.
+"""The records of ``logunif-kl compare`` and ``logunif-kl validate``, and the README's figure.
 
 python -m validation.studies compare
 python -m validation.studies validate
@@ -18,20 +18,20 @@ from validation.paths import RESULTS, ROOT
 PROGRAM = "python -m validation.studies"
 NAMES = ("compare", "validate")
 PICTURE = ROOT / "docs" / "_static" / "compare.png"
-# A time, and where the largest rounding error of a numerical method is.
+# Times, and the positions of the largest rounding errors of numerical methods.
 _NOISE = (
     "*.nanoseconds",
     "rows.*.value.log_alpha",
     "rows.*.gradient.log_alpha",
     "rows.*.honesty.*",
 )
-_KEPT = ("quantities", "passed", "faults", "rows")  # the rest is about the run
+_KEPT = ("quantities", "passed", "faults", "rows")  # the other fields describe the run
 
 
 def document(name: str, *options: str) -> Record:
     argv = [sys.executable, "-m", "logunif_kl", name, "--json", "-", *options]
     done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
-    if not done.stdout:  # a failed check has the status 1, and writes what it found
+    if not done.stdout:  # a failed check has status 1, and still writes its results
         raise CommandError(f"logunif-kl {name} failed with exit status {done.returncode}")
     found: Record = json.loads(done.stdout)
     return {key: value for key, value in found.items() if key in _KEPT}

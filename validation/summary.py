@@ -1,4 +1,4 @@
-"""Means over the seeds of an experiment, and how well they are known."""
+"""Means over the seeds of an experiment, and their standard errors."""
 
 import math
 import statistics
@@ -11,7 +11,7 @@ from validation.output import Record
 
 
 def mean_and_error(values: Sequence[float]) -> dict[str, float]:
-    """Return the mean, and its standard error; what too few values do not tell is NaN."""
+    """Return the mean and its standard error, with NaN for what too few values cannot tell."""
     if len(values) < 2:
         return {"mean": values[0] if values else math.nan, "standard_error": math.nan}
     error = statistics.stdev(values) / math.sqrt(len(values))
@@ -28,7 +28,7 @@ def grouped(rows: Iterable[Record], *names: str) -> dict[Any, list[Record]]:
 
 
 def means(rows: Iterable[Record], name: str) -> list[float]:
-    """Average a column of lists, place by place."""
+    """Average a column of lists, element by element."""
     return [statistics.fmean(values) for values in zip(*(row[name] for row in rows), strict=True)]
 
 
@@ -41,7 +41,7 @@ def named(name: str, values: Sequence[float]) -> dict[str, float]:
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean and half the width of its 95 % interval, by Student's t.
 
-    One value tells no width: that is NaN.
+    For one value the width is NaN.
     """
     n = len(values)
     if n == 1:

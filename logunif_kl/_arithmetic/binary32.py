@@ -1,9 +1,8 @@
 """Operations on the bits of float32 arrays, and a fused multiply-add, over a namespace ``xp``.
 
-A namespace may define functions of these names, for what is not a method or an operator of its
-arrays as it is of NumPy's, or for what it computes better. The integers are int32. Every integer
-constant must be a float32, because PyTorch's compiler rounds those of a graph under vmap to
-float32.
+A namespace may define functions of these names: for operations that are not methods or operators of
+its arrays, or that it computes better. The integers are int32. Every integer constant must be exact
+in float32, because PyTorch's compiler rounds the constants of a graph under vmap to float32.
 """
 
 from __future__ import annotations
@@ -15,31 +14,31 @@ Namespace = Any
 
 ONE_BITS = 0x3F800000
 MANTISSA_BITS = 23
-# Below sqrt(1/2) by 2^-16, a float32 as an integer. The exponent of x/SPLIT, with x as bits less
-# these, is that of the power of 2 nearest to x.
+# Below sqrt(1/2) by 2^-16, as the bits of a float32. Subtract these from the bits of x to get the
+# exponent of the power of 2 nearest to x.
 SPLIT_BITS = 0x3F350500
 
 
 def fma(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
-    """Compute a b + c, rounded once where the namespace can."""
+    """Compute a b + c, with one rounding if the namespace can."""
     found = getattr(xp, "fma", None)
     return a * b + c if found is None else found(a, b, c)
 
 
 def fused(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
-    """Compute a b + c in a step whose second rounding would be seen in the result."""
+    """Compute a b + c where a second rounding would show in the result."""
     found = getattr(xp, "fused", None)
     return fma(xp, a, b, c) if found is None else found(a, b, c)
 
 
 def below(xp: Namespace, x: Array, u: Array, bound: float) -> Array:
-    """Return x, which a namespace may replace by 1 where u >= bound."""
+    """Return x. A namespace may return 1 instead where u >= bound."""
     found = getattr(xp, "below", None)
     return x if found is None else found(x, u, bound)
 
 
 def from_bound(xp: Namespace, x: Array, u: Array, bound: float) -> Array:
-    """Return x, which a namespace may replace by 1 where u < bound."""
+    """Return x. A namespace may return 1 instead where u < bound."""
     found = getattr(xp, "from_bound", None)
     return x if found is None else found(x, u, bound)
 
@@ -57,45 +56,43 @@ def quotient(xp: Namespace, a: Array, b: Array) -> Array:
 
 
 def bits(xp: Namespace, x: Array) -> Array:
-    """Read the bits of float32 as int32."""
     found = getattr(xp, "bits", None)
     return x.view(xp.int32) if found is None else found(x)
 
 
 def unbits(xp: Namespace, n: Array) -> Array:
-    """Read int32 as the bits of float32."""
     found = getattr(xp, "unbits", None)
     return n.view(xp.float32) if found is None else found(n)
 
 
 def from_integer(xp: Namespace, n: Array) -> Array:
-    """Convert an int32 that is not negative to the nearest float32."""
+    """Convert a non-negative int32 to the nearest float32."""
     found = getattr(xp, "from_integer", None)
     return n.astype(xp.float32) if found is None else found(n)
 
 
 def left(xp: Namespace, n: Array, by: int) -> Array:
-    """Move the bits to the left, without those that leave the 32."""
+    """Shift the bits to the left, and drop those beyond 32."""
     found = getattr(xp, "left", None)
     return n << by if found is None else found(n, by)
 
 
 def right(xp: Namespace, n: Array, by: int) -> Array:
-    """Move the bits of an int32 that is not negative to the right."""
+    """Shift the bits of a non-negative int32 to the right."""
     found = getattr(xp, "right", None)
     return n >> by if found is None else found(n, by)
 
 
 def nearest(xp: Namespace, x: Array, factor: float) -> tuple[Array, Array]:
-    """Return the integer nearest to ``x factor``, as a float32 and, larger by 64, as an int32.
+    """Return the integer nearest to ``x factor``, as a float32 and, plus 64, as an int32.
 
-    Of the int32, the bits from the 12th up may be others, those of a positive number.
+    The bits of the int32 from the 12th up are undefined, except that it is positive.
     """
     found = getattr(xp, "nearest", None)
     if found is not None:
         pair: tuple[Array, Array] = found(x, factor)
         return pair
-    # XLA would cancel the addition and the subtraction of a large number.
+    # XLA would cancel adding and subtracting a large number.
     n = xp.round(x * factor)
     convert = getattr(xp, "to_integer", None)
     return n, (n.astype(xp.int32) if convert is None else convert(n)) + 64

@@ -26,7 +26,7 @@ def product_error(a: Array, b: Array, product: Array) -> Array:
 def times(z: Array, hi: Array, lo: Array | float) -> Array:
     """Return ``z (hi + lo)`` for |z| < 2, rounded once.
 
-    The product is scaled, so that its rounding error is exact: it is then no subnormal number.
+    The product is scaled so that its rounding error is not subnormal, and therefore exact.
     """
     scaled = z * _SCALE
     product = scaled * hi
@@ -36,7 +36,7 @@ def times(z: Array, hi: Array, lo: Array | float) -> Array:
 def polynomial(
     table: Table, at: Lookup, v: Array, v_lo: Array | float, two_words: bool
 ) -> tuple[Array, Array | float]:
-    """Return P(v + v_lo): as a sum of two words where ``two_words``, else one and 0."""
+    """Return P(v + v_lo): as a sum of two words where ``two_words``, otherwise one word and 0."""
     *rows, last = table.coefficients
     s = at(last)
     for row in reversed(rows[1:]):

@@ -2,10 +2,10 @@
 
 On each range of u = exp(-log_alpha)/2 the table holds a polynomial P in u - c or 1/u - c. Its
 derivative in log_alpha is a polynomial in the same variable, because d/d log_alpha is -u d/du, or
-w d/dw for w = 1/u. The coefficients are differentiated exactly, before any rounding, so that no
-nearly equal terms are subtracted. The tails therefore keep their relative accuracy; the
-differential equation of Dawson's function would lose it. Where two ranges meet, the third order
-loses one or two units in the last place, and higher orders can lose up to three digits.
+w d/dw for w = 1/u. The coefficients are differentiated exactly, before any rounding, so no nearly
+equal terms are subtracted and the tails keep their relative accuracy. (The differential equation of
+Dawson's function would lose it.) Where two ranges meet, the third order loses one or two units in
+the last place, and higher orders can lose up to three digits.
 
 In (mu, log_sigma2) -KL is a function of log_alpha = log_sigma2 - 2 log|mu| alone. With
 D = d/d log_alpha, and with mu d/dmu = -2 D, its derivatives are::
@@ -15,8 +15,8 @@ D = d/d log_alpha, and with mu d/dmu = -2 D, its derivatives are::
 The operator multiplies a power u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. That number
 is 0 wherever mu^(2n-j) is infinite at mu = 0. In the range next to u = 0 the result is therefore
 (1/sigma^2)^p mu^(j mod 2) times a polynomial in u, with p = j/2 rounded up. In the other ranges the
-operator is expanded in powers of D. The first power gives the first derivative, which is computed
-as such. The powers from D^2 on are applied to the table of the second derivative.
+operator is expanded in powers of D. The function for the first derivative gives the first power.
+The powers from D^2 on are applied to the table of the second derivative.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from . import functions, limits, tables
 from .tables import Array, Namespace
 
 Polynomial = tuple[Fraction, ...]  # coefficients of 1, v, v^2, ...
-Row = tuple[float, ...]  # of one power of v: one entry for each range
+Row = tuple[float, ...]  # of one power of v, with an entry for each range
 
 
 def neg_kl_derivative(xp: Namespace, x: Array, order: int) -> Array:
-    """Return the derivative of -KL in log_alpha = x, of any order; of order 0, -KL itself."""
+    """Return the derivative of -KL of the given order in log_alpha = x; order 0 is -KL."""
     if order < 3:
         return (limits.neg_kl, functions.neg_kl_grad, functions.neg_kl_hess)[order](xp, x)
     dtype = tables.dtype_name(xp, x)
@@ -54,10 +54,7 @@ def neg_kl_derivative(xp: Namespace, x: Array, order: int) -> Array:
 def neg_kl_normal_derivative(
     xp: Namespace, mu: Array, log_sigma2: Array, mu_order: int, log_sigma2_order: int
 ) -> Array:
-    """Return a derivative of -KL of N(mu, sigma^2), of two or more orders in all.
-
-    It is NaN where -KL is.
-    """
+    """Return a derivative of -KL of N(mu, sigma^2) of total order 2 or more. NaN stays NaN."""
     dtype = tables.dtype_name(xp, mu)
     table = tables.table("neg_kl_hess", dtype)
     r, r_lo, s = functions.reduce(xp, dtype, log_sigma2)
@@ -81,8 +78,8 @@ def neg_kl_normal_derivative(
     v = xp.where(root, -xp.log(2.0 * xp.where(root, u, one)) - x0, v)
     result = _horner(at, _in_normal(dtype, mu_order, log_sigma2_order), v)
 
-    # Near mu = 0 every two powers of 1/mu become a factor 1/sigma^2, and one that is left over
-    # becomes a factor mu/sigma^2. This is formed in steps, because 1/sigma^2 alone may overflow.
+    # Near mu = 0 each two powers of 1/mu become a factor 1/sigma^2, and a remaining one becomes
+    # mu/sigma^2. Multiply in steps, because 1/sigma^2 alone may overflow.
     near = result
     if mu_order % 2:
         near = xp.where(nothing, zero, (((near * shifted) * (0.5 * e)) * s) * s)
@@ -108,14 +105,14 @@ def _horner(at: tables.Lookup, rows: tuple[Row, ...], v: Array) -> Array:
 
 
 def _polynomials(table: tables.Table) -> list[Polynomial]:
-    """Return the polynomial P in v of each range, exactly."""
+    """Return the exact polynomial P in v of each range."""
     heads = [Fraction(a) + Fraction(b) for a, b in zip(table.base_hi, table.base_lo, strict=True)]
     tails = zip(*table.coefficients, strict=True)
     return [(head, *map(Fraction, tail)) for head, tail in zip(heads, tails, strict=True)]
 
 
 def _rows(polynomials: list[Polynomial]) -> tuple[Row, ...]:
-    """Arrange the coefficients in rows, one for each power of v, as a lookup takes them."""
+    """Arrange the coefficients in rows for a lookup, one row for each power of v."""
     length = max(map(len, polynomials))
     filled = [(*p, *([Fraction(0)] * (length - len(p)))) for p in polynomials]
     return tuple(tuple(map(float, row)) for row in zip(*filled, strict=True))
@@ -132,7 +129,6 @@ def _scaled(p: Polynomial, factor: int | Fraction) -> Polynomial:
 
 
 def _times_variable(p: Polynomial, centre: Fraction) -> Polynomial:
-    """Return (v + centre) p(v)."""
     return _plus((Fraction(0), *p), _scaled(p, centre))
 
 
@@ -141,7 +137,7 @@ def _slope(p: Polynomial) -> Polynomial:
 
 
 def _turned(p: Polynomial, centre: Fraction) -> Polynomial:
-    """Return (v + centre) p'(v), which is a d/da of p(a - centre)."""
+    """Return (v + centre) p'(v), the derivative a d/da of p(a - centre)."""
     return _times_variable(_slope(p), centre)
 
 
@@ -207,7 +203,7 @@ def _elsewhere(p: Polynomial, i: int, table: tables.Table, operator: dict[int, i
 
 
 def _slope_in_log_alpha(p: Polynomial, i: int, table: tables.Table) -> Polynomial:
-    """Apply D to the function that range i of the table of D^2(-KL) holds."""
+    """Apply D to the function of range i in the table of D^2(-KL)."""
     if i == table.root:
         return _slope(p)
     turned = _turned(p, Fraction(table.centre[i]))

@@ -1,15 +1,14 @@
 """The exact functions as plain array arithmetic over a namespace ``xp``.
 
-``xp`` is NumPy or any namespace of the array API standard; arguments are float32 or float64 arrays
-of it, and results have their shape and dtype. The arithmetic is that of ``_numpy/c/exact.h``. There
-are up to eight ranges of u. On each of them the function is a polynomial
-``P(v) = base + v (k1 + v (k2 + ...))`` in v = u - c or v = 1/u - c, times a factor. In float64 the
-last steps are computed in two words. float32 has tables of its own, and its steps are computed in
-one word. Exponentials and logarithms are those of ``xp``. -KL from a mean and a variance in float32
-is in `normal_float32`.
+``xp`` is NumPy or any namespace of the array API standard. Arguments and results are float32 or
+float64 arrays of one shape. The arithmetic is that of ``_numpy/c/exact.h``. There are up to eight
+ranges of u. On each of them the function is a polynomial ``P(v) = base + v (k1 + v (k2 + ...))`` in
+v = u - c or v = 1/u - c, times a factor. In float64 the last steps are computed in two words.
+float32 has tables of its own and needs only one word. ``xp`` provides exponentials and logarithms.
+For -KL from a mean and a variance in float32 see `normal_float32`.
 
 Every branch is computed, and ``where`` chooses one, so that a compiler can fuse all operations.
-There are about twenty temporary arrays: a caller for whom that is too much memory passes blocks.
+There are about twenty temporary arrays. Pass blocks if that takes too much memory.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def gap(xp: Namespace, u: Array) -> Array:
         total = logarithm + p.hi
         high = total + (((logarithm - total) + p.hi) + p.lo)
         high = xp.where(u == float("inf"), u, high)
-    # The factor is 1 in the other ranges, so that `low` has no NaN from 0 * inf there.
+    # In other ranges set the factor to 1, so that `low` has no NaN from 0 * inf.
     low = _finish(p, xp.where(p.origin & (u >= 0), u, one))
     return _in_domain(xp, u, xp.where(p.recip, high, low))
 
@@ -185,10 +184,10 @@ def reduce(xp: Namespace, dtype: str, log_sigma2: Array) -> tuple[Array, Array, 
 
 
 def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
-    """-KL of N(mu, sigma^2) and its derivatives in mu and log_sigma2.
+    """-KL of N(mu, sigma^2) and its derivatives in mu and log_sigma2, of one shape and dtype.
 
-    ``mu`` and ``log_sigma2`` have one shape and dtype. No square or exponential leaves the range
-    of the type before u does: powers of 2 are moved from one factor to the other.
+    Powers of 2 are moved between factors, so that no square or exponential overflows or underflows
+    before u does.
     """
     dtype = tables.dtype_name(xp, mu)
     if dtype == "float32":
@@ -200,7 +199,7 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     shifted = (mu * s) * s
     half, longer = 0.5 * shifted, shifted * e
     rough = half * longer
-    # mu/sigma^2 without one factor s, in an order in which no intermediate result is subnormal
+    # mu/sigma^2 without one factor s, in an order that avoids subnormal intermediate results
     precision_mu = xp.where(s < 1.0, (shifted * e) * s, (shifted * s) * e)
     # At these limits a factor overflows while mu = 0, or vanishes while mu is infinite.
     nothing = (mu == 0) & (log_sigma2 > -float("inf"))
@@ -222,7 +221,7 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     log_size = xp.log(xp.where(recip, size, one)) - 0.5 * log_sigma2
     far = xp.where(shifted_finite, log_shifted - (_HALF_LOG2 - 0.5 * r_lo), log_size - _HALF_LOG2)
     half_log = xp.where(finite, 0.5 * log_u, far)
-    # The last step takes the relative error of `rough`: r_lo, and the rounding of the last product.
+    # The last step adds the relative error of `rough`: r_lo, and the rounding of the last product.
     ordinary = (u > _TINY) & ~recip
     lost = compensated.product_error(half, longer, rough) / xp.where(ordinary, rough, one)
     u_lo = r_lo + xp.where(ordinary, lost, zero)

@@ -1,4 +1,4 @@
-"""-KL at log_alpha with the sign that its zero has in C, over a namespace ``xp``."""
+"""-KL at log_alpha over a namespace ``xp``, with the same sign of zero as in C."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ Namespace = Any
 
 
 def neg_kl(xp: Namespace, x: Array) -> Array:
-    """Compute -KL at log_alpha = x; it is -0.0 where u is 0 or underflows to 0.
+    """Compute -KL at log_alpha = x, which is -0.0 where u is 0 or underflows to 0.
 
-    There `functions.neg_kl` gives 0.0 in float64: the last step of the arithmetic in two words adds
-    -0.0 and 0.0.
+    `functions.neg_kl` would return 0.0 in float64, because its last step adds -0.0 and 0.0.
     """
     return -xp.abs(functions.neg_kl(xp, x))

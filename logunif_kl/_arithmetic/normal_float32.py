@@ -1,17 +1,17 @@
-"""-KL of N(mu, sigma^2) in float32 over a namespace ``xp``: few operations, few roundings.
+"""-KL of N(mu, sigma^2) in float32 over a namespace ``xp``, with few operations and roundings.
 
 It is written for compilers that fuse operations (torch.compile, XLA, Triton). There are two ranges
 of u, three for the gradient. Near u = 0 the value and the gradient have the relative error of u,
-and F(u) = u (1 + t) with a polynomial t. Far from it they are polynomials in 1/(u + b), and for the
-value half of log(u + b) is added. All are computed, and one is chosen at the end. What is not
-chosen may overflow.
+and F(u) = u (1 + t) with a polynomial t. Far from u = 0 they are polynomials in 1/(u + b), and the
+value adds half of log(u + b). All ranges are computed, and one is chosen at the end. The others may
+overflow.
 
 exp(-log_sigma2) = e c^4, where c is a power of 2^32 and e is neither large nor small, so that
 
     u = s (s e)/2,    s = mu c^2,    mu/sigma^2 = s (e c) c
 
-and only the last product can be subnormal. If u is very large, log_sigma2 is replaced by a larger
-one, at which u is still large but finite. The polynomials in 1/(u + b) are constant there, and half
+so that only the last product can be subnormal. If u is very large, log_sigma2 is replaced by a
+larger one that keeps u large but finite. The polynomials in 1/(u + b) are constant there, and half
 of the difference is added to the value.
 """
 
@@ -31,13 +31,13 @@ _LOG2 = math.log(2.0)
 # log 2 in two parts: the product of the first and an integer of 9 bits is exact.
 _LOG2_HIGH = math.floor(_LOG2 * 2.0**15) * 2.0**-15
 _LOG2_LOW = _LOG2 - _LOG2_HIGH
-# u < 2^85: log_sigma2 is limited by log2|mu|, for which the bits of |mu| as an integer serve. They
-# are by up to 0.09 too small; of a subnormal mu they are larger, and u > 2^40.
+# u < 2^85: log_sigma2 is limited by log2|mu|, estimated from the bits of |mu| as an integer. The
+# estimate is up to 0.09 too small; for a subnormal mu it is too large, and u > 2^40.
 _LARGEST_U = 85.0
 _PER_BIT = 2.0**-23
 # exp(-290) mu^2 < 2^-150 for every finite mu
 _SMALLEST_LOG = -290.0
-# Products with these are nothing beside the numbers that they are added to, or infinite, or NaN.
+# Products with these are negligible next to the other summand, or infinite, or NaN.
 _TINY, _SMALL = 2.0**-126, 2.0**-115
 
 
@@ -87,7 +87,7 @@ class _Argument(NamedTuple):
 
 def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
     size = xp.abs(mu)
-    # NaN if both are infinite
+    # NaN if both factors are infinite
     x = xp.minimum(size - log_sigma2, -log_sigma2)
     x = xp.clip(x, _SMALLEST_LOG, None)
     log2_size = binary32.from_integer(xp, binary32.bits(xp, size))
@@ -96,7 +96,7 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
     excess = x - limited
     n, exponents = binary32.nearest(xp, limited, 1.0 / _LOG2)
     r = fma(xp, n, -_LOG2_LOW, fma(xp, n, -_LOG2_HIGH, limited))
-    # Of n + 64, the last 7 bits are the exponent of e, plus 64, and the others that of c.
+    # Of n + 64, the last 7 bits are the exponent of e plus 64, and the others the exponent of c.
     c = binary32.unbits(
         xp,
         binary32.left(xp, binary32.right(xp, exponents, 7), 5 + binary32.MANTISSA_BITS)
@@ -114,7 +114,7 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
 
 
 def _near(xp: Namespace, near: _Range, a: _Argument) -> Array:
-    """Compute e (1 + t)/2, or NaN after the product with mu = 0 where log_sigma2 is -inf."""
+    """Compute e (1 + t)/2. With mu = 0 and log_sigma2 = -inf the product with mu is NaN."""
     u = binary32.below(xp, a.u, a.u, near.bound)
     t = binary32.horner(xp, near.coefficients, u) * u
     half_e = fma(xp, a.excess, _TINY, a.half_e)
@@ -122,7 +122,7 @@ def _near(xp: Namespace, near: _Range, a: _Argument) -> Array:
 
 
 def _far(xp: Namespace, table: _Table, v: Array, base: Array) -> Array:
-    """Add the polynomial in 1/v, without its base, to ``base``."""
+    """Add the polynomial in 1/v, without its constant term, to ``base``."""
     w = binary32.inverse(xp, v)
     slope = binary32.horner(xp, table.far.coefficients, w - table.far.centre)
     return fma(xp, slope, w, base)
@@ -141,8 +141,8 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     low = a.s * (a.s * _near(xp, gap.near, a))
     v = a.u + gap.shift
     m, k = binary32.split(xp, v)
-    # v is not infinite unless mu is.
-    # From the smallest term to the largest
+    # v is infinite only if mu is.
+    # Sum from the smallest term to the largest.
     far = _far(xp, gap, v, fma(xp, v, _SMALL, fma(xp, a.excess, 0.5, gap.far.base)))
     far = fma(xp, binary32.horner(xp, _elementary()[1], m), m, far)
     value = -xp.where(a.u >= gap.near.bound, fma(xp, k, 0.5 * _LOG2, far), low)
@@ -154,7 +154,7 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
         far = xp.where(a.u >= grad.between.bound, far, _between(xp, grad.between, a.u))
     beyond = a.u >= grad.near.bound
     d_log_sigma2 = xp.where(beyond, far, a.s * (a.s * near))
-    # Beyond, mu/sigma^2 F'(u) = 2 u F'(u)/mu.
+    # In the far range, mu/sigma^2 F'(u) = 2 u F'(u)/mu.
     c = -2.0 * a.c
     steep = binary32.quotient(xp, far * c, binary32.from_bound(xp, a.s, a.u, grad.near.bound))
     shallow = binary32.below(xp, a.s, a.u, grad.near.bound) * (near * c)

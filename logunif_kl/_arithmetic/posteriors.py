@@ -1,9 +1,9 @@
 """E log|w| - log(scale) of other posteriors over a namespace ``xp``, with exact derivatives.
 
-`laplace` and `uniform`, `scaled_log` and `log_ratio`, on which it stands, are differentiated by
-rules: `SLOPES` gives the partial derivatives of each in terms of the others, through a ``call`` of
-the framework that puts the rule around them. `gamma_entropy`, `student` and `cauchy` are analytic
-on each range, and the framework differentiates their arithmetic.
+`laplace`, `uniform`, `scaled_log` and `log_ratio` are differentiated by rules: `SLOPES` gives the
+partial derivatives of each in terms of the others, through a ``call`` in which the framework adds
+the rule. `gamma_entropy`, `student` and `cauchy` are analytic on each range, and the framework
+differentiates their arithmetic.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Call = Callable[..., Array]
 Polynomial = tuple[Fraction, ...]
 
 _EULER = Fraction("0.57721566490153286060651209008240243104215933593992")
-_SMALL = 1.5  # |loc|/scale up to which the series about 0 is taken
+_SMALL = 1.5  # largest |loc|/scale of the series about 0
 
 
 def _horner(row: tuple[float, ...], v: Array) -> Array:
@@ -31,7 +31,7 @@ def _horner(row: tuple[float, ...], v: Array) -> Array:
 
 
 def _tabulated(xp: Namespace, name: str, t: Array, rows: Any = None) -> Array:
-    """Evaluate the table at t, or its polynomials with other rows of coefficients."""
+    """Evaluate the table at t, or its polynomials with the coefficients in `rows`."""
     from .posterior_tables import TABLES
 
     bounds, centres, _ = TABLES[name, dtype_name(xp, t)]
@@ -67,9 +67,9 @@ def _by_powers(polynomials: list[Polynomial]) -> tuple[tuple[float, ...], ...]:
 
 
 def laplace(xp: Namespace, loc: Array, scale: Array, i: int = 0, j: int = 0) -> Array:
-    """Return E log|w| - log(scale) of Laplace(loc, scale), or a derivative of it.
+    """Return E log|w| - log(scale) of Laplace(loc, scale), or its derivative.
 
-    ``i`` and ``j`` are the orders in loc and in scale.
+    ``i`` and ``j`` are the orders of the derivative in loc and in scale.
     """
     size = xp.abs(loc)
     small = size <= _SMALL * scale
@@ -168,7 +168,8 @@ def _laplace_rows(dtype: str, i: int, j: int) -> tuple[tuple[float, ...], ...]:
 
     _, centres, polynomials = TABLES["laplace", dtype]
     if i + j >= 2 and dtype == "float32":
-        # The error of the fit in float32 is of its size, and differentiation enlarges it.
+        # The term is as small as the error of the float32 fit, and differentiation enlarges that
+        # error.
         _, centres, polynomials = TABLES["laplace", "float64"]
     found = []
     for centre, coefficients in zip(centres, polynomials, strict=True):
@@ -237,11 +238,11 @@ def _times_log(xp: Namespace, a: Array, b: Array) -> Array:
 
 
 def log_ratio(xp: Namespace, a: Array, b: Array) -> Array:
-    """Return log|b/a|, without cancellation where they are nearly as large."""
+    """Return log|b/a|, without cancellation where b is close to a."""
     one = constant(xp, a, 1.0)
     p, q = xp.abs(a), xp.abs(b)
     close = (xp.abs(q - p) <= 0.5 * p) & (p > 0.0)
-    # 2 artanh(z), |z| <= 1/3; the logarithm of 1 + x is not exact enough in every framework.
+    # 2 artanh(z), |z| <= 1/3. In some frameworks log(1 + x) is not accurate enough.
     z = xp.where(close, (q - p) / xp.where(close, q + p, one), 0.0 * one)
     near = 2.0 * z + 2.0 * z * (z * z) * _horner(_ARTANH, z * z)
     high, low = xp.where(p > q, p, q), xp.where(p > q, q, p)
@@ -268,8 +269,8 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
 def slopes(call: Call, name: str, a: Array, b: Array, i: int, j: int) -> tuple[Array, Array]:
     """Return the partial derivatives of a function in its two arguments.
 
-    ``call`` takes the name of a function, its arguments and its orders, and gives the function with
-    its rule of differentiation.
+    ``call`` takes the name of a function, its arguments and its orders, and returns the value with
+    its differentiation rule.
     """
     if name == "laplace":
         return call("laplace", a, b, i + 1, j), call("laplace", a, b, i, j + 1)
@@ -301,9 +302,9 @@ def gamma_entropy(xp: Namespace, a: Array) -> Array:
 
 
 def student(xp: Namespace, df: Array) -> Array:
-    """Return H(w) - E log|w| of StudentT(df) less that of a Gaussian, which is 0 as df -> inf.
+    """Return H(w) - E log|w| of StudentT(df) minus that of a Gaussian, which is 0 as df -> inf.
 
-    It is J(df/2) - J((df + 1)/2) with J = `gamma_entropy`.
+    The difference is J(df/2) - J((df + 1)/2) with J = `gamma_entropy`.
     """
     one = constant(xp, df, 1.0)
     t = 1.0 / (1.0 + df)

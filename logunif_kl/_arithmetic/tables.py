@@ -55,9 +55,9 @@ def constant(xp: Namespace, like: Array, value: float) -> Array:
 
 
 def lookup(xp: Namespace, like: Array, reached: list[Array]) -> Lookup:
-    """Return a function from a row of a table to an array of the entries of each element.
+    """Return a function from a row of a table to an array with the entry of each element.
 
-    ``reached`` tells for each range but the first which elements are in it or beyond it.
+    For each range but the first, ``reached`` tells which elements lie in it or beyond it.
     """
     if xp.__name__ == "numpy":
         index = sum(r.astype(xp.int8) for r in reached)
@@ -74,7 +74,7 @@ def lookup(xp: Namespace, like: Array, reached: list[Array]) -> Lookup:
 
 @cache
 def float32_rest(x0: float) -> float:
-    """Return x0 less its value in float32."""
+    """Return x0 minus its value in float32."""
     import struct
 
     rounded: float = struct.unpack("f", struct.pack("f", x0))[0]

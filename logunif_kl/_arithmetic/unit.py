@@ -1,4 +1,4 @@
-"""Units of w in which variances and their logarithms lose no digits, over a namespace ``xp``."""
+"""Scale w so that variances and their logarithms lose no digits, over a namespace ``xp``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ Namespace = Any
 def unit(xp: Namespace, rsqrt: Callable[[Array], Array], loc: Array, scale: Array) -> Array:
     """Return the factor by which to multiply ``loc`` and ``scale`` of N(loc, scale^2).
 
-    KL(N(loc, scale^2) || C/|w|) does not depend on the unit of w, but the rounding error of
-    2 log(scale) does. The factor is 1/scale where scale is larger than ``|loc|``, and
-    1/sqrt(``|loc|`` scale) elsewhere: log(sigma^2) is then small, and neither product leaves the
-    range of the type.
+    KL(N(loc, scale^2) || C/|w|) does not depend on the unit of w, but the rounding error of 2
+    log(scale) does. The factor is 1/scale where scale is larger than ``|loc|``, and
+    1/sqrt(``|loc|`` scale) elsewhere. Then log(sigma^2) is small and neither product overflows.
 
-    KL does not depend on the factor, so its derivative is not needed: the caller passes detached
-    arguments.
+    KL does not depend on the factor, so the caller passes detached arguments.
     """
     least = float(xp.finfo(loc.dtype).tiny)
     size, spread = (xp.clip(xp.abs(each), least, 1.0 / least) for each in (loc, scale))
@@ -26,10 +24,10 @@ def unit(xp: Namespace, rsqrt: Callable[[Array], Array], loc: Array, scale: Arra
 
 
 def power_of_two(xp: Namespace, size: Array) -> Array:
-    """Return a factor for numbers of which ``size`` is the largest: a product by it is exact.
+    """Return a power of 2 by which to multiply numbers of which ``size`` is the largest.
 
-    It is 1 unless the size is beyond 2^60 or below 2^-60 in float32, or 2^400 and 2^-400 in
-    float64, where sums, widths or their quotients could leave the range of the type.
+    The product is exact. The factor is 1 unless the size is beyond 2^60 or below 2^-60 in float32,
+    or 2^400 and 2^-400 in float64, where sums, widths or their quotients could overflow.
     """
     bound, far = (60, 64) if xp.finfo(size.dtype).bits == 32 else (400, 600)
     one = xp.ones_like(size)
@@ -42,10 +40,10 @@ def marginals(xp: Namespace, size: Array, diagonal: Array, others: Array) -> tup
 
     For the rows of a Cholesky factor of the covariance S, these are the standard deviations, and
     terms that add up to half of sum(log S_ii) - log det S. Small terms keep their digits, and no
-    square leaves the range of the type.
+    square overflows or underflows.
 
-    The results do not depend on ``size``, the largest magnitude in a row, so its derivative is not
-    needed: the caller passes it detached.
+    The results do not depend on ``size``, the largest magnitude in a row, so the caller passes it
+    detached.
     """
     size = xp.clip(size, float(xp.finfo(size.dtype).tiny))
     d, rest = xp.abs(diagonal / size), others / size[..., None]

@@ -16,13 +16,9 @@ def replacing(path: str | os.PathLike[str], *, flushed: bool = False) -> Iterato
     """Give the path of a temporary file, which replaces the old file when it is complete.
 
     If writing fails, the old file is unchanged and no other file is left. The directory must be
-    writable. The new file has the mode of the old one. A device or a pipe is written directly.
-    With ``flushed``, the new file is on the disk before it replaces the old one.
-
-    Raises
-    ------
-    PermissionError
-        If the old file is read-only.
+    writable, and PermissionError is raised if the old file is read-only. The new file has the mode
+    of the old one. A device or a pipe is written directly. With ``flushed``, the new file is on the
+    disk before it replaces the old one.
     """
     target = Path(os.path.realpath(path))
     if target.is_symlink():  # what a loop of links ends in

@@ -1,4 +1,4 @@
-"""Shared by the layers of all frameworks: checks of options, sparsity, threshold curves."""
+"""Parts that the layers of all frameworks share: options, sparsity, threshold curves."""
 
 from ._options import check_flag, count, finite, one_of
 from ._sparsity import SILENT, THRESHOLD, Sparsity, aligned, check_threshold

@@ -14,7 +14,7 @@ from .._errors import real_number, shown
 
 
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return the option if it is one of the choices, else raise ValueError."""
+    """Return the option if it is one of the choices, otherwise raise ValueError."""
     if isinstance(value, str) and value in choices:
         return value
     listed = ", ".join(map(repr, choices[:-1])) + f" or {choices[-1]!r}"
@@ -22,13 +22,12 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Raise TypeError unless an argument is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, but {shown(value)} was given: pass one")
 
 
 def count(name: str, value: Any) -> int:
-    """Return the option if it is a positive integer, else raise ValueError."""
+    """Return the option if it is a positive integer, otherwise raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(
             f"{name} must be a positive integer, but {shown(value)} was given: pass 1 for the "
@@ -38,7 +37,7 @@ def count(name: str, value: Any) -> int:
 
 
 def finite(name: str, value: Any, instead: str = "a number like -3.0") -> float:
-    """Return the option if it is one finite number, else raise TypeError or ValueError."""
+    """Return the option if it is a finite number, otherwise raise TypeError or ValueError."""
     number = real_number(name, value)
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, but {number} was given: pass {instead}")

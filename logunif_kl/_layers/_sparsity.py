@@ -26,7 +26,7 @@ class Sparsity:
     Attributes
     ----------
     kept, weights : int
-        The number of weights that are kept, and of all weights. Biases do not count.
+        The number of kept weights and of all weights. Biases do not count.
     layers : dict of str to Sparsity
         The counts of each layer, by the name of the layer. Empty for a layer.
 
@@ -85,7 +85,6 @@ class Sparsity:
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> str:
-    """Write rows of cells as lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     widths[-1] = 0
     return "\n".join(
@@ -95,7 +94,7 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def check_threshold(threshold: Any, name: str = "threshold") -> float:
-    """Return a threshold if it is a real number, else raise TypeError or ValueError."""
+    """Return a threshold if it is a real number, otherwise raise TypeError or ValueError."""
     number = real_number(name, threshold)
     if math.isnan(number):
         raise ValueError(f"{name} must not be NaN: pass 3.0, or inf to prune only zeros")

@@ -135,7 +135,7 @@ class ThresholdCurve:
 
 
 def check_thresholds(thresholds: Any) -> tuple[float, ...]:
-    """Return thresholds in ascending order, each once. None gives those from -4 to 8."""
+    """Return the distinct thresholds in ascending order; by default, from -4 to 8."""
     if thresholds is None:
         return tuple(0.5 * step for step in range(-8, 17))
     if isinstance(thresholds, str) or not isinstance(thresholds, Iterable):
@@ -143,7 +143,7 @@ def check_thresholds(thresholds: Any) -> tuple[float, ...]:
             f"thresholds must be a sequence of numbers, but {shown(thresholds)} was given: pass a "
             "list"
         )
-    # Iterating over an array or a tensor gives 0-d ones, not numbers.
+    # Iterating over an array or a tensor gives 0-d arrays, not numbers.
     given = thresholds.tolist() if hasattr(thresholds, "tolist") else thresholds
     found = tuple(sorted({check_threshold(each, "each of thresholds") for each in given}))
     if not found:
@@ -152,7 +152,7 @@ def check_thresholds(thresholds: Any) -> tuple[float, ...]:
 
 
 def check_measured(value: Any) -> float:
-    """Return the result of a measure as a float, else raise TypeError."""
+    """Return the result of a measure as a float, or raise TypeError."""
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -1,1 +1,1 @@
-"""The functions for NumPy: ufuncs in C, or in Python where the C extension is missing."""
+"""The functions for NumPy: ufuncs in C, or in Python if the C extension is missing."""

@@ -2,18 +2,17 @@
 
 An expression of fifty NumPy operations over a whole array allocates dozens of arrays of its size.
 Evaluated in blocks of a few thousand elements, it allocates only its output, and its temporaries
-stay in the cache. This package uses a `BlockedUFunc` if the C extension was not built, and for
-functions that have no form in C.
+stay in the cache. `BlockedUFunc` is used if the C extension was not built, and for functions
+without a C version.
 
 A `BlockedUFunc` has the features of a ufunc that users, dask, xarray and pandas need: ``out=``,
-``where=``,
-``dtype=``, ``casting=``, ``order=``, ``subok=``, ``signature=``, promotion, broadcasting,
-overlapping operands, subclasses, ``__array_ufunc__`` and pickling by name. It differs from a
-`numpy.ufunc` in these points:
+``where=``, ``dtype=``, ``casting=``, ``order=``, ``subok=``, ``signature=``, promotion,
+broadcasting, overlapping operands, subclasses, ``__array_ufunc__`` and pickling by name. It differs
+from a `numpy.ufunc` in these points:
 
 - it has no ``reduce``, ``accumulate``, ``reduceat``, ``outer`` and ``at``;
 - it takes no ``out=...`` (an ellipsis) and no ``sig=``;
-- it does not warn of a ``where=`` without ``out=``, or of an overflow in a cast.
+- it does not warn about a ``where=`` without ``out=``, or about an overflow in a cast.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ def in_float64(arithmetic: Callable[..., Any]) -> Inner:
     """Make array arithmetic ``f(xp, *arrays)`` the inner function of a `BlockedUFunc`.
 
     float16 and float32 are computed in float64 and rounded once, when the block is stored. A
-    signalling NaN becomes a quiet one, as in C: the caller's next operation would warn of it.
+    signalling NaN becomes quiet, as in C, because the caller's next operation would warn.
     """
 
     def inner(*blocks: np.ndarray) -> Any:
-        # The product changes only a signalling NaN, which a copy would keep.
+        # The product makes a signalling NaN quiet; a copy would not.
         return arithmetic(np, *(np.multiply(block, 1.0, dtype=np.float64) for block in blocks))
 
     return inner
@@ -59,9 +58,9 @@ class BlockedUFunc:
     nin, nout : int
         The numbers of inputs (one or two) and of outputs.
     doc : str
-        The docstring, without the signature line.
+        The docstring without its signature line.
     block : int
-        The most elements given to `inner` at once.
+        The largest number of elements in a call of `inner`.
     """
 
     identity = None
@@ -144,7 +143,7 @@ class BlockedUFunc:
         return wrapped[0] if self.nout == 1 else wrapped
 
     def _operands(self, args: tuple, out: Any) -> tuple[tuple, tuple]:
-        """Split positional arguments into inputs and outputs, and bring the outputs to a tuple."""
+        """Split positional arguments into inputs and outputs, with the outputs as a tuple."""
         if not self.nin <= len(args) <= self.nargs:
             raise TypeError(
                 f"{self.__name__}() takes from {self.nin} to {self.nargs} positional arguments "
@@ -227,7 +226,7 @@ class BlockedUFunc:
             return tuple(iterator.operands[self.nin : self.nargs])
 
     def _wrap(self, result: np.ndarray, i: int, inputs: tuple, subok: bool) -> Any:
-        """Give a fresh output the type of the inputs: their subclass, or a scalar if it is 0-d."""
+        """Convert a new output to the subclass of the inputs, or to a scalar if it is 0-d."""
         wrappers = [x for x in inputs if subok and _wraps(x)]
         if wrappers:
             first = max(wrappers, key=lambda x: getattr(x, "__array_priority__", 0.0))
@@ -246,7 +245,7 @@ class BlockedUFunc:
 def _weak(value: Any, array: np.ndarray) -> bool:
     """Whether a value is a Python number, which takes the type of the other operands.
 
-    An int that fits no integer type becomes an array of objects, and is not such a number.
+    An int that fits no integer type becomes an array of objects and does not count.
     """
     return type(value) in (int, float, complex) and array.dtype.kind in "iufc"
 
@@ -258,7 +257,7 @@ def _wraps(operand: Any) -> bool:
 
 
 def _overrides(operands: tuple) -> list:
-    """Operands with an ``__array_ufunc__`` of their own, one of each type, subclasses first."""
+    """Return operands with their own ``__array_ufunc__``, one of each type, subclasses first."""
     found: list = []
     for operand in operands:
         kind = type(operand)

@@ -1,6 +1,6 @@
 """Docstrings of the ufuncs, in C and in Python.
 
-The call signature is put above each of them: by NumPy, or by `BlockedUFunc`.
+NumPy or `BlockedUFunc` puts the call signature above each.
 """
 
 _EXTRA = """out : ndarray, tuple of ndarray or None, optional

@@ -1,8 +1,8 @@
-"""The loop that a call of a `numpy.ufunc` would take, as NumPy itself resolves it.
+"""Find the loop that a call of a `numpy.ufunc` would take, by NumPy's own rules.
 
 `numpy.spacing` and `numpy.nextafter` have loops for float16, float32 and float64, so their
-``resolve_dtypes`` finds the loop of any function of one or two arguments with the same loops. They
-also have a loop for long doubles, which is refused here.
+``resolve_dtypes`` finds the loop of any function of one or two arguments with the same loops. Their
+loop for long doubles raises an error here.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _MODELS: dict[int, Any] = {1: np.spacing, 2: np.nextafter}
 def resolve(
     name: str, kinds: list, outs: tuple, casting: Any, dtype: Any, signature: Any
 ) -> np.dtype:
-    """Find the loop's type, or raise the error that a ufunc of NumPy of this name would raise.
+    """Find the loop's type, or raise the error that a NumPy ufunc of this name would raise.
 
-    `kinds` has for each input its dtype, or the type of a Python scalar, which is weak (NEP 50);
-    `outs` has for each output an array or None. The others are options of the call.
+    `kinds` has for each input its dtype, or the type of a weak Python scalar (NEP 50). `outs` has
+    for each output an array or None. The rest are options of the call.
     """
     wanted = _wanted(name, len(kinds), len(outs), dtype, signature)
     options = {"casting": casting} if wanted is None else {"casting": casting, "signature": wanted}
@@ -53,7 +53,7 @@ def _no_loop(name: str) -> TypeError:
 
 
 def _wanted(name: str, nin: int, nout: int, dtype: Any, signature: Any) -> tuple | None:
-    """Bring ``dtype`` or ``signature`` to one entry for each input and one for all outputs."""
+    """Turn ``dtype`` or ``signature`` into one entry for each input and one for all outputs."""
     if signature is None:
         return None if dtype is None else ((None,) * nin + (np.dtype(dtype),))
     if dtype is not None:

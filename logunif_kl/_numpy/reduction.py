@@ -13,9 +13,9 @@ from .._errors import type_name
 def reduced(result: Any, reduction: str) -> Any:
     """Add the elements in float64, and round to their type. The mean of an empty array is NaN.
 
-    Masked elements do not count, nor do they in dask. NaN counts, also in pandas and xarray. A
-    missing value of pandas or polars counts as NaN. For columns of dask the result is a dask array.
-    TypeError is raised for several arrays, such as a dataset of xarray.
+    Masked elements do not count, not even in dask. NaN counts, also in pandas and xarray. A missing
+    value of pandas or polars counts as NaN. For columns of dask the result is a dask array. Several
+    arrays, such as a dataset of xarray, raise TypeError.
     """
     library = type(result).__module__.partition(".")[0]
     if library in ("pandas", "polars") and hasattr(result, "to_numpy"):
@@ -36,21 +36,21 @@ def reduced(result: Any, reduction: str) -> Any:
                 masked = isinstance(result, np.ma.MaskedArray)
                 total = total / np.float64(result.count() if masked else result.size)
         else:
-            # Only the lazy array itself knows what is masked, and perhaps how large it is.
+            # Only the lazy array itself knows its mask, and perhaps its size.
             options = {"skipna": False} if library == "xarray" else {}
             total = getattr(result, reduction)(dtype=np.float64, **options)
         return total.astype(result.dtype)
 
 
 def _of_columns(table: Any) -> Any:
-    """Read columns of pandas or polars as one array of NumPy, in which a missing value is NaN."""
+    """Read columns of pandas or polars as one NumPy array, with NaN for missing values."""
     options = {"na_value": np.nan} if type(table).__module__.startswith("pandas") else {}
     values = table.to_numpy(**options)
     return values if values.dtype.kind == "f" else values.astype(np.float64)
 
 
 def reduced_over(xp: Any, result: Any, reduction: str) -> Any:
-    """Add the elements of an array of a namespace, in its type."""
+    """Sum or average the elements of an array of a namespace, in its type."""
     if reduction == "mean" and None in result.shape:  # a size that is not known yet
         return xp.mean(result)
     total = xp.sum(result)

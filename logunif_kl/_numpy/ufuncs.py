@@ -1,8 +1,8 @@
 """The ufuncs of the C extension, or the same in Python if the extension is missing.
 
 The environment variable ``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2``, ``neon`` or
-``baseline`` for a variant of the C extension, ``python`` for none. If it is unset or empty, the
-fastest variant that this CPU runs is chosen.
+``baseline`` for a variant of the C extension, ``python`` for the Python version. If it is unset or
+empty, the fastest variant that this CPU runs is chosen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COMPILED = ("avx512", "avx2", "neon", "baseline")
 
 
 def _choose() -> tuple[Any, str, str | None]:
-    """Return the C extension or None, the kernel's name, and why it is ``"python"`` if it is."""
+    """Return the C extension or None, the kernel's name, and the reason if it is ``"python"``."""
     wanted = os.environ.get("LOGUNIF_KL_KERNEL", "")
     if wanted == "python":
         return None, "python", "LOGUNIF_KL_KERNEL=python asks for it"
@@ -84,7 +84,7 @@ FORMS = {
 
 
 def python_ufunc(name: str) -> BlockedUFunc:
-    """Make one of the ufuncs in Python, whether or not there is an extension."""
+    """Make a ufunc in Python, whether or not the extension exists."""
     form = FORMS[name]
     return BlockedUFunc(
         name,
@@ -102,8 +102,8 @@ def _ufunc(name: str) -> Any:
     if _extension is None:
         return python_ufunc(name)
     ufunc = getattr(_extension, name)
-    # pickle finds the ufunc in this module, if NumPy allows __module__ to be set. Otherwise pickle
-    # would search all modules, and a worker without the extension would not find the ufunc.
+    # pickle finds the ufunc in this module if NumPy allows __module__ to be set. Otherwise pickle
+    # would search all modules, and fail in a process without the extension.
     with suppress(AttributeError):
         ufunc.__module__ = __name__
     return ufunc
@@ -129,11 +129,11 @@ def kernel_name() -> str:
 
 
 def available_kernels() -> tuple[str, ...]:
-    """List the kernels that ``LOGUNIF_KL_KERNEL`` may name in this installation, on this CPU."""
+    """List the kernels that ``LOGUNIF_KL_KERNEL`` may name on this computer."""
     compiled = _extension.available if _extension is not None else ()
     return (*compiled, "python")
 
 
 def why_python() -> str | None:
-    """Say why the kernel is ``"python"``; None if it is another."""
+    """Say why the kernel is ``"python"``; None if it is not."""
     return _why_python

@@ -38,10 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def end_if_started() -> None:
     """End a process that was started as the command line, as an interrupt does.
 
-    This is for an interrupt while the package itself is imported, before `main` can catch it.
+    An interrupt while the package is imported comes before `main` could catch it.
     """
     program = sys.argv[0].replace("\\", "/").rpartition("/")[2] if sys.argv else ""
-    # While Python looks for the module that -m names, it stands in the place of the program.
+    # While Python searches for the module of -m, sys.argv[0] is "-m".
     as_module = program == "-m" and not {"logunif_kl", "-mlogunif_kl"}.isdisjoint(sys.orig_argv)
     if as_module or program.startswith("logunif-kl"):
         raise SystemExit(fail("interrupted", 130)) from None

@@ -1,18 +1,18 @@
-"""Compares each method with the errors that it declares, over its whole domain.
+"""Compare each method with the errors that it declares, over its whole domain.
 
-What is compared depends on the kind of the method (see `logunif_kl.methods.Declared`):
+The comparison depends on the kind of the method (see `logunif_kl.methods.Declared`):
 
 - A closed form is measured by `logunif_kl.methods.measure`. The error of the value is absolute.
 - A numerical method is evaluated at a grid, at random points and at both ends of the domain,
   including infinite ends. The error of the value is relative to max(1, |-KL|).
 - A statistical method is evaluated with different seeds. Its standard errors must be as small as
-  declared, and they must be right: the squares of (estimate - exact)/(standard error) must have a
-  mean of 1, by a chi-squared test.
+  declared, and correct: a chi-squared test checks that the squares of (estimate - exact)/(standard
+  error) have a mean of 1.
 
-The exact functions, with which the methods are compared, are first compared with the reference.
+The exact functions are compared with the reference first.
 
-What is *not* guaranteed: the worst error at some points is a lower bound of the worst error. The
-errors of closed forms are smooth and their extrema are refined, but rounding errors are not smooth.
+No finite number of points finds the worst error of a method with certainty. The errors of closed
+forms are smooth and their extrema are refined, but rounding errors are not smooth.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ..methods import Declared, Interval, Method, measure
 from ..methods._method import EVERYWHERE
 
 SEED = 20260101
-GRID, RANDOM = 1201, 400  # points of a numerical method
+GRID, RANDOM = 1201, 400  # points for a numerical method
 FAR = 700.0  # beyond, u = exp(-log_alpha)/2 leaves the range of a double
-CORE = 40.0  # half of the points lie within
+CORE = 40.0  # half of the points lie within +- this
 REPLICATES = 60
 STATISTICAL_POINTS = 13
-# The probability that a method with right standard errors fails a run, with any number of points.
+# The probability, for any number of points, that correct standard errors fail a run.
 FALSE_ALARM = 1e-4
 LIMITS_OF_TIMING = (0.05, 1 << 20)  # seconds, elements
 
@@ -50,13 +50,13 @@ class Compared:
 
     @property
     def holds(self) -> bool:
-        """Whether the error is as small as declared; NaN is not."""
+        """Whether the error is as small as declared. NaN is not."""
         return self.measured <= self.declared
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Honesty:
-    """A test of standard errors: the mean squared score, and the range that chance explains."""
+    """A test of standard errors: the mean squared score, and its range under chance alone."""
 
     replicates: int
     mean_square: float
@@ -66,13 +66,13 @@ class Honesty:
 
     @property
     def holds(self) -> bool:
-        """Whether chance explains what was found."""
+        """Whether the mean squared score lies in that range."""
         return self.low <= self.mean_square <= self.high
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Checked:
-    """The comparison of one method over one interval that it declares errors for."""
+    """The comparison of one method over one interval."""
 
     method: Method
     interval: Interval
@@ -83,7 +83,7 @@ class Checked:
     nanoseconds: float = math.nan
 
     def faults(self) -> list[str]:
-        """Return a sentence for each respect in which the method is worse than it declares."""
+        """Return a sentence for each error that is worse than declared."""
         name, where = self.method.name, self.interval.name
         compared = {"value": self.value, "gradient": self.gradient}
         compared["value with the best constant"] = self.best_constant
@@ -202,7 +202,7 @@ def _statistical(method: Method, declared: Declared) -> Checked:
     mean_squares = np.mean(((estimates - exact) / errors) ** 2, axis=0)
     tail = FALSE_ALARM / (2 * x.size)
     low, high = (float(chi2.ppf(p, REPLICATES)) / REPLICATES for p in (tail, 1.0 - tail))
-    # The point that is farthest from 1, in units of the range that chance allows on its side.
+    # Take the score farthest from 1, relative to the range that chance allows on its side.
     distance = np.where(
         mean_squares > 1.0, (mean_squares - 1.0) / (high - 1.0), (1.0 - mean_squares) / (1.0 - low)
     )
@@ -240,13 +240,13 @@ def _relative(found: Any, exact: Any, least: float = 0.0) -> np.ndarray:
 
 
 def _worst(errors: np.ndarray, x: np.ndarray, declared: float | None) -> Compared:
-    """Take the largest error. NaN counts as larger than any; an error not declared is 0."""
+    """Return the largest error. NaN counts as largest; an undeclared error counts as 0."""
     at = int(np.argmax(np.where(np.isnan(errors), np.inf, errors)))
     return Compared(declared or 0.0, float(errors[at]), float(x[at]))
 
 
 def nanoseconds(function: Callable[..., Any], interval: Interval) -> float:
-    """Measure the time per element, on an array that is long enough to be timed."""
+    """Measure the time per element on an array long enough for the timer."""
     low, high = _finite(interval, 10.0)
     rng = np.random.default_rng(SEED)
     enough, most = LIMITS_OF_TIMING

@@ -20,12 +20,12 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "0.
 MARKERS = ("v", "D", "o", "P", "s", "^", "X", "<")
 FIGURE_2 = Interval("dropout rates from 0.05 to 0.5", math.log(0.05 / 0.95), 0.0)
 SHOWN = Interval("log_alpha in [-12, 12]", -12.0, 12.0)
-FLOOR = 1e-17  # where an error of 0 of a numerical method is drawn, on a logarithmic axis
+FLOOR = 1e-17  # where a zero error of a numerical method is drawn on a logarithmic axis
 SEED = 0
 
 
 def draw_comparison(methods: Sequence[Method], common: Interval, path: str) -> None:
-    """Draw -KL by every method against the exact curve, and both errors, into a file."""
+    """Plot -KL by every method, the exact curve and both errors, and save the picture."""
     figure = new_figure("--plot", 11.0, 5.2)
     parts: Any = figure.subfigures(1, 2, width_ratios=(1.15, 1.0))
     left, right = parts
@@ -70,7 +70,7 @@ def _draw_curves(axes: Any, methods: Sequence[Method]) -> None:
 
 
 def draw_errors(methods: Sequence[Method], path: str) -> None:
-    """Draw the errors of value and gradient of all methods, from a unit in the last place up."""
+    """Plot the errors of value and gradient of all methods, from a unit in the last place up."""
     figure = new_figure("--output", 11.0, 5.2)
     value, gradient = figure.subplots(1, 2, sharey=True)
     for index, method in enumerate(methods):
@@ -91,7 +91,7 @@ def draw_errors(methods: Sequence[Method], path: str) -> None:
         if method.gradient is not None:
             errors.append((gradient, np.abs(method.gradient(x) - slope) / slope))
         for axes, error in errors:
-            # The zeros of a smooth error are left out, those of rounding errors are at the bottom.
+            # Leave out the zeros of a smooth error. Draw those of rounding errors at the bottom.
             axes.plot(x, np.where(error < FLOOR, np.nan if smooth else FLOOR, error), **style)
     for axes, title in (
         (value, "Error of the value, relative to max(1, |-KL|); 0 is at the bottom"),
@@ -164,7 +164,7 @@ def _draw(
 
 
 def _tidy(axes: Any, title: str) -> None:
-    """Give axes a title and a grid, and take the frame away on two sides."""
+    """Add a title and a grid to axes, and remove the frame on two sides."""
     axes.grid(color="0.85", lw=0.5)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -172,6 +172,5 @@ def _tidy(axes: Any, title: str) -> None:
 
 
 def save(figure: Any, path: str) -> None:
-    """Write a figure into a file."""
     with writing(path):
         save_figure(figure, path, dpi=160)

@@ -1,4 +1,4 @@
-"""The parser, and what becomes of errors: one sentence on standard error, exit status 2."""
+"""The parser. An error of the user gives one sentence on standard error and exit status 2."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class _Parser(argparse.ArgumentParser):
         raise CommandError(f"{message}; see {self.prog} --help")
 
     def format_help(self) -> str:
-        """Wrap what argparse leaves wider than a narrow terminal: the line of usage."""
+        """Wrap the usage line, which argparse leaves wider than a narrow terminal."""
         width = max(11, shutil.get_terminal_size().columns)
         lines = super().format_help().split("\n")
         return "\n".join(wrapped(x, width) if len(x) > width else x for x in lines)
 
     def print_help(self, file: Any = None) -> None:
-        """Print the help; argparse itself is silent where it cannot be written."""
+        """Print the help, and report a stream that cannot be written, unlike argparse."""
         if file is None:
             emit(self.format_help())
         else:
@@ -59,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command and return its exit status, with one sentence about an error of the user."""
+    """Run a command and return its exit status. Report an error of the user in one sentence."""
     if sys.stdout is None:
         return fail("standard output is closed: leave it open, or send it to a file")
     try:
@@ -73,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
         if lacks_memory(error):
             raise
         reason = error.strerror or error
-        if error.filename is None:  # whatever opens a file gives its name
+        if error.filename is None:  # this package's functions name the file
             silence(sys.stdout)
             return fail(f"cannot write to standard output: {reason}; send it elsewhere")
         return fail(f"{error.filename}: {reason}")

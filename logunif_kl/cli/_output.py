@@ -23,7 +23,7 @@ from ..methods._progress import progress_bar
 from ._process import complain, emit, lacks_memory
 
 STDOUT = "-"
-UNLIMITED = 1_000_000  # columns of the console in which the width of a table is measured
+UNLIMITED = 1_000_000  # console width for measuring the width of a table
 PATIENCE = 2.0  # seconds before a progress bar appears
 _NUMBERS = re.compile(r"\[\s+((?:[-+.\deE]+,\s+)*[-+.\deE]+)\s+\]")
 
@@ -31,19 +31,19 @@ T = TypeVar("T")
 
 
 class CommandError(Exception):
-    """An error that the user can correct; its text is the sentence to print."""
+    """An error that the user can correct. Its text is printed."""
 
     status = 2
 
 
 class Failure(CommandError):
-    """A check that failed; its text says how."""
+    """A failed check. Its text says what failed."""
 
     status = 1
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import an optional package; the error says which extra installs it."""
+    """Import an optional package, or raise an error that names the extra that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -56,7 +56,6 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
 
 
 def has_rich() -> bool:
-    """Whether tables and progress bars can be shown."""
     try:
         require("rich", "cli", "the table")
     except CommandError:
@@ -65,12 +64,12 @@ def has_rich() -> bool:
 
 
 def check_writable(path: str | None) -> None:
-    """Raise before any work is done if a file cannot be written."""
+    """Raise an error, before any work is done, if a file cannot be written."""
     if path is None or path == STDOUT:
         return
     target, reason = Path(os.path.realpath(path)), ""
     parent = target.parent if target != Path(path).absolute() else Path(path).parent
-    # `realpath` leaves only the links of a loop.
+    # `realpath` returns a link only for a loop of links.
     if any(each.is_symlink() for each in (target, *target.parents)):
         reason = "its symbolic links form a loop; name another file"
     elif target.is_dir():
@@ -89,7 +88,7 @@ def check_writable(path: str | None) -> None:
 
 
 def check_plot(path: str | None) -> None:
-    """Raise before any work is done if a picture cannot be drawn into a file."""
+    """Raise an error, before any work is done, if a plot cannot be saved to a file."""
     check_writable(path)
     if path is None:
         return
@@ -104,13 +103,11 @@ def check_plot(path: str | None) -> None:
 
 
 def check_known(what: str, name: str, names: Iterable[str], purpose: str = "") -> None:
-    """Raise if a name is not one of some names."""
     if name not in names:
         raise CommandError(f"there is no {what} {name!r}{purpose}: choose from {', '.join(names)}")
 
 
 def add_json(parser: Any) -> None:
-    """Declare the option that writes the results."""
     parser.add_argument(
         "--json", metavar="FILE", help="also write the results as JSON; - instead prints them"
     )
@@ -119,7 +116,7 @@ def add_json(parser: Any) -> None:
 def write_record(path: str, document: dict[str, Any], *, finite: bool = False) -> None:
     """Write a result as `write_json` does, with a hash that shows if it is changed by hand.
 
-    With ``finite``, an infinite number or NaN is a ValueError.
+    With ``finite``, raise ValueError for an infinite number or NaN.
     """
     from .provenance import SEAL, seal
 
@@ -140,7 +137,7 @@ def write_json(path: str, document: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Turn an error of writing a file into one that says what to do."""
+    """Turn an error from writing a file into a `CommandError` that says what to do."""
     try:
         yield
     except OSError as error:
@@ -162,7 +159,7 @@ def _plain(value: Any) -> Any:
 
 
 def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:
-    """Print rich tables and notes. On a terminal, lines are as short as `_narrowed` makes them."""
+    """Print rich tables and notes. On a terminal, fit tables to its width by `_narrowed`."""
     from rich.console import Console
 
     console, boundless = Console(), Console(width=UNLIMITED)
@@ -179,15 +176,15 @@ def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:
     if left_out:
         note = f"Left out at this width: {', '.join(left_out)}. --json has every number."
         notes = [*notes, wrapped(note, width)]
-    text = re.sub(" +\n", "\n", capture.get())  # a trailing blank could fill another line
+    text = re.sub(" +\n", "\n", capture.get())  # trailing blanks could wrap to another line
     emit(text + "".join(f"{note}\n" for note in notes))
 
 
 def _narrowed(table: Any, width: int, boundless: Any) -> tuple[Any, list[str]]:
-    """Make a table of at most `width` columns, and name the columns it leaves out.
+    """Make a table of at most `width` columns, and name the columns that are left out.
 
-    Text is folded between words. Numbers are never cut: columns are left out, first those that
-    `new_table` was told to drop, then numbers from the right. A name and a number stay.
+    Text wraps between words. Numbers are never cut: whole columns are left out, first those in
+    `drop_first` of `new_table`, then numbers from the right. One name and one number stay.
     """
     columns = [
         replace(c, min_width=_longest(c, "\n" if c.no_wrap else None)) for c in table.columns
@@ -211,13 +208,12 @@ def _narrowed(table: Any, width: int, boundless: Any) -> tuple[Any, list[str]]:
 
 
 def _longest(column: Any, separator: str | None) -> int:
-    """Return the length of the longest word or line of a column."""
     texts = [str(column.header), *map(str, column.cells)]
     return max(len(part) for text in texts for part in text.split(separator) or [""])
 
 
 def wrapped(text: str, width: int) -> str:
-    """Wrap a text between words; what follows the first line keeps its indentation."""
+    """Wrap a text between words, and keep the indentation of the continuation lines."""
     indent = text[: len(text) - len(text.lstrip())]
     return textwrap.fill(
         text.strip(),
@@ -237,9 +233,9 @@ def new_table(
     text: Sequence[str] = (),
     drop_first: Sequence[str] = (),
 ) -> Any:
-    """Make a table of numbers, but for the columns whose headings are in `text`.
+    """Make a table of numbers; columns whose headings are in `text` hold text.
 
-    A terminal that is too narrow shows no columns with the headings of `drop_first`.
+    On a terminal that is too narrow, the columns in `drop_first` are left out first.
     """
     from rich import box
     from rich.table import Table
@@ -266,9 +262,9 @@ def new_table(
 def results(
     command_json: str | None, document: dict[str, Any], tables: Any, notes: Sequence[str] = ()
 ) -> None:
-    """Write a command's results as JSON, then print the tables, which a function makes.
+    """Write a command's results as JSON, then call `tables` and print them.
 
-    No table is printed if JSON is on standard output, or if it is in a file and rich is missing.
+    Print no table if JSON goes to standard output, or to a file while rich is missing.
     """
     if command_json is not None:
         write_record(command_json, document)
@@ -284,14 +280,14 @@ def results(
 
 
 def check_results(command_json: str | None) -> None:
-    """Raise before any work is done if the results can neither be written nor shown."""
+    """Raise an error, before any work is done, if results can neither be written nor shown."""
     check_writable(command_json)
     if command_json is None:
         require("rich", "cli", "the table (all but --json)")
 
 
 def track(items: Iterable[T], description: str, total: int) -> Iterator[T]:
-    """Yield the items; after two seconds a progress bar appears on a terminal."""
+    """Yield the items. After two seconds, show a progress bar on a terminal."""
     terminal = sys.stderr is not None and sys.stderr.isatty() and has_rich()
     began, advance = time.monotonic(), None
     with contextlib.ExitStack() as stack:

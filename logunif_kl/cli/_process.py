@@ -1,4 +1,4 @@
-"""Standard streams that may be closed or full, and what a lack of memory looks like."""
+"""Standard streams that may be closed or full, and errors that mean a lack of memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TextIO
 
-# Of the dynamic loader, of `threading`, and of CPython where it reads bytecode.
+# Messages of the dynamic loader, of `threading`, and of CPython when it reads bytecode.
 _MESSAGES = (
     "cannot allocate memory",
     "failed to map segment",
@@ -18,7 +18,7 @@ _MESSAGES = (
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Tell whether an error comes from a lack of memory, which is not only a `MemoryError`."""
+    """Whether an error, not only a `MemoryError`, comes from a lack of memory."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     if isinstance(error, (ImportError, RuntimeError, SystemError)):
@@ -27,7 +27,7 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def emit(text: str) -> None:
-    """Write to standard output; a closed pipe ends the output, not the command."""
+    """Write to standard output. A closed pipe stops the output, not the command."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -36,7 +36,7 @@ def emit(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Write to standard error, or nowhere if it is closed, full, or a pipe that nobody reads."""
+    """Write to standard error, unless it is closed, full, or a pipe that nobody reads."""
     if sys.stderr is None:
         return
     try:
@@ -47,7 +47,6 @@ def complain(text: str) -> None:
 
 
 def fail(text: str, status: int = 2) -> int:
-    """Write an error in one line, and return the exit status."""
     complain(f"logunif-kl: error: {text}\n")
     return status
 

@@ -30,12 +30,12 @@ from ._output import (
 from ._process import emit
 from .provenance import provenance
 
-# The options of one family only.
+# Options that belong to one family.
 ONLY = {
     SIGMOID: ("--terms", "--log-alpha-range", "--fix-limit"),
     POLYNOMIAL: ("--degree", "--alpha-range", "--grid", "--fix-constant"),
 }
-# The options of one fit, which a ladder does not take, with --target.
+# Options of a single fit. With --target, a ladder does not take them.
 SINGLE = [
     *("--terms", "--degree", "--formula", "--plot", "--round", "--weight", "--log-alpha-range"),
     *("--alpha-range", "--fix-limit", "--fix-constant", "--grid", "--zero-at", "--log-c"),
@@ -177,7 +177,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _convention(options: argparse.Namespace) -> tuple[float, float | None]:
-    """Read the convention; None stands for an option that was not given."""
+    """Read the convention; an option that was not given is None."""
     zero_at = ZERO_AT_INFINITY if options.zero_at is None else options.zero_at
     additive_constant(zero_at, options.log_c)
     return zero_at, options.log_c

@@ -1,4 +1,4 @@
-"""Where a number came from: the command, date, versions and machine of every result."""
+"""The origin of every result: command, date, versions and machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def provenance(command: str, *packages: str) -> dict[str, Any]:
     command : str
         The command line that made the result.
     *packages : str
-        Further packages whose versions matter, left out where they are not installed.
+        Other packages whose versions matter; those not installed are left out.
     """
     from .. import __version__
     from .._numpy.ufuncs import kernel_name
@@ -49,7 +49,7 @@ def provenance(command: str, *packages: str) -> dict[str, Any]:
 
 
 def seal(document: dict[str, Any]) -> str:
-    """Hash the content of a JSON document, without the hash that it may have already."""
+    """Hash the content of a JSON document, except for a hash that it already has."""
     content = {key: value for key, value in document.items() if key != SEAL}
     read_back = json.loads(json.dumps(content, allow_nan=False))  # with strings for keys
     text = json.dumps(read_back, sort_keys=True, separators=(",", ":"))
@@ -57,7 +57,7 @@ def seal(document: dict[str, Any]) -> str:
 
 
 def cpu_name() -> str:
-    """Return the name of the processor, or its architecture if the system does not tell."""
+    """Return the name of the processor, or its architecture if the name is unknown."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):

@@ -15,8 +15,8 @@ from ._output import CommandError, add_json, check_results, new_table, results, 
 from .provenance import provenance
 
 MAX_DPS = 10_000
-DOUBLE_DPS = 17  # the digits of a double; for more, the reference computes
-GUARD_DPS = 40  # of log alpha, beyond those asked for, where it comes from alpha
+DOUBLE_DPS = 17  # the digits of a double; the reference computes more
+GUARD_DPS = 40  # extra digits of log alpha if it is computed from alpha
 SMALLEST, LARGEST = Decimal("5e-324"), Decimal("1.7976931348623157e308")  # of a double
 DEFAULT_ALPHAS = ("0.01", "0.05", "0.1", "0.25", "0.5", "1", "2", "4", "10", "100")
 COLUMNS = ("neg_kl", "kl", "neg_kl_grad", "neg_kl_hess")
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace, command: str) -> None:
         for name in ("zero_at", "log_c")
         if getattr(options, name) is not None
     }
-    # Checks the convention, with the messages of the functions.
+    # Check the convention, with the error messages of the functions.
     additive_constant(**{name: float(value) for name, value in convention.items()})
     make = _by_reference if options.dps > DOUBLE_DPS else _in_double
     rows = [
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace, command: str) -> None:
 
 
 def _exact(name: str, text: str) -> Exact:
-    """Read a decimal exactly, or an infinity."""
+    """Read a decimal number exactly, or an infinity."""
     try:
         size = Decimal(text.strip()).copy_abs()
     except InvalidOperation:
@@ -161,7 +161,7 @@ def _in_double(kind: str, number: Exact, convention: dict[str, Exact], dps: int)
         "neg_kl_grad": float(_api.neg_kl_grad(x)),
         "neg_kl_hess": float(_api.neg_kl_hess(x)),
     }
-    # Rounds to the digits asked for; adding 0.0 turns -0 into 0.
+    # Round to the digits asked for. Adding 0.0 turns -0 into 0.
     return {name: float(f"{value:.{dps}g}") + 0.0 for name, value in row.items()}
 
 
@@ -206,7 +206,7 @@ def _mpf(number: Exact) -> Any:
 
 
 def _short(value: float | str) -> str:
-    """Write six digits of a double, or of a number beyond its range."""
+    """Write six digits of a double, or of a number outside its range."""
     if isinstance(value, float):
         return f"{value:.6g}"
     import mpmath

@@ -1,8 +1,8 @@
 """Timings in interleaved rounds, with medians, quartiles and ratios within a round.
 
 The speed of a machine drifts (clock frequency, other processes), so times taken one after the other
-are hard to compare. Here every round runs every candidate once, in an order that rotates. A ratio
-is taken between two times of the same round, and the median over all rounds.
+are hard to compare. Here every round runs every candidate once, in rotating order. A ratio compares
+two times of the same round; the median is taken over all rounds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Spread = dict[str, float]
 
 
 def spread(samples: Sequence[float], scale: float = 1.0) -> Spread:
-    """Return the median and the quartiles of at least two samples, in another unit by ``scale``."""
+    """Return the median and the quartiles of at least two samples, times ``scale``."""
     lower, middle, upper = quantiles(samples, n=4, method="inclusive")
     return {
         "median": middle * scale,
@@ -55,7 +55,7 @@ Timer = Callable[[Job, int], float]
 def repetitions(
     jobs: Jobs, at_least: float = 0.005, seconds: Timer = wall_seconds
 ) -> dict[str, int]:
-    """Find how often each job must run in a round to take ``at_least`` that many seconds."""
+    """Find how often each job must run in a round to take ``at_least`` this many seconds."""
     counts = {}
     for name, job in jobs.items():
         job()
@@ -69,7 +69,7 @@ def rounds(
     number: int,
     seconds: Callable[[Any, int], Any] = wall_seconds,
 ) -> Iterator[dict[Any, Any]]:
-    """Yield, for each of ``number`` rounds, what ``seconds`` measures of every job."""
+    """Yield the result of ``seconds`` for every job in each of ``number`` rounds."""
     names = list(jobs)
     for index in range(number):
         turn = index % len(names)
@@ -81,6 +81,6 @@ def rounds(
 def sample(
     jobs: Jobs, number: int, what: str, seconds: Timer = wall_seconds
 ) -> list[dict[str, float]]:
-    """Time the jobs in ``number`` rounds, with a progress bar that says ``what`` is timed."""
+    """Time the jobs in ``number`` rounds, with a progress bar titled ``what``."""
     counts = repetitions(jobs, seconds=seconds)
     return list(track(rounds(jobs, counts, number, seconds), what, number))

@@ -2,8 +2,8 @@
 
 `fit_polynomial` and `fit_sigmoid` find the best constants of Kingma's and of Molchanov's formula
 over any range. The result is a `Fit`, which measures its errors and writes the formula as source
-code in several languages. `ladder` lists the best errors for each number of terms. They are for
-code that cannot depend on this library, and for publishing an approximation.
+code in several languages. `ladder` lists the best errors for each number of terms. Use fits in code
+that cannot depend on this library, and to publish an approximation.
 """
 
 from ..methods import Extremum as Extremum

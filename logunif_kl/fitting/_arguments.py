@@ -16,7 +16,7 @@ WEIGHTS = ("absolute", "relative")
 
 
 def options(norm: Any, grid: Any, target: Any, weight: Any, *, exact_limit: bool) -> dict[str, Any]:
-    """Accept the options that both families have; a `Fit` keeps them."""
+    """Check the options that both families share."""
     known = weight is None or callable(weight) or (isinstance(weight, str) and weight in WEIGHTS)
     if not known:
         raise ValueError(
@@ -33,7 +33,7 @@ def options(norm: Any, grid: Any, target: Any, weight: Any, *, exact_limit: bool
 
 
 def log_alpha_range(given: Any) -> tuple[float, float]:
-    """Accept two numbers that ascend; either end may be infinite."""
+    """Check that a range is two ascending numbers, which may be infinite."""
     low, high = _pair("log_alpha_range", given)
     if not low < high:
         raise ValueError(
@@ -52,7 +52,7 @@ FARTHEST = 20.0
 
 
 def alpha_range(given: Any) -> tuple[float, float]:
-    """Accept two alphas that ascend, the first not negative, the second finite."""
+    """Check that a range is two ascending alphas, not negative and finite."""
     low, high = _pair("alpha_range", given)
     if low < 0.0:
         what = "crosses 0" if high > 0.0 else "is negative"

@@ -1,8 +1,8 @@
 """Calls of a formula on the arrays of any framework, as `logunif_kl.neg_kl` takes them.
 
-Tensors of PyTorch and arrays of JAX are recognised by their type and computed by that framework's
-own functions, so they can be differentiated, vectorised and compiled. The functions are found in
-`sys.modules`; no framework is imported. Other arrays are computed as those of the methods.
+Tensors of PyTorch and arrays of JAX are recognised by their type. Their framework's own functions
+compute the formula, so the results can be differentiated, vectorised and compiled. `sys.modules`
+has the functions, so no framework is imported. Other arrays are computed as by the methods.
 """
 
 from __future__ import annotations

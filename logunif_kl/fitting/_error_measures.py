@@ -1,6 +1,6 @@
 """The errors of a formula over a range, in double precision with rounded constants.
 
-`logunif_kl.methods._extrema` searches for the largest.
+`logunif_kl.methods._extrema` finds the largest error.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ class Errors:
     Attributes
     ----------
     log_alpha_range : tuple of float
-        Where; an end may be infinite.
+        The range of log alpha; an end may be infinite.
     max_error : float
         Worst absolute error of -KL.
     max_error_at : float
-        The log alpha at which it is attained; infinite where it is only approached.
+        The log alpha of the worst error; infinite if the error is only approached.
     rms_error : float
-        Root mean square of that error, uniformly in the variable of the fit's grid. Over a range
-        that is unbounded in it, the part within [-10, 10] counts.
+        Root mean square of that error, uniformly in the variable of the fit's grid. Over an
+        unbounded range, only the part within [-10, 10] counts.
     max_grad_error : float
         Worst relative error of d(-KL)/d log alpha.
     max_grad_error_at : float
-        The log alpha at which it is attained, as above.
+        The log alpha of that error, as above.
     """
 
     log_alpha_range: tuple[float, float]
@@ -70,7 +70,7 @@ class _Fixed:
 
 
 def fixed(formula: Formula, target: str, weight: object) -> tuple[Quantity, ...]:
-    """Return the errors of a formula that a target names, as functions without parameters."""
+    """Return the errors of the formula that a target names, as functions of log alpha."""
     return quantities(_Fixed(formula), target, weight)  # type: ignore[arg-type]
 
 
@@ -98,7 +98,7 @@ def measure(formula: Formula, low: float, high: float, grid: str = "log") -> Err
 
 
 def quadrature(low: float, high: float, grid: str) -> tuple[Array, Array]:
-    """Return nodes in log alpha, and weights of sum 1, for a mean uniform in a grid's variable."""
+    """Return nodes in log alpha and their weights, for a mean uniform in the grid's variable."""
     nodes, weights = _gauss_legendre()
     a, b = to_grid(low, grid), to_grid(high, grid)
     if not (math.isfinite(a) and math.isfinite(b)):
@@ -117,7 +117,7 @@ def _gauss_legendre() -> tuple[Array, Array]:
 
 
 def to_grid(log_alpha: float, grid: str) -> float:
-    """Turn log alpha into the variable that a grid is uniform in."""
+    """Turn log alpha into the grid's variable."""
     if grid == "log":
         return log_alpha
     if grid == "linear":

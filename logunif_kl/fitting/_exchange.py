@@ -2,8 +2,9 @@
 
 This is Remez's algorithm, with Newton's steps for a family that is not linear. At the solution the
 largest weighted error h is attained at (parameters + 1) points. For one quantity the signs there
-alternate, which proves that the fit is the best of a linear family, and a local best of another.
-For two quantities together the points come from `_linear_programming`, and `refine` moves them.
+alternate, which proves that the fit of a linear family is the best, and of another family a local
+best. For two quantities together the points come from `_linear_programming`, and `refine` moves
+them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ._problem import Array, Problem
 
 TOLERANCE = 1e-9
 MAX_EXCHANGES = 60
-DIVERGED = 1e100  # the square of a parameter does not overflow
+DIVERGED = 1e100  # below this, the square of a parameter does not overflow
 
 
 def alternation(x: Array, error: Array, wanted: int) -> list[int]:
@@ -33,7 +34,7 @@ def alternation(x: Array, error: Array, wanted: int) -> list[int]:
         if len(chosen) - wanted == 1:
             chosen.pop(0 if abs(error[chosen[0]]) < abs(error[chosen[-1]]) else -1)
             continue
-        # drop the smallest and the smaller of its neighbours, so that the others still alternate
+        # drop the smallest and the smaller of its neighbours, so that the rest still alternates
         sizes = np.abs(error[chosen])
         least = int(np.argmin(sizes))
         if least in (0, len(chosen) - 1):
@@ -46,14 +47,15 @@ def alternation(x: Array, error: Array, wanted: int) -> list[int]:
 
 
 def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
-    """Minimise the largest error of one quantity; None where the exchange does not settle."""
+    """Minimise the largest error of one quantity. Return None if the exchange does not converge."""
     (quantity,) = problem.quantities
     wanted = problem.family.size + 1
     x, error = quantity.extrema(p, grid)
     chosen = alternation(x, error, wanted)
     if problem.family.linear:
         middle = (np.arange(wanted) * (grid.size - 1)) // (wanted - 1)
-        # the extrema of a least-squares fit if there are enough, else points along the grid
+        # use the extrema of a least-squares fit if there are enough, otherwise points along the
+        # grid
         reference = x[chosen] if len(chosen) == wanted else grid[middle]
     elif len(chosen) < wanted:
         return None
@@ -79,7 +81,7 @@ def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
 def level(
     problem: Problem, p: Array, points: Sequence[tuple[int, float]], signs: Array
 ) -> tuple[Array, float] | None:
-    """Solve error(p, x_i) = sign_i h for p and h; None if Newton's steps end or diverge."""
+    """Solve error(p, x_i) = sign_i h for p and h. Return None if Newton's method fails."""
     h = math.nan
     for _ in range(1 if problem.family.linear else 30):
         error = np.empty(len(points))
@@ -108,7 +110,7 @@ def level(
 def refine(
     problem: Problem, p: Array, points: Sequence[tuple[int, float]], grid: Array
 ) -> Array | None:
-    """Level the errors at the given points and move each to its extremum, until both agree."""
+    """Level the errors at the given points and move each point to its extremum, until converged."""
     wanted = problem.family.size + 1
     if len(points) != wanted:
         return None

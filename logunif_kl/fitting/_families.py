@@ -20,7 +20,7 @@ from .._convention import HALF_GAMMA_LOG_2
 from .._mpmath import LOCK
 from ._problem import Array
 
-# A context of this module's own, used under the lock: another thread may compute in mpmath's.
+# A context for this module alone, used under the lock, because mpmath may run in another thread.
 _MP = mpmath.MPContext()
 
 
@@ -68,7 +68,7 @@ class PolynomialFamily:
     def monomials(self, p: Array) -> tuple[float, tuple[float, ...]]:
         """Return the constant, and c_1 to c_degree, each rounded to a double once.
 
-        mpmath computes them, with enough digits for those that cancel.
+        mpmath computes them, with enough digits for the cancellation.
         """
         constant, rest = (float(p[0]), p[1:]) if self.free else (-HALF_GAMMA_LOG_2, p)
         with LOCK:
@@ -100,8 +100,8 @@ def _minus(one: list, other: list) -> list:
 class SigmoidFamily:
     """-1/2 softplus(-x) - sum_i k1_i sigmoid(-k2_i - k3_i x).
 
-    The parameters are (k1, k2, k3) of each term in turn. If ``fixed``, the first k1 is not a
-    parameter: it makes the sum of all k1 equal to (gamma + log 2)/2.
+    The parameters are (k1, k2, k3) of each term in turn. If ``fixed``, the first k1 is left out and
+    makes the sum of all k1 equal to (gamma + log 2)/2.
     """
 
     terms: int
@@ -163,5 +163,5 @@ class SigmoidFamily:
 
 
 def sigmoid(z: Array) -> Array:
-    """Compute 1/(1 + exp(-z)), accurate relative to itself for every z."""
+    """Compute 1/(1 + exp(-z)) to relative accuracy for every z."""
     return np.asarray(np.exp(-np.logaddexp(0.0, -z)))

@@ -1,7 +1,7 @@
-"""The checks of a `Fit`'s fields, and their form in JSON, exact to the last bit.
+"""Check a `Fit`'s fields, and write and read them as JSON, exact to the last bit.
 
-The constructor of `Fit` checks, so every `Fit` can be written. Python writes a double in the fewest
-digits that read back to it. JSON has no infinite numbers: they become strings that ``float`` reads.
+The constructor of `Fit` checks the fields, so every `Fit` can be written. Python writes a double in
+the fewest digits that read back to it. Infinite numbers become strings that ``float`` reads.
 """
 
 from __future__ import annotations
@@ -141,10 +141,7 @@ _FIT: dict[str, Check] = {
 def checked(given: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a fit with floats for its numbers and tuples for its lists.
 
-    Raises
-    ------
-    ValueError
-        If a field is not what `Fit` documents. The message names it.
+    Raise ValueError with the name of a field that is not what `Fit` documents.
     """
     family = _one_of(*MOST)("family", given["family"])
     coefficients = _coefficients(family)("coefficients", given["coefficients"])
@@ -192,7 +189,7 @@ def _no_fit(because: str) -> ValueError:
 
 
 def _parsed(text: str) -> float | str:
-    """Read a number; one that no double holds remains text, which the constructor refuses."""
+    """Read a number. A number too large for a double stays text, which the constructor rejects."""
     return float(text) if math.isfinite(float(text)) else text
 
 

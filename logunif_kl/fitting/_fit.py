@@ -1,4 +1,4 @@
-"""`Fit`: a fitted formula, the request that it answers, and its errors."""
+"""`Fit`: a fitted formula, the options that were asked for, and its errors."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from ._tables import text
 class Fit:
     """A formula for -KL, made by `fit_polynomial` or `fit_sigmoid`.
 
-    Immutable, comparable and hashable. The constructor raises a `ValueError` for a field that is
-    not as below. With x = log alpha the formula is, for ``zero_at=inf``::
+    Immutable, comparable and hashable. The constructor raises `ValueError` for an invalid field.
+    With x = log alpha the formula is, for ``zero_at=inf``::
 
         polynomial:  constant + x/2 + c1 alpha + ... + cn alpha^n
         sigmoid:     sum_i k1_i sigmoid(k2_i + k3_i x) - 1/2 log(1 + 1/alpha) - sum_i k1_i
@@ -39,16 +39,16 @@ class Fit:
         The constant of a polynomial for ``zero_at=inf``; 0 for sigmoids, whose value vanishes as
         alpha -> inf.
     log_alpha_range : tuple of float
-        Where it was fitted.
+        The range of the fit.
     norm, target, grid : str
-        As asked for.
+        The options of the fit.
     weight : str or None
-        As asked for; ``"callable"`` for a function.
+        The weight of the fit; ``"callable"`` for a function.
     exact_limit : bool
         Whether the formula was held to the exact limit as alpha -> 0 (``free_constant=False``,
         ``fix_limit=True``).
     level : float
-        The minimum: the largest weighted error, or the root mean square.
+        The minimum that was reached: the largest weighted error, or the root mean square.
     extrema : tuple of Extremum
         The points where the error of a minimax fit has magnitude ``level``. The errors of a single
         quantity alternate in sign there (equioscillation).
@@ -270,8 +270,8 @@ class Fit:
     def from_json(document: str) -> Fit:
         """Read what `to_json` wrote.
 
-        The errors are taken from the text, not measured: ``fit.errors(fit.log_alpha_range)``
-        measures them, which is worth doing if the text may have been changed by hand.
+        The errors come from the text. If the text may have been changed by hand, measure them with
+        ``fit.errors(fit.log_alpha_range)``.
 
         Raises
         ------
@@ -293,8 +293,8 @@ class Fit:
         Parameters
         ----------
         path : str or path, optional
-            The file to save to. Its suffix gives the format. An old one is replaced when the new
-            one is complete.
+            The file to save to. Its suffix gives the format. An existing file is replaced when the
+            new one is complete.
 
         Returns
         -------

@@ -6,8 +6,7 @@ With softplus(y) = log(1 + exp(y)) and sigmoid(y) = exp(-softplus(-y)), the two 
     sigmoid:     constant - softplus(-x)/2 - sum_i k1_i sigmoid(-k2_i - k3_i x)
 
 The second is Molchanov's k1 sigmoid(k2 + k3 x) - 1/2 log(1 + 1/alpha) - k1, written so that nothing
-cancels as x -> inf and no exponential overflows, neither in the value nor in derivatives that a
-framework takes of it.
+cancels as x -> inf and no exponential overflows, even when a framework differentiates it.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def _horner(alpha: Any, coefficients: tuple[float, ...]) -> Any:
 
 
 def source(formula: Formula, language: str, constant: float, note: str) -> str:
-    """Write a formula with ``constant`` added to its own, and ``note`` as a comment."""
+    """Write a formula with ``constant`` added to its own constant, and ``note`` as a comment."""
     if language not in WRITERS:
         raise ValueError(
             f"there is no language {shown(language)} to write a formula in: "
@@ -86,11 +85,11 @@ def source(formula: Formula, language: str, constant: float, note: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """The syntax of a language for the functions that the families need; by default, Python's."""
+    """The syntax of a language for the functions that the families need; Python's by default."""
 
     exp: str
     softplus: str
-    sigmoid_of: str  # of the negated argument
+    sigmoid_of: str  # of the negative of the argument
     head: str
     helper: str = ""
     open: str = f"def {NAME}(log_alpha):\n{{}}"
@@ -201,7 +200,7 @@ def _latex_signed(number: float) -> str:
     return f"- {_latex_number(-number)}" if number < 0.0 else f"+ {_latex_number(number)}"
 
 
-#: Language -> what writes a formula in it.
+# Language -> the function that writes a formula in it.
 WRITERS: dict[str, Callable[[Formula, str], str]] = {
     "python": _program(_PYTHON),
     "numpy": _program(_NUMPY),

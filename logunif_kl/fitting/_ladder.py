@@ -22,9 +22,9 @@ MAX_RUNGS = {SIGMOID: MOST[SIGMOID], POLYNOMIAL: 12}
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published formula with as many constants as a rung, measured over the same range.
+    """A published formula with the same number of constants, measured over the same range.
 
-    ``max_error`` is with the best constant if the rung's constant is free.
+    ``max_error`` is the error with the best constant if the rung's constant is free.
     """
 
     name: str
@@ -34,14 +34,14 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """The best formulae of one cost.
+    """The best formulae with a given number of terms.
 
     Attributes
     ----------
     family : str
         ``"sigmoid"`` or ``"polynomial"``.
     terms : int
-        Sigmoids, or the degree.
+        The number of sigmoids, or the degree.
     constants : int
         The number of constants in the formula.
     transcendentals : int
@@ -75,7 +75,7 @@ def ladder(
     Parameters
     ----------
     max_terms : int, default 3
-        Where to stop: at most 5 sigmoids, or degree 12.
+        The last number of terms: at most 5 sigmoids, or degree 12.
     family : {"sigmoid", "polynomial"}
         Sums of sigmoids for every alpha, or polynomials over alpha in [0.05, 1].
     norm : {"minimax", "least_squares"}

@@ -1,9 +1,9 @@
 """Minimax fits of value and gradient together by linear programming.
 
-The number of extrema is not known then, so the exchange has no points to begin with. A linear
-program minimises the largest of the linearised errors on a grid. The step is kept if the true
-largest error falls; otherwise the next program stays within a smaller region. The constraints that
-hold with equality at the end are the points from which the exchange goes on.
+The number of extrema is unknown then, so the exchange lacks points to begin with. A linear program
+minimises the largest of the linearised errors on a grid. The step is kept if the true largest error
+falls; otherwise the next program stays within a smaller region. The exchange continues from the
+points whose constraints are active at the end.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def minimise_by_linear_programs(problem: Problem, p: Array, grid: Array) -> tupl
         else:
             radius = min(radius, float(np.max(np.abs(step) / scale))) / 4.0
         if problem.family.linear and ratio > 0.999:
-            # The program's tolerance is relative to the error that it began with, so solve again.
+            # The program's tolerance is relative to the error at its start, so solve again.
             radius = np.inf
     return p, points
 

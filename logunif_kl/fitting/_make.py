@@ -1,4 +1,4 @@
-"""Makes a `Fit` of a solved formula: measures it and records the levelled extrema."""
+"""Make a `Fit` from a solved formula: measure it and record the levelled extrema."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ._fit import Fit
 from ._formula import Formula
 from ._problem import Problem
 
-LEVELLED = 1e-5  # an extremum counts as levelled within this, relatively
+LEVELLED = 1e-5  # relative difference below which an extremum counts as levelled
 
 
 def _rounding(formula: Formula) -> float:
-    """Bound the effect of rounding the coefficients on the value."""
+    """Bound the error of the value that rounding the coefficients causes."""
     return float(np.finfo(np.float64).eps * sum(abs(c) for c in formula.coefficients))
 
 
 def make_fit(formula: Formula, problem: Problem, asked: dict[str, Any]) -> Fit:
-    """Measure a formula with its rounded constants; ``asked`` holds the caller's options."""
+    """Measure a formula with its rounded constants. ``asked`` holds the caller's options."""
     left_range = ValueError(
         "the fit left the range of a double: ask for fewer coefficients or a narrower range"
     )

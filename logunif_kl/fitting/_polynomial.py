@@ -21,7 +21,7 @@ from ._make import make_fit
 from ._problem import Array, Problem, Quantity, quantities
 
 GRID, COARSE = 1001, 201
-#: By which factor rounding the coefficients may raise the solved level.
+#: The factor by which rounding the coefficients may raise the level.
 ROUNDING = 1.01
 
 
@@ -46,7 +46,7 @@ def fit_polynomial(
         n, from 1 to 60. The terms nearly cancel when n is large: a degree is refused if rounding
         the coefficients raises the error by more than 1 % (from about 20 over [0.05, 1]).
     alpha_range : pair of float, default (0.05, 1)
-        Where to fit, in alpha, a ratio of variances. It may begin at 0 and must be finite.
+        The range of alpha, a ratio of variances. It may begin at 0 and must be finite.
     norm : {"minimax", "least_squares"}
         Minimise the largest error, by Remez's exchange, or the mean square.
     grid : {"log", "linear", "dropout_rate"}
@@ -56,14 +56,14 @@ def fit_polynomial(
         Fit the constant; otherwise it is -(gamma + log 2)/2, which makes the formula exact as
         alpha -> 0.
     weight : {None, "absolute", "relative"} or callable
-        With None, the error of -KL is absolute and that of its gradient relative. With a name both
-        are absolute, or both relative (that of -KL to its value for ``zero_at=inf``). A callable
-        multiplies the errors of None by a positive function of log alpha; it is called with an
-        array.
+        With None, the error of -KL is absolute and the error of its gradient relative. The names
+        make both absolute or both relative (the error of -KL is then relative to its value for
+        ``zero_at=inf``). A callable takes an array of log alpha and returns a positive factor for
+        the errors of None.
     target : {"value", "gradient", "both"}
-        The error of -KL, that of its derivative in log alpha, or the larger of the two (the sum of
-        their squares for least squares). A target that does not fix the constant takes the best
-        one for the value.
+        The error of -KL, the error of its derivative in log alpha, or the larger of the two (the
+        sum of their squares for least squares). For a gradient without a fixed constant, the best
+        constant for the value is taken.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def _minimax(problem: Problem, p: Array, degree: int) -> Array:
     else:
         found = _both(problem, p, points)
     if found is None and problem.worst(p, points) <= problem.noise(points):
-        return p  # nothing is left to be levelled
+        return p  # all errors are 0
     if found is None:
         raise ValueError(
             f"the best error of degree {degree} over this range is too near double precision's "
@@ -147,7 +147,7 @@ def _minimax(problem: Problem, p: Array, degree: int) -> Array:
 
 
 def _both(problem: Problem, p: Array, points: Array) -> Array:
-    """Minimise the larger of two errors: one alone if its best fit keeps the other below it."""
+    """Minimise the larger of two errors: a single one if its best fit keeps the other below it."""
     family = problem.family
     assert isinstance(family, PolynomialFamily)
     for i, quantity in enumerate(problem.quantities):
@@ -177,7 +177,7 @@ def _only(problem: Problem, family: PolynomialFamily, quantity: Quantity) -> Pro
 
 
 def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formula:
-    """Choose the constant, which a gradient leaves open, to minimise the error of the value."""
+    """Choose the constant to minimise the error of the value; a gradient leaves it open."""
     (value,) = fixed(formula, "value", None)
     if norm == "least_squares":
         nodes, weights = quadrature(problem.low, problem.high, grid)
@@ -196,7 +196,7 @@ def _shifted(formula: Formula, shift: float) -> Formula:
 
 
 def _check_rounding(fit: Fit, problem: Problem, p: Array) -> None:
-    """Refuse a fit whose rounded coefficients are worse than those that were solved for."""
+    """Raise if rounding the coefficients makes the fit worse than the solution."""
     points = problem.grid(GRID)
     if fit.norm == "minimax":
         solved = problem.worst(p, points)

@@ -1,8 +1,8 @@
 """The objective of a fit: weighted errors of value and gradient, as functions of parameters.
 
 A family supplies its value and its slope in x = log alpha, and their Jacobians in the parameters. A
-`Quantity` is the error of one of them: of -KL absolute, of d(-KL)/dx relative, unless a weight
-changes that.
+`Quantity` is one of their errors. By default the error of -KL is absolute and the error of
+d(-KL)/dx relative.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CORE = 12.0
 class Family(Protocol):
     """Formulae that differ by their parameters.
 
-    ``value(p, x)`` is -KL of the parameters p at log alpha x, and ``slope`` its derivative in x.
-    The Jacobians are their derivatives in p, a column for each parameter.
+    ``value(p, x)`` is -KL at log alpha x with the parameters p, and ``slope`` its derivative in x.
+    The Jacobians are their derivatives in p, with a column for each parameter.
     """
 
     @property
@@ -64,7 +64,7 @@ class Quantity:
         return np.asarray(error * self._scale(x))
 
     def noise(self, x: Array) -> float:
-        """Bound the rounding of the error, below which extrema cannot be levelled."""
+        """Bound the rounding error of `error`. Smaller extrema cannot be levelled."""
         exact = _api.neg_kl(x) if self.name == "value" else _api.neg_kl_grad(x)
         return float(16.0 * np.finfo(np.float64).eps * np.max(np.abs(exact) * self._scale(x)))
 
@@ -80,7 +80,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Problem:
-    """The errors to be made small together, and where."""
+    """The errors to be minimised together, and the range of log alpha."""
 
     family: Family
     quantities: tuple[Quantity, ...]
@@ -90,7 +90,7 @@ class Problem:
     def grid(self, points: int) -> Array:
         """Return points of log alpha from end to end, dense within |log alpha| <= 12.
 
-        Beyond, every error is nearly at its limit, and few points suffice.
+        Further out every error is nearly at its limit, so few points suffice.
         """
         low, high = max(self.low, -HORIZON), min(self.high, HORIZON)
         a, b = max(low, -CORE), min(high, CORE)
@@ -98,7 +98,7 @@ class Problem:
             return np.linspace(low, high, points)
         grid = np.linspace(a, b, points)
         if b < CORE:
-            # extrema of polynomials in alpha crowd at the ends like Chebyshev's
+            # extrema of polynomials in alpha cluster at the ends like Chebyshev's
             angles = np.linspace(0.0, math.pi, points)[1:-1]
             lowest, highest = math.exp(a), math.exp(b)
             alpha = (lowest + highest) / 2.0 - (highest - lowest) / 2.0 * np.cos(angles)
@@ -111,7 +111,7 @@ class Problem:
         return grid
 
     def worst(self, p: Array, x: Array) -> float:
-        """Return the largest error of any quantity at the points x; infinite if one is NaN."""
+        """Return the largest error of any quantity at the points x, or infinity if one is NaN."""
         largest = max(float(np.max(np.abs(q.error(p, x)))) for q in self.quantities)
         return largest if math.isfinite(largest) else math.inf
 
@@ -127,7 +127,7 @@ class Problem:
 def quantities(
     family: Family, target: str, weight: str | Callable[[Array], Any] | None
 ) -> tuple[Quantity, ...]:
-    """Make the quantities that a target names, each with its weight."""
+    """Make the weighted quantities that a target names."""
     check_for_linear_algebra()
     names: Sequence[str] = ("value", "gradient") if target == "both" else (target,)
     return tuple(Quantity(name, family, _weight(name, weight)) for name in names)

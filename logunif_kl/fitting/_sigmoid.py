@@ -1,4 +1,4 @@
-"""Molchanov's family: -1/2 log(1 + 1/alpha) less a sum of sigmoids in log alpha."""
+"""Molchanov's family: -1/2 log(1 + 1/alpha) minus a sum of sigmoids in log alpha."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._sigmoid_search import least_squares_fits, minimise_by_slsqp, starts
 GRID = 2001
 CANDIDATES = 4
 STARTS = {2: 16, 3: 12, 4: 12, 5: 8}
-#: The largest sum |k1|: terms that nearly cancel lose digits in float32.
+#: The largest sum |k1|. Beyond, terms nearly cancel and lose digits in float32.
 MAX_AMPLITUDE = 4.0
 
 
@@ -44,9 +44,9 @@ def fit_sigmoid(
     Parameters
     ----------
     terms : int, default 1
-        How many sigmoids, from 1 to 5.
+        The number of sigmoids, from 1 to 5.
     log_alpha_range : pair of float, default (-inf, inf)
-        Where to fit, in log alpha; either end may be infinite.
+        The range of log alpha; either end may be infinite.
     norm : {"minimax", "least_squares"}
         Minimise the largest error, or the mean square, uniformly in log alpha. Over a range with
         an infinite end the mean is over the part within [-10, 10].
@@ -59,7 +59,7 @@ def fit_sigmoid(
     Returns
     -------
     Fit
-        Its terms in descending order of k1.
+        Its terms are in descending order of k1.
 
     Raises
     ------
@@ -69,9 +69,9 @@ def fit_sigmoid(
     Notes
     -----
     The best single sigmoid has a worst error of 4.97e-3, with about (0.63021, 1.86874, 1.49788);
-    the published constants have 9.37e-3. Four extrema of alternating sign show that it is a local
-    optimum. With several terms a better fit than the one found may exist. Sums with
-    sum |k1| > 4, which would lose digits by cancellation, are not considered.
+    the published constants have 9.37e-3. Its four extrema of alternating sign prove a local
+    optimum. With several terms a better fit than the one found may exist. Sums with sum |k1| > 4
+    are excluded, because they would lose digits by cancellation.
 
     References
     ----------
@@ -125,7 +125,7 @@ def _amplitude(problem: Problem, p: Array) -> float:
 
 
 def _candidates(problem: Problem, norm: str, nodes: Array, weights: Array) -> list[Array]:
-    """Return least-squares solutions; for minimax also the starts, which lead to other optima."""
+    """Return least-squares solutions, and for minimax also the starts, which find other optima."""
     family = problem.family
     assert isinstance(family, SigmoidFamily)
     count = 1 if family.terms == 1 else 4 + 2 * family.terms
@@ -145,7 +145,7 @@ def _candidates(problem: Problem, norm: str, nodes: Array, weights: Array) -> li
 def _improved(
     problem: Problem, p: Array, norm: str, nodes: Array, weights: Array, to_beat: float
 ) -> tuple[float, Array]:
-    """Improve a least-squares solution in the norm asked for; return its level and parameters."""
+    """Improve a least-squares solution in the chosen norm; return its level and parameters."""
     if norm == "least_squares":
         return problem.root_mean_square(p, nodes, weights), p
     grid = problem.grid(GRID)

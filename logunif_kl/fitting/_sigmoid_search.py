@@ -4,9 +4,9 @@ The family is not linear in its constants, so there are several local optima. Th
 fixed starts (an additive recurrence, no random numbers) and from the few best least-squares
 solutions, and keeps the best result, which need not be the global optimum. `minimise_by_slsqp`
 minimises h subject to |error(x_i)| <= h at points x_i by sequential quadratic programming, and adds
-the extrema of each solution to the points. Second-order information is needed, because the best fit
-of two sigmoids has fewer extrema than constants. Where the number of extrema is parameters + 1, the
-exchange of `_exchange` then sharpens the result to rounding.
+the extrema of each solution to the points. It needs second-order information, because the best fit
+of two sigmoids has fewer extrema than constants. If the number of extrema is parameters + 1, the
+exchange of `_exchange` then refines the result to rounding error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ._problem import Array, Problem
 ROUNDS = 25
 SETTLED = 1e-7
 FEW = 30
-# Roberts' additive recurrence: the powers of the inverse of the root of t^3 = t + 1.
+# Roberts' additive recurrence: powers of the inverse of the root of t^3 = t + 1.
 _STEPS = np.array([0.7548776662466927, 0.5698402909980532])
 
 
@@ -36,7 +36,7 @@ def starts(family: SigmoidFamily, count: int) -> Iterator[Array]:
         centre, steep = -5.0 + 6.0 * u[:, 0], 1.0 + 2.0 * u[:, 1]
         height = np.full(n, HALF_GAMMA_LOG_2 / n)
         if i % 2:
-            # heights of both signs, because sums that nearly cancel are among the best
+            # use heights of both signs, because sums that nearly cancel are among the best
             height = np.where(np.arange(n) % 2 == 0, HALF_GAMMA_LOG_2, -HALF_GAMMA_LOG_2 / 2.0)
             height[0] += HALF_GAMMA_LOG_2 - height.sum()
         rows = np.stack([height, -centre * steep, steep], axis=1)
@@ -85,7 +85,7 @@ def least_squares_fits(problem: Problem, nodes: Array, weights: Array, count: in
 def minimise_by_slsqp(problem: Problem, p: Array, grid: Array, to_beat: float = math.inf) -> Array:
     """Minimise the largest error by a local method that begins at p.
 
-    It stops if the error at a few points is above ``to_beat``, because more points only raise it.
+    Stop if the error at a few points is above ``to_beat``, because more points can only raise it.
     """
     found = [q.extrema(p, grid) for q in problem.quantities]
     points = [_thinned(grid, x) for x, _ in found]

@@ -39,7 +39,6 @@ def tables(fit: Any) -> list[Table]:
 
 
 def text(fit: Any) -> str:
-    """Lay the tables out in plain text."""
     blocks = []
     for heading, headings, rows in tables(fit):
         lines = [headings, *rows]
@@ -67,7 +66,6 @@ def title(fit: Any) -> str:
 
 
 def relative(error: float) -> str:
-    """Write a relative error."""
     return f"{error:.2e}" if error >= 10.0 else f"{100.0 * error:.3g} %"
 
 
@@ -83,7 +81,7 @@ def _named(fit: Any) -> list[tuple[str, float]]:
 
 
 def _place(fit: Any, log_alpha: float) -> str:
-    """Write a log alpha, or the infinite end at which an error is only approached."""
+    """Write a log alpha, or the infinite end where an error is only approached."""
     low, high = fit.log_alpha_range
     if log_alpha < -12.0 and math.isinf(low):
         return "-inf"

@@ -36,8 +36,8 @@ def neg_kl_complex(
     zero_at : float, optional
         The alpha at which -KL vanishes: ``inf`` by default, so that -KL is negative elsewhere.
     log_c : float, optional
-        The logarithm of the prior's C, in place of `zero_at`. The constant is then
-        1 + log(pi) + gamma + log(C).
+        The logarithm of the prior's C, instead of `zero_at`. The constant is then 1 + log(pi) +
+        gamma + log(C).
     reduction : {"none", "sum", "mean"}, optional
         What to return: the elements, their sum or their mean.
 
@@ -107,7 +107,7 @@ def neg_kl_complex_grad(log_alpha: Any) -> Any:
 def neg_kl_complex_hess(log_alpha: Any) -> Any:
     """Compute the second derivative of `neg_kl_complex` in log alpha.
 
-    With u = exp(-log_alpha), in two words because a relative error of u counts u times::
+    With u = exp(-log_alpha), in two words because a relative error of u is multiplied by u::
 
         d^2(-KL)/d log_alpha^2 = -u exp(-u)
 
@@ -137,8 +137,8 @@ def neg_kl_complex_normal(
 
         -KL = constant - Ein(u),    u = |mu|^2/sigma^2,    sigma^2 = E|w - mu|^2
 
-    |mu|^2 is formed from the two parts in two words. It is exact at mu = 0, and it neither
-    overflows nor underflows before u does.
+    |mu|^2 is computed from the two parts in two words. It is exact at mu = 0, and overflows or
+    underflows only where u does.
 
     Parameters
     ----------
@@ -154,8 +154,8 @@ def neg_kl_complex_normal(
     -------
     array or scalar
         Real, of the broadcast shape, and of the real type to which NumPy or the framework promotes
-        both. NaN is returned where mu = 0 meets log_sigma2 = -inf, where an infinite mu meets
-        log_sigma2 = inf, and where NaN was given.
+        both. NaN where mu = 0 and log_sigma2 = -inf, where mu is infinite and log_sigma2 = inf, and
+        where NaN was given.
 
     Raises
     ------
@@ -209,8 +209,8 @@ def neg_kl_vector(
     zero_at, reduction
         As for `neg_kl_complex`.
     log_c : float, optional
-        The logarithm of the prior's C, in place of `zero_at`. The constant is then
-        k/2 (1 + log(pi) - psi(k/2)) + log(C), with the digamma function psi.
+        The logarithm of the prior's C, instead of `zero_at`. The constant is then k/2 (1 + log(pi)
+        - psi(k/2)) + log(C), with the digamma function psi.
 
     Returns
     -------

@@ -36,7 +36,7 @@ def of_log_alpha(
     log_c: Any = None,
     reduction: str = "none",
 ) -> Any:
-    """-KL of groups of k weights, or of complex ones for None; or a derivative in log_alpha."""
+    """-KL of groups of k weights, or complex weights if k is None, or a derivative in log_alpha."""
     parsed = parse({"log_alpha": log_alpha})
     if isinstance(parsed, Tensors):
         module = _module(parsed.framework, **parsed.given)
@@ -45,7 +45,7 @@ def of_log_alpha(
 
 
 def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Any:
-    """-KL of complex weights from their means, or the moduli of these, and their variances."""
+    """-KL of complex weights from their means, or the moduli of the means, and their variances."""
     framework = framework_of({"mu": mu, "log_sigma2": log_sigma2})
     if framework is not None:
         module = _module(framework, mu=mu, log_sigma2=log_sigma2)
@@ -65,7 +65,7 @@ def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str
         if not _errors.holds_real(variance.dtype):
             raise _errors.not_real("log_sigma2", log_sigma2, variance.dtype)
     _errors.check_shapes({"mu": mean, "log_sigma2": variance})
-    # A number of Python takes the type of the other argument.
+    # A Python number takes the type of the other argument.
     like = mu if type(mu) is complex else mean
     dtype = np.result_type(like, variance).type(0).real.dtype
     result = _in_blocks(mean, np.asarray(variance), dtype)
@@ -79,7 +79,6 @@ def _derivative(k: float | None, order: int) -> Operation:
 
 
 def _module(framework: str, **given: Any) -> Any:
-    """Import the module that computes for the tensors of a framework."""
     # Compilers can trace import statements, but not import_module.
     if framework == "torch":
         from ..torch import _isotropic as of_torch
@@ -94,12 +93,9 @@ def _module(framework: str, **given: Any) -> Any:
 
 
 def _complex_mean(mu: Any) -> np.ndarray | None:
-    """Read complex means as a NumPy array; None if they are real or have no such form.
+    """Read complex means as a NumPy array; None if they are real or cannot be read.
 
-    Raises
-    ------
-    TypeError
-        If they are complex, and of another library than NumPy, or of more than 128 bits.
+    Raise TypeError for complex means of another library than NumPy, or of more than 128 bits.
     """
     if kind_of(type(mu)) in (PROTOCOL, NAMESPACE):
         if "complex" in str(getattr(mu, "dtype", "")):
@@ -115,7 +111,7 @@ def _complex_mean(mu: Any) -> np.ndarray | None:
 
 
 def _in_blocks(mu: np.ndarray, log_sigma2: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Compute -KL of complex means in blocks of float64, and round it once to the type."""
+    """Compute -KL of complex means in blocks of float64, and round the result once."""
     mu, log_sigma2 = np.broadcast_arrays(mu, log_sigma2)
     result = np.empty(mu.shape, dtype)
     flat, means, logs = result.reshape(-1), mu.reshape(-1), log_sigma2.reshape(-1)

@@ -1,11 +1,11 @@
 """The exact -KL for JAX, differentiable any number of times in either mode.
 
-The functions have the names of those of `logunif_kl`, take JAX arrays and tracers, and have an
-option ``reduction``. The differentiation rule of each calls the function of the next derivative.
-The second and third derivatives therefore lose no digits; higher ones can lose up to three where
-two ranges of the approximation meet. The functions work under ``jit``, ``vmap``, ``grad``, ``jvp``,
+The functions have the same names as in `logunif_kl`, take JAX arrays and tracers, and have an
+option ``reduction``. Each differentiation rule calls the function for the next derivative. The
+second and third derivatives therefore lose no digits; higher ones can lose up to three where two
+ranges of the approximation meet. The functions work under ``jit``, ``vmap``, ``grad``, ``jvp``,
 ``linearize``, ``checkpoint``, ``scan`` and sharding. `logunif_kl.neg_kl` and the others call them
-when they are given an array or a tracer of JAX.
+when given an array or a tracer of JAX.
 
 `logunif_kl.jax.numpyro` and `logunif_kl.jax.tfp` have the prior as a distribution. They need
 NumPyro and TensorFlow Probability.
@@ -14,22 +14,22 @@ Notes
 -----
 The functions take what `jax.numpy` functions take: JAX and NumPy arrays, NumPy scalars and Python
 numbers, promoted as by `jax.numpy.exp`. They convert NumPy arrays to JAX arrays.
-`logunif_kl.neg_kl_normal`, which has to choose a library, refuses a NumPy array with a JAX array.
-Without ``jax_enable_x64`` float64 becomes float32, as everywhere in JAX. float16 and bfloat16 are
-computed in float32 and rounded at the end.
+(`logunif_kl.neg_kl_normal` raises an error for a NumPy array together with a JAX array.) Without
+``jax_enable_x64`` float64 becomes float32, as everywhere in JAX. float16 and bfloat16 are computed
+in float32 and rounded at the end.
 
 On the CPU, XLA flushes subnormal numbers to zero: results below 1.2e-38 in float32 and 2.3e-308 in
 float64 are 0, and smaller arguments count as 0. XLA also fuses some multiplications with additions,
 which makes the float64 arithmetic in two words slightly less accurate. Values and first derivatives
 stay within 4 units in the last place; the last bit can depend on the program around the function.
 
-In float32 on the CPU, jitted programs call kernels of C for `neg_kl_normal` and `kl_normal` of 512
-elements or more, and for their first derivatives. XLA compiles plain operations for other
-platforms, in exported programs, and where it divides arrays among devices, so results on one
-device and on several can differ by 3 units in the last place. `logunif_kl.show_config` says if
-there are no calls. A program that `jax.experimental.serialize_executable` has stored with calls
-can be loaded only after a function of this module has been compiled with calls in the same
-process.
+In float32 on the CPU, jitted programs call C kernels for `neg_kl_normal` and `kl_normal` of 512
+elements or more, and for their first derivatives. For other platforms, in exported programs, and
+where it divides arrays among devices, XLA compiles plain operations. Results on one device and on
+several can therefore differ by 3 units in the last place. `logunif_kl.show_config` shows whether
+the kernels can be called. Before you load a program with such calls that
+`jax.experimental.serialize_executable` has stored, compile a function of this module with calls in
+the same process.
 """
 
 try:

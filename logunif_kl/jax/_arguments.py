@@ -26,13 +26,8 @@ class Arguments(NamedTuple):
 def arguments(**given: Any) -> Arguments:
     """Promote as `jax.numpy` does, weak types included, and broadcast.
 
-    Raises
-    ------
-    TypeError
-        If an argument is not an array or number that `jax.numpy` takes, or does not hold real
-        numbers.
-    ValueError
-        If the arguments are committed to different devices, or do not broadcast.
+    Raise TypeError for an argument that `jax.numpy` does not take or that does not hold real
+    numbers, and ValueError if the arguments do not broadcast or are committed to different devices.
     """
     values = [_as_array(name, value) for name, value in given.items()]
     if len(values) > 1:
@@ -48,13 +43,7 @@ def arguments(**given: Any) -> Arguments:
 def evaluate(
     function: Callable[..., Array], constant: float = 0.0, reduction: str = "none", **given: Any
 ) -> Array:
-    """Compute a function of the arguments, whose names serve the messages of errors.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `arguments` does, and if there is no such reduction.
-    """
+    """Compute a function of the arguments. Error messages use the names of the arguments."""
     _errors.check_reduction(reduction)
     arrays, dtype = arguments(**given)
     return finished(function(*arrays), constant, reduction, dtype)
@@ -70,7 +59,7 @@ def finished(result: Array, constant: float, reduction: str, dtype: Any) -> Arra
 
 
 def converted(arithmetic: Callable[..., Any], **given: Any) -> Array:
-    """Compute a conversion of `logunif_kl.log_alpha`, given over an array namespace."""
+    """Compute a conversion of `logunif_kl.log_alpha` from its arithmetic."""
     return evaluate(partial(arithmetic, jnp), **given)
 
 
@@ -96,7 +85,7 @@ def _as_array(name: str, value: Any) -> Array:
 
 
 def _check_devices(arguments: dict[str, Array]) -> None:
-    """Raise where JAX would, but say what to do."""
+    """Raise where JAX would, with a message that says what to do."""
     committed = {
         name: value.devices()
         for name, value in arguments.items()
@@ -127,7 +116,7 @@ def _not_real(name: str, value: Any, dtype: Any) -> TypeError:
 
 
 def _promoted(values: list[Array]) -> tuple[Any, bool]:
-    """Return the dtype of a result of `jax.numpy`, and whether it is weak."""
+    """Return the dtype that `jax.numpy` promotes to, and whether it is weak."""
     first = values[0]
     if jnp.issubdtype(first.dtype, jnp.floating) and all(
         v.dtype == first.dtype and not v.weak_type for v in values

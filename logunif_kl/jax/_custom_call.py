@@ -1,15 +1,15 @@
-"""-KL of N(mu, sigma^2) by the float32 kernels in C, in programs that XLA compiles for the CPU.
+"""-KL of N(mu, sigma^2) by the float32 C kernels, in programs that XLA compiles for the CPU.
 
-A primitive stands for each computation until JAX lowers the program. Then the primitive becomes a
-custom call of the kernel, or the same plain operations as elsewhere. Plain operations serve other
-platforms, exported programs, arrays that XLA divides among devices, and few elements, where a
-fusion with the operations around costs less than a call.
+Until JAX lowers the program, a primitive represents each computation. Then the primitive becomes a
+custom call of the kernel or plain operations. Plain operations are used on other platforms, in
+exported programs, for arrays that XLA divides among devices, and for few elements, because fusing
+them with their neighbours costs less than a call.
 
-The primitives take a sign, because XLA cannot fuse a negation into a custom call: the gradient of
-the sum of KL over 1e6 weights would take 10 % longer with a pass that negates.
+The primitives take a sign, because XLA cannot fuse a negation into a custom call. A separate pass
+would make the gradient of the sum of KL over 1e6 weights 10 % slower.
 
-Nothing is registered with XLA before a program calls a kernel. XLA may refuse a kernel that was
-built for another interface, and JAX would be unusable if that happened when it starts.
+Kernels are registered with XLA when a program first calls one. XLA may refuse a kernel that was
+built for another interface, which would make JAX unusable if it happened at start-up.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from . import _internals
 
 Array = Any
 
-# In a jitted gradient a call costs less than plain operations from 64 elements on. XLA can fuse
-# plain operations with those around, so that small arrays are left to it.
+# In a jitted gradient a call costs less than plain operations from 64 elements on. Leave smaller
+# arrays to XLA, which can fuse plain operations with their neighbours.
 LEAST_ELEMENTS = 512
 # A part of the handlers' names. Increase it when the order of the arguments changes.
 _VERSION = 1
@@ -38,8 +38,8 @@ _VERSION = 1
 # Which of -KL and its two derivatives each primitive computes.
 _RESULTS = {"value": slice(0, 1), "gradient": slice(1, 3), "value_and_gradient": slice(0, 3)}
 
-# The JVP rule of `value_and_gradient`, which `_rules` puts in. JAX uses it where it has taken apart
-# the function with a rule of its own that is around the primitives.
+# The JVP rule of `value_and_gradient`, set by `_rules`. JAX uses it after it has replaced the
+# function that has a rule of its own by the primitives inside.
 RULES: dict[str, Any] = {}
 
 _lowered: Counter[str] = Counter()
@@ -65,7 +65,6 @@ def _computed(name: str, mu: Array, log_sigma2: Array, sign: float) -> Any:
 
 
 def _plain(name: str, mu: Array, log_sigma2: Array, *, sign: float) -> Any:
-    """Compute the same by plain operations."""
     results = tuple(
         _internals.as_weak_as(mu, log_sigma2, result=x if sign > 0 else -x)
         for x in functions.neg_kl_normal(jnp, mu, log_sigma2)[_RESULTS[name]]
@@ -77,13 +76,13 @@ def lowered() -> dict[str, int]:
     """Count the computations that were lowered for the CPU in this process.
 
     ``"C"`` are calls of the kernels, ``"XLA"`` are plain operations. A program that JAX has cached
-    is not counted again.
+    is counted once.
     """
     return dict(_lowered)
 
 
 def why_not() -> str | None:
-    """Say why no program can call the kernels; None if some can."""
+    """Say why no program can call the kernels, or return None."""
     if _internals.MISSING is not None:
         return f"JAX {jax.__version__} lacks what a call needs: {_internals.MISSING}"
     extension = _extension()
@@ -111,21 +110,21 @@ def _target(name: str) -> str:
 
 
 def _register() -> bool:
-    """Register the handlers with XLA, once; tell whether XLA has them."""
+    """Register the handlers with XLA once. Return whether they are registered."""
     global _registered
     if not _registered and _refusal is None:
         try:
             for name in _RESULTS:
                 _internals.register(_target(name), getattr(_extension(), name))
             _registered = True
-        # Whatever is raised, plain operations give the same.
+        # Whatever the error, plain operations give the same results.
         except Exception as error:
             _refuse(f"XLA refused the kernels: {error}")
     return _registered
 
 
 def _refuse(reason: str) -> None:
-    """Have no program call the kernels from now on."""
+    """Let no program call the kernels from now on."""
     global _refusal
     _refusal = reason
 
@@ -158,7 +157,7 @@ def _primitive(name: str) -> Any:
         try:
             if _suits(context):
                 found = _internals.call(context, _target(name), *operands, sign=np.float32(sign))
-        # In this version of JAX a context has other attributes.
+        # This version of JAX has other attributes in the context.
         except (AttributeError, TypeError) as error:
             _refuse(f"JAX {jax.__version__} lacks what a call needs: {error}")
         _lowered["XLA" if found is None else "C"] += 1
@@ -171,9 +170,9 @@ def _primitive(name: str) -> Any:
 
 
 def _suits(context: Any) -> bool:
-    """Tell whether to call the kernel in the program that is being lowered."""
+    """Whether to call the kernel in the program that is being lowered."""
     return (
-        # First, because a program to be exported may have symbols for sizes.
+        # Check this first, because a program to be exported may have symbolic sizes.
         _internals.for_this_process(context)
         and _internals.size(context) >= LEAST_ELEMENTS
         and _internals.unpartitioned(context)

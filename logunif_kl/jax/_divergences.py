@@ -4,8 +4,8 @@ For a log-normal posterior
 
     -KL(LogNormal(loc, scale) || C/|w|) = h(log w) + log C = 1/2 log(2 pi e) + log scale + log C
 
-because log w is N(loc, scale^2), the entropy of w is that of log w plus E log w, and
-E log p(w) = log C - E log w. For a Gaussian of several weights with the covariance S
+because log w is N(loc, scale^2), H(w) = H(log w) + E log w, and E log p(w) = log C - E log w. For a
+Gaussian of several weights with the covariance S
 
     KL(N(loc, S) || C/|w|) = sum_i KL(N(loc_i, S_ii) || C/|w|) + 1/2 (sum_i log S_ii - log det S)
 
@@ -55,7 +55,7 @@ def kl_of_triangular(constants: Constants, loc: Any, scale_tril: Any) -> Any:
 def kl_of_low_rank(constants: Constants, loc: Any, factor: Any, diagonal: Any) -> Any:
     """KL(N(loc, factor factor^T + diag(diagonal)) || C/|w|) of vectors.
 
-    The determinant is that of a small matrix, by the matrix determinant lemma.
+    Compute the determinant from a small matrix, by the matrix determinant lemma.
     """
     (others, diagonal), dtype = arguments(factor=factor, diagonal=jnp.asarray(diagonal)[..., None])
     diagonal = jnp.sqrt(diagonal[..., 0])
@@ -81,7 +81,7 @@ def _marginals(diagonal: Array, others: Array) -> tuple[Array, Array]:
 
 
 def _correlated(constants: Constants, loc: Any, scale: Array, excess: Array, dtype: Any) -> Any:
-    """Add up KL of the marginals, and the mutual information of the weights."""
+    """Add up KL of the marginals and the mutual information of the weights."""
     each = kl_of_normal(constants, loc, scale)
     return (each.sum(-1) + excess).astype(jnp.promote_types(jnp.asarray(loc).dtype, dtype))
 
@@ -125,19 +125,19 @@ def _gamma(concentration: Array, rate: Array) -> Array:
 
 
 def _zero(scale: Array) -> Array:
-    """Return 0 as a function of a scale or rate on which KL does not depend."""
+    """Return 0 as a function of a scale or rate that does not affect KL."""
     valid = jax.lax.stop_gradient(scale) > 0.0
     return jnp.where(valid, jnp.clip(scale, 0.0, 0.0), jnp.nan)
 
 
 def _scaled(loc: Array, scale: Array) -> tuple[Array, Array]:
-    """Take a unit in which no quotient overflows."""
+    """Choose a unit in which no quotient overflows."""
     factor = unit(jnp, jax.lax.rsqrt, *jax.lax.stop_gradient((loc, scale)))
     return loc * factor, scale * factor
 
 
 class Family(NamedTuple):
-    """A family of posteriors with a closed form: KL is a function of the parameters - log C."""
+    """A family of posteriors with a closed form: KL + log C as a function of the parameters."""
 
     parameters: tuple[str, ...]
     function: Callable[..., Array]

@@ -1,6 +1,6 @@
-"""What a custom call needs of JAX's internals, which may change with every version of JAX.
+"""The parts of JAX's internals that a custom call needs. They may change with every JAX version.
 
-On a version of JAX that lacks one of the names, XLA compiles plain operations.
+If a JAX version lacks one of the names, XLA compiles plain operations.
 """
 
 # mypy: allow-untyped-calls
@@ -42,15 +42,12 @@ except ImportError:
 
 
 def alike(*arrays: Any) -> bool:
-    """Tell whether arrays have the same shape, dtype, sharding and varying mesh axes."""
+    """Whether arrays have the same shape, dtype, sharding and varying mesh axes."""
     return len({typeof(x) for x in arrays}) == 1
 
 
 def as_weak_as(*arrays: Any, result: Any) -> Any:
-    """Make a result weakly typed if all of these arrays are.
-
-    Operations on bits lose the weak type. Without the internal conversion it stays lost.
-    """
+    """Make a result weakly typed if all of these arrays are, because operations on bits are not."""
     if _convert is None or not all(getattr(x, "weak_type", False) for x in arrays):
         return result
     return _convert(result, result.dtype, weak_type=True)
@@ -68,9 +65,9 @@ def primitive(
     results : int
         The number of results, which have the type of the arguments.
     function : callable
-        Computes them by plain operations.
+        Computes the results by plain operations.
     jvp, batch : callable
-        The rules of the primitive. The tangents are arrays.
+        The rules of the primitive, with arrays as tangents.
     called : callable
         Takes the context of a lowering for the CPU and the operands. Returns the lowered custom
         call, or None to compile `function`.
@@ -91,7 +88,7 @@ def primitive(
         return plain(context, *operands, **params) if found is None else found
 
     def at_once(*arrays: Any, **params: Any) -> Any:
-        # JAX comes here when it evaluates a jaxpr eagerly, as `jax.checkpoint` does.
+        # JAX calls this when it evaluates a jaxpr eagerly, as `jax.checkpoint` does.
         with jax.disable_jit(False):
             return jax.jit(partial(made.bind, **params))(*arrays)
 
@@ -122,7 +119,7 @@ def drop_unused(whole: Any, parts: Iterable[tuple[Any, slice]]) -> None:
 
 
 def with_one_batch_axis(arrays: Any, axes: Any) -> tuple[list[Any], int]:
-    """Give all arrays of one shape the batch axis, at the same place."""
+    """Give all arrays of one shape a batch axis at the same position."""
     if len(set(axes)) == 1:
         return list(arrays), axes[0]
     length = next(x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None)
@@ -138,7 +135,7 @@ def size(context: Any) -> int:
 
 
 def for_this_process(context: Any) -> bool:
-    """Tell whether a program is compiled for the CPU of this process, not exported."""
+    """Whether a program is compiled for the CPU of this process, not exported."""
     module = context.module_context
     return (
         tuple(module.platforms) == ("cpu",)
@@ -148,7 +145,7 @@ def for_this_process(context: Any) -> bool:
 
 
 def unpartitioned(context: Any) -> bool:
-    """Tell whether XLA does not divide the arrays of this part of a program among devices.
+    """Whether this part of a program runs on arrays that XLA does not divide among devices.
 
     For a custom call, XLA would gather the parts of a sharded array on every device.
     """

@@ -1,8 +1,8 @@
-"""What the prior C/|w| has in common for NumPyro and TensorFlow Probability.
+"""The prior C/|w|: what NumPyro and TensorFlow Probability share.
 
 -KL of a Gaussian is ``constant - F(u)``, and also ``PROPER_CONSTANT + log C - F(u)`` (Hron et al.
-2017, Eq. 1), so that log C = constant - PROPER_CONSTANT. By default -KL of a Gaussian vanishes as
-alpha -> inf, and log C = -2.054... With C the prior is the same for every posterior.
+2017, Eq. 1). Hence log C = constant - PROPER_CONSTANT. By default -KL of a Gaussian vanishes as
+alpha -> inf, and log C = -2.054... The same C is used for every posterior.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def log_prob(constants: Constants, value: Any, shape: tuple[int, ...]) -> Any:
 
 
 def no_sample() -> NotImplementedError:
-    """Make the error for an attempt to sample."""
+    """Make the error for drawing samples."""
     return NotImplementedError(
         "the log-uniform prior C/|w| has no samples, because its density has no finite integral: "
         "take them from the posterior, or start from a value of your own"
@@ -49,7 +49,7 @@ def lacks(what: str) -> NotImplementedError:
 
 
 def lacking(what: str) -> Callable[..., NoReturn]:
-    """Make a method that raises, because an improper distribution has no such property."""
+    """Make a method that raises the error of `lacks`."""
 
     def method(self: Any, *arguments: Any) -> NoReturn:
         raise lacks(what)
@@ -58,30 +58,17 @@ def lacking(what: str) -> Callable[..., NoReturn]:
 
 
 def of_parameters(kl: Callable[..., Any], *parameters: str) -> Divergence:
-    """Make the divergence of a posterior from the values of its parameters."""
+    """Make a divergence as a function of the posterior from a function of its parameters."""
     return lambda p, q: kl(q._constants, *(getattr(p, name) for name in parameters))
 
 
 def checked(divergence: Divergence, kind: type, base: str, pair: str) -> Callable[..., Any]:
     """Make the function to register for a posterior and a prior.
 
-    Parameters
-    ----------
-    divergence : callable
-        ``divergence(posterior, prior)``, where the prior is that of one weight.
-    kind : type
-        The class of the prior of one weight.
-    base : str
-        The attribute with the distribution that a distribution of vectors is made of.
-    pair : str
-        What the library says of a pair without divergence, with places for the two types.
-
-    Raises
-    ------
-    NotImplementedError
-        If a distribution of vectors is made of another distribution.
-    ValueError
-        If the shapes of the posterior and the prior do not fit.
+    ``divergence(posterior, prior)`` serves the prior of one weight, whose class is `kind`. The
+    attribute `base` holds the base of a distribution of vectors; another base raises
+    NotImplementedError. `pair` is the library's message for a pair without divergence, with places
+    for the two types.
     """
 
     def of(p: Any, q: Any, name: str | None = None) -> Any:
@@ -97,12 +84,8 @@ def checked(divergence: Divergence, kind: type, base: str, pair: str) -> Callabl
 def wrappers(kl: Divergence, base: str, mask: str) -> tuple[Divergence, Divergence, Divergence]:
     """Make the divergences of independent, masked and expanded posteriors.
 
-    Parameters
-    ----------
-    kl : callable
-        The library's divergence.
-    base, mask : str
-        The attributes with the distribution that is wrapped, and with its mask.
+    `kl` is the library's divergence. The attributes `base` and `mask` hold the wrapped distribution
+    and its mask.
     """
 
     def independent(p: Any, q: Any) -> Any:
@@ -111,7 +94,7 @@ def wrappers(kl: Divergence, base: str, mask: str) -> tuple[Divergence, Divergen
         return kl(inner, q).sum(tuple(range(-added, 0)))
 
     def masked(p: Any, q: Any) -> Any:
-        # The prior has the mask of the posterior.
+        # The prior takes the mask of the posterior.
         return jnp.where(getattr(p, mask), kl(getattr(p, base), q), 0.0)
 
     def expanded(p: Any, q: Any) -> Any:

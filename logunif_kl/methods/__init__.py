@@ -1,14 +1,14 @@
-"""Every published way to compute -KL, each measured against the exact one.
+"""Every published method for -KL, measured against the exact value.
 
 Every method has the signature of `logunif_kl.neg_kl`,
 ``method(log_alpha, *, zero_at=inf, log_c=None)``, and a gradient ``method_grad(log_alpha)``.
-`monte_carlo` returns an estimate and its standard error. Dawson's form gives the gradient only.
-A convention adds the same number to a method and to the exact value, so a method's error does not
-depend on it. `METHODS` holds the source of each method, the range where it may be used, and its
-worst error there. ``logunif-kl validate`` compares each method with what it declares.
+`monte_carlo` returns an estimate and its standard error. Dawson's form gives the gradient only. The
+constant is the same in a method and in the exact value, so a method's error does not depend on it.
+`METHODS` holds each method's source, the range where it may be used, and its worst error there.
+``logunif-kl validate`` checks these errors.
 
-To compute -KL, use `logunif_kl.neg_kl`, which is exact and faster. The methods are here to
-reproduce papers, to interpret published numbers, and to be compared.
+To compute -KL, use `logunif_kl.neg_kl`, which is exact and faster. Use the methods to reproduce
+papers, to interpret published numbers, and to compare approximations.
 """
 
 from ._dawson import dawson_grad as dawson_grad

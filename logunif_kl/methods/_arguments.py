@@ -1,4 +1,4 @@
-"""Checks of options, for methods and fits."""
+"""Check options of methods and fits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._errors import shown
 
 
 def integer(name: str, given: Any, least: int, most: int | None, remedy: str) -> int:
-    """Return an option that is an integer between two bounds, both included."""
+    """Return an integer option after checking that it is from `least` to `most`."""
     if isinstance(given, bool) or not isinstance(given, Integral):
         raise TypeError(
             f"{name} must be an integer, but {type(given).__name__} {shown(given)} was given: "
@@ -24,7 +24,7 @@ def integer(name: str, given: Any, least: int, most: int | None, remedy: str) ->
 
 
 def choice(name: str, given: Any, known: Iterable[str]) -> str:
-    """Return an option that is one of some words."""
+    """Return an option after checking that it is one of the known words."""
     if not isinstance(given, str) or given not in known:
         raise ValueError(
             f"{name}={shown(given)} is not known: pass one of {', '.join(map(repr, known))}"

@@ -9,8 +9,8 @@ Termwise derivatives in a, at 0, of Kummer's own expansion (DLMF 13.7.2)
 .. math:: M(a; b; -u) \sim \frac{\Gamma(b)}{\Gamma(b - a)} u^{-a}
           \sum_n \frac{(a)_n (a - b + 1)_n}{n!\,u^n}
 
-The terms fall only until n = u, where they are about e^-u. So at u = 40 the expansion is accurate
-to 1e-18 at best, whatever the number of terms.
+The terms shrink only until n = u, where they are about e^-u. At u = 40 the expansion is therefore
+accurate to 1e-18 at best.
 """
 
 from __future__ import annotations
@@ -22,12 +22,9 @@ from .._convention import HALF_GAMMA_LOG_2
 
 
 class Expansion:
-    """Both expansions in double precision, for u of at least a given size.
+    """Both expansions in double precision, for u >= `smallest`.
 
-    Parameters
-    ----------
-    smallest : float
-        The least u; the expansion is cut off where (1/2)_n/u^n is below 2^-56 there.
+    An expansion ends where (1/2)_n/u^n is below 2^-56 at u = `smallest`.
     """
 
     def __init__(self, smallest: float) -> None:
@@ -41,7 +38,7 @@ class Expansion:
             self._slope.append(rising / 2.0)
 
     def gap(self, xp: Any, x: Any) -> Any:
-        """Compute F(u) at x = log alpha; where u is too small the result is finite but wrong."""
+        """Compute F(u) at x = log alpha. The result is finite but wrong if u is too small."""
         over = self._over(xp, x)
         return (HALF_GAMMA_LOG_2 - 0.5 * x) - over * _horner(self._gap, over)
 
@@ -50,7 +47,7 @@ class Expansion:
         return _horner(self._slope, self._over(xp, x))
 
     def _over(self, xp: Any, x: Any) -> Any:
-        """Return 1/u = 2 exp(x), with u held at its least."""
+        """Return 1/u = 2 exp(x), with u replaced by the least u if it is smaller."""
         return 2.0 * xp.exp(xp.minimum(x, xp.full_like(x, -math.log(2.0 * self.smallest))))
 
 

@@ -1,32 +1,32 @@
-r"""The integrand of Monte Carlo: -log|z + r| less control variates, whose means are known.
+r"""The integrand of Monte Carlo: -log|z + r| minus control variates with known means.
 
 With r = alpha^(-1/2), z ~ N(0, 1) and phi the normal density,
 
     E log|eps| = log(alpha)/2 + E log|z + r|,     F(u) = E log|z + r| - E log|z|,
 
-and E log|z| = -(gamma + log 2)/2. From log|z + r| are subtracted, each with its mean:
+and E log|z| = -(gamma + log 2)/2. These control variates are subtracted from log|z + r|:
 
 - The singularity. With t = z + r, d = min(1, 1/r) and q = (t/d)^2, let
   h_r = 1/2 (log q + (1 - q) + (1 - q)^2/2) exp(t^2/2 - t r) for q < 1, and 0 elsewhere. It has two
   continuous derivatives at q = 1, and log|t| - h_r is bounded. The exponential cancels the
-  variation of the density about -r, so the mean of h_r is -16/15 d phi(r). (With a wider window
-  the exponential would magnify rare samples. With a kink at q = 1, most samples would miss it
+  variation of the density near -r, so the mean of h_r is -16/15 d phi(r). (With a wider window the
+  exponential would magnify rare samples. With a kink at q = 1, most samples would miss the kink
   where r is small.)
-- log|z| less its own singularity h_0, which is strongly correlated with the integrand where r is
+- log|z| minus its own singularity h_0, which is strongly correlated with the integrand where r is
   small.
-- The Hermite polynomials He_0 to He_4 of z. Their coefficients, and that of log|z|, come from a
-  regression over 256 equally probable z. They depend on r and not on the sample, so the estimate is
-  unbiased and its standard error is the usual one.
-- Above r = 6, instead of all these, the Taylor polynomial of degree 4 of log|1 + z/r|, whose mean
-  is -1/(2 r^2) - 3/(4 r^4). The probability of the singularity is below 1e-8 there.
+- The Hermite polynomials He_0 to He_4 of z. A regression over 256 equally probable z gives their
+  coefficients and the one of log|z|. The coefficients depend on r but not on the sample, so the
+  estimate is unbiased and its standard error is the usual one.
+- Above r = 6, only the Taylor polynomial of degree 4 of log|1 + z/r|, whose mean is -1/(2 r^2) -
+  3/(4 r^4). The probability of the singularity is below 1e-8 there.
 
 The remainder is averaged over z ~ N(0, 4) with the weight 2 exp(-3 z^2/8), the ratio of the
 densities. This raises the variance a little where r is near 1, but makes the standard error
-reliable: the remainder is largest in the tails, where most samples of N(0, 1) have no points. It
-also makes the integrand vanish at the ends of Sobol's points.
+reliable, because samples of N(0, 1) rarely reach the tails, where the remainder is largest. It also
+makes the integrand vanish at the ends of Sobol's points.
 
-A poor coefficient raises no error; it only raises the variance, which is measured in
-``validation/results/monte_carlo/monte_carlo.json``.
+A poor coefficient causes no bias, only a larger variance, which
+``validation/results/monte_carlo/monte_carlo.json`` records.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from .._numpy.memory import check_for_linear_algebra
 
 #: E log|z| for z ~ N(0, 1): (log 2 + psi(1/2))/2 = -(gamma + log 2)/2.
 MEAN_LOG = -HALF_GAMMA_LOG_2
-#: The standard deviation of the z at which controlled integrands are evaluated.
+#: The standard deviation of z with control variates.
 SPREAD = 2.0
 #: Below this log alpha, 1 + alpha^(1/2) is 1 in double precision; alpha^(-1/2) is still finite.
 LEAST_LOG_ALPHA = -1400.0
@@ -52,11 +52,11 @@ _FAR = 6.0  # r above which the Taylor polynomial takes over
 _PHI_0 = 1.0 / math.sqrt(2.0 * math.pi)
 _SINGULAR = 16.0 / 15.0  # -E h_r / (d phi(r))
 _EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
-_CHUNK = 256  # elements of log alpha whose coefficients are found at once
+_CHUNK = 256  # elements of log alpha in one regression
 
 
 class Controls(NamedTuple):
-    """The control variates at given z, which the integrands of all log alpha share."""
+    """The control variates at given z, which do not depend on log alpha."""
 
     variates: np.ndarray
     """Shape (6, m): 1, He_1 to He_4, and log|z| less h_0 and its mean. All but the first have
@@ -67,7 +67,7 @@ class Controls(NamedTuple):
 
 
 def controls(z: np.ndarray) -> Controls:
-    """Evaluate the control variates at z, shape (m,)."""
+    """Evaluate the control variates at z of shape (m,)."""
     square = z * z
     variates = (
         np.ones_like(z),
@@ -82,24 +82,24 @@ def controls(z: np.ndarray) -> Controls:
 
 
 class Integrand:
-    """A function of z for each of k values of log alpha, from whose mean -F(u) follows.
+    """A function of z for each of k values of log alpha, whose mean gives -F(u).
 
     Parameters
     ----------
     log_alpha : ndarray, shape (k,)
-        Finite.
+        Finite values.
     controlled : bool
         Whether to subtract the control variates; otherwise the integrand is -log|z + r|.
     gradient : bool
-        Whether the mean is to give d(-F)/d log alpha instead, by the score function:
-        d(-F)/d log alpha = (r/2) E[z log|z + r|].
+        Whether the mean gives d(-F)/d log alpha instead, by the score function: d(-F)/d log alpha =
+        (r/2) E[z log|z + r|].
 
     Attributes
     ----------
     shift : ndarray, shape (k,)
         The number to add to the mean.
     rounding : ndarray, shape (k,)
-        An estimate of the rounding error of `shift` and of the mean together.
+        The estimated rounding error of `shift` and of the mean together.
     """
 
     def __init__(self, log_alpha: np.ndarray, controlled: bool, gradient: bool) -> None:
@@ -112,9 +112,10 @@ class Integrand:
         self._coefficients = _coefficients(r, self._near, gradient and controlled)
         singular = _SINGULAR * _PHI_0 * np.exp(-0.5 * np.minimum(r, _FAR) ** 2)
         singular /= np.maximum(1.0, r)
-        # The mean of what was subtracted, with the sign that it has in the integrand.
+        # The mean of the control variates, with the sign that they have in the integrand.
         if gradient:
-            # z h_r has the mean 16/15 d r phi(r), z He_1 has 1, and z times the others 0
+            # z h_r has the mean 16/15 d r phi(r), z He_1 has the mean 1, and z times the others has
+            # the mean 0
             taken = np.where(near, self._coefficients[:, 1] + r * singular, s + s**3)
             self.shift = 0.5 * r * taken if controlled else np.zeros_like(r)
             self.rounding = 4.0 * _EPS * np.where(near, 1.0 + r, 1.0)
@@ -127,13 +128,13 @@ class Integrand:
             self.rounding = _EPS * (4.0 + np.maximum(-log_alpha, 0.0))
 
     def groups(self, size: int) -> Iterator[np.ndarray]:
-        """Yield groups of at most `size` indices, all of which use the same formula."""
+        """Yield groups of at most `size` indices that use the same formula."""
         for rows in (self._near, self._far):
             for start in range(0, rows.size, size):
                 yield rows[start : start + size]
 
     def evaluate(self, rows: np.ndarray, z: np.ndarray, of_z: Controls | None) -> np.ndarray:
-        """Return the integrand at z, shape (m,), for one of the groups: shape (rows.size, m).
+        """Return the integrand of one group at z of shape (m,), in the shape (rows.size, m).
 
         `of_z` is ``controls(z)``, or None for the integrand without control variates.
         """
@@ -157,7 +158,7 @@ class Integrand:
 
 
 def _coefficients(r: np.ndarray, rows: np.ndarray, gradient: bool) -> np.ndarray:
-    """Regress log|z + r| less h_r on the control variates: shape (k, 6), of 0 but at `rows`."""
+    """Regress log|z + r| - h_r on the control variates; return (k, 6), zero except at `rows`."""
     z, (variates, weight) = _NODES, _AT_NODES
     if gradient:
         weight = weight * z
@@ -168,14 +169,14 @@ def _coefficients(r: np.ndarray, rows: np.ndarray, gradient: bool) -> np.ndarray
         some = rows[start : start + _CHUNK]
         target = _smooth_log(z + r[some, np.newaxis], r[some, np.newaxis]) * weight
         for j, row in enumerate(solve):
-            # the rounding of a matrix product would depend on the other elements
+            # the rounding of a matrix product would depend on other elements
             found[some, j] = (target * row).sum(axis=1)
     return found
 
 
 def _far(t: np.ndarray, controlled: bool) -> np.ndarray:
-    """Return log|1 + t| to relative precision, less its Taylor polynomial where `controlled`."""
-    # log1p is used above -1/2 only; its argument is held there to avoid the singularity
+    """Return log|1 + t| to relative precision, minus its Taylor polynomial if `controlled`."""
+    # log1p is used above -1/2 only; clip its argument there to avoid the singularity
     out = np.where(t > -0.5, np.log1p(np.maximum(t, -0.5)), _log(1.0 + t))
     if controlled:
         out -= t * (1.0 - t * (1 / 2 - t * (1 / 3 - t / 4)))
@@ -190,7 +191,7 @@ def _smooth_log(t: np.ndarray, r: np.ndarray | float) -> np.ndarray:
     """Return log|t| - h_r, which is bounded at t = 0."""
     d = 1.0 / np.maximum(1.0, r)
     logarithm = _log(t)
-    # larger |t| are held at d, where the first factor of h_r vanishes
+    # clip larger |t| to d, where the first factor of h_r vanishes
     near = np.clip(t, -d, d)
     p = 1.0 - (near / d) ** 2
     singular = np.minimum(logarithm - np.log(d), 0.0) + p * (0.5 + 0.25 * p)

@@ -2,17 +2,17 @@
 
     d(-KL)/d log alpha = u F'(u) = sqrt(u) D(sqrt(u))                               (Hron's Eq. 3)
 
-SciPy computes Dawson's function D by Johnson's Faddeeva package. It shares no code with
-`logunif_kl.neg_kl_grad`, so it is an independent check of that in double precision.
+SciPy computes Dawson's function D by Johnson's Faddeeva package, which shares no code with
+`logunif_kl.neg_kl_grad`. The method is therefore an independent check in double precision.
 
-The formula needs care at two places. For large u it is infinity times zero; s = sqrt(u) is
-therefore bounded where s D(s) is 1/2 to the last bit. For small s, SciPy's function is accurate
-relative to 1, not to its own value: from s = 0.0101 to 0.3 it is off by up to 1.7e-14 of its value,
-78 units in the last place. Below s = 1/2 the first terms of its power series replace it,
+Two ranges need care. For large u the formula is infinity times zero, so s = sqrt(u) is clipped to a
+value from which s D(s) is 1/2 to the last bit. For small s, SciPy's function is accurate relative
+to 1, not to its own value: from s = 0.0101 to 0.3 its relative error reaches 1.7e-14, 78 units in
+the last place. Below s = 1/2 the first terms of the power series replace SciPy's function,
 
     D(s)/s = sum_k (-2 s^2)^k/(2k + 1)!! = 1 - 2u/3 (1 - 2u/5 (1 - 2u/7 (...))),
 
-which also gives the limit u -> 0 without dividing zero by zero.
+which also gives the limit u -> 0 without a division of zero by zero.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ._operation import operation
 
 # s D(s) = 1/2 + 1/(4 s^2) + ..., and 1/(4 s^2) is below 2^-54 from here on.
 _FAR = 2.0**27
-# Below this s the power series is used, whose 14 terms leave out less than 1e-19.
+# Below this s use the power series; the terms after its first 14 are below 1e-19.
 _NEAR = 0.5
 _TERMS = 14
 
@@ -59,15 +59,15 @@ def dawson_grad(log_alpha: Any) -> Any:
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = \sqrt u\,D(\sqrt u),
               \qquad u = \tfrac12 e^{-\log\alpha}, \qquad D(s) = e^{-s^2} \int_0^s e^{t^2} dt
 
-    for every alpha. It is a check of `logunif_kl.neg_kl_grad`, which is more accurate and does not
-    need SciPy. The two differ by at most 10 units in the last place, which is the error of SciPy's
-    function. Above log_alpha = 0.69 the power series of D replaces it.
+    for every alpha. Use it to check `logunif_kl.neg_kl_grad`, which is more accurate and does not
+    need SciPy. The two differ by at most 10 units in the last place, the error of SciPy's function.
+    Above log_alpha = 0.69 the power series of D replaces SciPy's function.
 
     Parameters
     ----------
     log_alpha : array_like
-        log(sigma^2/mu^2); real, of any shape. Arrays of other namespaces than NumPy's are computed
-        in NumPy, on the host.
+        log(sigma^2/mu^2); real, of any shape. Arrays of other libraries are converted to NumPy on
+        the host.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def _no_value(log_alpha: Any) -> Any:
     raise TypeError("dawson gives the gradient of -KL only: take another method for the value")
 
 
-# It has no value, so `METHODS` does not hold it; ``logunif-kl validate`` checks it.
+# METHODS holds methods with a value only; ``logunif-kl validate`` checks this gradient.
 DAWSON = Method(
     name="dawson",
     function=_no_value,

@@ -1,12 +1,11 @@
-"""Where an error is largest: found on a grid of log alpha, then refined between its points.
+"""Find where an error is largest: search a grid of log alpha, then refine between its points.
 
-An *error* here is a function of an array of log alpha. `measure` searches the errors of methods,
-and `logunif_kl.fitting` those of the formulae that it fits.
+An *error* here is a function of an array of log alpha: of a method for `measure`, of a fitted
+formula for `logunif_kl.fitting`.
 
 An infinite end of an interval is replaced by log_alpha = +-40, where every formula of this package
-has reached its limit to double precision. An extremum that is found there is reported at the
-infinite end. An extremum narrower than the step of the grid is missed; the errors of smooth
-formulae have none.
+has reached its limit in double precision. An extremum found there is reported at the infinite end.
+The search misses an extremum narrower than the step of the grid, but smooth formulae have none.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ import numpy as np
 Array = np.ndarray
 Error = Callable[[Array], Array]
 
-#: The log alpha, in magnitude, that stands for an infinite end.
+#: The magnitude of log alpha that replaces an infinite end.
 HORIZON = 40.0
-# The rounding error of two values of magnitude HORIZON/2. Sizes that differ by less are equal.
+# Rounding error of two values of magnitude HORIZON/2. Sizes that differ by less count as equal.
 _AT_ITS_LIMIT = 4.0 * HORIZON * np.finfo(np.float64).eps
 _INVERSE_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-_SECTIONS = 42  # a bracket shrinks by 0.618^42 = 2e-9, which moves a flat top by 4e-18
-_FLAT = 1e-11  # a smaller relative gain is rounding
+_SECTIONS = 42  # shrinks a bracket by 0.618^42 = 2e-9, so a flat top moves by 4e-18
+_FLAT = 1e-11  # a smaller relative gain counts as rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +35,12 @@ class Extremum:
     Attributes
     ----------
     log_alpha : float
-        Where. It is infinite where the error is only approached, in a `Measurement`; in the
+        The point. In a `Measurement` it is infinite if the error is only approached; in the
         ``extrema`` of a `logunif_kl.fitting.Fit` a magnitude above 12 means the same.
     error : float
-        Signed, approximate minus exact; weighted in a `Fit` that was made with a weight.
+        Signed error, approximate minus exact; weighted in a `Fit` that was made with a weight.
     quantity : str
-        What the error is of: ``"value"`` or ``"gradient"``.
+        Whether the error is of the ``"value"`` or of the ``"gradient"``.
     """
 
     log_alpha: float
@@ -50,17 +49,14 @@ class Extremum:
 
 
 def finite(low: float, high: float, horizon: float = HORIZON) -> tuple[float, float]:
-    """Replace infinite ends by the horizon."""
+    """Replace infinite ends by `horizon`."""
     return (-horizon if math.isinf(low) else low), (horizon if math.isinf(high) else high)
 
 
 def local_extrema(error: Error, grid: Array) -> tuple[Array, Array]:
-    """Find all local maxima of the magnitude of an error, the ends of the ascending grid included.
+    """Find all local maxima of the error's magnitude, including the ends of the ascending grid.
 
-    Returns
-    -------
-    log_alpha, error : ndarray
-        The points in ascending order, and the signed error at each.
+    Return their log alphas in ascending order, and the signed errors there.
     """
     values = error(grid)
     size = np.abs(values)
@@ -70,7 +66,7 @@ def local_extrema(error: Error, grid: Array) -> tuple[Array, Array]:
 
 
 def worst(error: Error, grid: Array, low: float, high: float, quantity: str) -> Extremum:
-    """Find the largest magnitude of an error from `low` to `high`, the grid's ends or infinite."""
+    """Find the largest magnitude of an error from `low` to `high`, which may be infinite."""
     x, found = local_extrema(error, grid)
     i = int(np.argmax(np.abs(found)))
     ends = np.abs(error(grid[[0, -1]]))
@@ -80,7 +76,7 @@ def worst(error: Error, grid: Array, low: float, high: float, quantity: str) -> 
 def least_and_greatest(
     error: Error, grid: Array, low: float, high: float, quantity: str
 ) -> tuple[Extremum, Extremum]:
-    """Find the least and the greatest signed error from `low` to `high`, as by `worst`."""
+    """Find the least and the greatest signed error from `low` to `high`, which may be infinite."""
     values = error(grid)
     signs = np.array([-1.0, 1.0])
     at = np.array([np.argmin(values), np.argmax(values)])
@@ -101,8 +97,8 @@ def _refined(
 ) -> tuple[Array, Array]:
     """Move each chosen grid point to the largest size(error) between its two neighbours.
 
-    All brackets are searched at once, by golden sections. (SciPy's `minimize_scalar` takes them one
-    by one, and its vectorised `elementwise.find_minimum` needs SciPy 1.15.)
+    All brackets are searched at once, by golden sections. (SciPy's `minimize_scalar` searches one
+    at a time, and its vectorised `elementwise.find_minimum` needs SciPy 1.15.)
     """
     low, high = grid[np.maximum(at - 1, 0)], grid[np.minimum(at + 1, grid.size - 1)]
     for _ in range(_SECTIONS):
@@ -112,14 +108,14 @@ def _refined(
         high, low = np.where(keep, right, high), np.where(keep, low, left)
     inner = (low + high) / 2.0
     found = error(inner)
-    # rounding alone does not move an extremum off a point of the grid, least of all off an end
+    # rounding must not move an extremum off a point of the grid, least of all off an end
     before = size(values[at])
     better = size(found) > before + _FLAT * np.abs(before)
     return np.where(better, inner, grid[at]), np.where(better, found, values[at])
 
 
 def _place(x: float, size: float, ends: Array, low: float, high: float) -> float:
-    """Return the infinite end at which a size is approached, or else x."""
+    """Return the infinite end if the error approaches its largest size there, otherwise x."""
     for there, limit in zip(ends, (low, high), strict=True):
         if math.isinf(limit) and there >= size - _AT_ITS_LIMIT:
             return limit

@@ -1,13 +1,13 @@
 """Kingma's cubic: the first approximation of -KL, made for alpha <= 1.
 
 Kingma, Salimans and Welling fitted a cubic in alpha to precomputed values of -E log|eps|,
-eps ~ N(1, alpha), and added the entropy's 1/2 log alpha. The three coefficients are within 0.2 % of
-a least-squares fit on alpha in [0.05, 1] with a free constant, which was not published. The range
-is about that of their Figure 2, which shows dropout rates from 0.05 to 0.5.
+eps ~ N(1, alpha), and added 1/2 log alpha from the entropy. The three coefficients are within 0.2 %
+of a least-squares fit on alpha in [0.05, 1] with a free constant, which was not published. This is
+nearly the range of their Figure 2, dropout rates from 0.05 to 0.5.
 
-The constant matters. The paper states that the curves are indistinguishable in Figure 2, and that
-the approximation becomes exact as alpha -> 0. Both cannot hold: with the constant that makes the
-cubic exact as alpha -> 0, it is 0.028 to 0.040 too high all over the figure.
+The paper states that the curves are indistinguishable in Figure 2, and that the approximation
+becomes exact as alpha -> 0. No constant makes both true: the constant that makes the cubic exact as
+alpha -> 0 makes it 0.028 to 0.040 too high in the figure.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def kingma(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
 def kingma_grad(log_alpha: Any) -> Any:
     """Differentiate `kingma` in log alpha: 1/2 + c1 alpha + 2 c2 alpha^2 + 3 c3 alpha^3.
 
-    ``log_alpha`` and the result are as for `logunif_kl.neg_kl_grad`.
+    The argument and the result are as for `logunif_kl.neg_kl_grad`.
 
     Examples
     --------

@@ -7,16 +7,16 @@ The series of M alternates. Differentiated term by term, it is
     F(u) = -1/2 sum_(k>=1) (-u)^k/(k (1/2)_k).
 
 Its terms reach e^u, so they cancel: at u = 20 (log_alpha = -3.7) eight digits are lost, at u = 40
-all of them. With ``dps=`` this series is summed, with as many more digits as are lost. In double
+all of them. With ``dps=`` this series is summed with correspondingly more digits. In double
 precision it is first transformed by M(a; b; -u) = e^-u M(b - a; b; u), whose terms and their
 derivatives are positive:
 
     F(u) = u e^-u sum_k u^k/k! g_k,    g_k = 1/(2k + 2) sum_(j=0..k) 2/(2j + 1)
 
-These are the terms of Eq. 1, so Kummer's transformation takes Eq. 2 to Eq. 1. For u below 40 the
-sum is one polynomial of degree 112. Above 40 the derivative of Kummer's expansion for large
-arguments is exact to double precision. The method needs only elementwise arithmetic, without
-table look-ups or loops over elements, so any array namespace can compute it.
+These are the terms of Eq. 1, so Kummer's transformation turns Eq. 2 into Eq. 1. For u below 40 the
+sum is a polynomial of degree 112. Above 40 the derivative of Kummer's expansion for large arguments
+is exact to double precision. The method needs only elementwise arithmetic, without table look-ups
+or loops over elements, so any array namespace can compute it.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from . import _asymptotic
 from ._method import EVERYWHERE, Declared, Method
 from ._operation import operation, value
 
-#: From this u on, by the expansion for large arguments.
+#: From this u on, use the expansion for large arguments.
 SWITCH = 40.0
 # P(K >= 113) is below e^-40 for K ~ Poisson(40).
 _TERMS = 113
-# A power of 2, so that u/32 is exact: its relative error would be multiplied by up to 40.
+# Use a power of 2, so that u/32 is exact: a relative error would be multiplied by up to 40.
 _SCALE = 32
 
 
 def _scaled(terms: list[Fraction]) -> list[float]:
-    """Turn coefficients of u^k/k! into those of (u/32)^k, which lie between 1e-16 and 1e12."""
+    """Turn coefficients of u^k/k! into coefficients of (u/32)^k, from 1e-16 to 1e12."""
     weight, result = Fraction(1), []
     for k, term in enumerate(terms):
         result.append(float(weight * term))
@@ -55,7 +55,7 @@ _EXPANSION = _asymptotic.Expansion(SWITCH)
 
 
 def _transformed(xp: Any, u: Any, coefficients: list[float]) -> Any:
-    """Sum u e^-u (u/32)^k coefficients[k] over k, nested."""
+    """Sum u e^-u (u/32)^k coefficients[k] over k, by Horner's rule."""
     part = u / _SCALE
     result = coefficients[-1] + 0.0 * u
     for coefficient in reversed(coefficients[:-1]):
@@ -92,12 +92,12 @@ def kummer(
     .. math:: -\mathrm{KL} = \text{constant} + \tfrac12 \left. \frac{\partial}{\partial a}
               M(a; \tfrac12; -u) \right|_{a=0}, \qquad u = \tfrac12 e^{-\log\alpha}
 
-    for every alpha, through M(a; b; -u) = e^-u M(b - a; b; u) where the series itself would cancel.
+    for every alpha. M(a; b; -u) = e^-u M(b - a; b; u) replaces the series where it would cancel.
 
     Parameters
     ----------
     log_alpha, zero_at, log_c, dps
-        As for `series`, which also says what is raised.
+        As for `series`, as are the errors raised.
 
     Returns
     -------
@@ -108,12 +108,12 @@ def kummer(
     -----
     Up to u = 40 (log_alpha = -4.38) a polynomial of 113 positive terms is evaluated, above 40 the
     derivative of Kummer's expansion for large u. With `dps` the alternating series is summed with
-    as many more digits as cancel; the expansion replaces it from the u on at which that gives all
-    the digits.
+    as many extra digits as it loses. From the u on where the expansion gives all the digits, the
+    expansion is used.
 
     Worst error 2.0e-15 relative to max(1, abs(-KL)). With the default constant the error is
-    relative to -KL itself, as alpha -> inf too. Arrays of another namespace than NumPy's are
-    computed there, in their own type.
+    relative to -KL itself as alpha -> inf. Arrays of other namespaces are computed there, in their
+    own type.
 
     References
     ----------

@@ -1,6 +1,6 @@
-"""Kingma's lower bound: -KL without its term -E log|eps|, where that is not negative.
+"""Kingma's lower bound: -KL without the term -E log|eps|, which is not always positive.
 
-The paper states that -E log|eps| >= 0, eps ~ N(1, alpha), "for all values of alpha". It holds up
+The paper states that -E log|eps| >= 0, eps ~ N(1, alpha), "for all values of alpha". This holds up
 to alpha* = 2.42124952103683604, where E log|eps| = 0. Above alpha* the formula is larger than -KL.
 """
 
@@ -40,7 +40,7 @@ def lower_bound(
               \qquad (\alpha \le \alpha^* = 2.42124952103683604)
 
     The constant is that of the exact value, log C + 1/2 log(2 pi e), so the bound becomes exact as
-    alpha -> 0. The paper claims it for every alpha; above alpha* it lies *above* -KL.
+    alpha -> 0. The paper claims it for every alpha, but above alpha* it is *larger* than -KL.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def lower_bound(
 def lower_bound_grad(log_alpha: Any) -> Any:
     """Differentiate `lower_bound` in log alpha: 1/2 everywhere, NaN at NaN.
 
-    ``log_alpha`` and the result are as for `logunif_kl.neg_kl_grad`.
+    The argument and the result are as for `logunif_kl.neg_kl_grad`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How far a method is from the exact value and gradient, and where, by the search of `_extrema`."""
+"""Measure how far a method is from the exact value and gradient, and where."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._arguments import integer
 from ._extrema import Error, Extremum, finite, least_and_greatest
 from ._method import WIDE, Interval, Method
 
-FARTHEST = 100.0  # beyond, alpha^3 over the exact gradient leaves the range of a double
+FARTHEST = 100.0  # beyond, alpha^3 divided by the exact gradient overflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +26,16 @@ class Measurement:
     method : str
         The method's name.
     interval : Interval
-        Where it was measured.
+        Where the errors were measured.
     value : Extremum
         The error of -KL, method minus exact, where its magnitude is largest.
     value_mean : float
-        Mean magnitude of that error, uniformly in log alpha. Over an interval with an infinite end
-        it is the mean over the part within [-10, 10].
+        Mean magnitude of that error, uniformly in log alpha. For an interval with an infinite end,
+        the mean over the part within [-10, 10].
     best_constant : float
-        The constant that minimises the worst error when it is added to the method.
+        The constant that minimises the worst error when added to the method.
     value_best_constant : float
-        The worst error after adding it.
+        The worst error after `best_constant` is added.
     gradient : Extremum or None
         The relative error of d(-KL)/d log alpha where its magnitude is largest; None if the method
         has no gradient.
@@ -54,7 +54,7 @@ class Measurement:
 
 
 def value_error(method: Method) -> Error:
-    """Return the signed error of -KL as a function of log alpha, which no convention changes."""
+    """Return a function of log alpha: the signed error of -KL, which no convention changes."""
     if method.kind == "statistical":
         raise ValueError(
             f"{method.name} gives an estimate with a standard error, not one error to be measured: "
@@ -68,7 +68,7 @@ def value_error(method: Method) -> Error:
 
 
 def gradient_error(method: Method) -> Error:
-    """Return the signed relative error of a method's gradient as a function of log alpha."""
+    """Return a function of log alpha: the signed relative error of a method's gradient."""
     slope = method.gradient
     if slope is None:
         raise ValueError(
@@ -90,9 +90,9 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
     method : Method
         An entry of `logunif_kl.methods.METHODS`.
     interval : Interval, optional
-        Where; log_alpha in [-10, 10] by default. Finite ends lie in [-100, 100].
+        Where to compare; log_alpha in [-10, 10] by default. Finite ends lie in [-100, 100].
     points : int, optional
-        Size of the grid that the search starts from, at least 3.
+        Size of the initial grid of the search, at least 3.
 
     Returns
     -------
@@ -143,7 +143,6 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
 
 
 def _check(method: Any, interval: Any, points: Any) -> None:
-    """Raise if an argument is of a wrong type, or the grid too small."""
     if not isinstance(method, Method):
         raise TypeError(
             "method must be an entry of logunif_kl.methods.METHODS, but "

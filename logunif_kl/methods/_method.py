@@ -14,12 +14,12 @@ Kind = Literal["closed form", "numerical", "statistical"]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A closed interval of log alpha; an infinite end stands for the limit there.
+    """A closed interval of log alpha. Its infinite ends stand for limits.
 
     Attributes
     ----------
     name : str
-        A name for people, such as ``"alpha in (0, 1]"``.
+        A name to be shown, such as ``"alpha in (0, 1]"``.
     low, high : float
         The ends.
     """
@@ -39,7 +39,7 @@ class Interval:
         return self.low <= log_alpha <= self.high
 
 
-#: Every closed form is measured here, whatever its own domain.
+#: The interval where every closed form is measured, whatever its own domain.
 WIDE = Interval("log_alpha in [-10, 10]", -10.0, 10.0)
 
 
@@ -47,18 +47,18 @@ WIDE = Interval("log_alpha in [-10, 10]", -10.0, 10.0)
 class Declared:
     """The worst errors that a method declares over one interval.
 
-    Each figure is an upper bound. For a closed form it is what `logunif_kl.methods.measure` finds,
-    rounded up in the third significant digit. For a numerical method it bounds the rounding errors
-    of double precision.
+    Each figure is an upper bound. For a closed form it is the result of
+    `logunif_kl.methods.measure`, rounded up to three significant digits. For a numerical method it
+    bounds the rounding errors of double precision.
 
     Attributes
     ----------
     interval : Interval
         Where the bounds hold.
     value : float
-        Worst error of -KL. It is absolute for a closed form, and relative to max(1, |-KL|) for a
-        numerical method. For a statistical method it is the largest standard error with the
-        default number of samples. It is the same under every convention.
+        Worst error of -KL, under every convention. It is absolute for a closed form and relative to
+        max(1, |-KL|) for a numerical method. For a statistical method it is the largest standard
+        error with the default number of samples.
     value_best_constant : float, optional
         Worst absolute error of -KL after adding the constant that minimises it; closed forms only.
     gradient : float, optional
@@ -87,19 +87,19 @@ class Method:
     formula : str
         The formula in plain text.
     equation : str
-        Its place in the paper.
+        The equation's place in the paper.
     citation : str
         The paper.
     claims : tuple of Declared
-        Worst errors: first over the valid domain, then over any other range that the paper
-        names. The last entry of a closed form is over log_alpha in [-10, 10].
+        Worst errors: first over the valid domain, then over any other range that the paper names.
+        For a closed form the last entry is over log_alpha in [-10, 10].
     constant : str
-        How the additive constant that the formula leaves open is fixed.
+        How the formula's additive constant is chosen, if the paper leaves it open.
     outside : str
-        What the formula is outside its valid domain.
+        What the formula computes outside its valid domain.
     kind : {"closed form", "numerical", "statistical"}
-        A closed form approximates -KL, and has an error in exact arithmetic too. A numerical method
-        would be exact without rounding. A statistical one returns a standard error.
+        A closed form approximates -KL, even in exact arithmetic. A numerical method would be exact
+        without rounding. A statistical method returns a standard error.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Method:
 
     @property
     def domain(self) -> Interval:
-        """Where the method may be used: the interval of its first entry in ``claims``."""
+        """The interval where the method may be used: the one of the first entry in ``claims``."""
         return self.claims[0].interval
 
 

@@ -1,8 +1,8 @@
 """Molchanov's sigmoid: the approximation that most implementations use, for every alpha.
 
-The exact -KL is -1/2 log(1 + 1/alpha) minus a bounded remainder that rises from 0 to
-(gamma + log 2)/2 = 0.63518 as alpha falls. Molchanov, Ashukha and Vetrov fit that remainder by
-one sigmoid in log alpha, whose height k1 = 0.63576 approximates that limit.
+The exact -KL is -1/2 log(1 + 1/alpha) minus a bounded remainder that rises from 0 to (gamma + log
+2)/2 = 0.63518 as alpha falls. Molchanov, Ashukha and Vetrov fit the remainder by one sigmoid in log
+alpha, whose height k1 = 0.63576 approximates that limit.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def _value(xp: Any, x: Any) -> Any:
 
 
 def _slope(xp: Any, x: Any) -> Any:
-    # s (1 - s) and 1/(1 + alpha), by exponentials of non-positive numbers only: exp(x) overflows
-    # while 1/(1 + exp(x)) is still a positive double
+    # s (1 - s) and 1/(1 + alpha) from exponentials of non-positive numbers: exp(x) overflows while
+    # 1/(1 + exp(x)) is still a positive double
     odds, ratio = xp.exp(-xp.abs(K2 + K3 * x)), xp.exp(-xp.abs(x))
     share = xp.where(x > 0.0, ratio, xp.ones_like(x)) / (1.0 + ratio)
     return K1 * K3 * odds / (1.0 + odds) ** 2 + 0.5 * share
@@ -59,8 +59,8 @@ def molchanov(
     Worst error 9.4e-3, at log_alpha = -3.51; 3.8 % in the gradient.
     ``METHODS["molchanov"].claims`` has the measured figures.
 
-    The formula is evaluated as -k1 sigma(-k2 - k3 x) - 1/2 log(1 + exp(-x)), the same function
-    without the cancellation that turns the published form into 0 for large alpha.
+    The formula is evaluated as -k1 sigma(-k2 - k3 x) - 1/2 log(1 + exp(-x)). The published form is
+    the same function, but for large alpha cancellation turns it into 0.
 
     References
     ----------
@@ -79,9 +79,8 @@ def molchanov(
 def molchanov_grad(log_alpha: Any) -> Any:
     """Differentiate `molchanov` in log alpha.
 
-    With s = sigma(k2 + k3 log alpha) it is k1 k3 s (1 - s) + 1/2 / (1 + alpha).
-
-    ``log_alpha`` and the result are as for `logunif_kl.neg_kl_grad`.
+    With s = sigma(k2 + k3 log alpha) the derivative is k1 k3 s (1 - s) + 1/2 / (1 + alpha). The
+    argument and the result are as for `logunif_kl.neg_kl_grad`.
 
     Examples
     --------

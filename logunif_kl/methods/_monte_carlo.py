@@ -2,18 +2,18 @@ r"""Monte Carlo estimates of -KL and of its gradient, with standard errors.
 
 **The value.** -KL = constant - F(u) with F(u) = E log|z + r| - E log|z|, r = alpha^(-1/2) and
 z ~ N(0, 1). Up to known terms this is E log|eps|, eps ~ N(1, alpha), which the papers sample.
-`_control_variates` divide the variance by 60 near log alpha = 0.4, and by a factor that grows
+`_control_variates` divides the variance by 60 near log alpha = 0.4, and by a factor that grows
 without bound towards both ends.
 
 **The gradient.** Reparameterisation, eps = 1 + sqrt(alpha) z, does not give the gradient. The
 derivative of log|eps| for a fixed z is (z/2) sqrt(alpha)/(1 + sqrt(alpha) z). Its pole at eps = 0
-is not integrable, so it has no mean, and averages of it do not converge; Dawson's form is its
-principal value. Three ways do work:
+is not integrable, so its mean does not exist and averages do not converge. (Dawson's form is the
+principal value of the integral.) Three methods do work:
 
-- The score function, `monte_carlo_grad`. It differentiates the density instead of the logarithm,
+- The score function, `monte_carlo_grad`, differentiates the density instead of the logarithm:
   d(-KL)/d log alpha = (r/2) E[z log|z + r|], whose variance is finite.
-- Differences of values at the same samples. (f(x + h) - f(x - h))/2h has a finite variance for
-  every h, which grows like 1/h as h -> 0 (0.6/h at log alpha = 0).
+- Differences of values at the same samples. (f(x + h) - f(x - h))/2h has a finite variance, which
+  grows like 1/h as h -> 0 (0.6/h at log alpha = 0).
 - `logunif_kl.neg_kl_grad`, which is exact.
 """
 
@@ -30,11 +30,11 @@ from ._control_variates import Integrand
 from ._method import WIDE, Declared, Method
 from ._sampling import average, check_samples, generator
 
-#: The default number of samples; a power of two, which suits Sobol's points.
+#: The default number of samples, a power of two for Sobol's points.
 N_SAMPLES = 65536
 
 _EPS = np.finfo(np.float64).eps
-# Reads log alpha as the other methods do, with the same errors.
+# Reads log alpha as the other methods do, and raises the same errors.
 _READ = Operation(np.positive, lambda xp, x: xp.positive(x))
 
 
@@ -62,9 +62,9 @@ def monte_carlo(
     log_alpha : array_like
         log(sigma^2/mu^2); real, of any shape. All elements use the same samples.
     n_samples : int, optional
-        The number of z; at least 128, or 256 for ``"antithetic"`` and ``"qmc"``; without variance
-        reduction at least 512, or 2048 for ``"antithetic"``. The standard error of fewer would be
-        too small. At most 2**32. The memory in use does not depend on it.
+        The number of z. The least is 128, or 256 for ``"antithetic"`` and ``"qmc"``; without
+        variance reduction it is 512, or 2048 for ``"antithetic"``, because the standard error of
+        fewer would be too small. At most 2**32. The memory in use does not depend on it.
     rng : numpy.random.Generator, int or None, optional
         As for `numpy.random.default_rng`. The same seed gives the same result; a generator is
         advanced.
@@ -74,8 +74,8 @@ def monte_carlo(
         `n_samples`.
     variance_reduction : bool, optional
         Whether to subtract control variates, and to sample the tails more often (z ~ N(0, 4),
-        weighted). False averages -log|z + r| over N(0, 1). It cannot be combined with ``"qmc"``,
-        where one point near the singularity would dominate one of the few sequences.
+        weighted). False averages -log|z + r| over N(0, 1). False cannot be combined with ``"qmc"``,
+        because one point near the singularity would dominate one of the few sequences.
     zero_at, log_c : float, optional
         The constant, as in `logunif_kl.neg_kl`.
     progress : bool, optional
@@ -84,25 +84,24 @@ def monte_carlo(
     Returns
     -------
     estimate, standard_error : float64 array or scalar
-        NumPy's, of the shape of `log_alpha`. At ``log_alpha=inf`` (the constant) and ``-inf``
+        NumPy arrays of the shape of `log_alpha`. At ``log_alpha=inf`` (the constant) and ``-inf``
         (-inf) the estimate is the exact limit and the standard error 0. Both are NaN where
-        `log_alpha` is. Both are masked arrays if it is one, with the same mask.
+        `log_alpha` is NaN. If `log_alpha` is a masked array, both have its mask.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is of a wrong type, is not one of the values above, or if two of them do not
-        go together.
+        If an argument has a wrong type or value, or two arguments cannot be combined.
     ImportError
-        If a progress bar is asked for without rich.
+        If a progress bar is requested but rich is not installed.
 
     Notes
     -----
-    The interval ``estimate +- 1.96 standard_error`` covers the exact value in 93 to 97 % of 1,000
+    The interval ``estimate +- 1.96 standard_error`` covers the exact value for 93 to 97 % of 1,000
     seeds, for every scheme and log alpha from -8 to 8, with 1,024 samples, or 4,096 without
     variance reduction. For this the standard error is multiplied by Student's factor t/1.96: 1.09
-    to 1.04 for the 16 to 31 averages of ``"qmc"``, 1.002 for 1,024 samples. From the least
-    `n_samples` on, three standard errors reach the exact value for 99 % of seeds. Errors at
+    to 1.04 for the 16 to 31 averages of ``"qmc"``, 1.002 for 1,024 samples. With the least
+    `n_samples` or more, three standard errors cover the exact value for 99 % of seeds. Errors at
     different log alpha are not independent. Below log alpha = -11 the rounding of double precision,
     about 1e-15, dominates the standard error.
 
@@ -147,12 +146,12 @@ def monte_carlo_grad(
               = \tfrac12 - \tfrac12 \mathrm E[(z^2 - 1) \log|\epsilon|]
 
     with eps = 1 + z/r and r = alpha^(-1/2). (Integration by parts takes one form to the other.)
-    The derivative of log|eps| for a fixed sample has no mean; this has a finite variance.
+    The derivative of log|eps| for a fixed sample has no mean; this form has a finite variance.
 
     Parameters
     ----------
     log_alpha, n_samples, rng, scheme, variance_reduction, progress
-        As for `monte_carlo`, which also says what is raised.
+        As for `monte_carlo`, as are the errors raised.
 
     Returns
     -------
@@ -196,7 +195,7 @@ def _sample(
     given = evaluate(_READ, log_alpha=log_alpha)
     mask = np.ma.getmaskarray(given) if isinstance(given, np.ma.MaskedArray) else None
     with np.errstate(invalid="ignore"):
-        x = np.array(np.multiply(given, 1.0, dtype=np.float64))  # a signalling NaN becomes quiet
+        x = np.array(np.multiply(given, 1.0, dtype=np.float64))  # makes a signalling NaN quiet
     if mask is not None:
         x[mask] = math.nan
     finite = np.isfinite(x)
@@ -211,7 +210,7 @@ def _sample(
 
 
 def _masked(result: np.ndarray, mask: np.ndarray | None) -> Any:
-    """Return an array under the mask of the argument, or as it is; of shape () as a scalar."""
+    """Apply the argument's mask, if any, and return an array of shape () as a scalar."""
     return result[()] if mask is None else np.ma.masked_array(result, mask)[()]
 
 

@@ -1,8 +1,8 @@
-"""Makes a formula ``f(xp, x)`` a function of any array that `logunif_kl.neg_kl` takes.
+"""Make a formula ``f(xp, x)`` a function of any array that `logunif_kl.neg_kl` takes.
 
 NumPy arrays are computed in blocks in float64, and rounded once to their own type. Arrays of an
-array-API namespace are computed in their own type. No formula here warns on overflow, because
-infinity is then the right result.
+array-API namespace are computed in their own type. An overflow gives infinity, the right result
+here, without a warning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Arithmetic = Callable[[Any, Any], Any]
 
 
 class _UFunc(BlockedUFunc):
-    """A ufunc that is pickled by its arithmetic."""
+    """A ufunc that pickles its arithmetic instead of itself."""
 
     arithmetic: Arithmetic
 
@@ -39,17 +39,12 @@ def _ufunc(arithmetic: Arithmetic | Hashable) -> _UFunc:
 
 
 def operation(arithmetic: Arithmetic, *, on_host: bool = False) -> Operation:
-    """Make an operation of ``arithmetic(xp, x)``.
+    """Make an operation of ``arithmetic(xp, x)``, which can be pickled and hashed.
 
-    Parameters
-    ----------
-    arithmetic : callable
-        A function of a module, or another callable that can be pickled and hashed.
-    on_host : bool
-        Whether ``xp`` must be NumPy, because SciPy's functions, look-ups in tables and sorting do
-        not exist in every namespace. Arrays of other libraries are then converted to NumPy and
-        back. If an array cannot be converted (it is on a device, or traced by a compiler), its
-        library raises its own error.
+    With `on_host`, ``xp`` must be NumPy, because not every namespace has SciPy's functions, table
+    look-ups and sorting. Arrays of other libraries are then converted to NumPy and back. If an
+    array cannot be converted (it is on a device, or traced by a compiler), its library raises an
+    error.
     """
     ufunc = _ufunc(arithmetic)
     if not on_host:
@@ -63,6 +58,6 @@ def operation(arithmetic: Arithmetic, *, on_host: bool = False) -> Operation:
 
 
 def value(of: Operation, log_alpha: Any, zero_at: float, log_c: float | None) -> Any:
-    """Evaluate under a convention, by adding the constant that it adds to the exact -KL."""
+    """Evaluate a method, and add the constant that the exact -KL gets under the convention."""
     constant = additive_constant(zero_at, log_c)
     return shifted(evaluate(of, log_alpha=log_alpha), constant)

@@ -1,22 +1,20 @@
-"""u E g(K) for K ~ Poisson(u), summed over the k whose probability matters.
+"""u E g(K) for K ~ Poisson(u), summed over the k whose probability is not negligible.
 
 Hron's Eq. 1 is an expectation under a Poisson law. Its terms u^k/k! reach e^u and its factor is
-e^-u; either may be beyond the range of a double. To compute a weight by exp(k log u - u - log k!)
-is inaccurate, because numbers of size u log u cancel down to one of size 1: at u = 80,000 six of
-the sixteen digits are lost. Here the logarithms of the weights are sums over the ratios of
-neighbours,
+e^-u, so either may overflow or underflow. The weights exp(k log u - u - log k!) are inaccurate,
+because numbers of size u log u cancel to a number of size 1: at u = 80,000 six of the sixteen
+digits are lost. Here the logarithms of the weights are sums over the ratios of neighbours,
 
     log w_k = log w_(k-1) + log(u/k) = log w_(k-1) + log1p((u - k)/k),
 
 all of which are small near the mode. The weights are then divided by their sum, which cancels any
-error that they have in common.
+error common to all of them.
 
-**The window.** By Bernstein's inequality P(K <= u - t) <= exp(-t^2/(2u)) and
-P(K >= u + t) <= exp(-t^2/(2u + 2t/3)). Both bounds are e^-45 = 3e-20 at the ends of the window,
-which are 9.5 sqrt(u) terms below the mean, and as many and 30 more above it. The mean of g is at
-least 1/(2u + 1). Up to u = 1000 a loss of 3e-20 is therefore below 2^-53 of it. Above u = 1000, g
-varies by less than a factor of 2 over the k that are left out, except for those below u/2, whose
-probability is below e^-125.
+**The window.** By Bernstein's inequality P(K <= u - t) <= exp(-t^2/(2u)) and P(K >= u + t) <=
+exp(-t^2/(2u + 2t/3)). The window ends where both bounds are e^-45 = 3e-20, which is 9.5 sqrt(u)
+terms below the mean, and 30 more terms above it. The mean of g is at least 1/(2u + 1). Up to u =
+1000 a loss of 3e-20 is therefore below 2^-53 of it. Above u = 1000, g varies by less than a factor
+of 2 over the k outside the window, except below u/2, whose probability is below e^-125.
 """
 
 from __future__ import annotations
@@ -26,11 +24,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-#: -log of the probability left out at either end.
+#: -log of the probability outside the window at either end.
 NEGLIGIBLE = 45.0
 #: The largest u; its window has 6,886 terms. log_alpha = -12.48.
 LARGEST = 2.0**17
-# Terms held at once: half a MiB for each of a few arrays of doubles.
+# The number of terms in a block: half a MiB for each of a few arrays of doubles.
 _BUDGET = 1 << 16
 _TINY = np.finfo(np.float64).smallest_subnormal
 
@@ -38,36 +36,27 @@ Weighted = Callable[[np.ndarray], np.ndarray]
 
 
 def window(u: float) -> tuple[int, int]:
-    """Find the first and the last k that matter."""
+    """Find the first and the last k of the window."""
     below = math.sqrt(2.0 * NEGLIGIBLE * u)
     third = NEGLIGIBLE / 3.0
     above = third + math.sqrt(third * third + 2.0 * NEGLIGIBLE * u)
     return max(math.floor(u - below), 0), math.ceil(u + above)
 
 
-#: The largest k that `mean_times_u` ever asks for.
+#: The largest k for which `mean_times_u` calls its function.
 LAST = window(LARGEST)[1]
 
 
 def mean_times_u(u: np.ndarray, g: Weighted) -> np.ndarray:
-    """Compute u E g(K), K ~ Poisson(u).
+    """Compute u E g(K), K ~ Poisson(u), for a one-dimensional float64 array of u in [0, `LARGEST`].
 
-    Parameters
-    ----------
-    u : one-dimensional array of float64
-        In [0, `LARGEST`].
-    g : callable
-        Of an int64 array of k in [0, `LAST`], elementwise; positive and decreasing, with
-        g(0) = 1 and g(k) >= 1/(2k + 1).
-
-    Returns
-    -------
-    array of float64
-        The relative error is a few units in the last place, also as u -> 0.
+    ``g`` takes an int64 array of k in [0, `LAST`]. It is elementwise, positive and decreasing, with
+    g(0) = 1 and g(k) >= 1/(2k + 1). The relative error is a few units in the last place, even as u
+    -> 0.
     """
     result = np.empty_like(u)
-    # All u up to the same half power of 2 share a width, which does not depend on the other
-    # elements of the array, so neither does a result.
+    # All u up to the same half power of 2 share a width. A result therefore does not depend on the
+    # other elements of the array.
     steps = np.ceil(2.0 * np.log2(np.maximum(u, 1.0)))
     for step in np.unique(steps):
         top = 2.0 ** (float(step) / 2.0)

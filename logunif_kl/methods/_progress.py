@@ -9,13 +9,7 @@ from collections.abc import Callable, Iterator
 
 @contextlib.contextmanager
 def progress_bar(description: str, total: int, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Show a bar on standard error; call what it yields with each amount of work that is done.
-
-    Raises
-    ------
-    ImportError
-        If it is to be shown and rich is not installed.
-    """
+    """Show a progress bar on standard error by rich; yield a function that advances it."""
     if not shown:
         yield lambda done: None
         return

@@ -1,13 +1,13 @@
-"""Quadrature of E log|eps|, by two rules that treat the singularity and by one that ignores it.
+"""Quadrature of E log|eps|, by two rules that treat the singularity and one that ignores it.
 
 -KL is a constant minus E log|z + r|, z ~ N(0, 1), r = alpha^(-1/2), a one-dimensional integral.
-Folded at the singularity, it is computed to 15 digits by 160 nodes of tanh-sinh quadrature or by
-100 nodes of Gauss-Legendre quadrature (`_quadrature_rules`).
+Folded at the singularity, it is accurate to 15 digits with 160 nodes of tanh-sinh quadrature or 100
+nodes of Gauss-Legendre quadrature (`_quadrature_rules`).
 
-Gauss-Hermite quadrature, the usual choice for a normal density, is exact for polynomials, but
-log|z + r| is not close to one: where r is a node the sum is infinite, and between the nodes it is
-too small. With n nodes the root mean square of the error over log alpha in [-10, 10] is
-0.7/sqrt(n). The rule is included to show this, and returns an error estimate that does.
+Gauss-Hermite quadrature, the usual choice for a normal density, is exact for polynomials only. For
+log|z + r| its sum is infinite where r is a node, and too small between the nodes. With n nodes the
+root mean square of the error over log alpha in [-10, 10] is 0.7/sqrt(n). The rule is included to
+show this, together with an error estimate.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ._arguments import choice, integer
 from ._method import EVERYWHERE, Declared, Method
 from ._operation import operation, value
 
-#: The number of nodes of each rule, unless another is asked for.
+#: The default number of nodes of each rule.
 NODES = {"tanh_sinh": 160, "gauss_legendre": 100, "gauss_hermite": 32}
 MOST = 1000
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """A rule with n nodes, as a function of an array: -F(u), or its slope."""
+    """-F(u) or its slope, as a function of an array, by a rule with n nodes."""
 
     rule: str
     n: int
@@ -42,14 +42,14 @@ class _Rule:
         return _quadrature_rules.integrate(self.rule, self.n, x, self.gradient)
 
 
-# The rule that error estimates compare with, and a bound on its own error, relative to
-# max(1, |-KL|); the error measured is 6e-16.
+# The rule that error estimates compare with, and a bound on its own error relative to max(1,
+# |-KL|). The measured error is 6e-16.
 _FINE = _Rule("tanh_sinh", 320)
 _ROUNDING = 2e-15
 
 
 def _operation(rule: Any, n: Any, gradient: bool) -> Operation:
-    """Make an operation of a rule, after checking the caller's arguments."""
+    """Check the caller's arguments, and make an operation of a rule."""
     choice("rule", rule, NODES)
     usual = NODES[rule]
     n = usual if n is None else integer("n", n, 2, MOST, f"pass n={usual}, or leave it out")
@@ -80,20 +80,20 @@ def quadrature(
         The first two integrate over |z + r| > 0, and treat the singularity there.
         ``"gauss_hermite"`` is the plain sum w_1 log|z_1 + r| + ... + w_n log|z_n + r|.
     n : int, optional
-        Nodes, 2 to 1000; 160, 100 and 32 of these rules by default.
+        The number of nodes, 2 to 1000; by default 160, 100 and 32 for these rules.
     dps : int, optional
-        Decimal digits, 1 to 1,000, by tanh-sinh quadrature in mpmath with as many nodes as that
-        takes; double precision without it.
+        The number of decimal digits, 1 to 1,000, for tanh-sinh quadrature in mpmath with as many
+        nodes as needed. Double precision by default.
     return_error : bool, optional
-        Whether to return an error estimate too.
+        Whether to return an error estimate as well.
 
     Returns
     -------
     value : array or scalar
         As for `series`; infinite where a node of ``"gauss_hermite"`` is at the singularity.
     error : float64 array or scalar
-        With ``return_error=True``: at least the error of the value, including the rounding to its
-        type; 0 at infinite ``log_alpha``. It is always a NumPy array or scalar.
+        With ``return_error=True``: an upper bound of the error, including the rounding to the type
+        of the value; 0 at infinite ``log_alpha``. It is always a NumPy array or scalar.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def quadrature(
     Notes
     -----
     The worst error relative to max(1, abs(-KL)), for every log alpha, is 1.2e-15 for
-    ``"tanh_sinh"`` and 1.0e-15 for ``"gauss_legendre"``. With the default constant both are
+    ``"tanh_sinh"`` and 1.0e-15 for ``"gauss_legendre"``. With the default constant both errors are
     relative to -KL itself as alpha -> inf. The error of ``"gauss_hermite"`` has no bound, because
     its sum is infinite where r is a node. Its root mean square over log alpha in [-10, 10] is 0.12
     with 32 nodes and 0.07 with 100, and it does not vanish as alpha -> inf.
@@ -152,13 +152,13 @@ def quadrature_grad(log_alpha: Any, *, rule: str = "tanh_sinh", n: int | None = 
     .. math:: \frac{d(-\mathrm{KL})}{d\log\alpha}
               = \frac r2 \int_{-\infty}^\infty z \log|z + r|\, \varphi(z)\, dz
 
-    Differentiating the logarithm instead gives an integral that exists as a principal value only,
-    Dawson's function; a sum over nodes would have a pole at each node.
+    Differentiating the logarithm instead gives Dawson's function as a principal value; a sum over
+    nodes would have a pole at each node.
 
     Parameters
     ----------
     log_alpha, rule, n
-        As for `quadrature`, which also says what is raised.
+        As for `quadrature`, as are the errors raised.
 
     Returns
     -------
@@ -180,8 +180,8 @@ def _error(result: Any, log_alpha: Any, constant: float) -> Any:
     given = np.asarray(result)
     x = np.asarray(log_alpha, dtype=np.float64)
     fine = np.asarray(operation(_FINE).ufunc(x)) + constant
-    # The bound on rounding covers the fine value and the constant. The rounding of the result to
-    # its own type is in the difference already, except for half a unit in the last place.
+    # The bound on rounding covers the fine value and the constant. The difference already includes
+    # the rounding of the result to its own type, except for half a unit in the last place.
     size = np.maximum(np.abs(fine), 1.0 + abs(constant))
     with np.errstate(invalid="ignore"):
         error = np.abs(given.astype(np.float64) - fine) + _ROUNDING * size

@@ -1,22 +1,22 @@
 r"""Quadrature of E log|z + r| and E[z log|z + r|], z ~ N(0, 1), r = alpha^(-1/2).
 
-Gauss-Hermite quadrature is applied to the integrand as it stands, as if it were smooth at z = -r.
-For the other two rules the integral is *folded* at this singularity, t = |z + r|, into one over
-t > 0, whose singularity, log t, is at the end of the range,
+Gauss-Hermite quadrature ignores the singularity at z = -r. For the other two rules the integral is
+*folded* there, t = |z + r|, into one over t > 0, whose singularity, log t, is at the end of the
+range,
 
     F(u) = int_0^inf log(t) [phi(t - r) + phi(t + r) - 2 phi(t)] dt,
     u F'(u) = r/2 int_0^inf log(t) [(t - r) phi(t - r) - (t + r) phi(t + r)] dt,
 
 where phi is the normal density. Both rules can treat a singularity at an end:
 
-- tanh-sinh, t = T/(1 + exp(-pi sinh(tau))), by the trapezoidal rule in tau, whose nodes crowd
+- tanh-sinh, t = T/(1 + exp(-pi sinh(tau))), is the trapezoidal rule in tau, whose nodes crowd
   doubly exponentially at the ends (Takahasi and Mori 1974);
-- Gauss-Legendre in v, t = T v^5, after which the integrand has four continuous derivatives and a
-  little more, so that the error falls like n^-10.
+- Gauss-Legendre in v, t = T v^5, which gives the integrand slightly more than four continuous
+  derivatives, so that the error falls like n^-10.
 
-Up to r = 1 the brackets are written with expm1, sinh and cosh, so that F(u) keeps its relative
-accuracy as u -> 0. From r = 9 on phi is negligible at the singularity, and log|1 + z/r| is
-integrated over [-9, 9] without being folded.
+Up to r = 1 expm1, sinh and cosh replace the brackets, so that F(u) keeps its relative accuracy as u
+-> 0. From r = 9 on phi is negligible at the singularity, and log|1 + z/r| is integrated over [-9,
+9] without folding.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from scipy.special import eval_legendre, roots_hermitenorm, roots_legendre
 
 from ._control_variates import LEAST_LOG_ALPHA, MEAN_LOG
 
-REACH = 9.0  # of z; phi(9) = 1e-18
-_REACH_OF_SMALL = 9.9  # of t, where r < 1 moves phi by up to 1
-_TAU = 3.4  # exp(-pi sinh(3.4)) = 4e-21: t log(t) is 0 to the last digit there
+REACH = 9.0  # largest z; phi(9) = 1e-18
+_REACH_OF_SMALL = 9.9  # largest t, where r < 1 shifts phi by up to 1
+_TAU = 3.4  # exp(-pi sinh(3.4)) = 4e-21, so t log(t) is negligible there
 _POWER = 5  # of v
-_ROWS = 128  # elements at once
+_ROWS = 128  # elements per block
 _ROOT = math.sqrt(2.0 * math.pi)
 
 
 class Nodes(NamedTuple):
-    """A rule: of [0, 1], or of Gauss and Hermite for the density phi."""
+    """A rule on [0, 1], or the Gauss-Hermite rule for the density phi."""
 
     at: np.ndarray
     weight: np.ndarray
@@ -68,8 +68,8 @@ def nodes(rule: str, n: int) -> Nodes:
 def _legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the nodes and weights of Gauss and Legendre for [-1, 1].
 
-    The last digits of SciPy's weights differ with the LAPACK. After one more step of Newton, the
-    symmetry, and the weights from the derivative at the nodes, errors are below 6e-16.
+    The last digits of SciPy's weights differ with the LAPACK. One more Newton step, symmetrisation,
+    and weights from the derivative at the nodes bring the errors below 6e-16.
     """
 
     def derivative(v: np.ndarray) -> np.ndarray:
@@ -84,7 +84,7 @@ def _legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def integrate(rule: str, n: int, x: np.ndarray, gradient: bool) -> np.ndarray:
-    """Return -F(u) at log alpha = x, shape (k,), by a rule; or its derivative u F'(u) in x."""
+    """Return -F(u), or its derivative u F'(u), at log alpha = x of shape (k,), by a rule."""
     at, weight = nodes(rule, n)
     result = np.where(np.isnan(x), x, 0.0)
     result[x == -math.inf] = 0.5 if gradient else -math.inf
@@ -131,7 +131,7 @@ def _folded(
         bracket = less * _density(less) - more * _density(more)
     else:
         bracket = _density(less) + _density(more)
-    # the bracket of the gradient integrates to 0: a term log(r) would add rounding errors only
+    # the bracket of the gradient integrates to 0, so a term log(r) would only add rounding errors
     logarithm = np.log(t / r) if gradient else np.log(t)
     integral = _sum(logarithm * bracket * weight) * span[:, 0]
     return np.asarray(0.5 * r[:, 0] * integral if gradient else MEAN_LOG - integral)
@@ -162,7 +162,7 @@ def _hermite(
 
 
 def _sum(terms: np.ndarray) -> np.ndarray:
-    """Add up each row, in an order that does not depend on the other rows (unlike matmul)."""
+    """Sum each row, in an order that (unlike that of matmul) does not depend on other rows."""
     return np.asarray(terms.sum(axis=1))
 
 

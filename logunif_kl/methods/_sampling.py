@@ -1,6 +1,6 @@
-"""Averages over normal samples with their standard errors, in blocks of bounded memory.
+"""Average over normal samples with standard errors, in blocks of bounded memory.
 
-The samples form independent *units* with the right mean each. The spread of the units gives the
+The samples form independent *units*, each with the right mean. The spread of the units gives the
 standard error of their average:
 
 - ``plain``: a unit is one sample.
@@ -8,13 +8,13 @@ standard error of their average:
 - ``qmc``: a unit is the average over one scrambled Sobol sequence. There are only 16 to 31 of
   these.
 
-The spread of few units is itself uncertain, so the standard error is multiplied by Student's factor
-for the 95 % interval: 1.09 for 16 units, 1.02 for 64 and 1.0005 for 2,500. That suffices for normal
-values. These are skewed, above all without control variates and in pairs. `LEAST` holds the numbers
-of samples below which three standard errors miss the exact value for more than 1 % of seeds.
+The spread of a few units is itself uncertain, so the standard error is multiplied by Student's
+factor for the 95 % interval: 1.09 for 16 units, 1.02 for 64 and 1.0005 for 2,500. That suffices for
+normal values, but these are skewed, above all without control variates and in pairs. With fewer
+samples than in `LEAST`, three standard errors miss the exact value for more than 1 % of seeds.
 
 Every element of log alpha uses the same z (common random numbers), so differences between elements
-are far more precise than the elements.
+are far more precise than the elements themselves.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from ._arguments import choice, integer
 from ._control_variates import SPREAD, Integrand, controls
 from ._progress import progress_bar
 
-BLOCK = 16384  # values at once: 128 KiB an array, which the second-level cache holds
-REPLICATES = 16  # of Sobol sequences, at least; always fewer than twice as many
-#: The least numbers of samples, with control variates and without; measured in
+BLOCK = 16384  # values per block: 128 KiB an array, which fits the second-level cache
+REPLICATES = 16  # least number of Sobol sequences; there are always fewer than twice as many
+#: The least numbers of samples, with and without control variates, from
 #: ``tests/methods/test_monte_carlo.py``.
 LEAST = {"plain": (128, 512), "antithetic": (256, 2048), "qmc": (16 * REPLICATES, None)}
 MOST = 2**32
-_BITS = 52  # of a Sobol point, so that half a step more is still below 1
+_BITS = 52  # bits of a Sobol point; adding half a step stays below 1
 
 
 def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
-    """Return n_samples as an int, after checking it and the scheme."""
+    """Check `n_samples` and the scheme, and return `n_samples` as an int."""
     choice("scheme", scheme, LEAST)
     if scheme == "qmc" and not controlled:
         raise ValueError(
@@ -64,7 +64,7 @@ def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
 
 
 def generator(rng: Any) -> np.random.Generator:
-    """Make the generator that `numpy.random.default_rng` makes of a caller's argument."""
+    """Make a generator as `numpy.random.default_rng` does."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
@@ -76,10 +76,10 @@ def generator(rng: Any) -> np.random.Generator:
 
 
 class Moments:
-    """Means, and sums of squares about them, of k sequences that arrive in blocks.
+    """Means of k sequences that arrive in blocks, and sums of squares about the means.
 
     Blocks are merged by Eq. 2.1 of Chan, Golub and LeVeque, "Algorithms for computing the sample
-    variance", The American Statistician 37 (1983), which subtracts no large numbers.
+    variance", The American Statistician 37 (1983), which avoids differences of large numbers.
     """
 
     def __init__(self, k: int) -> None:
@@ -100,7 +100,6 @@ class Moments:
         self.count[rows] = total
 
     def standard_error(self) -> np.ndarray:
-        """Return the standard error of the means."""
         return np.sqrt(self.squares / (self.count * (self.count - 1.0)))
 
 
@@ -113,7 +112,7 @@ def average(
     controlled: bool,
     progress: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean of the integrand over z, and its standard error: two arrays of shape (k,)."""
+    """Return the mean of the integrand over z and its standard error, both of shape (k,)."""
     k = integrand.shift.size
     units = Moments(k)
     replicate = Moments(k) if scheme == "qmc" else None
@@ -136,14 +135,14 @@ def average(
 
 
 def students_factor(count: np.ndarray) -> np.ndarray:
-    """Return t/1.96, by which a 95 % interval from `count` normal values is wider."""
+    """Return t/1.96, the factor by which `count` normal values widen a 95 % interval."""
     return np.asarray(stdtrit(count - 1.0, 0.975) / ndtri(0.975))
 
 
 def _blocks(
     n_samples: int, scheme: str, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, bool]]:
-    """Yield normal samples, and whether a Sobol sequence ends with them."""
+    """Yield normal samples, and whether they complete a Sobol sequence."""
     if scheme == "qmc":
         each = 1 << ((n_samples // REPLICATES).bit_length() - 1)
         for _ in range(n_samples // each):

@@ -5,17 +5,16 @@
 The sum is the mean of psi(1/2 + K), K ~ Poisson(u), because a non-central chi-squared variable is a
 Poisson mixture of central ones. For small u the bracket is the difference of two numbers near
 psi(1/2) = -1.96, and loses its digits. But psi(1/2 + k) - psi(1/2) = sum_(j=1..k) 2/(2j - 1) =: d_k
-has no negative term, and since d_0 = 0 a factor u can be taken out:
+has no negative term, and d_0 = 0, so a factor u can be taken out:
 
     F(u)  = u E[d_(K+1)/(2K + 2)],      u F'(u) = u E[1/(2K + 1)],      K ~ Poisson(u).
 
-Both are means of positive numbers with the limit 1 at u = 0, so their relative error is that of a
-sum of positive terms, however small u is. `_poisson` sums them over the k whose probability
-matters.
+Both are means of positive numbers with the limit 1 at u = 0, so their relative error is small
+however small u is. `_poisson` sums them over the k whose probability is not negligible.
 
-There are about 19 sqrt(u) such k, which would be 10^218 at log_alpha = -1000. Above u = 2^17
-(log_alpha = -12.48) the expansion of the same expectation in 1/u replaces the sum. Three terms of
-it are exact to double precision there.
+There are about 19 sqrt(u) such k, 10^218 at log_alpha = -1000. Above u = 2^17 (log_alpha = -12.48)
+an expansion of the same expectation in 1/u replaces the sum. Three of its terms are exact to double
+precision there.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _EXPANSION = _asymptotic.Expansion(_poisson.LARGEST)
 
 @lru_cache(maxsize=1)
 def _table() -> np.ndarray:
-    """Tabulate d_(k+1)/(2k + 2) for every k that can occur, which takes one MiB."""
+    """Tabulate d_(k+1)/(2k + 2) for all k in a window, in 1 MiB."""
     from scipy.special import psi
 
     k = np.arange(_poisson.LAST + 1)
@@ -54,7 +53,7 @@ def _slope_term(k: np.ndarray) -> np.ndarray:
 
 
 def _expectation(x: np.ndarray, result: np.ndarray, term: _poisson.Weighted) -> np.ndarray:
-    """Replace a result by the Poisson mean wherever u is small enough for it."""
+    """Replace a result by the Poisson mean where u is small enough."""
     u = 0.5 * np.exp(-x)
     within = u <= _poisson.LARGEST
     result[within] = _poisson.mean_times_u(u[within], term)
@@ -85,7 +84,7 @@ def series(
               \frac{u^k}{k!} \psi(\tfrac12 + k) - \psi(\tfrac12) \Bigr],
               \qquad u = \tfrac12 e^{-\log\alpha}
 
-    for every alpha, summed over the window of k whose Poisson probability matters, in logarithms.
+    for every alpha, summed in logarithms over the k whose Poisson probability is not negligible.
 
     Parameters
     ----------
@@ -95,34 +94,34 @@ def series(
     zero_at, log_c : float, optional
         The constant, as in `logunif_kl.neg_kl`.
     dps : int, optional
-        Decimal digits, 1 to 10,000, for mpmath. By default, double precision.
+        The number of decimal digits, 1 to 10,000, for mpmath. Double precision by default.
 
     Returns
     -------
     array or scalar
         The value, of the shape and floating type of ``log_alpha``. With `dps`, an ``mpmath.mpf``,
-        or a NumPy array of dtype object that holds them; its error is below 10**-dps of the larger
-        of the constant and F. NaN for NaN; the constant at inf and -inf at -inf.
+        or a NumPy array of such objects, with an error below 10**-dps of the larger of the constant
+        and F. NaN for NaN; the constant at inf and -inf at -inf.
 
     Raises
     ------
     TypeError
         If ``log_alpha`` does not hold real numbers, or ``dps`` is not an int.
     ValueError
-        If ``dps`` is out of its range, and as `logunif_kl.neg_kl` for the constant.
+        If ``dps`` is out of range, and as `logunif_kl.neg_kl` for the constant.
     OverflowError
-        With `dps`, if an mpf beyond 2**4096 in size is given; no double is.
+        With `dps`, if an mpf larger than 2**4096 is given.
 
     Notes
     -----
-    The window has about 19 sqrt(u) + 30 terms for u from 0 to 2^17, at most 6,886 at
-    log_alpha = -12.48. Below that log_alpha the expansion of the expectation in 1/u replaces the
-    sum. It is exact to double precision there and for every larger u, including u beyond the range
-    of a double. With `dps` the window ends where a term falls below the last digit.
+    The window has about 19 sqrt(u) + 30 terms for u from 0 to 2^17, at most 6,886 at log_alpha =
+    -12.48. Below that log_alpha the expansion of the expectation in 1/u replaces the sum. It is
+    exact to double precision there, even for u beyond the range of a double. With `dps` the window
+    ends where a term falls below the last digit.
 
     Worst error 1.0e-15 relative to max(1, abs(-KL)). With the default constant the error is
-    relative to -KL itself, as alpha -> inf too. Arrays of another namespace than NumPy's are
-    computed in NumPy, on the host.
+    relative to -KL itself as alpha -> inf. Arrays of other namespaces are converted to NumPy on the
+    host.
 
     References
     ----------
@@ -151,12 +150,12 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = u e^{-u} \sum_{k=0}^\infty
               \frac{u^k}{k!} \frac{1}{2k + 1}
 
-    (the proof of [1]_, Eq. 3, where psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2)).
+    (see the proof of [1]_, Eq. 3, where psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2)).
 
     Parameters
     ----------
     log_alpha, dps
-        As for `series`, which also says what is raised.
+        As for `series`, as are the errors raised.
 
     Returns
     -------

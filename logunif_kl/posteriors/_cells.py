@@ -1,8 +1,8 @@
 """Gauss-Kronrod quadrature of many short cells at once, for densities with thousands of points.
 
-Between two points at which a density jumps, the density is usually smooth up to both ends. One rule
-of 21 nodes then gives the integrals, with QUADPACK's estimate of its error. All cells are evaluated
-together. A cell whose estimate is too large, because an end is singular, is left to `_quadrature`.
+Between two points at which a density jumps, it is usually smooth up to both ends. One rule of 21
+nodes then gives the integrals, with QUADPACK's error estimate. All cells are evaluated together. A
+cell with a large estimate, because an end is singular, is left to `_quadrature`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from ._distribution import Standardised
 
-#: With at least this many special points, the cells between them are tried first.
+#: From this number of special points on, try the cells between them first.
 MANY = 8
 
 # QUADPACK's dqk21: the nodes of Kronrod's rule from the outermost down to 0, and their weights. The
@@ -75,7 +75,7 @@ _RULE = _rule()
 
 
 class Cells(NamedTuple):
-    """The integrals over cells: an array each, with an element for each cell."""
+    """The integrals over cells: arrays with an element for each cell."""
 
     accepted: np.ndarray
     positive: np.ndarray

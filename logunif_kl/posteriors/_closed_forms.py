@@ -4,9 +4,9 @@ J = H(q) - E log|w| is the entropy of log|w| together with the sign of w. It doe
 scale, so it is a function of the shape parameters and of k = loc/scale. Most rows follow from three
 facts:
 
-- w -> w^k adds log|k| to J, and w -> 1/w does not change it. So the entropy of a Gamma distribution
-  gives chi, Weibull, inverse gamma, Nakagami, ..., and that of a beta prime gives F, t, Burr and
-  log-logistic.
+- w -> w^k adds log|k| to J, and w -> 1/w does not change J. The entropy of a Gamma distribution
+  therefore gives chi, Weibull, inverse gamma, Nakagami, ..., and the entropy of a beta prime gives
+  F, t, Burr and log-logistic.
 - w -> |w| lowers J by log 2, one bit for the sign, if the posterior is symmetric about 0.
 - Where log w has a known density (log-normal, log-uniform, Pareto, log-Laplace), J is its entropy.
 """
@@ -40,7 +40,7 @@ def _loguniform(a: float, b: float) -> float:
     return math.log(math.log(b / a) if b / a < math.inf else math.log(b) - math.log(a))
 
 
-# J at loc = 0 in the shape parameters, in SciPy's order.
+# J at loc = 0 as a function of the shape parameters, in SciPy's order.
 _CENTRED: dict[str, Callable[..., float]] = {
     # Gamma and its powers
     "gamma": gamma_entropy,
@@ -71,13 +71,13 @@ _CENTRED: dict[str, Callable[..., float]] = {
     "beta": beta_entropy,
     "arcsine": lambda: beta_entropy(0.5, 0.5),
     "semicircular": lambda: beta_entropy(0.5, 1.5),
-    # log w of a known density
+    # log w has a known density
     "lognorm": lambda s: 0.5 * _LOG_2_PI_E + math.log(s),
     "loguniform": _loguniform,
     "pareto": lambda b: 1.0 - math.log(b),
     "powerlaw": lambda a: 1.0 - math.log(a),
     "loglaplace": lambda c: 1.0 + _LOG_2 - math.log(c),
-    # E log|w| of the logistic is log(pi/2) - gamma
+    # for the logistic, E log|w| = log(pi/2) - gamma
     "logistic": lambda: 2.0 + EULER - math.log(0.5 * math.pi),
     "halflogistic": lambda: 2.0 + EULER - math.log(math.pi),
 }
@@ -92,10 +92,10 @@ _SHIFTED: dict[str, Callable[[float], float]] = {
 
 
 def closed_form(dist: Standardised) -> tuple[float, float] | None:
-    """Compute -KL with the constant of ``zero_at=inf``, and its error; None if no form is known.
+    """Compute -KL with the constant of ``zero_at=inf``, and its error; None without a closed form.
 
-    The error is a bound on the rounding: 64 units of 2^-53 of the largest term. An entropy of
-    `_entropies` is off by up to 28 such units, and no form adds more than three of them.
+    The error bounds the rounding: 64 units of 2^-53 of the largest term. An entropy of `_entropies`
+    is off by up to 28 such units, and every form adds at most three of them.
     """
     family = dist.family
     k = dist.loc / dist.scale

@@ -1,9 +1,9 @@
 """Posteriors that are given by a function, or by a kernel density estimate.
 
-The quadrature needs quantiles to place its panels, and the probability of each sign. A function
-gives neither, so `OfFunction` estimates quantiles from a scan of the density. A bad estimate costs
-time, or probability that is not found. The quadrature notices the latter, because the density must
-integrate to 1. `OfKernels` has the distribution function of a mixture of normal distributions.
+The quadrature needs quantiles to place its panels, and the probability of each sign. `OfFunction`
+estimates them from a scan of the density. A bad estimate costs time or misses probability; the
+quadrature notices the latter, because the density must integrate to 1. `OfKernels` uses the
+distribution function of a mixture of normal distributions.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .._errors import shown
 Points = tuple[float, ...]
 
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
-_FEW = 24  # anchors that are scanned finely
-_SCANNED = 6000  # evaluations at most, not counting those of many anchors
+_FEW = 24  # anchors to scan finely
+_SCANNED = 6000  # most evaluations, except that many anchors need more
 _RESOLVED = 2e-3  # the largest share of the mass in one cell of the scan
 
 
@@ -37,16 +37,16 @@ class Density:
     ----------
     pdf : callable
         ``pdf(w)``, the density at one weight, a float, as `scipy.integrate.quad` calls it. It must
-        integrate to 1. Where it is NaN or raises an `ArithmeticError`, as an ``exp(w)`` in it may
-        far from 0, it is taken to be 0. The probability that is missed there counts in the error.
+        integrate to 1. Where it is NaN or raises an `ArithmeticError`, as ``exp(w)`` may far from
+        0, it counts as 0. The probability that is missed there counts in the error.
     support : (float, float), optional
         Outside this interval the density is 0 and `pdf` is not called. An end may be infinite.
     points : iterable of float, optional
         Weights at which the density jumps, is singular or has a narrow peak. The ends of the
         support and 0 need not be given.
     log : bool, optional
-        Whether `pdf` returns the logarithm of the density. A logarithm resolves tails in which the
-        density is too small for a float.
+        Whether `pdf` returns the logarithm of the density. A logarithm resolves tails where the
+        density underflows.
 
     Raises
     ------
@@ -119,7 +119,6 @@ def _interval(support: Any) -> tuple[float, float]:
 
 
 def checked_points(points: Any) -> Points:
-    """Read `points=`."""
     try:
         given = tuple(points)
     except TypeError:
@@ -151,7 +150,7 @@ class OfFunction:
         try:
             given = self._of.pdf(float(w))
         except ArithmeticError:
-            return -math.inf  # an overflow far out; if it matters, the mass is less than 1
+            return -math.inf  # overflow in the tail; if it matters, the mass is less than 1
         try:
             value = float(given)
         except (TypeError, ValueError):
@@ -184,7 +183,7 @@ class OfFunction:
         return float(np.interp(p, self._cumulated, self._at))
 
     def _scan(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return weights in order, and the probability below each, empty if none was seen."""
+        """Return ascending weights and the probability below each; empty if none is found."""
         at = sorted(self._grid())
         if len(at) < 2:
             return np.empty(0), np.empty(0)
@@ -195,7 +194,7 @@ class OfFunction:
             total = masses.sum()
             if not 0.0 < total < math.inf or w.size > _SCANNED:
                 break
-            # Split cells that hold much mass, or over which the density changes much.
+            # Split cells that hold much mass, or where the density changes much.
             steps = np.diff(w) * np.abs(np.diff(q))
             inside = np.flatnonzero((masses > _RESOLVED * total) | (steps > _RESOLVED * total))
             middles = (w[inside] + w[inside + 1]) / 2.0
@@ -215,7 +214,7 @@ class OfFunction:
         return math.exp(min(value, 700.0))
 
     def _grid(self) -> set[float]:
-        """Weights at all distances from the ends of the support, from 0 and from the points."""
+        """Choose weights at all distances from the ends of the support, 0 and the points."""
         ends = [w for w in (self._low, self._high) if math.isfinite(w)]
         anchors = sorted({*ends, *(w for w in (0.0, *self._of.points) if self._inside(w))})
         if len(anchors) > _FEW:
@@ -243,12 +242,8 @@ def _trapezoids(w: np.ndarray, q: np.ndarray) -> np.ndarray:
 class OfKernels:
     """A one-dimensional `scipy.stats.gaussian_kde` as a mixture, standardised.
 
-    Attributes
-    ----------
-    loc, scale : float
-        w = loc + scale z; every function here is of z.
-    marks : tuple of float
-        Where panels end, so that the quadrature misses no kernel.
+    w = ``loc + scale z``, and every function here is of z. Panels of the quadrature end at
+    ``marks``, so that it misses no kernel.
     """
 
     def __init__(self, kde: Any) -> None:

@@ -34,7 +34,7 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     -------
     array or scalar
         Of the shape, type and library of `log_alpha`. The result is ``inf`` at log_alpha = -inf.
-        It is negative, down to -3.49 bits or -0.53 decimal digits, where the posterior does not
+        It is negative, down to -3.49 bits or -0.53 decimal digits, if the posterior does not
         determine the sign or the exponent. NaN is returned only where NaN was given.
 
     Raises
@@ -51,16 +51,16 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
 
         KL/log b = log_b 2 + log_b n + digits,
 
-    the digits of the sign, of the exponent, and of the mantissa. This is appendix A of [1]_
-    (Eq. 13) with its constant. The number of digits does not depend on n. As alpha -> 0,
-    digits = log_b(log b) - log_b(2 pi e alpha)/2, so dividing alpha by ten adds half a decimal
-    digit. For another posterior, use
+    the digits of the sign, of the exponent, and of the mantissa. This is appendix A of [1]_ (Eq.
+    13) with its constant. The number of digits does not depend on n. As alpha -> 0, digits =
+    log_b(log b) - log_b(2 pi e alpha)/2, so dividing alpha by ten adds half a decimal digit. For
+    another posterior, use
     ``(log(log(b)) - neg_kl_posterior(dist, log_c=0.0))/log(b)``.
 
     Appendix A states that float32 and float64 span the magnitudes 2^+-8 and 2^+-11. But 8 and 11
     are the numbers of *bits* in their exponents; the magnitudes reach about 2^+-127 and 2^+-1023.
-    What bounds the digits is the significand, of 24 bits in float32 and of 53 in float64. A
-    posterior keeps that many digits at log_alpha = -36.8 and -77.0.
+    The significand, of 24 bits in float32 and 53 in float64, limits the digits. A posterior keeps
+    that many digits at log_alpha = -36.8 and -77.0.
 
     References
     ----------

@@ -58,7 +58,7 @@ class Standardised:
 
     @property
     def is_function(self) -> bool:
-        """Whether it is a `Density`, whose quantiles and probabilities are estimates."""
+        """Whether this is a `Density`, whose quantiles and probabilities are estimates."""
         return isinstance(self.family, OfFunction)
 
     @property
@@ -70,7 +70,6 @@ class Standardised:
         return float(self.family.logpdf(z, *self.shapes))
 
     def logpdfs(self, z: np.ndarray) -> np.ndarray:
-        """Evaluate logpdf for an array."""
         if isinstance(self.family, (OfFunction, OfKernels)):
             values = [self.logpdf(one) for one in z.ravel().tolist()]
             return np.array(values).reshape(z.shape)
@@ -87,9 +86,9 @@ class Standardised:
 
 
 def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
-    """Call without the warnings and errors of SciPy's root finders, and return NaN for an error.
+    """Call a function of SciPy without warnings, and return NaN if it raises an error.
 
-    The quadrature notices a wrong quantile because it does not find the whole mass.
+    The quadrature notices a wrong quantile, because part of the mass is then missing.
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -102,20 +101,15 @@ def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
 def standardised(dist: Any, points: tuple[float, ...] = ()) -> Standardised:
     """Read a frozen continuous distribution of scipy.stats, a `gaussian_kde` or a `Density`.
 
-    A `Density` is scanned around these points and its own.
-
-    Raises
-    ------
-    TypeError
-        If `dist` is something else: a family that is not frozen, a discrete distribution, ...
-    ValueError
-        If a parameter is an array, or one that SciPy does not accept.
+    A `Density` is scanned around these points and its own. Raise TypeError for anything else, such
+    as a family that is not frozen or a discrete distribution, and ValueError for a parameter that
+    is an array or that SciPy does not accept.
     """
     if isinstance(dist, Density):
         return _of_function(replace(dist, points=(*dist.points, *points)))
     if isinstance(dist, stats.gaussian_kde):
         return _of_kernels(dist)
-    if isinstance(dist, stats.rv_histogram):  # it has no parameters, and need not be frozen
+    if isinstance(dist, stats.rv_histogram):  # has no parameters, and need not be frozen
         dist = dist()
     if isinstance(dist, stats.rv_continuous):
         raise TypeError(
@@ -207,7 +201,7 @@ def _of_kernels(kde: Any) -> Standardised:
 
 
 def _of_new_style(dist: Any) -> Standardised:
-    """Read a distribution of SciPy's new kind as z itself, with loc 0 and scale 1."""
+    """Read a distribution of SciPy's new kind as z, with loc 0 and scale 1."""
     low, high = dist.support()
     if np.ndim(low) != 0:
         raise ValueError(

@@ -1,7 +1,7 @@
-"""The entropies and mean logarithms that the closed forms are sums of.
+"""The entropies and mean logarithms that closed forms add up.
 
-The error of each is below 4e-15 max(1, |value|) over its whole domain. The textbook expressions
-lose all digits for narrow posteriors, where terms of size a log(a) cancel.
+Each error is below 4e-15 max(1, |value|) over the whole domain. The textbook expressions lose all
+digits for narrow posteriors, where terms of size a log(a) cancel.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scipy import special
 
 EULER = float(np.euler_gamma)
 
-# B_2n/(2n - 1), n = 1..8; from a = 10 on, the first term left out is below 4e-17.
+# B_2n/(2n - 1), n = 1..8. From a = 10 on, the first omitted term is below 4e-17.
 _BERNOULLI = (1 / 6, -1 / 90, 1 / 210, -1 / 210, 5 / 594, -691 / 30030, 7 / 78, -3617 / 7650)
 _STIRLING_FROM = 10.0
 # From here on the least term of the asymptotic series of E1 and Ei, about exp(-k), is below 1e-21.
@@ -56,7 +56,7 @@ def mean_log_exponential(k: float) -> float:
         sign = math.copysign(1.0, k)
         return math.log(size) + sign * _asymptotic(size, -sign)
     if size >= 1.0:
-        if k == 1.0:  # where the exp1 of SciPy 1.13 is 8 units in the last place off
+        if k == 1.0:  # where exp1 of SciPy 1.13 is off by 8 units in the last place
             scaled = -EULER - _ein(-1.0)
         else:
             scaled = special.exp1(k) if k > 0.0 else -special.expi(size)

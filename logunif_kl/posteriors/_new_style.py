@@ -1,8 +1,8 @@
 """Support for SciPy's new distributions (since 1.15), such as ``scipy.stats.Normal(mu=1.0)``.
 
-They have no loc and scale, which the closed forms of normal and uniform distributions need. These
-two are converted to the equal frozen distribution. The others are used through the functions that
-the quadrature calls.
+They have no loc and scale, which the closed forms of normal and uniform distributions need. Those
+two are converted to the equal frozen distribution. Others are used through the functions that the
+quadrature calls.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scipy import stats
 
 
 def is_new_style(dist: Any) -> bool:
-    """Whether it is one of these. SciPy's base classes are private, so their names are compared."""
+    """Whether a distribution is new. SciPy's base classes are private, so compare their names."""
     return any(
         cls.__name__ in ("ContinuousDistribution", "Mixture")
         and cls.__module__.startswith("scipy.stats")

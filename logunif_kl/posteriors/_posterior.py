@@ -80,7 +80,7 @@ def neg_kl_posterior(
     points : iterable of float, optional
         Weights at which the density jumps or is singular, such as the edges of a histogram
         (`scipy.stats.rv_histogram`), or where it has a narrow peak. The ends of the support, 0,
-        `loc` and the median need not be given. Only the quadrature uses these points.
+        `loc` and the median are known already. Only the quadrature uses these points.
     prior : TruncatedLogUniform or frozen scipy.stats.t, optional
         A proper prior in place of C/|w|; its `loc` must be 0. With Student's t of df degrees of
         freedom, -KL - log(df/2) tends to -KL with ``log_c=0`` as df -> 0.
@@ -93,10 +93,10 @@ def neg_kl_posterior(
     value : float
         -KL.
     error : float
-        With ``return_error=True`` only: an estimate that is meant to be at least the absolute
-        error. For a closed form it bounds the rounding. For the quadrature it includes the effect
-        of probability that was not found. If that is more than 1e-9, the error is infinite, because
-        the probability may be in an arbitrarily narrow spike. Errors of SciPy's ``logpdf`` are not
+        With ``return_error=True`` only: an estimate, intended to be at least the absolute error.
+        For a closed form it bounds the rounding. For the quadrature it includes the effect of
+        probability that was not found. If more than 1e-9 is missing, the error is infinite, because
+        that probability may be in an arbitrarily narrow spike. Errors of SciPy's ``logpdf`` are not
         included.
 
     Raises
@@ -174,7 +174,7 @@ def neg_kl_posterior(
 
 
 def _negative(found: Any) -> Any:
-    """Negate a value, without its error; 0 stays 0."""
+    """Negate a value, but not its error; 0 stays 0."""
     return (0.0 - found[0], found[1]) if isinstance(found, tuple) else 0.0 - found
 
 
@@ -213,7 +213,7 @@ def centred(
 
 
 def from_sides(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """-KL as from `centred`, from the two sides that a quadrature found."""
+    """-KL as from `centred`, computed from the two sides of a quadrature."""
     entropy, error, mass = total(dist, sides)
     return entropy - PROPER_CONSTANT, error, mass
 

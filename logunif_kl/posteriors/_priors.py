@@ -64,7 +64,7 @@ class TruncatedLogUniform:
 
 
 def holds(prior: TruncatedLogUniform, dist: Standardised) -> bool:
-    """Whether all probability of a distribution is where the prior has a density."""
+    """Whether all probability of a distribution lies where the prior has a density."""
     # The cdf of a `Density` is a sum with rounding errors.
     least = 1e-12 if dist.is_function else 0.0
     pairs = ((-math.inf, -prior.high), (-prior.low, prior.low), (prior.high, math.inf))
@@ -79,13 +79,7 @@ def holds(prior: TruncatedLogUniform, dist: Standardised) -> bool:
 
 
 def correction(prior: Any) -> Callable[[float], float]:
-    """Return log(p(w) abs(w)) of a frozen Student's t as a function of w.
-
-    Raises
-    ------
-    TypeError
-        If the prior is something else.
-    """
+    """Return log(p(w) abs(w)) of a frozen Student's t as a function of w, or raise TypeError."""
     from scipy import stats
 
     family = getattr(prior, "dist", None)
@@ -124,10 +118,10 @@ def _of_normal(scale: float, w: float) -> float:
 
 
 def _log_beta(a: float) -> float:
-    """Return log B(a, 1/2). SciPy's betaln gives seven digits of it for a of a million.
+    """Return log B(a, 1/2). SciPy's betaln gives only seven digits for a of a million.
 
     From a = 20 on, log Gamma(a + 1/2) - log Gamma(a) is expanded in 1/a, with log Gamma from DLMF
-    5.11.8 for h = 0 and 1/2. The first term left out is below 1e-14.
+    5.11.8 for h = 0 and 1/2. The first omitted term is below 1e-14.
     """
     if a < 20.0:
         return math.lgamma(0.5) + math.lgamma(a) - math.lgamma(a + 0.5)

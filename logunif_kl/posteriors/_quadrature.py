@@ -1,25 +1,25 @@
 """The joint entropy of log|w| and the sign of w by adaptive quadrature, with an error estimate.
 
-H(q) and E log|w| may both be infinite where their difference is finite: for a density so steep at 0
-that E log|w| = -inf, or for log-Cauchy tails. So they are computed together, from the integrand
--q log(q |w|).
+H(q) and E log|w| may both be infinite while their difference is finite, as for log-Cauchy tails or
+a density so steep at 0 that E log|w| = -inf. One integral therefore computes both, with the
+integrand -q log(q |w|).
 
 **Mapping.** Special points are the ends of the support, the zero of w, loc, the median and the
-points that the caller names. The half-line on either side of a special point s is mapped by
-z = s +- exp(t). Powers and logarithms at s, and tails of any power, become exponential decay in t.
-Each z belongs to its nearest special point, and its distance from that point is exact.
+caller's points. The half-line on either side of a special point s is mapped by z = s +- exp(t).
+Powers and logarithms at s, and tails of any power, become exponential decay in t. Each z belongs to
+its nearest special point, and its distance from that point is exact.
 
 **Panels.** In t the panels end at quantiles. Beyond the outermost quantiles their width doubles,
 until the integral is negligible or the range of float64 ends. QUADPACK (`scipy.integrate.quad`)
-integrates each panel. Beyond the range of float64 (z rounds to s, or exp(t) under- or overflows)
-the integrand is continued as an exponential in t, which a power of z is.
+integrates each panel. Beyond the range of float64 (z rounds to s, or exp(t) overflows or
+underflows) the integrand is extrapolated as an exponential in t, which is exact for a power of z.
 
 **Error.** The estimate adds QUADPACK's estimates, the effect of the rounding of z in a narrow
-posterior, and the effect of the mass that was not found. The density is integrated along with the
-entropy and must give 1, so a spike that every panel missed is noticed. It is then looked for where
-quantiles are crowded. Mass that remains unexplained may lie in a spike as narrow as float64 can
-resolve, or beyond the range of float64, where nothing bounds the entropy. If it is more than
-`UNEXPLAINED`, the error is infinite.
+posterior, and the effect of missing mass. The density is integrated along with the entropy and must
+give 1, which reveals a spike that every panel missed. The search for such a spike begins where
+quantiles are crowded. Mass that stays unexplained may lie in an arbitrarily narrow spike, or beyond
+the range of float64, where nothing bounds the entropy. If it exceeds `UNEXPLAINED`, the error is
+infinite.
 """
 
 from __future__ import annotations
@@ -38,21 +38,22 @@ from ._distribution import Standardised
 
 _QUANTILES = (1e-9, 1e-5, 1e-2, 0.2, 0.5, 0.8, 0.99, 1.0 - 1e-5, 1.0 - 1e-9)
 _EPSILON = 2.0**-52
-# exp() of the first is a normal number, and exp() of the second is finite.
+# exp() of the first is not subnormal, and exp() of the second is finite.
 _SMALLEST, _LARGEST = -708.0, 709.0
 # The least distance from s, in units in the last place of s. At 2^20 the distance is resolved to
-# 1e-6, and it is so small that a density behaves like a power. At a median the density is smooth.
+# 1e-6, and is so small that a density behaves like a power. At a median the density is smooth.
 _RESOLVED, _SMOOTH = 2.0**20, 2.0**4
 _DENSE = tuple(k / 128 for k in range(1, 128))
 _STRIDE = math.log(2.0)
 _NEGLIGIBLE = 1e-18
-_EPSABS, _EPSREL = 1e-14, 1e-11  # of a panel
+_EPSABS, _EPSREL = 1e-14, 1e-11  # per panel
 _WITHIN = (1e-2, 0.5, 0.99)
-#: The error is infinite if more mass than this is missing without rounding or a tail to explain it.
+#: The error is infinite if more than this mass is missing and neither rounding nor a tail explains
+#: it.
 UNEXPLAINED = 1e-9
-# The error of a mass that the rounding of densities causes.
+# The error of the mass from the rounding of densities.
 _BY_ROUNDING = 1e-12
-# At most |log(q |w|)| where q and |w| are numbers of float64.
+# The largest |log(q |w|)| for q and |w| in the range of float64.
 _NARROWEST = 1454.0
 
 
@@ -60,7 +61,7 @@ _NARROWEST = 1454.0
 class Side:
     """The integrals over the part of the posterior on one side of 0.
 
-    If the posterior has `over`, log(q/p) with that prior p takes the place of log(q |w|).
+    If the posterior has `over`, log(q/p) with that prior p replaces log(q |w|).
 
     Attributes
     ----------
@@ -90,22 +91,13 @@ class Side:
 def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[Side, Side]:
     """Integrate over the negative and over the positive weights.
 
-    Parameters
-    ----------
-    dist : Standardised
-        The posterior.
-    points : iterable of float, optional
-        Values of w at which its density jumps or is singular.
-
-    Returns
-    -------
-    (negative, positive) : tuple of Side
-        Their errors do not include the effect of mass that was not found; `total` adds it.
+    ``points`` are values of w at which the density jumps or is singular. The errors do not include
+    the effect of mass that was not found; `total` adds it.
     """
     named = [*dist.points, *((w - dist.loc) / dist.scale for w in points)]
     found = _integrated(dist, named, [z for z in map(dist.ppf, _QUANTILES) if math.isfinite(z)])
     if _unexplained(found) > UNEXPLAINED:
-        # If there is a spike between these quantiles, finer quantiles are crowded in it.
+        # Quantiles are crowded in a spike, so look for the middle of each crowded run.
         dense = [z for z in map(dist.ppf, _DENSE) if math.isfinite(z)]
         again = _integrated(dist, [*named, *_crowded(dense)], dense)
         if _unexplained(again) < _unexplained(found):
@@ -114,7 +106,7 @@ def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[
 
 
 def _unexplained(sides: tuple[Side, Side]) -> float:
-    """The mass that was not found, less the quadrature's estimate of its error."""
+    """Return the mass that was not found, minus the quadrature's estimate of its error."""
     missed = abs(1.0 - sides[0].mass - sides[1].mass)
     return missed - _BY_ROUNDING - sides[0].mass_error - sides[1].mass_error
 
@@ -137,7 +129,6 @@ def _crowded(quantiles: list[float]) -> list[float]:
 def _integrated(
     dist: Standardised, named: list[float], quantiles: list[float]
 ) -> tuple[Side, Side]:
-    """Integrate over both sides, with panels that end at the quantiles."""
     special = _special_points(dist, named, quantiles)
     sides = Side(), Side()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -159,7 +150,7 @@ def _integrated(
 def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Side]) -> set[int]:
     """Integrate the cells between many points at once; return those that are accurate enough.
 
-    A cell next to the zero of w is not: the logarithm is singular there.
+    A cell next to w = 0 is not, because of the singular logarithm.
     """
     if len(special) < _cells.MANY or dist.over is not None:
         return set()
@@ -178,7 +169,7 @@ def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Si
 
 
 def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """Add up both sides: entropy, bound on its error, mass (if extrapolated, 1 at most)."""
+    """Add up both sides: entropy, bound on its error, and mass (at most 1 if extrapolated)."""
     entropy = sides[0].entropy + sides[1].entropy
     mass = sides[0].mass + sides[1].mass
     missed = abs(1.0 - mass)
@@ -195,7 +186,7 @@ def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, f
 
 
 def rounding(dist: Standardised) -> float:
-    """Bound the effect of the rounding of z, which is large for a posterior narrow in z."""
+    """Bound the effect of rounding z, which is large for a posterior narrow in z."""
     low, median, high = dist.ppf(0.25), dist.ppf(0.5), dist.ppf(0.75)
     if median == 0.0:
         return 16.0 * _EPSILON
@@ -256,7 +247,7 @@ def _half_line(
         return math.exp(log_density(t)[0])
 
     def panel(low: float, high: float) -> bool:
-        """Add one panel, and return whether its contribution was not negligible."""
+        """Add a panel, and return whether it contributed to the integral."""
         if side.mass > 2.0:  # not a probability density
             side.error = math.inf
             return False
@@ -288,7 +279,7 @@ def _half_line(
         side.entropy += value
         doubt = 2.0 * abs(decay / before - 1.0)
         side.error += doubt * (abs(value) + part) + abs(part * drift)
-        if dist.over is not None:  # its slope in t is only known to be at most 1
+        if dist.over is not None:  # only known to change by at most 1 per unit of t
             side.error += part * (1.0 + 1.0 / decay)
         side.mass_error += doubt * part + max(0.0, beyond_range(end) - part)
 
@@ -317,7 +308,7 @@ def _half_line(
     top = math.log(length) if length < math.inf else _LARGEST
     if not bottom < top:
         return
-    # If no quantile lies this way, go as far as on the other side: the quantiles may be wrong.
+    # If there is no quantile on this side, go as far as on the other: the quantiles may be wrong.
     this_way = [d for d in marked if 0.0 < d < math.inf] or [-d for d in marked]
     marks = sorted({math.log(d) for d in this_way if 0.0 < d < math.inf})
     marks = [t for t in marks if bottom < t < top] or [max(bottom, top - 1.0)]
@@ -329,7 +320,7 @@ def _half_line(
 
 
 def _outwards(panel: Callable[[float, float], bool], start: float, stop: float) -> bool:
-    """Add panels of doubling width, and return whether two in turn were empty before the stop."""
+    """Add panels of doubling width. Return whether two in turn were empty before the stop."""
     step, empty, here = math.copysign(0.5, stop - start), 0, start
     while here != stop:
         there = here + step

@@ -24,8 +24,8 @@ class Split(NamedTuple):
     magnitude : float
         -KL from the posterior on log|w| given the sign to the prior's constant density c = 2 C.
     total : float
-        -KL as `neg_kl_posterior` gives it: from the closed form if there is one, and not as the
-        sum of the parts.
+        -KL as `neg_kl_posterior` gives it: from the closed form if there is one, not as the sum of
+        the parts.
     error : float
         A bound on the error of `magnitude`, and on abs(sign_bit + magnitude - total).
     """
@@ -115,7 +115,7 @@ def neg_kl_split(
 
 
 def _signs(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float]:
-    """The probabilities of a negative and of a positive weight, neither as 1 minus the other."""
+    """Return the probabilities of each sign, neither computed as 1 minus the other."""
     if dist.is_function:
         return sides[0].mass, sides[1].mass
     return dist.cdf(dist.zero), dist.sf(dist.zero)

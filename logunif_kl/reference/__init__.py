@@ -1,8 +1,7 @@
 r"""F, -KL and their derivatives in any number of digits, checked by two independent definitions.
 
-Every function here evaluates two definitions at two precisions. It raises both precisions until the
-values agree to the digits asked for and twelve bits more, and returns that value. The definitions
-are
+Every function evaluates two definitions at two precisions. It raises both precisions until the
+values agree to the requested digits and twelve more bits. The definitions are
 
 - at moderate u, the alternating series 2F2 and 1F1, and Hron's Eq. 1 or Dawson's integral;
 - at large u, the asymptotic series with a proved bound on its remainder, and the expectation of
@@ -16,7 +15,7 @@ whatever ``mpmath.mp.dps`` is. Arithmetic on them rounds to ``mpmath.mp.dps`` as
 ``mpmath.workdps`` to keep the digits. mpmath's exponents are integers of any size:
 ``neg_kl(1e308)`` is the number -exp(-1e308)/2, not zero. mpf has no negative zero.
 
-mpmath's precision is not changed. Calls from several threads are serialised.
+mpmath's precision is not changed. A lock serialises calls from several threads.
 
 u = mu^2/(2 sigma^2) = 1/(2 alpha), x = log alpha, F as in :func:`kl_gap`.
 

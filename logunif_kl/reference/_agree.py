@@ -1,4 +1,4 @@
-"""Evaluates two definitions of a value with rising precision until they agree."""
+"""Evaluate two definitions of a value with rising precision until they agree."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def agree(first: Definition, second: Definition, dps: int, what: str, *at: objec
             a, b = first(wp), second(wp + 16)
             apart = libmp.mpf_sub(a, b, 53, "n")
             if not b[1]:
-                missing = wp  # no digit is known yet
+                missing = wp  # no digit is known so far
             elif not apart[1]:
                 missing = 0
             else:

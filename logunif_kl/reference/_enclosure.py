@@ -55,8 +55,8 @@ def enclosure(log_alpha: object, bits: int = 128) -> Any:
     TypeError, ValueError
         If ``log_alpha`` is not one real number, or ``bits`` is not an int from 1 to 100000.
     ArithmeticError
-        If the ball is still too wide at a precision of 65536 + 16 ``bits``, as it is if log_alpha
-        has more bits than that before its point. No double has.
+        If the ball is still too wide at a precision of 65536 + 16 ``bits``. This happens only if
+        log_alpha has more bits than that before its point.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def _gap(u: Ball, arb: Arb) -> Ball:
     if u > 3 * (prec + SPARE) // 2:
         return _gap_tail(u, arb, prec)
     if not u < 2 * (prec + SPARE):
-        return arb.nan()  # the ball is too wide: more precision is needed first
+        return arb.nan()  # the ball is too wide; raise the precision first
     with ctx.workprec(prec + 3 * int(u.upper().ceil().unique_fmpz()) // 2 + SPARE):
         return u * (-u).hypgeom([arb(1), arb(1)], [arb(3) / 2, arb(2)])
 
@@ -182,7 +182,7 @@ def _tighten(value: Callable[[int], Ball], bits: int, where: str, at: object) ->
 
 
 def _enclose(number: Number, prec: int, arb: Arb) -> Ball:
-    """Return the argument as a ball, of radius zero if it is a binary number."""
+    """Return the argument as a ball, with radius zero for a binary number."""
     ball = _ball(number(prec), arb)
     if number.exact:
         return ball

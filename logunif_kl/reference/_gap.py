@@ -33,8 +33,8 @@ def kl_gap(u: object, dps: int = 50) -> Any:
     Returns
     -------
     mpmath.mpf
-        F(u) >= 0, right to ``dps`` digits relative to its size. F(0) = 0, F(inf) = inf; NaN for
-        NaN and for u < 0.
+        F(u) >= 0, correct to ``dps`` significant digits. F(0) = 0, F(inf) = inf; NaN for NaN and
+        for u < 0.
 
     Raises
     ------

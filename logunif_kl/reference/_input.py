@@ -1,8 +1,8 @@
-"""Reads one real number of any Python type exactly, as mpmath's raw floats.
+"""Read one real number of any Python type exactly, as mpmath's raw floats.
 
 A raw float is the tuple ``(sign, mantissa, exponent, bits)`` that mpmath's low-level functions
-take. These need no context, so the caller's precision is never changed. Exponents are integers of
-any size, so exp(-1e308) neither under- nor overflows.
+take. These need no context, so the caller's precision never changes. Exponents are integers of any
+size, so exp(-1e308) neither overflows nor underflows.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def read(value: object, name: str) -> Number:
 
 
 def _scalar(value: Any, name: str) -> Number:
-    if hasattr(value, "as_integer_ratio"):  # numpy.longdouble too, in full
+    if hasattr(value, "as_integer_ratio"):  # includes numpy.longdouble
         if not isfinite(value):
             return _exactly(libmp.from_float(float(value)))
         return _ratio(*value.as_integer_ratio())
@@ -121,7 +121,7 @@ def magnitude(raw: Raw) -> int:
 
 
 def floor(u: Raw) -> int:
-    """Return the integer part of a number u > 0; gmpy2 cannot shift by a tiny one's exponent."""
+    """Return the integer part of u > 0; gmpy2 cannot shift by the exponent of a tiny u."""
     return int(libmp.to_int(u)) if magnitude(u) > 0 else 0
 
 

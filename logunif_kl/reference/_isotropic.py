@@ -16,8 +16,8 @@ from ._input import MAX_LOG_BITS, Number, Raw, digits, exp_neg, read
 from ._neg_kl import convention
 
 _Gap = Callable[[Any, Any, Any], Any]
-_MAX_DPS = 1000  # mpmath's functions take minutes for some arguments from about 3000 on
-_SMALL = 64  # up to this u the positive series is the second definition
+_MAX_DPS = 1000  # beyond about 3000, mpmath's functions can take minutes
+_SMALL = 64  # largest u where the positive series is the second definition
 
 
 def neg_kl_complex(
@@ -100,8 +100,6 @@ def neg_kl_vector(
 def neg_kl_vector_grad(log_alpha: object, k: object, dps: int = 50) -> Any:
     r"""Return :math:`u F_k'(u) = u M(1; k/2+1; -u)`, the derivative of `neg_kl_vector`.
 
-    The derivative is in log alpha.
-
     Examples
     --------
     >>> import mpmath
@@ -145,7 +143,7 @@ def _plain(log_alpha: object, dps: int, function: Callable[[Any, Any], Any], las
         if raw is None:
 
             def at(wp: int) -> Raw:
-                # A relative error of u counts u times.
+                # A relative error of u is multiplied by u.
                 u = exp_neg(x, wp, "log_alpha")
                 more = max(0, int(u[2] + u[3]))
                 if last and more > wp.bit_length():  # 1 - exp(-u), where u > wp
@@ -183,7 +181,7 @@ def _value(log_alpha: object, k: Number | None, zero_at: object, log_c: object, 
 
 
 def _constant(k: Number | None, zero_at: object, log_c: object, n: int) -> Raw | None:
-    """Return the constant from which F is subtracted, with digits to spare; None for 0."""
+    """Return the constant minus which F is -KL, with extra digits; None for 0."""
     alpha, log_of_c = convention(zero_at, log_c)
     if log_of_c is not None:
         wp = libmp.dps_to_prec(2 * n + 20)

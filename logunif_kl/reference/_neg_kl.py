@@ -36,13 +36,13 @@ def neg_kl(
     zero_at : number, default inf
         The alpha at which -KL is zero. The default makes -KL <= 0.
     log_c : number, optional
-        log of the constant C of the prior C/|w|; not together with ``zero_at``.
+        log of the constant C of the prior C/|w|. It excludes ``zero_at``.
 
     Returns
     -------
     mpmath.mpf
-        To ``dps`` digits relative to its size, also near its zeros. -inf at log_alpha = -inf,
-        the constant at +inf (0 by default); NaN for NaN.
+        Accurate to ``dps`` significant digits, even near its zeros. -inf at log_alpha = -inf, the
+        constant at +inf (0 by default); NaN for NaN.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def neg_kl(
         If an argument is not one real number, ``zero_at`` is not above 0, ``log_c`` is not
         finite, both are given, or ``dps`` is not a positive int.
     OverflowError
-        If abs(log_alpha) is 2**4096 or more, which no double is.
+        If abs(log_alpha) is 2**4096 or more, beyond any double.
     ArithmeticError
         If the two definitions do not agree.
 
@@ -103,9 +103,9 @@ def neg_kl_hess(log_alpha: object, dps: int = 50) -> Any:
 
     .. math:: -\frac u2 (1 + F' - 2uF') = -u\,M(2; 3/2; -u), \qquad u = e^{-\log\alpha}/2
 
-    Negative above its only zero, log_alpha = -1.5069, where F' = 1/(2u - 1), and positive below;
-    0 at both infinities. The digits are relative to its size, also near the zero. Parameters and
-    errors as for :func:`neg_kl`; NaN for NaN.
+    Negative above its only zero, log_alpha = -1.5069, where F' = 1/(2u - 1), and positive below; 0
+    at both infinities. All digits are significant, even near the zero. Parameters and errors as for
+    :func:`neg_kl`; NaN for NaN.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def neg_kl_normal(
 
     :func:`neg_kl` at u = mu^2 exp(-log_sigma2)/2, with the same conventions and errors. mu = 0 or
     log_sigma2 = inf gives the constant (0 by default); mu = +-inf or log_sigma2 = -inf gives -inf.
-    If a limit of the first kind meets one of the second, the result is NaN.
+    NaN where a limit of the first kind meets one of the second.
 
     Examples
     --------
@@ -171,9 +171,8 @@ def neg_kl_normal_grad(mu: object, log_sigma2: object, dps: int = 50) -> tuple[A
               = -2uF'(u)/\mu, \qquad
               \frac{\partial(-KL)}{\partial\log\sigma^2} = u F'(u)
 
-    Both are 0 at mu = 0 and at log_sigma2 = inf. At log_sigma2 = -inf they are -1/mu and 1/2, at
-    mu = +-inf 0 and 1/2. They are NaN where :func:`neg_kl_normal` is. Errors are as for that
-    function.
+    Both are 0 at mu = 0 and at log_sigma2 = inf. At log_sigma2 = -inf they are -1/mu and 1/2, at mu
+    = +-inf 0 and 1/2. They are NaN where :func:`neg_kl_normal` is NaN, and raise its errors.
 
     Examples
     --------
@@ -251,7 +250,7 @@ def _of_log_alpha(
 
 
 def _limit_of_u(mu: Raw, log_sigma2: Raw) -> Raw | None:
-    """Return u = mu^2 exp(-log_sigma2)/2 where it is 0, inf or NaN, otherwise None."""
+    """Return u = mu^2 exp(-log_sigma2)/2 if it is 0, inf or NaN, otherwise None."""
     if libmp.fnan in (mu, log_sigma2):
         return libmp.fnan
     infinite = mu in (libmp.finf, libmp.fninf)
@@ -263,9 +262,9 @@ def _limit_of_u(mu: Raw, log_sigma2: Raw) -> Raw | None:
 
 
 def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
-    """Whether alpha is zero_at, so that -KL is exactly 0 and no digits would agree.
+    """Whether alpha equals zero_at: -KL is then exactly 0, and no digits would agree.
 
-    1/alpha is given, which is exact where it is called: for a rational log_sigma2, alpha =
+    1/alpha is given, and is exact in all calls: for a rational log_sigma2, alpha =
     exp(log_sigma2)/mu^2 is rational only if log_sigma2 = 0.
     """
     if log_c is not None:
@@ -275,7 +274,7 @@ def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
 
 
 def convention(zero_at: object, log_c: object) -> tuple[Number | None, Number | None]:
-    """Read zero_at or log_c, whichever was given; both are None if the constant is 0."""
+    """Read zero_at or log_c, whichever was given. Both are None if the constant is 0."""
     a = read(zero_at, "zero_at")
     rough = a(53)
     if log_c is not None:
@@ -302,7 +301,7 @@ def convention(zero_at: object, log_c: object) -> tuple[Number | None, Number | 
 
 
 def _constant(zero_at: object, log_c: object) -> Constant | None:
-    """Return the constant from which F(u) is subtracted, by definition and bits; None for zero."""
+    """Return a function of definition and bits: the constant minus which F is -KL; None for 0."""
     a, c = convention(zero_at, log_c)
     if c is not None:
         return lambda of, wp: raw_constant(c, wp)

@@ -12,13 +12,13 @@ H     -u (k+1) (-2u)^k / (2k+1)!!           u u^k/k! / ((2k-1)(2k+1))
 ====  ====================================  ==============================================
 
 The first column is u 2F2(1,1; 3/2,2; -u), M(1; 3/2; -u), -2/3 M(2; 5/2; -u) and
--u M(2; 3/2; -u). Its terms alternate and reach exp(u), so 1.44 u bits cancel. The second column is
-Hron's Eq. 1, the mean of psi(1/2+k) under a Poisson law, for F. For F', and for F'' and H, which
-follow from it, it is the expansion of Dawson's integral exp(-u) int_0^1 exp(u s^2) ds. All of its
-terms but the first of H are positive, so nothing cancels except near the zero of H.
+-u M(2; 3/2; -u). Its terms alternate and reach exp(u), so 1.44 u bits cancel.
+For F the second column is Hron's Eq. 1, the mean of psi(1/2+k) under a Poisson law. For F' it is
+the expansion of Dawson's integral exp(-u) int_0^1 exp(u s^2) ds, from which F'' and H follow. All
+its terms but the first of H are positive, so nothing cancels except near the zero of H.
 
-All sums run in fixed point on integers. The terms are collected by the remainder of k by m, so that
-n terms cost 2 m + 2 n/m products of full length and otherwise short divisions (P. Smith, "Efficient
+All sums run in fixed point on integers. Terms are grouped by the remainder of k modulo m: n terms
+then cost 2 m + 2 n/m products of full length, and otherwise short divisions (P. Smith, "Efficient
 multiple-precision evaluation of elementary functions", Mathematics of Computation 52 (1989)).
 """
 
@@ -42,12 +42,12 @@ def fixed(u: Raw, w: int) -> int:
 
 
 def _extra_bits(u: Raw) -> int:
-    """Return the bits for the rounding of each term, and for the decay of F'' and H at large u."""
+    """Return the extra bits for rounding each term, and for the decay of F'' and H at large u."""
     return GUARD + 3 * max(0, magnitude(u))
 
 
 def _terms(v: Raw, bits: int) -> int:
-    """Estimate after how many terms v^k/k! or v^k/(2k+1)!! is below 2**-bits."""
+    """Estimate the number of terms until v^k/k! or v^k/(2k+1)!! is below 2**-bits."""
     x = max(1.0, float(libmp.to_float(v)))
     k = 2.0 * x + 8.0
     while k * (math.log2(k) - math.log2(x) - 1.4427) < bits:
@@ -56,10 +56,10 @@ def _terms(v: Raw, bits: int) -> int:
 
 
 def _block(v: Raw, bits: int) -> tuple[int, int]:
-    """Return how many terms share one power of v, and the bits that this costs.
+    """Return how many terms share one power of v, and how many bits that costs.
 
-    With m of them a sum of n terms has 2 m + 2 n/m products of full length instead of 2 n: the
-    others are with integers of one word. The terms of a block lack up to v^(m-1).
+    With m terms in a block a sum of n terms has 2 m + 2 n/m products of full length instead of 2 n;
+    other products are with integers of one word. The terms of a block lack factors up to v^(m-1).
     """
     over = max(0, magnitude(v))
     m = max(1, min(isqrt(_terms(v, bits)), bits // (16 * (over + 1))))
@@ -113,7 +113,7 @@ def direct(kind: str, u: Raw, wp: int) -> Raw:
 
 
 def positive(kind: str, u: Raw, wp: int) -> Raw:
-    """Sum the series under exp(-u): Hron's Eq. 1 for "gap", Dawson's integral for the others."""
+    """Sum the series with factor exp(-u): Hron's Eq. 1 for "gap", otherwise Dawson's integral."""
     bits = wp + _extra_bits(u)
     m, more = _block(u, bits)
     w = bits + more

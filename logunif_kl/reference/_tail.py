@@ -21,13 +21,13 @@ constant times g = e^t t^-(K+1/2), whose logarithmic derivative is at least 1/2 
     |F'' - S'| = |a_K - (1 + 1/(2u)) E| <= 4 a_K + 2 e^(-u/2),
     |H - ...| = |u^2 E - u^2 a_K - u E/2| <= (3u^2 + u) a_K + (u^2 + u) e^(-u/2).
 
-K is free. Taken two larger than the number of terms that were added, it lowers the last two bounds
-to the size of the first term left out, for every u. ``is_tail`` requires e^(-u/2) u^3 < 2^-wp, and
-then the terms fall below 2^-wp before 4K + 10 > u.
+K is free. If it is two larger than the number of added terms, the last two bounds fall to the size
+of the first omitted term, for every u. ``is_tail`` requires e^(-u/2) u^3 < 2^-wp, and then the
+terms fall below 2^-wp before 4K + 10 > u.
 
-**The second** is the E log|eps| of Kingma et al. (2015), about the mean: the even part of
-log|1 + eps/sqrt(2u)|. It is summed by the trapezoidal rule, which converges like exp(-2 pi^2/h^2)
-for a normal distribution. The pole at s = 1 has a weight of e^-u and lies beyond the nodes.
+**The expectation** is the E log|eps| of Kingma et al. (2015), about the mean: the even part of
+log|1 + eps/sqrt(2u)|. The trapezoidal rule sums it, which converges like exp(-2 pi^2/h^2) for a
+normal distribution. The pole at s = 1 has a weight of e^-u and lies beyond the nodes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def is_tail(u: Raw, wp: int) -> bool:
 
 
 def _finish(kind: str, total: int, w: int, u: Raw, wp: int) -> Raw:
-    """Multiply a sum in fixed point by its leading factor, or add the logarithm."""
+    """Multiply a sum in fixed point by its leading factor, or add the logarithm to it."""
     s = libmp.from_man_exp(total, -w, wp + 8, "n")
     if kind == "gap":
         log4u = libmp.mpf_log(libmp.mpf_shift(u, 2), wp + 8, "n")
@@ -115,7 +115,7 @@ def _normal_nodes(w: int) -> tuple[tuple[int, int], ...]:
 
 def expectation(kind: str, u: Raw, wp: int) -> Raw:
     """Compute the mean over a normal distribution by the trapezoidal rule."""
-    w = -(-(wp + GUARD) // 32) * 32  # so that neighbouring precisions share their nodes
+    w = -(-(wp + GUARD) // 32) * 32  # neighbouring precisions share their nodes
     r = libmp.MPZ(fixed(libmp.mpf_div(libmp.fone, libmp.mpf_shift(u, 1), w, "n"), w))
     one = libmp.MPZ(1) << w
     total = libmp.MPZ(0)

@@ -12,10 +12,10 @@ its derivatives in one pass::
     neg_kl_normal_and_grad(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
 
 The first three are ufuncs, and the last calls one. They take ``out=``, ``where=``, ``dtype=`` and
-everything else that a ufunc takes. The first three also take arrays of xarray, pandas and dask. The
-last takes arrays of xarray that hold NumPy arrays, and dask arrays without options. A ufunc
-converts the arrays of other libraries to NumPy arrays; `logunif_kl.special.array_api` has the first
-three for the arrays of any array-API namespace, and returns arrays of that namespace.
+all other options of a ufunc. The first three also take arrays of xarray, pandas and dask. The last
+takes xarray objects that hold NumPy arrays, and dask arrays without options. A ufunc converts
+arrays of other libraries to NumPy arrays. `logunif_kl.special.array_api` has the first three for
+any array-API namespace, and returns arrays of that namespace.
 
 u grows with mu^2/sigma^2, so F increases from 0 (pure noise) without bound (no noise). If you have
 log alpha, `logunif_kl.neg_kl` is more accurate, because it never forms u.
@@ -38,7 +38,7 @@ from ._three_results import neg_kl_normal_and_grad
 
 __all__ = ["array_api", "kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl_normal_and_grad"]
 
-# doctest does not look into ufuncs by itself.
+# doctest does not examine ufuncs by itself.
 __test__ = {
     f.__name__: f.__doc__ for f in (kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal_and_grad)
 }

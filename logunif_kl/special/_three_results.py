@@ -1,4 +1,4 @@
-"""The ufunc of three results, also for libraries that support only ufuncs of one result."""
+"""The ufunc with three results, also for libraries that support only ufuncs with one result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def neg_kl_normal_and_grad(mu: Any, log_sigma2: Any, /, *out: Any, **options: An
         _errors.check_shapes(arguments)
         raise
     except (AttributeError, NotImplementedError, TypeError):
-        parse(arguments)  # raises what is wrong with them
+        parse(arguments)  # raises errors for invalid arguments
         if others and (out or options) and all(map(_of_dask, others)):
             raise TypeError(
                 "dask arrays were given with options of a ufunc, such as out=, where= or dtype=: "

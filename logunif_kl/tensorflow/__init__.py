@@ -1,10 +1,10 @@
 """The exact -KL for TensorFlow, differentiable any number of times.
 
-The functions have the names of those of `logunif_kl` and take tensors and variables: in eager mode,
-in a `tf.function` and compiled by XLA. The differentiation rule of each calls the function of the
-next derivative. The second and third derivatives therefore lose no digits; higher ones can lose up
-to three where two ranges of the approximation meet. `logunif_kl.neg_kl` and the others call them
-when they are given a tensor.
+The functions have the same names as in `logunif_kl` and take tensors and variables: in eager mode,
+in a `tf.function` and compiled by XLA. Each differentiation rule calls the function for the next
+derivative. The second and third derivatives therefore lose no digits; higher ones can lose up to
+three where two ranges of the approximation meet. `logunif_kl.neg_kl` and the others call them when
+given a tensor.
 """
 
 try:

@@ -16,7 +16,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _plain(function: Function) -> Function:
-    """Keep AutoGraph from rewriting the arithmetic, where no branch depends on a tensor."""
+    """Keep AutoGraph from rewriting the arithmetic, in which no branch depends on a tensor."""
     plain: Function = tf.autograph.experimental.do_not_convert(function)
     return plain
 
@@ -38,9 +38,9 @@ def neg_kl(
     Parameters
     ----------
     log_alpha : tensor_like
-        A tensor or a variable of float16, bfloat16, float32 or float64, or what
-        `tf.convert_to_tensor` converts to one. As by `tf.exp`, integers are refused, except a
-        Python int.
+        A tensor or a variable of float16, bfloat16, float32 or float64, or anything that
+        `tf.convert_to_tensor` converts to one. Integers raise an error, as in `tf.exp`, except for
+        a Python int.
     zero_at, log_c, reduction
         As for `logunif_kl.neg_kl`.
 

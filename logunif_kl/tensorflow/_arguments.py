@@ -28,13 +28,9 @@ class Arguments(NamedTuple):
 def arguments(**given: Any) -> Arguments:
     """Convert as TensorFlow's functions do, and broadcast.
 
-    Raises
-    ------
-    TypeError
-        If an argument does not hold real floating-point numbers, if two tensors differ in type, or
-        if one belongs to another framework, whose derivative would be lost.
-    ValueError
-        If the shapes do not broadcast.
+    Raise TypeError if an argument does not hold real floating-point numbers or belongs to another
+    framework, whose derivative would be lost, or if two tensors differ in type. Raise ValueError if
+    the shapes do not broadcast.
     """
     given = {name: unwrapped(name, value) for name, value in given.items()}
     if len(given) > 1 and any(map(_foreign, given.values())):
@@ -59,19 +55,13 @@ def arguments(**given: Any) -> Arguments:
 def evaluate(
     function: Callable[..., Tensor], constant: float = 0.0, reduction: str = "none", **given: Any
 ) -> Tensor:
-    """Compute a function of the arguments, whose names serve the messages of errors.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `arguments` does, and if there is no such reduction.
-    """
+    """Compute a function of the arguments. Error messages use the names of the arguments."""
     _errors.check_reduction(reduction)
     tensors, dtype = arguments(**given)
     return _finished(function(*tensors), constant, reduction, dtype)
 
 
-# What the conversions of `logunif_kl.log_alpha` call of an array namespace.
+# The functions of an array namespace that the conversions of `logunif_kl.log_alpha` call.
 _namespace = SimpleNamespace(
     abs=tf.abs,
     exp=tf.exp,
@@ -85,7 +75,7 @@ _namespace = SimpleNamespace(
 
 
 def converted(arithmetic: Callable[..., Any], **given: Any) -> Tensor:
-    """Compute a conversion of `logunif_kl.log_alpha`, given over an array namespace."""
+    """Compute a conversion of `logunif_kl.log_alpha` from its arithmetic."""
     return evaluate(partial(arithmetic, _namespace), **given)
 
 
@@ -104,15 +94,15 @@ def _dense(name: str, value: Any) -> Tensor:
             f"{name} must be a dense tensor, but a {type(value).__name__} was given: what it "
             "leaves out would have a divergence of its own; convert it to a dense one"
         )
-    # tf.identity reads a variable, so that a tape watches it. It also makes a tensor that a graph
-    # captures from outside one of the graph, as tf.custom_gradient requires.
+    # tf.identity reads a variable, so that a tape watches it. It also brings a captured tensor into
+    # the graph, as tf.custom_gradient requires.
     tensor = tf.identity(value)
     _check(name, "a tensor", tensor.dtype)
     return tensor
 
 
 def _converted(name: str, value: Any, dtype: Any) -> Tensor:
-    """Convert a number or an array, to the type of the other argument if that is a tensor."""
+    """Convert a number or an array, to the type of the other argument if it is a tensor."""
     if type(value) is int:
         value = _errors.as_float(name, value)
     own = None if _foreign(value) else _dtype_in_tensorflow(value)
@@ -130,7 +120,7 @@ def _converted(name: str, value: Any, dtype: Any) -> Tensor:
 
 
 def _foreign(value: Any) -> bool:
-    """Whether a value is a tensor of another framework, or a list that holds one."""
+    """Whether a value is, or is a list that holds, a tensor of another framework."""
     if not isinstance(value, (list, tuple)):
         return _foreign_type(type(value))
     kinds = {type(each) for each in value}
@@ -143,7 +133,7 @@ def _foreign_type(kind: type) -> bool:
 
 
 def _dtype_in_tensorflow(value: Any) -> Any:
-    """Return the type that TensorFlow would give, or None if the value holds no numbers."""
+    """Return the type that TensorFlow would choose, or None if the value holds no numbers."""
     try:
         dtype = tf.as_dtype(np.asarray(value).dtype)
     except (TypeError, ValueError):

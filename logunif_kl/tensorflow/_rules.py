@@ -1,7 +1,7 @@
 """Custom gradients: the derivative of each function is the function of the next order.
 
 Arguments are float32 or float64 tensors of one shape. TensorFlow never differentiates the
-arithmetic itself. Without the custom gradients there would be no derivative at all.
+arithmetic itself: without the custom gradients there would be no derivative.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Tensor = Any
 
 
 class Namespace:
-    """The functions of an array namespace that the arithmetic uses, over TensorFlow."""
+    """The functions of an array namespace that the arithmetic uses, for TensorFlow."""
 
     __name__ = "tensorflow"
     float32 = tf.float32
@@ -37,7 +37,7 @@ class Namespace:
     def below(x: Tensor, u: Tensor, bound: float) -> Tensor:
         """Return x where u is below the bound, and 1 elsewhere.
 
-        `tf.debugging.enable_check_numerics` then sees no infinity that is not in a result.
+        This way `tf.debugging.enable_check_numerics` sees infinities only in results.
         """
         return tf.where(u >= bound, tf.ones([], x.dtype), x)
 
@@ -54,32 +54,27 @@ class Namespace:
 
     @staticmethod
     def bits(x: Tensor) -> Tensor:
-        """Reinterpret the bits of float32 as int32."""
         return tf.bitcast(x, tf.int32)
 
     @staticmethod
     def unbits(n: Tensor) -> Tensor:
-        """Reinterpret the bits of int32 as float32."""
         return tf.bitcast(n, tf.float32)
 
     @staticmethod
     def to_integer(x: Tensor) -> Tensor:
-        """Convert whole numbers to int32."""
         return tf.cast(x, tf.int32)
 
     @staticmethod
     def from_integer(n: Tensor) -> Tensor:
-        """Convert int32 to float32."""
         return tf.cast(n, tf.float32)
 
     @staticmethod
     def left(n: Tensor, by: int) -> Tensor:
-        """Shift the bits to the left."""
         return tf.bitwise.left_shift(n, by)
 
     @staticmethod
     def right(n: Tensor, by: int) -> Tensor:
-        """Shift the bits of numbers that are not negative to the right."""
+        """Shift the bits of non-negative numbers to the right."""
         return tf.bitwise.right_shift(n, by)
 
     @staticmethod
@@ -94,7 +89,7 @@ class Namespace:
 
     @staticmethod
     def full_like(like: Tensor, value: float) -> Tensor:
-        """Make a scalar of the type of `like`, which costs no allocation of the size of `like`."""
+        """Make a scalar of the type of `like`, which needs no memory of the size of `like`."""
         return tf.constant(value, like.dtype)
 
 
@@ -102,11 +97,10 @@ _xp = Namespace()
 
 
 def neg_kl_derivative(x: Tensor, order: int) -> Tensor:
-    """Compute the derivative of -KL in log_alpha = x, of any order."""
 
     def rule(x: Tensor) -> tuple[Tensor, Callable[..., Any]]:
         def backward(upstream: Tensor) -> Tensor:
-            # TensorFlow may compute the gradient in another graph, and x must be a tensor there.
+            # TensorFlow may compute the gradient in another graph, where x must be a tensor.
             return upstream * neg_kl_derivative(tf.identity(x), order + 1)
 
         return _arithmetic(_cut(x), order), backward
@@ -116,7 +110,7 @@ def neg_kl_derivative(x: Tensor, order: int) -> Tensor:
 
 def _arithmetic(x: Tensor, order: int) -> Tensor:
     # Near the zero of the second derivative the arithmetic computes x - a - b, where b is the
-    # rounding error of the float32 a. The graph optimiser reorders this to x - b - a, which loses
+    # rounding error of the float32 a. The graph optimiser would reorder this to x - b - a, and lose
     # the relative accuracy.
     if order == 2 and x.dtype == tf.float32 and not tf.executing_eagerly():
         return tf.cast(derivatives.neg_kl_derivative(_xp, tf.cast(x, tf.float64), order), x.dtype)
@@ -124,14 +118,13 @@ def _arithmetic(x: Tensor, order: int) -> Tensor:
 
 
 def neg_kl_normal(mu: Tensor, log_sigma2: Tensor) -> Tensor:
-    """Compute -KL of N(mu, sigma^2)."""
     return neg_kl_normal_derivative(mu, log_sigma2, 0, 0)
 
 
 def neg_kl_normal_derivative(
     mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int
 ) -> Tensor:
-    """Compute the derivative of -KL of N(mu, sigma^2) of any orders; orders 0 and 0 give -KL."""
+    """Compute the derivative of -KL of N(mu, sigma^2) of any orders; orders 0 and 0 are -KL."""
 
     def rule(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Callable[..., Any]]:
         def backward(upstream: Tensor) -> tuple[Tensor, Tensor]:
@@ -152,10 +145,10 @@ def neg_kl_normal_derivative(
 
 
 def _cut(x: Tensor) -> Tensor:
-    """Stop differentiation, so that TensorFlow cannot differentiate the arithmetic.
+    """Stop differentiation of the arithmetic.
 
     In a graph `tf.autodiff.ForwardAccumulator` ignores custom gradients. With `tf.stop_gradient` it
-    would return zeros there. `PreventGradient` makes it raise.
+    would return zeros; `PreventGradient` makes it raise an error.
     """
     if tf.executing_eagerly():
         return tf.stop_gradient(x)

@@ -1,7 +1,7 @@
 """The exact KL divergence for PyTorch: differentiable any number of times, in every transform.
 
 `logunif_kl.neg_kl` and the other functions of the package call the functions of this module when
-they are given tensors. Those of this module take tensors only, and have ``reduction=``.
+given tensors. The functions of this module take only tensors.
 """
 
 from typing import Any as _Any
@@ -32,7 +32,7 @@ __all__ = [
 def __getattr__(name: str) -> _Any:
     if name not in ("ImproperLogUniform", "LogUniform"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Importing torch.distributions takes a quarter of a second, so this is left to the first use.
+    # Importing torch.distributions takes a quarter of a second, so wait for the first use.
     from . import _distributions
 
     return _distributions.by_name(name)

@@ -28,7 +28,7 @@ def neg_kl(
 
     The half types are computed in float32 and rounded at the end. The function can be
     differentiated any number of times, in every transform of `torch.func` and under
-    `torch.compile`. A plain CPU tensor is computed by C code in place, on `torch.get_num_threads`
+    `torch.compile`. C code computes a plain CPU tensor in place, on `torch.get_num_threads`
     threads. A reduction then takes no memory of the size of the tensor, except for the gradient.
     The result does not depend on the number of threads.
 
@@ -104,9 +104,9 @@ def neg_kl_normal(
 ) -> Tensor:
     """As `logunif_kl.neg_kl_normal`, for tensors of PyTorch: *maximise* it (ELBO sign).
 
-    The function is differentiable as `neg_kl` is. In float64, the forward pass computes the
-    gradients that are needed and keeps them for the backward pass. In float32 and the half types,
-    on devices with kernels, only the arguments are kept.
+    The function is differentiable as `neg_kl` is. In float64, the forward pass computes the needed
+    gradients and keeps them for the backward pass. In float32 and the half types, on devices with
+    kernels, only the arguments are kept.
 
     Parameters
     ----------
@@ -183,7 +183,6 @@ def kl_normal(
 
 
 def _derivative(log_alpha: Any, order: int) -> Tensor:
-    """The derivative of -KL in log_alpha of order 1 or 2."""
     x = _arguments.one(log_alpha)
     if torch.compiler.is_compiling():
         _allow()
@@ -209,7 +208,7 @@ def _of_log_alpha(
 def _of_normal(
     mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str, negated: bool = False
 ) -> Tensor:
-    """-KL from the mean and the variance, or KL if `negated`, and the rest as above."""
+    """-KL from the mean and the variance, or KL if `negated`, with constant and reduction."""
     mu, log_sigma2 = _arguments.two(mu, log_sigma2)
     constant, kind = _constant(zero_at, log_c, negated), mu.dtype
     check_reduction(reduction)
@@ -224,11 +223,11 @@ def _of_normal(
 
 @called_by_compiler
 def _allow() -> bool:
-    """Have torch.compile put the functions with rules into its graph.
+    """Let torch.compile put the functions with differentiation rules into its graph.
 
-    `torch.compiler.allow_in_graph` imports the compiler, which takes as long as importing torch. It
-    is therefore called only while the compiler traces a caller. Code from the compiler's cache
-    may call the operators without tracing the rules, so the operators are registered here.
+    `torch.compiler.allow_in_graph` imports the compiler, which takes as long as importing torch, so
+    call it only while the compiler traces a caller. The operators are registered here because code
+    from the compiler's cache may call them without tracing the rules.
     """
     registered()
     for function in (_rules.of_log_alpha, _rules.of_normal):
@@ -237,14 +236,13 @@ def _allow() -> bool:
 
 
 def _constant(zero_at: Any, log_c: Any, negated: bool) -> float:
-    """The constant of -KL, or of KL."""
     if log_c is None and zero_at is ZERO_AT_INFINITY:
         return 0.0
     found = _vanishing_at(zero_at) if log_c is None else additive_constant(zero_at, log_c)
     return -found if negated else found
 
 
-# This evaluates a ufunc of NumPy, which torch.compile cannot trace.
+# This evaluates a NumPy ufunc, which torch.compile cannot trace.
 @called_by_compiler
 def _vanishing_at(zero_at: Any) -> float:
     return additive_constant(zero_at)
@@ -253,7 +251,7 @@ def _vanishing_at(zero_at: Any) -> float:
 def _finished(
     result: Tensor, constant: float, reduction: str, argument: Tensor, dtype: torch.dtype
 ) -> Tensor:
-    """Take the mean, add the constant, and then round to the type of the arguments."""
+    """Take the mean, add the constant, then round to the type of the arguments."""
     if reduction == "mean":
         result = result / argument.numel()
     if constant != 0.0:

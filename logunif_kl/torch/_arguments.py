@@ -31,13 +31,7 @@ _INTEGERS = (
 
 
 def one(value: Any, name: str = "log_alpha") -> Tensor:
-    """Check the argument, and convert it to a floating type.
-
-    Raises
-    ------
-    TypeError
-        If it is not a dense tensor of real numbers.
-    """
+    """Convert the argument to a floating type, or raise TypeError."""
     value = opened(name, value)
     if not isinstance(value, torch.Tensor):
         raise _no_tensor(name, value)
@@ -46,21 +40,17 @@ def one(value: Any, name: str = "log_alpha") -> Tensor:
 
 
 def opened(name: str, value: Any) -> Any:
-    """Unwrap what is not a tensor; the compiler cannot trace the search among classes."""
+    """Unwrap a value that is not a tensor; the compiler cannot trace the search among classes."""
     return value if isinstance(value, torch.Tensor) else unwrapped(name, value)
 
 
 def two(
     first: Any, second: Any, names: tuple[str, ...] = ("mu", "log_sigma2")
 ) -> tuple[Tensor, Tensor]:
-    """Check the arguments, promote them to one floating type and broadcast them.
+    """Promote the arguments to one floating type and broadcast them.
 
-    Raises
-    ------
-    TypeError
-        If neither is a tensor, or if one is neither a dense tensor of real numbers nor a number.
-    RuntimeError
-        If they are on different devices, or their shapes do not broadcast.
+    Raise TypeError if neither is a tensor, or if one is neither a dense tensor of real numbers nor
+    a number, and RuntimeError if they are on different devices or do not broadcast.
     """
     first, second = opened(names[0], first), opened(names[1], second)
     first_given, second_given = isinstance(first, torch.Tensor), isinstance(second, torch.Tensor)
@@ -111,7 +101,7 @@ def two(
 
 
 def _promoted(first: Tensor, second: Tensor) -> torch.dtype:
-    """The result of `torch.result_type`, which torch.compile cannot put into a graph."""
+    """Do the same as `torch.result_type`, which torch.compile cannot put into a graph."""
     if first.dtype == second.dtype:
         return first.dtype
     if (first.ndim == 0) != (second.ndim == 0):
@@ -132,7 +122,7 @@ def _broadcast(first: Tensor, second: Tensor, names: tuple[str, ...]) -> tuple[T
 
 
 def _kind(dtype: torch.dtype, device: str) -> torch.dtype:
-    """The floating type of the result."""
+    """Return the floating type of the result."""
     if dtype not in _FLOATING:
         return torch.get_default_dtype()
     if dtype in _HALF and torch.is_autocast_enabled(device):
@@ -155,12 +145,12 @@ def _constant(name: str, value: float, like: Tensor) -> Tensor:
 
 
 def _moved(x: Tensor, other: Tensor) -> Tensor:
-    """Move a CPU tensor of no dimensions to the device of the other, as torch's functions do."""
+    """Move a 0-d CPU tensor to the device of the other tensor, as torch's functions do."""
     return x.to(other.device) if x.is_cpu and x.ndim == 0 else x
 
 
 def _check_distributed(tensors: dict[str, Tensor]) -> None:
-    """Raise if a DTensor was given together with a plain tensor."""
+    """Raise if a DTensor and a plain tensor are given together."""
     if len({hasattr(x, "placements") for x in tensors.values()}) > 1:
         given = " and ".join(f"{name} of type {type(x).__name__}" for name, x in tensors.items())
         raise TypeError(
@@ -197,7 +187,7 @@ def _check(name: str, x: Tensor) -> None:
 
 
 def _check_class(name: str, x: Tensor) -> None:
-    """Raise for tensors that torch's functions take, but that lack elements."""
+    """Raise for tensors that torch's functions take but that have no elements to read."""
     if isinstance(x, MaskedTensor):
         raise TypeError(
             f"{name} must be a dense tensor, but a MaskedTensor was given: its masked elements "
@@ -216,12 +206,12 @@ def _check_class(name: str, x: Tensor) -> None:
 
 
 def is_proxy(value: Any) -> bool:
-    """Tell whether this is the stand-in for a tensor of `torch.fx.symbolic_trace`."""
+    """Whether a value is a proxy of `torch.fx.symbolic_trace`."""
     return isinstance(value, torch.fx.Proxy)
 
 
 def to_tensor(value: Any) -> str:
-    """Say how to get a tensor of what was given."""
+    """Say how to make a tensor of the given value."""
     if is_proxy(value):
         return (
             "torch.fx.symbolic_trace cannot look into this package: use torch.export, or make the "

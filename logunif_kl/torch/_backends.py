@@ -1,6 +1,6 @@
-"""The choice of a backend: which code computes for the tensors that are given.
+"""The choice of a backend: the code that computes for the given tensors.
 
-The choice is made once for each forward and once for each backward.
+Each forward and each backward makes the choice once.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Tensor = torch.Tensor
 
 
 class _Plain(Composite):
-    """The composite, for plain tensors that no kernel serves."""
+    """The composite, for plain tensors without a kernel."""
 
     plain = True
 
 
 class Triton(_Plain):
-    """The kernels in Triton, of float32 and the half types on a GPU."""
+    """The Triton kernels for float32 and the half types on a GPU."""
 
     recomputes = True
 
@@ -55,7 +55,7 @@ class Triton(_Plain):
 
 
 class _Sharded(Composite):
-    """Another backend, on the local tensors of DTensors."""
+    """Another backend, applied to the local tensors of DTensors."""
 
     def __init__(self, backend: Composite) -> None:
         self.recomputes = backend.recomputes
@@ -72,7 +72,7 @@ _sharded = cache(_Sharded)
 
 
 def choose(*tensors: Tensor) -> Composite:
-    """Choose the backend for these tensors, all of one shape, except for those of no dimensions."""
+    """Choose the backend for these tensors, all of one shape or 0-d."""
     if _cpu.takes(*tensors):
         return _CPU_FLOAT32 if _cpu_float32.available(tensors[-1]) else _CPU
     if len(tensors) > 1 and _operators.takes(*tensors):
@@ -85,10 +85,10 @@ def choose(*tensors: Tensor) -> Composite:
 
 
 def choose_early(*tensors: Tensor) -> Composite | None:
-    """Choose the backend before a rule is applied; None where the forward must choose.
+    """Choose the backend before a rule is applied, or return None to let the forward choose.
 
-    Under a transform of `torch.func`, and for a tensor that has escaped from one, the rule passes
-    other tensors to its forward than those given here.
+    Under a transform of `torch.func`, and for a tensor that has escaped from one, the forward of
+    the rule gets other tensors than those given here.
     """
     if transformed():
         return None

@@ -30,7 +30,7 @@ _xp = _Namespace()
 
 
 def converted(arithmetic: Callable[..., Tensor], **given: Any) -> Tensor:
-    """Check the arguments, whose names serve the messages, and compute in float32 or float64."""
+    """Check the arguments and compute in float32 or float64. Error messages use their names."""
     names, values = tuple(given), tuple(given.values())
     tensors: tuple[Tensor, ...]
     if len(names) == 1:

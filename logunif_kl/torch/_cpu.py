@@ -1,4 +1,4 @@
-"""The exact kernels of C, on the memory of plain CPU tensors.
+"""The exact C kernels, on the memory of plain CPU tensors.
 
 They give the same results as `logunif_kl` for NumPy arrays. The half types are computed in float32.
 """
@@ -18,7 +18,7 @@ _BY_ORDER = (ufuncs.neg_kl, ufuncs.neg_kl_grad, ufuncs.neg_kl_hess)
 
 
 def takes(*tensors: Tensor) -> bool:
-    """Tell whether kernels of C serve these tensors, all of one shape and type."""
+    """Whether C kernels can compute these tensors, all of one shape and type."""
     for x in tensors:
         if not x.is_cpu or x.layout is not torch.strided or x.is_neg():
             return False
@@ -26,7 +26,7 @@ def takes(*tensors: Tensor) -> bool:
 
 
 class Cpu(Composite):
-    """The exact kernels of C."""
+    """The exact C kernels."""
 
     plain = True
 

@@ -1,10 +1,8 @@
-"""The float32 kernels of C, on the memory of plain CPU tensors.
+"""The float32 C kernels, on the memory of plain CPU tensors.
 
-The value and the derivatives have separate kernels, so a backward needs only the arguments. There
-is no such kernel for float64.
-
-The functions of `_kernels.library` compute float32. Its ufuncs compute the half types, block by
-block.
+The value and the derivatives have separate kernels, so a backward needs only the arguments. In
+float64 there is no such kernel. The functions of `_kernels.library` compute float32; its ufuncs
+compute the half types block by block.
 """
 
 from __future__ import annotations
@@ -25,18 +23,18 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def available(tensor: Tensor) -> bool:
-    """Tell whether the kernels take a tensor of this type."""
+    """Whether the kernels take a tensor of this type."""
     return tensor.dtype in _DTYPES and ufuncs() is not None
 
 
 @cache
 def _number() -> Tensor:
-    """A tensor of no dimensions, to allocate others like it in less time than from a shape."""
+    """Return a 0-d tensor. Allocating others like it is faster than from a shape."""
     return torch.zeros((), device="cpu")
 
 
 class CpuFloat32(Cpu):
-    """The float32 kernels of C for -KL from a mean and a variance, the exact ones for the rest."""
+    """The float32 C kernels for -KL from a mean and a variance; otherwise the exact kernels."""
 
     recomputes = True
 
@@ -80,7 +78,7 @@ class CpuFloat32(Cpu):
 
 
 def _expanded(factor: Tensor, like: Tensor) -> Tensor:
-    """Expand one number to a shape, if it is not another number of elements."""
+    """Expand one number to the shape of another tensor, unless their numbers of elements agree."""
     look_at(factor)
     if factor.ndim and factor.numel() != like.numel():
         raise ValueError(
@@ -91,9 +89,9 @@ def _expanded(factor: Tensor, like: Tensor) -> Tensor:
 
 
 def _laid_out(*tensors: Tensor) -> tuple[Any, Any, Any]:
-    """Do the same as `laid_out`, after the `library` if that computes these tensors.
+    """Do the same as `laid_out`, but leave contiguous float32 tensors to the `library`.
 
-    The library looks at all tensors itself, so contiguous ones of float32 are not looked at here.
+    The library itself checks all its tensors.
     """
     direct = library()
     for x in tensors:

@@ -1,7 +1,7 @@
-"""Ufuncs on the memory of plain CPU tensors: order of the elements, blocks and threads.
+"""Run ufuncs on the memory of plain CPU tensors: element order, blocks and threads.
 
-The work is divided into blocks that depend only on the number of elements, and the sums of the
-blocks are added in order in float64. A result therefore does not depend on the number of threads.
+The blocks depend only on the number of elements, and their sums are added in order in float64, so a
+result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ._memory import look_at
 
 Tensor = torch.Tensor
 
-# The temporaries of a block fit into the second-level cache. Starting a thread for fewer elements
+# The temporaries of a block fit into the second-level cache. For fewer elements, starting a thread
 # takes longer than the work.
 _BLOCK = 32768
 # The half types are computed in float32.
@@ -30,7 +30,7 @@ _pool_size = 0
 
 
 def _forget_pool() -> None:
-    """Threads do not survive a fork."""
+    """Forget the threads, which do not survive a fork."""
     global _pool, _pool_size
     _pool, _pool_size = None, 0
 
@@ -41,7 +41,7 @@ if hasattr(os, "register_at_fork"):
 
 def empty(like: Tensor) -> Tensor:
     """Allocate a contiguous tensor of this shape and type on the CPU, not the default device."""
-    # An option takes as long as looking at three tensors.
+    # Passing an option would take as long as checking three tensors.
     if like.is_contiguous():
         return torch.empty_like(like)
     return torch.empty_like(like, memory_format=torch.contiguous_format)
@@ -50,13 +50,9 @@ def empty(like: Tensor) -> Tensor:
 def laid_out(*tensors: Tensor) -> tuple[tuple[Tensor, ...], Callable[[Tensor], Tensor]]:
     """Permute the arguments into the order of their memory, or copy them.
 
-    Returns contiguous tensors, and a function that permutes a result back. An argument whose
-    strides are all 0, one number expanded, is not copied where another argument is dense.
-
-    Raises
-    ------
-    ValueError, TypeError, RuntimeError
-        By `look_at`. Nothing else reads the memory of arguments.
+    Return contiguous tensors, and a function that permutes a result back. An argument whose strides
+    are all 0, one number expanded, is not copied where another argument is dense. `look_at`
+    checks tensors before their memory is read: it raises ValueError, TypeError or RuntimeError.
     """
     look_at(*tensors)
     if not tensors[0].is_cpu:
@@ -86,24 +82,24 @@ def _as_it_is(result: Tensor) -> Tensor:
 
 
 def run(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> None:
-    """Fill the outputs; those that are None are computed into a temporary of one block."""
+    """Fill the outputs. For each None, compute into a temporary of one block."""
     wanted = [out for out in outs if out is not None]
     whole = len(wanted) == len(outs) and inputs[-1].dtype in _KINDS
     n = inputs[-1].numel()
     if whole and _threads(n) < 2:
-        # Without blocks, views and threads, which take longer than few elements.
+        # For few elements, blocks, views and threads would take longer than the work.
         ufunc(*map(_array, inputs), out=tuple([out.numpy() for out in wanted]))
         return
     _threaded(_job(ufunc, inputs, outs, False), n)
 
 
 def sum_of(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> Tensor:
-    """Fill the outputs as `run` does, and add up the first; in float32 for the half types."""
+    """Fill the outputs as `run` does, and sum the first; in float32 for the half types."""
     return _added(_threaded(_job(ufunc, inputs, outs, True), inputs[0].numel()), inputs[0].dtype)
 
 
 def in_blocks(ufunc: Any, inputs: tuple[Tensor, ...]) -> Tensor:
-    """Add the sums of the blocks, each computed by a generalized ufunc over its last axis."""
+    """Add the block sums, which a generalized ufunc computes over its last axis."""
     views = [_array(x).reshape(-1) for x in inputs]
 
     def work(start: int, stop: int) -> list[float]:
@@ -124,7 +120,7 @@ def _added(sums: list[float], dtype: torch.dtype) -> Tensor:
 def _job(
     ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...], adding: bool
 ) -> Callable[[int, int], list[float]]:
-    """Make the function that computes a range of elements, and returns the sums of its blocks."""
+    """Make a function that computes a range of elements and returns its block sums."""
     kind = _KINDS.get(inputs[-1].dtype)
     if kind is None:
         return _half_job(ufunc, inputs, outs, adding)
@@ -179,9 +175,9 @@ def _half_job(
 
 
 def _array(x: Tensor) -> np.ndarray:
-    """The memory of an argument that `laid_out` has returned as an array.
+    """Return an argument from `laid_out` as an array that shares its memory.
 
-    `Tensor.numpy` would keep the storage from being resized, as FSDP does with parameters.
+    `Tensor.numpy` would prevent resizing of the storage, which FSDP does with parameters.
     """
     return np.from_dlpack(x)
 
@@ -192,7 +188,6 @@ def _block_sum(block: np.ndarray) -> float:
 
 
 def _threads(n: int) -> int:
-    """The number of threads for n elements."""
     return 1 if n <= _BLOCK else min(torch.get_num_threads(), -(-n // _BLOCK))
 
 
@@ -215,9 +210,9 @@ def _threaded(work: Callable[[int, int], list[float]], n: int) -> list[float]:
 def _begun(
     pool: ThreadPoolExecutor, work: Callable[[int, int], list[float]], piece: tuple[int, int]
 ) -> Callable[[], list[float]]:
-    """Start a piece in another thread, and return the function that waits for its sums."""
+    """Start a piece in another thread, and return a function that waits for its sums."""
     try:
         return pool.submit(work, *piece).result
     except RuntimeError:
-        # No thread starts while the interpreter shuts down.
+        # No thread can start while the interpreter shuts down.
         return partial(work, *piece)

@@ -1,7 +1,7 @@
-"""The autograd Function of this package: the derivative of a call is another call of it.
+"""The autograd Function of this package: the derivative of a call is another call.
 
 PyTorch could differentiate the operations of the arithmetic, but the results would be inaccurate.
-Here every derivative, of any order and in every transform, is computed by a formula of its own.
+Here each derivative, of any order and in every transform, has its own formula.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -23,22 +23,22 @@ from ._internals import (
 from ._namespace import working
 
 Tensor = torch.Tensor
-# How often a function is differentiated in each of its tensors; it may begin with a name.
+# The number of derivatives in each tensor; a name may come first.
 Orders = tuple[Any, ...]
 Row = Sequence[Tensor | None]
-# Negating so many elements takes longer than to find out that they are one number.
+# For this many elements, finding out that they are one number is faster than negating them.
 _MANY = 4096
 
 
 class Members(tuple[Orders, ...]):
-    """Members of a family. PyTorch takes apart an argument that is a tuple, but not this class.
+    """Members of a family. PyTorch would unpack a plain tuple argument, but not this class.
 
     Attributes
     ----------
     along : list of list of Orders
         The derivatives of each member in each tensor.
     others : Members or None
-        If the members are a function and all its first derivatives, the latter.
+        All first derivatives, if the members are a function and its first derivatives.
     """
 
     along: list[list[Orders]]
@@ -52,17 +52,17 @@ class Members(tuple[Orders, ...]):
 
 
 def along(orders: Orders, i: int) -> Orders:
-    """Return the orders of the derivative in the i-th tensor."""
+    """Return the orders after differentiation in the i-th tensor."""
     return (*orders[:i], orders[i] + 1, *orders[i + 1 :])
 
 
 class Family:
-    """A function of some tensors with all its derivatives, each of which is named by its orders.
+    """A function of some tensors and all its derivatives, which are named by their orders.
 
     Attributes
     ----------
     summed, negated : bool
-        Whether `compute` sums the elements of the first result, and whether it negates that result.
+        Whether `compute` sums the elements of the first result, and whether it negates the result.
     """
 
     summed = False
@@ -93,7 +93,7 @@ class Family:
     ) -> Sequence[Tensor | None]:
         """Multiply the derivatives by gradients, and add up the products over the members.
 
-        The first derivatives may have been kept. A family overrides this if it has fewer steps.
+        The first derivatives may have been kept. A family may override this with fewer steps.
         """
         pairs: list[tuple[Tensor | None, Row]] = []
         if kept:
@@ -104,7 +104,7 @@ class Family:
         if any(grad is not None for grad in grads):
             rows = self.slopes(members, [working(x) for x in tensors], needed)
             pairs += zip(grads, rows, strict=True)
-        # A plain product of tensors under a vmap of a compiled hessian is refused by PyTorch.
+        # Under a vmap of a compiled hessian, PyTorch raises for a plain product of tensors.
         product = _PRODUCT if transformed() else torch.mul
         found = []
         for i, x in enumerate(tensors):
@@ -117,7 +117,7 @@ class Family:
         return found
 
     def __call__(self, orders: Orders, *tensors: Tensor) -> Tensor:
-        """Compute one member, which can be differentiated further."""
+        """Compute one member, which can be differentiated again."""
         found: Tensor = Derivatives.apply(self, Members([orders]), *tensors)[0]
         return found
 
@@ -150,7 +150,7 @@ _PRODUCT = _Product()
 class Derivatives(Function):
     """Members of a family, computed in one pass.
 
-    First derivatives that are computed with their function are kept for the backward.
+    First derivatives that are computed along with their function are kept for the backward.
     """
 
     generate_vmap_rule = True
@@ -197,7 +197,7 @@ class Derivatives(Function):
 
 
 class _Eager(Function):
-    """`Derivatives` where no transform is active, with fewer steps for each call."""
+    """`Derivatives` with fewer steps for each call, if no transform is active."""
 
     @staticmethod
     def forward(  # type: ignore[override]
@@ -216,15 +216,15 @@ eager = direct_apply(_Eager)
 
 
 def may_be_differentiated(grad: Tensor) -> bool:
-    """Tell whether the derivatives in a backward must themselves be differentiable.
+    """Whether the derivatives in a backward must themselves be differentiable.
 
-    Legacy batched gradients, of `is_grads_batched`, bypass every rule: products serve them too.
+    Legacy batched gradients (`is_grads_batched`) bypass every rule, so they must be too.
     """
     return torch.is_grad_enabled() or transformed() or legacy_batched(grad)
 
 
 def _product_sum(tangents: Row, slopes: Row) -> Tensor | None:
-    """Add up the products of the pairs in which both are given."""
+    """Add up the products of those pairs in which both are given."""
     total = None
     for tangent, slope in zip(tangents, slopes, strict=True):
         if tangent is not None and slope is not None:
@@ -233,7 +233,7 @@ def _product_sum(tangents: Row, slopes: Row) -> Tensor | None:
 
 
 def _negative(grad: Tensor) -> Tensor:
-    """Negate a gradient. One number that was expanded to many becomes a 0-d tensor again."""
+    """Negate a gradient. One number expanded to many elements becomes a 0-d tensor again."""
     if grad.numel() > _MANY and type(grad) is torch.Tensor and not any(grad.stride()):
         grad = grad if may_be_differentiated(grad) else grad.as_strided((), ())
     return -grad

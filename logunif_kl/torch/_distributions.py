@@ -35,8 +35,8 @@ from ._namespace import exportable, working
 class ImproperLogUniform(Distribution):
     """The improper prior p(w) = C/|w| over the whole real line, both signs.
 
-    Its integral is not finite. It therefore has a `log_prob` and divergences, but cannot be sampled
-    and has no moments. The following divergences from q to this prior are registered with
+    Its integral is not finite, so it cannot be sampled and has no moments, but it has a `log_prob`
+    and divergences. The following divergences from q to this prior are registered with
     `torch.distributions.kl_divergence`. They can be differentiated any number of times:
 
     - ``Normal(loc, scale)``: `logunif_kl.torch.kl_normal` of ``loc`` and ``2 log(scale)``, [1]_
@@ -60,23 +60,23 @@ class ImproperLogUniform(Distribution):
       same two: the sum of the KL of ``Normal(loc[i], sqrt(S[i, i]))``, plus half of
       sum(log S[i, i]) - log det S, because the entropy is 1/2 log det(2 pi e S).
 
-    In the worst case found, those from ``Laplace`` on have an error of 2.0 units of the type's eps
-    in the value, relative to the larger of it and 1 (of StudentT less the Gaussian's, to it alone),
-    and of 3.7 in each first derivative, relative to it.
+    From ``Laplace`` on, the worst error found in the value is 2.0 units of the type's eps, relative
+    to the larger of the value and 1 (for StudentT, to its difference from the Gaussian's value). In
+    each first derivative it is 3.7 units, relative to the derivative.
 
     The divergence is defined up to the constant, and can be negative for some constants.
 
     Parameters
     ----------
     zero_at : float, optional
-        The alpha = sigma^2/mu^2, a ratio of variances, at which the KL from a Gaussian vanishes:
-        infinity by default. This fixes C:
+        The alpha = sigma^2/mu^2, a ratio of variances, at which KL of a Gaussian vanishes, by
+        default infinity. This fixes C:
         log C = F(1/(2 zero_at)) - (1/2 log(pi e) - 1/2 psi(1/2)),
         where F is `logunif_kl.special.kl_gap`.
     log_c : float, optional
-        The logarithm of C itself instead.
+        The logarithm of C, instead of `zero_at`.
     validate_args : bool, optional
-        Whether `log_prob` checks its argument; by default what torch does.
+        Whether `log_prob` checks its argument; by default as in torch.
 
     Attributes
     ----------
@@ -92,14 +92,14 @@ class ImproperLogUniform(Distribution):
     ValueError
         If both are given, if `zero_at` is not positive, or if `log_c` is not finite.
     NotImplementedError
-        From the divergence of ``StudentT`` with another ``loc`` than 0, which has no closed form;
-        where elements cannot be looked at (`torch.compile`, `torch.func`) it is NaN.
-        From ``sample``, ``rsample``, ``cdf``, ``icdf``, ``entropy``, ``mean``, ``mode``,
-        ``variance`` and ``stddev``: an improper distribution has none.
+        From the divergence of ``StudentT`` for a ``loc`` other than 0, which has no closed form. If
+        elements cannot be read (`torch.compile`, `torch.func`), it is NaN instead. From ``sample``,
+        ``rsample``, ``cdf``, ``icdf``, ``entropy``, ``mean``, ``mode``, ``variance`` and
+        ``stddev``, which an improper distribution does not have.
 
     Notes
     -----
-    Pyro needs methods of its own; `logunif_kl.torch.pyro.ImproperLogUniform` has them.
+    For Pyro, use `logunif_kl.torch.pyro.ImproperLogUniform`.
 
     References
     ----------
@@ -306,7 +306,7 @@ def _kl_multivariate(p: MultivariateNormal, q: Distribution) -> Tensor:
 @register_kl(LowRankMultivariateNormal, ImproperLogUniform)
 @register_kl(LowRankMultivariateNormal, Independent)
 def _kl_low_rank(p: LowRankMultivariateNormal, q: Distribution) -> Tensor:
-    """Take log det S from a small matrix, by the matrix determinant lemma."""
+    """Compute log det S from a small matrix, by the matrix determinant lemma."""
     diagonal, others = working(p.cov_diag).sqrt(), working(p.cov_factor)
     ratio = others / diagonal[..., None]
     small = ratio.mT @ ratio + torch.eye(ratio.shape[-1], dtype=ratio.dtype, device=ratio.device)

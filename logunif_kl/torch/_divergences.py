@@ -1,7 +1,7 @@
-"""KL from torch's distributions to the prior C/|w|: what `_distributions` registers.
+"""KL from torch's distributions to the prior C/|w|, to be registered by `_distributions`.
 
-Each function takes a distribution, and returns a tensor and a number whose sum is KL + log C. It is
-NaN where a parameter is outside of its domain, if torch was told not to check that.
+Each function takes a distribution, and returns a tensor and a number whose sum is KL + log C. The
+sum is NaN where a parameter is outside its domain, if torch does not validate arguments.
 """
 
 # torch.distributions has few annotations.
@@ -32,7 +32,7 @@ from ._derivatives import Family, Members, Row
 from ._internals import in_graphs, plain
 from ._namespace import exportable, working, xp
 
-# KL + log C is the sum of the first two, to be rounded to the type.
+# KL + log C is the sum of the first two, rounded to the type.
 Found = tuple[Tensor, float, torch.dtype]
 _EULER = 0.5772156649015329
 _LOG_2 = math.log(2.0)
@@ -99,14 +99,14 @@ DIVERGENCES: dict[type, Callable[[Any], Found]] = {
 
 
 def _scaled(loc: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """Convert to the type that is computed in, in a unit in which no quotient overflows."""
+    """Convert to the computing type, in a unit in which no quotient overflows."""
     loc, scale = working(loc), working(scale)
     factor = unit(torch, torch.rsqrt, loc.detach(), scale.detach())
     return loc * factor, scale * factor
 
 
 def _nothing(scale: Tensor) -> Tensor:
-    """Return 0 as a function of a scale or rate, on which KL does not depend."""
+    """Return 0 as a function of a scale or rate that does not affect KL."""
     return _where(scale.detach() > 0.0, torch.clamp(scale, 0.0, 0.0))
 
 
@@ -115,14 +115,14 @@ def _where(valid: Tensor, result: Tensor) -> Tensor:
 
 
 def _traced(x: Tensor) -> bool:
-    """Tell whether the elements cannot be looked at."""
+    """Whether the elements cannot be read."""
     return torch.compiler.is_compiling() or not plain(x.detach())
 
 
 @in_graphs
 @exportable
 def _posterior(name: str, a: Tensor, b: Tensor, i: int = 0, j: int = 0) -> Tensor:
-    """Compute a function of two tensors of one shape; or, of laplace, its derivative."""
+    """Compute a function of two tensors of one shape, or a derivative of "laplace"."""
     return _family(name)((i, j), a, b)
 
 
@@ -134,7 +134,7 @@ def _analytic(name: str, *arguments: Tensor) -> Tensor:
 
 
 class _Posterior(Family):
-    """A function of `_arithmetic.posteriors`, whose derivatives are other such functions."""
+    """A function of `_arithmetic.posteriors`, whose derivatives are other functions there."""
 
     def __init__(self, name: str) -> None:
         self._name = name

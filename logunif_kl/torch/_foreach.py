@@ -1,9 +1,8 @@
-"""The sum of -KL over the tensors of a whole model: one step of autograd for all of them.
+"""The sum of -KL over the tensors of a whole model, in one autograd node.
 
 A call for each tensor takes about as long as a kernel on a thousand weights, in the forward and
-again in the backward. Concatenating the tensors would copy them and their gradients. Here one
-autograd Function runs the kernels on the tensors in place, and saves only the tensors for the
-backward.
+again in the backward. Concatenation would copy the tensors and their gradients. Here one autograd
+Function runs the kernels on the tensors in place, and saves only the tensors for the backward.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -21,28 +20,16 @@ from ._internals import direct_apply, plain, transformed
 
 Tensor = torch.Tensor
 
-# (log_alpha,) or (mu, log_sigma2), and how often its sum counts.
+# (log_alpha,) or (mu, log_sigma2), and how often the sum counts.
 Term = tuple[tuple[Tensor, ...], int]
 
 
 def total(terms: Sequence[Term]) -> Tensor:
     """The sum of -KL over all elements of all terms, each times its count.
 
-    Parameters
-    ----------
-    terms : sequence of ((Tensor,) or (Tensor, Tensor), int)
-        log_alpha, or mu and log_sigma2 of one shape. All are of one floating type, float32 or
-        float64, and on one device.
-
-    Returns
-    -------
-    Tensor
-        Of no dimensions, in the type of the terms. It is a DTensor where the terms are.
-
-    Raises
-    ------
-    ValueError
-        If the tensors of a term are not of one shape.
+    A term is log_alpha, or mu and log_sigma2 of one shape (otherwise ValueError), with a count. All
+    are float32 or float64 tensors of one type on one device. The result is a 0-d tensor of this
+    type, and a DTensor if the terms are.
     """
     for arguments, _ in terms:
         if len(arguments) == 2 and (mu := arguments[0].shape) != arguments[1].shape:
@@ -65,20 +52,18 @@ def _one(arguments: tuple[Tensor, ...], count: int) -> Tensor:
 
 
 def _split(shapes: Any, tensors: Sequence[Any]) -> list[tuple[tuple[Any, ...], int]]:
-    """Group a flat sequence, with one item for each tensor, by terms."""
+    """Group a flat sequence, with an item for each tensor, by terms."""
     remaining = iter(tensors)
     return [(tuple(next(remaining) for _ in range(number)), count) for number, count in shapes]
 
 
 class _Total(Function):
-    """The sum over plain tensors, outside transforms."""
-
     @staticmethod
     def forward(ctx: Any, shapes: Any, *tensors: Tensor) -> Tensor:  # type: ignore[override]
         ctx.save_for_backward(*tensors)
         ctx.set_materialize_grads(False)
         ctx.shapes = shapes
-        # One backend serves plain tensors of one type on one device, whatever their shapes.
+        # Plain tensors of one type on one device have the same backend, whatever their shapes.
         backend = _backends.choose(*tensors)
         sums = []
         for arguments, count in _split(shapes, tensors):

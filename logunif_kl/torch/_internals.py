@@ -1,7 +1,7 @@
-"""All private names of PyTorch that this package reads.
+"""All private names of PyTorch that this package uses.
 
-They tell whether a kernel may read a tensor's memory, and which transforms are active. If PyTorch
-lacks one of them, the composite computes every tensor.
+They tell whether a kernel may read a tensor's memory, and which transforms are active. Without one
+of them, the composite computes every tensor.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -50,16 +50,16 @@ _OF_COMPILER = ("FakeTensor", "FunctionalTensor")
 
 
 def fake_outside_mode(x: Tensor) -> bool:
-    """Tell whether it is a FakeTensor outside its mode, where no constant can join it."""
+    """Whether a tensor is a FakeTensor outside its mode, which constants cannot join."""
     return type(x).__name__ == "FakeTensor" and _COMPLETE and not _len_torch_dispatch_stack()
 
 
 def plain(*tensors: Tensor) -> bool:
-    """Tell whether these tensors have memory, and are neither traced nor transformed."""
+    """Whether these tensors have memory and are neither traced nor transformed."""
     if not _COMPLETE or _len_torch_dispatch_stack() or _get_tracing_state() is not None:
         return False
     for x in tensors:
-        # A tensor under a transform, also one that escaped from it, has no storage.
+        # A tensor under a transform, or escaped from one, has no storage.
         if type(x) not in PLAIN_TYPES or not _has_storage(x):
             return False
         if _is_functional_tensor(x) or x._is_zerotensor():
@@ -68,19 +68,19 @@ def plain(*tensors: Tensor) -> bool:
 
 
 def traced_to_leave() -> bool:
-    """Tell whether torch.export or torch.jit.trace is writing a program for any runtime."""
+    """Whether torch.export or torch.jit.trace is writing a program for any runtime."""
     return torch.compiler.is_exporting() or (_COMPLETE and _get_tracing_state() is not None)
 
 
 def transformed() -> bool:
-    """Tell whether a transform of torch.func or the forward mode may be active."""
+    """Whether a transform of torch.func or the forward mode may be active."""
     return bool(
         not _COMPLETE or _are_functorch_transforms_active() or forward_ad._current_level >= 0
     )
 
 
 def pushed_forward() -> bool:
-    """Tell whether the forward mode is active, in which every output gets a tangent."""
+    """Whether the forward mode is active, in which every output gets a tangent."""
     if not _COMPLETE:
         return False
     if forward_ad._current_level >= 0:
@@ -91,7 +91,7 @@ def pushed_forward() -> bool:
 
 @cache
 def fused_multiply_add() -> Callable[..., Tensor] | None:
-    """Return the operation of the compiler, which is loaded when something is compiled, or None."""
+    """Return the compiler's operation, or None if the compiler has not been loaded."""
     try:
         from torch._inductor.inductor_prims import fma
     except ImportError:
@@ -101,11 +101,11 @@ def fused_multiply_add() -> Callable[..., Tensor] | None:
 
 
 def being_compiled(*tensors: Tensor) -> bool:
-    """Tell whether AOTAutograd traces these tensors for `torch.compile`, and not for an export."""
+    """Whether AOTAutograd traces these tensors for `torch.compile`, not for an export."""
     if not all(type(x).__name__ in _OF_COMPILER for x in tensors) or transformed():
         return False
     try:
-        # These are imported with the compiler, which made the tensors.
+        # These are imported with the compiler that made the tensors.
         from torch._guards import TracingContext
         from torch._subclasses.fake_tensor import FakeTensor
         from torch._subclasses.functional_tensor import FunctionalTensor
@@ -123,12 +123,12 @@ def being_compiled(*tensors: Tensor) -> bool:
 
 
 def is_number(x: Tensor) -> bool:
-    """Tell whether all elements are one number in memory. There may be only one element."""
+    """Whether all elements, perhaps a single one, are one number in memory."""
     return all(isinstance(step, int) and step == 0 for step in x.stride())
 
 
 def hint(size: int | torch.SymInt) -> int:
-    """The size with which a compiler traces, or 0 if that is unknown; without adding a guard."""
+    """Return the size that a compiler traces with, or 0 if unknown, without adding a guard."""
     if isinstance(size, int):
         return size
     node: Any = getattr(size, "node", None)
@@ -137,26 +137,26 @@ def hint(size: int | torch.SymInt) -> int:
 
 
 def extension_file() -> str:
-    """The file of PyTorch's own extension module, or an empty string if it is unknown."""
+    """Return the file of PyTorch's own extension module, or an empty string if unknown."""
     return str(getattr(torch._C, "__file__", ""))
 
 
 def legacy_batched(x: Tensor) -> bool:
-    """Tell whether this is a batch of gradients (`is_grads_batched`)."""
+    """Whether a tensor is a batch of gradients (`is_grads_batched`)."""
     return bool(_COMPLETE and is_legacy_batchedtensor(x))
 
 
 def with_signature(forward: Any) -> Any:
-    """Store the signature of a forward, which `Function.apply` computes at every call otherwise."""
+    """Store the signature of a forward, which `Function.apply` would compute at every call."""
     forward.__signature__ = signature(forward)
     return forward
 
 
 def direct_apply(function: type[Function]) -> Callable[..., Any]:
-    """Return the part of `Function.apply` that is needed where no transform is active.
+    """Return the part of `Function.apply` that plain tensors need when no transform is active.
 
     The other part binds the arguments to a signature, which takes longer than a kernel on a few
-    elements. The tensors must be plain.
+    elements.
     """
     apply: Callable[..., Any] = super(Function, function).apply  # type: ignore[misc]
     return apply
@@ -186,16 +186,16 @@ def with_primals(jvp: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _primal(x: Tensor) -> Tensor:
-    """Strip the tangent of the innermost level, under the dimensions of any vmap."""
+    """Strip the innermost level's tangent, under the dimensions of any vmap."""
     if is_batchedtensor(x):
         inner = _primal(get_unwrapped(x))
         return _add_batch_dim(inner, maybe_get_bdim(x), maybe_get_level(x))
-    # Level 0, the only one, is named because a compiler's graph does not mark it as entered.
+    # Name level 0, the only one, because a compiler's graph does not mark it as entered.
     return forward_ad.unpack_dual(x, level=0).primal
 
 
 def called_by_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Have torch.compile call the function while it traces, and take the result as a constant.
+    """Let torch.compile call the function while it traces, and use the result as a constant.
 
     This sets the mark of `torch.compiler.assume_constant_result`, which imports the compiler.
     """
@@ -204,9 +204,9 @@ def called_by_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Have torch.compile put calls of the function into its graph, without tracing into it.
+    """Let torch.compile put calls of the function into its graph, without tracing into it.
 
-    `torch.compiler.allow_in_graph` imports the compiler, so it is called only while that traces.
+    `torch.compiler.allow_in_graph` imports the compiler, so call it only while the compiler traces.
     """
 
     @called_by_compiler

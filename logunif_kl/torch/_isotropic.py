@@ -1,4 +1,4 @@
-"""-KL of complex weights and of groups of weights; each derivative is a function of its own."""
+"""-KL of complex weights and of groups of weights, with a function for each derivative."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ._internals import called_by_compiler, in_graphs
 from ._namespace import Namespace, exportable, plus, working
 
 Tensor = torch.Tensor
-# In the two parts of the mean and the logarithm of the variance.
+# Derivatives in the two parts of the mean and the logarithm of the variance.
 _VALUE = (0, 0, 0)
 _SLOPES = Members([(1, 0, 0), (0, 1, 0), (0, 0, 1)])
 
@@ -38,7 +38,7 @@ def of_log_alpha(
     log_c: Any = None,
     reduction: str = "none",
 ) -> Tensor:
-    """-KL of groups of k weights, or of complex ones for None; or a derivative in log_alpha."""
+    """-KL of groups of k weights, or complex weights if k is None, or a derivative in log_alpha."""
     x = _arguments.one(log_alpha)
     check_reduction(reduction)
     constant = _constant(k, zero_at, log_c)
@@ -47,7 +47,7 @@ def of_log_alpha(
 
 
 def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
-    """-KL of complex weights from their means, or the moduli of these, and their variances."""
+    """-KL of complex weights from their means, or the moduli of the means, and their variances."""
     check_reduction(reduction)
     constant = _constant(None, zero_at, log_c)
     mu = _arguments.opened("mu", mu)
@@ -101,7 +101,7 @@ def _normal(*at: Tensor) -> Tensor:
 
 
 class _OfLogAlpha(Family):
-    """-KL of groups of k weights, or of complex ones for None."""
+    """-KL of groups of k weights, or of complex weights if k is None."""
 
     def __init__(self, k: float | None) -> None:
         self._k = k
@@ -112,8 +112,6 @@ class _OfLogAlpha(Family):
 
 
 class _OfNormal(Family):
-    """-KL of complex weights, with its first derivatives."""
-
     def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor, ...]:
         value, *slopes = complex_weights.normal(_xp, *map(_widened, tensors))
         found = [value] if members[0] == _VALUE else slopes
@@ -128,8 +126,6 @@ class _OfNormal(Family):
 
 
 class _Ein(Family):
-    """Ein(u)."""
-
     def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor]:
         (u,), ((order,),) = tensors, members
         return (complex_hessian.ein_derivative(_xp, u, order),)
@@ -140,5 +136,5 @@ def _ein(u: Tensor, order: int) -> Tensor:
 
 
 def _widened(x: Tensor) -> Tensor:
-    """Convert to float64, in which all types are computed; to float32 on a device without it."""
+    """Convert to float64, or to float32 on a device without it, to compute all types in it."""
     return x.to(torch.float32 if x.device.type == "mps" else torch.float64)

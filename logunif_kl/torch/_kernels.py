@@ -1,9 +1,9 @@
-"""The float32 kernels of C: as ufuncs of NumPy, and as functions that run on PyTorch's threads.
+"""The float32 C kernels: as NumPy ufuncs, and as functions that run on PyTorch's threads.
 
-The functions come from the extension `logunif_kl.torch._library`. The extension is built without
-PyTorch, and looks up a few functions of the loaded libtorch by name. Its functions take tensors and
-check each, so that Python passes no address of memory. If the extension or a name is missing, the
-ufuncs compute on threads of this package, and compilers see the composite.
+The functions come from the extension `logunif_kl.torch._library`. It is built without PyTorch, and
+looks up a few functions of the loaded libtorch by name. It takes tensors and checks each, so Python
+passes no memory addresses. If the extension or a name is missing, the ufuncs compute on threads of
+this package, and compilers see the composite.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ._internals import extension_file
 
 @cache
 def ufuncs() -> Any:
-    """The ufuncs, or None if they were not built or LOGUNIF_KL_KERNEL=python is set."""
+    """Return the ufuncs, or None if they were not built or LOGUNIF_KL_KERNEL=python is set."""
     if _ufuncs.kernel_name() == "python":
         return None
     try:
@@ -33,12 +33,12 @@ def ufuncs() -> Any:
 
 
 def library() -> Any:
-    """The functions on PyTorch's threads, or None if they are not available (see `why_not`)."""
+    """Return the functions on PyTorch's threads, or None if unavailable (see `why_not`)."""
     return _connected()[0] if _refusal is None else None
 
 
 def why_not() -> str | None:
-    """Say why `library` returns None, or return None if it does not."""
+    """Say why `library` returns None, or return None."""
     return _connected()[1] or _refusal
 
 
@@ -48,7 +48,7 @@ def refuse(reason: str) -> None:
     _refusal = reason
 
 
-# Why PyTorch does not take the operators.
+# The reason why PyTorch does not take the operators.
 _refusal: str | None = None
 
 
@@ -77,11 +77,11 @@ def _connected() -> tuple[Any, str | None]:
 
 
 def _addresses(names: tuple[str, ...]) -> tuple[tuple[int, ...], list[str]]:
-    """Find functions of the loaded libtorch; return their addresses, and the names not found."""
+    """Find functions of the loaded libtorch; return their addresses and the missing names."""
     import ctypes
 
     try:
-        # No name means the program itself, which is not the library.
+        # Without a name, this is the program itself, not the library.
         if not (file := _libtorch()):
             return (), list(names)
         loaded = ctypes.CDLL(file)
@@ -94,7 +94,7 @@ def _addresses(names: tuple[str, ...]) -> tuple[tuple[int, ...], list[str]]:
 
 
 def _libtorch() -> str:
-    """The library that defines them, or one that depends on it, through which they are found."""
+    """Return a library that defines the functions, or depends on the one that does."""
     if sys.platform == "win32":
         return str(Path(torch.__file__).parent / "lib" / "torch_cpu.dll")
     return extension_file()

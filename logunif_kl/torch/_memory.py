@@ -1,4 +1,4 @@
-"""The check of tensors before a kernel reads their memory, in addition to the checks of callers."""
+"""A check of tensors before a kernel reads their memory, besides the callers' checks."""
 
 from __future__ import annotations
 
@@ -8,16 +8,10 @@ Tensor = torch.Tensor
 
 
 def look_at(*tensors: Tensor) -> None:
-    """Raise if tensors differ in shape, type or device, or if the memory of one was freed.
+    """Raise if tensors cannot be read together.
 
-    Raises
-    ------
-    ValueError
-        If the shapes are not the same.
-    TypeError
-        If the types or devices are not the same, or if a tensor has no memory.
-    RuntimeError
-        If a storage does not hold its tensor.
+    ValueError means that the shapes differ. TypeError means that types or devices differ, or that
+    a tensor has no memory. RuntimeError means that a storage does not hold its tensor.
     """
     first = tensors[0]
     for x in tensors:
@@ -37,7 +31,7 @@ def look_at(*tensors: Tensor) -> None:
                 "a kernel was given a tensor whose elements are still to be negated: pass "
                 "x.resolve_neg()"
             )
-        # Most tensors are the whole of their storage, or its start.
+        # Most tensors fill their storage or its beginning.
         whole = x.is_contiguous() and not x.storage_offset()
         if x.nbytes > x.untyped_storage().nbytes() if whole else not _is_held(x):
             raise RuntimeError(

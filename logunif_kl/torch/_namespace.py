@@ -1,7 +1,7 @@
 """The functions of an array namespace that `logunif_kl._arithmetic` calls, over torch.
 
-A constant is a 0-d tensor. A constant of the size of the array would cost an allocation and a pass
-over memory in eager mode, for each of about a hundred coefficients.
+A constant is a 0-d tensor. In eager mode a constant of the array's size would cost an allocation
+and a pass over memory, for each of about a hundred coefficients.
 """
 
 from __future__ import annotations
@@ -37,30 +37,26 @@ class Namespace:
 
     @staticmethod
     def bits(x: Tensor) -> Tensor:
-        """Read the bits of float32 as int32."""
         return x.view(torch.int32)
 
     @staticmethod
     def unbits(n: Tensor) -> Tensor:
-        """Read int32 as the bits of float32."""
         return n.view(torch.float32)
 
     @staticmethod
     def to_integer(x: Tensor) -> Tensor:
-        """Convert whole numbers to int32."""
         return x.to(torch.int32)
 
     @staticmethod
     def from_integer(n: Tensor) -> Tensor:
-        """Convert int32 to float32."""
         return n.to(torch.float32)
 
     @staticmethod
     def fma(a: Any, b: Any, c: Any) -> Any:
-        """Compute a b + c, rounded once where torch.compile can be asked for it.
+        """Compute a b + c, rounded once if torch.compile can be asked for it.
 
-        For a CPU it contracts no operations by itself, as it does for a GPU. Its fused operation
-        has no rule for transforms, and exported programs cannot hold it.
+        The compiler does this by itself for a GPU, but not for a CPU. Its fused operation has no
+        rule for transforms, and exported programs cannot hold it.
         """
         if (
             not torch.compiler.is_compiling()
@@ -74,12 +70,12 @@ class Namespace:
 
     @staticmethod
     def full_like(like: Tensor, value: float) -> Tensor:
-        """Make a constant of the type and on the device of `like`, for broadcasting."""
+        """Make a constant of the type and device of `like`, for broadcasting."""
         return torch.full((), value, dtype=like.dtype, device=like.device)
 
     @staticmethod
     def clip(x: Tensor, low: Any = None, high: Any = None) -> Tensor:
-        """Limit `x` to an interval, either bound of which may be None."""
+        """Limit `x` to an interval; either bound may be None."""
         return torch.clamp(x, low, high)
 
 
@@ -87,7 +83,7 @@ xp = Namespace()
 
 
 def exportable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make numbers in the exported graphs of a function keep their 53 bits."""
+    """Keep all 53 bits of numbers in the exported graphs of a function."""
 
     @wraps(function)
     def exported(*arguments: Any) -> Any:
@@ -100,16 +96,16 @@ def exportable(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plus(x: Tensor, constant: float) -> Tensor:
-    """Add a number that keeps its 53 bits in exported graphs, also where Dynamo traces the call."""
+    """Add a number with all its 53 bits in exported graphs, also when Dynamo traces the call."""
     if torch.compiler.is_exporting():
         return x + torch.tensor(constant, dtype=x.dtype, device=x.device)
     return x + constant
 
 
 class _Constants(TorchFunctionMode):
-    """Make tensors of the numbers that float32 does not hold.
+    """Turn numbers that float32 cannot hold into tensors.
 
-    PyTorch's exporter to ONNX rounds a Python number to float32, also next to float64 tensors. It
+    PyTorch's ONNX exporter rounds a Python number to float32, even next to float64 tensors. It
     writes log1p and expm1 as log(1 + x) and exp(x) - 1.
     """
 
@@ -135,7 +131,7 @@ def _lossy(x: Any) -> bool:
 
 
 def _log1p(x: Tensor) -> Tensor:
-    """Compute log(1 + x), whose factor corrects the rounding error of the sum."""
+    """Compute log(1 + x), with a factor that corrects the rounding error of the sum."""
     y = 1.0 + x
     tiny = y == 1.0
     factor = x.detach() / torch.where(tiny, torch.ones_like(y), y - 1.0).detach()
@@ -143,11 +139,11 @@ def _log1p(x: Tensor) -> Tensor:
 
 
 def _expm1(x: Tensor) -> Tensor:
-    """Compute exp(x) - 1 for x <= 0, in the same way."""
+    """Compute exp(x) - 1 for x <= 0, with the same correction."""
     y = torch.exp(x)
     return torch.where(y == 1.0, x, torch.where(y == 0.0, -1.0, (y - 1.0) * (x / torch.log(y))))
 
 
 def working(x: Tensor) -> Tensor:
-    """Convert the half types to float32, in which they are computed."""
+    """Convert half types to float32 for the computation."""
     return x if x.dtype in (torch.float32, torch.float64) else x.to(torch.float32)

@@ -1,9 +1,9 @@
-"""The operators ``logunif_kl::value``, ``value_sum`` and ``gradient``, for what compilers trace.
+"""The operators ``logunif_kl::value``, ``value_sum`` and ``gradient``, for compilers' graphs.
 
-A graph of AOTAutograd holds a call of an operator where the float32 kernels of C are to compute.
-The operators have no rule of differentiation: they stand below autograd, in the forward and the
-backward of the rules of this package. Their kernels are in the extension of `_kernels.library`.
-Nothing is registered before PyTorch's compiler first traces a function of this package.
+A graph of AOTAutograd calls an operator where the float32 C kernels compute. The operators have no
+differentiation rule, because the forwards and backwards of this package's rules call them. Their
+kernels are in the extension of `_kernels.library`. They are registered when PyTorch's compiler
+first traces a function of this package.
 """
 
 # mypy: allow-untyped-calls
@@ -25,20 +25,20 @@ _SCHEMAS = {
     "value_sum": "(Tensor mu, Tensor log_sigma2) -> Tensor",
     "gradient": "(Tensor factor, Tensor mu, Tensor log_sigma2) -> (Tensor, Tensor)",
 }
-# A compiler that chooses layouts keeps those that it has traced.
+# Keep the traced layouts if a compiler chooses layouts.
 _TAGS = ("pt2_compliant_tag", "needs_exact_strides")
 
 
-# A compiler fuses the composite with the operations around it, which is faster than an operator for
-# fewer elements than this.
+# For fewer elements the composite is faster, because a compiler fuses it with the operations
+# around.
 _LEAST = 32_000
 
 
 def takes(*tensors: Tensor) -> bool:
-    """Tell whether the operators serve these tensors, the last two of which are the arguments.
+    """Whether the operators can compute these tensors, of which the last two are the arguments.
 
-    They serve plain float32 tensors on the CPU while AOTAutograd traces a rule of differentiation
-    under `torch.compile`. `torch.export` gets plain operations alone, which run anywhere.
+    They compute plain float32 CPU tensors while AOTAutograd traces a differentiation rule under
+    `torch.compile`. `torch.export` gets plain operations, which run anywhere.
     """
     if not being_compiled(*tensors):
         return False
@@ -56,15 +56,15 @@ def takes(*tensors: Tensor) -> bool:
 def registered() -> Any:
     """Register the operators, and return their namespace.
 
-    Returns None if there are no kernels, or if PyTorch refuses the operators with any exception.
-    The composite then computes instead.
+    Return None, so that the composite computes instead, if there are no kernels or if PyTorch
+    raises any exception.
     """
     extension = library()
     if extension is None:
         return None
     tags = tuple([getattr(torch.Tag, name) for name in _TAGS if hasattr(torch.Tag, name)])
     try:
-        # The operators are there as long as this object.
+        # The operators exist as long as this object.
         made = torch.library.Library("logunif_kl", "FRAGMENT")
         for name, schema in _SCHEMAS.items():
             made.define(name + schema, tags=tags)
@@ -82,7 +82,7 @@ _kept: list[Any] = []
 
 
 class Operators(Composite):
-    """The operators, in the graphs of compilers, and the composite for what they do not compute."""
+    """The operators in compilers' graphs, and the composite for everything else."""
 
     recomputes = True
 
@@ -105,7 +105,7 @@ class Operators(Composite):
 
 
 def _argument(x: Tensor) -> Tensor:
-    """Make a tensor of no dimensions of one number that was expanded."""
+    """Make a 0-d tensor of one number that was expanded."""
     return x.as_strided((), ()) if x.ndim and is_number(x) else x
 
 

@@ -1,7 +1,7 @@
-"""-KL as a function that can be differentiated, of log_alpha or of the mean and the variance.
+"""-KL as a differentiable function of log_alpha, or of the mean and the variance.
 
 torch.compile puts calls of `of_log_alpha` and `of_normal` into its graph (`_api._allow`). If Dynamo
-traced into them, it would lose the rule of differentiation inside a transform of `torch.func`.
+traced into them, it would lose the differentiation rule inside a transform of `torch.func`.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -44,7 +44,7 @@ def of_log_alpha(x: Tensor, order: int = 0, summed: bool = False, negated: bool 
 def of_normal(
     mu: Tensor, log_sigma2: Tensor, summed: bool = False, negated: bool = False
 ) -> Tensor:
-    """-KL from the mean and the variance, in their type; or the sum, in float32 for half types."""
+    """-KL from the mean and the variance, in their type; a sum of half types is in float32."""
     backend = _backends.choose_early(mu, log_sigma2)
     if backend is None or not backend.plain:
         apply = Derivatives.apply
@@ -61,7 +61,7 @@ def of_normal(
 
 
 def gradient(factor: Tensor, *tensors: Tensor) -> Sequence[Tensor | None]:
-    """A factor of no dimensions times the derivatives in log_alpha, or in mean and variance."""
+    """A 0-d factor times the derivatives in log_alpha, or in mean and variance."""
     if len(tensors) == 1:
         return [factor * of_log_alpha(*tensors, 1)]
     return _of_normal().products(VALUE, (factor,), tensors, (), (True, True))
@@ -82,7 +82,7 @@ def _value_of_normal(
 
 
 class _Computed(Family):
-    """A family that a backend computes. None is for a choice at each forward."""
+    """A family that a backend computes. With None, each forward chooses the backend."""
 
     def __init__(
         self, backend: Composite | None = None, summed: bool = False, negated: bool = False

@@ -1,8 +1,8 @@
 """DTensors: each process computes the elements that it holds.
 
-PyTorch would run the composite on a DTensor one operation at a time, and look up a sharding for
-each. Here a function runs once on the local tensors, for which there are kernels. A sum over the
-local elements becomes a DTensor with a pending sum over the processes.
+PyTorch would run the composite on a DTensor one operation at a time, and look up a sharding each
+time. Here a function runs once on the local tensors, for which there are kernels. A sum over local
+elements becomes a DTensor with a pending sum over the processes.
 """
 
 # mypy: allow-untyped-calls
@@ -23,8 +23,8 @@ Tensor = torch.Tensor
 def on_shards(function: Callable[..., Any]) -> Callable[..., Any]:
     """Run a function of local tensors on DTensors for which `sharded_alike` holds.
 
-    The function takes tensors first and then other arguments. It returns one tensor or a tuple of
-    tensors, each of the shape of the elements or a sum of no dimensions.
+    The function takes tensors and then other arguments. It returns one tensor or a tuple of
+    tensors, each of the shape of the elements, or a 0-d sum.
     """
 
     @wraps(function)
@@ -45,9 +45,9 @@ def on_shards(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sharded_alike(*tensors: Any) -> bool:
-    """Tell whether these are DTensors that can be sharded in the same way.
+    """Whether these are DTensors that can be sharded in the same way.
 
-    They are of one shape, except for numbers of no dimensions, and no element is a pending sum.
+    They must have one shape, except for 0-d numbers, and no element may be a pending sum.
     Replicated tensors can be resharded like the sharded ones.
     """
     if type(tensors[0]) in PLAIN_TYPES:
@@ -69,7 +69,7 @@ def sharded_alike(*tensors: Any) -> bool:
 
 
 def _example(tensors: Any) -> Any:
-    """Choose the tensor that the others are sharded like."""
+    """Choose the tensor whose sharding the others take."""
     others = [x for x in tensors if x.ndim] or list(tensors[:1])
     return next((x for x in others if not _replicated(x)), others[0])
 
@@ -79,7 +79,7 @@ def _replicated(x: Any) -> bool:
 
 
 def _distributed(result: Tensor, shard: Tensor, like: Any) -> Any:
-    """Make a DTensor of the result of this process."""
+    """Make a DTensor from this process's result."""
     from torch.distributed.tensor import DTensor, Partial, Replicate
 
     mesh, placements = like.device_mesh, like.placements

@@ -54,7 +54,7 @@ class ImproperLogUniform(_distributions.ImproperLogUniform, TorchDistributionMix
 
 @register_kl(MaskedDistribution, _distributions.ImproperLogUniform)
 def _kl_masked(p: MaskedDistribution, q: _distributions.ImproperLogUniform) -> torch.Tensor:
-    """Apply the mask of the posterior to the prior too, as Pyro does for a mask of True."""
+    """Apply the posterior's mask to the prior too, as Pyro does for a mask of True."""
     result = kl_divergence(p.base_dist, q)
     return torch.where(torch.as_tensor(p._mask, device=result.device), result, 0.0)
 

@@ -1,8 +1,8 @@
 """The commands ``python -m validation.accuracy measure | check | claims``.
 
-A report holds rows of one machine and of one set of versions. What is measured elsewhere goes to a
-file of its own, ``REPORT.MACHINE.json``, and is compared with the committed rows. Such files are
-not committed, and no claim is made from them.
+A report holds rows of one machine and of one set of versions. Measurements elsewhere go to a
+separate file, ``REPORT.MACHINE.json``, and are compared with the committed rows. Such files are not
+committed, and make no claims.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from .bits import complaints
 from .claims import rounded_up
 from .functions import ALL, EMULATED, FUNCTIONS
 
-__all__ = ["complaints", "main"]  # the first for `validation.record`
+__all__ = ["complaints", "main"]  # `validation.record` uses the first
 
 CONSOLE = Console(stderr=True)
 
@@ -129,8 +129,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _measure(jobs: list[Record], options: argparse.Namespace) -> int:
-    """Do the jobs, write the rows, and compare those outside of the committed reports with them."""
-    # Read the conditions first, so that nothing is measured that could not be written.
+    """Do the jobs and write the rows; compare rows of other machines with the committed reports."""
+    # Read the conditions first, because a result without them could not be written.
     about = driver.conditions(options.report, options.seed)
     path = place(options.out / plan.file(options.report), about)
     before = driver.read(path)
@@ -168,7 +168,7 @@ def is_committed(path: Path) -> bool:
 
 
 def compared(rows: Iterable[Record], committed: Sequence[Record]) -> Iterator[tuple[str, bool]]:
-    """Compare each error with the committed one; it is worse if it is above the claim."""
+    """Compare each error with the committed one; it is worse if it exceeds the claim."""
     known = {driver.key(row): row["ulp"] for row in committed}
     for row in rows:
         what = f"{row['function']:<26} {row['dtype']:<9} {row['kernel']:<9}"
@@ -182,7 +182,7 @@ def compared(rows: Iterable[Record], committed: Sequence[Record]) -> Iterator[tu
 
 
 def _compare(path: Path) -> int:
-    """Compare another file with the committed report; return 1 if an error is larger than that."""
+    """Compare another file with the committed report; return 1 if one of its errors is larger."""
     report = driver.RESULTS / f"{path.name.partition('.')[0]}.json"
     here, before = driver.read(path), driver.read(report)
     changed = driver.differences(before, here) if before["rows"] and here["rows"] else []

@@ -78,5 +78,5 @@ def parts(function: Function, *arrays: Array) -> list[tuple[float, float, int]]:
         scale = int(exp) + int(man).bit_length()
         scaled = centre * arb(2) ** -scale
         hi = float(scaled)
-        found.append((hi, float(scaled - hi), max(scale, -100_000)))  # of which nothing is left
+        found.append((hi, float(scaled - hi), max(scale, -100_000)))  # no remainder is left
     return found

@@ -1,9 +1,9 @@
 """Compare today's kernels with those that a report measured, by their results for fixed inputs.
 
-Each row of a report on a kernel of NumPy's, and of the kernels in C that PyTorch takes, holds the
-``bits``: a hash of the results for 60,000 inputs, in which every NaN counts as the same. A kernel
-in C gives the same bits on every processor. ``python`` takes NumPy's exponential and logarithm,
-which differ where there is no AVX-512. A row without bits is evaluated at its worst input.
+A row of a report on a NumPy kernel, or on a C kernel that PyTorch takes, holds the ``bits``: a hash
+of the results for 60,000 inputs, in which all NaNs count as the same. A C kernel gives the same
+bits on every processor. ``python`` uses NumPy's exponential and logarithm, which differ without
+AVX-512. A row without bits is evaluated at its worst input.
 """
 
 import hashlib
@@ -28,12 +28,12 @@ from .implementations import implementation, ufunc
 
 COUNT = 20_000
 INTEGERS = {"float64": np.uint64, "float32": np.uint32, "float16": np.uint16}
-# Further ufuncs of the same numbers, for which the claims hold too.
+# Other ufuncs of the same numbers, to which the claims also apply.
 _ALSO = {"neg_kl": ("kl",), "neg_kl_normal": ("neg_kl_normal_value", "kl_normal")}
 
 
 def integers(stream: int) -> NDArray[np.uint64]:
-    """Return random integers by the generator SplitMix64, whose results no library can change."""
+    """Return random integers by the generator SplitMix64, which no library can change."""
     x = (np.arange(COUNT, dtype=np.uint64) + np.uint64(stream * COUNT + 1)) * np.uint64(
         0x9E3779B97F4A7C15
     )
@@ -55,7 +55,7 @@ def _column(dtype: str, stream: int) -> list[NDArray]:
 
 
 def arguments(nin: int, dtype: str) -> list[tuple[NDArray, ...]]:
-    """Return the fixed inputs: of several arguments, any with any, and the last from -40 to 40."""
+    """Return the fixed inputs: all pairs are random, and the last argument is from -40 to 40."""
     if nin == 1:
         return [(x,) for x in _column(dtype, 0)]
     *means, last = (_column(dtype, 3 * place) for place in range(nin))
@@ -71,7 +71,7 @@ def digest(results: Iterable[NDArray]) -> str:
 
 
 def of(function: Function, kernel: str, dtype: str) -> str | None:
-    """Hash what the kernel of this process gives for the fixed inputs, if it is to have bits."""
+    """Hash the results of this process's kernel for the fixed inputs, if it should have bits."""
     dtype = "float32" if dtype == "bfloat16" else dtype
     if kernel in (*COMPILED, "python"):
         calls = [implementation(function, kernel, dtype)]
@@ -89,7 +89,7 @@ def of(function: Function, kernel: str, dtype: str) -> str | None:
 
 
 def differences(record: Record) -> dict[Key, str]:
-    """Say which rows of a report today's code contradicts; a kernel that is absent is left out."""
+    """Say which rows of a report today's code contradicts; a missing kernel is left out."""
     alike = {row["kernel"]: _is_alike(record, row["kernel"]) for row in record["rows"]}
     jobs = [row | {"method": "again"} for row in record["rows"] if row["kernel"] in checked(alike)]
     found = {key(row): row for row in driver.answers(jobs)}
@@ -105,7 +105,7 @@ def checked(alike: dict[str, bool]) -> list[str]:
 
 
 def _is_alike(record: Record, kernel: str) -> bool:
-    """Whether the libraries that a kernel takes its exponential from are those of the record."""
+    """Whether the libraries that give a kernel its exponential are those of the record."""
     if kernel in COMPILED:
         return True
     now = driver.versions(record["versions"])

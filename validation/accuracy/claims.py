@@ -16,7 +16,7 @@ ISOTROPIC = PACKAGE / "isotropic" / "_accuracy.py"
 
 
 def rounded_up(ulp: float) -> float:
-    """Round up to three decimals, so that what was measured is within what is claimed."""
+    """Round up to three decimals, so that the claim includes the measured error."""
     return math.ceil(ulp * 1000) / 1000
 
 
@@ -26,7 +26,7 @@ def results(folder: Path = RESULTS) -> list[Record]:
 
 
 def render(rows: list[Record]) -> dict[Path, str]:
-    """Return the modules with a claim for each function, type and kernel: the worst found."""
+    """Return the modules with the worst error found for each function, type and kernel."""
     worst: dict[Any, Record] = {}
     for row in sorted(rows, key=lambda row: row["ulp"], reverse=True):
         if not math.isfinite(row["ulp"]):

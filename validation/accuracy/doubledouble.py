@@ -1,7 +1,7 @@
 """Unevaluated sums of two float64 arrays: about 104 bits, with NumPy alone.
 
-Everything here assumes numbers of moderate size, because Dekker's splitting overflows near the top
-of the range and loses bits near the bottom; callers carry powers of two separately.
+All numbers must have moderate size, because Dekker's splitting overflows near the top of the range
+and loses bits near the bottom. Callers keep powers of two separately.
 T. J. Dekker, Numer. Math. 18 (1971), doi:10.1007/BF01397083.
 """
 
@@ -50,7 +50,7 @@ def two_prod(a: Array, b: Array) -> DD:
 
 
 def add(a: DD, b: DD) -> DD:
-    """Return ``a + b`` with a small relative error even when they nearly cancel."""
+    """Return ``a + b`` with a small relative error, even if they nearly cancel."""
     s = two_sum(a.hi, b.hi)
     t = two_sum(a.lo, b.lo)
     s = fast_two_sum(s.hi, s.lo + t.hi)
@@ -83,7 +83,7 @@ class Taylor:
     """Many truncated power series, one of them chosen for each element.
 
     A row holds the coefficients of a series, lowest order first. The first ``exact_terms`` terms
-    are summed in double-double, the rest in float64: the variable must be small enough for that.
+    are summed in double-double, the rest in float64, so the variable must be small enough.
     """
 
     def __init__(self, rows: list[list[mpmath.mpf]], exact_terms: int) -> None:
@@ -94,7 +94,7 @@ class Taylor:
         self.lo = np.ascontiguousarray(table[:, :exact_terms, 1].T)
 
     def __call__(self, t: DD, index: NDArray[np.intp] | None = None) -> DD:
-        """Sum the series numbered ``index`` at ``t``; the only series when there is no index."""
+        """Sum the series numbered ``index`` at ``t``, or the only series without an index."""
         which = np.zeros(t.hi.shape, dtype=np.intp) if index is None else index
         tail = np.zeros_like(t.hi)
         for order in range(len(self.hi) - 1, self.exact_terms - 1, -1):
@@ -131,7 +131,7 @@ class _Elementary:
         r = fast_two_sum(r.hi, r.lo - product.lo - k * self.ln2[2])
         j = np.rint(r.hi * self.steps)
         t = fast_two_sum(r.hi - j / self.steps, r.lo)
-        # A remainder just beyond log(2)/2 still rounds to the last series.
+        # A remainder just above log(2)/2 still rounds to the last series.
         return self.table(t, j.astype(np.intp) + 12), k.astype(np.int64)
 
     def log(self, m: DD, exponent: NDArray[np.int64]) -> DD:

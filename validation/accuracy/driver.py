@@ -1,4 +1,4 @@
-"""Measure several kernels, each in a process of its own, and write what was found."""
+"""Measure several kernels, each in its own process, and write the results."""
 
 import json
 import os
@@ -28,7 +28,7 @@ EMULATOR = "LOGUNIF_KL_EMULATOR"
 
 Key = tuple[int, str, str]
 
-# The packages whose versions matter to a report, and the extensions behind it with their sources.
+# The packages whose versions matter to a report, and their extensions with the sources.
 _PACKAGES = {
     "torch": ("torch", "triton"),
     "triton": ("torch", "triton"),
@@ -45,7 +45,7 @@ _EXTENSIONS = {
 
 
 def kernels() -> tuple[str, ...]:
-    """Name what can be measured here: the kernels of this CPU, the arrays, the frameworks."""
+    """Name the kernels that can be measured here: of this CPU, of arrays, of frameworks."""
     packages = {ARRAYS: ("array_api_strict",), **FRAMEWORKS}
     here = (kernel for kernel, needed in packages.items() if all(map(find_spec, needed)))
     return (*ufuncs.available_kernels(), *here)
@@ -88,9 +88,9 @@ def answers(jobs: list[Record]) -> list[Record]:
 
 def _converse(kernel: str, jobs: list[Record]) -> Generator[tuple[str, Any], None, None]:
     env = dict(os.environ)
-    # The truth of an exhaustive run must not come from the arithmetic under test.
+    # The truth of an exhaustive run must not use the arithmetic under test.
     env["LOGUNIF_KL_KERNEL"] = kernel if kernel in COMPILED else ""
-    # And the frameworks keep their warnings to themselves.
+    # Suppress the frameworks' warnings.
     env |= {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
     with subprocess.Popen(
         [sys.executable, "-m", "validation.accuracy.worker"],
@@ -130,7 +130,7 @@ def key(row: Record) -> Key:
 
 
 def conditions(report: str, seed: int | None = None) -> Record:
-    """Return the conditions of a measurement; refuse an extension older than its sources."""
+    """Return the conditions of a measurement; raise if an extension is older than its sources."""
     for name, folders in _EXTENSIONS.items():
         extension = find_spec(f"logunif_kl.{name}")
         if extension is not None and extension.origin is not None:
@@ -166,7 +166,7 @@ def read(path: Path) -> Record:
 
 
 def save(rows: Iterable[Record], path: Path, about: Record) -> None:
-    """Write rows in place of those of the same functions; refuse rows of other conditions."""
+    """Replace the rows of the same functions; raise for rows of other conditions."""
     old = read(path)
     if old["rows"] and (changed := differences(old, about)):
         raise RuntimeError(
@@ -188,7 +188,7 @@ def is_done(job: Record, rows: Sequence[Record]) -> bool:
 
 
 def remember(rows: Iterable[Record]) -> None:
-    """Add the worst inputs to those that the tests always try; none is removed."""
+    """Add the worst inputs to those that the tests always try. Keep the earlier ones."""
     known = {_point(entry): entry for entry in worst_inputs()}
     for row in (row for row in rows if row["function"] in FUNCTIONS):
         entry = {k: row[k] for k in ("function", "dtype", "inputs", "wanted")}

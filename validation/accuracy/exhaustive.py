@@ -1,8 +1,8 @@
 """Try every float32, bfloat16 and float16 input of a function of one argument.
 
 The truth here is the float64 ufunc of the same process. ``search`` measures its worst error: two of
-its ulps are 2**-28 of an ulp of float32. Every input is tried, including NaN payloads and negative
-arguments, so the error found is the worst, to that precision.
+its ulps are 2**-28 of an ulp of float32. All inputs are tried, including NaN payloads and negative
+arguments, so the result is the worst error to that precision.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .ulp import FORMATS, Format, round_to_bfloat16
 CHUNK = 1 << 22
 _BLOCK = 1 << 14
 
-# 1 for a function that increases, -1 for one that decreases; no entry for one that does neither.
+# 1 for an increasing function, -1 for a decreasing one; other functions have no entry.
 MONOTONE = {"kl_gap": 1, "kl_gap_grad": -1, "kl_gap_hess": 1, "neg_kl": 1}
 
 
@@ -42,7 +42,7 @@ class Tally(NamedTuple):
     not_monotone: int = 0
 
     def merge(self, other: Tally) -> Tally:
-        """Return the tally of both stretches; of equal errors that of the first."""
+        """Return the tally of both ranges; of equal errors, the first one's."""
         worst = other if other.ulp > self.ulp else self
         return worst._replace(
             tried=self.tried + other.tried,
@@ -54,13 +54,13 @@ class Tally(NamedTuple):
 
 
 class _Comparison:
-    """Errors in ulp of a format by integer arithmetic on the exponents, in reused buffers."""
+    """Errors in ulp of a format, by integer arithmetic on the exponents, in reused buffers."""
 
     def __init__(self, fmt: Format) -> None:
         self.bits = np.empty(_BLOCK, dtype=np.uint64)
         self.difference = np.empty(_BLOCK)
         self.least = np.uint64((fmt.emin + 1023) << 52)
-        # 2**-e has the bits 2046 - (e + 1023) in its exponent; with the precision, 1/ulp.
+        # 2**-e has the exponent bits 2046 - (e + 1023); with the precision, this is 1/ulp.
         self.inverse = np.uint64((2046 + fmt.precision - 1) << 52)
         self.exponent = np.uint64(0x7FF << 52)
 
@@ -80,7 +80,7 @@ def compare(
 ) -> Tally:
     """Tally one block; ``got`` holds numbers of the format, ``want`` the float64 truth."""
     errors = compared(got, want)
-    worst = int(np.argmax(errors))  # the first NaN, if there is one
+    worst = int(np.argmax(errors))  # the first NaN, if any
     ulp = float(errors[worst])
     first_wrong, wrong = "", 0
     if not np.isfinite(ulp):
@@ -104,11 +104,11 @@ def compare(
 def _with_specials(
     inputs: NDArray, got: NDArray, want: NDArray[np.float64], fmt: Format
 ) -> tuple[NDArray[np.float64], int, str]:
-    """Compare where there are NaNs or infinities: an error is 0 where they agree, else infinite."""
+    """Compare NaNs and infinities: the error is 0 where they agree, otherwise infinite."""
     got = got.astype(np.float64)
     with np.errstate(all="ignore"):
         limit = np.ldexp(1.0, fmt.emax + 1)
-        # The truth overflows the format when it rounds to beyond the largest number.
+        # The truth overflows the format if it rounds above the largest number.
         overflows = np.abs(want) >= limit - np.ldexp(0.5, fmt.emax - fmt.precision + 1)
         expected = np.where(overflows, np.copysign(np.inf, want), want)
         special = ~np.isfinite(got) | ~np.isfinite(expected)
@@ -144,7 +144,7 @@ def scan(
     """Tally the inputs whose bit patterns lie in [start, stop).
 
     ``narrow`` is the implementation under test, ``wide`` the float64 one. For bfloat16 the float32
-    result is rounded to nearest. If ``flushes`` is true, a zero for a subnormal truth is right.
+    result is rounded to nearest. With ``flushes``, a zero for a subnormal truth is correct.
     """
     fmt = FORMATS[dtype]
     compared = _Comparison(fmt)
@@ -161,7 +161,7 @@ def scan(
                 got = flushing.unflushed(got, want, fmt)
             tally = compare(inputs, got, want, fmt, compared)
         if direction:
-            # Bit patterns of negative numbers run downwards.
+            # Negative numbers are in descending order of their bit patterns.
             way = direction if start < _half(dtype) else -direction
             wrong = np.count_nonzero(got[1:] < got[:-1] if way > 0 else got[1:] > got[:-1])
             if last is not None:
@@ -197,14 +197,14 @@ def exhaustive(
 ) -> Tally:
     """Try every input of a type, or ``only`` some bit patterns, in several processes.
 
-    A compiled kernel must be the one that this process runs, which its children inherit.
-    ``progress`` is called with the number of inputs tried since the last call, and ``complain``
-    with a sentence for every range of inputs that has a wrong special value.
+    A compiled kernel must be that of this process, which its children inherit. ``progress`` is
+    called with the number of inputs tried since the last call, and ``complain`` with a sentence for
+    every range of inputs that has a wrong special value.
     """
     patterns = range(2 * _half(dtype)) if only is None else only
     starts = range(patterns.start, patterns.stop, CHUNK)
     tasks = [(name, kernel, dtype, s, min(s + CHUNK, patterns.stop)) for s in starts]
-    if dtype != "float32":  # each sign apart, because of the order of their bit patterns
+    if dtype != "float32":  # each sign separately, as their bit patterns have opposite orders
         half = _half(dtype)
         tasks = [(name, kernel, dtype, 0, half), (name, kernel, dtype, half, 2 * half)]
     total = Tally()
@@ -226,7 +226,7 @@ Task = tuple[str, str, str, int, int]
 
 @contextmanager
 def _pool(jobs: int) -> Iterator[Callable[[list[Task]], Iterable[Tally]]]:
-    """Yield a function that does tasks in order, in this process or in several."""
+    """Yield a function that runs tasks in order, in this process or in several."""
     if jobs == 1:
         yield lambda tasks: (_task(*task) for task in tasks)
         return

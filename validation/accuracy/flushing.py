@@ -1,8 +1,8 @@
-"""Which errors count, where a processor replaces subnormal numbers by zero.
+"""Which errors count if a processor replaces subnormal numbers by zero.
 
 XLA and TensorFlow set their threads on the CPU to do so. A zero for a subnormal truth counts as
-right, and so does the right result for zeros in the place of subnormal arguments. Of complex
-weights and of groups, frameworks are held to normal results only. The range of a claim says so.
+correct, and so does the correct result for zeros instead of subnormal arguments. For complex
+weights and groups, only normal results of frameworks count. The range of a claim says so.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Errors = Callable[[str, NDArray, Truth, list[NDArray]], NDArray[np.float64]]
 
 
 def range_of(kernel: str, name: str) -> str:
-    """Return the range of a claim, with what does not count as an error of the kernel."""
+    """Return the range of a claim, and say which errors of the kernel do not count."""
     function = ALL[name]
     if name in ISOTROPIC:
         return "all" if kernel == "python" else "normal results"
@@ -32,7 +32,7 @@ def range_of(kernel: str, name: str) -> str:
 
 
 def errors_of(kernel: str, name: str) -> Errors:
-    """Return the function that measures the errors of a kernel that count, in ulp."""
+    """Return the function that measures, in ulp, the errors of a kernel that count."""
     if name in ISOTROPIC and kernel != "python":
         return _normal_error
     return flushed_error if kernel in KERNELS else plain_error
@@ -54,7 +54,7 @@ def _normal_error(
 def flushed_error(
     name: str, got: NDArray, exact: Truth, points: list[NDArray]
 ) -> NDArray[np.float64]:
-    """Return the error in ulp where subnormal numbers may have been taken for zeros."""
+    """Return the error in ulp if subnormal numbers may have been replaced by zeros."""
     dtype = points[0].dtype.name
     fmt = FORMATS[dtype]
     errors = _forgiven(got, exact, fmt)
@@ -65,7 +65,7 @@ def flushed_error(
         moved |= (p != q) & ~np.isnan(p)
     if moved.any():
         other = truth(name, *(q[moved] for q in flushed))
-        # A subnormal number may be returned unchanged, though it was taken for zero.
+        # A subnormal number may be returned unchanged although computations treat it as zero.
         zeroed = np.where(np.abs(got[moved]) < tiny, got.dtype.type(0), got[moved])
         errors[moved] = np.minimum(errors[moved], _forgiven(zeroed, other, fmt))
     return errors

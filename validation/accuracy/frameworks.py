@@ -1,10 +1,9 @@
-"""What each framework computes, as functions of NumPy's arrays.
+"""The computation of each framework, as functions of NumPy arrays.
 
-In float32 and float64 this is the composite: `_arithmetic` over the framework's namespace, which is
-what compilers see. In the half types, for TensorFlow in every type, and of complex weights and of
-groups it is the public function.
-Where PyTorch in eager mode takes the float32 kernels in C, it is those. All blocks have one length,
-so that nothing is compiled twice.
+In float32 and float64 the composite is measured: `_arithmetic` over the framework's namespace,
+which compilers see. In the half types, for TensorFlow in every type, and for complex weights and
+groups, the public function is measured, and the float32 C kernels where eager PyTorch uses them.
+All blocks have one length, so that nothing is compiled twice.
 """
 
 import os
@@ -25,7 +24,7 @@ Call = Callable[..., Any]
 
 
 def framework(function: Function, kernel: str, dtype: str) -> Evaluate:
-    """Return what a framework's kernel computes for a type; bfloat16 is passed as float32."""
+    """Return a framework kernel's function for a type; bfloat16 is passed as float32."""
     if dtype in HALVES and function.nin > 1 and kernel in ("inductor", "triton"):
         raise RuntimeError(f"{function.name} is not measured in {dtype} on {kernel}")
     isotropic = function.name in ISOTROPIC
@@ -63,7 +62,7 @@ def _composite(xp: Any, name: str) -> Call:
 
 
 def c_kernel(kernel: str, name: str, dtype: str) -> str | None:
-    """Name the C extension's kernel that is measured under the name of a framework, if any."""
+    """Name the C kernel that is measured under the name of a framework, or return None."""
     if (kernel, name, dtype) != ("torch", "neg_kl_normal", "float32"):
         return None
     ufuncs = import_module("logunif_kl.torch._kernels").ufuncs()
@@ -118,13 +117,13 @@ def _array(tensor: Any) -> Any:
 
 @cache
 def _triton(name: str, dtype: str) -> Call:
-    # Triton reads it when it is imported, which torch may do.
+    # Triton reads this when it is imported, and torch may import it.
     os.environ["TRITON_INTERPRET"] = "1"
     import torch
 
     triton: Any = import_module("logunif_kl.torch._triton.launch")
-    triton.interpreting = True  # and stays so: this process measures nothing else
-    triton._BLOCK = BLOCK  # the interpreter takes as long for an operation of any size
+    triton.interpreting = True  # for the rest of this process, which measures nothing else
+    triton._BLOCK = BLOCK  # the interpreter takes equally long for an operation of any size
     kind = getattr(torch, dtype)
     order = {"neg_kl": 0, "neg_kl_grad": 1, "neg_kl_hess": 2}.get(name)
 
@@ -134,7 +133,7 @@ def _triton(name: str, dtype: str) -> Call:
         return (triton.value(*tensors), *triton.gradient(torch.ones((), dtype=kind), *tensors))
 
     def call(*args: Any) -> Any:
-        with np.errstate(all="ignore"):  # the interpreter is NumPy
+        with np.errstate(all="ignore"):  # the interpreter uses NumPy
             return _each(_array, run(*(torch.from_numpy(a).to(kind) for a in args)))
 
     return call
@@ -173,7 +172,7 @@ def _jax(name: str, dtype: str) -> Call:
 
 @cache
 def _tensorflow(name: str, dtype: str) -> Call:
-    """Return a public function, with its derivatives by a gradient tape for two arguments."""
+    """Return a public function; for two arguments, with its derivatives by a gradient tape."""
     import tensorflow as tf
 
     function = getattr(import_module("logunif_kl.tensorflow"), name)
@@ -205,7 +204,7 @@ _MAKERS: dict[str, Call] = {
 
 
 def _public(package: str, name: str, k: float, join: Call) -> Call:
-    """Return a public function of complex weights, of which the mean is in parts, or of groups."""
+    """Return a public function of groups, or of complex weights whose mean is in parts."""
     function: Call = getattr(import_module(f"logunif_kl.{package}.isotropic"), name)
     if name == COMPLEX:
         return lambda re, im, log_sigma2: function(join(re, im), log_sigma2)

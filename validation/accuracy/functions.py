@@ -1,4 +1,4 @@
-"""What is measured: the functions, the kernels by name, the domains and the edges in them."""
+"""The functions, kernels, domains and edges of domains that are measured."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Function(NamedTuple):
-    """A function under test: a ufunc, or the result numbered ``output`` of one with several."""
+    """A function under test: a ufunc, or the result numbered ``output`` if it has several."""
 
     name: str
     ufunc: str
@@ -40,7 +40,7 @@ FUNCTIONS = {
         Function("neg_kl_normal.dlog_sigma2", "neg_kl_normal_and_grad", "neg_kl_normal", *_N, 2),
     )
 }
-# Of complex weights, of which the mean is given in parts, and of groups of weights.
+# Functions of complex weights, whose mean is in two parts, and of groups of weights.
 COMPLEX = "neg_kl_complex_normal"
 SLOPES = tuple(f"{COMPLEX}, {name}" for name in ("d_im", "d_log_sigma2", "d_re"))
 COMPLEX_UNARY = ("neg_kl_complex", "neg_kl_complex_grad", "neg_kl_complex_hess")
@@ -67,7 +67,7 @@ ALL = {**FUNCTIONS, **ISOTROPIC}
 UNARY = tuple(f.name for f in FUNCTIONS.values() if f.nin == 1)
 OF_FRAMEWORKS = tuple(f.name for f in FUNCTIONS.values() if f.domain != "u")
 
-# A kernel of a framework -> the packages that it takes.
+# A kernel of a framework -> the packages that it needs.
 FRAMEWORKS = {
     "torch": ("torch",),
     "inductor": ("torch",),
@@ -99,7 +99,7 @@ _FIXED_EDGES = {
     "u": [0.0, 2.0**-1074, 2.0**-1022, 2.0**-149, 2.0**-126, 2.0**127, 2.0**1023, np.inf],
     "x": [0.0, np.inf, -np.inf],
 }
-# Where exp underflows, overflows or becomes subnormal, in float32 and float64.
+# The points where exp underflows, overflows or becomes subnormal, in float32 and float64.
 _FIXED_EDGES["x"] += [s * v for v in (87.34, 88.72, 103.97, 708.4, 709.78, 745.13) for s in (1, -1)]
 
 

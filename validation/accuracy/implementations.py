@@ -12,10 +12,10 @@ from .functions import ARRAYS, COMPLEX, FRAMEWORKS, ISOTROPIC, Evaluate, Functio
 
 
 def implementation(function: Function, kernel: str, dtype: str = "float64") -> Evaluate:
-    """Return the function of NumPy's arrays of a type that ``kernel`` provides.
+    """Return the function that ``kernel`` provides for NumPy arrays of a type.
 
-    A compiled kernel must be the one that this process was started with. The other kernels are
-    always available. For bfloat16 the arrays are of float32.
+    A compiled kernel must be the one that this process was started with; the others are always
+    available. For bfloat16 the arrays are float32.
     """
     if kernel in FRAMEWORKS:
         return framework(function, kernel, dtype)

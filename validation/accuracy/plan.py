@@ -1,4 +1,4 @@
-"""The jobs that make each report: which kernels, functions and types, and how each is measured."""
+"""The jobs for each report: kernels, functions, types, and how each is measured."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,11 +22,11 @@ from .functions import (
 )
 
 SEED = 1
-# How many inputs a search tries before climbing, how often it climbs, and from how many.
+# The number of inputs before climbing, of climbing rounds, and of starting points.
 Samples = tuple[int, int, int]
 SAMPLES = (10_000_000, 200, 256)
-FEWER = (100_000, 5, 256)  # an emulator takes twenty times as long
-OF_BALLS = (12_000, 10, 8)  # and Arb a thousand times; of groups more
+FEWER = (100_000, 5, 256)  # an emulator is twenty times as slow
+OF_BALLS = (12_000, 10, 8)  # Arb is a thousand times as slow, more for groups
 OF_SLOW_BALLS = (750, 10, 8)
 NARROW = ("float16", "bfloat16", "float32")
 HALVES = NARROW[:2]
@@ -38,7 +38,7 @@ _OF_ONE = tuple(name for name in OF_FRAMEWORKS if name in UNARY)
 
 
 class Part(NamedTuple):
-    """Kernels of which the same functions are measured in the same types, with how many samples."""
+    """Kernels whose same functions are measured in the same types, with the number of samples."""
 
     method: str
     kernels: tuple[str, ...]
@@ -56,16 +56,16 @@ def _of_framework(*kernels: str) -> tuple[Part, ...]:
     )
 
 
-# All inputs of a narrow type are tried, where there is one argument and time enough: for a kernel
-# in Python there is not in float32. The report of Triton's interpreter, which has no float64, is
-# not committed.
+# All inputs of a narrow type are tried for one argument, except in float32 for kernels in Python,
+# which would take too long. The report of Triton's interpreter, which has no float64, is not
+# committed.
 PARTS: dict[str, tuple[Part, ...]] = {
     "search": (
         Part("search", _HERE, ("float64",), _ALL),
         Part("search", _HERE, ("float32", "float16"), _OF_TWO),
         Part("search", ("python",), BOTH, _ALL),
         Part("search", ("python",), ("float16",), _OF_TWO),
-        Part("search", (ARRAYS,), ("float32",), _ALL),  # in float64 they are `python`
+        Part("search", (ARRAYS,), ("float32",), _ALL),  # float64 is measured as `python`
     ),
     "exhaustive": (
         Part("exhaustive", _HERE, NARROW, UNARY),
@@ -106,9 +106,9 @@ def report_of(function: str, dtype: str, kernel: str) -> str:
 def file(report: str) -> str:
     """Name the file of a report.
 
-    What PyTorch takes part in has two, because the vector library it takes its exponential and
-    logarithm from has code of its own for AVX-512, which it runs on processors of Intel alone: an
-    AMD EPYC with AVX-512 attains each of the figures of one without.
+    PyTorch has two reports, because the vector library that gives it the exponential and the
+    logarithm has code of its own for AVX-512, which it runs only on Intel processors. An AMD EPYC
+    with AVX-512 reaches the figures of a processor without it.
     """
     intel = "avx512" in ufuncs.available_kernels() and "Intel" in cpu_name()
     names = {"torch": "torch" if intel else "torch_avx2"}

@@ -1,6 +1,6 @@
-"""Look for the worst error: samples over bit patterns, edges of ranges, hill climbing.
+"""Search for the worst error: samples over bit patterns, edges of ranges, hill climbing.
 
-What this finds is a lower bound on the worst error: some input may be worse. The method is that of
+The result is a lower bound of the worst error: some input may be worse. The method is that of
 V. Innocente and P. Zimmermann, "Accuracy of Mathematical Functions in Single, Double, Double
 Extended, and Quadruple Precision", with strata. The worst points of every quarter of a binade are
 kept, so that the search does not end at the first local maximum.
@@ -26,7 +26,7 @@ _INTEGER = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
 class Worst(NamedTuple):
-    """The largest error found, and the point that has it."""
+    """The largest error found, and its point."""
 
     ulp: float
     inputs: tuple[str, ...]
@@ -43,7 +43,7 @@ def ordinals(values: NDArray) -> NDArray[np.int64]:
 
 
 def from_ordinals(numbers: NDArray[np.int64], dtype: str) -> NDArray:
-    """Return the floats with these numbers, or the infinities for numbers beyond theirs."""
+    """Return the floats with these numbers, or infinities for numbers out of range."""
     top = int(ordinals(np.array([np.inf], dtype))[0])
     numbers = np.clip(numbers, -top, top)
     kind = _INTEGER[np.dtype(dtype).itemsize]
@@ -95,14 +95,14 @@ def _sample_x(rng: np.random.Generator, count: int, dtype: str) -> list[NDArray]
     ]
 
 
-# Of each type: the largest |log alpha|, and x of 2^x, the largest mean, and 2^-x, the smallest.
+# For each type: the largest |log alpha|, and x of 2^x, the largest mean, and 2^-x, the smallest.
 _REACH = {"float64": (740.0, 450.0), "float32": (86.0, 55.0), "float16": (9.0, 3.0)}
 
 
 def _sample_isotropic(
     function: Function, rng: np.random.Generator, count: int, dtype: str
 ) -> Points:
-    """Return arguments: half where the function varies, the others over the range of the type."""
+    """Return arguments: half where the function varies, the rest over the range of the type."""
     largest, binades = _REACH[dtype]
     half = count // 2
     if function.domain == "complex":
@@ -153,7 +153,7 @@ def measure(
 
 
 def _strata(points: Points) -> NDArray[np.int64]:
-    """Number the stratum of each point: a quarter of a binade, and a binade of another argument."""
+    """Number each point's stratum: a quarter of a binade, and a binade of another argument."""
     width = FORMATS[points[0].dtype.name].precision
     key = ordinals(points[-1]) >> (width - 3)
     if len(points) > 1:
@@ -171,7 +171,7 @@ def _select(points: Points, errors: NDArray, size: int) -> tuple[Points, NDArray
 
 
 def _neighbours(points: Points, rng: np.random.Generator, each: int, domain: str) -> Points:
-    """Return points that differ by one bit pattern to millions, in one argument or in several."""
+    """Return points that differ by one to millions of bit patterns, in one or more arguments."""
     dtype = points[0].dtype.name
     out = []
     bits = FORMATS[dtype].precision - 6
@@ -202,11 +202,11 @@ def search(
 ) -> Worst:
     """Search for the input with the largest error of ``evaluate``, over arrays of a type.
 
-    First the breakpoints of the tables (``edges``, by domain), the inputs that were bad before
-    (``known``) and ``count`` samples are tried. Then, in each of the rounds, every climber tries 32
-    neighbours: so many ``climbers`` from different strata, and four times as many from anywhere.
-    ``counted`` measures the errors that count (see `flushing`), and ``progress`` is called with the
-    number of points measured since the last call.
+    First try the breakpoints of the tables (``edges``, by domain), the earlier worst inputs
+    (``known``) and ``count`` samples. Then, in each round, every climber tries 32 neighbours:
+    ``climbers`` from different strata, and four times as many from anywhere. ``counted`` measures
+    the errors that count (see `flushing`), and ``progress`` is called with the number of points
+    measured since the last call.
     """
     domain = ALL[name].domain
     tried = 0

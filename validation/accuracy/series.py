@@ -4,8 +4,8 @@ They start from
 
     F'(u) = e^-u sum_k u^k / (k! (2k+1)),    F(u) = e^-u sum_k u^k/k! sum_{j<k} 1/(2j+1),
 
-whose terms are all positive, and go on by the differential equations that F' satisfies in u and
-u F' in x = log alpha. Nothing is shared with the package or with its coefficients.
+whose terms are all positive, and continue by the differential equations that F' satisfies in u and
+u F' in x = log alpha. They share nothing with the package or its coefficients.
 """
 
 from functools import lru_cache
@@ -17,9 +17,9 @@ from . import doubledouble as dd
 from .doubledouble import Taylor
 
 OCTAVES = (-7, 7)  # the table in u covers 2**-7 <= u < 2**7
-CENTRES = 16  # of each octave
+CENTRES = 16  # per octave
 X_LIMIT = 8  # the table in x covers abs(x) <= 8
-X_STEPS = 16  # to the unit
+X_STEPS = 16  # per unit
 
 
 def _seeds(u: mpf) -> tuple[mpf, mpf]:
@@ -36,7 +36,7 @@ def _seeds(u: mpf) -> tuple[mpf, mpf]:
             grad += term
         log = (mpmath.log(4 * u) + mpmath.euler) / 2
         return log + mpf(gap) / one, mpf(grad) / one / (2 * u)
-    # The sums are e^u times the results, and no term exceeds e^u, so no carry is lost.
+    # The sums are e^u times the results, and no term exceeds e^u, so no guard digits are lost.
     fixed = int(u * one)
     term, harmonic, gap, grad, k = one, 0, 0, one, 0
     while k < u or term:

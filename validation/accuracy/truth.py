@@ -1,7 +1,7 @@
-"""The exact functions to about 75 bits, at a million points a second.
+"""The exact functions to about 75 bits, a million points per second.
 
 The power series of `series` are summed in double-double arithmetic. ``check`` compares the results
-with rigorous balls; that comparison is the evidence for their accuracy.
+with rigorous balls, which is the evidence for their accuracy.
 
 A truth is ``(hi + lo) * 2**scale``, because it may lie far below or above the range of float64.
 """
@@ -16,7 +16,7 @@ from .doubledouble import DD, Array
 from .functions import ISOTROPIC
 from .series import CENTRES, OCTAVES, X_LIMIT, X_STEPS, tables
 
-_FAR = 1e5  # where abs(log alpha) is larger, exp() is zero or infinite for every purpose here
+_FAR = 1e5  # above this abs(log alpha), exp() counts as zero or infinite
 
 
 class Truth(NamedTuple):
@@ -186,13 +186,13 @@ def _normal(which: int, mu: Array, log_sigma2: Array) -> Truth:
     ordinary = np.isfinite(mu) & (mu != 0) & np.isfinite(log_sigma2)
     m, e = np.frexp(mu[ordinary])
     e = e.astype(np.int64)
-    # Beyond 1e5 every result equals its limit to far more than 75 bits, or is out of range.
+    # Above 1e5 every result equals its limit to far more than 75 bits, or is out of range.
     power, k = dd.exp(-np.clip(log_sigma2[ordinary], -_FAR, _FAR))
     u = _normalised(dd.mul(dd.two_prod(m, m), power), 2 * e + k - 1)
     if which == 0:
         part = _of_u(0, u)
         if (far := log_sigma2[ordinary] < -_FAR).any():
-            # Here the logarithm is needed of a number that exp() cannot represent.
+            # Take the logarithm here, because exp() overflows or underflows.
             part = _far_value(part, far, m, e, log_sigma2[ordinary])
         _put(out, ordinary, DD(-part.hi, -part.lo), part.scale)
     else:
@@ -226,7 +226,7 @@ def _far_value(part: Truth, far: NDArray[np.bool_], m: Array, e: Array, ls: Arra
 def truth(name: str, *args: Array) -> Truth:
     arrays = [np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in args]
     if name in ISOTROPIC:
-        from . import balls  # which takes python-flint
+        from . import balls  # needs python-flint
 
         hi, lo, scale = np.array(balls.parts(ISOTROPIC[name], *arrays)).T
         return Truth(hi, lo, scale.astype(np.int64))

@@ -1,14 +1,14 @@
 """Error in units in the last place.
 
 The error of a result is ``(got - truth) / ulp(truth)``. ``ulp(truth)`` is the spacing of the
-format's numbers in the binade that contains the exact (not the rounded) truth; below the smallest
-normal number it is the spacing of the subnormal numbers. So a correctly rounded result has an error
-of at most 1/2, and the unit does not depend on the side of a power of two that the result is on.
+format's numbers in the binade that contains the exact (not the rounded) truth. Below the smallest
+normal number it is the spacing of the subnormal numbers. A correctly rounded result therefore has
+an error of at most 1/2, and the unit is the same for results on either side of a power of two.
 
-- An infinite result counts as 2**(emax + 1), the number after the largest. If the truth is beyond
-  that, an infinite result has no error.
-- Where the truth is infinite or NaN, the error is 0 if the result is the same, else infinite. The
-  error of a NaN for a number is infinite. Signs of zeros are not compared.
+- An infinite result counts as 2**(emax + 1), the number after the largest. If the truth exceeds it,
+  an infinite result has no error.
+- Where the truth is infinite or NaN, the error is 0 for the same result, and infinite otherwise.
+  The error of a NaN for a number is infinite. Signs of zeros are not compared.
 """
 
 from typing import NamedTuple
@@ -39,7 +39,7 @@ FORMATS = {
     )
 }
 
-# 2 to this power is negligible next to 2**-1074, and 2**-1074 over it does not overflow.
+# 2 to this power is negligible next to 2**-1074, and 2**-1074 divided by it does not overflow.
 _NEGLIGIBLE = -1900
 
 
@@ -53,12 +53,12 @@ def signed_error(got: NDArray, truth: Truth, format_name: str) -> Array:
     fmt = FORMATS[format_name]
     got = np.asarray(got, dtype=np.float64)
     with np.errstate(all="ignore"):
-        # In units in which the truth is between 1/2 and 1, so that nothing overflows. The scale of
-        # a truth far below the smallest number does not matter.
+        # Scale the truth to between 1/2 and 1, so that nothing overflows. For a truth far below the
+        # smallest number the scale does not matter.
         hi, e = np.frexp(truth.hi)
         lo = np.ldexp(truth.lo, -e)
         scale = np.maximum(truth.scale + e, _NEGLIGIBLE)
-        # hi is a power of two and the truth just below it.
+        # hi is a power of two, and the truth is just below it.
         binade = scale - 1 - ((np.abs(hi) == 0.5) & (hi * lo < 0))
         spacing = np.where(hi == 0, fmt.emin, np.maximum(binade, fmt.emin)) - (fmt.precision - 1)
         beyond = np.ldexp(np.sign(got), _int32(fmt.emax + 1 - scale))

@@ -1,7 +1,7 @@
 """Measure one kernel in a process: ``python -m validation.accuracy.worker``.
 
-Standard input has a job on each line, in JSON. Standard output has lines of JSON of the kinds
-``progress``, ``message`` and ``row``.
+Each line of standard input is a job in JSON. Each line of standard output is JSON of the kind
+``progress``, ``message`` or ``row``.
 """
 
 import json

@@ -22,8 +22,8 @@ from validation.output import CommandError, complain, emit, write_record
 PROGRAM = "python -m validation.benchmarks"
 SIZES = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 30_000_000, 100_000_000)
 SEED = ("seed", 0, "of the random numbers")
-# What each times, and its options: name, default and help. A default of `False` is a flag, and
-# several numbers are a list.
+# The options of each benchmark: name, default and help. `False` stands for a flag, and several
+# numbers for a list.
 BENCHMARKS: dict[str, tuple[str, tuple[tuple[str, Any, str], ...]]] = {
     "sizes": (
         "every ufunc over 100 to 1e8 elements, and with cold caches",
@@ -57,7 +57,7 @@ BENCHMARKS: dict[str, tuple[str, tuple[tuple[str, Any, str], ...]]] = {
         ),
     ),
 }
-# The benches of `logunif-kl bench`, with its options.
+# These benchmarks are those of `logunif-kl bench`, with its options.
 OF_THE_PACKAGE = {
     "functions": "the functions against NumPy's, SciPy's and Molchanov's formula, with memory",
     "torch": "training in PyTorch against Molchanov's formula, with memory and small tensors",
@@ -67,7 +67,6 @@ LEAST = {"size": 1, "rounds": 2, "threads": 1, "steps": 30, "seed": 0}
 
 
 def parser() -> argparse.ArgumentParser:
-    """Declare the benchmarks and their options."""
     whole = argparse.ArgumentParser(prog=PROGRAM, description=__doc__.partition("\n")[0])
     names = whole.add_subparsers(dest="name", metavar="NAME", required=True)
     for name, (text, options) in BENCHMARKS.items():
@@ -98,7 +97,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Check the numbers, that the file can be written, and that there is a GPU if one is asked."""
+    """Check the numbers, that the file can be written, and that a requested GPU exists."""
     if options.json and not Path(options.json).parent.is_dir():
         raise CommandError(f"cannot write {options.json}: its directory does not exist")
     if options.name in OF_THE_PACKAGE:
@@ -108,7 +107,7 @@ def check(options: argparse.Namespace) -> None:
         for value in given if isinstance(given, (list, tuple)) else [given]:
             if value is not None and value < least:
                 raise CommandError(f"--{name} must be at least {least}, but {value} was given")
-    # Read when torch is imported. Without it the profiler logs every start and stop.
+    # torch reads this when it is imported. Without it the profiler logs every start and stop.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     if getattr(options, "cuda", False) and not importlib.import_module("torch").cuda.is_available():
         raise CommandError("--cuda needs a GPU, but PyTorch finds none that it can use")

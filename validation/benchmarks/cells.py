@@ -1,4 +1,4 @@
-"""The magnitudes that are tried: decades, zeros, infinities, NaN."""
+"""The magnitudes to try: decades, zeros, infinities, NaN."""
 
 import dataclasses
 import math
@@ -8,17 +8,17 @@ import numpy as np
 
 Arrays = dict[str, np.ndarray]
 
-# Elements of a magnitude that all others have, and one of them among 64 usual elements: a kernel
-# may take its slow path for a whole block.
+# All elements have the magnitude, or one in 64: a kernel may then take its slow path for a whole
+# block.
 SHARES = {"all": 1, "1 in 64": 64}
-# Decades of exp(x), where that is neither 0 nor infinite in the type.
+# Decades of exp(x) where it is neither 0 nor infinite in the type.
 _DECADES_OF_EXP = {"float64": 330, "float32": 50}
 _LN10 = math.log(10.0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cell:
-    """Arguments of one magnitude: which arguments, where, and how they are drawn."""
+    """Arguments of one magnitude: which arguments, where, and their distribution."""
 
     sweep: str
     at: str
@@ -53,7 +53,7 @@ def _of(name: str, dtype: str) -> Iterator[Cell]:
 
 
 def _powers(dtype: str) -> range:
-    """Return the powers of ten of a type, from its least subnormal number to its largest."""
+    """Return the powers of ten of a type, from its smallest subnormal to its largest number."""
     info = np.finfo(dtype)
     least = math.floor(math.log10(float(info.smallest_subnormal)))
     return range(least, math.floor(math.log10(float(info.max))) + 1)
@@ -77,7 +77,7 @@ def _decades(
 ) -> Callable[[np.random.Generator, int], Arrays]:
     def draw(rng: np.random.Generator, number: int) -> Arrays:
         values = sign * _magnitudes(rng, number, power, dtype)
-        # The functions of a mean are even in it.
+        # These functions are even in the mean.
         return {name: values * rng.choice([-1.0, 1.0], number) if name == "mu" else values}
 
     return draw
@@ -91,7 +91,7 @@ def _magnitudes(rng: np.random.Generator, number: int, power: int, dtype: str) -
 
 
 def _at_alpha_one(dtype: str) -> Iterator[Cell]:
-    """Vary the mean and log_sigma2 together, where mu^2 and sigma^2 leave the type, not alpha."""
+    """Vary mean and log_sigma2 together: mu^2 and sigma^2 overflow, but alpha does not."""
 
     def draw_at(power: int) -> Callable[[np.random.Generator, int], Arrays]:
         def draw(rng: np.random.Generator, number: int) -> Arrays:

@@ -1,4 +1,4 @@
-"""Training in PyTorch and JAX as in ``logunif-kl bench``, with memory, copies and small tensors."""
+"""Training in PyTorch and JAX as in ``logunif-kl bench``, plus memory, copies, small tensors."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from logunif_kl.cli.bench import training
 from logunif_kl.cli.bench.training import BACKWARD, FORWARD, Ratio, Shown, Suite, with_quartiles
 from logunif_kl.cli.timing import Job, sample, spreads
 
-# For each float32 weight the forward pass reads the mean and log sigma^2. The backward pass reads
+# The forward pass reads the mean and log sigma^2 of each float32 weight. The backward pass reads
 # both again and writes two gradients. Copying moves each byte twice.
 BYTES = {FORWARD: 8, BACKWARD: 24}
 COPY = {part: f"copying {count} bytes a weight" for part, count in BYTES.items()}
 COPIES = {f"{name}: {part}": BYTES[part] for part, name in COPY.items()}
-SMALL = 100  # weights of a small tensor, where the call itself takes the time
+SMALL = 100  # weights of a small tensor, for which the call itself takes most of the time
 KERNEL = "the ufunc, value and gradients"
 
 Jobs = Callable[[int], dict[str, Job]]
 
 
 class Record(NamedTuple):
-    """What is measured for a record: a suite, and what `logunif-kl bench` does not measure."""
+    """The content of a record: a suite, and measurements that `logunif-kl bench` lacks."""
 
     suite: Suite
     peak_bytes: Callable[[Job], int]
@@ -37,7 +37,6 @@ class Record(NamedTuple):
 
 
 def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
-    """Return the packages whose versions matter, and what was measured."""
     module: Any = importlib.import_module(f"validation.benchmarks.in_{options.name}")
     with module.prepared(options) as record:
         found = of(record, options.size, options.rounds)
@@ -66,7 +65,7 @@ def of(record: Record, sizes: Sequence[int], number: int) -> dict[str, Any]:
         what = f"{suite.framework}, {SMALL} weights"
         small = spreads(sample(record.small(SMALL), number, what, suite.seconds), 1e6)
     on_threads = []
-    if make := record.on_threads:  # last, because a thread that has worked spins a while
+    if make := record.on_threads:  # last, because a thread that has worked spins for a while
         for size in sizes:
             what = f"{suite.framework}, {size:,} on threads"
             taken = sample(make(size), number, what, suite.seconds)
@@ -77,7 +76,7 @@ def of(record: Record, sizes: Sequence[int], number: int) -> dict[str, Any]:
 
 
 def tables(found: dict[str, Any]) -> list[Shown]:
-    """Tabulate the ratios, the times and memory, small tensors, and what the compiler counts."""
+    """Tabulate the ratios, the times and memory, small tensors, and the compiler's counts."""
     (title, columns, ratios), (title_of_times, _, times) = training.tables(found)
     by_size = zip(*(sized["ratios"] for sized in found["on_threads"]), strict=True)
     ratios += [[rows[0]["what"], *map(with_quartiles, rows)] for rows in by_size]

@@ -1,4 +1,4 @@
-"""The functions as in ``logunif-kl bench``, with the time of imports and the memory of calls."""
+"""The functions as in ``logunif-kl bench``, plus import times and the memory of calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ IMPORTS = ("logunif_kl", "numpy")
 
 
 def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
-    """Return the packages whose versions matter, and what was measured."""
     packages, found = bench.measure(options)
     imports = list(track(_imports(IMPORT_ROUNDS), "importing", IMPORT_ROUNDS))
     over, under = IMPORTS
@@ -40,7 +39,7 @@ def _imports(number: int) -> Iterator[dict[str, float]]:
 
 
 def memory(size: int) -> dict[str, dict[str, int]]:
-    """Return the bytes of each result, and the peak of the memory beyond it."""
+    """Return the bytes of each result, and the peak of the memory beyond the result."""
     x = np.random.default_rng(0).uniform(-10.0, 10.0, size)
     u, zeros = np.exp(-x) / 2.0, np.zeros_like(x)
     calls: dict[str, Job] = {
@@ -63,7 +62,7 @@ def memory(size: int) -> dict[str, dict[str, int]]:
 def import_seconds(module: str) -> float:
     """Time ``import module`` in a new interpreter, without the start of the interpreter.
 
-    Bytecode is written where possible, because users compile a package once, on installation.
+    Bytecode is written if possible, because users compile a package once, on installation.
     """
     code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
     root = str(Path(__file__).resolve().parents[2])

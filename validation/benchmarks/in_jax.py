@@ -1,4 +1,4 @@
-"""Training in JAX: the jobs of ``logunif-kl bench --jax`` and more, their memory and counts."""
+"""Training in JAX: the jobs of ``logunif-kl bench --jax`` and more, with memory and counts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ ARRAY, ONE = "ours, log_sigma2 an array", "ours, log_sigma2 one number"
 
 @contextmanager
 def prepared(options: argparse.Namespace) -> Iterator[Record]:
-    """Return what to measure on JAX's default device."""
     suite = _jax.suite()
     more = [(KL, NEG_KL, FORWARD), (ONE, ARRAY, BACKWARD), (ONE, ARRAY, FORWARD)]
     ratios = [*suite.ratios, *more, (COPY[BACKWARD], OURS, BACKWARD)]
@@ -45,7 +44,7 @@ def jobs(size: int) -> dict[str, Job]:
         (ONE, lambda mu: ours(mu, LOG_SIGMA2), [mu]),
     ):
         made[f"{name}: {FORWARD}"] = Call(function, *arguments)
-        # The second array of ARRAY is not a variable, because a number is not one.
+        # The second array of ARRAY is not differentiated, because a number would not be.
         made[f"{name}: {BACKWARD}"] = Call(jax.value_and_grad(function), *arguments)
     for name, function in ((NEG_KL, neg_kl_normal), (KL, kl_normal)):
         made[f"{name}: {FORWARD}"] = Call(function, *weights)
@@ -55,7 +54,7 @@ def jobs(size: int) -> dict[str, Job]:
 
 
 def _small(size: int) -> dict[str, Job]:
-    """Make the jobs on few weights; the ufunc on the same weights shows the kernel's own time."""
+    """Make jobs on few weights; the ufunc on the same weights shows the kernel's own time."""
     weights = _jax.weights(size)
     arrays = [np.asarray(weight) for weight in weights]
     out = tuple(np.empty_like(arrays[0]) for _ in range(3))
@@ -74,7 +73,7 @@ def _peak_bytes(job: Job) -> int:
 
 
 def _counts(job: Job) -> dict[str, float]:
-    """Return the counts of XLA's cost analysis; a fusion counts as a loop."""
+    """Return the counts of XLA's cost analysis, in which a fusion counts as one loop."""
     assert isinstance(job, Call)
     found: Any = job.program.cost_analysis()
     size = job.arguments[0].size

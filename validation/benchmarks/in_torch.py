@@ -1,4 +1,4 @@
-"""Training in PyTorch: the jobs of ``logunif-kl bench --torch`` and more, and their memory."""
+"""Training in PyTorch: the jobs of ``logunif-kl bench --torch`` and more, with memory."""
 
 from __future__ import annotations
 
@@ -29,13 +29,12 @@ ONE_THREAD, TWO_THREADS = "ours, one thread", "ours, two threads"
 
 @contextmanager
 def prepared(options: argparse.Namespace) -> Iterator[Record]:
-    """Return what to measure, and set PyTorch's number of threads within the context."""
+    """Return the record, and set PyTorch's number of threads within the context."""
     with _torch.threads(options.threads):
         yield record(options.cuda)
 
 
 def record(cuda: bool) -> Record:
-    """Return what to measure on the CPU, or on a GPU."""
     suite = _torch.suite(cuda)
     ratios: list[Ratio] = [*suite.ratios, (COPY[BACKWARD], EAGER, BACKWARD)]
     if cuda:
@@ -71,7 +70,7 @@ def jobs(device: torch.device, size: int) -> dict[str, Job]:
 
 
 def _small(size: int) -> dict[str, Job]:
-    """Make the jobs on few weights; the ufunc on the same weights shows the kernel's own time."""
+    """Make jobs on few weights; the ufunc on the same weights shows the kernel's own time."""
     weights = _torch.weights(torch.device("cpu"), size)
     arrays = [weight.detach().numpy() for weight in weights]
     out = tuple(arrays[0].copy() for _ in range(3))
@@ -111,7 +110,7 @@ def cuda_peak_bytes(job: Job) -> int:
 
 
 def cpu_peak_bytes(job: Job) -> int:
-    """Add up what PyTorch's CPU allocator reports to the profiler, in order of time."""
+    """Add up, in order of time, the allocations that PyTorch's CPU allocator reports."""
     job()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         kept = job()

@@ -1,8 +1,8 @@
-"""A training step of whole layers in PyTorch, with its KL, against others'.
+"""Training steps of whole layers in PyTorch with their KL, compared with other packages.
 
-A multilayer perceptron is timed at two sizes of the minibatch, and a convolution as it stands
-inside a network. A fourth part times the KL alone, of as many weights as a ResNet-50 has. Every
-round takes one step of every way, so that the drift of the machine cancels.
+A multilayer perceptron is timed with two sizes of the minibatch, and a convolution as inside a
+network. The fourth part times only the KL, of as many weights as a ResNet-50 has. Every round takes
+one step of each implementation, so that the drift of the machine cancels.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from validation.benchmarks.peers import OURS, OURS_ALONE, OURS_PER_BATCH, TORCH,
 from validation.benchmarks.training import timed
 from validation.output import Record, track
 
-EXAMPLES = 60_000  # of the data set: the KL is divided by it
+EXAMPLES = 60_000  # in the data set; the KL is divided by it
 COMPILED = ", compiled"
 OF_MODEL = "nn.kl(model)"
 
@@ -48,11 +48,11 @@ def resnet50_shapes() -> list[tuple[int, ...]]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """How large, how often, and where."""
+    """The sizes, the number of rounds, and the device."""
 
     widths: tuple[int, ...] = (784, 1024, 1024, 1024, 10)
     batches: tuple[int, ...] = (128, 1000)
-    # Channels, side and minibatch of the convolution.
+    # Channels, image size and minibatch of the convolution.
     images: tuple[int, int, int] = (64, 32, 64)
     shapes: Sequence[tuple[int, ...]] = tuple(resnet50_shapes())
     rounds: int = 9
@@ -61,13 +61,12 @@ class Plan:
     device: str = "cpu"
 
     def wait(self) -> None:
-        """Wait until the device is done."""
         if self.device == "cuda":
             torch.cuda.synchronize()
 
 
 class Way:
-    """A model that is trained, step by step, on one minibatch."""
+    """A model that is trained step by step on one minibatch."""
 
     def __init__(self, plan: Plan, kind: Made, network: Network, compiled: bool) -> None:
         torch.manual_seed(plan.seed)
@@ -85,7 +84,7 @@ class Way:
             self.step()
 
     def _whole(self) -> Callable[[], Any]:
-        """Return the loss with its KL."""
+        """Return the loss including the KL."""
         loss, kl = self.loss, self.kl
         return loss if kl is None else lambda: loss() + kl() / EXAMPLES
 
@@ -107,7 +106,7 @@ class Way:
         return timed({**parts, "optimizer": self.optimizer.step}, self._wait)
 
     def gradients(self) -> Any:
-        """Compute the gradients alone, for the memory that they take."""
+        """Compute only the gradients, to measure their memory."""
         wanted = [p for p in self.model.parameters() if p.requires_grad]
         return torch.autograd.grad(self._whole()(), wanted, allow_unused=True)
 
@@ -124,7 +123,7 @@ def perceptron(plan: Plan, batch: int, kind: Made) -> tuple[Any, Callable[[Any],
 
 
 def convolution(plan: Plan, kind: Made) -> tuple[Any, Callable[[Any], Any]]:
-    """Make a convolution, and a loss whose gradient needs that of the input too."""
+    """Make a convolution, and a loss that also needs the gradient of the input."""
     channels, side, batch = plan.images
     model = torch.nn.Sequential(kind.conv(channels, channels, (3, 3), padding=1))
     generator = torch.Generator().manual_seed(plan.seed)
@@ -136,7 +135,7 @@ def convolution(plan: Plan, kind: Made) -> tuple[Any, Callable[[Any], Any]]:
 def ways(
     plan: Plan, kinds: Sequence[Made], network: Network
 ) -> tuple[dict[str, Way], dict[str, str]]:
-    """Make every way that runs, and say why another does not."""
+    """Make every implementation that runs, and say why others do not."""
     found: dict[str, Way] = {}
     failed: dict[str, str] = {}
     for compiled in (False, True) if plan.compiled else (False,):
@@ -144,7 +143,7 @@ def ways(
             name = kind.name + COMPILED * compiled
             try:
                 found[name] = Way(plan, kind, network, compiled)
-            except Exception as error:  # whatever a package or the compiler raises
+            except Exception as error:  # a package or the compiler may raise anything
                 if kind.whole:
                     raise
                 failed[name] = peers.why(error)
@@ -152,7 +151,7 @@ def ways(
 
 
 def kl_alone(plan: Plan, kinds: Sequence[Made]) -> dict[str, tuple[Callable[[], Any], list[Any]]]:
-    """Return the ways to compute the KL of many tensors, each with its parameters."""
+    """Return the implementations of the KL of many tensors, each with its parameters."""
 
     def model_of(linear: peers.Layer, conv: peers.Layer) -> Any:
         """Make layers whose weights have the shapes, without biases."""
@@ -197,7 +196,6 @@ def both_passes(plan: Plan, function: Callable[[], Any], parameters: list[Any]) 
 
 
 def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
-    """Time every network, and return what was measured."""
     plan = Plan(rounds=options.rounds, seed=options.seed, device="cuda" if options.cuda else "cpu")
     with _torch.threads(options.threads):
         return [*_torch.PACKAGES, *peers.PEERS], networks(plan)
@@ -235,7 +233,7 @@ def _network(plan: Plan, title: str, kinds: list[Made], network: Network) -> Rec
     for row in rows:
         row["noise"] = noise[row["name"]]
         row["peak_megabytes"] = peak(of[row["name"]].gradients) / 1e6
-    # Ours with torch's and with itself, and others' with ours.
+    # Our time over torch's and over our own, and the others' over ours.
     pairs = []
     for suffix in ("", COMPILED):
         pairs += [(OURS + suffix, TORCH + suffix), (OURS + suffix, OURS_ALONE + suffix)]
@@ -261,7 +259,7 @@ def _kl_alone(plan: Plan, kinds: list[Made]) -> Record:
 def _timed(
     plan: Plan, title: str, jobs: Mapping[str, Callable[[], Seconds]]
 ) -> tuple[list[Record], Callable[[str, str], Record]]:
-    """Time steps in rounds; return the times of their parts, and what takes a ratio of two."""
+    """Time steps in rounds; return the times of their parts, and a function for ratios."""
     turns = rounds(jobs, dict.fromkeys(jobs, 1), plan.rounds, lambda job, _: job())
     samples = list(track(turns, title, plan.rounds))
     rows = [

@@ -1,7 +1,7 @@
-"""The slowest magnitudes of the arguments of each function, against the usual magnitudes.
+"""The slowest magnitudes of each function's arguments, relative to the usual magnitudes.
 
-All magnitudes are timed in few rounds, each beside the usual one, and compared by the least times.
-The slowest of each function are then timed in more rounds, and the medians of the ratios reported.
+A few rounds time all magnitudes, each next to the usual one, and compare the shortest times. More
+rounds then time the slowest of each function; the medians of these ratios are reported.
 """
 
 import argparse
@@ -18,19 +18,19 @@ from validation.benchmarks.sizes import DTYPES, UFUNCS, Ufunc, usual
 from validation.output import Record, cpus_usable, track
 
 USUAL = "usual"
-ABOVE = 1.3  # how many magnitudes are slower than that many times the usual is counted
+ABOVE = 1.3  # count magnitudes slower than this many times the usual one
 _ROUNDS_OF_SEARCH = 3
 _SLOWEST = 10
-_CHUNK = 15  # cells timed together, and the usual magnitude beside them
+_CHUNK = 15  # cells timed together with the usual magnitude
 _SECONDS = 1e-4
-_ELEMENTS = 4096  # for a ufunc: within the caches
-# For a framework: enough that the calls cost little beside.
+_ELEMENTS = 4096  # of a ufunc, so that they fit the caches
+# For a framework: enough that the calls cost comparatively little.
 _ELEMENTS_OF = {"float64": 30_000, "float32": 100_000}
 _SPECIAL = ("0", "inf", "-inf", "nan")
 
 
 class Way(NamedTuple):
-    """A function on a framework, in a type: its arguments, and how a call is made of arrays."""
+    """A function on a framework in a type: its arguments, and a function that makes its call."""
 
     function: str
     framework: str
@@ -42,7 +42,7 @@ class Way(NamedTuple):
 
 
 class Timed(NamedTuple):
-    """A cell, which share of the elements it has, and its time against the usual one's."""
+    """A cell, its share of the elements, and its time relative to the usual one's."""
 
     cell: Cell
     share: str
@@ -98,7 +98,7 @@ def of_jax() -> list[Way]:
 
 
 def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
-    """Search and time every ufunc, and training on the frameworks that were asked for."""
+    """Find and time the slowest magnitudes of every ufunc, and of training on frameworks."""
     ways, packages = ufuncs(), []
     with contextlib.ExitStack() as stack:
         if options.torch:
@@ -111,13 +111,13 @@ def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
             ways += of_jax()
             packages += ["jax", "jaxlib"]
         found = by_function(ways, options.rounds, options.seed)
-    # Of one thread, where a function does not say otherwise.
+    # One thread, unless a function says otherwise.
     about = {"threads": 1, "seed": options.seed, "rounds": options.rounds}
     return packages, {**about, "by_function": found}
 
 
 def by_function(ways: Sequence[Way], number: int, seed: int) -> list[Record]:
-    """Search the slowest magnitudes of each function, and time them in ``number`` rounds."""
+    """Find the slowest magnitudes of each function, and time them in ``number`` rounds."""
     plans = [[(c, s) for c in cells(w.arguments, w.dtype) for s in SHARES] for w in ways]
     total = sum(len(range(0, len(plan), _CHUNK)) for plan in plans)
     timed: list[list[Timed]] = [[] for _ in ways]

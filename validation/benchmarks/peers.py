@@ -1,8 +1,8 @@
-"""The layers that are compared: torch's, ours, and those of packages.
+"""The layers that are compared: torch's, ours, and those of other packages.
 
-Each package's layers are made with its own defaults, and its own KL is added to the loss. The
-packages are the extra ``peers``. One that is not installed, or fails at import, is skipped with a
-word.
+Each package's layers have its own defaults, and its own KL is added to the loss. Install the
+packages with the extra ``peers``. A package that is missing, or fails at import, is skipped with a
+note.
 """
 
 from collections.abc import Callable
@@ -14,8 +14,8 @@ import torch
 
 from logunif_kl.torch import nn
 
-# How the noise enters: not at all; drawn for each output (Kingma et al. 2015, Eq. 6), or by signs
-# that differ between examples (flipout), either of which takes a second product; one sample of the
+# How the noise enters: not at all; drawn for each output (Kingma et al. 2015, Eq. 6) or by signs
+# that differ between examples (flipout), which both take a second product; or one sample of the
 # weights for the whole batch.
 NONE, EACH_OUTPUT, FLIPOUT, ONE_SAMPLE = "none", "each output", "flipout", "one sample a batch"
 OURS, OURS_ALONE, OURS_PER_BATCH = "ours", "ours, without its KL", "ours, per_batch"
@@ -25,19 +25,19 @@ Layer = Callable[..., Any]
 
 
 class Made(NamedTuple):
-    """How to make the layers of a package, and its KL of a model."""
+    """Functions that make the layers of a package, and its KL of a model."""
 
     name: str
     noise: str
     linear: Layer
     conv: Layer
     kl: Callable[[Any], Any] | None = None
-    # Whether it must run, and torch.compile take it as one graph.
+    # Whether it must run, and torch.compile must take it as one graph.
     whole: bool = False
 
 
 def made() -> tuple[list[Made], dict[str, str]]:
-    """Return torch's layers, ours and those of each package; and why a package is skipped."""
+    """Return torch's layers, ours and those of each package, and why packages are skipped."""
     ours = (nn.VariationalLinear, nn.VariationalConv2d)
     linear, conv = (partial(layer, estimator="per_batch") for layer in ours)
     found = [
@@ -50,7 +50,7 @@ def made() -> tuple[list[Made], dict[str, str]]:
     for package, makers in PEERS.items():
         try:
             found += makers()
-        except Exception as error:  # whatever a package raises when it is imported
+        except Exception as error:  # a package may raise anything when it is imported
             skipped[package] = why(error)
     return found, skipped
 
@@ -75,7 +75,7 @@ def _bayesian_torch() -> list[Made]:
 
     def plain(kind: str, *arguments: Any, **options: Any) -> Any:
         layer = getattr(layers, kind)(*arguments, **options)
-        # By this the layer returns its output alone, as after the package's `dnn_to_bnn`.
+        # With this setting the layer returns only its output, as after the package's `dnn_to_bnn`.
         layer.dnn_to_bnn_flag = True
         return layer
 
@@ -103,7 +103,7 @@ def _blitz() -> list[Made]:
     return [Made("blitz", ONE_SAMPLE, of.BayesianLinear, of.BayesianConv2d, kl)]
 
 
-# By the names of the distributions.
+# Keys are the names of the distributions.
 PEERS: dict[str, Callable[[], list[Made]]] = {
     "cplxmodule": _cplxmodule,
     "bayesian-torch": _bayesian_torch,

@@ -1,4 +1,4 @@
-"""Every ufunc from a hundred elements to a hundred million; and with cold caches."""
+"""Times of every ufunc from a hundred to a hundred million elements, and with cold caches."""
 
 import argparse
 import math
@@ -15,22 +15,22 @@ from logunif_kl._numpy import ufuncs
 from logunif_kl.cli.timing import Job, ratio, rounds, spread, spreads
 from validation.output import Record, track
 
-MIDDLE = 100_000  # in the caches, and large beside the cost of a call
-# Above this size three rounds are enough, and more would take minutes.
+MIDDLE = 100_000  # fits the caches, and a call costs comparatively little
+# Above this size use three rounds, because more would take minutes.
 LONG, ROUNDS_OF_LONG = 30_000_000, 3
-PATTERN = 1_000_000  # random elements, which repeat in larger arrays
+PATTERN = 1_000_000  # random elements, repeated in larger arrays
 NEW, OUT = "new arrays", "out="
 DTYPES = ("float64", "float32")
 
 COLD_SIZE = 1_000_000
-CACHES_UNKNOWN = 64 * 2**20  # what is assumed where the system does not tell
+CACHES_UNKNOWN = 64 * 2**20  # assumed if the system does not tell
 BYTES_AT_MOST = 3 * 2**30
 TIMES_THE_CACHES = 3
 DAWSN, GRAD = "scipy dawsn", "kl_gap_grad"
 
 
 class Ufunc(NamedTuple):
-    """A ufunc, the names of its arguments, and how many results it has."""
+    """A ufunc, the names of its arguments, and the number of its results."""
 
     name: str
     function: Callable[..., Any]
@@ -54,7 +54,7 @@ UFUNCS = (
 
 
 def usual(rng: np.random.Generator, number: int, dtype: str) -> dict[str, np.ndarray]:
-    """Draw arguments of the magnitudes that training has."""
+    """Draw arguments of the magnitudes that occur in training."""
     log_alpha = rng.uniform(-10.0, 10.0, number)
     found = {
         "u": np.exp(-log_alpha) / 2.0,
@@ -66,7 +66,7 @@ def usual(rng: np.random.Generator, number: int, dtype: str) -> dict[str, np.nda
 
 
 def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
-    """Time every ufunc at each size beside the middle, then two of them with cold caches."""
+    """Time every ufunc at each size next to the middle size, then two ufuncs with cold caches."""
     sizes = sorted({*options.size, MIDDLE})
     total = len(UFUNCS) * len(DTYPES) * 2 * len(sizes)
     rows = track(_rows(sizes, options.rounds, options.seed), "timing by size", total)
@@ -111,10 +111,10 @@ def _rows(sizes: Sequence[int], number: int, seed: int) -> Iterator[Record]:
 def _jobs(
     group: Sequence[Ufunc], sets: dict[int, list[np.ndarray]], dtype: str, out: bool
 ) -> tuple[dict[Any, Job], dict[Any, int]]:
-    """Make the jobs of some ufuncs by name and size, and how often each runs in a round."""
+    """Make the jobs of some ufuncs by name and size, and the number of runs in a round."""
     jobs: dict[Any, Job] = {}
     for size, arrays in sets.items():
-        # Result arrays whose pages are there, which the ufuncs share.
+        # Result arrays in allocated pages, which the ufuncs share.
         most = max(ufunc.outputs for ufunc in group)
         results = tuple(np.full(size, 0.5, dtype) for _ in range(most if out else 0))
         for ufunc in group:
@@ -128,12 +128,12 @@ def _jobs(
 
 
 def _count(size: int) -> int:
-    """Return how many calls take milliseconds together."""
+    """Return the number of calls that take milliseconds together."""
     return min(2_000, max(1, 2_000_000 // size))
 
 
 def cache_bytes(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
-    """Read the size of the largest cache of the first processor, as Linux tells it."""
+    """Read the size of the first processor's largest cache from Linux."""
     units = {"K": 2**10, "M": 2**20, "G": 2**30}
     found = []
     for path in root.glob("index*/size"):
@@ -146,15 +146,15 @@ def cache_bytes(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
 def cold(number: int, seed: int, size: int) -> Record:
     """Time SciPy's Dawson function and the gradient with arrays that no cache holds.
 
-    The two are called in turn, each time with other arrays, which are larger than the caches in
-    all. ``number`` passes go through the arrays.
+    Call the two in turn, each time with other arrays, whose total size exceeds the caches.
+    ``number`` passes go through the arrays.
     """
     from scipy.special import dawsn
 
     caches = cache_bytes()
     rows = []
     for dtype in DTYPES:
-        each = 2 * size * np.dtype(dtype).itemsize  # an argument and a result
+        each = 2 * size * np.dtype(dtype).itemsize  # one argument and one result
         sets = max(4, math.ceil(TIMES_THE_CACHES * caches / (2 * each)))
         sets = max(2, min(sets, BYTES_AT_MOST // (2 * each)))
         draws = np.random.default_rng(seed).uniform(-10.0, 10.0, size)
@@ -177,6 +177,6 @@ def cold(number: int, seed: int, size: int) -> Record:
 
 
 def _on_others(function: Callable[..., Any], argument: np.ndarray, sets: int) -> Job:
-    """Make a job that takes the next of so many pairs of argument and result at each call."""
+    """Make a job that takes the next of `sets` pairs of argument and result in each call."""
     pairs = cycle([(argument.copy(), np.zeros_like(argument)) for _ in range(sets)])
     return lambda: function(*next(pairs))

@@ -1,6 +1,6 @@
-"""The tables of speed, from the records of ``validation.benchmarks``, and the targets they show.
+"""The tables of speed, from the records of ``validation.benchmarks``, with their targets.
 
-A target is what the project requires of itself, and an aim what it would like.
+A target must be met; an aim need not be.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,9 +14,9 @@ from validation.output import Record
 TYPES = ("float64", "float32")
 OUT, NEW = "out=", "new arrays"
 
-# A target and an aim, by the name of a ratio.
-_NO_MORE = ("", "<= 1")  # the other sign, or one number in the place of an array
-_COMPILED = ("<= 1.1, <= 1, <= 0.8", "")  # from 10,000, from 100,000 and from 1,000,000 weights on
+# The target and the aim of each ratio, by name.
+_NO_MORE = ("", "<= 1")  # the other sign, or a number instead of an array
+_COMPILED = ("<= 1.1, <= 1, <= 0.8", "")  # from 10,000, 100,000 and 1,000,000 weights on
 _ON_A_GPU = {
     "copying 24 bytes a weight / ours, eager, forward+backward": (">= 0.7", ">= 0.9"),
     "peers, eager / ours, eager, forward+backward": (">= 8", ""),
@@ -36,7 +36,7 @@ TARGETS: Mapping[str, tuple[str, str]] = {
         for dtype in TYPES
     },
     "import logunif_kl / import numpy": ("<= 1.2", ""),
-    # In training, of 1,000,000 weights or more.
+    # For training with 1,000,000 weights or more.
     "peers, eager / ours, eager, forward+backward": (">= 5", ">= 10"),
     'peers, eager / ours, eager, reduction="sum", forward+backward': (">= 8", ""),
     "ours, compiled / peers, compiled, forward+backward": _COMPILED,
@@ -53,7 +53,7 @@ TARGETS: Mapping[str, tuple[str, str]] = {
 }
 COLD = {"float64": ">= 8"}
 SLOWEST_STEP = {"ours": "<= 1.3"}
-# Of whole steps, in the network whose name ends so. Other packages are to be no faster.
+# For whole steps, by the end of the network's name. Other packages should be no faster.
 LAYERS = {
     ("minibatch 1000", "ours / torch, deterministic"): ("<= 2.6", "<= 2.2"),
     ("minibatch 128", "ours / ours, without its KL"): ("<= 1.1", ""),
@@ -61,7 +61,6 @@ LAYERS = {
 
 
 def functions(results: Record) -> str:
-    """Tabulate the times, and the ratios with their targets."""
     times, ratios = of_functions.tables(results)
     on = processor(results)
     title, header, rows = times
@@ -90,7 +89,7 @@ def training(*reports: Record) -> str:
 
 
 def sizes(results: Record) -> str:
-    """Tabulate each function at the middle, and its worst type against that at each size."""
+    """Tabulate each function at the middle size, and its worst type relative to that by size."""
     middle, rows = results["middle"], results["by_size"]
     others = [size for size in results["sizes"] if size != middle]
     of = {(r["function"], r["dtype"], r["results"], r["size"]): r for r in rows}
@@ -128,7 +127,6 @@ def _cold(results: Record) -> str:
 
 
 def magnitudes(results: Record) -> str:
-    """Tabulate the slowest magnitude of each function in each type."""
     where = f"{processor(results)}, {threads(results)}"
     shown = columns(
         ({**row, "at": row["slowest"][0]} for row in results["by_function"]),
@@ -149,7 +147,6 @@ def magnitudes(results: Record) -> str:
 
 
 def run(results: Record) -> str:
-    """Tabulate the cost of a step over an ordinary run."""
     cells = []
     parts = {"step": "the whole step", "penalty": "the penalty", "optimizer": "Adam"}
     for each in results["runs"]:
@@ -167,7 +164,6 @@ def run(results: Record) -> str:
 
 
 def layers(results: Record) -> str:
-    """Tabulate the ratios of training steps of whole layers."""
     where = f"ratio of whole steps, {threads(results)}, {processor(results)}"
     shown = []
     for network in results["networks"]:
@@ -187,7 +183,7 @@ def of_layers(network: str, what: str) -> tuple[str, str]:
     return LAYERS.get((network.rpartition(", ")[2], what), target)
 
 
-# By the name of the benchmark.
+# Tables by the name of the benchmark.
 SHOWN: dict[str, Callable[..., str]] = {
     "functions": functions,
     "torch": training,

@@ -1,10 +1,10 @@
-"""What a training step costs in PyTorch, from the first to the last of an ordinary run.
+"""The cost of a training step in PyTorch, from the first to the last step of an ordinary run.
 
-The penalty drives means to 0 and variances up, so the magnitudes of a run change as it goes. The
-loss is the penalty over all weights and a small term that draws a tenth of them to a target, as the
-data would. A run of a copy that stays at the first step is timed next to it, every few steps, so
-that the drift of the machine cancels. Adam's averages become subnormal where gradients end; one run
-flushes them to 0, in Adam's step alone, which shows what they cost.
+The penalty drives means to 0 and variances up, so magnitudes change during a run. The loss is the
+penalty over all weights plus a small term that draws a tenth of them to a target, as data would. A
+copy that repeats the first step is timed next to the run, every few steps, so that the drift of the
+machine cancels. Adam's averages become subnormal where gradients vanish. One run flushes them to 0,
+only in Adam's step, to show their cost.
 """
 
 import argparse
@@ -22,9 +22,9 @@ from logunif_kl.torch import kl_normal
 from validation.output import Record, track
 
 WINDOWS = 30
-EVERY = 10  # steps between two of the copy
+EVERY = 10  # steps between two steps of the copy
 LEARNING_RATE = 1e-2
-PRECISION = 1e-3  # of the data, for each weight
+PRECISION = 1e-3  # of the data term, for each weight
 WARM_UP = 30
 AT = (0, 1_000, 3_000)
 PARTS = ("step", "penalty", "optimizer")
@@ -39,7 +39,7 @@ def peers(mu: Any, log_sigma2: Any) -> Any:
 
 
 class Way(NamedTuple):
-    """How a run is computed: by which penalty, and whether Adam's step flushes subnormals to 0."""
+    """The penalty of a run, and whether Adam's step flushes subnormals to 0."""
 
     name: str
     penalty: Callable[[Any, Any], Any]
@@ -54,7 +54,7 @@ def timed(
 ) -> dict[str, float]:
     """Run the parts in order, and return the seconds of each and of the whole ``step``.
 
-    ``wait`` returns when the device has done what it was given.
+    ``wait`` returns when the device has finished.
     """
     wait()
     times = [time.perf_counter()]
@@ -80,7 +80,6 @@ class Model:
         self._optimizer = torch.optim.Adam(self.weights, lr=LEARNING_RATE)
 
     def step(self) -> dict[str, float]:
-        """Take a step, and return the seconds of its parts."""
         mu, log_sigma2 = self.weights
 
         def penalty() -> None:
@@ -88,7 +87,7 @@ class Model:
             self._way.penalty(mu, log_sigma2).backward()
 
         def data() -> None:
-            # E (w - target)^2, and so the variance besides.
+            # E (w - target)^2, which includes the variance.
             error: Any = (mu - self._target).square().sum() + log_sigma2.exp().sum()
             (0.5 * PRECISION * error).backward()
             torch.set_flush_denormal(self._way.flushes)
@@ -98,7 +97,7 @@ class Model:
         return took
 
     def first_step(self) -> dict[str, float]:
-        """Take the first step again, from the same weights, once without timing it."""
+        """Repeat the first step from the same weights, once without timing it."""
         for _ in range(2):
             with torch.no_grad():
                 for weight, first in zip(self.weights, self.first, strict=True):
@@ -111,7 +110,7 @@ class Model:
 
 
 def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
-    """Run each way, and return the times of its windows and of the slowest."""
+    """Run each method, and return the times of its windows and of the slowest window."""
     runs = []
     with _torch.threads(options.threads):
         for way in WAYS:
@@ -132,7 +131,7 @@ def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
 
 
 def _windows(options: argparse.Namespace, way: Way) -> Iterator[Record]:
-    """Yield, of some steps on end, their times against those of the first step meanwhile."""
+    """Yield the times of consecutive steps, relative to those of the first step meanwhile."""
     model, copy = (Model(options.size, options.seed, way) for _ in range(2))
     for _ in range(WARM_UP):
         copy.first_step()
@@ -151,7 +150,7 @@ def _windows(options: argparse.Namespace, way: Way) -> Iterator[Record]:
 
 
 def _part(taken: list[float], first: list[float], weights: int) -> Record:
-    # A spread is of two samples at least, and a window may have one step.
+    # A spread needs at least two samples, and a window may have one step.
     found = spread(taken if len(taken) > 1 else 2 * taken, 1e3)
     at_first = spread(first, 1e3)["median"]
     return {

@@ -1,1 +1,1 @@
-"""The arithmetic written in other languages, from a trace of it over symbols."""
+"""The arithmetic in other languages, written from a trace over symbols."""

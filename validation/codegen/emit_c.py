@@ -1,6 +1,6 @@
 """Write traced functions as inline functions in C, in the names of `float32_simd.h`.
 
-A product that is used once, in a sum, becomes one fused multiply-add where the processor has it.
+A product that is used once, in a sum, becomes a fused multiply-add if the processor has it.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ def literal(value: float) -> str:
 
 
 def fused(nodes: Iterable[Node], kept: Iterable[Node]) -> dict[int, int]:
-    """Map each sum, by identity, to the operand that is a product to be fused with it."""
+    """Map each sum, by identity, to the product operand that is fused with it."""
     uses = Counter(id(o) for n in nodes for o in n.operands if isinstance(o, Node))
     uses.update(map(id, kept))
     found = {}
@@ -80,7 +80,7 @@ def expression(node: Node, names: dict[int, str]) -> str:
 def inline_function(output: Output) -> str:
     """Return the text of ``name(*arguments, *results)``, for pointers to WAYS registers each.
 
-    The operations of the registers alternate, so that none waits for the one before it.
+    The operations on the registers alternate, so that none waits for the one before it.
     """
     outputs = traced(output)
     nodes = needed(outputs)

@@ -18,7 +18,7 @@ import triton.language as tl
 
 PLACE
 '''
-# The functions of `elementary`; "round" is `nearest` there.
+# These functions exist in `elementary`; "round" is called `nearest` there.
 ELEMENTARY = [
     *("bits", "divide", "exp", "from_integer", "inverse", "left", "log", "maximum", "minimum"),
     *("nearest", "quotient", "right", "unbits"),

@@ -1,4 +1,4 @@
-"""What is written of a traced function, in any language."""
+"""The part of a traced function to write, in any language."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ def traced(output: Output) -> list[Node]:
 
 
 def needed(outputs: Sequence[Node]) -> list[Node]:
-    """Return the nodes that the outputs need, in the order in which they were computed."""
+    """Return the nodes that the outputs need, in order of computation."""
     wanted: set[int] = set()
     stack = list(outputs)
     while stack:
@@ -48,6 +48,6 @@ def shortest(value: float) -> str:
         try:
             if rounded_to_float32(float(text)) == value:
                 return repr(float(text)).replace("e+", "e")
-        except ValueError:  # rounded beyond the range of float32
+        except ValueError:  # rounding overflowed float32
             continue
     return repr(value)

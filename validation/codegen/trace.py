@@ -1,4 +1,4 @@
-"""A namespace whose arrays are symbols. It records what the arithmetic does with them.
+"""A namespace whose arrays are symbols, and which records the operations of the arithmetic.
 
 Equal expressions are one node, so a subexpression that occurs twice is computed once. An output can
 be written without the nodes that only other outputs need.
@@ -106,7 +106,7 @@ class Tracer:
         return self._unique("constant", rounded_to_float32(float(value)))
 
     def integer(self, value: int) -> Node:
-        """A constant among integers, which must be a float32: see `binary32`."""
+        """Return an integer constant, which must be exact in float32: see `binary32`."""
         if rounded_to_float32(float(value)) != value:
             raise ValueError(f"{value:#x} is not a float32: keep it out of the arithmetic")
         return self._unique("integer", value)
@@ -115,9 +115,9 @@ class Tracer:
         if operation == "where" and operands[1] is operands[2]:
             return operands[1]
         if operation in ARITHMETIC and all(o.operation == "constant" for o in operands):
-            # Rounded to double and then to float32, these equal the result of one rounding.
+            # Rounding these to double and then to float32 gives the same as rounding once.
             return self.node(ARITHMETIC[operation](*(o.operands[0] for o in operands)))
-        # Nothing that the arithmetic returns depends on the sign of a zero.
+        # No result of the arithmetic depends on the sign of a zero.
         if operation in ("add", "sub") and operands[1].is_constant(0.0):
             return operands[0]
         if operation in COMMUTATIVE and operands[0].operation == "constant":
@@ -125,7 +125,8 @@ class Tracer:
         return self._unique(operation, *operands)
 
     def _unique(self, operation: str, *operands: Any) -> Node:
-        # By identity: == between nodes is itself an operation. 0.0 and -0.0 differ by their text.
+        # Compare by identity, because == between nodes is an operation. The text tells 0.0 from
+        # -0.0.
         key = (operation, *(id(o) if isinstance(o, Node) else repr(o) for o in operands))
         if key not in self.nodes:
             self.nodes[key] = Node(self, operation, operands)
@@ -146,13 +147,13 @@ class Tracer:
 
     @staticmethod
     def below(x: Node, u: Node, bound: float) -> Node:
-        """A kernel may compute what is not chosen."""
+        """Return x: a kernel may compute branches that are not chosen."""
         return x
 
     from_bound = below
 
     def nearest(self, x: Node, factor: float) -> tuple[Node, Node]:
-        """The sum with this number is rounded to an integer, and its last bits are that plus 64."""
+        """Add a number that rounds the sum to an integer; its last bits are that plus 64."""
         shifted = self.fma(x, factor, MAGIC)
         return shifted - MAGIC, self.bits(shifted)
 
@@ -163,7 +164,7 @@ class Tracer:
         return self.make("right", n, self.integer(by))
 
     def fma(self, a: Any, b: Any, c: Any) -> Node:
-        """Two operations, which what is written makes one."""
+        """Record two operations, which the written code fuses."""
         total: Node = self.node(a) * self.node(b) + self.node(c)
         return total
 

@@ -11,9 +11,9 @@ from validation.coefficients.remez import PER_TERM, Function, Grid, errors, mini
 
 DIGITS_OF = {"float64": 53, "float32_in_float64": 53, "float32": 24, "float32_in_u": 24}
 CHECK_POINTS = 401
-REFITTED = 3  # after rounding so many powers, the higher ones are fitted again
-STEP_BITS, CENTRE = 12, mpf(3) / 5  # of the centre in the form "shifted"
-NEVER_REACHED = 10**7  # its range begins at 1/v of so many times the other end
+REFITTED = 3  # after rounding each of this many powers, refit the higher ones
+STEP_BITS, CENTRE = 12, mpf(3) / 5  # for the centre in the form "shifted"
+NEVER_REACHED = 10**7  # its range begins at 1/v = this many times the other end
 
 
 def rounded(x: mpf, bits: int) -> mpf:
@@ -49,7 +49,7 @@ class Table:
 
     @property
     def degree(self) -> int:
-        """The degree of every range, where there is one."""
+        """The degree, if all ranges share one."""
         (degree,) = set(self.degrees)
         return degree
 
@@ -63,13 +63,13 @@ def _centre(form: str, a: mpf, b: mpf, centre_bits: int, wide: bool) -> mpf:
     if form == "origin" or a == 0:
         return mpf(0)
     step = mpf(2) ** -(centre_bits if form == "centre" else centre_bits + 4)
-    # In a wide range, nearer to the end where the function is small and rounding matters more.
+    # In a wide range, closer to the end where the function is small and rounding matters more.
     middle = (5 * a + 3 * b) / 8 if wide else (a + b) / 2
     return mp.nint(middle / step) * step
 
 
 class Fit:
-    """A polynomial that is fitted to ``function`` on [a, b], with some powers known before."""
+    """A polynomial fitted to ``function`` on [a, b], with the coefficients of some powers given."""
 
     def __init__(
         self,
@@ -85,11 +85,11 @@ class Fit:
         self.exact, self.level = minimax(self.grid, free, known)
 
     def worst(self, coefficients: dict[int, mpf]) -> mpf:
-        """Return the largest error on a grid that is finer than that of the fit."""
+        """Return the largest error on a finer grid than that of the fit."""
         return max(abs(e) for e in errors(self.check, coefficients))
 
     def rounded(self, free: Sequence[int], known: dict[int, mpf], bits: int) -> dict[int, mpf]:
-        """Round from the lowest power up; after each of the first few, fit the free ones again."""
+        """Round from the lowest power up; after each of the first few, refit the others."""
         plain = {k: known[k] if k in known else rounded(c, bits) for k, c in self.exact.items()}
         fixed, current = dict(known), self.exact
         for i, power in enumerate(free):
@@ -106,7 +106,7 @@ class Fit:
 def fit_shifted(function: str, shift: mpf, lo: mpf, hi: mpf, degree: int, bits: int) -> Range:
     """Fit the form "shifted": P(v) = base + v (k1 + k2 x + k3 x^2 + ...), where x = v - centre.
 
-    At v = 0, where u is infinite, P is its base. In powers of v the terms would cancel.
+    At v = 0, where u is infinite, P equals its base. In powers of v the terms would cancel.
     """
     p, f = shifted(function, shift)
     base = rounded(p(mpf(0)), bits)
@@ -166,7 +166,7 @@ def fit_table(entry: dict[str, Any], centre_bits: int) -> Table:
 def fit_elementary(entry: dict[str, Any]) -> Table:
     """Fit exp or log1p about 0, and keep their base (1 or 0) and first coefficient (1).
 
-    log(1 + v)/(2 v), whose entry has a range in place of a half width, keeps neither.
+    The entry of log(1 + v)/(2 v) has a range instead of a half width; it keeps neither.
     """
     table = Table(entry["function"], entry["format"], [entry["degree"]])
     if "range" in entry:

@@ -1,4 +1,4 @@
-"""The function that each form of range approximates, in the fitted variable and in many digits.
+"""The function that each form of range approximates, in the fitted variable and many digits.
 
 Ranges are given in u for every table; for the functions of log_alpha, u = exp(-log_alpha)/2 and
 the generator writes their bounds in log_alpha. A range computes
@@ -16,8 +16,8 @@ recip    w - c            w for F' and the Hessian of -KL, w^2 for      log(u)/2
 shifted  1/(u + b) - c    1                                             log(u + b)/2 for F
 =======  ===============  ============================================  =========================
 
-``P(v) = (f - extra)/z`` is what is fitted, with the least error relative to P; or relative to f in
-the form "shifted", whose b is the ``shift`` of the table. Where ``v = 0`` lies at the end of the
+``P(v) = (f - extra)/z`` is fitted, with the least error relative to P. In the form "shifted", whose
+b is the ``shift`` of the table, the error is relative to f. Where ``v = 0`` lies at the end of the
 range (origin, and recip with c = 0) ``base = P(0)`` is kept, so that the limit is exact.
 """
 
@@ -27,7 +27,7 @@ from functools import cache, wraps
 import mpmath
 from mpmath import mp, mpf
 
-ASYMPTOTIC_FROM = 150  # e^-150: the optimally truncated series is good to 64 digits from here
+ASYMPTOTIC_FROM = 150  # e^-150: from here the optimally truncated series has 64 digits
 
 
 def remembered(f: Callable[..., mpf]) -> Callable[..., mpf]:
@@ -55,7 +55,7 @@ def _tail_sum(u: mpf, weight: Callable[[int], mpf | int]) -> mpf:
 def _taylor_sum(u: mpf, odd: int, weight: Callable[[int], mpf | int], first: int | str = 1) -> mpf:
     """Return the sum of ``weight(k) first (-2u)^k / ((odd + 2)...(odd + 2k))`` over k >= 0.
 
-    The terms cancel, so it is computed with more digits, of ``first`` as well.
+    The terms cancel, so the sum and ``first`` are computed with extra digits.
     """
     with mp.workprec(mp.prec + int(3 * u) + 20):
         total, term, k = mpf(0), mpf(first), 0

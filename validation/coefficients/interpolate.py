@@ -1,6 +1,6 @@
 """Tables of smooth functions as polynomials in t - c on each range.
 
-The polynomials interpolate at Chebyshev points, in many digits. A specification in TOML names the
+The polynomials interpolate at Chebyshev points, in many digits. A TOML specification names the
 functions, types, ranges and degrees.
 """
 
@@ -19,7 +19,7 @@ Function = Callable[[mpf], mpf]
 
 
 def centre(low: mpf, high: mpf) -> mpf:
-    """Return the middle of a range as a multiple of 1/256; 0 for the range that begins there."""
+    """Return the middle of a range as a multiple of 1/256, or 0 for the range that begins at 0."""
     return mpf(int(mp.nint((low + high) * 128))) / 256 if low else mpf(0)
 
 

@@ -1,8 +1,8 @@
-"""Propose ranges for a table: how far one polynomial of a given degree reaches.
+"""Propose ranges for a table: how far a polynomial of a given degree reaches.
 
 ``python -m validation.coefficients.ranges kl_gap_grad 14 4e-18 origin,centre,centre,recip,recip``
-extends each form from u = 0 on as far as the tolerance allows, and prints the breakpoints.
-``spec.toml`` holds what was chosen from its output.
+extends each form from u = 0 as far as the tolerance allows, and prints the breakpoints.
+``spec.toml`` holds those that were chosen.
 """
 
 import sys

@@ -1,11 +1,10 @@
 """Minimax polynomials of least relative error, by the exchange algorithm, in mpmath arithmetic.
 
-The polynomial is ``known + sum_k c_k v^k`` over the free powers ``k``; ``known`` holds what is
-already decided (a base kept exact, or coefficients already rounded). The error that is levelled is
-``(p(v) - P(v))/W(v)``, where W is P, or the result of which P is one term. The exchange works on a
-fixed Chebyshev grid of `PER_TERM` points for each free power, which finds a level within about one
-per cent of the optimum. What is claimed of a table is not this level but the deviation that is
-found afterwards on a finer grid.
+The polynomial is ``known + sum_k c_k v^k`` over the free powers ``k``. ``known`` holds a base that
+is kept exact and coefficients that are already rounded. The levelled error is ``(p(v) -
+P(v))/W(v)``, where W is P, or the result that has P as a term. The exchange uses a fixed Chebyshev
+grid of `PER_TERM` points for each free power, which finds a level within about 1 % of the optimum.
+Claims use the error on a finer grid, measured afterwards, not this level.
 """
 
 from __future__ import annotations
@@ -105,6 +104,7 @@ def minimax(grid: Grid, powers: Sequence[int], known: dict[int, mpf]) -> tuple[d
             break
         points = _extrema(error, n + 1)
         if len(points) < n + 1:
-            # Fewer sign changes than an optimum has: the rounding of the known ones dominates.
+            # There are fewer sign changes than at an optimum: the rounding of known coefficients
+            # dominates.
             break
     return fitted, level

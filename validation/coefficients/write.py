@@ -1,4 +1,4 @@
-"""The text of the two generated files: in Python for array namespaces, and in C."""
+"""The text of the two generated files: Python for array namespaces, and C."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ def hexadecimal(x: mpf) -> str:
 
 
 def bound(table: Table, upper: mpf) -> mpf:
-    """Return the bound of a range as the functions compare it: in u, or in log_alpha."""
+    """Return the bound of a range in the variable that the functions compare: u or log_alpha."""
     in_u = table.function.startswith("kl_gap") or table.format == "float32_in_u"
     if mpmath.isinf(upper):
         return mp.inf if in_u else -mp.inf
@@ -38,7 +38,7 @@ def upper_end(r: Range) -> mpf:
 
 
 def report(table: Table) -> Iterable[str]:
-    """Yield the lines above a table, with the three errors of every range."""
+    """Yield the comment lines of a table, with the three errors of every range."""
     degree = table.degree if len(set(table.degrees)) == 1 else table.degrees
     yield (
         f"{table.function}, {table.format}, degree {degree}: "
@@ -174,20 +174,20 @@ def _c_table(table: Table) -> list[str]:
 
 
 def _two_words(x: mpf) -> tuple[mpf, mpf]:
-    """Split ``x`` into the nearest double and the double that is nearest to the rest."""
+    """Split ``x`` into the nearest double and the double nearest to the rest."""
     high = rounded(x, 53)
     return high, rounded(x - high, 53)
 
 
 def _split(x: mpf, step: mpf) -> tuple[mpf, mpf]:
-    """Split ``x`` into a multiple of ``step`` and the rest to 53 bits."""
+    """Split ``x`` into a multiple of ``step`` and the rest rounded to 53 bits."""
     high = mp.nint(x / step) * step
     return high, rounded(x - high, 53)
 
 
 def _c_elementary() -> list[str]:
     """Write tables of eight for the exponential and the logarithm, and log 2 in two parts."""
-    step = mpf(2) ** -42  # a multiple of it times an exponent (12 bits) is still exact
+    step = mpf(2) ** -42  # its multiples times an exponent (12 bits) are exact
     powers = [_two_words(mpf(2) ** (mpf(j) / LANES)) for j in range(LANES)]
     # 1/m to 9 bits at the middle of each eighth of [1, 2)
     inverse = [mp.nint(512 / (1 + (j + mpf(1) / 2) / LANES)) / 512 for j in range(LANES)]

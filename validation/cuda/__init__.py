@@ -1,4 +1,4 @@
-"""The kernels for CUDA on paper: compiled on any machine, their instructions counted.
+"""The CUDA kernels without a GPU: compiled on any machine, with their instructions counted.
 
-No GPU is needed, only Triton, whose wheel holds NVIDIA's assembler and disassembler.
+Only Triton is needed, whose wheel holds NVIDIA's assembler and disassembler.
 """

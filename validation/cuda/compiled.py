@@ -14,7 +14,7 @@ _POINTERS = ("mu", "log_sigma2", "out", "partial", "upstream", "d_mu", "d_log_si
 
 
 class Compiled(NamedTuple):
-    """A kernel's machine code, and what its assembler says of it."""
+    """A kernel's machine code, and the assembler's report."""
 
     sass: str
     ptx: str
@@ -30,7 +30,7 @@ class Compiled(NamedTuple):
 
 
 def settings() -> Record:
-    """Return the constants and options as `launch` has them, for the gradient of a sum."""
+    """Return the constants and options of `launch` for the gradient of a sum."""
     from logunif_kl.torch._triton import launch
 
     steps = {"MU": 1, "LOG_SIGMA2": 1, "UPSTREAM": 0}

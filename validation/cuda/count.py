@@ -1,8 +1,8 @@
 """Count the machine instructions that a warp executes for each weight of a thread.
 
-The usual path through a kernel is followed once, from its entry to its exit, and a loop as often as
-it runs. The subroutine of a division is left out: a warp calls it only for extreme numbers, such as
-a subnormal divisor. Code that a branch might skip or a predicate switches off is counted.
+The usual path through a kernel is followed once, from entry to exit, and a loop as often as it
+runs. The subroutine of a division is left out, because a warp calls it only for extreme numbers,
+such as a subnormal divisor. Code that a branch might skip or a predicate might disable is counted.
 """
 
 import re
@@ -14,7 +14,7 @@ from .compiled import Compiled
 _LINE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)\s*([^;]*);")
 _TARGET = re.compile(r"0x([0-9a-f]+)\s*$")
 
-# The kind of an instruction is that of the first pattern that matches its text.
+# The first pattern that matches an instruction's text determines its kind.
 _KINDS = (
     ("move", r"HFMA2(\.MMA)? \w+, -RZ, RZ|IMAD\.MOV|U?MOV\d*\b|U?P?S?CS2U?R|S2U?R|R2UR|UMOV"),
     ("multiply and add", r"F(FMA|ADD|MUL)2?(32I)?\b|HFMA2"),
@@ -42,7 +42,7 @@ class Instruction(NamedTuple):
 
     @property
     def conditional(self) -> bool:
-        """Tell whether a predicate decides on it: ``@P0 BRA 0x80`` or ``BRA.U UP0, 0x80``."""
+        """Whether the instruction has a predicate: ``@P0 BRA 0x80`` or ``BRA.U UP0, 0x80``."""
         return self.predicate != "" or re.match(r"!?U?P\w+,", self.operands) is not None
 
     @property
@@ -82,7 +82,7 @@ def instructions(sass: str) -> list[Instruction]:
 def usual_path(code: list[Instruction], trips: int) -> Counter[Instruction]:
     """Count how often each instruction is executed from the entry to the exit.
 
-    The code has one loop at most, which runs ``trips`` times.
+    The code has at most one loop, which runs ``trips`` times.
     """
     place = {each.address: i for i, each in enumerate(code)}
     path: list[int] = []
@@ -100,7 +100,7 @@ def usual_path(code: list[Instruction], trips: int) -> Counter[Instruction]:
                 if loop is not None or trips < 2:
                     raise ValueError(f"an unexpected loop ends at {here.address:#x}")
                 loop = there, i
-                if not here.conditional:  # for sm_80, the loop is left by the "call" before
+                if not here.conditional:  # for sm_80, the "call" before it leaves the loop
                     i = place[code[i - 1].target]
                     continue
             elif not here.conditional or any(
@@ -118,7 +118,7 @@ def usual_path(code: list[Instruction], trips: int) -> Counter[Instruction]:
 
 
 def _leaves_loop(here: Instruction, following: Instruction) -> bool:
-    """Tell whether a conditional call stands for a jump out of a loop that ends after it."""
+    """Whether a conditional call stands for a jump out of a loop that ends after it."""
     return (
         here.opcode.startswith("CALL")
         and here.conditional

@@ -1,8 +1,8 @@
-"""The accuracy of the CUDA kernels without a GPU: their PTX, executed on the CPU.
+"""Measure the accuracy of the CUDA kernels without a GPU: execute their PTX on the CPU.
 
-The assembler may still fuse a product with a sum, and the bits of a reciprocal are not documented,
-so a GPU's results may differ from these. Each function is therefore measured with reciprocals that
-are rounded correctly, and with errors of up to half and all of what the PTX ISA allows.
+The assembler may still fuse products with sums, and the bits of a reciprocal are undocumented, so a
+GPU's results may differ from these. Each function is therefore measured with correctly rounded
+reciprocals, and with errors of up to half and all of the PTX ISA's limit.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ def run(
     log_sigma2: NDArray[np.float32],
     approximation: Approximation,
 ) -> tuple[NDArray[np.float32], ...]:
-    """Execute ``value`` or ``gradient``, as `launch` starts them; return what they write."""
+    """Execute ``value`` or ``gradient`` as `launch` starts them, and return their results."""
     settings = compiled.settings()
     block, size = settings["BLOCK"], len(mu)
     threads = 32 * settings["num_warps"]

@@ -1,7 +1,7 @@
-"""Execute PTX on the CPU: every thread at once, an array for each register.
+"""Execute PTX on the CPU: all threads at once, with an array for each register.
 
-It knows the instructions that the kernels have, and raises for another one. The PTX ISA documents
-the largest error of an approximate reciprocal, but not its bits: an `Approximation` chooses them.
+Only the instructions of the kernels are known; others raise an error. The PTX ISA documents the
+largest error of an approximate reciprocal, but not its bits. An `Approximation` chooses them.
 """
 
 import re
@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 Word = NDArray[Any]
 
-# The address of a pointer's first byte is its number among the parameters, times this.
+# The address of a pointer is its parameter number times this.
 SPACE = 1 << 40
 
 
 def fma(a: Word, b: Word, c: Word) -> Word:
     """Return ``a*b + c`` in float32, rounded once.
 
-    The product is exact in float64. The sum is rounded to odd there, after which the rounding to
-    float32 is that of the exact number.
+    The product is exact in float64. The sum is rounded to odd there, so that rounding to float32
+    gives the same as rounding the exact number.
     """
     product = a.astype(np.float64) * b.astype(np.float64)
     c = c.astype(np.float64)
@@ -37,7 +37,7 @@ def fma(a: Word, b: Word, c: Word) -> Word:
 
 
 def shifted(a: NDArray[np.float32], steps: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return the float32 numbers so many places further from zero, but none beyond infinity."""
+    """Return the float32 numbers this many places further from zero, at most infinity."""
     bits = np.atleast_1d(a).view(np.uint32).astype(np.int64).reshape(a.shape)
     sign = bits & 0x80000000
     magnitude = np.clip((bits & 0x7FFFFFFF) + steps, 0, 0x7F800000)
@@ -47,34 +47,34 @@ def shifted(a: NDArray[np.float32], steps: NDArray[np.int64]) -> NDArray[np.floa
 
 
 def flushed(a: Word) -> Word:
-    """Return subnormal numbers as zeros of their sign."""
+    """Replace subnormal numbers by zeros of the same sign."""
     zero = np.copysign(np.float32(0.0), a)
     return np.where(np.abs(a) < np.finfo(np.float32).smallest_normal, zero, a)
 
 
 class Approximation:
-    """Which of the results that the PTX ISA allows for ``rcp.approx``: it may be 1 ulp off.
+    """The choice among the results that the PTX ISA allows for ``rcp.approx``, up to 1 ulp off.
 
-    A share of 0 is the correctly rounded result, and 1 or -1 the documented error above or below.
-    With ``rng`` every result gets a random share, of at most that size.
+    A share of 0 gives the correctly rounded result, and 1 or -1 the documented error up or down.
+    With ``rng`` every result gets a random share of at most that size.
     """
 
     def __init__(self, share: float, rng: np.random.Generator | None = None) -> None:
         self.share, self.rng = share, rng
 
     def apply(self, exact: Word, a: Word) -> Word:
-        """Return float32 results near the ``exact`` ones, in float64, of arguments ``a``."""
+        """Return float32 results near ``exact``, the reciprocals of ``a`` in float64."""
         shares: Any = self.share
         if self.rng is not None:
             shares = self.share * self.rng.uniform(-1.0, 1.0, exact.shape)
-        # The results of zeros, infinities and NaN are documented.
+        # The results for zeros, infinities and NaN are documented.
         special = (exact == 0) | ~np.isfinite(exact) | (a == 0) | ~np.isfinite(a)
         steps = np.rint(shares).astype(np.int64)
         return shifted(exact.astype(np.float32), np.where(special, 0, steps))
 
 
 class Statement(NamedTuple):
-    """An instruction, with the predicate before it."""
+    """An instruction and its predicate."""
 
     predicate: str
     opcode: str
@@ -105,9 +105,9 @@ def statements(ptx: str) -> tuple[Statement, ...]:
 
 
 class Machine:
-    """Threads, in so many programs of so many each, their registers and the arrays they reach.
+    """Threads of several programs, their registers, and the arrays that they access.
 
-    An array among the kernel's parameters, in float32, is a pointer to it.
+    A float32 array among the kernel's parameters stands for a pointer to it.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""What bounds the kernels on a GPU: its memory, its schedulers or one of its arithmetic units.
+"""What limits the kernels on a GPU: its memory, its schedulers or one of its arithmetic units.
 
-Every number of a GPU is a data sheet's or the programming guide's, and stands for its highest
-clock. None of them is measured. `logunif-kl bench --torch --cuda` measures, where there is a GPU.
+All numbers of a GPU come from a data sheet or the programming guide, at the highest clock; none is
+measured. With a GPU, `logunif-kl bench --torch --cuda` measures.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from validation.output import Record
 
 from .count import Count
 
-# Bytes read and written for each weight, in float32 and with one upstream number for all weights.
+# Bytes read and written per weight, in float32 and with one upstream number for all weights.
 BYTES = {"value": 12, "value_sum": 8, "gradient": 16}
 STEP = ("value_sum", "gradient")
 """The kernels of a training step: the sum of the penalty, then both derivatives."""
@@ -56,9 +56,9 @@ _ALU_KINDS = ("compare and select", "integer and logic")
 
 
 def seconds(gpu: GPU, kernel: str, count: Count, used: float = 1.0) -> dict[str, float]:
-    """Return the time for a weight by each thing that can bound it.
+    """Return the time per weight for each possible limit.
 
-    A packed instruction is issued once, and computes twice.
+    A packed instruction is issued once, and computes two results.
     """
     lane = gpu.processors * gpu.clock * used
     packed = count.lanes - count.instructions
@@ -73,9 +73,9 @@ def seconds(gpu: GPU, kernel: str, count: Count, used: float = 1.0) -> dict[str,
 
 
 def fraction(gpu: GPU, counts: Mapping[str, Count], used: float = 1.0) -> float:
-    """Return the share of the memory's bandwidth that a step reaches, of at most 1.
+    """Return the share of the memory bandwidth that a step reaches, at most 1.
 
-    The kernels run one after the other, and each takes the longest of its `seconds`.
+    The kernels run one after the other, and each takes the largest of its `seconds`.
     """
     times = [seconds(gpu, kernel, counts[kernel], used) for kernel in STEP]
     return sum(time["memory"] for time in times) / sum(max(time.values()) for time in times)

@@ -1,1 +1,1 @@
-"""Fuzzing of every loop in C: `python -m validation.fuzz`."""
+"""Fuzz every C loop: `python -m validation.fuzz`."""

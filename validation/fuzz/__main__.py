@@ -3,8 +3,8 @@
     python -m validation.fuzz [--minutes 30] [--targets exact ...] [--json FILE]
 
 The targets share the time evenly. An input chooses a function, type, instruction set, length,
-strides, alignment and overlap, and the bits of the arguments. Fails at the first finding of a
-target: it leaves the input in ``build/fuzz``, and prints the command that tries it again.
+strides, alignment and overlap, and the bits of the arguments. A target that finds a fault leaves
+the input in ``build/fuzz``, prints the command that repeats it, and ends the run with an error.
 """
 
 import argparse
@@ -28,7 +28,7 @@ FOLDER = ROOT / "build" / "fuzz"
 SEED = 1
 SEEDS = 500
 MOST_BYTES = 512
-# Newer compilers look for uses of returned stack memory by default.
+# By default, newer compilers check uses of returned stack memory.
 ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -52,7 +52,7 @@ def running(process: subprocess.Popen[str], seconds: int) -> Iterator[None]:
 
 
 def fuzz(target: str, program: Path, seconds: int) -> Record:
-    """Run one target for some seconds, and read what it says of itself."""
+    """Run one target for some seconds, and read its log."""
     corpus = FOLDER / f"{target}-corpus"
     shutil.rmtree(corpus, ignore_errors=True)
     write_corpus(corpus)
@@ -84,7 +84,7 @@ def fuzz(target: str, program: Path, seconds: int) -> Record:
 
 
 def read_log(said: str) -> Record:
-    """Read the number of inputs, what of the code they reached, and a finding."""
+    """Read the number of inputs, the covered code, and a fault if there is one."""
     inputs = re.findall(r"number_of_executed_units: (\d+)", said)
     status = re.findall(r"cov: (\d+) ft: (\d+) corp: (\d+)", said)
     edges, features, corpus = map(int, status[-1]) if status else (0, 0, 0)
@@ -113,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     share = round(options.minutes * 60.0 / len(options.targets))
     if share < 1:
         parser.error(f"--minutes must be 1 second or more for each target, got {options.minutes:g}")
-    # Compiled anew, as a source may have changed.
+    # Compile again, because a source may have changed.
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     try:
@@ -124,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BuildError as error:
         print(error, file=sys.stderr)
         return 1
-    # Before the runs, as a source may change while they last.
+    # Hash before the runs, because a source may change during them.
     about = record.about(shlex.join(["python", "-m", "validation.fuzz", *arguments]))
     results = {}
     findings = 0

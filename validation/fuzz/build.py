@@ -1,4 +1,4 @@
-"""Compile the fuzzing targets: for libFuzzer with the sanitizers, or with a main of their own."""
+"""Compile the fuzzing targets: for libFuzzer with the sanitizers, or with their own main."""
 
 import re
 import shutil
@@ -12,14 +12,14 @@ import numpy as np
 from validation.paths import ROOT
 
 HERE = Path(__file__).resolve().parent
-# The other files that a target is linked with.
+# Other files that a target is linked with.
 TARGETS: dict[str, tuple[str, ...]] = {
     "exact": (),
     "float32": ("kernels", "reference"),
     "torch": ("kernels",),
     "jax": ("kernels",),
 }
-# Those of setup.py that change results, and no warnings: functions for Python are left unused.
+# The options of setup.py that change results. No warnings, because functions for Python are unused.
 FLAGS = [
     "-std=c11",
     "-D_GNU_SOURCE",
@@ -32,13 +32,13 @@ FLAGS = [
     "-w",
     "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
     "-DNPY_TARGET_VERSION=NPY_2_0_API_VERSION",
-    # Nothing then refers to Python, and the compiler leaves out what does.
+    # Without references to Python, the compiler drops the code that needs it.
     "-DPyMODINIT_FUNC=static PyObject *",
 ]
 SANITIZE = ("-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer")
 SANITIZERS = ("address", "undefined")
-# What of `undefined` is looked for in the float32 kernels: clang takes minutes over all of it,
-# there. `python -m validation.tools.sanitize` has all of it, by GCC.
+# The checks of `undefined` in the float32 kernels: with all of them, clang takes minutes. GCC
+# checks all in `python -m validation.tools.sanitize`.
 FEWER = (
     "address",
     "bounds",
@@ -55,7 +55,7 @@ NO_CLANG = (
 
 
 class BuildError(Exception):
-    """A compiler is missing or fails."""
+    """A compiler is missing or failed."""
 
 
 def find_clang() -> str:
@@ -76,7 +76,7 @@ def has_headers() -> bool:
 
 
 def compile_file(compiler: str, output: Path, arguments: Sequence[str], root: Path = ROOT) -> None:
-    """Run a compiler; `root` is what the C sources of the package are taken from."""
+    """Run a compiler, with `root` as the folder of the package's C sources."""
     if not has_headers():
         raise BuildError(
             "fuzz: Python.h is needed, and it is not there: install Python's headers "
@@ -104,9 +104,9 @@ def build(
     of_part: Callable[[str], Sequence[str]] | None = None,
     root: Path = ROOT,
 ) -> Path:
-    """Build a target with the other files that it needs; those already compiled stay as they are.
+    """Build a target with the other files that it needs, unless they are already compiled.
 
-    ``of_part`` gives the options of another file by its name, if they are not ``options``.
+    ``of_part`` maps the name of another file to its options, if they differ from ``options``.
     """
     objects = []
     for name in TARGETS[target]:

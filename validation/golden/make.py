@@ -1,4 +1,4 @@
-"""Make the golden tables, or check that they would be made the same.
+"""Make the golden tables, or check that making them again gives the same.
 
     python -m validation.golden.make [--check] [NAME ...]
 
@@ -40,7 +40,7 @@ def truth(name: str, row: tuple[float, ...]) -> tuple:
 
 
 def check(name: str, row: tuple[float, ...], value: mpmath.mpf) -> None:
-    """Raise AssertionError unless a ball of python-flint, and the value, have common points."""
+    """Raise AssertionError unless python-flint's ball and the value overlap."""
     from flint import arb
 
     ball = BALLS[name](*row, BITS)

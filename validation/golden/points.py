@@ -1,7 +1,7 @@
 """The inputs of the golden tables: edges, landmarks and a walk over all bit patterns.
 
-There are no random numbers. The walk steps through the bit patterns by the golden ratio. It leaves
-no large gap, and it gives the same points on every machine.
+There are no random numbers. The walk steps through the bit patterns by the golden ratio, which
+leaves no large gaps and gives the same points on every machine.
 """
 
 import math
@@ -18,7 +18,7 @@ F32 = (2.0**-149, 2.0**-126, float.fromhex("0x1.fffffep+127"))
 
 # Landmarks, the maximum of (1+2u)F', the zero of -KL's second derivative.
 U_MARKS = (0.5, 1.0, 10.0, 50.0, 1.38, 2.2559297064905674)
-# In log alpha: E log|eps| = 0, Molchanov's worst error, the zero, the limits of exp in each type.
+# In log alpha: E log|eps| = 0, Molchanov's worst error, the zero, and the limits of exp by type.
 X_MARKS = (
     0.0,
     0.88428365,

@@ -3,7 +3,7 @@
     python -m validation.papers [NAME ...]
 
 The command writes validation/results/papers/papers.json. Each statement is a function that measures
-and then decides the verdict, ``holds`` or ``fails``; no verdict is written into the source. With
-names, it decides and prints those statements only. `definition` has the integrals that all the
-papers start from.
+and then decides the verdict, ``holds`` or ``fails``; the source contains no verdicts. With names,
+it decides and prints only those statements. `definition` has the integrals from which all the
+papers start.
 """

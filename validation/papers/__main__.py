@@ -10,7 +10,7 @@ from validation.output import Record, track, write_record
 from validation.papers.statement import STATEMENTS
 from validation.paths import RESULTS, ROOT
 
-# Each module enters its statements. The order is that of papers.json.
+# Each module registers its statements. This order is that of papers.json.
 for _module in (
     "kingma2015.any_posterior",
     "kingma2015.floats",

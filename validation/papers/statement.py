@@ -1,4 +1,4 @@
-"""A statement of a paper, as a function that measures it and decides whether it holds."""
+"""A statement of a paper, as a function that measures and decides whether it holds."""
 
 import dataclasses
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from validation.output import Record
 
-# By what the names of their statements begin with.
+# The prefixes of the names of their statements.
 PAPERS = {
     "kingma": "Kingma, Salimans and Welling 2015, arXiv:1506.02557",
     "hron": "Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
@@ -28,7 +28,7 @@ class Found(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement about one paper: the paper's own or, if not ``stated``, one it suggests."""
+    """A statement about a paper: one that it makes or, if not ``stated``, one that it suggests."""
 
     name: str
     paper: str
@@ -38,7 +38,6 @@ class Statement:
     decide: Callable[[], Found]
 
     def record(self) -> Record:
-        """Measure, decide, and return the full record."""
         return {
             "name": self.name,
             "paper": self.paper,

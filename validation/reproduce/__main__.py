@@ -24,7 +24,7 @@ PROGRAM = "python -m validation.reproduce"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says: 0, 1 if something failed, 2 for an error, 130 if ended."""
+    """Run the command line; return 0, 1 after a failure, 2 after an error, 130 if interrupted."""
     options = _parser().parse_args(arguments)
     try:
         works = chosen(options.names)
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """Take SIGTERM for an interrupt, so that no command outlives this one."""
+    """Treat SIGTERM as an interrupt, so that no command outlives this one."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -59,7 +59,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def run(argv: list[str]) -> int:
-    return subprocess.call(argv, cwd=ROOT)  # which ends the command at an interrupt
+    return subprocess.call(argv, cwd=ROOT)  # ends the command at an interrupt
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -87,7 +87,7 @@ def _check_torch(works: Sequence[Work]) -> None:
 
 
 def _data(works: Sequence[Work], named: str | None) -> str | None:
-    """Return the path of the data, read and found right; None if no work takes any."""
+    """Return the path of the data after checking them, or None if no work needs them."""
     takers = [work.name for work in works if work.takes_data]
     if not takers:
         return None

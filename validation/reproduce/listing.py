@@ -1,4 +1,4 @@
-"""The list of the papers' systems and claims, and what of the library shows each."""
+"""The list of the papers' systems and claims, and the parts of the library that show each."""
 
 import itertools
 import json
@@ -31,9 +31,9 @@ STATEMENTS = "validation/results/papers/papers.json"
 class System(NamedTuple):
     """A system or a claim of a paper.
 
-    ``library`` names what has it, as one would import it. It is shown by experiments and studies
-    (``run``), by statements of ``python -m validation.papers`` (``claims``), and by ``tests``.
-    ``without`` says what of it is missing, and why.
+    ``library`` names the implementation, as one would import it. Experiments and studies (``run``),
+    statements of ``python -m validation.papers`` (``claims``) and ``tests`` show it. ``without``
+    says what is missing, and why.
     """
 
     paper: str

@@ -1,4 +1,4 @@
-"""Pages in Markdown, laid out for a terminal."""
+"""Lay out Markdown pages for a terminal."""
 
 import re
 from pathlib import Path

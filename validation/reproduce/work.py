@@ -1,4 +1,4 @@
-"""What there is to run: the experiments of the papers, and the studies that decide statements."""
+"""What can be run: the experiments of the papers, and the studies that decide statements."""
 
 import difflib
 import shlex
@@ -11,8 +11,8 @@ from validation.experiment import Experiment, experiments, names
 from validation.output import CommandError
 
 # By name, the title of each study, its command, and a small form that writes no committed file.
-# FOLDER is a temporary one. With fewer seeds, the intervals of Monte Carlo would cover more or less
-# than 95 % by chance.
+# FOLDER is a temporary folder. With fewer seeds, the intervals of Monte Carlo would cover more or
+# less than 95 % by chance.
 STUDIES = {
     "papers": (
         "what the papers state, decided",
@@ -39,13 +39,13 @@ STUDIES = {
 
 
 class Work(NamedTuple):
-    """One command, and the record that it writes: an experiment ``PAPER.NAME``, or a study."""
+    """A command and the record that it writes: an experiment ``PAPER.NAME``, or a study."""
 
     name: str
 
     @property
     def paper(self) -> str | None:
-        """The folder of its paper; None for a study."""
+        """The folder of the paper, or None for a study."""
         paper, dot, _ = self.name.partition(".")
         return paper if dot else None
 
@@ -75,7 +75,7 @@ class Work(NamedTuple):
         return _argv([data if word == "FILE" and data else word for word in words])
 
     def quick(self, folder: Path) -> list[str]:
-        """Return the arguments of the small form, whose files go to a folder; it draws nothing."""
+        """Return the arguments of the small form, which writes to a folder and makes no figures."""
         if self.paper is None:
             text = STUDIES[self.name][2].replace("FOLDER", shlex.quote(str(folder)))
             return _argv(shlex.split(text))
@@ -95,7 +95,7 @@ def everything() -> dict[str, Work]:
 
 
 def chosen(wanted: Sequence[str]) -> list[Work]:
-    """Return the named works in their own order, each once; all if none is named."""
+    """Return the named works in their own order, each once; all if no name is given."""
     known = everything()
     papers = dict.fromkeys(work.paper for work in known.values() if work.paper)
     for name in wanted:

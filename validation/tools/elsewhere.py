@@ -1,8 +1,8 @@
 """Install the package away from its source tree and run its tests there.
 
 A test run inside the clone imports the clone, so it cannot tell whether an installed wheel is
-complete. Here the package is installed into one directory, the tests are copied to another, and
-PYTHONPATH names the first. The dependencies come from the environment of the running interpreter.
+complete. This tool installs the package into one directory, copies the tests to another, and sets
+PYTHONPATH to the first. The dependencies come from the running interpreter's environment.
 """
 
 import os
@@ -18,8 +18,8 @@ _BUILD = ["pyproject.toml", "setup.py", "setup.cfg", "MANIFEST.in", "README.md",
 _SOURCE = [*_BUILD, "conftest.py", "logunif_kl"]
 _TESTS = ["pyproject.toml", "README.md", "tests", "validation"]
 _FRAMEWORKS = ("torch", "jax", "tensorflow")
-# Not those of validation, which no wheel holds, nor of faults and widths, which take minutes. Those
-# of frameworks run apart: TensorFlow and Triton bring an LLVM each, and the second one aborts.
+# Leave out tests of validation, which no wheel holds, and of faults and widths, which take minutes.
+# Frameworks run in separate processes, because TensorFlow and Triton each load an LLVM, and abort.
 TESTS = (
     "tests",
     "--ignore=tests/validation",

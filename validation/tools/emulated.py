@@ -1,13 +1,13 @@
-"""Build the C extensions for AArch64 and run tests of them under emulation.
+"""Build the C extensions for AArch64 and run their tests under emulation.
 
     python -m validation.tools.emulated [--cache DIRECTORY] [--measure] [pytest arguments]
 
 debootstrap, which needs root and a system like Debian, puts Python for arm64 into a directory, pip
 adds wheels, and a cross compiler builds the extensions. QEMU runs the tests with the kernel
-``neon``, and a few of them with ``baseline``. A script in the place of Python calls QEMU, so that
-neither chroot nor binfmt_misc is needed. ``--measure`` measures the accuracy of ``neon`` instead.
+``neon``, and a few of them with ``baseline``. A script that stands for Python calls QEMU, so that
+chroot and binfmt_misc are not needed. ``--measure`` measures the accuracy of ``neon`` instead.
 
-The exit status is 1 if a test fails, and 77 where emulation cannot be had.
+The exit status is 1 if a test fails, and 77 if emulation is not possible.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def unavailable(why: str) -> NoReturn:
 
 
 def emulator() -> str:
-    """Find QEMU, or end with a sentence that says what is missing."""
+    """Find QEMU, or exit with a sentence that says what is missing."""
     if platform.machine() in ("aarch64", "arm64"):
         unavailable("this machine is AArch64 itself: run the tests by pytest")
     found = next(filter(None, map(shutil.which, EMULATORS)), None)
@@ -81,7 +81,7 @@ def checked(command: Sequence[str | Path], what: str, env: Mapping[str, str] | N
 
 
 def suite() -> str:
-    """Name the release of Debian; its C library must not be older than that of the compiler."""
+    """Name the Debian release, whose C library must not be older than the compiler's."""
     try:
         about = platform.freedesktop_os_release()
     except OSError:
@@ -90,7 +90,7 @@ def suite() -> str:
 
 
 def make_root(root: Path) -> None:
-    """Unpack Python for arm64 and what it needs. Nothing of it is configured, nor need it be."""
+    """Unpack Python for arm64 and its dependencies, without configuring them."""
     packages = "--include=python3,libpython3-dev"
     options = ["--foreign", "--arch=arm64", "--variant=minbase", packages]
     checked(["debootstrap", *options, suite(), root], "debootstrap")
@@ -113,7 +113,7 @@ def make_site(root: Path, site: Path) -> None:
 
 
 class Machine(NamedTuple):
-    """An emulated Python, with a copy of the tree whose extensions are built for it."""
+    """An emulated Python, and a copy of the tree with extensions built for it."""
 
     python: Path
     tree: Path
@@ -125,7 +125,7 @@ class Machine(NamedTuple):
 
 
 def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
-    """Make the root and the wheels where the cache lacks them; build the extensions."""
+    """Make the root and the wheels if the cache lacks them, and build the extensions."""
     root, site, done = cache / "root", cache / "site", cache / "done"
     if not done.exists():
         say("a root for arm64, and the wheels")
@@ -135,9 +135,9 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
         make_site(root, site)
         done.touch()
 
-    # A directory is looked for in the root first, and temporary files are outside.
+    # QEMU looks for a directory in the root first, and temporary files are outside.
     shutil.rmtree(root / "tmp", ignore_errors=True)
-    # Python finds its own directories from this name, and starts other Pythons by it.
+    # Python finds its directories, and starts other Pythons, by this name.
     scripts = root / "usr" / "bin"
     python, binary = scripts / "python-emulated", scripts / os.readlink(scripts / "python3")
     python.write_text(f'#!/bin/sh\nexec "{qemu}" -L "{root}" -0 "$0" "{binary}" "$@"\n')
@@ -146,7 +146,7 @@ def make_machine(qemu: str, cache: Path, tree: Path) -> Machine:
     version = re.search(r"\d+(\.\d+)+", said)
     copy_source(tree)
     copy_tests(tree)
-    tools = cache / "tools"  # what a test compiles and loads is for arm64 too
+    tools = cache / "tools"  # what a test compiles and loads must be for arm64 too
     tools.mkdir(exist_ok=True)
     (tools / "cc").unlink(missing_ok=True)
     (tools / "cc").symlink_to(str(shutil.which(COMPILER)))

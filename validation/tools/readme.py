@@ -3,7 +3,7 @@
     python -m validation.tools.readme [--check]
 
 A section lies between ``<!-- results: NAME -->`` and ``<!-- end -->``. It shows records of
-``validation/results`` and the commands that made them.
+``validation/results`` and their commands.
 """
 
 import re

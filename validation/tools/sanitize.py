@@ -3,8 +3,8 @@
     python -m validation.tools.sanitize [pytest arguments]
 
 The package is built with LOGUNIF_KL_SANITIZE=1 in a temporary directory and tested there, with each
-instruction set that this machine can run. Leaks are not detected, because Python keeps some memory
-until it exits. With 100,000 examples: ``--hypothesis-profile thorough tests/test_shapes.py``.
+instruction set of this machine. Leaks are not detected, because Python keeps some memory until it
+exits. For 100,000 examples use ``--hypothesis-profile thorough tests/test_shapes.py``.
 """
 
 import subprocess
@@ -15,30 +15,29 @@ from pathlib import Path
 
 from validation.tools.elsewhere import EXTENSIONS, copy_source, copy_tests, pip_install, python
 
-# These take the kernel that is chosen, and run once for each.
+# These tests use the chosen kernel, so they run once for each.
 OF_THE_CHOSEN = [f"tests/test_{name}.py" for name in ("accuracy", "api", "special")]
-# These take every kernel themselves, or depend on none.
+# These tests try all kernels themselves, or depend on none.
 OF_ALL = [
     "tests/jax/test_handlers.py",
     "tests/numpy/test_float32_magnitudes.py",
     "tests/numpy/test_float32_ufuncs.py",
     "tests/numpy/test_magnitudes.py",
     "tests/numpy/test_threads.py",
-    "tests/test_shapes.py",  # with PyTorch and JAX where they are installed
-    "tests/torch/test_library.py",  # with stubs in place of PyTorch
+    "tests/test_shapes.py",  # with PyTorch and JAX if they are installed
+    "tests/torch/test_library.py",  # with stubs instead of PyTorch
 ]
-# To detect uses of returned stack memory, GCC before 14 puts variables at multiples of 32 bytes,
-# and expects them at the multiples of 64 that AVX-512 needs (its bug 110027). The tests of every
-# kernel run those of the others too.
+# To detect uses of returned stack memory, GCC before 14 aligns variables to 32 bytes, but AVX-512
+# needs 64 (its bug 110027). The tests of every kernel also run those of the others.
 ASAN_OPTIONS = "detect_leaks=0:detect_stack_use_after_return="
 AVAILABLE = "from logunif_kl._numpy import _exact; print(*_exact.available)"
 
 
 def runtime_libraries() -> str:
-    """Return what to preload: the sanitizer must come before all that allocates.
+    """Return the libraries to preload: the sanitizer must come before everything that allocates.
 
-    libstdc++ goes with it, because the exceptions of other C++ extensions are only intercepted
-    when it is there from the start.
+    libstdc++ is included, because the exceptions of other C++ extensions are intercepted only if it
+    is loaded from the start.
     """
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     found = []

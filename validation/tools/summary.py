@@ -1,4 +1,4 @@
-"""The two small tables of the README: how accurate, and how fast."""
+"""The two small README tables: accuracy and speed."""
 
 import math
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ _NORMAL = ("neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2")
 _FUNCTIONS = ("neg_kl", "neg_kl_grad", *_NORMAL)
 
 _NUMPY = ("avx512", "avx2", "baseline")
-# The heading of a column, its kernels and its type.
+# A column's heading, its kernels and its type.
 _COLUMNS = {
     "NumPy, float64": (_NUMPY, "float64"),
     "NumPy, float32": (_NUMPY, "float32"),
@@ -23,7 +23,7 @@ _OF_FUNCTIONS = {
     ("`special.kl_gap_grad`, float64", "`scipy.special.dawsn`"): "scipy dawsn / kl_gap_grad",
 }
 _PEERS = "Molchanov's formula, clipped"
-# Framework and way to train: the ratio in its report, and whether our time is its numerator.
+# Framework and kind of training: the ratio in its report, and whether our time is the numerator.
 _OF_TRAINING = {
     ("torch", "training in PyTorch"): ("peers, eager / ours, eager", False),
     ("torch", "training in PyTorch, compiled"): ("ours, compiled / peers, compiled", True),

@@ -1,6 +1,6 @@
-"""The tables of the committed results, for the README and for the site.
+"""The tables of the committed results, for the README and the site.
 
-Each section shows files of ``validation/results`` and, for each, the command that makes it.
+Each section shows files of ``validation/results`` with the commands that make them.
 """
 
 import json
@@ -19,7 +19,7 @@ def path(file: str) -> str:
 
 
 def made_by(results: Record) -> str:
-    """Name the command, the versions, the machine and the days of a record behind a table."""
+    """Name the command, versions, machine and dates of a record behind a table."""
     versions = ", ".join(
         f"{name} {version}" for name, version in results["versions"].items() if name != "logunif_kl"
     )
@@ -155,7 +155,7 @@ def first_author(citation: str) -> str:
     return citation.replace(",", " ").split()[0]
 
 
-# Those whose formulas are shown, by family and number of terms.
+# Fits whose formulas are shown, by family and number of terms.
 _PASTED = (("sigmoid", 1), ("sigmoid", 2), ("sigmoid", 3), ("polynomial", 3))
 
 
@@ -225,7 +225,7 @@ def cuda(results: Record) -> str:
     return table([*header, "bound by"], rows)
 
 
-# On a processor of Intel with AVX-512, and on another.
+# On an Intel processor with AVX-512, and on another one.
 _OF_TORCH = ("accuracy/torch", "accuracy/torch_avx2")
 
 SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
@@ -251,7 +251,7 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
 }
 
 
-# A section among these shows the files that exist, and is empty if none does.
+# A section in this list shows the existing files, and is empty if there are none.
 WHERE_MEASURED = ("frameworks", "layers", "magnitudes", "run", "sizes", "training")
 
 

@@ -1,11 +1,11 @@
-"""Run the tests on the oldest versions that ``pyproject.toml`` admits, or on the newest.
+"""Run the tests with the oldest versions that ``pyproject.toml`` allows, or with the newest.
 
     python -m validation.tools.versions oldest|newest [core] [jax] [torch] [tensorflow] [-- ...]
 
 For each name, the tool makes a virtual environment, installs the package into it, and runs the
 tests of NumPy (``core``, the default) or of a framework away from the source tree. ``oldest`` takes
-the lower bounds in ``pyproject.toml`` and the oldest Python that it admits, ``newest`` the newest
-releases and the newest declared Python that can be found. ``newest torch`` takes the release in
+the lower bounds in ``pyproject.toml`` and the oldest allowed Python, ``newest`` the newest releases
+and the newest declared Python that can be found. ``newest torch`` takes the release in
 ``validation/frameworks.txt``, because PyTorch on the package index may come with gigabytes of CUDA.
 ``--python PATH`` names another interpreter. Arguments after ``--`` go to pytest.
 """
@@ -26,7 +26,8 @@ from validation.paths import ROOT
 from validation.tools.elsewhere import TESTS, copy_source, copy_tests, run
 
 CORE = "core"
-# What installs each framework. tensorflow-cpu has the same releases, without what a GPU needs.
+# The package to install for each framework. tensorflow-cpu has the same releases, without GPU
+# files.
 FRAMEWORKS = {"jax": "jax", "torch": "torch", "tensorflow": "tensorflow-cpu"}
 TESTS_OF = {CORE: TESTS, **{name: (f"tests/{name}",) for name in FRAMEWORKS}}
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(\[(?P<extras>[^]]*)\])?>=(?P<bound>[\d.]+)")
@@ -67,9 +68,10 @@ def asked(which: str, kind: str, of: Record) -> list[str]:
     if kind != CORE:
         bounds[FRAMEWORKS[kind]] = bounds.pop(kind)
     if which == "oldest":
-        # A framework may need newer ones of the others, whose oldest are tried with the core.
+        # A framework may need newer versions of others, whose oldest versions are tried with the
+        # core.
         old = bounds if kind == CORE else {FRAMEWORKS[kind]}
-        # The first release may be numbered x.y.0 or x.0.y.
+        # The first release may be called x.y.0 or x.0.y.
         return [
             f"{name}>={bound}" + (f",<{bound}.1" if name in old else "")
             for name, bound in bounds.items()
@@ -94,7 +96,7 @@ def interpreter(which: str, of: Record) -> str:
     ]
     for version in sorted(declared, key=_parts, reverse=which == "newest"):
         path = shutil.which(f"python{version}")
-        # A name on the path may be a launcher for versions that are not there.
+        # A name on the path may start versions that are not installed.
         if path and run([path, "-c", ""], ROOT).returncode == 0:
             return path
     versions = ", ".join(declared)

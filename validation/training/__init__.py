@@ -1,1 +1,1 @@
-"""What the experiments share: data, networks, the loop, checkpoints and records."""
+"""Data, networks, training loop, checkpoints and records that the experiments share."""

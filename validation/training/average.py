@@ -11,7 +11,7 @@ DECAY = 0.999
 
 
 class TemporalAverage:
-    """An exponential moving average of a model's parameters, with its bias corrected.
+    """An exponential moving average of a model's parameters, with bias correction.
 
     After step t the average is theta_bar_t / (1 - decay^t), where theta_bar_0 = 0 and
     theta_bar_t = decay theta_bar_(t-1) + (1 - decay) theta_t.

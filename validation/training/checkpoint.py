@@ -1,7 +1,7 @@
-"""Files that hold the state of a run, and are whole at any moment.
+"""Files that hold the state of a run and are complete at any moment.
 
-A file is written next to the old one, flushed to the disk, and renamed, so that a process that is
-killed leaves the old state or the new one.
+A file is written next to the old one, flushed to the disk, and renamed, so that a killed process
+leaves either the old state or the new one.
 """
 
 import json
@@ -25,7 +25,7 @@ def save(path: Path, about: Record, state: Record) -> None:
 
 
 def load(path: Path, about: Record) -> Record | None:
-    """Read the state of the run that ``about`` describes; None if there is no file."""
+    """Read the state of the run that ``about`` describes, or return None without a file."""
     if not path.exists():
         return None
     import torch
@@ -33,7 +33,7 @@ def load(path: Path, about: Record) -> Record | None:
     try:
         found = torch.load(path, weights_only=True)
         written, state = found["about"], found["state"]
-    except Exception as error:  # torch.load raises errors of many types for a broken file
+    except Exception as error:  # torch.load raises many types of errors for a broken file
         raise CheckpointError(
             f"{path} is not a checkpoint that can be read ({type(error).__name__}): remove it"
         ) from None
@@ -51,7 +51,7 @@ def save_json(path: Path, about: Record, state: Any, seconds: float = 0.0) -> No
 
 
 def load_json(path: Path, about: Record) -> tuple[Any, float] | None:
-    """Read the result and the seconds that `save_json` wrote; None if there is no file."""
+    """Read the result and the seconds that `save_json` wrote, or return None without a file."""
     if not path.exists():
         return None
     try:

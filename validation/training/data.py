@@ -1,4 +1,4 @@
-"""Images with labels: MNIST and its kin from files that the user names, and scikit-learn's digits.
+"""Images with labels: MNIST and similar data from the user's files, or scikit-learn's digits.
 
 MNIST or Fashion-MNIST come from an .npz file with the arrays x_train, y_train, x_test and y_test,
 or from a folder with the four IDX files under their usual names. Each may be gzipped. Nothing is
@@ -32,11 +32,11 @@ _IDX = {
     "y_test": ("t10k-labels", 1),
 }
 _GZIP, _ZIP = b"\x1f\x8b", b"PK"
-_UNSIGNED_BYTES = 0x08  # the code of the type in the header of an IDX file
+_UNSIGNED_BYTES = 0x08  # the type code in the header of an IDX file
 
 
 class DataError(CommandError):
-    """Data that are missing or not as they should be."""
+    """Data are missing or invalid."""
 
 
 class Split(NamedTuple):
@@ -47,7 +47,7 @@ class Split(NamedTuple):
 
 
 class Dataset(NamedTuple):
-    """Training and test examples; ``sha256`` is that of the bytes of the four arrays."""
+    """Training and test examples; ``sha256`` is a hash of the four arrays' bytes."""
 
     name: str
     train: Split
@@ -68,7 +68,7 @@ class Dataset(NamedTuple):
         }
 
     def held_out(self, examples: int) -> tuple[Split, Split]:
-        """Part the training examples into those before and those among the last ``examples``."""
+        """Split the training examples into the last ``examples`` and those before."""
         if not 0 < examples < len(self.train.y):
             raise DataError(
                 f"{examples} of {len(self.train.y)} training examples cannot be held out: "
@@ -79,9 +79,9 @@ class Dataset(NamedTuple):
 
 
 def load(named: str | None = None) -> Dataset:
-    """Read an .npz file, or a folder with the four IDX files, or the folder of one of these.
+    """Read an .npz file, a folder with the four IDX files, or the folder of one of these.
 
-    Without a name, the environment variable LOGUNIF_KL_MNIST names it.
+    By default the environment variable LOGUNIF_KL_MNIST names it.
     """
     named = named or os.environ.get(VARIABLE)
     if not named:
@@ -220,12 +220,12 @@ def _split(images: np.ndarray, labels: np.ndarray) -> Split:
 
 
 def _sha256(arrays: dict[str, np.ndarray]) -> str:
-    """Hash the bytes of the arrays, labels as uint8, one after the other."""
+    """Hash the bytes of the arrays in order, with labels as uint8."""
     found = hashlib.sha256()
     for array in arrays.values():
         found.update(np.ascontiguousarray(array, np.uint8).tobytes())
     return found.hexdigest()
 
 
-# By the hash of x_train, y_train, x_test and y_test.
+# Keys are hashes of x_train, y_train, x_test and y_test.
 KNOWN = {"06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16": "MNIST"}

@@ -1,8 +1,8 @@
 """The variance of stochastic gradients, from pairs of minibatches.
 
-Half the squared difference of the gradients of two disjoint minibatches, each with noise of its
-own, has the variance of one as its mean. It needs no mean gradient, and one pair is independent of
-the next but for the order of the examples, so that the spread of the pairs gives a standard error.
+Half the squared difference of the gradients of two disjoint minibatches, with independent noise,
+has the variance of one gradient as its mean. No mean gradient is needed. Pairs are independent
+except for the order of the examples, so their spread gives a standard error.
 """
 
 # mypy: allow-untyped-calls
@@ -18,7 +18,7 @@ from validation.output import Record, track
 from validation.training import networks
 from validation.training.loop import Examples, seeded
 
-AT_ONCE = 5  # examples with a weight sample each; so few stay in the cache and are the fastest
+AT_ONCE = 5  # examples with separate weight samples; so few stay in the cache and are fastest
 
 
 def gradients(
@@ -37,7 +37,7 @@ def gradients(
 
 
 class Pairs:
-    """Pairs of disjoint minibatches; pair k is the same whenever it is asked for."""
+    """Pairs of disjoint minibatches; pair k is the same in every call."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Pairs:
         return found
 
     def half_squared_difference(self, estimator: str, number: int) -> dict[str, float]:
-        """Estimate the variance from pair ``number``, as a mean over the weights of each layer."""
+        """Estimate the variance from pair ``number``, as a mean over each layer's weights."""
         self._choose(estimator)
         self._noise.set_state(seeded(self._seed, 1000 + number).get_state())
         first, second = (self._gradients(rows, estimator) for rows in self._rows(number))
@@ -88,7 +88,7 @@ class Pairs:
 
 
 def by_layer(halves: Sequence[dict[str, float]], **entry: Any) -> list[Record]:
-    """Summarise the estimates of the variance in each layer; ``entry`` says what they are of."""
+    """Summarise the variance estimates of each layer; ``entry`` describes them."""
     layers = ("top", "bottom")
     return [{**entry, "layer": name, **summary([half[name] for half in halves])} for name in layers]
 

@@ -1,4 +1,4 @@
-"""Training by Adam; a run that was stopped at any step goes on with the same bits."""
+"""Training by Adam. A run that stops at any step resumes with the same bits."""
 
 # mypy: allow-untyped-calls
 import contextlib
@@ -19,20 +19,20 @@ from validation.training import checkpoint
 from validation.training.average import TemporalAverage
 from validation.training.data import Split
 
-CHECK_EVERY = 60.0  # seconds between two checkpoints inside an epoch
+CHECK_EVERY = 60.0  # seconds between two checkpoints within an epoch
 
 
 class TrainingError(CommandError):
-    """A run that cannot go on."""
+    """A run that cannot continue."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
-    """What decides a run, but for the network and the data.
+    """Everything that determines a run, except for the network and the data.
 
     ``averaging`` is the decay of the temporal average, or None for none; ``learning_rate`` is
-    Adam's default. Two generators are seeded from ``seed``: one for the order of the examples and
-    one for the noise.
+    Adam's default. ``seed`` seeds two generators: one for the order of the examples and one for the
+    noise.
     """
 
     batch_size: int
@@ -60,7 +60,7 @@ class Examples:
 
 
 class Objective:
-    """The variational bound of a network, or the log-likelihood of one without a posterior."""
+    """The variational bound of a network, or its log-likelihood if it has no posterior."""
 
     def __init__(self, model: torch.nn.Module, examples: int, kl_weight: float) -> None:
         self._model, self._examples = model, examples
@@ -71,7 +71,7 @@ class Objective:
     def __call__(
         self, x: torch.Tensor, y: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the loss, the log-likelihood of all examples as estimated (Eq. 3), and -KL."""
+        """Return the loss, the estimated log-likelihood of all examples (Eq. 3), and -KL."""
         if self.elbo is not None:
             bound = self.elbo(x, y)
             return bound.loss, bound.expected_log_likelihood.detach(), bound.neg_kl.detach()
@@ -81,10 +81,10 @@ class Objective:
 
 @contextlib.contextmanager
 def flushed() -> Iterator[None]:
-    """Compute with zeros in place of subnormal numbers, where the processor can.
+    """Compute with zeros instead of subnormal numbers, if the processor can.
 
     Weights that the divergence drives to zero leave subnormal numbers in gradients and in Adam's
-    averages, and a processor takes many times as long for each of them.
+    averages, which are many times slower on a processor.
     """
     torch.set_flush_denormal(True)
     try:
@@ -94,7 +94,7 @@ def flushed() -> Iterator[None]:
 
 
 def fingerprint(split: Split) -> str:
-    """Hash the examples, so that a run goes on with its own alone."""
+    """Hash the examples, so that a run resumes only with the same ones."""
     found = hashlib.sha256()
     for part in (split.x, split.y):
         found.update(f"{tuple(part.shape)} {part.dtype}".encode())
@@ -103,11 +103,12 @@ def fingerprint(split: Split) -> str:
 
 
 class Run:
-    """A network in training, with all that decides how it goes on.
+    """A network in training, and everything that determines how the run continues.
 
-    ``noise`` draws the noise in the network. If the checkpoint ``file`` is there, the run resumes
-    from it, unless the checkpoint has other settings or another ``about``: what else decides the
-    run. A checkpoint is written at each epoch's end, and once a minute or ``every`` so many steps.
+    ``noise`` draws the noise in the network. If the checkpoint ``file`` exists, the run resumes
+    from it, and raises an error if the checkpoint has other settings or another ``about`` (other
+    facts that determine the run). A checkpoint is written after each epoch, and once a minute or
+    after ``every`` steps.
     """
 
     def __init__(
@@ -144,12 +145,12 @@ class Run:
             yield self._finish_epoch()
 
     def finish(self, epochs: int) -> None:
-        """Train until ``epochs`` are done."""
+        """Train until the end of epoch ``epochs``."""
         while self.epoch < epochs:
             self._finish_epoch()
 
     def amend(self, **found: Any) -> None:
-        """Add what was found after an epoch to its record, and keep it."""
+        """Add results after an epoch to its record, and save it."""
         self.history[-1].update(found)
         self.save()
 
@@ -242,7 +243,7 @@ class Run:
 
 @torch.no_grad()
 def evaluate(model: torch.nn.Module, split: Split, batch_size: int = 1000) -> dict[str, float]:
-    """Measure the error in per cent and the mean log-likelihood of an example, without noise."""
+    """Measure the error in per cent and the mean log-likelihood per example, without noise."""
     was_training = model.training
     model.eval()
     wrong, likelihood, examples = 0, 0.0, Examples(split)

@@ -1,8 +1,7 @@
 """Fully connected networks with each kind of dropout of Kingma et al. 2015, section 5.
 
-All have rectified linear units, and the dropout rates that the paper takes from earlier ones: 0.2
-at the input and 0.5 at the hidden layers. Variational dropout starts from them, with alpha = p/(1 -
-p).
+All have rectified linear units and the paper's dropout rates: 0.2 at the input and 0.5 at the
+hidden layers. Variational dropout starts from these, with alpha = p/(1 - p).
 """
 
 import math
@@ -22,7 +21,7 @@ RATE_INPUT, RATE_HIDDEN = 0.2, 0.5
 
 
 class Method(NamedTuple):
-    """A kind of dropout; ``noise`` is that of the variational posterior, if there is one."""
+    """A kind of dropout; ``noise`` is that of the variational posterior, if any."""
 
     title: str
     noise: str | None = None
@@ -41,9 +40,9 @@ METHODS = {
 
 
 class BinaryDropout(torch.nn.Module):
-    """Zero each input with probability ``p`` and divide the others by 1 - p, in training.
+    """Zero each input with probability ``p`` in training, and divide the others by 1 - p.
 
-    `torch.nn.Dropout` draws from the global generator; this draws from its own.
+    `torch.nn.Dropout` draws from the global generator; this module has its own.
     """
 
     def __init__(self, p: float, generator: torch.Generator) -> None:
@@ -58,7 +57,7 @@ class BinaryDropout(torch.nn.Module):
 
 
 def rate_to_log_alpha(p: float) -> float:
-    """Return log alpha = log(p/(1 - p)), which Kingma et al. 2015 give before section 3.1."""
+    """Return log alpha = log(p/(1 - p)), as in Kingma et al. 2015 before section 3.1."""
     return math.log(p) - math.log1p(-p)
 
 
@@ -99,7 +98,7 @@ def run_of(
     file: Path | None = None,
     **posterior: Any,
 ) -> Run:
-    """Return a `Run` of a `network`; the seed of the settings decides its weights and its noise."""
+    """Return a `Run` of a `network`; the settings' seed determines its weights and noise."""
     seed, noise = settings.seed, seeded(settings.seed, 1)
     pixels = split.x.shape[1]
     model = network(method, pixels, hidden, seed=seed, generator=noise, **posterior)
@@ -142,7 +141,7 @@ def weights(model: torch.nn.Module) -> list[torch.nn.Parameter]:
 
 
 def learned_alphas(model: torch.nn.Module) -> list[dict[str, float]]:
-    """Summarise alpha in each variational layer: over its weights, and as dropout rates."""
+    """Summarise alpha in each variational layer, over its weights and as dropout rates."""
 
     def summary(layer: nn.VariationalLinear) -> dict[str, float]:
         log_alpha = layer.log_alpha_of_weights().detach().double().flatten()
@@ -156,7 +155,7 @@ def learned_alphas(model: torch.nn.Module) -> list[dict[str, float]]:
             "log_alpha_median": median,
             "log_alpha_95_percent": high,
             "at_most_1": float((log_alpha <= 0.0).double().mean()),
-            # As it is trained: what lies beyond a bound counts as the bound.
+            # Use the bounded values, as in training.
             "greatest_parameter": float(layer.get_parameter("log_alpha").detach().max()),
         }
 

@@ -1,4 +1,4 @@
-"""A long computation in parts, each of which is computed once and kept in a folder."""
+"""A long computation in parts; each is computed once and kept in a folder."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,16 +13,16 @@ T = TypeVar("T")
 
 
 class Incomplete(Exception):
-    """The parts of this process are computed, and other parts are missing."""
+    """The parts of this process are complete, but other parts are missing."""
 
 
 class Parts:
-    """The results of the parts of an experiment, as JSON files in a folder.
+    """The results of an experiment's parts, as JSON files in a folder.
 
-    A file holds the settings that its part was computed with; those of another run are refused.
-    Without a folder, nothing is kept. ``seconds`` is the time that all parts took, whenever they
-    were computed. A part that resumed a checkpoint reports the time before it in ``"seconds"``.
-    ``part`` is ``I/N`` for a process that shares the work of `rows` with others.
+    A file holds the settings of its part; files of other settings raise an error. Without a folder,
+    nothing is kept. ``seconds`` is the total time of all parts, whenever they were computed. A part
+    that resumed a checkpoint reports the time before it in ``"seconds"``. ``part`` is ``I/N`` for a
+    process that shares the work of `rows` with others.
     """
 
     def __init__(self, folder: Path | None, about: Record, *, part: str | None = None) -> None:
@@ -49,7 +49,7 @@ class Parts:
         return self.rows(title, cells, **settings)
 
     def share(self, items: Iterable[str], do: Callable[[str], T], title: str = "parts") -> list[T]:
-        """Do something for each item, or for every N-th, and then raise `Incomplete`."""
+        """Call a function for each item, or for every N-th item and then raise `Incomplete`."""
         mine = list(items)[self._number - 1 :: self._of]
         found = [do(item) for item in track(mine, title, len(mine))]
         if self._of > 1:
@@ -57,12 +57,12 @@ class Parts:
         return found
 
     def get(self, name: str, make: Callable[[], T], **settings: Any) -> T:
-        """Return what the part's file holds, or else compute the part and write the file."""
+        """Return the content of the part's file, or compute the part and write the file."""
         (found,) = self.growing(name, 1, lambda _: make(), **settings)
         return found
 
     def growing(self, name: str, count: int, make: Callable[[int], T], **settings: Any) -> list[T]:
-        """Return results 0, 1, ..., count - 1 of ``make``, each kept as soon as it is there."""
+        """Return results 0, ..., count - 1 of ``make``, and keep each as soon as it is computed."""
         found, seconds = self.kept(name, **settings) or ([], 0.0)
         while len(found) < count:
             began = time.monotonic()
@@ -73,7 +73,7 @@ class Parts:
         return found[:count]
 
     def kept(self, name: str, **settings: Any) -> tuple[Any, float] | None:
-        """Return what is on file of a part, and how long it took; None if nothing is."""
+        """Return the stored result of a part and its time, or None."""
         if self._folder is None:
             return None
         return checkpoint.load_json(self._folder / f"{name}.json", {**self._about, **settings})
@@ -92,7 +92,7 @@ def slug(name: str) -> str:
 
 
 def _chosen(text: str | None) -> tuple[int, int]:
-    """Read ``I/N``; all is 1/1."""
+    """Read ``I/N``; 1/1 means all."""
     number, slash, of = (text or "1/1").partition("/")
     if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
         raise CommandError(f"--part {text} is not a part: write --part 1/2 for the first of two")

@@ -1,4 +1,4 @@
-"""Training by Adam with a learning rate that falls and a weight of the KL that rises."""
+"""Training by Adam with a falling learning rate and a rising weight of the KL."""
 
 import dataclasses
 from typing import Any
@@ -12,10 +12,10 @@ from validation.training.loop import Run
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Schedule:
-    """The learning rate falls linearly to 0 over ``epochs``; the KL is warmed up.
+    """The learning rate falls linearly to 0 over ``epochs``; the KL has a warm-up.
 
     The weight of the KL rises linearly from 0 to 1 between the epochs ``warm_up[0]`` and
-    ``warm_up[1]``, as Molchanov et al. (2017), section 5, let it rise.
+    ``warm_up[1]``, as in Molchanov et al. (2017), section 5.
     """
 
     epochs: int
@@ -33,7 +33,7 @@ class Schedule:
 
 
 class ScheduledRun(Run):
-    """A `Run` that follows a `Schedule`; its state is the step, so it is resumed with the rest."""
+    """A `Run` that follows a `Schedule`; the step determines its state, so it can resume."""
 
     def __init__(
         self,

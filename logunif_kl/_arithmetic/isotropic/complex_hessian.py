@@ -1,7 +1,7 @@
 """Derivatives of second and higher order of -KL to the prior C/|w|^2, in mean and variance.
 
 They are functions of u = |mu|^2/sigma^2 and of the derivatives of Ein. Arguments are float32 or
-float64 arrays of one shape. The formulas are computed in one word.
+float64 arrays of one shape. One word is enough for these formulas.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from ..tables import Array, Namespace, constant, dtype_name
 
 _LOG_50 = 3.912
 _LOG_1500 = 7.313
-# s is a power of 2^256 in float64 and of 2^32 in float32. This number is between the first and the
-# second power.
+# s is a power of 2^256 in float64 and of 2^32 in float32. This number lies between the first and
+# the second power.
 _APART = {"float64": 2.0**300, "float32": 2.0**40}
-# s is above the first number only if the mean is 0. The first times e to the second is finite.
+# s exceeds the first number only if the mean is 0. The first times e to the second is finite.
 _LARGEST = {"float64": (2.0**600, 170.0), "float32": (2.0**80, 21.0)}
 
 
@@ -46,19 +46,19 @@ def normal_hessian(
 ) -> tuple[tuple[Array, ...], ...]:
     """Return the second derivatives of -KL in re, im and log_sigma2, as a symmetric matrix.
 
-    ``ein(u, m)`` is `ein_derivative` with a rule of differentiation. Automatic differentiation
-    may trace through the rest.
+    ``ein(u, m)`` is `ein_derivative` with a differentiation rule. Automatic differentiation may
+    trace through the rest.
     """
     one, zero = constant(xp, re, 1.0), constant(xp, re, 0.0)
     infinity = constant(xp, re, float("inf"))
     size = xp.where(xp.abs(re) > xp.abs(im), xp.abs(re), xp.abs(im))
     log_size = xp.log(xp.where(size > 0.0, size, one))
-    # Where this holds u is at least 50, and where it does not u is at most 100.
+    # If true, u is at least 50; if false, u is at most 100.
     log_u = 2.0 * log_size - log_sigma2
     known = (size > 0.0) & (re == re) & (im == im)
     far, gone = known & (log_u > _LOG_50), known & (log_u > _LOG_1500)
 
-    # Where u is large, Ein(u) = gamma + log u. No factor leaves the range before a product does.
+    # Where u is large, Ein(u) = gamma + log u. No factor overflows before a product does.
     length = xp.where(far, size, one)
     endless = size == infinity
     p = xp.where(endless, one, xp.where(far, re, one)) / length
@@ -67,8 +67,9 @@ def normal_hessian(
     straight = (2.0 * ((p - q) * (p + q)) * over * over / length) / length
     across = (4.0 * (p * q) * over * over / length) / length
 
-    # 1/sigma is root s^2, where s is a power of 2. No partial product leaves the range before the
-    # result does, in either order: the next derivative multiplies from the last factor on.
+    # 1/sigma is root s^2, where s is a power of 2. No partial product overflows or underflows
+    # before the result does, in either order: the next derivative multiplies from the last factor
+    # on.
     dtype = dtype_name(xp, re)
     r, r_lo, s = functions.reduce(xp, dtype, xp.where(gone, zero, log_sigma2))
     first, last = xp.where(s < _APART[dtype], s, one), xp.where(s < _APART[dtype], one, s)

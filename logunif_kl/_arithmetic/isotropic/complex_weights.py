@@ -4,9 +4,9 @@ With u = |mu|^2/sigma^2 and sigma^2 = E|w - mu|^2, -KL is a constant minus
 
     Ein(u) = gamma + log u + E1(u) = sum_n (-1)^(n+1) u^n/(n n!)
 
-The first two derivatives in log alpha = -log u are 1 - e^-u and -u e^-u. Up to u = 2, Ein(u) is
-u + u^2 Q(u), and beyond (gamma + log u) + E1(u). Both are sums whose last term is small, so that
-the rounding of that term does not matter. Arguments are float32 or float64 arrays of one shape.
+The first two derivatives in log alpha = -log u are 1 - e^-u and -u e^-u. Up to u = 2, Ein(u) is u +
+u^2 Q(u), and beyond (gamma + log u) + E1(u). The last term of both sums is small, so its rounding
+does not matter. Arguments are float32 or float64 arrays of one shape.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class _Format(NamedTuple):
     """Numbers that depend on the type."""
 
     gamma_lo: float  # Euler's constant minus its first word
-    lift: float  # a power of 2 by which means are multiplied, so that their squares are normal
-    tiny: float  # means are lifted if u is below this
+    lift: float  # a power of 2; means times it have normal squares
+    tiny: float  # means are multiplied by `lift` if u is below this
     # A mean above `wide` or below 1/wide is divided or multiplied by `apart` before it is squared.
     wide: float
     apart: float
@@ -34,7 +34,7 @@ class _Format(NamedTuple):
     shift: int
     shift_hi: float
     shift_lo: float
-    # A part of the mean is multiplied by each of these that leaves it smaller than the other part.
+    # Of these, multiply a part of the mean by each that keeps it smaller than the other part.
     raises: tuple[float, float, float]
 
 
@@ -90,7 +90,7 @@ def grad(xp: Namespace, x: Array) -> Array:
 def hess(xp: Namespace, x: Array) -> Array:
     """Return -u e^-u, the second derivative in log alpha = x.
 
-    u is computed in two words, because a relative error of u counts u times.
+    u is computed in two words, because its relative error is multiplied by u.
     """
     dtype = dtype_name(xp, x)
     form = _FORMATS[dtype]
@@ -105,7 +105,7 @@ def hess(xp: Namespace, x: Array) -> Array:
     lost = product_error(u, e, found, FORMATS[dtype].splitter) + u * e_lo
     found = found + (found * rest + lost)
     found = found * xp.where(large, 2.0**-form.shift * one, one)
-    # u e^-u = u - u (1 - e^-u); XLA makes one exponential of a product of two.
+    # u e^-u = u - u (1 - e^-u). XLA would merge a product of two exponentials into one.
     small, small_lo = exp(xp, -xp.where(x > 6.0, x, 6.0 * one), dtype)
     small = small + (small_lo - small * _slope(xp, small, dtype)[0])
     found = xp.where(middle, found, xp.where(x > 0.0, small, zero))
@@ -113,7 +113,7 @@ def hess(xp: Namespace, x: Array) -> Array:
 
 
 def derivative(xp: Namespace, x: Array, order: int) -> Array:
-    """Return the derivative of -KL in log alpha = x, of any order; of order 0, -KL itself."""
+    """Return the derivative of -KL of the given order in log alpha = x; order 0 is -KL."""
     if order < 3:
         return (neg_kl, grad, hess)[order](xp, x)
     # d/dx (e^-u q(u)) = e^-u u (q - q'), from q = -u for the second derivative
@@ -133,8 +133,8 @@ def derivative(xp: Namespace, x: Array, order: int) -> Array:
 def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Array, ...]:
     """Return -Ein(u) from mean and variance, and its derivatives in re, im and log_sigma2.
 
-    Powers of 2 are moved from one factor to the other, so that no square or exponential leaves the
-    range of the type before u does.
+    Powers of 2 are moved between factors, so that no square or exponential overflows or underflows
+    before u does.
     """
     dtype = dtype_name(xp, re)
     form, splitter = _FORMATS[dtype], FORMATS[dtype].splitter
@@ -151,7 +151,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     a, b = a * lift, b * lift
 
     p, q = xp.where(none_a, zero, a * e), xp.where(none_b, zero, b * e)
-    # These are mu/sigma^2 without two factors s, lifted
+    # mu/sigma^2 without two factors s, times `lift`
     first, second = a * p, b * q
     scaled = first + second
     size = xp.abs(re) + xp.abs(im)
@@ -171,7 +171,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     corrected = scaled + lost
     lost = xp.where(scaled < infinity, (scaled - corrected) + lost, zero)
     scaled = corrected
-    u = (scaled * unlift) * unlift  # if tiny, this is rounded, and only chooses a range
+    u = (scaled * unlift) * unlift  # if tiny, this is rounded, but it only chooses a range
 
     far = u >= 2.0
     inner = xp.where(far, one, scaled)
@@ -183,8 +183,8 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     known = far & finite
     log_u = xp.log(xp.where(known, u, one))
     log_lo = xp.where(known, lost, zero) / xp.where(known, u, one)
-    # If u overflows, log u comes from the larger part of the shifted mean; if that overflows too,
-    # from the larger part of mu.
+    # If u overflows, compute log u from the larger part of the shifted mean, or if that overflows
+    # too, from the larger part of mu.
     over = far & ~finite
     top, low = _ordered(xp, xp.abs(a), xp.abs(b))
     plain, plain_low = _ordered(xp, xp.abs(re), xp.abs(im))
@@ -228,8 +228,8 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     square_lo = square_lo + ((larger - square) + smaller)
     gradients = []
     for part, far_part, near_part in ((re, distant[0], a), (im, distant[1], b)):
-        # If one part is far smaller than the other, a product may leave the range of the type
-        # before the derivative does.
+        # If one part is far smaller than the other, a product may overflow or underflow before the
+        # derivative does.
         rest, raises = xp.abs(part), []
         for step in form.raises:
             raises.append(xp.where(rest < plain / step, step * one, one))

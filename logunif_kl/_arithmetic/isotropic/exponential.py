@@ -11,12 +11,12 @@ class Format(NamedTuple):
     """Numbers that depend on the type."""
 
     splitter: float
-    log2_hi: float  # has few bits, so that products with small integers are exact
+    log2_hi: float  # with few bits, so that products with small integers are exact
     log2_lo: float
-    coefficients: tuple[tuple[float, float], ...]  # the first of exp, in two words each
+    coefficients: tuple[tuple[float, float], ...]  # the first coefficients of exp, in two words
     rest: tuple[float, ...]  # the other coefficients, in one word
     least: int  # the least exponent of 2 in the result
-    steps: tuple[int, ...]  # their sums are the distances of other exponents from the least
+    steps: tuple[int, ...]  # sums of these are the distances of other exponents from `least`
 
 
 FORMATS = {
@@ -108,7 +108,7 @@ def exp_in_two_words(xp: Namespace, y: Array, dtype: str) -> tuple[Array, Array]
 
 
 def exp(xp: Namespace, y: Array, dtype: str) -> tuple[Array, Array]:
-    """Return exp(y); in float32 by two words, because ``xp.exp`` may be some ulp off there."""
+    """Return exp(y). In float32 use two words, because ``xp.exp`` may be several ulp off."""
     plain = xp.exp(y)
     zero = constant(xp, y, 0.0)
     if dtype == "float64":

@@ -4,13 +4,13 @@ With a = k/2 and T ~ Beta(1, a), of density a (1 - t)^(a-1),
 
     F_k(u) = u 2F2(1, 1; a+1, 2; -u) = E (1 - e^(-u T))/T,    u F_k'(u) = u E e^(-u T).
 
-Up to a bound that grows with a, a quadrature gives the expectation as a sum of positive terms.
+Up to a bound on u that grows with a, a quadrature gives the expectation as a sum of positive terms.
 Beyond, with psi the digamma function,
 
     F_k(u) = a (log u - psi(a)) - a sum_n (1-a) (2-a) ... (n-a)/(n u^n).
 
 D = d/d log_alpha is -u d/du. It maps u e^-v p(v), v = u T, to u e^-v ((v - 1) p - v p'), and u^-n
-to n u^-n, which gives a formula for every order. ``xp`` has ``expm1`` besides the functions that
+to n u^-n, which gives a formula for every order. ``xp`` must have ``expm1`` and the functions that
 `logunif_kl._arithmetic.functions` calls.
 """
 
@@ -24,21 +24,21 @@ _LOG_2 = 0.6931471805599453
 
 
 class Rule(NamedTuple):
-    """Numbers that depend on k only."""
+    """Numbers that depend only on k."""
 
     half: float  # a = k/2
     digamma: float  # psi(a)
     nodes: tuple[float, ...]
-    weights: tuple[float, ...]  # of sum 1
+    weights: tuple[float, ...]  # their sum is 1
     bound: float  # the largest u of the quadrature
     tail: tuple[float, ...]  # a (1-a)_n/bound^n for n = 1, 2, ...
 
 
 def derivative(xp: Namespace, x: Array, rule: Rule, order: int) -> Array:
-    """Return the derivative of -F_k(u) in log alpha = x, of any order; of order 0, -F_k itself."""
+    """Return the derivative of -F_k(u) of the given order in log alpha = x; order 0 is -F_k."""
     u = 0.5 * xp.exp(-x)
     far = u > rule.bound
-    # Here -F and its derivatives are -u, u, -u, ... to the last digit. t u may be subnormal or 0.
+    # Here -F and its derivatives equal -u, u, -u, ... to the last digit. t u may be subnormal or 0.
     tiny = u < 2.0**-56
     inner = xp.where(far, constant(xp, x, 1.0), u)
     near = _quadrature(xp, inner, rule, order)

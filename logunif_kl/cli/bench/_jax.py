@@ -19,7 +19,6 @@ PACKAGES = ("jax", "jaxlib")
 
 
 def ours(mu: Any, log_sigma2: Any) -> Any:
-    """Compute the sum of -KL."""
     return neg_kl_normal(mu, log_sigma2).sum()
 
 
@@ -27,7 +26,6 @@ peers = partial(molchanov_sum, jnp, jax.nn.sigmoid)
 
 
 def suite() -> Suite:
-    """Return what to time on JAX's default device."""
     return Suite(
         framework="jax",
         device=jax.devices()[0].device_kind,
@@ -38,7 +36,7 @@ def suite() -> Suite:
 
 
 class Call:
-    """A compiled program with its arguments, which waits for the results when it is called."""
+    """A compiled program with its arguments. A call waits for the results."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         self.program = jax.jit(function).lower(*arguments).compile()
@@ -50,7 +48,6 @@ class Call:
 
 
 def jobs(size: int) -> dict[str, Job]:
-    """Make the jobs on some number of weights."""
     arguments = weights(size)
     made: dict[str, Job] = {}
     for name, function in ((OURS, ours), (PEERS, peers)):
@@ -61,7 +58,7 @@ def jobs(size: int) -> dict[str, Job]:
 
 
 def weights(size: int) -> list[Any]:
-    """Draw the means and log variances of weights; equal sizes give equal numbers."""
+    """Draw the means and log variances of weights, the same for equal sizes."""
     first, second = jax.random.split(jax.random.key(0))
     mu = jax.random.normal(first, (size,), dtype="float32")
     return [mu, LOG_SIGMA2 + 2.0 * jax.random.normal(second, (size,), dtype="float32")]

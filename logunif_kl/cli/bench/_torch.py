@@ -19,12 +19,10 @@ PACKAGES = ("torch", "triton")
 
 
 def ours(mu: Any, log_sigma2: Any) -> Any:
-    """Compute -KL of each weight, then its sum."""
     return neg_kl_normal(mu, log_sigma2).sum()
 
 
 def reduced(mu: Any, log_sigma2: Any) -> Any:
-    """Compute the sum of -KL by the function's own reduction."""
     return neg_kl_normal(mu, log_sigma2, reduction="sum")
 
 
@@ -32,7 +30,7 @@ peers = partial(molchanov_sum, torch, torch.sigmoid)
 
 
 def suite(cuda: bool) -> Suite:
-    """Return what to time on the CPU, with PyTorch's current number of threads, or on a GPU."""
+    """Return the suite for the CPU, with PyTorch's current number of threads, or for a GPU."""
     pairs = [(PEERS, EAGER), (PEERS, SUM), (COMPILED, PEERS_COMPILED)]
     return Suite(
         framework="torch",
@@ -46,7 +44,6 @@ def suite(cuda: bool) -> Suite:
 
 @contextmanager
 def threads(number: int | None) -> Iterator[None]:
-    """Set the number of PyTorch's threads within a context."""
     before = torch.get_num_threads()
     torch.set_num_threads(number or before)
     try:
@@ -56,7 +53,6 @@ def threads(number: int | None) -> Iterator[None]:
 
 
 def jobs(device: torch.device, size: int) -> dict[str, Job]:
-    """Make the jobs on some number of weights."""
     torch._dynamo.reset()  # compile anew for each size
     compiled = partial(torch.compile, fullgraph=True, dynamic=False)
     functions = {
@@ -70,7 +66,7 @@ def jobs(device: torch.device, size: int) -> dict[str, Job]:
 
 
 def weights(device: torch.device, size: int) -> list[Any]:
-    """Draw the means and log variances of weights; equal sizes give equal numbers."""
+    """Draw the means and log variances of weights, the same for equal sizes."""
     generator = torch.Generator(device).manual_seed(0)
     mu = torch.randn(size, generator=generator, device=device)
     log_sigma2 = LOG_SIGMA2 + 2.0 * torch.randn(size, generator=generator, device=device)
@@ -80,7 +76,7 @@ def weights(device: torch.device, size: int) -> list[Any]:
 def both_passes(called: dict[str, tuple[Any, ...]]) -> dict[str, Job]:
     """Make a job of the forward pass and one of both passes of each function.
 
-    ``called`` has the arguments of `backward` by name.
+    ``called`` maps names to the arguments of `backward`.
     """
     made: dict[str, Job] = {}
     for name, arguments in called.items():
@@ -90,7 +86,6 @@ def both_passes(called: dict[str, tuple[Any, ...]]) -> dict[str, Job]:
 
 
 def forward(function: Callable[..., Any], variables: list[Any]) -> Any:
-    """Compute a function without its gradients."""
     with torch.no_grad():
         return function(*variables)
 
@@ -98,12 +93,12 @@ def forward(function: Callable[..., Any], variables: list[Any]) -> Any:
 def backward(
     function: Callable[..., Any], variables: list[Any], gradient: torch.Tensor | None = None
 ) -> Any:
-    """Compute a function and its gradients; ``gradient`` is that of a result with dimensions."""
+    """Compute a function and its gradients; ``gradient`` is needed for a result with dimensions."""
     return torch.autograd.grad(function(*variables), variables, gradient)
 
 
 def cuda_seconds(job: Job, count: int) -> float:
-    """Measure the time by events in the stream, because calls return before the GPU is done."""
+    """Measure the time by CUDA events, because calls return before the GPU is done."""
     torch.cuda.synchronize()
     event: Any = torch.cuda.Event
     begin, end = event(enable_timing=True), event(enable_timing=True)

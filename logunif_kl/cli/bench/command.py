@@ -1,4 +1,4 @@
-"""The options of ``logunif-kl bench``, and which bench they choose."""
+"""The options of ``logunif-kl bench``, and the choice of the benchmark."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from .._output import CommandError, add_json, check_results, new_table, require, results
 from ..provenance import provenance
 
-SIZES = (10_000, 100_000, 1_000_000, 10_000_000)  # of a framework
-SIZE_OF_CUDA = 100_000_000  # in addition; in smaller arrays launches cost as much as memory
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)  # for a framework
+SIZE_OF_CUDA = 100_000_000  # an additional size; in smaller arrays launches cost as much as memory
 SIZE = 1_000_000
 ROUNDS = 25
 LEAST = {"size": 1, "rounds": 2, "threads": 1}
@@ -83,7 +83,7 @@ def check(options: argparse.Namespace) -> None:
     if options.jax:
         require("jax", "jax", "--jax")
     if options.torch:
-        # Read when torch is imported. Without it the profiler logs every start and stop.
+        # torch reads this when it is imported. Without it the profiler logs every start and stop.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         torch = require("torch", "torch", "--torch")
         if options.cuda and not torch.cuda.is_available():
@@ -99,7 +99,7 @@ def sizes_of(options: argparse.Namespace) -> list[int]:
 
 
 def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
-    """Return the packages whose versions matter, and what was measured."""
+    """Return the packages whose versions matter, and the measurements."""
     if not options.torch and not options.jax:
         from . import functions
 
@@ -147,7 +147,7 @@ def tables(found: dict[str, Any]) -> list[Any]:
 
 
 def _split_quartiles(header: list[str], rows: list[list[str]]) -> None:
-    """Give quartiles a column of their own, because numbers are not wrapped."""
+    """Give quartiles their own column, because numbers do not wrap."""
     for i in range(len(header), 0, -1):
         if any(" (" in row[i] for row in rows):
             header.insert(i, "quartiles")

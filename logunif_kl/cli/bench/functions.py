@@ -1,4 +1,4 @@
-"""The functions on NumPy's arrays against NumPy's, SciPy's and Molchanov's formula."""
+"""Times of the functions for NumPy arrays against NumPy's, SciPy's and Molchanov's formula."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def measure(size: int, threads: int, number: int) -> dict[str, Any]:
 
 
 def _jobs(size: int) -> dict[str, tuple[Callable[..., Any], Arrays]]:
-    """Return functions by name, with the arrays that threads share, of which the last is output."""
+    """Return functions by name, with the arrays that threads share; the last one is the output."""
     from scipy.special import dawsn
 
     x = np.random.default_rng(0).uniform(-10.0, 10.0, size)
@@ -101,7 +101,7 @@ def _molchanov_as_written(x: np.ndarray) -> Any:
 def _shared(
     pool: ThreadPoolExecutor, threads: int, function: Callable[..., Any], arrays: Arrays
 ) -> Job:
-    """Make a job in which each thread computes a slice; with one thread it is a plain call."""
+    """Make a job in which each thread computes a slice; for one thread, a plain call."""
     if threads == 1:
         return lambda: function(*arrays)
     slices = list(zip(*(np.array_split(array, threads) for array in arrays), strict=True))

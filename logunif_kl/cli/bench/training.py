@@ -11,7 +11,7 @@ from ..timing import Job, Samples, Spread, Timer, ratio, sample, spreads, wall_s
 
 FORWARD, BACKWARD = "forward", "forward+backward"
 LOG_SIGMA2 = -8.0
-EPSILON, CLAMP = 1e-8, 8.0  # of Molchanov's formula in published programs
+EPSILON, CLAMP = 1e-8, 8.0  # from Molchanov's formula in published programs
 
 Ratio = tuple[str, str, str]
 """Two jobs, the time of the first divided by that of the second, and the part of a step."""
@@ -46,7 +46,7 @@ def measure(
 ) -> dict[str, Any]:
     """Time all jobs in ``number`` interleaved rounds for each size.
 
-    ``more`` takes the size, the jobs and their times, and returns further results for that size.
+    ``more`` takes the size, the jobs and their times, and returns additional results.
     """
     found = []
     for size in sizes:

@@ -1,7 +1,7 @@
 /* The float32 kernels of `_numpy/c` as custom calls of XLA on the CPU.
  *
  * `logunif_kl.jax._ffi` has a capsule of each handler for `jax.ffi.register_ffi_target`. The
- * arguments are mu and log_sigma2, with the attribute `sign`. The name says what the results are.
+ * arguments are mu and log_sigma2, with the attribute `sign`. The name tells the results.
  * All arrays are dense, of float32 and of the same size. The threads of XLA's pool share the work. */
 
 #define PY_SSIZE_T_CLEAN
@@ -61,7 +61,7 @@ compute(const work *w, ptrdiff_t start, ptrdiff_t n)
 
 /* ---- threads ------------------------------------------------------------------------------- */
 
-/* Elements that a thread takes at a time: about 50 us, long against waking a thread. */
+/* Elements that a thread takes at a time: about 50 us, much longer than waking a thread. */
 enum { CHUNK = 16384 };
 
 static void
@@ -91,7 +91,7 @@ release(shared *s)
         free(s);
 }
 
-/* Take chunks until none is left. */
+/* Take chunks until all are taken. */
 static void
 take_part(shared *s)
 {
@@ -171,7 +171,7 @@ run(const lk_xla_frame *frame, const work *w)
 
 /* ---- the call ------------------------------------------------------------------------------ */
 
-/* Answer XLA's question about the version when a handler is registered; 0 if there is none. */
+/* Answer XLA's request for the version when a handler is registered; 0 if there is none. */
 static int
 answered(const lk_xla_frame *frame)
 {

@@ -44,7 +44,7 @@ def real_numbers(name: str, value: Any) -> Array:
 def _converted(value: Any) -> Array | None:
     """Return an array, or None if JAX cannot convert the value."""
     if isinstance(value, (str, bytes)):
-        return None  # JAX would read "float32" as a dtype.
+        return None  # JAX would read "float32" as a dtype
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError):
@@ -52,7 +52,7 @@ def _converted(value: Any) -> Array | None:
 
 
 def working(x: Array, mean: Array, dtype: Any) -> Any:
-    """Return `dtype`, or the type to which the two arrays are promoted, if it is floating."""
+    """Return `dtype`, or the type that the two arrays are promoted to, if it is floating."""
     try:
         found = jnp.result_type(x, mean) if dtype is None else jnp.dtype(dtype)
     except TypeError:
@@ -65,15 +65,14 @@ def working(x: Array, mean: Array, dtype: Any) -> Any:
 
 
 def in_type_of_variance(dtype: Any) -> Any:
-    """Return the type of the products of variances: bfloat16 instead of float16.
+    """Return the type for products of variances: bfloat16 instead of float16.
 
-    In float16 the square of 256 overflows, and exp(-10) is subnormal.
+    In float16 the square of 256 would overflow, and exp(-10) would be subnormal.
     """
     return jnp.dtype(jnp.bfloat16) if dtype == jnp.float16 else dtype
 
 
 def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Tell whether an array of one shape broadcasts to another shape."""
     aligned = (1,) * (len(to) - len(shape)) + shape
     return len(aligned) == len(to) and all(a in (1, b) for a, b in zip(aligned, to, strict=True))
 

@@ -1,7 +1,7 @@
-"""Linear functions with a transpose of our own, and the upper bound on log alpha that uses one.
+"""Linear functions with their own transpose, for an upper bound on log alpha.
 
-JAX transposes the rule of `jax.custom_jvp` itself, and `jax.custom_vjp` has no forward mode. A
-primitive can have one rule for each mode.
+JAX derives the transpose of a `jax.custom_jvp` itself, and `jax.custom_vjp` has no forward mode. A
+primitive can have a rule for each mode.
 """
 
 # mypy: allow-untyped-calls
@@ -24,14 +24,8 @@ def with_transpose(
 ) -> Callable[..., Array]:
     """Make an elementwise function that is linear in its last argument.
 
-    Parameters
-    ----------
-    name : str
-        The name in a jaxpr.
-    forward : callable
-        The function. JAX applies it to tangents too.
-    transpose : callable
-        Takes the same arguments, with the cotangent in place of the last one.
+    `name` appears in a jaxpr. JAX applies `forward` to tangents too. `transpose` takes the same
+    arguments, with the cotangent instead of the last one.
     """
     made = Primitive(name)
 
@@ -61,8 +55,8 @@ def with_transpose(
     return bind
 
 
-# Where x is at the bound or above it, a step of descent may increase or decrease x, according to
-# the sign of the cotangent. The bound forbids the increase.
+# Where x is at the bound or above, a descent step increases or decreases x, depending on the sign
+# of the cotangent. Block an increase.
 _through = with_transpose(
     "logunif_kl_bounded_tangent",
     lambda above, tangent: jnp.where(above <= 0.0, tangent, 0.0),

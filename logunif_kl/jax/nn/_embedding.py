@@ -42,8 +42,8 @@ def embedding(
     key : array, optional
         A key of `jax.random` for the noise. Without one the result is the mean, for evaluation.
     estimator : {"local", "per_example", "per_batch"}, optional
-        Which equal ids have the same noise: none, those of one ``ids[i]``, or all. Noise is drawn
-        only for the rows that are looked up.
+        Which equal ids share noise: none, those within one ``ids[i]``, or all. Noise is drawn only
+        for the rows that are looked up.
     dtype : dtype, optional
         The type of the result. By default the type of the means.
 
@@ -96,7 +96,7 @@ def embedding(
 
 
 def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
-    """Return the standard deviations of the rows with these means."""
+    """Return the standard deviations of the rows that have these means."""
     _, spread = weight._checked()
     spread = spread.reshape((1,) * (2 - spread.ndim) + spread.shape)
     rows = jnp.take(spread, ids, axis=0) if spread.shape[0] > 1 else spread[0]
@@ -105,7 +105,7 @@ def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
 
 
 def _noise(key: Array, ids: Array, columns: int, estimator: str, dtype: Any) -> Array:
-    """Draw normals for each id, the same for equal ids as the estimator says."""
+    """Draw normals for each id. Equal ids share them as the estimator says."""
     if estimator == "local":
         return normals(key, (*ids.shape, columns), dtype)
     if estimator == "per_example" and ids.ndim:

@@ -59,7 +59,8 @@ def draw(
     if estimator == "local":
         low = in_type_of_variance(dtype)
         squares = widened(x)
-        # Where an input is almost 0 and a variance is large, the gradient in the square overflows.
+        # If an input is nearly 0 and a variance is large, the gradient with respect to the square
+        # overflows.
         squares = finite_gradient(squares * squares).astype(low)
         variance = product.once(squares, weight._variances().astype(low))
         return with_noise(product.once(x, theta), variance, key)

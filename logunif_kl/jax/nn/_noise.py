@@ -57,8 +57,8 @@ def check_key(key: Any) -> None:
 def normals(key: Array, shape: Sequence[int], dtype: Any) -> Array:
     """Draw standard normals, in float32 for half types.
 
-    JAX would make normals of the few half-precision numbers between 0 and 1. Their variance would
-    not be 1, and none would be larger than 3.
+    In half precision JAX could draw few distinct values: their variance would not be 1, and none
+    would be larger than 3.
     """
     return jax.random.normal(key, tuple(shape), wide(dtype))
 

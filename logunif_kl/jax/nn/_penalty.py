@@ -1,7 +1,7 @@
-"""-KL by the exact form, by a method of the papers, or by a fit of the user.
+"""-KL by the exact form, by a published method, or by the user's fit.
 
-An approximation has a gradient function of its own. JAX does not differentiate the operations that
-compute the value, because they overflow sooner.
+An approximation has its own gradient function. Differentiating the operations of the value would
+overflow sooner.
 """
 
 # mypy: allow-untyped-calls
@@ -88,7 +88,7 @@ def _outside(function: Callable[[np.ndarray], Any], x: Array) -> Array:
 
     def called(x: Any) -> np.ndarray:
         given = np.asarray(x)
-        # In XLA's threads subnormal numbers are flushed to zero, which makes a Poisson mean NaN.
+        # XLA's threads flush subnormal numbers to zero, which makes a Poisson mean NaN.
         with np.errstate(all="ignore"):
             return np.asarray(function(np.minimum(given, _MOST)), given.dtype)
 
@@ -115,7 +115,7 @@ def _approximate_normal(value: Function, slope: Function, mu: Array, log_sigma2:
 @_approximate_normal.defjvp
 def _approximate_normal_rule(value: Function, slope: Function, primals: Any, tangents: Any) -> Any:
     (mu, log_sigma2), (along_mu, along_log_sigma2) = primals, tangents
-    # At mu = 0, where log alpha is inf, -KL is even in mu, and does not depend on sigma.
+    # At mu = 0, where log alpha is inf, -KL is even in mu and does not depend on sigma.
     at_zero = mu == 0.0
     nonzero = jnp.where(at_zero, 1.0, mu)
     found = jnp.where(at_zero, 0.0, slope(_log_alpha(nonzero, log_sigma2)))

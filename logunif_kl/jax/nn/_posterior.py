@@ -47,8 +47,8 @@ class Normal:
 
     Notes
     -----
-    The functions that take a node check its fields. The node does not, because JAX also makes nodes
-    that hold no arrays.
+    The functions that take a node check its fields. The constructor does not, because JAX also
+    makes nodes that hold no arrays.
 
     Examples
     --------
@@ -235,7 +235,6 @@ class Dropout:
         return jnp.broadcast_to(log_alpha, theta.shape)
 
     def _checked(self) -> tuple[Array, Array]:
-        """Return theta, and log alpha with its bound."""
         theta, log_alpha = real_array("theta", self.theta), real_array("log_alpha", self.log_alpha)
         if not broadcasts(log_alpha.shape, theta.shape):
             raise ValueError(
@@ -293,12 +292,12 @@ def check_posterior(weight: Any) -> Normal | Dropout:
 
 
 def correlated(weight: Normal | Dropout) -> bool:
-    """Tell whether the weights of an input unit share one scale."""
+    """Whether the weights of an input unit share one scale."""
     return isinstance(weight, Dropout) and weight.noise == "correlated"
 
 
 def check_scales(weight: Normal | Dropout, axis: int, groups: int) -> None:
-    """Raise ValueError if correlated noise does not scale the inputs of a layer."""
+    """Raise ValueError if the scales of correlated noise do not fit the inputs of a layer."""
     if not isinstance(weight, Dropout) or weight.noise != "correlated":
         return
     if weight.input_axis % weight._mean().ndim != axis:
@@ -314,6 +313,6 @@ def check_scales(weight: Normal | Dropout, axis: int, groups: int) -> None:
 
 
 def input_units(weight: Dropout) -> int:
-    """Count the input units, which are the scales of correlated noise."""
+    """Count the input units, each with one scale of correlated noise."""
     theta = real_array("theta", weight.theta)
     return int(theta.shape[weight.input_axis]) * weight.groups

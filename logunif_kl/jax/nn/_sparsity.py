@@ -205,7 +205,7 @@ def _kept(node: Normal | Dropout, threshold: float) -> Array:
 
 
 def _pruned(node: Normal | Dropout, kept: Array) -> Normal | Dropout:
-    """Set the other weights to 0. Leaves keep their type, such as ``flax.nnx.Param``."""
+    """Set weights that are not kept to 0. Leaves keep their type, such as ``flax.nnx.Param``."""
 
     def zero(leaf: Any) -> Any:
         return jnp.where(kept, leaf, jnp.zeros((), leaf.dtype))

@@ -1,1 +1,1 @@
-"""The methods in any number of digits, by mpmath."""
+"""The methods in any number of digits, with mpmath."""

@@ -1,7 +1,6 @@
 """The expansions of `_asymptotic` in any number of digits.
 
-Their terms fall to about e^-u, so for each number of digits there is a u from which the expansions
-give all of them.
+Their terms fall to about e^-u, so each number of digits needs a u that is large enough.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ from mpmath import libmp
 
 
 def smallest_for(wp: int) -> int:
-    """Return the u from which the expansion gives wp bits.
+    """Return the least u at which the expansion gives wp bits.
 
-    The remainder after K terms is below twice the first term left out plus 2 exp(-u/2), as long as
-    4K + 2 <= u. At the largest such K the terms are (1/(4e))^(u/4) = 2^(-0.86 u).
+    The remainder after K terms is below twice the next term plus 2 exp(-u/2), as long as 4K + 2 <=
+    u. At the largest such K the terms are (1/(4e))^(u/4) = 2^(-0.86 u).
     """
     return 3 * wp // 2 + 64
 
@@ -34,7 +33,7 @@ def slope(u: Any, wp: int) -> Any:
 
 
 def _sum(u: Any, wp: int, *, divided: bool) -> Any:
-    """Sum (1/2)_n/(2 u^n) over n >= 1, each divided by n or not, in fixed point."""
+    """Sum (1/2)_n/(2 u^n) over n >= 1 in fixed point, each term divided by n if `divided`."""
     if u[2] + u[3] > wp:  # u >= 2^wp
         return libmp.fzero
     over = libmp.to_fixed(libmp.mpf_div(libmp.fone, u, wp, "n"), wp)

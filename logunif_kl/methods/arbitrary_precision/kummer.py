@@ -1,8 +1,8 @@
 """Kummer's form in any number of digits: the alternating series, in fixed point.
 
-The series loses log2(e) u bits by cancellation, so it is summed with as many more. From the u on at
-which the expansion for large u gives all the digits, which is about 1.5 times their number in bits,
-that is used instead.
+The series loses log2(e) u bits by cancellation, so it is summed with as many extra bits. Where the
+expansion for large u gives all the digits, for u above about 1.5 times their number in bits, the
+expansion is used instead.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from . import asymptotic, precision
 
 
 def _alternating(u: Any, wp: int, *, gap: bool) -> Any:
-    """Sum u (-u)^k/(3/2)_k over k, each divided by k + 1 or not, in fixed point.
+    """Sum u (-u)^k/(3/2)_k over k in fixed point, each term divided by k + 1 if `gap`.
 
-    The largest term is below e^u, which is log2(e) u bits, and the sum at least 1/(2u + 1).
+    The largest term is below e^u, which has log2(e) u bits. The sum is at least 1/(2u + 1).
     """
     above = max(0, int(libmp.to_int(u)) + 1 if u[2] + u[3] > 0 else 0)
     bits = wp + 3 * above // 2 + 2 * (above + wp).bit_length() + 16
@@ -35,10 +35,10 @@ def _alternates(u: Any, wp: int) -> bool:
 
 
 def gap(u: Any, wp: int) -> Any:
-    """Compute F(u) to a relative 2**-wp."""
+    """Compute F(u) with a relative error of 2**-wp."""
     return _alternating(u, wp, gap=True) if _alternates(u, wp) else asymptotic.gap(u, wp)
 
 
 def slope(u: Any, wp: int) -> Any:
-    """Compute u F'(u) to a relative 2**-wp."""
+    """Compute u F'(u) with a relative error of 2**-wp."""
     return _alternating(u, wp, gap=False) if _alternates(u, wp) else asymptotic.slope(u, wp)

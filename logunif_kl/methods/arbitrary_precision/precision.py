@@ -1,11 +1,9 @@
-"""Evaluation of a method in any number of digits: what ``dps=`` means for every method.
+"""Evaluation of every method in any number of digits, for the option ``dps=``.
 
-Numbers are read exactly. The computation uses mpmath's raw floats and integers in fixed point,
-which need no context, so ``mpmath.mp.dps`` is neither read nor changed. mpmath's exponents are
-integers of any size, so nothing over- or underflows.
-
-Calls from several threads are serialised, because mpmath's caches of constants are not safe for
-threads.
+Numbers are read exactly. The computation uses mpmath's raw floats and integers in fixed point, so
+``mpmath.mp.dps`` is neither read nor changed. mpmath's exponents are integers of any size, so
+nothing overflows or underflows. A lock serialises calls, because mpmath's caches of constants are
+not safe for threads.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ _MAX_LOG_BITS = 4096
 
 
 def neg_kl(gap: OfU, log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
-    """Compute constant - F(u) by a method's F, which also gives the constant."""
+    """Compute constant - F(u), where a method's F also gives the constant."""
     wp = _bits(dps)
     additive_constant(zero_at, log_c)  # checks the arguments
     with LOCK:
@@ -48,7 +46,7 @@ def neg_kl(gap: OfU, log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
 
 
 def neg_kl_grad(slope: OfU, log_alpha: Any, dps: Any) -> Any:
-    """Compute u F'(u) by a method's uF'."""
+    """Compute u F'(u) with a method's function `slope`."""
     wp = _bits(dps)
     half = libmp.from_man_exp(1, -1)
     with LOCK:
@@ -56,7 +54,7 @@ def neg_kl_grad(slope: OfU, log_alpha: Any, dps: Any) -> Any:
 
 
 def fixed(u: Raw, wp: int) -> int:
-    """Return u in units of 2**-wp, for u of any size below 2**wp."""
+    """Return u in units of 2**-wp, for u below 2**wp."""
     return int(libmp.to_fixed(u, wp)) if u[2] + u[3] > -wp else 0
 
 
@@ -107,7 +105,7 @@ def _constant(gap: OfU, zero_at: Any, log_c: Any, wp: int) -> Raw:
 
 
 def _read(value: Any, name: str) -> Raw:
-    """Return a real number, exactly."""
+    """Return the exact value of a real number."""
     raw = getattr(value, "_mpf_", None)
     if raw is not None:
         return raw

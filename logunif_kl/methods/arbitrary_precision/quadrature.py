@@ -1,8 +1,8 @@
 """tanh-sinh quadrature of F(u) in any number of digits, by mpmath, as in `_quadrature_rules`.
 
 Each level halves the step in tau, which about squares the error. Levels are added until two agree
-to more than half of the bits asked for, and the second of these is returned. The range of z ends
-where the density is below the last bit, and the range of tau where the terms are.
+to more than half of the bits asked for; the second of the two is returned. The range of z ends
+where the density falls below the last bit, and the range of tau where the terms do.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import mpmath
 
 from .precision import Raw
 
-# Bits: the sum has thousands of terms, powers of exp(step) as many factors, and the bracket below
-# cancels some.
+# Extra bits: the sum has thousands of terms, powers of exp(step) have as many factors, and the
+# bracket below cancels.
 _GUARD = 56
-_COARSEST, _FINEST = 4, 14  # log2 of the number of steps that a unit of tau is divided into
-_IN_TURN = 3  # terms below the last bit, after which the others are too
-#: The most decimal digits, because the time grows with the cube of their number: there are about
-#: 14 nodes a digit, of four exponentials each.
+_COARSEST, _FINEST = 4, 14  # log2 of the number of steps per unit of tau
+_IN_TURN = 3  # stop after this number of terms below the last bit
+#: The most decimal digits. The time grows with the cube of their number: each digit needs about 14
+#: nodes with four exponentials.
 MAX_DPS = 1000
 
-# A context of this module's own, so the caller's precision is not changed. It is used under the
-# lock of `precision` only.
+# A context for this module alone leaves the caller's precision unchanged. Use it only under the
+# lock of `precision`.
 _MP = mpmath.MPContext()
 
 Real = Any
@@ -33,7 +33,7 @@ Integrand = Callable[[Real], Real]
 
 
 def gap(u: Raw, wp: int) -> Raw:
-    """Return F(u) for a finite u > 0, to a relative 2**-wp."""
+    """Return F(u) for a finite u > 0, with a relative error of 2**-wp."""
     mp, mp.prec = _MP, wp + _GUARD
     r = mp.sqrt(2 * mp.make_mpf(u))
     reach = mp.sqrt(2 * mp.ln2 * mp.prec)
@@ -58,7 +58,8 @@ def gap(u: Raw, wp: int) -> Raw:
     elif r < reach:
 
         def folded(q: Real) -> Real:
-            # The sum of the densities at t - r and at t + r, with one exponential less.
+            # The sum of the densities at t - r and at t + r, rewritten to need one exponential
+            # less.
             t = (r + reach) * q
             e = mp.exp(-r * t)
             return mp.log(t) * density(t - r) * (1 + e * e)
@@ -76,11 +77,11 @@ def gap(u: Raw, wp: int) -> Raw:
 
 
 def _integral(f: Integrand, wp: int, size: Real) -> Real:
-    """Integrate over [0, 1], singular ends or not, to 2**-(wp + 8) of itself or of `size`.
+    """Integrate over [0, 1], singular ends or not, to 2**-(wp + 8) of the result or of `size`.
 
-    Half the step about squares the error, at the least: the best bound exp(-2 pi d/h) M(d) over
-    the widths d of a strip, M >= 1, is smaller than its square where h is halved. So the last sum
-    is right where it and the sum before agree to a little more than half of the bits.
+    Half the step squares the error or better: the error bound is the least exp(-2 pi d/h) M(d) over
+    the widths d of a strip, with M >= 1, and halving h brings it below its square. Hence the last
+    sum is accurate if it agrees with the previous one to a little more than half of the bits.
     """
     mp, full = _MP, _MP.prec
     total, before = mp.zero, None
@@ -99,9 +100,9 @@ def _integral(f: Integrand, wp: int, size: Real) -> Real:
 
 
 def _half(side: _Side, f: Integrand, full: int, size: Real) -> Real:
-    """Sum one side of a level outwards, until the terms are below the last bit of the sum.
+    """Sum one side of a level outwards, until the terms fall below the last bit of the sum.
 
-    A node whose weight is 2**-m is evaluated with m bits less.
+    A node whose weight is 2**-m is evaluated with m fewer bits.
     """
     mp, total, small = _MP, _MP.zero, 0
     try:
@@ -119,9 +120,9 @@ def _half(side: _Side, f: Integrand, full: int, size: Real) -> Real:
 
 
 class _Side:
-    """The nodes on one side of tau = 0 that a level adds to those before, with weights / step.
+    """The nodes that a level adds on one side of tau = 0, with weights divided by the step.
 
-    They are computed when they are first asked for, outwards.
+    Nodes are computed outwards, when they are first needed.
     """
 
     def __init__(self, prec: int, level: int, sign: int) -> None:
@@ -129,13 +130,13 @@ class _Side:
         self._sign = sign
         self._prec = prec
         stride = 1 if level == _COARSEST else 2
-        # At tau = 0 there is one node, on the right.
+        # At tau = 0 there is one node, which belongs to the right side.
         first = (sign < 0) if level == _COARSEST else 1
         step = mp.ldexp(mp.one, -level)
         self._ratio = mp.exp(stride * step)
         self._end = mp.asinh(prec * mp.ln2 / mp.pi)
         self._stride = stride * step
-        # tau and exp(tau), exp(-tau) of the first node, and of the node after each.
+        # tau, exp(tau) and exp(-tau) of the first node, and of the next node each time.
         self._first = (first * step, mp.exp(first * step), mp.exp(-first * step))
         self._found: list[tuple[Real, Real, tuple[Real, Real, Real]]] = []
 
@@ -147,8 +148,8 @@ class _Side:
             at += 1
 
     def _append(self) -> bool:
-        # The nodes are kept for later calls. Nothing but the list changes, and that at once, so
-        # that an interrupt loses no node.
+        # Keep the nodes for later calls. Only this one append changes the list, so that an
+        # interrupt loses no node.
         mp = _MP
         tau, e, over = self._found[-1][2] if self._found else self._first
         if tau > self._end:

@@ -15,10 +15,10 @@ from . import asymptotic, precision
 
 
 def _mean(u: Any, wp: int, *, gap: bool) -> Any:
-    """Compute u times the Poisson mean, for the terms of F or of uF', in fixed point."""
+    """Compute u times the Poisson mean in fixed point, for F if `gap`, otherwise for uF'."""
     floor = int(libmp.to_int(u)) if u[2] + u[3] > 0 else 0
-    reach = floor + wp + 64  # more terms than are summed
-    # Each weight is off by as many units as there are terms; the mean is at least 1/(2u + 1).
+    reach = floor + wp + 64  # more terms than are needed
+    # Each weight is off by as many units as there are terms. The mean is at least 1/(2u + 1).
     bits = wp + 3 * reach.bit_length() + 16
     point = precision.fixed(u, bits)
     one, two = 1 << bits, 2 << bits
@@ -26,7 +26,7 @@ def _mean(u: Any, wp: int, *, gap: bool) -> Any:
     def term(k: int, sums: int) -> int:
         return (sums if gap else two) // (2 * k + 2 if gap else 4 * k + 2)
 
-    # Outwards from the mode, first up, then down, until a weight is below the last bit.
+    # Sum upwards from the mode, then downwards, until a weight falls below the last bit.
     at_mode = sum(two // (2 * j + 1) for j in range(floor + 1)) if gap else 0
     total = mean = 0
     k, sums, weight = floor, at_mode, one
@@ -55,10 +55,10 @@ def _in_window(u: Any, wp: int) -> bool:
 
 
 def gap(u: Any, wp: int) -> Any:
-    """Compute F(u) to a relative 2**-wp."""
+    """Compute F(u) with a relative error of 2**-wp."""
     return _mean(u, wp, gap=True) if _in_window(u, wp) else asymptotic.gap(u, wp)
 
 
 def slope(u: Any, wp: int) -> Any:
-    """Compute u F'(u) to a relative 2**-wp."""
+    """Compute u F'(u) with a relative error of 2**-wp."""
     return _mean(u, wp, gap=False) if _in_window(u, wp) else asymptotic.slope(u, wp)

@@ -1,1 +1,1 @@
-"""The kernels in Triton: generated arithmetic, loops over memory, and the code that starts them."""
+"""The Triton kernels: generated arithmetic, loops over memory, and the code that starts them."""

@@ -1,4 +1,4 @@
-"""Elementary functions that Triton lacks, or computes less accurately than the arithmetic needs."""
+"""Elementary functions that Triton lacks, or computes with too large an error."""
 
 # mypy: ignore-errors
 
@@ -8,25 +8,25 @@ import triton.language as tl
 
 @triton.jit
 def nearest(x):
-    """The nearest integer, of two the even one, for |x| < 2^22; beyond, one within 1 of it."""
+    """The nearest integer, ties to even, for |x| < 2^22; beyond, an integer within 1 of it."""
     return (x + 12582912.0) - 12582912.0
 
 
 @triton.jit
 def divide(a, b):
-    """``a/b`` rounded once; Triton's ``/`` in float32 has an error of up to 2 ulp."""
+    """``a/b`` rounded once; the error of Triton's ``/`` in float32 can be 2 ulp."""
     return tl.math.div_rn(a, b)
 
 
 @triton.jit
 def minimum(a, b):
-    """The smaller; NaN if either is."""
+    """The smaller number, or NaN if one of them is NaN."""
     return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
 def maximum(a, b):
-    """The larger; NaN if either is."""
+    """The larger number, or NaN if one of them is NaN."""
     return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
@@ -38,7 +38,7 @@ def bits(x):
 
 @triton.jit
 def unbits(n):
-    """The float32 of these bits."""
+    """The float32 with these bits."""
     return n.to(tl.float32, bitcast=True)
 
 
@@ -50,18 +50,18 @@ def from_integer(n):
 
 @triton.jit
 def left(n, by: tl.constexpr):
-    """The bits moved to the left, without those that leave the 32."""
+    """Shift the bits to the left, and drop those beyond 32."""
     return n << by
 
 
 @triton.jit
 def right(n, by: tl.constexpr):
-    """The bits moved to the right, of a number that is not negative."""
+    """Shift the bits of a non-negative number to the right."""
     return n >> by
 
 
-# Triton's exponential multiplies by log2(e) in one word, and loses 20 ulp at 80. That of the device
-# library is within 1 ulp. The interpreter runs NumPy, and has no device library.
+# Triton's exponential multiplies by log2(e) in one word, and loses 20 ulp at 80. The device
+# library's is within 1 ulp. The interpreter runs NumPy, without a device library.
 if isinstance(nearest, triton.JITFunction):
     from triton.language.extra import libdevice
 
@@ -77,7 +77,7 @@ if isinstance(nearest, triton.JITFunction):
 
     @triton.jit
     def inverse(x):
-        """``1/x`` within 1 ulp, for x that is no subnormal number and has no subnormal inverse."""
+        """``1/x`` within 1 ulp, if neither x nor its inverse is subnormal."""
         return tl.inline_asm_elementwise(
             "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
         )
@@ -92,48 +92,44 @@ if isinstance(nearest, triton.JITFunction):
 
     @triton.jit
     def widened(x):
-        """In float32."""
+        """Convert to float32."""
         return x.to(tl.float32)
 
     @triton.jit
     def rounded(x, dtype: tl.constexpr):
-        """The nearest number of another type."""
+        """Round to another type."""
         return x.to(dtype)
 
 else:
 
     @triton.jit
     def inverse(x):
-        """``1/x``, by NumPy."""
         return 1.0 / x
 
     @triton.jit
     def quotient(a, b):
-        """``a/b``, by NumPy."""
         return a / b
 
     @triton.jit
     def exp(x):
-        """The exponential, by NumPy."""
         return tl.exp(x)
 
     @triton.jit
     def log(x):
-        """The natural logarithm, by NumPy."""
         return tl.log(x)
 
-    # The interpreter truncates to bfloat16, and has no subnormal numbers of it.
+    # The interpreter truncates to bfloat16, and does not support its subnormal numbers.
 
     @triton.jit
     def widened(x):
-        """In float32."""
+        """Convert to float32."""
         if x.dtype == tl.bfloat16:
             return (x.to(tl.uint16, bitcast=True).to(tl.uint32) << 16).to(tl.float32, bitcast=True)
         return x.to(tl.float32)
 
     @triton.jit
     def rounded(x, dtype: tl.constexpr):
-        """The nearest number of another type, of two the even one."""
+        """Round to another type, ties to even."""
         if dtype != tl.bfloat16:
             return x.to(dtype)
         bits = x.to(tl.uint32, bitcast=True)

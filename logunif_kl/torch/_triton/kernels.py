@@ -1,8 +1,8 @@
-"""The kernels in Triton: which elements a program reads, computes and writes.
+"""The Triton kernels: the elements that a program reads, computes and writes.
 
 Elements are counted from the start of dense memory, and each program takes one block. The
 arithmetic is in float32, whatever the type in memory. An argument that is one number for all
-elements has a step of 0.
+elements has step 0.
 """
 
 # mypy: ignore-errors
@@ -16,14 +16,14 @@ from .elementary import rounded, widened
 
 @triton.jit
 def _block(first, size, BLOCK: tl.constexpr):
-    """The positions within a block, and which of them hold elements."""
+    """The positions within a block, and a mask of those that hold elements."""
     place = tl.arange(0, BLOCK)
     return place, place < tl.minimum(size - first, BLOCK).to(tl.int32)
 
 
 @triton.jit
 def _load(pointer, first, place, valid, STEP: tl.constexpr):
-    """Load elements in float32; 0 beyond the last. With a step of 0, load one number for all."""
+    """Load elements in float32, and 0 beyond the last. With step 0, load one number for all."""
     if STEP == 0:
         number = tl.broadcast_to(tl.load(pointer), place.shape)
     else:
@@ -55,9 +55,9 @@ def value_sum(
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
 ):
-    """The sum of -KL over the ``BLOCKS`` blocks of each program, for the host to add up.
+    """The sum of -KL over the ``BLOCKS`` blocks of each program, which the host adds up.
 
-    There is no atomic operation, so the order of the additions is the same at every call.
+    There are no atomic operations, so the additions have the same order in every call.
     """
     begin = tl.program_id(0).to(tl.int64) * (BLOCK * BLOCKS)
     total = tl.zeros([BLOCK], tl.float32)

@@ -1,7 +1,7 @@
-"""The kernels in Triton for a GPU: which tensors they take, and how they are started.
+"""Start the Triton kernels on a GPU, for the tensors that they take.
 
-Triton, which PyTorch installs with CUDA, is imported for the first tensor that can use it. There is
-no kernel for float64: that arithmetic carries two words, and the composite computes it.
+PyTorch installs Triton with CUDA. Triton is imported for the first tensor that can use it. There
+are no float64 kernels, because the composite computes that arithmetic, which needs two words.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .._memory import look_at
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _BLOCK = 512
-_BLOCKS = 4  # the blocks that each program of the sum adds up
+_BLOCKS = 4  # blocks that each program of the sum adds up
 # `enable_fp_fusion` is given explicitly, since Triton 3.9 warns that its default will change.
 # `enable_reflect_ftz=False` keeps the device library from flushing subnormal numbers to zero.
 _OPTIONS = {"num_warps": 4, "enable_fp_fusion": True}
@@ -27,7 +27,7 @@ interpreting = False
 
 @cache
 def _kernels() -> Any:
-    """Import the kernels; None if Triton is not installed."""
+    """Import the kernels, or return None if Triton is not installed."""
     try:
         from . import kernels
     except ImportError:
@@ -36,18 +36,18 @@ def _kernels() -> Any:
 
 
 def available(tensor: torch.Tensor) -> bool:
-    """Tell whether the functions below take a tensor of this type on this device."""
+    """Whether the functions below take a tensor of this type on this device."""
     at_home = tensor.is_cuda or (interpreting and tensor.device.type == "cpu")
     return at_home and tensor.dtype in _DTYPES and _kernels() is not None
 
 
 def _is_expanded(tensor: torch.Tensor) -> bool:
-    """Tell whether all elements are the same number in memory."""
+    """Whether all elements are the same number in memory."""
     return not any(s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n > 1)
 
 
 def _dense(tensor: torch.Tensor) -> bool:
-    """Tell whether the elements fill their memory without gaps, in any order of the axes."""
+    """Whether the elements fill their memory without gaps, in any order of the axes."""
     expected = 1
     for stride, n in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if n != 1:
@@ -60,9 +60,9 @@ def _dense(tensor: torch.Tensor) -> bool:
 def _arranged(*tensors: torch.Tensor) -> tuple[list[torch.Tensor], list[int], torch.Tensor]:
     """Give the tensors one order of elements in memory; return them, their steps and a model.
 
-    A tensor is copied if its layout is not dense, or differs from the others'. One number for all
-    elements is not copied: its step is 0, and that of other tensors is 1. The model is a tensor of
-    the layout that the results get.
+    A tensor is copied if its layout is not dense, or differs from the layout of the others. One
+    number for all elements is not copied: it has step 0, and other tensors have step 1. The results
+    get the layout of the model.
     """
     if all(t.is_contiguous() and not t.is_neg() for t in tensors):
         return list(tensors), [1] * len(tensors), tensors[0]
@@ -92,8 +92,8 @@ def _start(
 ) -> list[torch.Tensor]:
     """Run a kernel over the elements of arranged tensors, ``block`` of them in each program.
 
-    Nothing else starts a kernel. The results get the layout of the model; if there are to be none,
-    one of float32 has an element for each program. `look_at` says what is refused.
+    Nothing else starts a kernel. The results get the layout of the model. Without a model, one
+    float32 result has an element for each program. The checks are those of `look_at`.
     """
     for x, step in zip(inputs, steps, strict=True):
         if not available(x):
@@ -139,7 +139,7 @@ def value(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
 
 
 def value_sum(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
-    """The sum of `value`, 0-d and in float32; the same at every call.
+    """The sum of `value`, 0-d, in float32 and the same in every call.
 
     Each program adds ``_BLOCK * _BLOCKS`` elements in float32. Their sums are added in float64.
     """

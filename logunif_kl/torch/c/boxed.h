@@ -1,7 +1,7 @@
-/* The operators as PyTorch's dispatcher calls them.
+/* The operators in the form that PyTorch's dispatcher calls.
  *
- * A function gets a stack of arguments and leaves the results in their place. It owns the tensors
- * among the arguments. */
+ * A function replaces the arguments on a stack by its results. It owns the tensors among the
+ * arguments. */
 
 #ifndef LOGUNIF_KL_BOXED_H
 #define LOGUNIF_KL_BOXED_H
@@ -14,7 +14,7 @@ enum { DIMENSIONS = 64 };
 
 typedef struct {
     Argument argument;
-    int64_t n, dim; /* of an expanded number, those that it is expanded to */
+    int64_t n, dim; /* of an expanded number: its expanded size */
     const int64_t *sizes;
 } Looked;
 
@@ -35,7 +35,7 @@ tensor_of(Value value)
     return (Tensor)(uintptr_t)value;
 }
 
-/* Read what a tensor is. Return what is wrong with it, or NULL. */
+/* Read the properties of a tensor. Return an error message, or NULL. */
 static const char *
 look(Value value, Looked *to)
 {
@@ -116,7 +116,7 @@ make(int64_t dim, const int64_t *sizes, Tensor *made, float **data)
     return 0;
 }
 
-/* Give up the arguments, and then leave the results or raise an exception of C++. */
+/* Release the arguments, then leave the results or raise a C++ exception. */
 static void
 finish(Value *stack, int tensors, const Tensor *results, int count, const char *wrong)
 {

@@ -1,9 +1,9 @@
 /* The float32 kernels for PyTorch on the CPU: on its threads, and as operators for its compiler.
  *
- * PyTorch is not needed to build this module, and importing it imports none. `connect` is
- * given the addresses of the functions of `shims.h`. `register_operators` then adds the CPU
- * kernels of the operators, which `logunif_kl.torch._operators` defines. The other functions take
- * tensors, not addresses, and serve eager mode: whatever their callers checked, they look at each. */
+ * This module is built and imported without PyTorch. `connect` takes the addresses of the functions
+ * of `shims.h`. `register_operators` then adds the CPU kernels of the operators that
+ * `logunif_kl.torch._operators` defines. The other functions serve eager mode. They take tensors,
+ * not addresses, and check each tensor even if their callers have done so. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -59,7 +59,7 @@ connected(void)
     return kernels != NULL;
 }
 
-/* The library is never deleted: that would take the operators back. */
+/* Never delete the library, because that would unregister the operators. */
 static PyObject *
 register_operators(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
@@ -83,7 +83,7 @@ after_fork(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     Py_RETURN_NONE;
 }
 
-/* What a method returns; 0 if it raises. */
+/* Return the result of a method, or 0 if it raises. */
 static uintptr_t
 number_from(PyObject *of, PyObject *method)
 {
@@ -93,7 +93,7 @@ number_from(PyObject *of, PyObject *method)
     return PyErr_Occurred() ? 0 : number;
 }
 
-/* Tell whether a tensor's storage holds its elements, so many of them in memory. */
+/* Whether a tensor's storage holds all its elements in memory. */
 static int
 is_held(PyObject *tensor, const float *data, int64_t elements)
 {
@@ -101,12 +101,12 @@ is_held(PyObject *tensor, const float *data, int64_t elements)
     uintptr_t first = number_from(storage, name_data_ptr), at = (uintptr_t)data;
     uintptr_t bytes = first > 0 ? number_from(storage, name_nbytes) : 0;
     Py_XDECREF(storage);
-    /* Unsigned: what lies before its storage is far beyond it. */
+    /* Unsigned, so that memory before the storage appears to lie far beyond it. */
     return at - first <= bytes &&
            (uintptr_t)elements <= (bytes - (at - first)) / sizeof(float);
 }
 
-/* Read what a tensor of Python is. Return 0, or -1 with an exception. */
+/* Read the properties of a Python tensor. Return 0, or -1 with an exception. */
 static int
 look_at(PyObject *tensor, Looked *to)
 {
@@ -216,7 +216,7 @@ gradient(PyObject *Py_UNUSED(module), PyObject *const *given, Py_ssize_t count)
     Py_RETURN_NONE;
 }
 
-/* ISO C has no conversion between types of functions but by void (*)(void). */
+/* ISO C converts between types of functions only through void (*)(void). */
 #define METHOD(function) (PyCFunction)(void (*)(void))(function)
 
 static PyMethodDef methods[] = {

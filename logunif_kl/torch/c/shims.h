@@ -2,8 +2,8 @@
  *
  * They are declared in torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h, and
  * their signatures may not change. Neither the headers nor the library is needed to build: Python
- * finds the functions in the loaded libtorch by their names (`logunif_kl.torch._kernels`). Those
- * that return `Error` return 0 unless they fail. */
+ * finds the functions in the loaded libtorch by name (`logunif_kl.torch._kernels`). Functions that
+ * return `Error` return 0 unless they fail. */
 
 #ifndef LOGUNIF_KL_SHIMS_H
 #define LOGUNIF_KL_SHIMS_H
@@ -51,7 +51,7 @@ typedef struct {
 #undef FIELD
 } Shims;
 
-/* DLPack, version 1: what a tensor of Python is. `torch.Tensor.__dlpack_c_exchange_api__` is a capsule
+/* DLPack, version 1: the properties of a Python tensor. `torch.Tensor.__dlpack_c_exchange_api__` is a capsule
  * of DLPACK_EXCHANGE that points to an `Exchange`. Declared in ATen/dlpack.h. */
 #define DLPACK_EXCHANGE "dlpack_exchange_api"
 enum { DLPACK_MAJOR = 1, DLPACK_CPU = 1, DLPACK_FLOAT = 2 };

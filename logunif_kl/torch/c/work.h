@@ -1,4 +1,4 @@
-/* The float32 kernels over arrays that lie anywhere in memory, on PyTorch's threads.
+/* The float32 kernels for arrays anywhere in memory, on PyTorch's threads.
  *
  * An argument is an array, or one number that stands for all elements. */
 
@@ -13,14 +13,14 @@
 #include "shims.h"
 
 static Shims torch;
-/* This process was forked. PyTorch's threads are not in it, and it waits for them for ever. */
+/* This process was forked. It lacks PyTorch's threads, and would wait for them forever. */
 static int forked;
 static const lk_float32_kernels *kernels;
 
-/* A thread takes so many elements or more. The sums of as many are added up in order, so that a
- * total does not depend on the number of threads. */
+/* A thread takes at least this many elements. The sums of blocks of this size are added in order,
+ * so that a total does not depend on the number of threads. */
 enum { BLOCK = 32768 };
-/* A number that stands for all elements is written so many times into a buffer. */
+/* A number that stands for all elements is written this many times into a buffer. */
 enum { PIECE = 1024 };
 
 typedef struct {
@@ -116,7 +116,7 @@ run(Range function, int64_t count, int64_t grain, Work *work)
     if (count <= grain || forked)
         function(0, count, work);
     else if (torch.torch_parallel_for(0, count, grain, function, work))
-        function(0, count, work); /* it started no thread */
+        function(0, count, work); /* no thread was started */
 }
 
 static void
@@ -133,7 +133,7 @@ run_gradient(Work *work)
         run(gradient_range, work->n, BLOCK, work);
 }
 
-/* Write the sum to `first`. Return 0, or -1 if there is no memory. */
+/* Write the sum to `first`. Return 0, or -1 if memory cannot be allocated. */
 static int
 run_sum(Work *work)
 {

@@ -1,9 +1,9 @@
 """Layers with a Gaussian posterior over their weights, trained by the exact KL.
 
-`VariationalLinear`, `VariationalConv2d` and the others take the place of those of `torch.nn`;
-`to_variational` converts a network. `ELBO` adds up the log-likelihood and the KL. Optimizers with
-weight decay need `log_sigma2` and `log_alpha` in a group without it. Weights of large alpha are
-counted by `sparsity`, masked by `prune`, and left out by `to_sparse` and `to_deterministic`.
+`VariationalLinear`, `VariationalConv2d` and so on replace the layers of `torch.nn`, and
+`to_variational` converts a network. `ELBO` adds up the log-likelihood and the KL. Put `log_sigma2`
+and `log_alpha` into an optimizer's group without weight decay. `sparsity` counts weights of large
+alpha, `prune` masks them, and `to_sparse` and `to_deterministic` remove them.
 
 Examples
 --------

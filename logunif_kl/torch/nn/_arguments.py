@@ -19,7 +19,7 @@ Tensor = torch.Tensor
 
 
 def check_module(model: Any) -> torch.nn.Module:
-    """Return a model, if it is a module."""
+    """Return a model if it is a module, otherwise raise TypeError."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(
             f"model must be a torch.nn.Module, but {type_name(model)} was given: pass the module"
@@ -28,14 +28,14 @@ def check_module(model: Any) -> torch.nn.Module:
 
 
 def check_dtype(dtype: Any) -> None:
-    """Raise if parameters of this type are not real floating-point numbers."""
+    """Raise if parameters of this type would not be real floating-point numbers."""
     if isinstance(dtype, torch.dtype) and not dtype.is_floating_point:
         remedy = OF_COMPLEX if dtype.is_complex else "pass torch.float32"
         raise TypeError(f"dtype must be a real floating type, but {dtype} was given: {remedy}")
 
 
 def check_generator(generator: Any) -> torch.Generator | None:
-    """Return a generator, or None."""
+    """Return a generator or None, otherwise raise TypeError."""
     if generator is not None and not isinstance(generator, torch.Generator):
         raise TypeError(
             f"generator must be a torch.Generator or None, but {type_name(generator)} "
@@ -45,7 +45,7 @@ def check_generator(generator: Any) -> torch.Generator | None:
 
 
 def whole_number(name: str, value: Any, instead: str = "an int") -> int:
-    """Return an argument that is a whole number."""
+    """Return an argument if it is a whole number, otherwise raise an error."""
     try:
         if not isinstance(value, bool):
             return index(value)
@@ -55,7 +55,7 @@ def whole_number(name: str, value: Any, instead: str = "an int") -> int:
 
 
 def check_real(name: str, given: Any, instead: str) -> None:
-    """Raise if an argument is not a tensor of real numbers; `instead` says what to do then."""
+    """Raise if an argument is not a tensor of real numbers; `instead` says what to pass."""
     if not isinstance(given, Tensor):
         raise TypeError(
             f"{name} must be a torch.Tensor, but {type_name(given)} was given: {to_tensor(given)}"
@@ -67,7 +67,7 @@ def check_real(name: str, given: Any, instead: str) -> None:
 
 
 def check_features(input: Any, inputs: int) -> None:
-    """Raise if the last length of an input is not that of a linear layer."""
+    """Raise if the last dimension of an input does not fit a linear layer."""
     if not input.ndim or input.shape[-1] != inputs:
         raise ValueError(
             f"input of shape {tuple(input.shape)} was given to a layer of {inputs} inputs: "
@@ -76,7 +76,7 @@ def check_features(input: Any, inputs: int) -> None:
 
 
 def check_channels(input: Any, channels: int, kernel_size: Sequence[int]) -> None:
-    """Raise if an input does not have the channels and dimensions of a convolution."""
+    """Raise if the channels and dimensions of an input do not fit a convolution."""
     places = len(kernel_size)
     if input.ndim - places not in (1, 2) or input.shape[-places - 1] != channels:
         raise ValueError(
@@ -91,14 +91,14 @@ def shown_name(name: str) -> str:
 
 
 def check_shape(name: str, module: torch.nn.Module) -> None:
-    """Raise if a module is a lazy one whose weight has no shape yet."""
+    """Raise if a module is lazy and its weight has no shape yet."""
     weight: Any = getattr(module, "weight", None)
     if isinstance(module, LazyModuleMixin) and is_lazy(weight):
         raise no_shape(shown_name(name), module)
 
 
 def no_shape(what: str, module: Any) -> ValueError:
-    """The error for a lazy module that has not seen a batch."""
+    """Make the error for a lazy module without a first batch."""
     return ValueError(
         f"{what} is a {type(module).__name__} that has no shape yet: run a batch through the model "
         "first"

@@ -18,10 +18,10 @@ Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
 def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
     """Make the ``context_fn`` with which a checkpoint draws the same noise twice.
 
-    `torch.utils.checkpoint.checkpoint` computes a part of a network again in the backward. It
-    restores the state of torch's global generators before, but not that of a generator that was
-    given to a layer. These contexts do. Compilers do not call them: within `torch.compile`, give no
-    generator to layers under a checkpoint.
+    `torch.utils.checkpoint.checkpoint` computes a part of a network again in the backward. It first
+    restores the state of torch's global generators, but not of generators that were given to
+    layers. These contexts restore both. Compilers do not call them: under `torch.compile`, give
+    no generator to layers in a checkpoint.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
     Returns
     -------
     callable
-        For the argument ``context_fn``, which needs ``use_reentrant=False``. Layers without a
-        generator need none of this.
+        For the argument ``context_fn``, which needs ``use_reentrant=False``. Without generators in
+        layers you do not need it.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
 
 @contextmanager
 def _recording(model: torch.nn.Module, states: States) -> Iterator[None]:
-    """Keep the states of the generators of a model as they are before the first computation."""
+    """Record the states of a model's generators before the first computation."""
     for module in model.modules():
         generator = getattr(module, "generator", None)
         if isinstance(generator, torch.Generator):
@@ -69,7 +69,7 @@ def _recording(model: torch.nn.Module, states: States) -> Iterator[None]:
 
 
 class _Replaying(AbstractContextManager[None]):
-    """Restore the recorded states of the generators, and at the end those of before.
+    """Restore the recorded states of the generators, and at the end the previous states.
 
     A checkpoint enters this once for each backward through its graph (``retain_graph=True``).
     """

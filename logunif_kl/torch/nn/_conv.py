@@ -61,7 +61,7 @@ class _VariationalConv(VariationalLayer):
         return F.pad(input, self._reversed_padding_repeated_twice, mode=mode)
 
     def _options(self, groups: int) -> tuple[Any, ...]:
-        """What follows the bias in a convolution of a padded input."""
+        """Return the arguments after the bias for a convolution of a padded input."""
         padded = self.padding_mode != "zeros" or isinstance(self.padding, str)
         padding = [0 for _ in self.kernel_size] if padded else self.padding
         return self.stride, padding, self.dilation, groups
@@ -91,7 +91,7 @@ class _VariationalConv(VariationalLayer):
         return d_input if batched or not wanted[0] else d_input.squeeze(0), d_weight, d_bias
 
     def _product_each(self, input: Tensor, weights: Tensor) -> Tensor:
-        # The examples are put side by side, as groups of channels of one example.
+        # Put the examples side by side, as groups of channels of one example.
         examples = input.shape[0]
         outputs = _CONVOLVE[len(self.kernel_size)](
             input.reshape(1, -1, *input.shape[2:]),
@@ -115,7 +115,7 @@ class _VariationalConv(VariationalLayer):
         return input * (1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
-        # Not in_channels, which is 0 in a lazy layer that was loaded.
+        # Do not use in_channels, which is 0 in a lazy layer that was loaded.
         return self.weight.shape[1] * self.groups
 
 
@@ -142,9 +142,9 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
 
         b = a * mu + bias + sqrt(a^2 * sigma^2) zeta,    zeta ~ N(0, 1)
 
-    Each output has the distribution that samples of the weights give it. The noise at different
-    positions of an output is independent, although the positions share their weights; the other
-    estimators keep this dependence. See `VariationalLinear` for everything else.
+    Each output alone has the distribution that samples of the weights would give. The noise at
+    different positions of an output is independent, although the positions share their weights; the
+    other estimators keep this dependence. See `VariationalLinear` for everything else.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which modules of a model are variational, and why the others are not."""
+"""List which modules of a model are variational, and why others are not."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -96,13 +96,13 @@ def conversion(model: torch.nn.Module) -> Conversion:
 
 
 def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor]]]:
-    """The modules with parameters of their own, which include those of parametrizations."""
+    """List the modules with parameters of their own, including those of parametrizations."""
     found = []
     seen: set[int] = set()
     for name, module in model.named_modules():
         parametrized = parametrize.is_parametrized(module)
         parameters = [p for p in module.parameters(parametrized) if id(p) not in seen]
-        # A lazy parameter has no size yet.
+        # A lazy parameter has no size so far.
         parameters = [p for p in parameters if not is_lazy(p)]
         seen.update(map(id, parameters))
         if parameters:
@@ -129,7 +129,7 @@ def _is_matrix(parameters: Sequence[Tensor]) -> bool:
 def copied(model: torch.nn.Module) -> torch.nn.Module:
     try:
         return copy.deepcopy(model)
-    except RuntimeError:  # of a tensor that has a derivative
+    except RuntimeError:  # the tensor has a derivative
         raise TypeError(
             "the model holds a tensor that was computed, as by torch.nn.utils.weight_norm, and "
             "cannot be copied: remove it first, or pass inplace=True"

@@ -1,7 +1,7 @@
-"""Trained networks made variational, and variational ones made plain again.
+"""Make trained networks variational, and variational networks plain again.
 
-A module is converted by assigning another class to it, as torch's lazy modules do. Its parameters,
-hooks and identity remain, so an optimizer, a tied weight or another module still refers to it.
+Converting a module assigns another class to it, as torch's lazy modules do. Its parameters, hooks
+and identity remain, so an optimizer, a tied weight or another module still refers to it.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -185,7 +185,7 @@ def to_deterministic(
         threshold = check_threshold(threshold)
     found = [name for name, m in check_module(model).named_modules() if isinstance(m, _OURS)]
     if not found or any(isinstance(m, VariationalLayer) for m in model.modules()):
-        layers(model)  # Compute masked weights anew; raise if there are no layers.
+        layers(model)  # recomputes masked weights; raises if there are no layers
     for name in found:
         module: Any = model.get_submodule(name)
         if isinstance(module, LazyModuleMixin):

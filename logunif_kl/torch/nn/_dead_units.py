@@ -1,4 +1,4 @@
-"""Units of a network that do nothing: no layer reads them, or they are constant."""
+"""Find and remove dead units: those that no layer reads, or that are constant."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ELEMENTWISE = (
     *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout),
     *(nn.FeatureAlphaDropout, GaussianDropoutA),
 )
-# Modules that treat each channel by itself. The first ones do not change a constant channel.
+# Modules that treat each channel separately. The first ones do not change a constant channel.
 _POOLING = (
     *(nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d),
     *(nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d),
@@ -34,7 +34,7 @@ _AVERAGES = (nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)
 
 
 class Link(NamedTuple):
-    """Two layers that follow each other, and the modules between them."""
+    """Two consecutive layers, and the modules between them."""
 
     first: Any
     between: list[nn.Module]
@@ -42,16 +42,16 @@ class Link(NamedTuple):
 
 
 def drop_units(model: nn.Module, weights: Weights) -> None:
-    """Remove units that do nothing from the weights of layers that follow each other.
+    """Remove dead units from the weights of consecutive layers.
 
     A unit is unread if all weights from it are 0, and constant if all weights to it are 0. At least
     one unit of a layer remains.
     """
     links = list(_links(model, weights))
-    # From the end: an unread unit leaves its own inputs unread.
+    # Go backwards, because an unread unit leaves its own inputs unread.
     for link in reversed(links):
         _drop_unread(link, weights)
-    # From the beginning: a unit that reads only constants is constant.
+    # Go forwards, because a unit that reads only constants is constant.
     for link in links:
         _drop_constant(link, weights)
 
@@ -71,7 +71,7 @@ def _drop_constant(link: Link, weights: Weights) -> None:
             values = module(values)
     constant &= torch.isfinite(values)
     if not _keeps_constants(link):
-        # A padding has zeros, not the constant.
+        # Padding adds zeros, not the constant.
         constant &= values == 0
     if not constant.any():
         return
@@ -93,14 +93,14 @@ def _is_dropout(module: nn.Module) -> bool:
 
 
 def _by_unit(link: Link, weights: Weights) -> Tensor:
-    """The weights of the second layer, of shape (outputs, units of the first, ...)."""
+    """Return the second layer's weights, of shape (outputs, units of the first, ...)."""
     second, _ = weights[link.second]
     units = len(weights[link.first][0])
     return second.reshape(len(second), units, second[0].numel() // units)
 
 
 def _keep(link: Link, weights: Weights, kept: Tensor) -> None:
-    """Keep these units of the first layer, and the weights of the second that read them."""
+    """Keep these units of the first layer, and the second layer's weights that read them."""
     if not kept.any():
         kept = kept.clone()
         kept[0] = True
@@ -115,7 +115,7 @@ def _keep(link: Link, weights: Weights, kept: Tensor) -> None:
 
 
 def _keeps_constants(link: Link) -> bool:
-    """Whether a constant channel of the first layer adds the same to every output."""
+    """Whether a constant channel of the first layer adds the same number to every output."""
     if any(
         type(module) in _AVERAGES
         and (
@@ -138,7 +138,7 @@ def _any(padding: Any) -> bool:
 
 
 def _links(model: nn.Module, weights: Weights) -> Iterator[Link]:
-    """The pairs of layers, in order, whose units may be removed."""
+    """List the pairs of layers, in order, whose units may be removed."""
     times = Counter(id(m) for _, m in model.named_modules(remove_duplicate=False))
     inside = {
         id(child)
@@ -168,7 +168,7 @@ def _flat(module: nn.Sequential) -> Iterator[nn.Module]:
 
 
 def _observed(module: Any) -> bool:
-    """Whether a hook reads the inputs or outputs. Hooks that mask weights do not."""
+    """Whether a hook reads the inputs or outputs. A hook that masks weights does not."""
     pruning = nn.utils.prune.BasePruningMethod
     before = [h for h in module._forward_pre_hooks.values() if not isinstance(h, pruning)]
     return bool(before or module._forward_hooks)

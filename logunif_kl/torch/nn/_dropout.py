@@ -1,4 +1,4 @@
-"""Gaussian dropout with a fixed rate, the baseline of variational dropout.
+"""Gaussian dropout with a fixed rate, a baseline for variational dropout.
 
 Binary dropout is `torch.nn.Dropout`.
 """
@@ -31,8 +31,8 @@ class GaussianDropoutA(StochasticModule):
     Parameters
     ----------
     p : float
-        The dropout rate, at least 0 and below 1. The variance of the noise is alpha = p/(1-p), that
-        of binary dropout with this rate.
+        The dropout rate, at least 0 and below 1. The variance of the noise is alpha = p/(1-p), as
+        for binary dropout with this rate.
     generator : torch.Generator, optional
         Draws the noise; the global generator of the device by default.
 

@@ -1,4 +1,4 @@
-"""The variational lower bound of a minibatch: the expected log-likelihood and the KL apart."""
+"""The variational lower bound of a minibatch, with the log-likelihood and the KL as its terms."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Bound(NamedTuple):
 
     @property
     def loss(self) -> Tensor:
-        """``-value/dataset_size``, to be minimised: of the size of a mean over examples."""
+        """``-value/dataset_size``, to be minimised; comparable with a mean over examples."""
         return -self.value / self.dataset_size
 
 
@@ -60,9 +60,9 @@ class ELBO(torch.nn.Module):
         bound = (N/M) sum_m log p(y_m | x_m, w) + kl_weight (-KL(q || p))
 
     The model draws its noise, so the value is an estimate. With ``kl_weight=1`` its expectation is
-    the bound. In evaluation mode layers return their means and the value is not a bound: that
-    raises an error with gradients, and a warning under `torch.no_grad`. A bound on test data needs
-    ``with nn.sampling(model):`` and the `dataset_size` of the test data.
+    the bound. In evaluation mode layers return their means, and the value is not a bound. This
+    raises an error with gradients, and a warning under `torch.no_grad`. For a bound on test data
+    use ``with nn.sampling(model):`` and the `dataset_size` of the test data.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ class ELBO(torch.nn.Module):
         A module with variational layers, ``model(x)``.
     log_likelihood : callable
         ``log_likelihood(output, target)``, log p of each example: a tensor whose first dimension is
-        the minibatch. Further dimensions are summed. To use a loss, return it with a minus.
-        Parameters and modules in a `functools.partial`, such as a `log_sigma2`, belong to the ELBO:
-        they are among its ``parameters()`` and in its ``state_dict``.
+        the minibatch. Further dimensions are summed. To use a loss, return its negative. Parameters
+        and modules in a `functools.partial`, such as a `log_sigma2`, belong to the ELBO: they are
+        in its ``parameters()`` and ``state_dict``.
     dataset_size : int
         N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float
-        The weight of -KL, not negative: 1 for the bound of the paper. Another one may be assigned
-        later. A 0-d tensor is allowed; its value is not checked.
+        The weight of -KL, not negative: 1 for the bound of the paper. You may assign another one
+        later. It may be a 0-d tensor, whose value is not checked.
 
     Raises
     ------
@@ -140,8 +140,8 @@ class ELBO(torch.nn.Module):
         target : Any
             What the log-likelihood compares the output with.
         kl_weight : float or Tensor, optional
-            Used in place of the module's own for this call. The value of a 0-d tensor is not
-            checked, nor is that of a float under `torch.compile`.
+            Replaces the module's own weight for this call. The value of a 0-d tensor, or of a float
+            under `torch.compile`, is not checked.
 
         Returns
         -------
@@ -185,7 +185,7 @@ class ELBO(torch.nn.Module):
     def _bound(self, output: Any, target: Any, kl_weight: float | Tensor | None) -> Bound:
         weight = self.kl_weight if kl_weight is None else _weight(kl_weight)
         each = _checked(self.log_likelihood(output, target), self.dataset_size)
-        # A sum over many examples may be beyond the range of float16.
+        # A sum over many examples may overflow float16.
         likelihood = single(each).sum() * (self.dataset_size / each.shape[0])
         penalty = neg_kl(self.model)
         value = likelihood + weight * penalty
@@ -199,7 +199,7 @@ class ELBO(torch.nn.Module):
 
 
 class _Partial(torch.nn.Module):
-    """A `functools.partial`, whose parameters and modules are those of this module."""
+    """A `functools.partial` whose parameters and modules are registered with this module."""
 
     def __init__(self, given: partial[Any], model: torch.nn.Module) -> None:
         super().__init__()
@@ -223,7 +223,7 @@ class _Partial(torch.nn.Module):
 
 
 def _registered(function: Any, model: torch.nn.Module) -> Any:
-    """Make a module of a `functools.partial`, which torch does not look into."""
+    """Make a module of a `functools.partial`, because torch does not look into one."""
     return _Partial(function, model) if isinstance(function, partial) else function
 
 
@@ -242,7 +242,7 @@ def _refuse_means(value: Tensor) -> None:
 
 
 def _draws(model: torch.nn.Module) -> bool:
-    """Whether any variational layer draws its noise, or none has to, since moments replace it."""
+    """Whether any variational layer draws its noise, or none must because moments replace it."""
     return any(
         isinstance(module, VBP) or (isinstance(module, VariationalLayer) and module._draws)
         for module in model.modules()
@@ -278,7 +278,7 @@ def _weight(value: Any) -> float | Tensor:
             )
         return value
     if torch.compiler.is_compiling() and isinstance(value, float):
-        # A comparison would have the compiler compile anew for every weight of a warm-up.
+        # A comparison would make the compiler recompile for every weight of a warm-up.
         return value
     weight = real_number("kl_weight", value)
     if not 0.0 <= weight < math.inf:

@@ -44,7 +44,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     Raises
     ------
     ValueError
-        As for `VariationalLinear`, and for a `max_norm`, which would change the means and not their
+        As for `VariationalLinear`, and for a `max_norm`, which would change the means but not their
         variances, or ``sparse=True``, because the KL has a dense gradient.
     TypeError, RuntimeError
         As for `VariationalLinear`.
@@ -159,7 +159,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         return means + self._deviations_at(input, means) * self._noise_at(input, means)
 
     def _deviations_at(self, input: Tensor, means: Tensor) -> Tensor:
-        """The standard deviations of the rows that are looked up; zero at the padding."""
+        """Return the standard deviations of the rows that are looked up; zero at the padding."""
         log_variance = clamped(self._typed())
         if len(log_variance) == len(self.weight):
             log_variance = settled(

@@ -1,4 +1,4 @@
-"""Expected log-likelihoods of each example in closed form, from the moments of the outputs."""
+"""Expected log-likelihoods of each example, in closed form from the moments of the outputs."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -74,8 +74,8 @@ def expected_bernoulli_log_likelihood(
         "probit"   E log Phi(f)     >= log Phi(m) - v/2
         "logit"    E log sigmoid(f) >= log sigmoid(m) - v/8
 
-    and with -m in place of m for the target 0. Both hold for any distribution of f, since the
-    second derivatives of log Phi and log sigmoid are above -1 and -1/4.
+    For the target 0, -m replaces m. Both hold for any distribution of f, because the second
+    derivatives of log Phi and log sigmoid are above -1 and -1/4.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def expected_bernoulli_log_likelihood(
     target : Tensor
         Of the same shape, 0 or 1, or probabilities.
     link : {"probit", "logit"}
-        The function from margin to probability. `predict` has this argument too, with the other
+        The function from margin to probability. `predict` has this argument too, with another
         default.
 
     Returns
@@ -101,8 +101,8 @@ def expected_bernoulli_log_likelihood(
 
     Notes
     -----
-    Haussmann et al. (2018), section 2.4, use the bound of the probit with log sigmoid(m) in place
-    of log Phi(m). For the logit, their -v/2 is also a bound, but four times as loose.
+    Haussmann et al. (2018), section 2.4, use the bound of the probit with log sigmoid(m) instead of
+    log Phi(m). For the logit, their -v/2 is also a bound, but four times as loose.
 
     Examples
     --------
@@ -120,13 +120,13 @@ def expected_bernoulli_log_likelihood(
     if link == "logit":
         at_mean = -F.binary_cross_entropy_with_logits(mean, target, reduction="none")
         return at_mean - 0.125 * variance
-    # torch does not have erfc and erfcx in half types.
+    # torch lacks erfc and erfcx in half types.
     mean, variance, target = single(mean), single(variance), single(target)
     return target * _log_ndtr(mean) + (1.0 - target) * _log_ndtr(-mean) - 0.5 * variance
 
 
 def _log_ndtr(x: Tensor) -> Tensor:
-    """Log Phi(x). The slope of torch's is wrong in float32 below -1e3, where it cancels."""
+    """Compute log Phi(x). In float32 torch's slope is wrong below -1e3, where it cancels."""
     below = (x < 0.0) * x * -math.sqrt(0.5)
     above = (x >= 0.0) * x * math.sqrt(0.5)
     return torch.where(
@@ -150,7 +150,7 @@ def expected_categorical_log_likelihood(
 
     The first is a bound for normal logits (Knowles and Minka 2011, with their a_k = p_k), and is
     exact to first order in v. The second is a bound for logits of any distribution (Böhning 1992);
-    for two classes it is that of ``"logit"``. The third is the expansion to first order, not a
+    for two classes it is the bound of ``"logit"``. The third is the first-order expansion, not a
     bound.
 
     Parameters
@@ -207,7 +207,7 @@ def _penalty(mean: Tensor, variance: Tensor, form: str) -> Tensor:
     p = log_p.exp()
     if form == "taylor":
         return 0.5 * (p * (1.0 - p) * variance).sum(1)
-    # From log p, and not from the logits, the logarithm has no difference of large numbers.
+    # Computed from log p, not from the logits, the logarithm avoids a difference of large numbers.
     tilted = torch.logsumexp(log_p + (0.5 - p) * variance, 1)
     return 0.5 * (p * p * variance).sum(1) + tilted
 

@@ -1,4 +1,4 @@
-"""Weights that a hook computes before each call of a layer: recomputed, copied, made permanent."""
+"""Weights that a hook computes before each call: recompute, copy or make them permanent."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -17,7 +17,7 @@ _COMPUTE = (BasePruningMethod, WeightNorm)
 def refresh(module: Any) -> None:
     """Recompute the weights of a module from its parameters.
 
-    After a step of an optimizer or `load_state_dict`, they are out of date until the next call.
+    After an optimizer step or `load_state_dict`, they are out of date until the next call.
     """
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, _COMPUTE):
@@ -32,7 +32,7 @@ def masked(module: Any, name: str) -> bool:
 
 
 def copies(model: torch.nn.Module) -> dict[int, Any]:
-    """Copy the weights that hooks computed: a memo for `copy.deepcopy`, which refuses them."""
+    """Copy the weights that hooks computed, as a memo for `copy.deepcopy`, which refuses them."""
     found: dict[int, Any] = {}
     for module in model.modules():
         for hook in module._forward_pre_hooks.values():

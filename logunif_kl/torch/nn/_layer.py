@@ -1,4 +1,4 @@
-"""What all variational layers share: the options, the parameters, the noise and the KL."""
+"""The base of all variational layers: options, parameters, noise and KL."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -40,16 +40,16 @@ class VariationalLayer(StochasticModule):
     log_sigma2 or log_alpha : Parameter
         The logarithms of the variances, or of their ratio to the squares of the means.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        The options, as for `VariationalLinear`. The first three cannot be changed later. The others
-        can, and are checked as when the layer is made.
+        The options, as for `VariationalLinear`. The first three are fixed. Assigning to the others
+        checks them as the constructor does.
 
     Raises
     ------
     TypeError
-        If one is made of this class itself.
+        If this class itself is instantiated.
     """
 
-    # Which dimension of the weight belongs to the units of the input and of the output.
+    # The dimensions of the weight that belong to the input units and to the output units.
     _units = {"output": 0, "input": 1}  # noqa: RUF012
     weight: Tensor
     bias: Tensor | None
@@ -72,15 +72,15 @@ class VariationalLayer(StochasticModule):
 
     def _become_variational(self, **options: Unpack[VariationalOptions]) -> None:
         """Check and keep the options, and make the second parameter."""
-        # Not by __setattr__, which refuses to change them.
+        # Avoid __setattr__, which refuses to change them.
         self.__dict__.update(checked(options))
-        # torch's __init__ of a lazy layer has made one by the default options.
+        # torch's __init__ of a lazy layer has made a parameter for the default options.
         for name in ("log_sigma2", "log_alpha"):
             self._parameters.pop(name, None)
         self._make_log_variance()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Check an option that is assigned later; those that shape the parameters are fixed."""
+        """Check an option that is assigned later. Options that shape the parameters are fixed."""
         if name in DEFAULTS:
             value = option(name, value, self.posterior)
             if name in FIXED:
@@ -102,7 +102,7 @@ class VariationalLayer(StochasticModule):
 
     @property
     def _log_variance(self) -> Tensor:
-        """The second parameter: log sigma^2 or log alpha."""
+        """Return the second parameter: log sigma^2 or log alpha."""
         return getattr(self, self._log_variance_name)
 
     def _log_variance_shape(self) -> tuple[int, ...]:
@@ -120,7 +120,7 @@ class VariationalLayer(StochasticModule):
     def reset_parameters(self) -> None:
         """Initialise the means and the bias as torch does, and the second parameter."""
         super().reset_parameters()  # type: ignore[misc]
-        # torch's __init__ calls this before the second parameter is there.
+        # torch's __init__ calls this before the second parameter exists.
         if self._log_variance_name in self._parameters:
             self._reset_log_variance()
 
@@ -164,7 +164,7 @@ class VariationalLayer(StochasticModule):
         return self._normals(mean.shape, mean)
 
     def _bounded(self) -> Tensor:
-        """The second parameter as it is used: below its bound, of a shape that fits the weight."""
+        """Return the second parameter, limited to its bound and in a shape that fits the weight."""
         found = _posterior.broadcastable(
             self._log_variance_name,
             self._log_variance,
@@ -177,56 +177,53 @@ class VariationalLayer(StochasticModule):
         return _posterior.bounded(found, self.max_log_alpha)
 
     def _typed(self) -> Tensor:
-        """The second parameter in the type of the weight, for products with inputs of this type."""
+        """Return the second parameter in the weight's type, for products with inputs."""
         return self._bounded().to(self.weight.dtype)
 
     def _root(self) -> Tensor:
-        """The standard deviations of the weights, or with log alpha their ratio to the means."""
+        """Return the weights' standard deviations, or with log alpha their ratios to the means."""
         return (0.5 * clamped(self._typed())).exp()
 
     def _deviations(self) -> Tensor:
-        """The standard deviations of the weights."""
         deviations = self._root()
         return deviations if self.posterior == "additive" else self.weight * deviations
 
     def _weights(self, shape: Any) -> Tensor:
-        """Samples of the weights, of the shape of the weights or with more dimensions before it."""
+        """Draw weights, in their shape or with additional leading dimensions."""
         deviations = self._deviations()
         found = self.weight + deviations * self._normals(shape, self.weight)
         if found.dtype != torch.float16:
             return found
-        # An infinite weight times an input of zero would be NaN.
+        # An infinite weight times a zero input would be NaN.
         most = torch.finfo(found.dtype).max
         return found.clamp(-most, most)
 
     def _variances(self) -> tuple[Tensor, bool]:
-        """The variances of the weights, or their logarithms and True."""
+        """Return the variances of the weights, or their logarithms and True."""
         if self.posterior == "additive":
             return self._typed(), True
         return _posterior.multiplied(self.weight, self._typed()), False
 
-    # What each layer defines for its own kind of product. Some layers define only a part.
+    # Each layer defines these for its kind of product. Some layers define only a part.
     _check_shape: Any  # (input): raise if its shape does not fit
     _product: Any  # (input, weight, bias): the output
     _product_backward: Any  # as in `_local.Product`
-    _product_each: Any  # (input, weights): the outputs of examples with weights of their own
+    _product_each: Any  # (input, weights): the outputs of examples that have their own weights
     _batched: Any  # (input): whether it has a dimension of examples
     _scaled: Any  # (input): the input times the scales of correlated noise
-    _scales: Any  # (): how many scales there are, one for each input unit
+    _scales: Any  # (): the number of scales, one for each input unit
 
     def _padded(self, input: Tensor) -> Tensor:
         """Return the input with the padding that the product does not add."""
         return input
 
-    # The KL.
-
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
         """The terms whose sum is the KL. With ``whole=True``, for all rows of an embedding.
 
-        ("normal", mu, log_sigma2, 1), or ("alpha", log_alpha, weights or scales an element). With a
-        mask of `torch.nn.utils.prune` the last is a tensor that counts those that are kept. The
-        exact KL of the normal ones needs no count, because it is 0 where `prune` put a mean and a
-        variance of 0. Half types are converted to float32, in which a sum over many weights fits.
+        ("normal", mu, log_sigma2, 1), or ("alpha", log_alpha, weights or scales per element). With
+        a mask of `torch.nn.utils.prune` the last is a tensor that counts the kept ones. The exact
+        KL of "normal" needs no count, because it is 0 where `prune` sets mean and variance to 0.
+        Half types are converted to float32, which is wide enough for a sum over many weights.
         """
         if self.weight.is_complex():
             raise TypeError(f"the weights of a layer are of {self.weight.dtype}: {OF_COMPLEX}")
@@ -259,9 +256,8 @@ class VariationalLayer(StochasticModule):
         Parameters
         ----------
         of : {"weights", "scales"}, optional
-            Which KL to return: that of the weights under independent noise, or of the scales s_i
-            under correlated noise (Kingma et al. 2015, section 3.2). The default depends on the
-            noise.
+            Which KL to return: of the weights for independent noise, or of the scales s_i for
+            correlated noise (Kingma et al. 2015, section 3.2). The default depends on the noise.
 
         Returns
         -------
@@ -300,9 +296,8 @@ class VariationalLayer(StochasticModule):
         Returns
         -------
         Tensor
-            Of the shape of `weight`: log sigma^2 - 2 log|mu|, which is inf where mu = 0, or
-            `log_alpha` as the layer uses it. It is -inf in the row of a `padding_idx`, which has no
-            noise.
+            Of the shape of `weight`: log sigma^2 - 2 log|mu|, which is inf where mu = 0, or the
+            bounded `log_alpha`. It is -inf in the row of a `padding_idx`, which has no noise.
         """
         refresh(self)
         if self.posterior == "additive":
@@ -310,7 +305,7 @@ class VariationalLayer(StochasticModule):
         return self._bounded().expand(self.weight.shape)
 
     def extra_repr(self) -> str:
-        """Show what torch's layer shows, and the options that are not the default ones."""
+        """Show the options of torch's layer, and those that differ from the defaults."""
         found = [super().extra_repr(), f"posterior={self.posterior!r}"]
         for name in ("sharing", "noise", "estimator", "max_log_alpha", "penalty"):
             value = getattr(self, name)
@@ -320,7 +315,7 @@ class VariationalLayer(StochasticModule):
 
 
 def _refuse_fusion(layer: VariationalLayer, caller: Any) -> None:
-    # The fusion assigns a weight to a copy of the layer, as a user may: only the caller differs.
+    # The fusion assigns a weight to a copy of the layer, as a user may. Only the caller differs.
     if caller.f_globals.get("__name__") == "torch.nn.utils.fusion":
         raise TypeError(
             f"a {type(layer).__name__} was fused with batch normalisation, which would scale its "

@@ -1,4 +1,4 @@
-"""Layers that take the number of their inputs from the first input."""
+"""Layers that take the number of their inputs from the first batch."""
 
 # mypy: allow-untyped-calls, no-warn-return-any, disable-error-code="misc"
 from __future__ import annotations
@@ -23,19 +23,19 @@ _uninitialized: Any = UninitializedParameter
 
 
 class _Lazy(VariationalLayer):
-    """A layer whose second parameter is lazy, as the parameters of torch's lazy layers are."""
+    """A layer whose second parameter is lazy, like the parameters of torch's lazy layers."""
 
     def _make_log_variance(self) -> None:
         lazy = _uninitialized(device=self.weight.device, dtype=self.weight.dtype)
         self.register_parameter(self._log_variance_name, lazy)
 
     def reset_parameters(self) -> None:
-        """Initialise the parameters, once their shapes are known."""
+        """Initialise the parameters if their shapes are known."""
         if not self.has_uninitialized_params():  # type: ignore[operator]
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Learn the shapes of the parameters from an input, and initialise them."""
+        """Infer the parameters' shapes from an input, and initialise the parameters."""
         if is_lazy(self._log_variance):
             shape = shared_shape(self.sharing, self._weight_shape(input), self._units)
             with torch.no_grad():
@@ -46,7 +46,7 @@ class _Lazy(VariationalLayer):
         raise NotImplementedError
 
     def log_alpha_of_weights(self) -> Tensor:
-        """As for every layer, once the shapes are known."""
+        """As for every layer, if the shapes are known."""
         self._check_made()
         return super().log_alpha_of_weights()
 

@@ -62,7 +62,7 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
         )
     _check_target(target)
     if not target.is_floating_point():
-        target = target.long()  # cross_entropy takes no other integers
+        target = target.long()  # cross_entropy accepts no other integers
     return -F.cross_entropy(logits, target, reduction="none")
 
 
@@ -117,8 +117,8 @@ def normal_log_likelihood(mean: Tensor, target: Tensor, log_sigma2: Tensor | flo
     target : Tensor
         Of the same shape.
     log_sigma2 : Tensor or float
-        The logarithm of the variance of the noise of the data; one number, or of a shape that
-        broadcasts to that of `mean`.
+        The logarithm of the variance of the data's noise: a number, or a tensor that broadcasts to
+        the shape of `mean`.
 
     Returns
     -------
@@ -130,8 +130,7 @@ def normal_log_likelihood(mean: Tensor, target: Tensor, log_sigma2: Tensor | flo
     TypeError
         If `target` is not a tensor.
     ValueError
-        If the shapes of `mean` and `target` differ, or that of `log_sigma2` does not broadcast to
-        theirs.
+        If the shapes of `mean` and `target` differ, or `log_sigma2` does not broadcast to them.
 
     Examples
     --------
@@ -175,9 +174,9 @@ def _no_moments(output: Any, name: str) -> None:
 
 
 def check_probabilities(target: Tensor) -> None:
-    """Raise if a target of two classes is NaN, below 0 or above 1, where it can be read.
+    """Raise if a target of two classes is NaN, below 0 or above 1, unless it cannot be read.
 
-    Reading it from an accelerator would wait for the device.
+    Targets on an accelerator are not read, because that would wait for the device.
     """
     if torch.compiler.is_compiling() or transformed() or not plain(target) or not target.is_cpu:
         return

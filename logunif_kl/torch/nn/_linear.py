@@ -38,27 +38,27 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         The second parameter, next to the means `weight`: `log_sigma2` ([2]_), or `log_alpha`, the
         logarithms of alpha = sigma^2/theta^2, a ratio of *variances* ([1]_, section 3.1).
     sharing : {"weight", "output", "input", "layer"}
-        What has its own alpha. `log_alpha` has the shape of `weight`, ``(out_features, 1)``,
+        Which weights share an alpha. `log_alpha` has the shape of `weight`, ``(out_features, 1)``,
         ``(1, in_features)`` or ``(1, 1)``. The KL counts a shared alpha once for each weight that
         has it. With the additive posterior each weight has its own sigma.
     noise : {"independent", "correlated"}
         Independent weights (type B, [1]_, section 3.1), or one scale for all weights of an input
         (type A, section 3.2): w_ij = s_i theta_ij with s_i ~ N(1, alpha_i). Correlated noise needs
-        the multiplicative posterior with `sharing` ``"input"`` or ``"layer"``. Its KL is that of
-        the scales; that of the weights is infinite ([3]_, section 3).
+        the multiplicative posterior with `sharing` ``"input"`` or ``"layer"``. `kl` is then the KL
+        of the scales, because the KL of the weights is infinite ([3]_, section 3).
     estimator : {"local", "per_example", "per_batch"}
-        What is drawn: the outputs, a sample of the weights for each example (the first dimension
-        of the input; it takes the memory of as many weights), or one sample for the minibatch.
-        All have the same expected loss, and gradients of different variance ([1]_, section 2).
-        Under correlated noise ``"local"`` draws scales for each row of inputs.
+        What to draw: the outputs, weights for each example (the first dimension of the input), or
+        weights once for the minibatch. Weights for each example take much memory. All have the same
+        expected loss, and gradients of different variance ([1]_, section 2). Under correlated noise
+        ``"local"`` draws scales for each row of inputs.
     initial : float, optional
         The initial `log_sigma2` (-10 by default) or `log_alpha` (-3 by default).
     max_log_alpha : float, optional
         The largest log alpha, for the multiplicative posterior: 0.0 for alpha <= 1 as in [1]_,
         section 3.4. The layer uses ``min(log_alpha, max_log_alpha)``. At the bound or above, only a
-        gradient that decreases log alpha passes. The gradients of the likelihood and of `neg_kl`
-        are treated one by one, so where they disagree the parameter stays within two steps of the
-        optimizer from the bound.
+        gradient that decreases log alpha passes. This holds separately for the gradients of the
+        likelihood and of `neg_kl`. Where they disagree, the parameter stays within two optimizer
+        steps of the bound.
     penalty : str, Fit or NormalPrior, optional
         What `neg_kl` computes: ``"exact"`` (the default), the name of a method of
         `logunif_kl.methods.METHODS` that has a gradient, or a `logunif_kl.fitting.Fit`; or -KL from
@@ -77,8 +77,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     weight, bias : Parameter
         As in `torch.nn.Linear`, with the same initial values from the same seed.
     log_sigma2 or log_alpha : Parameter
-        The second parameter of the posterior. You may assign another one whose shape broadcasts to
-        that of `weight`, or under correlated noise to that of the first one.
+        The second parameter of the posterior. You may assign another one that broadcasts to the
+        shape of `weight`, or under correlated noise to the shape of the original parameter.
 
     Raises
     ------
@@ -98,9 +98,9 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
 
     Notes
     -----
-    The outputs for one vector of inputs have the distribution that samples of the weights give
-    them. If the input has more than two dimensions, ``"local"`` draws each row independently, and
-    so ignores that the rows of one example share their weights.
+    For one vector of inputs, the outputs have the distribution that samples of the weights would
+    give. If the input has more than two dimensions, ``"local"`` draws each row independently, and
+    ignores that the rows of one example share their weights.
 
     The options are not part of the ``state_dict``. Pass `max_log_alpha`, `penalty`, `noise` and
     `estimator` again, because they change what the same parameters mean.
@@ -109,9 +109,9 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     0, a large variance: put them into a group of parameters with ``weight_decay=0``.
 
     The square root has no epsilon: where the variance is 0, the output is its mean, and gradients
-    are finite. A `log_sigma2` or `log_alpha` above 60 (600 in float64, 18 in float16) counts as
-    that in outputs. Under autocast to float16, and with parameters of float16, the product of
-    squares and variances runs in bfloat16, which has the range for them.
+    are finite. Outputs are computed with `log_sigma2` and `log_alpha` of at most 60 (600 in
+    float64, 18 in float16). Under autocast to float16, and with float16 parameters, bfloat16, which
+    has the range, is used for the product of squares and variances.
 
     References
     ----------
@@ -190,5 +190,5 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         return input * (1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
-        # Not in_features, which is 0 in a lazy layer that was loaded.
+        # Do not use in_features, which is 0 in a lazy layer that was loaded.
         return self.weight.shape[-1]

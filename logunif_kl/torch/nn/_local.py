@@ -1,9 +1,9 @@
 """Local reparameterisation: each output has its own Gaussian (Kingma et al. 2015, Eq. 6).
 
 The function has two forms. `composite` consists of plain operations, for compilers, transforms,
-autocast, half types and DTensors. `_Fused` is for plain tensors of float32 and float64. It passes
-over the tensors half as often. For the backward it keeps two tensors of the size of the activations
-and one of the size of the weights.
+autocast, half types and DTensors. `_Fused` is for plain tensors of float32 and float64, and passes
+over the tensors half as often. It keeps two tensors of the size of the activations and one of the
+size of the weights for the backward.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -25,7 +25,7 @@ Draw = Callable[[Tensor], Tensor]
 
 
 class Product(Protocol):
-    """The product of a layer, and its derivatives. The one in the weight is times a factor."""
+    """The product of a layer, and its derivatives; the derivative in the weight takes a factor."""
 
     def _product(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor: ...
 
@@ -50,8 +50,8 @@ def sample_output(
 ) -> Tensor:
     """Sample an output: its mean plus the root of its variance times the noise.
 
-    `variances` are those of the weights, or with `log` their logarithms.
-    `draw` returns noise of the shape, type and device of the mean that it is given.
+    `variances` are those of the weights, or their logarithms with `log`. `draw` returns noise of
+    the shape, type and device of a given mean.
     """
     if _fusible(input, weight, bias, variances):
         return _Fused.apply(layer, input, weight, bias, variances, log, draw)
@@ -73,7 +73,8 @@ def composite(
     if mean.dtype != torch.float16:
         variance = layer._product(input * input, variances, None)
     else:
-        # In float16 the square of 256 overflows and exp(-10) is subnormal. bfloat16 has the range.
+        # In float16 the square of 256 overflows and exp(-10) is subnormal. bfloat16 has enough
+        # range.
         with without_autocast(mean.device.type):
             squares = input.float().square().bfloat16()
             variance = layer._product(squares, variances.bfloat16(), None)
@@ -84,16 +85,16 @@ _LARGEST = {torch.float64: 600.0, torch.float16: 18.0}
 
 
 def clamped(log_variance: Tensor) -> Tensor:
-    """Log sigma^2 or log alpha, where a number above 60 (float64: 600, float16: 18) counts as that.
+    """Limit log sigma^2 or log alpha to 60 (float64: 600, float16: 18).
 
-    So a variance is finite and a zero input has no noise, because 0 times infinity would be NaN.
-    Gradients that are multiplied by the variance do not overflow either.
+    Variances are then finite, and a zero input has no noise instead of 0 times infinity, which is
+    NaN. Gradients that are multiplied by the variance do not overflow either.
     """
     return log_variance.clamp(max=_LARGEST.get(log_variance.dtype, 60.0))
 
 
 def exponential(log_variances: Tensor) -> Tensor:
-    """Finite variances from their logarithms, in float32 for float16."""
+    """Return finite variances from their logarithms, in float32 for float16."""
     return wide(clamped(log_variances)).exp()
 
 
@@ -134,7 +135,7 @@ def _fusible(*tensors: Tensor | None) -> bool:
 
 
 class _Fused(Function):
-    """As `composite`, with fewer passes: no result that an operation below owns is copied."""
+    """`composite` with fewer passes: operations overwrite results that nothing else uses."""
 
     @staticmethod
     def forward(  # type: ignore[override]
@@ -157,7 +158,7 @@ class _Fused(Function):
             output = torch.addcmul(output, deviation, noise)
         else:
             output.addcmul_(deviation, noise)
-        # Below this bound the variance has no gradient.
+        # Where this bound holds, the variance has no gradient.
         least = torch.finfo(deviation.dtype).tiny ** 0.5
         noise.div_(F.threshold(deviation, least, math.inf, inplace=True))
         ctx.save_for_backward(input, weight, bias, given, squares, variances, noise)
@@ -186,7 +187,7 @@ class _Fused(Function):
 
 
 def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> Any:
-    """Compute gradients that can be differentiated again, by the plain operations."""
+    """Compute gradients that can be differentiated again, with plain operations."""
     layer, log = ctx.layer, ctx.log
     input, _, _, variances = given
 

@@ -25,23 +25,22 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
 
         -KL = sum_i c_i (constant - F(u_i)),    constant = 0 (zero_at=inf)
 
-    c_i is how many weights share the alpha of u_i. A module that is used several times (a recurrent
-    cell) counts once, and so do two layers that share their weight and its log_sigma2 or log_alpha.
-    The row of a `padding_idx` has no noise and does not count, unless a layer that shares it draws
-    it.
+    c_i is the number of weights that share the alpha of u_i. A module that is used several times (a
+    recurrent cell) counts once, and so do two layers that share both parameters. The row of a
+    `padding_idx` has no noise and does not count, unless another layer that shares it draws it.
 
     Parameters
     ----------
     model : torch.nn.Module
         A layer, or any module that holds layers.
     of : {"weights", "scales"}, optional
-        Raise an error for a layer whose KL is of the other: that of the scales under correlated
-        noise (type A), and of the weights otherwise.
+        Raise an error for a layer that has the other KL. A layer has the KL of the scales under
+        correlated noise (type A), and of the weights otherwise.
 
     Returns
     -------
     Tensor
-        A 0-d tensor, in nats, of float64 if a layer is, otherwise of float32. If parameters are
+        A 0-d tensor, in nats; float64 if a layer is float64, otherwise float32. If parameters are
         sharded (DTensor), it is the sum over all processes, as a plain tensor.
 
     Raises
@@ -58,8 +57,8 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
 
     Notes
     -----
-    All tensors of one type on one device take one autograd node, which does not copy them. Under
-    `torch.compile`, in the transforms of `torch.func` and for DTensors each tensor has its own.
+    All tensors of one type and device take one autograd node, which does not copy them. Under
+    `torch.compile`, in transforms of `torch.func` and for DTensors, each tensor takes its own node.
 
     Examples
     --------
@@ -147,12 +146,11 @@ def named_kl(model: torch.nn.Module, of: str | None = None) -> dict[str, Tensor]
 def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
     """The variational layers of a model with their names, each once.
 
-    A layer is left out if it shares its weight and its second parameter with a layer before it. The
-    third item says whether the row of a padding counts, because a layer that shares the weight
-    draws it.
+    A layer is left out if an earlier layer has the same weight and second parameter. The third item
+    says whether the row of a padding counts, because another layer that shares the weight draws it.
     """
     found: list[tuple[str, VariationalLayer, bool]] = []
-    # The tensors are kept, so that none of them is freed and its identity given to another.
+    # Keep the tensors, so that none of them is freed and its `id` reused.
     seen: dict[Any, tuple[Tensor, Tensor, int]] = {}
     for name, module in check_module(model).named_modules():
         if isinstance(module, VariationalLayer):
@@ -208,7 +206,7 @@ def _place(
 
 
 def kind_name(model: torch.nn.Module) -> str:
-    """Name the type of a module as its users write it: ``torch.nn.Linear``."""
+    """Name the type of a module as users write it: ``torch.nn.Linear``."""
     name = type(model).__name__
     return f"torch.nn.{name}" if getattr(torch.nn, name, None) is type(model) else type_name(model)
 

@@ -1,7 +1,7 @@
 """Mean and variance of a network's outputs in one pass, without samples.
 
-A network takes `Moments` in place of its input. They pass through the layers of this package and
-through the functions of torch that have a rule in `_moments_rules`. All others raise an error.
+A network takes `Moments` instead of its input. Layers of this package and functions of torch with a
+rule in `_moments_rules` pass them on. All others raise an error.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -23,9 +23,9 @@ Tensor = torch.Tensor
 class Moments:
     """The mean and the variance of each element of a tensor.
 
-    A network that is given moments in place of a tensor returns the mean and the variance of its
-    outputs under the posterior over its weights: see `moments`. ``mean, variance = found`` unpacks
-    them. They have `shape`, `ndim`, `dtype`, `device`, and the methods of tensors that rearrange
+    Given moments instead of a tensor, a network returns the mean and the variance of its outputs
+    under the posterior over its weights: see `moments`. ``mean, variance = found`` unpacks them.
+    They have `shape`, `ndim`, `dtype`, `device`, and the methods of tensors that rearrange
     elements, such as `flatten` and `view`. You can add constants and multiply by them.
 
     Parameters
@@ -33,14 +33,14 @@ class Moments:
     mean : Tensor
         Of a floating type.
     variance : Tensor, optional
-        Of the same shape; zero by default. It must not be negative, which is not checked.
+        Of the same shape; zero by default. Negative variances are not detected.
     steepness : float
         As for `moments`.
 
     Attributes
     ----------
     mean, variance : Tensor
-        Of the same shape. Where the mean is of float16, the variance is of float32.
+        Of the same shape. If the mean is float16, the variance is float32.
     steepness : float
 
     Raises
@@ -75,7 +75,7 @@ class Moments:
 
     @property
     def variance(self) -> Tensor:
-        """The variances: zeros where none were given."""
+        """The variances, which are zeros by default."""
         return torch.zeros_like(self.mean) if self._variance is None else self._variance
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -88,7 +88,7 @@ class Moments:
         return f"Moments(mean={self.mean}, variance={self.variance})"
 
     def _like(self, mean: Tensor, variance: Tensor | None) -> Moments:
-        """Make others of the same steepness; nothing is checked."""
+        """Make moments of the same steepness, without checks."""
         found = object.__new__(type(self))
         found.mean, found._variance, found.steepness = mean, variance, self.steepness
         return found
@@ -99,7 +99,7 @@ class Moments:
     device = property(lambda self: self.mean.device)
 
     def size(self, dim: int | None = None) -> Any:
-        """Return the shape, or a length of it."""
+        """Return the shape, or its length in one dimension."""
         return self.mean.shape if dim is None else self.mean.shape[dim]
 
     def dim(self) -> int:
@@ -140,7 +140,7 @@ class Moments:
     def __torch_function__(
         cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Apply a rule in place of a function of torch."""
+        """Apply a rule instead of a function of torch."""
         rule = rules.RULES.get(function)
         others = [*args[1:], *(kwargs or {}).values()]
         first = bool(args) and isinstance(args[0], Moments)
@@ -150,7 +150,7 @@ class Moments:
         return rule(*args, **(kwargs or {}))
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse the other methods of tensors."""
+        """Raise for other methods of tensors."""
         if not name.startswith("_") and hasattr(Tensor, name):
             # Both kinds of error, because `hasattr` catches only the second.
             raise _NoMethod(str(_no_rule(f"the method {name!r} of tensors")))
@@ -161,7 +161,7 @@ class Moments:
         return rules.scale(self, -1.0)
 
     def __matmul__(self, other: Any) -> Moments:
-        """Refuse a product of matrices without a layer."""
+        """Raise, because a matrix product needs a layer."""
         raise _no_rule("the operator '@'")
 
 

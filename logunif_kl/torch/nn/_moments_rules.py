@@ -1,4 +1,4 @@
-"""What each operation does to a mean and a variance, without samples.
+"""How each operation changes a mean and a variance, without samples.
 
 Haussmann et al. (2018), section 2.3: Eqs. 3 and 4 for sums and products of independent variables,
 and the identity-delta decomposition for the rectifier and the maximum. A rule has the arguments of
@@ -27,8 +27,8 @@ def product(
 ) -> Any:
     """Multiply by independent weights of these means and variances, and add a constant bias.
 
-    E[h] = E[a] mu + b and var[h] = E[a]^2 sigma^2 + var[a] (mu^2 + sigma^2), summed as the product
-    sums, for independent elements of a.
+    E[h] = E[a] mu + b and var[h] = E[a]^2 sigma^2 + var[a] (mu^2 + sigma^2), with the sums of the
+    product, for independent elements of a.
     """
     mean = multiply(x.mean, weight, bias)
     half = mean.dtype == torch.float16
@@ -47,13 +47,13 @@ def product(
             found.append(multiply(variance, weight * weight, None))
     if not found:
         return x._like(mean, None)
-    # Some convolutions round a zero to a small negative number; 0 times an infinity is NaN.
+    # Some convolutions round a zero to a small negative number, and 0 times infinity is NaN.
     total = found[0] if len(found) == 1 else found[0] + found[1]
     return x._like(mean, total.clamp(0.0, torch.finfo(total.dtype).max))
 
 
 def _by(function: Any) -> Any:
-    """The rule for a product with constant weights."""
+    """Make the rule for a product with constant weights."""
 
     def rule(
         x: Any, weight: Tensor, bias: Tensor | None = None, *options: Any, **named: Any
@@ -67,9 +67,9 @@ def _by(function: Any) -> Any:
 
 
 def relu(x: Any, inplace: bool = False) -> Any:
-    """Multiply h by a step z, Bernoulli of P(z = 1) = sigmoid(C E[h]), independent of h.
+    """Multiply h by a step z, a Bernoulli variable of P(z = 1) = sigmoid(C E[h]) independent of h.
 
-    C is the steepness. At infinity z is 1 where E[h] > 0, and 0 elsewhere.
+    C is the steepness. If it is infinite, z is 1 where E[h] > 0, and 0 elsewhere.
     """
     mean, variance = x.mean, x._variance
     if x.steepness == math.inf:
@@ -79,7 +79,7 @@ def relu(x: Any, inplace: bool = False) -> Any:
         argument = x.steepness * mean
         on, off = torch.sigmoid(argument), torch.sigmoid(-argument)
         at = mean.float() if mean.dtype == torch.float16 else mean
-        # E[z] var[h] + var[z] E[h]^2, by terms none of which is negative.
+        # E[z] var[h] + var[z] E[h]^2, as a sum of non-negative terms.
         flips = on * off * (at * at)
         found = on * mean, flips if variance is None else on * variance + flips
     if not inplace:
@@ -89,7 +89,7 @@ def relu(x: Any, inplace: bool = False) -> Any:
 
 
 def _maximum(pool: Any, places: int) -> Any:
-    """The rule for a maximum: the moments of the element with the greatest mean in the window."""
+    """Make the rule for a maximum: the moments of the window's element with the greatest mean."""
 
     def rule(x: Any, *options: Any, return_indices: bool = False, **named: Any) -> Any:
         mean, at = pool(x.mean, *options, return_indices=True, **named)
@@ -102,7 +102,7 @@ def _maximum(pool: Any, places: int) -> Any:
 
 
 def _average(pool: Any, places: int) -> Any:
-    """The rule for a mean of n elements: var = sum of variances / n^2."""
+    """Make the rule for a mean of n elements: var = sum of variances / n^2."""
 
     def rule(
         x: Any,
@@ -132,7 +132,7 @@ def _average(pool: Any, places: int) -> Any:
 
 
 def _adaptive_average(pool: Any, places: int) -> Any:
-    """The rule for a mean over windows that cover the input and may differ in size."""
+    """Make the rule for a mean over windows that cover the input and may differ in size."""
 
     def rule(x: Any, output_size: Any) -> Any:
         mean = pool(x.mean, output_size)
@@ -153,7 +153,7 @@ def _lengths(given: Any, places: int) -> Sequence[int]:
 
 
 def arranged(name: str) -> Any:
-    """The rule for a method of tensors that rearranges elements."""
+    """Make the rule for a tensor method that rearranges elements."""
 
     def rule(x: Any, *options: Any, **named: Any) -> Any:
         variance = None if x._variance is None else getattr(x._variance, name)(*options, **named)
@@ -188,7 +188,7 @@ def scale(x: Any, constant: Any) -> Any:
     """Multiply by a constant."""
     mean = x.mean * constant
     variance = _as_wide_as(x, mean)
-    # The square of the constant may overflow: that of 300 does in float16.
+    # The square of the constant may overflow, in float16 already for 300.
     return x._like(mean, None if variance is None else variance * constant * constant)
 
 

@@ -1,4 +1,4 @@
-"""Normal noise, with or without a generator, on any device, for DTensors and in compiled graphs."""
+"""Normal noise, with or without a generator, on any device, for DTensors and in graphs."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -23,11 +23,11 @@ class StochasticModule(torch.nn.Module):
     """How many `sampling` contexts are open, in all threads."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the module outside of any context: a copy is not in those of the original."""
+        """Restore the module outside of any context, because a copy is in no context."""
         super().__setstate__({name: x for name, x in state.items() if name != "_sampling"})
 
     def __prepare_scriptable__(self) -> NoReturn:
-        """Refuse `torch.jit.script`, which calls this before it reads the code."""
+        """Raise for `torch.jit.script`, which calls this before it reads the code."""
         raise RuntimeError(
             f"torch.jit.script cannot compile {type(self).__name__}: use torch.export, "
             "torch.compile or torch.jit.trace"
@@ -41,7 +41,7 @@ class StochasticModule(torch.nn.Module):
 def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:
     """Draw standard normals of a shape, in the type and on the device of another tensor.
 
-    The caller may overwrite the result.
+    The result is a new tensor, which the caller may change in place.
     """
     device = like.device
     if device.type == "meta":
@@ -52,12 +52,12 @@ def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | Non
     if hasattr(like, "placements"):
         return _distributed(shape, like, generator)
     if generator is not None and torch.compiler.is_compiling():
-        # A graph cannot hold a generator, but it can hold its number.
+        # A graph cannot hold a generator, so it holds a number that stands for the generator.
         number, call = _number(generator)
         return torch.ops.logunif_kl_nn.normals(like.detach(), shape, number, call)
     if torch.compiler.is_compiling() and _by_the_operator(like):
-        # The compiler's own code for randn takes ten times as long as PyTorch's, which this calls.
-        # Each draw gets its own empty tensor, because the compiler merges equal constants.
+        # Call PyTorch's randn: the compiler's own code for it is ten times as slow. Each draw gets
+        # its own empty tensor, because the compiler merges equal constants.
         return torch.empty(shape, dtype=like.dtype, device=device).normal_()
     # The overloads with a generator do not accept symbolic lengths.
     drawn_by: dict[str, Any] = {} if generator is None else {"generator": generator}
@@ -72,9 +72,9 @@ def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | Non
 
 
 def _drawn_one_by_one(like: Tensor) -> bool:
-    """Tell whether PyTorch would draw one normal at a time, which takes several times as long.
+    """Whether PyTorch would draw one normal at a time, which takes several times as long.
 
-    On a CPU, PyTorch does so for a tensor that is not contiguous.
+    PyTorch does so on a CPU for a tensor that is not contiguous.
     """
     return (
         like.device.type == "cpu"
@@ -94,10 +94,10 @@ def _check(generator: torch.Generator, device: torch.device) -> None:
 
 
 def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | None) -> Tensor:
-    """Draw normals as a DTensor: those that one process would draw.
+    """Draw the normals that one process would draw, as a DTensor.
 
-    PyTorch does so on a GPU without a generator. Elsewhere, processes with equal seeds would draw
-    the same normals for different shards. So each process draws all of them and keeps its shard.
+    On a GPU PyTorch does so itself, without a generator. Elsewhere, processes with equal seeds
+    would draw the same normals for different shards, so each process draws all and keeps its shard.
     """
     from torch.distributed.tensor import Replicate, distribute_tensor
 
@@ -110,9 +110,9 @@ def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | N
 
 
 def settled(x: Any) -> Any:
-    """Complete the pending sums of a DTensor; return another tensor as it is.
+    """Complete the pending sums of a DTensor; return another tensor unchanged.
 
-    A look-up in sharded rows is such a sum, and must be complete before the next one begins.
+    A look-up in sharded rows is such a sum, which must be complete before the next look-up.
     """
     if not hasattr(x, "placements"):
         return x
@@ -125,12 +125,12 @@ _numbered: WeakValueDictionary[int, torch.Generator] = WeakValueDictionary()
 _calls = count()
 
 
-# The compiler guards on the identity of the generator.
+# The compiler guards on the generator's identity.
 @called_by_compiler
 def _number(generator: torch.Generator) -> tuple[int, int]:
     """Return a number for the generator, and one for the call.
 
-    The compiler would merge two calls with the same arguments.
+    Without a number of its own, the compiler would merge calls with the same arguments.
     """
     _operator()
     _numbered[id(generator)] = generator
@@ -138,10 +138,10 @@ def _number(generator: torch.Generator) -> tuple[int, int]:
 
 
 def _by_the_operator(like: Tensor) -> bool:
-    """Tell whether a compiled graph may fill an empty tensor with normals.
+    """Whether a compiled graph may fill an empty tensor with normals.
 
     Within a transform the empty tensor would not be batched, and in another memory format the noise
-    would be in another order.
+    would have another order.
     """
     return like.device.type == "cpu" and like.is_contiguous() and not _transformed()
 

@@ -39,7 +39,7 @@ DEFAULTS: VariationalOptions = {
     "penalty": "exact",
     "generator": None,
 }
-# These decide which parameters the layer has.
+# These options decide which parameters the layer has.
 FIXED = ("posterior", "sharing", "noise")
 _CHOICES = {
     "posterior": ("additive", "multiplicative"),
@@ -48,14 +48,14 @@ _CHOICES = {
     "estimator": ("local", "per_example", "per_batch"),
 }
 
-# log sigma^2 as in Molchanov et al. (2017), section 5, and log alpha of a dropout rate
-# alpha/(1 + alpha) of 5 %. From a much smaller alpha, the KL raises log alpha by a gradient of 1/2
-# at most, so that thousands of steps pass before the noise matters.
+# log sigma^2 as in Molchanov et al. (2017), section 5, and log alpha of a dropout rate alpha/(1 +
+# alpha) of 5 %. From a much smaller alpha, thousands of steps would pass before the noise matters,
+# because the KL raises log alpha by a gradient of at most 1/2.
 _INITIAL = {"additive": -10.0, "multiplicative": -3.0}
 
 
 def list_options(function: F) -> F:
-    """Have `help` list the options of a function one by one, in place of ``**options``."""
+    """Let `help` list the options of a function one by one, instead of ``**options``."""
     signature: Any = inspect.signature(function)
     types = VariationalOptions.__annotations__
     given = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
@@ -76,7 +76,7 @@ def list_options(function: F) -> F:
 
 
 def checked(options: VariationalOptions) -> dict[str, Any]:
-    """Return all options, with defaults for those that are not given, if they are allowed."""
+    """Check the options and add the defaults."""
     for name in options:
         if name not in DEFAULTS:
             raise TypeError(f"there is no option {name!r}: pass one of {', '.join(DEFAULTS)}")
@@ -93,7 +93,7 @@ def checked(options: VariationalOptions) -> dict[str, Any]:
 
 
 def option(name: str, value: Any, posterior: str) -> Any:
-    """Return an option of a layer of this posterior, if it is allowed."""
+    """Return an option of a layer of this posterior if its value is allowed."""
     if name in _CHOICES:
         return one_of(name, value, _CHOICES[name])
     if name == "penalty":
@@ -111,7 +111,7 @@ def option(name: str, value: Any, posterior: str) -> Any:
 def check_together(
     posterior: str, sharing: str, noise: str, max_log_alpha: float | None, **_: Any
 ) -> None:
-    """Raise if options, each of which is allowed, do not go together."""
+    """Raise if options that are allowed by themselves cannot be combined."""
     if posterior == "additive":
         given = {"sharing": sharing, "noise": noise, "max_log_alpha": max_log_alpha}
         for name, value in given.items():
@@ -128,7 +128,7 @@ def check_together(
 
 
 def check_of(of: Any, noise: str) -> None:
-    """Raise if a layer with such noise does not have the KL `of` weights, or of scales."""
+    """Raise if a layer with this noise does not have the KL `of` the weights or scales."""
     if of is None:
         return
     one_of("of", of, ("weights", "scales"))

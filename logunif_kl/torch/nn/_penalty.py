@@ -1,6 +1,6 @@
-"""The penalty of a layer: exact -KL, an approximation of the papers, a fit, or a normal prior.
+"""The penalty of a layer: exact -KL, a published approximation, a fit, or a normal prior.
 
-Closed forms use torch's operations, and have finite derivatives everywhere. NumPy computes the
+Closed forms use torch's operations, with finite derivatives everywhere. NumPy computes the
 numerical methods of `logunif_kl.methods`. All have the constant of ``zero_at=inf``.
 """
 
@@ -25,8 +25,8 @@ Tensor = torch.Tensor
 
 EXACT = "exact"
 
-# ("normal", mu, log_sigma2, count) or ("alpha", log_alpha, count), of float32 or float64. The count
-# is a number, or a tensor with one for each element.
+# ("normal", mu, log_sigma2, count) or ("alpha", log_alpha, count), in float32 or float64. The count
+# is a number, or a tensor with a count for each element.
 Term = tuple[Any, ...]
 
 
@@ -98,7 +98,7 @@ class NormalPrior:
 
 
 def check(penalty: Any, posterior: str) -> Any:
-    """Return the penalty, if layers of this posterior can be trained with it."""
+    """Return the penalty if layers of this posterior can be trained with it."""
     if isinstance(penalty, NormalPrior):
         if posterior != "additive":
             raise ValueError(
@@ -131,11 +131,11 @@ def check(penalty: Any, posterior: str) -> Any:
 
 
 def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
-    """Add up -KL over the terms of layers, each with the penalty that its layer has.
+    """Add up -KL over the terms of layers, each with its layer's penalty.
 
-    The exact penalty takes one call for each type and device. A sum over DTensors is a plain tensor
-    with the same value in every process, so it can be added to a loss. The result is a 0-d tensor,
-    in float64 if any term is, on the device of the first.
+    The exact penalty takes one call for each type and device. A sum over DTensors becomes a plain
+    tensor with the same value in every process, so it can be added to a loss. The result is a 0-d
+    tensor on the device of the first term, in float64 if any term is.
     """
     groups: dict[Any, list[Any]] = {}
     sums: list[Tensor] = []
@@ -166,7 +166,7 @@ def _gathered(value: Any) -> Tensor:
 def _counted(penalty: Any, kind: str, tensors: Sequence[Tensor], counts: Tensor) -> Tensor:
     """Add up -KL over the elements with a positive count. It may be infinite at the others."""
     kept = counts > 0
-    # Here all methods and derivatives are finite.
+    # At this point all methods and derivatives are finite.
     safe = (1.0, 0.0) if kind == "normal" else (0.0,)
     tensors = [torch.where(kept, x, fill) for x, fill in zip(tensors, safe, strict=True)]
     if penalty == EXACT:
@@ -177,7 +177,7 @@ def _counted(penalty: Any, kind: str, tensors: Sequence[Tensor], counts: Tensor)
 
 
 def approximate(penalty: Any, kind: str, *tensors: Tensor) -> Tensor:
-    """-KL of each element by a method or a fit, or from a normal prior."""
+    """-KL of each element, by a method, a fit or for a normal prior."""
     if isinstance(penalty, NormalPrior):
         return penalty.neg_kl(*tensors)
     x = tensors[0] if kind == "alpha" else _log_alpha(*tensors)
@@ -199,7 +199,7 @@ def approximate(penalty: Any, kind: str, *tensors: Tensor) -> Tensor:
 
 
 def _log_alpha(mu: Tensor, log_sigma2: Tensor) -> Tensor:
-    """Log alpha, which is infinite and has no gradient at mu = 0."""
+    """Compute log alpha, which is infinite and without a gradient at mu = 0."""
     none = mu == 0.0
     found = log_sigma2 - 2.0 * torch.where(none, 1.0, mu).abs().log()
     return torch.where(none, math.inf, found)
@@ -228,7 +228,7 @@ def _of_fit(fit: Any) -> tuple[str, float, tuple[float, ...]]:
 
 @called_by_compiler
 def _of_method(name: str) -> tuple[str, float, tuple[float, ...]] | None:
-    """The family and coefficients of a closed form; None for a numerical method."""
+    """Return the family and coefficients of a closed form, or None for a numerical method."""
     from ...methods import _kingma, _lower_bound, _molchanov
 
     if name == "kingma":
@@ -242,7 +242,7 @@ def _of_method(name: str) -> tuple[str, float, tuple[float, ...]] | None:
 
 
 class Numerical(Function):
-    """-KL by a numerical method, or its derivative (``order=1``), by NumPy in float64."""
+    """-KL by a numerical method or, for ``order=1``, its derivative, in NumPy and float64."""
 
     @staticmethod
     def forward(x: Tensor, name: str, order: int) -> Tensor:

@@ -19,11 +19,11 @@ Tensor = torch.Tensor
 
 
 def shared_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> tuple[int, ...]:
-    """The shape of log sigma^2, or of log alpha, for weights of a shape.
+    """Return the shape of log sigma^2 or log alpha for weights of this shape.
 
-    `units` tells which dimension of the weight is that of the units in ``"input"`` and
-    ``"output"``. The result has as many dimensions as the weight. It is never a scalar, which
-    `torch.distributed.fsdp.fully_shard` refuses.
+    `units` maps ``"input"`` and ``"output"`` to the dimensions of these units. The result has as
+    many dimensions as the weight, and is never a scalar, which `torch.distributed.fsdp.fully_shard`
+    refuses.
     """
     if sharing == "weight":
         return tuple(weight)
@@ -34,10 +34,10 @@ def shared_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> 
 def broadcastable(
     name: str, given: Tensor, weight: Tensor, own: Sequence[int], scales: bool
 ) -> Tensor:
-    """The second parameter with as many dimensions as the weight, as PyTorch would broadcast it.
+    """Return the second parameter with as many dimensions as the weight, by broadcasting rules.
 
-    `own` is the shape that the layer gives it. Under correlated noise (`scales`) it may not have
-    more elements than that.
+    `own` is the shape that the layer gives it. Under correlated noise (`scales`) the parameter must
+    not have more elements.
     """
     if not given.is_floating_point() or given.device != weight.device:
         raise TypeError(
@@ -63,13 +63,13 @@ def single(x: Tensor) -> Tensor:
 
 
 def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:
-    """The variances alpha theta^2 of the multiplicative posterior."""
+    """Return the variances alpha theta^2 of the multiplicative posterior."""
     deviations = wide(mean) * (0.5 * wide(clamped(log_alpha))).exp()
     return deviations * deviations
 
 
 def kept(mask: Tensor, units: dict[str, int], scales: int | None) -> Tensor:
-    """Count the weights that a mask keeps, or the scales of inputs that keep any weight.
+    """Count the weights that a mask keeps, or the input scales with any kept weight.
 
     ``scales`` is the number of all scales. Counts are in float64, which is exact for any layer.
     """
@@ -81,10 +81,10 @@ def kept(mask: Tensor, units: dict[str, int], scales: int | None) -> Tensor:
 
 
 class Bounded(Function):
-    """min(x, bound), whose gradient is that of a projected descent.
+    """min(x, bound) with the gradient of projected descent.
 
-    At the bound and above, a gradient passes only if a step against it decreases x. So a parameter
-    can leave the bound, but not rise further.
+    At the bound and above, a gradient passes only if a step against it decreases x. A parameter can
+    then leave the bound, but not rise further.
     """
 
     generate_vmap_rule = True
@@ -112,7 +112,7 @@ class Bounded(Function):
 
 
 def bounded(log_alpha: Tensor, bound: float | None) -> Tensor:
-    """Log alpha as the layer uses it."""
+    """Return log alpha as the layer uses it."""
     if bound is None:
         return log_alpha
     if torch.compiler.is_compiling():
@@ -120,8 +120,8 @@ def bounded(log_alpha: Tensor, bound: float | None) -> Tensor:
     return _projected(log_alpha, bound)
 
 
-# A compiler puts this into its graph without tracing it. Otherwise it would refuse the forward-mode
-# rule, or lose the backward rule inside a transform.
+# A compiler puts this into its graph without tracing it. If it traced, it would refuse the
+# forward-mode rule, or lose the backward rule inside a transform.
 def _projected(log_alpha: Tensor, bound: float) -> Tensor:
     return Bounded.apply(log_alpha, bound)
 

@@ -58,9 +58,9 @@ def predict(
     The entropy is also large where classes overlap; the mutual information is large only where
     samples contradict each other.
 
-    All dropout of torch draws (`torch.nn.Dropout` to `torch.nn.FeatureAlphaDropout`, and the rate
-    of attention and of recurrent modules), and so does every layer of this library. Other modules
-    are in evaluation mode. Each has its mode again afterwards, also after an error.
+    All dropout modules of torch draw noise (`torch.nn.Dropout` to `torch.nn.FeatureAlphaDropout`,
+    and attention and recurrent modules with a rate), and so do all layers of this library. Others
+    are in evaluation mode. All modes are restored afterwards, even after an error.
 
     Parameters
     ----------
@@ -90,20 +90,20 @@ def predict(
         the model runs once for each sample, on `x` as it is: for models that share their noise
         between examples, or whose inputs have the examples in another dimension.
     batch_size : int, optional
-        How many rows, examples times samples, to run at once. By default, as many as keep the
-        largest output of a module, and the weights that ``estimator="per_example"`` draws, within
-        2^24 elements; a pass of a few examples without noise measures that. If memory runs out,
+        The number of rows (examples times samples) to run at once. By default a pass of a few
+        examples without noise measures how many rows keep the largest output of a module, and the
+        weights that ``estimator="per_example"`` draws, within 2^24 elements. If memory runs out,
         half as many are tried.
     generator : torch.Generator, optional
         Draws all noise; the states of other generators are restored. By default the global
-        generators and those of the layers draw, so `torch.manual_seed` decides.
+        generators and those of the layers draw, so `torch.manual_seed` determines the noise.
 
     Returns
     -------
     Prediction
         Named tensors without gradients, in float64 if the outputs are, otherwise in float32. `mean`
-        and `variance` have the shape of the outputs. `entropy` and `mutual_information` have it
-        too, without the classes of ``"categorical"``.
+        and `variance` have the shape of the outputs. `entropy` and `mutual_information` have the
+        same shape, but without the classes of ``"categorical"``.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def predict(
     ValueError
         If no module draws noise, `samples` is below 2, `batch_size` is below 1, an option is not
         one of its choices or belongs to another likelihood, or the outputs do not fit: no dimension
-        of classes, probabilities in place of logits, another number of rows.
+        of classes, probabilities instead of logits, another number of rows.
 
     See Also
     --------
@@ -121,20 +121,20 @@ def predict(
     Notes
     -----
     For ``"normal"`` with variances v of the samples and sigma^2 of the noise, entropy and
-    information are those of normal distributions with these variances,
-    log(2 pi e (v + sigma^2))/2 and log(1 + v/sigma^2)/2, for each element by itself. v + sigma^2 is
-    the predictive variance (Gal and Ghahramani 2016, section 4).
+    information of each element are those of normal distributions with these variances, log(2 pi e
+    (v + sigma^2))/2 and log(1 + v/sigma^2)/2. v + sigma^2 is the predictive variance (Gal and
+    Ghahramani 2016, section 4).
 
     For ``"categorical"`` and ``"bernoulli"`` the information of S samples is too small by a factor
     of about 1 - 1/S on average, as a variance divided by S is. For ``"normal"`` the variance of the
     samples is divided by S - 1. Sums are in float64, so tiny information is accurate too.
 
     Layers with ``estimator="per_batch"`` have one sample of their weights in a pass, so there are
-    as many passes as samples. The noise depends on how many rows run at once: for the same numbers
-    on machines of different memory, pass `batch_size`.
+    as many passes as samples. The noise depends on the number of rows run at once: pass
+    `batch_size` to get the same numbers on machines of different memory.
 
-    The modes of the model, and the setting that `sampling` changes, differ during the call. Do not
-    use the model in another thread at the same time.
+    The call temporarily changes the modes of the model and the setting of `sampling`. Do not use
+    the model in another thread at the same time.
 
     References
     ----------
@@ -190,7 +190,7 @@ def predict(
 
 
 class _Run:
-    """A model that draws its noise, and how often it is to be run."""
+    """A model that draws its noise, and the number of runs."""
 
     def __init__(self, model: torch.nn.Module, likelihood: str, samples: int) -> None:
         self._model, self._likelihood, self._samples = model, likelihood, samples
@@ -202,14 +202,14 @@ class _Run:
         """An output."""
 
     def one_by_one(self, x: Any) -> tuple[Tensor, ...]:
-        """Run the model on the whole of an input, once for each sample."""
+        """Run the model on the whole input, once for each sample."""
         tally = Tally(self._likelihood)
         for _ in range(self._samples):
             tally.add(self._output(x).unsqueeze(0))
         return tally.moments()
 
     def in_blocks(self, x: Tensor, rows: int) -> list[tuple[Tensor, ...]]:
-        """Run it on blocks of examples, each repeated for several samples."""
+        """Run the model on blocks of examples, each repeated for several samples."""
         found: list[tuple[Tensor, ...]] = []
         begin = 0
         while not found or begin < len(x):
@@ -230,9 +230,9 @@ class _Run:
         at_once = 1 if self._one_by_one else max(1, rows // max(examples, 1))
         passes = -(-self._samples // at_once)
         for number in range(passes):
-            # Passes of almost the same size, so that a compiler sees few shapes.
+            # Use passes of almost the same size, so that a compiler sees few shapes.
             samples = self._samples // passes + (number < self._samples % passes)
-            # A copy, since the model may change it.
+            # Copy the input, because the model may change it.
             output = self._output(block.repeat(samples, *[1] * (block.ndim - 1)))
             if not output.ndim or len(output) != samples * examples:
                 raise ValueError(
@@ -249,7 +249,7 @@ class _Run:
 
 
 def _rows(model: torch.nn.Module, x: Tensor) -> int:
-    """How many rows may pass at once, by what the largest output, or sample of weights, takes."""
+    """Choose the number of rows in a pass by the size of the largest output or weight sample."""
     if not len(x):
         return ELEMENTS
     few = x[:_PROBED].clone()
@@ -273,12 +273,12 @@ def _rows(model: torch.nn.Module, x: Tensor) -> int:
 
 
 def _out_of_memory(error: RuntimeError) -> bool:
-    # The allocator of the CPU has no error of its own.
+    # The CPU allocator has no error type of its own.
     return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
 
 
 def _not_compiled() -> Any:
-    """Run compiled models as they were: hooks see no module in a graph."""
+    """Run compiled models without compilation, because hooks see no modules in a graph."""
     if "torch._dynamo" not in sys.modules:
         return nullcontext()
     return torch.compiler.set_stance("force_eager")

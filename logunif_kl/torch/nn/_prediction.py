@@ -1,4 +1,4 @@
-"""The mean, variance, entropy and information of a prediction, from samples of a model's output."""
+"""Mean, variance, entropy and information of a prediction, from samples of a model's output."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Prediction(NamedTuple):
         The variance over the samples (divided by samples - 1) of the probabilities, or of the
         outputs for ``"normal"``. It does not include the noise of the data.
     entropy : Tensor
-        Of the predictive distribution, in nats. For ``"normal"`` it is that of the normal
-        distribution with the same variance.
+        The entropy of the predictive distribution, in nats. For ``"normal"`` it is the entropy of
+        the normal distribution with the same variance.
     mutual_information : Tensor
-        Of the class and the weights, in nats: `entropy` minus the mean entropy of the samples.
+        Between the class and the weights, in nats: `entropy` minus the mean entropy of the samples.
     samples : int
         The number of samples.
     """
@@ -45,12 +45,12 @@ class Prediction(NamedTuple):
 
     @property
     def expected_entropy(self) -> Tensor:
-        """The mean entropy of the samples: the uncertainty if the weights are known."""
+        """The mean entropy of the samples: the uncertainty that known weights would leave."""
         return self.entropy - self.mutual_information
 
 
 class Tally:
-    """The moments and the mean entropy of samples that come in several parts, in float64.
+    """The moments and the mean entropy of samples that arrive in parts, in float64.
 
     In float32 the difference of entropies would cancel for a confident prediction.
     """
@@ -75,23 +75,23 @@ class Tally:
         self._count = total
 
     def moments(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The mean, the variance and the mean entropy of all samples."""
+        """Return the mean, the variance and the mean entropy of all samples."""
         return self._mean, self._squares / (self._count - 1), self._entropy
 
 
 def prediction(
     likelihood: str, moments: list[tuple[Tensor, ...]], samples: int, log_sigma2: Any, like: Tensor
 ) -> Prediction:
-    """Concatenate the moments of all examples, in float64 if the outputs are, or float32."""
+    """Concatenate the moments of all examples, in float64 if the outputs are, else in float32."""
     mean, variance, of_samples = (_joined(parts) for parts in zip(*moments, strict=True))
     if likelihood == "normal":
         log_sigma2 = _log_sigma2(log_sigma2, mean)
-        # In logarithms, because sigma^2 may be beyond the range of its type.
+        # Use logarithms, because sigma^2 may overflow its type.
         log_variance = variance.log()
         entropy = 0.5 * (
             math.log(2.0 * math.pi * math.e) + torch.logaddexp(log_variance, log_sigma2)
         )
-        # Equal samples say nothing about the weights, with or without noise.
+        # Equal samples carry no information about the weights, with or without noise.
         log_ratio = torch.where(variance == 0, log_variance, log_variance - log_sigma2)
         information = 0.5 * torch.logaddexp(log_ratio, torch.zeros_like(log_sigma2))
     else:
@@ -109,7 +109,7 @@ def _joined(parts: tuple[Tensor, ...]) -> Tensor:
 
 
 def check_output(likelihood: str, output: Any) -> Tensor:
-    """Return what a model returned, if it fits the likelihood."""
+    """Return the output of a model if it fits the likelihood."""
     if isinstance(output, Moments):
         raise TypeError(
             "the model returned Moments, which have no samples: pass the model that VBP wraps, "
@@ -149,7 +149,7 @@ def _wide(x: Tensor) -> Tensor:
 
 
 def _values(likelihood: str, outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """The probabilities, or the outputs for ``"normal"``, and the entropy of each sample."""
+    """Return the probabilities, or the outputs for ``"normal"``, and the entropy of each sample."""
     if likelihood == "normal":
         return outputs, outputs.new_zeros(outputs.shape[:2])
     if likelihood == "categorical":
@@ -161,7 +161,7 @@ def _values(likelihood: str, outputs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _entropy(likelihood: str, p: Tensor, others: Tensor, dim: int) -> Tensor:
-    """-sum p log p over the classes in a dimension, or over a class and its complement."""
+    """Return -sum p log p over the classes in a dimension, or over a class and its complement."""
     if likelihood == "categorical":
         return torch.special.entr(p).sum(dim)
     return torch.special.entr(p) + torch.special.entr(others)

@@ -22,9 +22,9 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
 
     Each variational layer gets the mask of `torch.nn.utils.prune.custom_from_mask` on its `weight`.
     With the additive posterior, `log_sigma2` gets a mask that sets the variance of these weights to
-    0. So pruned weights are 0 in evaluation and in training, have no KL, and stay 0 while the
-    others are trained further. Weights that share an alpha (``sharing="input"`` or ``"output"``,
-    such as the scales of units or channels in Louizos et al. 2017) are pruned together.
+    0. Pruned weights are therefore 0 in evaluation and in training, have no KL, and stay 0 during
+    further training. Weights that share an alpha (``sharing="input"`` or ``"output"``, such as the
+    scales of units or channels in Louizos et al. 2017) are pruned together.
 
     Parameters
     ----------
@@ -56,9 +56,9 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
 
     Notes
     -----
-    A second call prunes more weights, after training or with a lower threshold. As with all hooks
-    of `torch.nn.utils.prune`, ``weight`` is computed at each call of the layer, and `copy.deepcopy`
-    fails after a call that was differentiated: copy the model by
+    To prune more weights, call the function again, after training or with a lower threshold. As
+    with all hooks of `torch.nn.utils.prune`, each call of the layer computes ``weight``, and
+    `copy.deepcopy` fails after a call with gradients: copy the model by
     ``pickle.loads(pickle.dumps(model))``.
 
     `to_deterministic` makes the masks permanent, in a network without variances. For inference
@@ -98,7 +98,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
 
 
 class _Silence(torch_prune.BasePruningMethod):
-    """Sets log sigma^2 of pruned weights, where the methods of torch would multiply it by 0."""
+    """Set log sigma^2 of pruned weights, where the methods of torch would multiply it by 0."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -117,7 +117,7 @@ class _Silence(torch_prune.BasePruningMethod):
 def _silence(layer: Any, mask: Tensor) -> None:
     for hook in layer._forward_pre_hooks.values():
         if isinstance(hook, _Silence):
-            # torch would put two methods into a container, which multiplies by the mask.
+            # torch would combine two methods in a container, which multiplies by the mask.
             layer.log_sigma2_mask.mul_(mask)
             layer.log_sigma2 = hook.apply_mask(layer)
             return

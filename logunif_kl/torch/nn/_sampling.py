@@ -1,7 +1,7 @@
-"""Noise in evaluation mode: `sampling` for a user, and what `predict` runs a model in.
+"""Noise in evaluation mode: `sampling` for users, and the contexts in which `predict` runs.
 
-`torch.nn.Dropout` and its kin draw in training mode alone, from the global generator of the device.
-The modules of this library draw in evaluation mode too, and from generators of their own.
+`torch.nn.Dropout` and similar modules draw only in training mode, from the device's global
+generator. The modules of this library also draw in evaluation mode, and from their own generators.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -27,13 +27,13 @@ DROPOUTS = (
     torch.nn.AlphaDropout,
     torch.nn.FeatureAlphaDropout,
 )
-# Training mode changes only the dropout in these modules.
+# In these modules, training mode changes only the dropout.
 _WITH_RATE = (torch.nn.MultiheadAttention, torch.nn.RNNBase)
 
 
 @contextmanager
 def sampling(model: torch.nn.Module) -> Iterator[None]:
-    """Have a model draw its noise in evaluation mode too, within a ``with`` statement.
+    """Let a model draw its noise in evaluation mode too, within a ``with`` statement.
 
     Other modules (batch normalisation, binary dropout) stay in their mode. The context belongs to
     the model: it also holds in other threads that use the model, until the last such context ends,
@@ -96,7 +96,7 @@ _fast_path: list[bool] = []
 
 @contextmanager
 def without_fast_path() -> Iterator[None]:
-    """Have `torch.nn.TransformerEncoderLayer` call its layers.
+    """Make `torch.nn.TransformerEncoderLayer` call its layers.
 
     In evaluation mode its fast path reads their weights instead, and would draw no noise.
     """
@@ -112,14 +112,13 @@ def without_fast_path() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            # The first context saved the setting of the user. The last one to end restores it.
+            # The first context saved the user's setting. The last one to end restores it.
             last = _fast_path.pop()
             if not _fast_path:
                 mha.set_fastpath_enabled(last)
 
 
 def check_kinds(modules: Any) -> tuple[type, ...]:
-    """Return the argument `modules` as a tuple of types."""
     found = modules if isinstance(modules, tuple) else (modules,)
     if not all(isinstance(kind, type) for kind in found):
         raise TypeError(
@@ -144,7 +143,7 @@ def noisy(model: torch.nn.Module, more: tuple[type, ...]) -> list[torch.nn.Modul
 
 @contextmanager
 def drawing(model: torch.nn.Module, found: list[torch.nn.Module]) -> Iterator[None]:
-    """Have these modules draw noise, and all others be in evaluation mode."""
+    """Make these modules draw noise, and put all others into evaluation mode."""
     ours = any(isinstance(module, StochasticModule) for module in found)
     training = [module for module in found if not isinstance(module, StochasticModule)]
     with in_training(model, training), sampling(model) if ours else without_fast_path():
@@ -153,9 +152,9 @@ def drawing(model: torch.nn.Module, found: list[torch.nn.Module]) -> Iterator[No
 
 @contextmanager
 def in_training(model: torch.nn.Module, chosen: list[torch.nn.Module]) -> Iterator[None]:
-    """Have only some modules in training mode, and restore all modes at the end.
+    """Put only some modules into training mode, and restore all modes at the end.
 
-    The modes are set one by one, because a ``train`` method of the user may skip modules.
+    Set the modes one by one, because a user's ``train`` method may skip modules.
     """
     training = {id(module) for module in chosen}
     modes = [(module, module.training) for module in model.modules()]
@@ -176,9 +175,9 @@ def _draws_in_training(module: torch.nn.Module, more: tuple[type, ...]) -> bool:
 
 @contextmanager
 def drawn_by(generator: torch.Generator | None, model: torch.nn.Module, x: Any) -> Iterator[None]:
-    """Have all noise of a model depend only on a generator, or on the usual ones if it is None.
+    """Make all noise of a model depend only on a generator, or on the usual ones if it is None.
 
-    The global generators, and those of the modules, are seeded from it, and restored afterwards.
+    The generator seeds the global generators and those of the modules; all are restored afterwards.
     """
     if generator is None:
         yield
@@ -191,7 +190,7 @@ def drawn_by(generator: torch.Generator | None, model: torch.nn.Module, x: Any) 
         _seed_global(stack, generator, _accelerators(model, x))
         own = (getattr(module, "generator", None) for module in model.modules())
         for each in {id(g): g for g in own if isinstance(g, torch.Generator)}.values():
-            # The generator that was passed is not restored, so that the next call differs.
+            # Do not restore the caller's generator, so that the next call differs.
             if each is not generator:
                 stack.callback(each.set_state, each.get_state())
                 each.manual_seed(_seed(generator))

@@ -1,4 +1,4 @@
-"""Weights of the KL as plain functions of the step, for the first steps of a training run."""
+"""Weights of the KL for the first steps of training, as plain functions of the step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..._layers import finite
 
 
 def linear_warm_up(step: float, begin: float, end: float) -> float:
-    """Return a weight of the KL that rises from 0 to 1 on a line.
+    """Return a weight of the KL that rises linearly from 0 to 1.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def linear_warm_up(step: float, begin: float, end: float) -> float:
 
 
 def cosine_warm_up(step: float, begin: float, end: float) -> float:
-    """Return a weight of the KL that rises from 0 to 1 on half a cosine, without corners.
+    """Return a weight of the KL that rises smoothly from 0 to 1, on half a cosine.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def cosine_warm_up(step: float, begin: float, end: float) -> float:
 
 
 def cyclical_warm_up(step: float, period: float, rising: float = 0.5) -> float:
-    """Return a weight of the KL that rises on a line again in every period.
+    """Return a weight of the KL that rises linearly from 0 to 1 in every period.
 
     Fu et al. (2019), "Cyclical Annealing Schedule: A Simple Approach to Mitigating KL Vanishing",
     arXiv:1903.10145.

@@ -22,19 +22,19 @@ BACKENDS = ("torch", "scipy")
 class SparseLayer(torch.nn.Module):
     """The base class of the layers that `to_sparse` makes, with weights in compressed sparse rows.
 
-    They have buffers, not parameters.
+    Their weights are buffers, not parameters.
 
     Attributes
     ----------
     values : Tensor
         The weights that are kept, row by row.
     columns : Tensor
-        The column of each, in int16 where the matrix has at most 32767 columns, else in int32.
+        The column of each weight, in int16 if the matrix has at most 32767 columns, else in int32.
     row_starts : Tensor
-        Where each row starts in `values`, and the end of the last, in int32.
+        The start of each row in `values`, and the end of the last row, in int32.
     bias : Tensor or None
     shape : tuple of int
-        Of the weights as a tensor.
+        The shape of the dense weights.
     """
 
     values: Tensor
@@ -57,7 +57,7 @@ class SparseLayer(torch.nn.Module):
         self._forget()
 
     def _forget(self) -> None:
-        """Drop the matrix that the first call makes from the buffers."""
+        """Drop the matrix that the first call made from the buffers."""
         self._made: Any = None
 
     @property
@@ -72,14 +72,14 @@ class SparseLayer(torch.nn.Module):
     def _matrix(
         self, starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int]
     ) -> Any:
-        """Make a matrix as the backend multiplies it."""
+        """Make a matrix that the backend can multiply."""
         make = _of_scipy if self.backend == "scipy" else _of_torch
         return make(starts.int(), columns.int(), values.to(_wide(values.dtype)), size)
 
     def _times(self, matrix: Any, columns: Tensor) -> Tensor:
-        """Multiply such a matrix and a dense one."""
+        """Multiply a sparse matrix by a dense one."""
         if self.backend == "torch":
-            # Autocast would use half types, for which torch has no such product on the CPU.
+            # Autocast would use half types, in which torch has no such product on the CPU.
             with without_autocast(columns.device.type):
                 return (matrix @ columns.to(matrix.dtype)).to(columns.dtype)
         if columns.requires_grad and torch.is_grad_enabled():
@@ -99,7 +99,7 @@ class SparseLayer(torch.nn.Module):
         return {**self.__dict__, "_made": None}
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
-        """Accept any number of kept weights: models of the same shape differ in it."""
+        """Accept any number of kept weights, which differs between models of the same shape."""
         for name in ("values", "columns"):
             found = state_dict.get(prefix + name)
             if isinstance(found, torch.Tensor):
@@ -116,7 +116,7 @@ class SparseLayer(torch.nn.Module):
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
-    """The type of the product, which does not exist in half types on the CPU."""
+    """Return the type of the product, which is not a half type on the CPU."""
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
@@ -124,7 +124,7 @@ def _of_torch(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, 
     with warnings.catch_warnings():
         # PyTorch warns that these matrices are in beta state.
         warnings.simplefilter("ignore", UserWarning)
-        # Indices from a file may be wrong.
+        # Check the indices, because a file may hold wrong ones.
         return torch.sparse_csr_tensor(starts, columns, values, size, check_invariants=True)
 
 
@@ -139,8 +139,8 @@ def _of_scipy(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, 
 class SparseLinear(SparseLayer):
     """A linear layer that multiplies only the weights that are kept.
 
-    `to_sparse` makes it from `VariationalLinear` and `torch.nn.Linear`. It computes what they do in
-    evaluation mode without the pruned weights, up to the order of sums.
+    `to_sparse` makes it from `VariationalLinear` and `torch.nn.Linear`. In evaluation mode it
+    computes the same without the pruned weights, up to the order of sums.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, backend: str) -> None:
@@ -179,7 +179,7 @@ class SparseEmbedding(SparseLayer):
         self.num_embeddings, self.embedding_dim = self.shape
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the rows that are looked up, as dense ones."""
+        """Return the looked-up rows as dense ones."""
         ids = input.reshape(-1).long()
         if len(ids) and not (int(ids.min()) >= 0 and int(ids.max()) < self.num_embeddings):
             raise IndexError(
@@ -209,7 +209,7 @@ class SparseConv(SparseLayer):
 
     `to_sparse` makes it from `VariationalConv1d`, `torch.nn.Conv1d` and so on. The first call
     unrolls the weights into a sparse matrix from inputs to outputs, for images of this size. For
-    large images, the layer multiplies patches instead, of only the inputs that a kept weight reads.
+    large images, the layer multiplies patches of only those inputs that a kept weight reads.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, backend: str, like: Any) -> None:
@@ -251,7 +251,7 @@ class SparseConv(SparseLayer):
         return output
 
     def _unrolled(self, padded: Tensor, positions: list[int]) -> Tensor:
-        """Multiply by the matrix from all inputs of an example to all its outputs."""
+        """Multiply by a matrix from all inputs of an example to all its outputs."""
         shape = tuple(padded.shape[1:])
         if self._made is None or self._made[0] != shape:
             # A later call may differentiate through the matrix.
@@ -265,7 +265,8 @@ class SparseConv(SparseLayer):
         channel, *kernel = torch.unravel_index(
             self._absolute(), (self.in_channels, *self.kernel_size)
         )
-        # Where each weight reads at the first position, and how far on at the others.
+        # The position that each weight reads for the first output, and the offsets for the other
+        # outputs.
         first = channel * math.prod(shape[1:])
         shift = torch.zeros((), dtype=torch.long, device=device)
         for axis, count in enumerate(positions):
@@ -283,12 +284,12 @@ class SparseConv(SparseLayer):
         return self._matrix(starts, columns, self.values[weight], (len(counts), math.prod(shape)))
 
     def _by_patches(self, padded: Tensor, positions: list[int], spans: list[int]) -> Tensor:
-        """Multiply by the weights, for images so large that the matrix would not fit."""
+        """Multiply by the weights, for images whose matrix would be too large."""
         places = len(positions)
         used, columns = torch.unique(self._absolute(), return_inverse=True)
         read = torch.unravel_index(used, (self.in_channels, *self.kernel_size))
         matrix = self._matrix(self.row_starts, columns, self.values, (self.out_channels, len(used)))
-        # From (examples, channels, positions..., kernel...), what the kept weights read.
+        # Select what the kept weights read, from (examples, channels, positions..., kernel...).
         order = [1, *range(2 + places, 2 + 2 * places), 0, *range(2, 2 + places)]
         outputs = []
         for part in padded.split(max(_MOST // (len(used) * math.prod(positions)), 1)):
@@ -302,7 +303,7 @@ class SparseConv(SparseLayer):
         return torch.cat(outputs)
 
     def _absolute(self) -> Tensor:
-        """The columns of the kept weights among those of all channels, not of a group's alone."""
+        """Return the kept weights' columns among all channels, not only a group's."""
         if self.groups == 1:
             return self.columns.long()
         rows = torch.arange(self.out_channels, device=self.columns.device)

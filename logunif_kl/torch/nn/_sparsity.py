@@ -1,4 +1,4 @@
-"""Log alpha of a whole model, how many weights a threshold keeps, and the choice of one."""
+"""Log alpha of a whole model, the number of weights that a threshold keeps, and its choice."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -73,17 +73,17 @@ def log_alpha(model: torch.nn.Module) -> dict[str, Tensor]:
 def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     """Count the weights that a threshold on log alpha keeps, by layer and in all.
 
-    A weight is kept if it is not 0 and its log alpha is not above the threshold. These are the
-    nonzero weights of ``to_deterministic(model, threshold)``. `torch.nn.Linear`, `Conv1d`,
-    `Conv2d`, `Conv3d` and `Embedding` have no alpha, so their nonzero weights are kept. A weight is
-    also kept if it or its log alpha is NaN. All parameters of other modules, such as `LSTM` and
-    `LayerNorm`, are kept: they make the row ``"not converted"``.
+    A weight is kept if it is not 0 and its log alpha is not above the threshold, or if it or its
+    log alpha is NaN. Apart from NaN, these are the nonzero weights of ``to_deterministic(model,
+    threshold)``. `torch.nn.Linear`, `Conv1d`, `Conv2d`, `Conv3d` and `Embedding` have no alpha, so
+    their nonzero weights are kept. All parameters of other modules, such as `LSTM` and `LayerNorm`,
+    are kept, and appear in the row ``"not converted"``.
 
     Parameters
     ----------
     model : torch.nn.Module
-        A layer, or a network: variational, pruned and plain, or made sparse by `to_sparse`, in
-        which only the weights of the units that are left count.
+        A layer, or a network: variational, pruned, plain, or from `to_sparse`. In the latter, only
+        weights of remaining units count.
     threshold : float
         The default, 3, is that of Molchanov et al. (2017), section 5. With inf only zeros are
         pruned.
@@ -92,8 +92,8 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     -------
     Sparsity
         With ``kept``, ``weights``, ``pruned`` (a share), ``compression`` (weights/kept), and
-        ``layers``, which holds the same by the name of the layer. Shared weights count once.
-        Biases of these layers do not count.
+        ``layers``, which holds the same for each layer by name. Shared weights count once. Biases
+        of these layers do not count.
 
     Raises
     ------
@@ -221,7 +221,7 @@ def is_weighted(module: torch.nn.Module) -> bool:
 
 
 def kept_weights(module: Any, threshold: float) -> Tensor:
-    """Tell which weights of a layer are not 0 and have log alpha at or below the threshold."""
+    """Return which weights of a layer are not 0 and have log alpha at most the threshold."""
     kept = module.weight != 0
     if isinstance(module, VariationalLayer):
         kept &= ~(module.log_alpha_of_weights() > threshold)
@@ -231,10 +231,10 @@ def kept_weights(module: Any, threshold: float) -> Tensor:
 def with_kept(
     modules: Iterable[tuple[str, Any]], threshold: float
 ) -> list[tuple[str, Any, Tensor, Tensor]]:
-    """Add to each layer its weight, and a mask of the weights that are kept.
+    """Add to each layer its weight, and a mask of the kept weights.
 
-    An element of a shared weight is kept if every layer keeps it, because `to_deterministic` prunes
-    one layer after another.
+    An element of a shared weight is kept only if every layer keeps it, because `to_deterministic`
+    prunes one layer after another.
     """
     # The list holds the tensors, so that `id` stays unique.
     rows = [(name, module, module.weight) for name, module in modules]
@@ -246,5 +246,5 @@ def with_kept(
 
 
 def _plain(x: Tensor) -> Tensor:
-    """Gather a DTensor from all processes; return another tensor as it is."""
+    """Gather a DTensor from all processes; return another tensor unchanged."""
     return x.full_tensor() if hasattr(x, "full_tensor") else x

@@ -1,4 +1,4 @@
-"""A network made sparse for inference, without the units that do nothing."""
+"""Make a network sparse for inference, and remove its dead units."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -49,18 +49,18 @@ def to_sparse(
         their weights, or in float32 for half types, and return the type of their input, also under
         autocast.
     drop_units : bool
-        In a `torch.nn.Sequential`, leave out hidden units and channels whose weights to the next
-        layer are all pruned, and those whose weights from the layer before are all pruned. The
-        latter are constants, which are added to the bias of the next layer. Between the two layers
-        there may be elementwise functions, pooling, dropout and `torch.nn.Flatten`. The network
-        then needs batches, as `torch.nn.Flatten` does, not a single image. Hidden activations
-        become smaller: pass False if a program reads them, or runs a part of the network.
-        `sparsity` of the result counts only the weights of units that are left. For the compression
-        of the whole, use ``sparsity(model, threshold)``.
+        In a `torch.nn.Sequential`, leave out hidden units and channels if all their weights to the
+        next layer, or all weights to them, are pruned. In the second case they are constant, and
+        the bias of the next layer absorbs them. Between the two layers there may be elementwise
+        functions, pooling, dropout and `torch.nn.Flatten`. The network then needs batches, as
+        `torch.nn.Flatten` does, not a single image. Hidden activations become smaller: pass False
+        if a program reads them, or runs a part of the network. `sparsity` of the result counts only
+        the weights of remaining units; for the compression of the whole network use
+        ``sparsity(model, threshold)``.
     max_density : float
-        A layer that keeps a larger share of its weights becomes a dense layer of torch. In a linear
-        layer of 1024 by 1024 that keeps a tenth of its weights, sparse weights were faster for
-        minibatches of 100 and 1000, and slower for one example:
+        A layer that keeps a larger share of its weights becomes a dense layer of torch. For a
+        linear layer of 1024 by 1024 that keeps a tenth of its weights, sparse weights were faster
+        for minibatches of 100 and 1000, and slower for one example:
         `validation/results/molchanov2017/inference.json`.
 
     Returns
@@ -113,7 +113,7 @@ def to_sparse(
     weights: dict[torch.nn.Module, tuple[Tensor, Tensor | None]] = {}
     for name, module, weight, kept in with_kept(weighted(model), threshold):
         if getattr(module, "max_norm", None) is not None:
-            continue  # The rows of this table change as they are read.
+            continue  # The loop body changes the rows of this table.
         check_parameters(name, module)
         check_known(name, module)
         weights[module] = weight.masked_fill(~kept, 0.0), getattr(module, "bias", None)
@@ -123,7 +123,7 @@ def to_sparse(
         id(module): _made(module, weight, bias, backend, share)
         for module, (weight, bias) in weights.items()
     }
-    # The copy takes these in place of the layers, which are not copied.
+    # The copy takes these instead of the layers, so the layers are not copied.
     return copy.deepcopy(model, {**copies(model), **made}).eval()
 
 
@@ -141,7 +141,7 @@ def _made(
 
 
 def _dense(kind: Any, module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
-    """A layer of torch with these weights, made without drawing initial ones."""
+    """Make a torch layer with these weights, without drawing initial weights."""
     options: dict[str, Any] = {"device": "meta", "dtype": weight.dtype}
     made: Any
     if kind is torch.nn.Embedding:

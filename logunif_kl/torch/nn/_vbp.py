@@ -24,14 +24,14 @@ def moments(
     """Compute the mean and the variance of a network's outputs without samples.
 
     Variance back-propagation ([1]_, section 2.3). Through a layer with weights N(mu, sigma^2), from
-    inputs a that are taken for independent (Eqs. 3 and 4)::
+    inputs a that are assumed to be independent (Eqs. 3 and 4)::
 
         E[h_j]   = sum_i E[a_i] mu_ij + bias_j
         var[h_j] = sum_i E[a_i]^2 sigma_ij^2 + var[a_i] (mu_ij^2 + sigma_ij^2)
 
-    A rectifier max(h, 0) is z h, the identity times a step that has a posterior of its own
-    (the identity-delta decomposition): z is 1 where E[h] > 0, and 0 elsewhere, so that E[z h] is
-    max(E[h], 0) and var[z h] is var[h] or 0.
+    A rectifier max(h, 0) is written as z h, where the step z has a posterior of its own (the
+    identity-delta decomposition): z is 1 where E[h] > 0, and 0 elsewhere. Hence E[z h] is max(E[h],
+    0), and var[z h] is var[h] or 0.
 
     Parameters
     ----------
@@ -43,16 +43,16 @@ def moments(
     x : Tensor
         The input.
     variance : Tensor, optional
-        The variance of the noise of the input, of its shape; none by default.
+        The variance of the input's noise, of the shape of `x`; none by default.
     steepness : float
-        C of the relaxed step: z is a Bernoulli variable of P(z = 1) = sigmoid(C E[h]). The default
-        is its limit, a step.
+        C of the relaxed step: z is a Bernoulli variable with P(z = 1) = sigmoid(C E[h]). The
+        default, infinity, makes z a step.
 
     Returns
     -------
     Moments
-        Of the outputs, with the fields `mean` and `variance`. The mean is the output of
-        ``model.eval()`` where the steepness is infinite.
+        With the fields `mean` and `variance` of the outputs. For infinite steepness the mean is the
+        output of ``model.eval()``.
 
     Raises
     ------
@@ -69,18 +69,19 @@ def moments(
 
     Notes
     -----
-    The moments are exact through one layer and, of an input without variance, through two that are
-    `VariationalLinear` without a rectifier between them. Beyond, the rectifier's step ignores that
-    h itself decides on z, which is right where E[h] is several standard deviations from 0; and
-    elements are taken for independent, which those of a convolution, or of a layer that reads the
-    same random inputs, are not. Nor are the copies that padding by ``"reflect"`` or ``"replicate"``
-    makes of a random input, even in one layer. `validation/papers/haussmann2018` measures both.
+    The moments are exact through one layer. Without input variance they are also exact through two
+    `VariationalLinear` layers without a rectifier between them. Otherwise there are two
+    approximations, which `validation/papers/haussmann2018` measures. The rectifier's step ignores
+    that h itself determines z, which is accurate where E[h] is several standard deviations from 0.
+    Elements are assumed to be independent, which does not hold after a convolution, for outputs
+    that read the same random inputs, or for copies by padding with ``"reflect"`` or
+    ``"replicate"``.
 
     The mean of elements in pooling has the sum of their variances, divided by the square of their
-    number. The maximum is the element of the greatest mean ([1]_, section 2.3.3).
+    number. The maximum is the element with the greatest mean ([1]_, section 2.3.3).
 
-    No variance is negative: each is a sum of products that are not. Where training prunes whole
-    units, a step on a CPU is faster after ``torch.set_flush_denormal(True)``.
+    All variances are sums of non-negative products. If training prunes whole units, a step on a CPU
+    is faster after ``torch.set_flush_denormal(True)``.
 
     References
     ----------
@@ -111,12 +112,12 @@ def moments(
 
 
 class VBP(torch.nn.Module):
-    """A network that returns the moments of its outputs in place of a sample.
+    """A network that returns the moments of its outputs instead of a sample.
 
-    ``VBP(model)(x)`` is ``moments(model, x)``. With the expected log-likelihoods it makes `ELBO` a
-    bound without noise (Haussmann et al. 2018); its penalty is that of the layers, the exact KL
-    from the log-uniform prior, or that of a `NormalPrior`. The wrapped model keeps its parameters,
-    so it can be sampled, pruned, converted and saved as before.
+    ``VBP(model)(x)`` is ``moments(model, x)``. With the expected log-likelihoods, `ELBO` becomes a
+    bound without noise (Haussmann et al. 2018). Its penalty is that of the layers: the exact KL
+    from the log-uniform prior, or from a `NormalPrior`. The wrapped model keeps its parameters, so
+    it can be sampled, pruned, converted and saved as before.
 
     Parameters
     ----------

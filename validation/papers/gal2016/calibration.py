@@ -1,7 +1,7 @@
-"""Whether a class of which a network is 90 % sure is right in 90 % of cases.
+"""Whether a network that is 90 % sure of a class is right in 90 % of cases.
 
-The expected calibration error is that of Guo et al. 2017, Eq. 3. No network has seen digits that
-are turned. AUROC says how well a score tells the wrong predictions from the right ones.
+The expected calibration error is that of Guo et al. 2017, Eq. 3. The networks have not seen rotated
+digits. AUROC says how well a score separates the wrong predictions from the right ones.
 """
 
 import itertools
@@ -33,7 +33,7 @@ def judged(p: torch.Tensor, y: torch.Tensor, score: torch.Tensor) -> Record:
     from sklearn.metrics import brier_score_loss, log_loss
     from torchmetrics.functional.classification import multiclass_calibration_error
 
-    # Rounded to float32, they may not sum to 1.
+    # After rounding to float32, they may not sum to 1.
     p = p.double() / p.double().sum(1, keepdim=True)
     classes = p.shape[1]
     confidence, predicted = p.max(1)

@@ -1,8 +1,9 @@
 """The networks of the experiments on digits, trained once for all of them, and their predictions.
 
-Fully connected, with two hidden layers and the rates of `validation.training.networks`: without
-dropout, with binary and Gaussian dropout of fixed rates, and with variational dropout, whose rates
-are learned. There is no weight decay: Gal's prior in the limit of an infinite variance.
+The networks are fully connected, with two hidden layers and the rates of
+`validation.training.networks`: without dropout, with binary and Gaussian dropout of fixed rates,
+and with variational dropout, which learns its rates. There is no weight decay, as for Gal's prior
+in the limit of infinite variance.
 """
 
 import math
@@ -32,7 +33,7 @@ SCORES = ("mutual_information", "entropy", "entropy_without_noise")
 
 Rows = list[Record]
 
-# Of the same networks, whose checkpoints they share.
+# These experiments share the networks and their checkpoints.
 experiment = partial(Experiment, seeds=(1, 2, 3), full=FULL, quick=QUICK, folder="digits")
 
 
@@ -62,7 +63,7 @@ class Trained:
         self._samples, self._seed = sizes["samples"], seed
 
     def with_noise(self, x: npt.NDArray[np.float32]) -> nn.Prediction | None:
-        """Predict by samples; None for a network without dropout."""
+        """Predict from samples, or return None for a network without dropout."""
         if not self.draws:
             return None
         return nn.predict(
@@ -113,7 +114,7 @@ def of_each(
 
 
 def mean_and_error(values: Iterable[float | None]) -> dict[str, float | None]:
-    """Average over the seeds, with the standard error of the mean; None if unknown."""
+    """Average over the seeds, with the standard error of the mean, or return None if unknown."""
     found = summary.mean_and_error([value for value in values if value is not None])
     return {name: None if math.isnan(value) else value for name, value in found.items()}
 

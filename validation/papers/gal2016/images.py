@@ -1,6 +1,6 @@
-"""Images that are not test digits, made from what is installed; nothing is downloaded.
+"""Images other than test digits, made from installed packages; nothing is downloaded.
 
-All are of the size of the digits and between 0 and 1. `OTHERS` says of each what it is.
+All have the size of the digits and values from 0 to 1. `OTHERS` describes each kind.
 """
 
 import math
@@ -15,16 +15,16 @@ from validation.training.data import DataError, Split, digits
 
 Images = npt.NDArray[np.float32]
 
-# Those of the Latin alphabet that no digit looks like: not B, G, I, L, O, Q, S, Z.
+# Latin letters that do not look like digits: not B, G, I, L, O, Q, S, Z.
 LETTERS = "ACDEFHJKMNPRTUVWXY"
-# DejaVu's faces, which come with matplotlib.
+# DejaVu's faces, which matplotlib includes.
 FACES = (
     *(f"DejaVuSans{face}" for face in ("", "-Bold", "-Oblique", "-BoldOblique")),
     *(f"DejaVuSansMono{face}" for face in ("", "-Bold", "-Oblique", "-BoldOblique")),
     *(f"DejaVuSerif{face}" for face in ("", "-Bold", "-Italic", "-BoldItalic")),
 )
-_DRAWN = 96  # pixels of a letter before it is made smaller
-_BOX = 20 / 28  # of the width of an image of MNIST, what a digit takes
+_DRAWN = 96  # pixels of a letter before it is reduced
+_BOX = 20 / 28  # the share of an MNIST image's width that a digit takes
 
 
 def side(images: Images) -> int:
@@ -48,9 +48,9 @@ def rotated(images: Images, degrees: float) -> Images:
 
 
 def letters(test: Images, count: int, rng: np.random.Generator) -> Images:
-    """Draw letters in twelve faces as MNIST has its digits: in a box, centred by their mass.
+    """Draw letters in twelve faces like MNIST's digits: in a box, centred by mass.
 
-    Each is turned by up to 15 degrees either way.
+    Each letter is rotated by up to 15 degrees in either direction.
     """
     from matplotlib import get_data_path
     from PIL import Image, ImageDraw, ImageFont
@@ -72,7 +72,7 @@ def letters(test: Images, count: int, rng: np.random.Generator) -> Images:
 
 
 def _place(small: npt.NDArray[np.float32], image: npt.NDArray[np.float32]) -> None:
-    """Put a small image into a larger one so that its mass is in the middle, as far as it fits."""
+    """Put a small image into a larger one, its centre of mass as near the middle as it fits."""
     corner = []
     for axis in (0, 1):
         mass = small.sum(1 - axis)
@@ -84,7 +84,7 @@ def _place(small: npt.NDArray[np.float32], image: npt.NDArray[np.float32]) -> No
 
 
 def photographs(test: Images, count: int, rng: np.random.Generator) -> Images:
-    """Cut patches out of the two photographs of scikit-learn, in grey."""
+    """Cut grey patches out of the two photographs of scikit-learn."""
     from sklearn.datasets import load_sample_images
 
     width = side(test)
@@ -98,18 +98,18 @@ def photographs(test: Images, count: int, rng: np.random.Generator) -> Images:
 
 
 def inverted(test: Images, count: int, rng: np.random.Generator) -> Images:
-    """Take test digits, black on white."""
+    """Take test digits in black on white."""
     return 1.0 - _some(test, count, rng)
 
 
 def permuted(test: Images, count: int, rng: np.random.Generator) -> Images:
-    """Take test digits, their pixels in another order, the same for all."""
+    """Take test digits, with the same permutation of the pixels for all."""
     order = rng.permutation(test.shape[1])
     return _some(test, count, rng)[:, order]
 
 
 def noise(test: Images, count: int, rng: np.random.Generator) -> Images:
-    """Draw each pixel by itself, from 0 to 1."""
+    """Draw each pixel independently, from 0 to 1."""
     return rng.random((count, test.shape[1]), dtype=np.float32)
 
 
@@ -136,7 +136,7 @@ def _flat(images: npt.NDArray[np.floating]) -> Images:
 
 
 class Other(NamedTuple):
-    """A kind of images, and the function that makes some in the size of the test digits."""
+    """A kind of images, and a function that makes some in the size of the test digits."""
 
     title: str
     make: Callable[[Images, int, np.random.Generator], Images]

@@ -1,8 +1,8 @@
-"""Whether the mutual information tells other images from test digits.
+"""Whether the mutual information separates other images from test digits.
 
-The area under the ROC curve is 0.5 by chance, and 1 if perfect. The scores are the mutual
-information and the entropy by samples of the noise, and the entropy of the network without noise.
-``--other`` adds the test images of a file of the user, such as Fashion-MNIST.
+The area under the ROC curve is 0.5 for chance, and 1 for perfect separation. The scores are the
+mutual information and the entropy from samples of the noise, and the entropy of the network without
+noise. ``--other`` adds the test images of the user's file, such as Fashion-MNIST.
 """
 
 import textwrap
@@ -18,11 +18,11 @@ from validation.papers.gal2016 import images
 from validation.training import data
 from validation.training.data import DataError, Dataset
 
-BINS = np.linspace(0.0, np.log(10.0), 47)  # of the mutual information: all that it can be
+BINS = np.linspace(0.0, np.log(10.0), 47)  # the range of the mutual information
 
 
 def others(settings: Record, dataset: Dataset) -> Record:
-    """Make the images that are not test digits, with their title, and labels if they have some."""
+    """Make images other than test digits, with their title, and labels if they have some."""
     count = settings["images"]
     rng, test = np.random.default_rng([0, dataset.pixels]), dataset.test.x
     found: dict[str, Record] = {
@@ -64,7 +64,7 @@ def compared(trained: digits.Trained, test: Any, sets: Record) -> Record:
             "auroc": {
                 score: digits.auroc(of_digits[score], of_others[score]) for score in of_digits
             },
-            # Where the images are digits.
+            # Only where the images are digits.
             "error_percent": None if y is None else digits.error_percent(p, torch.from_numpy(y)),
         }
     return found

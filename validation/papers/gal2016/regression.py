@@ -1,15 +1,16 @@
-"""A regression in one dimension: what a network says where it saw no data.
+"""A regression in one dimension: predictions where there were no data.
 
 The points are y = sin(2x) + x/2 with noise of standard deviation 0.1, on two intervals. Binary and
 Gaussian dropout of a fixed rate p minimise the risk with the L2 term of Gal and Ghahramani (2016),
-section 3, by which dropout is a variational posterior: for N points, noise of variance 1/tau and a
+section 3, which makes dropout a variational posterior: for N points, noise of variance 1/tau and a
 prior N(0, 1/l^2) of the weights W,
 
     (tau/2N) sum_n (y_n - f(x_n))^2 + (l^2/2N) (E|W|^2 + |b|^2).
 
-There W is M with rows left out, and E|W|^2 is (1 - p) |M|^2. Here the other rows are divided by
+There W is M with some rows dropped, and E|W|^2 is (1 - p) |M|^2. Here the other rows are divided by
 1 - p, as in torch, so E|W|^2 is |M|^2/(1 - p), as with Gaussian noise. Variational dropout
-maximises its bound with the exact divergence. scikit-learn's Gaussian process is the yardstick.
+maximises its bound with the exact divergence. scikit-learn's Gaussian process serves as a
+reference.
 """
 
 import math
@@ -61,7 +62,7 @@ def data(points: int, seed: int) -> tuple[Array, Array]:
 
 
 def network(method: str, hidden: int, seed: int, noise: torch.Generator) -> torch.nn.Sequential:
-    """Build a network of one input and one output, with noise before the two upper layers."""
+    """Build a network with one input and one output, and noise before the two upper layers."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         layers: list[torch.nn.Module] = [torch.nn.Linear(1, hidden)]
@@ -79,7 +80,7 @@ def network(method: str, hidden: int, seed: int, noise: torch.Generator) -> torc
 
 
 def decays(method: str, model: torch.nn.Module, points: int) -> list[Record]:
-    """Group the parameters with the weight decay that is their L2 term in the mean over points."""
+    """Group the parameters with weight decays that equal their L2 term in the mean over points."""
     first = next(model.parameters())
     groups = []
     for name, parameter in model.named_parameters():
@@ -241,7 +242,7 @@ EXPERIMENT = Experiment(
     place=1,
     seeds=(1, 2, 3),
     full=FULL,
-    # After 300 steps the network without dropout depends on how the processor rounds.
+    # After 300 steps the network without dropout depends on the processor's rounding.
     quick={"hidden": 50, "steps": 120, "samples": 50, "test_points": 60},
     draw=draw,
     packages=("torch", "scikit-learn"),

@@ -1,7 +1,7 @@
-"""Digits that are turned: how uncertainty and errors grow with the angle.
+"""Rotated digits: how uncertainty and errors grow with the angle.
 
-Gal and Ghahramani (2016), section 5.2, turn one digit 1 and show the samples of its softmax. Here
-the same is done with a digit 1 of the test set, and many test digits are turned.
+Gal and Ghahramani (2016), section 5.2, rotate one digit 1 and show the samples of its softmax. Here
+the same is done with a digit 1 of the test set, and with many test digits.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ ANGLES_OF_ONE = tuple(range(0, 181, 15))
 
 
 def by_angle(trained: digits.Trained, dataset: Dataset, count: int) -> Record:
-    """Measure errors and scores at each angle, and what becomes of one digit."""
+    """Measure errors and scores at each angle, and the predictions for one digit."""
     x, y = dataset.test.x[:count], torch.from_numpy(dataset.test.y[:count])
     upright: dict[str, torch.Tensor] = {}
 
@@ -41,7 +41,7 @@ def by_angle(trained: digits.Trained, dataset: Dataset, count: int) -> Record:
 
 
 def one(dataset: Dataset) -> Any:
-    """Take the first 1 of the test digits, at each angle."""
+    """Rotate the first 1 of the test digits to each angle."""
     first = dataset.test.x[np.flatnonzero(dataset.test.y == 1)[:1]]
     return np.concatenate([images.rotated(first, angle) for angle in ANGLES_OF_ONE])
 

@@ -2,11 +2,11 @@
 
 All networks of a seed have the same initial weights and see the examples in the same order. The
 expected log-likelihood is VBP's closed form, or one sample by local reparameterisation. The test
-error is that of the means of the weights.
+error is measured with the means of the weights.
 
 Weights are pruned by log alpha > 3, and by a threshold in the valley of the histogram of log alpha,
-which is found without the test set. At the end VBP's variance of the outputs is compared with that
-of samples of the weights, on test images.
+which is found without the test set. At the end VBP's output variance is compared with that of
+samples of the weights, on test images.
 """
 
 import statistics
@@ -26,7 +26,7 @@ from validation.training.data import Split
 from validation.training.loop import Settings, evaluate, flushed, seeded
 
 THRESHOLD = 3.0  # on log alpha, after Molchanov et al. 2017; section 4
-EARLY = 10  # epochs, of which the mean error tells how steep a curve is; and what is pruned then
+EARLY = 10  # epochs whose mean error measures steepness; pruning is also measured then
 
 
 @flushed()
@@ -138,16 +138,16 @@ def summarised(rows: list[Record]) -> Iterator[Record]:
 
 
 def statements(rows: list[Record]) -> list[Record]:
-    """Decide what section 4 states for all four data sets (the majority: for three).
+    """Decide the statements of section 4 about all four data sets (or the majority: three).
 
-    With two seeds or more, a statement holds if it does so for each.
+    With two seeds or more, a statement must hold for each.
     """
     of = {(row["method"], row["seed"]): row for row in rows}
     seeds = sorted({row["seed"] for row in rows})
     found = []
 
     def decide(statement: str, numbers: list[Any], holds: list[bool] | None = None) -> None:
-        """By default, a statement holds if each first number is below the second."""
+        """Unless `holds` is given, a statement holds if each first number is below the second."""
         holds = [a < b for a, b in numbers] if holds is None else holds
         decided = all(holds) if len(seeds) > 1 else None
         found.append({"statement": statement, "ours": numbers, "holds": decided})
@@ -243,7 +243,7 @@ def show(record: Record) -> str:
 
 
 def _histograms(record: Record) -> str:
-    """Say between which modes the thresholds lie, and what a higher one does."""
+    """Say between which modes the thresholds lie, and what a higher threshold does."""
     beyond = [100.0 * seed["histogram"][-1] / sum(seed["histogram"]) for seed in record["rows"]]
 
     def thresholds_of(row: Record) -> str:
@@ -306,7 +306,7 @@ EXPERIMENT = Experiment(
     place=2,
     seeds=(1, 2, 3),
     full=FULL,
-    # With so few examples the divergence, at its full weight, would leave no weight at all.
+    # With so few examples the divergence, at full weight, would remove all weights.
     quick={"epochs": 6, "batch_size": 24, "kl_weight": 0.02, "samples": 50, "images": 20},
     choose=("epochs", "methods"),
     parted=True,

@@ -1,8 +1,8 @@
-"""Section 2.3: the recursion's mean and variance, against samples of all weights.
+"""Section 2.3: the mean and variance of the recursion, against samples of all weights.
 
-Each example of a minibatch of equal images has a sample of the weights of its own
-(estimator="per_example"), so that an output is drawn from its joint distribution. The rectifier
-alone is compared with the moments of a rectified normal variable, which have a closed form.
+Each example of a minibatch of equal images has its own sample of the weights
+(estimator="per_example"), so that an output comes from its joint distribution. The rectifier alone
+is compared with the moments of a rectified normal variable, which have a closed form.
 """
 
 import math
@@ -18,15 +18,15 @@ from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import columns, rounded
 from validation.training.loop import seeded
 
-SIGMAS = 5.0  # of the samples' standard error: what counts as agreement
-FAR = 12.0  # between a mean and what it is compared with: beyond all samples
+SIGMAS = 5.0  # standard errors of the samples that count as agreement
+FAR = 12.0  # standard deviations between compared means: more than any sample reaches
 RATIOS = [-3.0, -2.0, -1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 Tensor = torch.Tensor
 
 
 class Case(NamedTuple):
-    """A network, made from the length of its input, and whether the recursion is exact for it."""
+    """A network, made for an input length, and whether the recursion is exact for it."""
 
     title: str
     make: Callable[[int, Any], torch.nn.Module]
@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
 
 class Shifted(torch.nn.Module):
-    """Add constants to the units of a layer, so that what follows is certain of their order."""
+    """Add constants to the units of a layer, so that their order is certain."""
 
     def __init__(self, constants: Tensor) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ def _convs(rectified: bool, one_sign: bool = False) -> Callable[..., torch.nn.Mo
             nn.VariationalConv2d(3, 2, 3, stride=2, padding=1, **made),
         ]
         if one_sign:
-            # Covariances that are left out then have one sign too.
+            # The neglected covariances then have the same sign.
             for layer in layers:
                 layer.weight.data.abs_()
         return torch.nn.Sequential(
@@ -153,7 +153,7 @@ CASES = {
 
 
 def pixels(dataset: Dataset) -> Tensor:
-    """Return the first test image, reduced to at most 7 pixels a side."""
+    """Return the first test image, reduced to at most 7 by 7 pixels."""
     side = math.isqrt(dataset.pixels)
     image = torch.from_numpy(dataset.test.x[:1]).view(1, 1, side, side)
     by = max(1, side // 7)
@@ -161,7 +161,7 @@ def pixels(dataset: Dataset) -> Tensor:
 
 
 def sampled(model: torch.nn.Module, x: Tensor, samples: int) -> tuple[Tensor, ...]:
-    """Return means and variances of the outputs over samples, each with its standard error."""
+    """Return means and variances of the outputs over samples, with standard errors."""
     chunk = 20_000
     outputs = []
     with torch.no_grad(), nn.sampling(model):
@@ -184,7 +184,7 @@ def one(name: str, seed: int, samples: int, x: Tensor) -> Record:
     with torch.no_grad():
         found = nn.moments(model, x)
     ours, spread = found.mean[0].double(), found.variance[0].double()
-    # Where a convolution sees zeros alone, its output is certain: the bias.
+    # Where a convolution sees only zeros, its output is the bias and certain.
     noisy = spread > 0.0
     mean, mean_error, variance, variance_error = (
         values[noisy] for values in sampled(model, x, samples)

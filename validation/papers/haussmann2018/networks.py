@@ -1,4 +1,4 @@
-"""The strided LeNet-5, and a run of training by moments or by samples.
+"""The strided LeNet-5, and its training by moments or by samples.
 
 Two convolutions of stride 2 and two linear layers, with rectifiers between them, and a log sigma^2
 for each weight.
@@ -14,7 +14,7 @@ from validation.output import Record
 from validation.training.data import CLASSES
 from validation.training.scheduled import Schedule, ScheduledRun
 
-# Of the published code, github.com/manuelhaussmann/vbp: a strided LeNet-5 for MNIST, and C of the
+# From the published code, github.com/manuelhaussmann/vbp: a strided LeNet-5 for MNIST, and C of the
 # relaxed step.
 CHANNELS, KERNEL, STRIDE, HIDDEN = (20, 50), 5, 2, 500
 STEEPNESS = 100.0
@@ -24,7 +24,7 @@ WARM_UP = 15  # epochs
 class Method(NamedTuple):
     """How the expected log-likelihood is computed: by a form of the bound, or by samples.
 
-    Over the first epochs, ``warm_up`` of them, the weight of the divergence rises linearly from 0.
+    Over the first ``warm_up`` epochs the weight of the divergence rises linearly from 0.
     """
 
     title: str
@@ -38,7 +38,7 @@ METHODS = {
     "vbp_taylor": Method("VBP, as the authors' code", "taylor", STEEPNESS),
     "vbp_quadratic": Method("VBP, quadratic bound", "quadratic"),
     "sampled": Method("sampled variational dropout"),
-    # What the paper does without (section 4).
+    # The variants that the paper leaves out (section 4).
     "vbp_warm": Method("VBP, tilted bound, warm-up", "tilted", warm_up=WARM_UP),
     "sampled_warm": Method("sampled variational dropout, warm-up", warm_up=WARM_UP),
 }
@@ -47,7 +47,7 @@ METHODS = {
 def network(pixels: int, seed: int, generator: torch.Generator) -> torch.nn.Sequential:
     """Build the paper's network for MNIST, and a small one for small images.
 
-    The initial weights are torch's, of this seed, for every method.
+    The initial weights are torch's for this seed, whatever the method.
     """
     side = math.isqrt(pixels)
     (first, second), kernel, padding, hidden = (
@@ -84,7 +84,7 @@ def bound(model: torch.nn.Module, examples: int, method: Method) -> nn.ELBO:
 
 
 class Annealed(ScheduledRun):
-    """A run of a method whose learning rate falls linearly to zero over a number of epochs."""
+    """A training run whose learning rate falls linearly to zero over a number of epochs."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a threshold on log alpha prunes, and where the histogram puts it."""
+"""What a threshold on log alpha prunes, and where the histogram places it."""
 
 import numpy as np
 import torch
@@ -23,14 +23,14 @@ def log_alphas(model: torch.nn.Module) -> torch.Tensor:
 
 
 def histogram(model: torch.nn.Module) -> list[int]:
-    """Count the weights in bins of log alpha; the outer bins have all beyond."""
+    """Count the weights in bins of log alpha; the outer bins include all beyond."""
     values = log_alphas(model).clamp(LOWEST, HIGHEST).numpy()
     counts, _ = np.histogram(values, bins=BINS, range=(LOWEST, HIGHEST))
     return [int(n) for n in counts]
 
 
 def valley(counts: list[int], smoothing: float = 2.0) -> float | None:
-    """Return the log alpha of the lowest place between the two highest modes.
+    """Return the log alpha of the lowest bin between the two highest modes.
 
     The counts are smoothed by a normal kernel of ``smoothing`` bins, and compared by their
     logarithms, so that a mode of few weights counts. The outer bins hold all weights beyond the
@@ -41,7 +41,7 @@ def valley(counts: list[int], smoothing: float = 2.0) -> float | None:
     padded = np.concatenate(([-1.0], heights, [-1.0]))
     peaks = [i for i in range(len(heights)) if padded[i] < padded[i + 1] >= padded[i + 2]]
     best: tuple[float, int] | None = None
-    # Of all pairs of modes, the one with the deepest valley below the lower of the two.
+    # Among all pairs of modes, choose the one with the deepest valley below its lower mode.
     for number, first in enumerate(peaks):
         for second in peaks[number + 1 :]:
             lowest = first + int(np.argmin(heights[first : second + 1]))

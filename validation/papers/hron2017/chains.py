@@ -1,16 +1,17 @@
-r"""Section 2: chains that wander off as the cut-offs of the log-uniform prior go.
+r"""Section 2: chains drift without limit as the cut-offs of the log-uniform prior vanish.
 
 The models are those of `normaliser`: one weight under the prior C/|w| on a < |w| < b. The chains
 are NumPyro's, in float64.
 
 - With cut-offs the posterior is proper. NUTS draws log|w|, with the sign summed over, and the
   tables compare the mean of log|w| and the share of |w| < 1e-3 with quadrature. As a -> 0 the mean
-  goes to -inf and the share to 1. For the logistic regression with the one observation (1, 1),
+  tends to -inf and the share to 1. For the logistic regression with the one observation (1, 1),
   log|w| is exactly uniform on (log a, log b).
-- Without cut-offs, HMC draws log|w| with a fixed length of trajectory T. Where the density is flat,
-  a trajectory moves log|w| by T times a standard normal number. So for that logistic regression
-  log|w| is a random walk with root mean square T sqrt(n) and mean magnitude T sqrt(2 n/pi) after n
-  draws. The linear model reflects the walk near its start, so these are its limits for many draws.
+- Without cut-offs, HMC draws log|w| with trajectories of fixed length T. Where the density is flat,
+  a trajectory moves log|w| by T times a standard normal number. For that logistic regression log|w|
+  is therefore a random walk with root mean square T sqrt(n) and mean magnitude T sqrt(2 n/pi) after
+  n draws. The linear model reflects the walk near its start, so these are its limits for many
+  draws.
 - Without cut-offs, NUTS with adaptation draws w itself under `ImproperLogUniform`. R-hat and the
   effective number of draws show whether a user would notice.
 """
@@ -30,9 +31,9 @@ from validation.output import require, track
 from validation.papers.hron2017.models import MODELS, Model, integral, normaliser
 
 Array = npt.NDArray[np.float64]
-NEAR = 1e-3  # a weight below this counts as one at 0
+NEAR = 1e-3  # a weight below this counts as zero
 B = 1e3
-LENGTH = 1.0  # of a trajectory of HMC in log|w|, in ten steps
+LENGTH = 1.0  # of an HMC trajectory in log|w|, in ten steps
 
 
 def expected(model: Model, a: float, b: float) -> dict[str, float]:
@@ -119,7 +120,7 @@ def proper(model: Model, sizes: Record, seed: int) -> list[Record]:
 
 
 def _distance(model: Model, draws: Array, low: float, high: float) -> float:
-    """Compute Kolmogorov's distance of the draws' distribution from that by quadrature."""
+    """Compute Kolmogorov's distance between the draws and the distribution by quadrature."""
     grid = np.linspace(low, high, 4001)
     middle = 0.5 * (grid[1:] + grid[:-1])
     with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""What Hron et al. state in section 4 and in appendix A."""
+"""Statements of Hron et al. in section 4 and appendix A."""
 
 import math
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 r"""Section 3: the divergence of correlated noise grows without bound as its posterior gets thin.
 
-A row of K weights is w = s theta with one s ~ N(1, alpha): mass on a line. Here it is given a
-thickness, tau in every direction, so that it has a density,
+A row of K weights is w = s theta with one s ~ N(1, alpha), so its mass lies on a line. Here it gets
+a thickness tau in every direction, and so a density,
 
     q(w) = N(theta, alpha theta theta^T + tau^2 I),
 
@@ -9,15 +9,15 @@ and the divergence from the prior, C/|w_i| for each weight with C = 1, is
 
     KL = sum_i KL(N(theta_i, alpha theta_i^2 + tau^2)) + sum_i log sigma_i - 1/2 log det Sigma,
 
-with log det Sigma = 2 (K - 1) log tau + log(tau^2 + alpha |theta|^2): the divergences of the
-marginals, by `kl_normal`, and their total correlation. As tau -> 0 it is
+with log det Sigma = 2 (K - 1) log tau + log(tau^2 + alpha |theta|^2). It is the sum of the
+divergences of the marginals, by `kl_normal`, and their total correlation. As tau -> 0 it is
 
     (K - 1) log(1/tau) + K KL(alpha) + sum_i log|theta_i| - log|theta| + (K - 1)/2 log alpha,
 
 which goes to infinity with slope K - 1 in log(1/tau), for any theta. The record compares both with
 the mean of log q(w) - log p(w) over samples. A prior over s alone gives KL(alpha).
 
-Numbers of 24 and of 53 bits give the line a thickness: the tables have tau at their spacing at 1.
+Rounding gives the line a thickness: the tables include tau = 2^-23 (float32) and 2^-52 (float64).
 """
 
 import math
@@ -64,7 +64,7 @@ class Row(NamedTuple):
         return self.marginals() + self.total_correlation()
 
     def asymptote(self) -> float:
-        """Compute what the divergence tends to as tau -> 0."""
+        """Compute the asymptote of the divergence as tau -> 0."""
         count, of_s = len(self.theta), prior_over_s(self.alpha)
         sizes = float(np.log(np.abs(self.theta)).sum()) - math.log(np.linalg.norm(self.theta))
         thin = (count - 1) * (0.5 * math.log(self.alpha) - math.log(self.tau))
@@ -79,7 +79,7 @@ class Row(NamedTuple):
             s = 1.0 + math.sqrt(self.alpha) * rng.standard_normal((size, 1))
             noise = self.tau * rng.standard_normal((size, count))
             w = s * self.theta + noise
-            # The density by the direction of theta and the plane across it.
+            # Split the density into the direction of theta and the plane orthogonal to it.
             away = (s - 1.0) * self.theta + noise
             along = away @ direction
             across = noise - np.outer(noise @ direction, direction)
@@ -92,12 +92,12 @@ class Row(NamedTuple):
 
 
 def prior_over_s(alpha: float) -> float:
-    """Compute KL with the prior over s alone: that of N(1, alpha)."""
+    """Compute KL of N(1, alpha), with the prior over s alone."""
     return float(lk.kl(math.log(alpha), log_c=0.0))
 
 
 def means(weights: int) -> Array:
-    """Give the means of a row: the quantiles of a normal distribution, with none at 0."""
+    """Return the means of a row: the quantiles of a normal distribution, without 0."""
     places = (np.arange(weights) + 0.5) / weights
     spread = stats.norm.ppf(0.5 + 0.5 * places)
     signs = np.where(np.arange(weights) % 2, -1.0, 1.0)
@@ -226,7 +226,7 @@ EXPERIMENT = Experiment(
     full={
         "weights": [1, 2, 10, 100, 1000],
         "thicknesses": [10.0**-power for power in range(17)],
-        "alpha": 0.25,  # a dropout rate of 0.2
+        "alpha": 0.25,  # dropout rate 0.2
         "samples": 200_000,
         "most_numbers": 20_000_000,
     },

@@ -15,7 +15,7 @@ PRUNED = 3.0  # log alpha; Molchanov et al. 2017, section 5
 
 
 class Way(NamedTuple):
-    """Two coordinates of q: its mean, and a function of log sigma^2 or, if not additive, log alpha.
+    """Two coordinates of q: its mean, and a function of log sigma^2 (additive) or of log alpha.
 
     ``into`` is that function, ``back`` its inverse, and ``slope`` the derivative of the inverse.
     """
@@ -27,16 +27,14 @@ class Way(NamedTuple):
     slope: Callable[[float], float]
 
     def start(self, mu: float, rho: float) -> tuple[float, float]:
-        """Return the coordinates of a mean and a log sigma^2."""
         return mu, self.into(rho if self.additive else rho - 2.0 * math.log(abs(mu)))
 
     def normal(self, state: Array) -> tuple[float, float]:
-        """Return the mean and log sigma^2."""
         second = self.back(state[1])
         return state[0], second if self.additive else second + 2.0 * math.log(abs(state[0]))
 
     def gradient(self, state: Array, mu: float, rho: float) -> Array:
-        """Return the gradient in the coordinates, from that in the mean and in log sigma^2."""
+        """Return the gradient in the coordinates from the gradient in the mean and log sigma^2."""
         first = mu if self.additive else mu + 2.0 * rho / state[0]
         return np.array([first, rho * self.slope(state[1])])
 
@@ -67,7 +65,7 @@ def divergence_gradient(way: Way, state: Array) -> Array:
         _, of_mu, of_rho = lk.special.neg_kl_normal_and_grad(*way.normal(state))
         return way.gradient(state, -float(of_mu), -float(of_rho))
     mu, rho = way.normal(state)
-    # In theta it is 0: KL depends on alpha alone.
+    # In theta the gradient is 0, because KL depends only on alpha.
     of_log_alpha = -float(lk.neg_kl_grad(rho - 2.0 * math.log(abs(mu))))
     (_, own) = way.gradient(state, 0.0, of_log_alpha)
     return np.array([0.0, own])
@@ -76,7 +74,7 @@ def divergence_gradient(way: Way, state: Array) -> Array:
 def flow(
     way: Way, start: tuple[float, float], times: Array, kappa: float, tolerance: float
 ) -> tuple[Array, float | None]:
-    """Follow the gradient down from (mu, log sigma^2); also when log alpha is above 3 for good."""
+    """Follow the gradient down from (mu, log sigma^2); find when log alpha stays above 3."""
 
     def down(_: float, state: Array) -> Array:
         mu, rho = way.normal(state)
@@ -106,5 +104,4 @@ def flow(
 
 
 def log_alpha(mu: float, rho: float) -> float:
-    """Compute log alpha, infinite at mu = 0."""
     return float(lk.log_alpha.from_normal(mu, rho))

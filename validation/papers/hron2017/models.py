@@ -4,7 +4,7 @@ With t = log|w| the prior is flat, so that the normaliser between the cut-offs a
 
     Z(a, b) = integral_{log a}^{log b} [L(e^t) + L(-e^t)] dt
 
-for the likelihood L: an integral of a smooth function, whatever the cut-offs.
+for the likelihood L. The integrand is smooth, whatever the cut-offs.
 """
 
 import math
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-STEP, NODES = 0.25, 16  # panels in log|w|, and the points of Gauss and Legendre in each
+STEP, NODES = 0.25, 16  # panels in log|w|, and Gauss-Legendre points in each
 
 
 class Model(NamedTuple):
@@ -41,13 +41,13 @@ class Model(NamedTuple):
         return -(0.5 * ((y - x * w) / self.noise) ** 2 + log_scale).sum(-1)
 
     def of_log_magnitude(self, t: Any, xp: Any = np) -> Any:
-        """Compute log(L(e^t) + L(-e^t)), the log density of t = log|w| but for its constant."""
+        """Compute log(L(e^t) + L(-e^t)), the log density of t = log|w| up to a constant."""
         w = xp.exp(t)
         return xp.logaddexp(self.log_likelihood(w, xp), self.log_likelihood(-w, xp))
 
     @property
     def at_zero(self) -> float:
-        """L(0), which Proposition 1 asks to be positive."""
+        """L(0), which must be positive for Proposition 1."""
         return math.exp(float(self.log_likelihood(0.0)))
 
 
@@ -63,7 +63,7 @@ MODELS = {
 
 
 def integral(density: Callable[[Array], Array], low: float, high: float) -> float:
-    """Integrate a density of t = log|w| by panels of Gauss and Legendre."""
+    """Integrate a density of t = log|w| by panels of Gauss-Legendre quadrature."""
     if high <= low:
         return 0.0
     panels = max(1, math.ceil((high - low) / STEP))
@@ -75,7 +75,7 @@ def integral(density: Callable[[Array], Array], low: float, high: float) -> floa
 
 
 def normaliser(model: Model, a: float, b: float, signs: Sequence[int] = (1, -1)) -> float:
-    """Compute the mass of the posterior, times the evidence, over a < |w| < b of these signs."""
+    """Compute the posterior's mass times the evidence, over a < |w| < b of these signs."""
 
     def density(t: Array) -> Array:
         values = [np.exp(model.log_likelihood(sign * np.exp(t))) for sign in signs]
@@ -86,7 +86,7 @@ def normaliser(model: Model, a: float, b: float, signs: Sequence[int] = (1, -1))
 
 
 def finite_part() -> float:
-    """Return lim_{a -> 0} of the left side's mass of `LOGISTIC` less log(1/a)/2.
+    """Return lim_{a -> 0} of the left side's mass of `LOGISTIC` minus log(1/a)/2.
 
     The left side is the integral of 1/(w (1 + e^w)) over w > a, a Mellin transform at s = 0:
     Gamma(s) eta(s) = 1/(2 s) + eta'(0) - gamma/2 + O(s), with Dirichlet's eta(0) = 1/2 and

@@ -1,4 +1,4 @@
-r"""Section 2, Proposition 1: how the normaliser grows as the cut-offs go.
+r"""Section 2, Proposition 1: how the normaliser grows as the cut-offs vanish.
 
 The prior is C/|w| with C = 1, cut off to a < |w| < b. Proposition 1 says that the normaliser is
 infinite without the cut-off around 0 wherever the likelihood L is continuous and positive at w = 0.
@@ -11,14 +11,15 @@ sigmoids of w and of -w add up to 1, so that Z = log(b/a) for any cut-offs; the 
 log(1/a)/2 + c and the right one log(1/a)/2 + log b - c, where c = (log(pi/2) - gamma)/2. The
 paper's bounds of the right tail are log(K/k)/(1 + e^-k) and log(K/k).
 
-A network of several weights has a power of the logarithm. The networks here have one input, one
-hidden unit and one output. With both cut-offs at a the normaliser is a quadratic in log(1/a) with
-the leading term 4 L(0) log(1/a)^2; with that of the first weight alone it is linear, and its slope
-is 2 times the normaliser of the rest of the network at w = 0, as in the proof.
+For a network of several weights the normaliser is a power of the logarithm. These networks have one
+input, one hidden unit and one output. With both cut-offs at a, the normaliser is a quadratic in
+log(1/a) with the leading term 4 L(0) log(1/a)^2. With only the first weight's cut-off at a, it is
+linear, and its slope is 2 times the normaliser of the rest of the network at w = 0, as in the
+proof.
 
-Floating-point numbers are cut off too, as Kingma et al. 2015 say in their appendix A. The last
-table has the share of the posterior's mass that is nearer to 0 than a tenth of the standard error,
-with the cut-offs of float32 and of float64, by how many standard errors the weight is from 0.
+Floating-point numbers also have cut-offs, as Kingma et al. 2015 say in appendix A. For the
+cut-offs of float32 and float64, the last table shows which share of the posterior's mass is closer
+to 0 than a tenth of the standard error. Its rows are distances from 0 in standard errors.
 """
 
 import itertools
@@ -43,7 +44,7 @@ from validation.papers.hron2017.models import (
     normaliser,
 )
 
-B = 1e3  # the right cut-off where the left one goes
+B = 1e3  # the right cut-off while the left one varies
 FLOATS = {"float32": (2.0**-126, 2.0**128), "float64": (2.0**-1022, 2.0**1023)}
 
 
@@ -65,7 +66,7 @@ def around_zero(name: str, powers: list[int]) -> Record:
     a = [10.0**-power for power in powers]
     z = [normaliser(model, each, B) for each in a]
     slope = 2.0 * model.at_zero
-    # The constant is what is left of the mass once the logarithm is taken off, at the least a.
+    # The constant is the mass at the least a, minus the logarithm.
     constant = math.log(B) if name == "logistic" else z[-1] - slope * math.log(1.0 / a[-1])
     d, half = radius(model, 0.5), 0.5 * model.at_zero
     rows: list[Record] = []
@@ -100,7 +101,7 @@ def around_zero(name: str, powers: list[int]) -> Record:
 
 def tail(powers: list[int]) -> Iterator[Record]:
     for k in (0.1, 1.0, 10.0):
-        lost = normaliser(LOGISTIC, k, 1e4, [-1])  # of the whole tail beyond k; e^-10000 is beyond
+        lost = normaliser(LOGISTIC, k, 1e4, [-1])  # the whole tail beyond k
         for power in powers:
             great = k * 10.0**power
             log = math.log(great / k)
@@ -116,11 +117,11 @@ def tail(powers: list[int]) -> Iterator[Record]:
 
 
 def other_tails(powers: list[int]) -> Iterator[Record]:
-    """Measure the growth of each model's mass beyond 1, by side, with the power of the cut-off."""
+    """Measure how each model's mass beyond 1 grows with the power of the cut-off, by side."""
     low, high = 10.0 ** powers[-2], 10.0 ** powers[-1]
     sides = (("right", 1), ("left", -1))
     for (name, model), (side, sign) in itertools.product(MODELS.items(), sides):
-        # The limit of the likelihood in this tail: 1 where every observation agrees, or 0.
+        # The limit of the likelihood in this tail: 1 if every observation agrees, otherwise 0.
         agrees = model.noise is None and all(
             sign * x * y > 0 for x, y in zip(model.x, model.y, strict=True)
         )
@@ -172,7 +173,7 @@ def networks(powers: list[int]) -> Iterator[Record]:
         cuts = [10.0**-power for power in powers]
         both = [network_normaliser(activation, a, a, b) for a in cuts]
         alone = [network_normaliser(activation, a, fixed, b) for a in cuts]
-        # The rest of the network at w_1 = 0, over the second weight.
+        # The rest of the network at w_1 = 0, integrated over the second weight.
         rest = _rest(float(_hidden(0.0, activation)), fixed, b)
         yield {
             "activation": activation,
@@ -187,7 +188,7 @@ def networks(powers: list[int]) -> Iterator[Record]:
 
 
 def _rest(hidden: float, a: float, b: float) -> float:
-    """Integrate the likelihood over the second weight alone, with the hidden unit held."""
+    """Integrate the likelihood over only the second weight, with a fixed hidden unit."""
     return sum(
         quad(
             lambda t, sign=sign: float(_likelihood(hidden * sign * math.exp(t))),
@@ -203,12 +204,12 @@ def _rest(hidden: float, a: float, b: float) -> float:
 
 def floats(errors: list[int]) -> Iterator[Record]:
     for z in errors:
-        # One observation z of the weight with noise 1: z standard errors from 0.
+        # One observation z of the weight with noise 1 is z standard errors from 0.
         model = Model("", (1.0,), (float(z),), 1.0)
         row: Record = {"standard_errors": z}
         for name, (a, b) in FLOATS.items():
             row[name] = normaliser(model, a, 0.1) / normaliser(model, a, min(b, 1e3))
-        # The share is one half where the mass within is that without.
+        # The share is one half if the masses inside and outside are equal.
         without, least = normaliser(model, 0.1, 1e3), 1e-3
         inside = normaliser(model, least, 0.1)
         more = (without - inside) / (2.0 * model.at_zero)
@@ -247,7 +248,7 @@ def draw(found: Record) -> Any:
 
 def show(record: Record) -> str:
     around = [
-        # The constant of a line that is not predicted is that of the last row.
+        # If no slope is predicted, the line passes through the last row.
         {**part, "middle": part["rows"][len(part["rows"]) // 2], "last": part["rows"][-1]}
         for part in record["around_zero"]
     ]
@@ -341,7 +342,7 @@ EXPERIMENT = Experiment(
     about="One weight under C/|w|, C = 1, on a < |w| < b. If the likelihood at 0 is L(0) > 0, the "
     "normaliser is 2 L(0) log(1/a) plus a constant.",
     place=1,
-    full={  # cut-offs, as powers of ten; "errors" are numbers of standard errors
+    full={  # cut-offs as powers of ten; "errors" are numbers of standard errors
         "zero": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 300],
         "tail": [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256, 300],
         "network": [4, 6, 8, 10, 12],

@@ -1,6 +1,6 @@
-r"""Section 4: minima of the additive parametrisation that the multiplicative one has not.
+r"""Section 4: minima that only the additive parametrisation has.
 
-Additive is q(w) = N(mu, sigma^2), multiplicative N(theta, alpha theta^2). Of the divergence alone,
+Additive is q(w) = N(mu, sigma^2), multiplicative N(theta, alpha theta^2). For the divergence alone,
 with C such that its least value is 0:
 
 - additive, it is least at mu = 0 for every sigma. There its gradient is 0, and its second
@@ -12,15 +12,15 @@ with C such that its least value is 0:
   Gradient flow in log alpha has dalpha/dt = D(sqrt u)/(2 sqrt u) -> 1/2, so that KL falls as 1/t;
   in alpha itself alpha^3 grows as 3t/2, and KL falls as (12 t)^(-1/3).
 
-With data: one weight with the expected log-likelihood -kappa/2 [(mu - 1)^2 + sigma^2], where kappa
-is the square of the estimate 1 over its standard error. Where the gradient is 0,
+With data: one weight with the expected log-likelihood -kappa/2 [(mu - 1)^2 + sigma^2], where the
+square root of kappa is the estimate 1 divided by its standard error. Where the gradient is 0,
 mu = 1/(1 + alpha) and
 
     kappa = 2 u F'(u) (1 + alpha)^2/alpha,    u = 1/(2 alpha),
 
-which falls from inf to 1 as alpha goes from 0 to inf. So a weight is kept, at an alpha that is
-near 1/kappa for large kappa and near (5/3)/(kappa - 1) where kappa is near 1, if kappa > 1;
-otherwise both parametrisations go to alpha = inf, and mu to 0. They differ in the way there.
+which falls from inf to 1 as alpha rises from 0 to inf. A weight is therefore kept if kappa > 1, at
+an alpha near 1/kappa for large kappa and near (5/3)/(kappa - 1) for kappa near 1. Otherwise both
+parametrisations go to alpha = inf and mu = 0, on different paths.
 """
 
 import math
@@ -38,7 +38,7 @@ from validation.markdown import columns, number, rounded
 from validation.output import track
 from validation.papers.hron2017.flows import PRUNED, WAYS, flow, log_alpha
 
-# What gradient flow of the divergence alone keeps, as log sigma^2 at mu = 0.
+# The quantity that gradient flow of the divergence conserves, as log sigma^2 at mu = 0.
 END: dict[str, Callable[[float, float], float]] = {
     "log_sigma2": lambda mu, rho: rho + 0.25 * mu**2,
     "log_sigma": lambda mu, rho: rho + mu**2,
@@ -52,7 +52,8 @@ def of_the_divergence_alone(sizes: Record) -> Iterator[Record]:
     for start in sizes["starts"]:
         for name, way in WAYS.items():
             end = END[name](*start) if way.additive else 0.0
-            # The fall at the end is looked at after the time mu_0^2 of the way to mu = 0.
+            # Measure the final decay after the flow has reached the neighbourhood of mu = 0 in time
+            # mu_0^2.
             last = np.linspace(0.0, start[0] ** 2 + 20.0 * math.exp(end), 801)[1:]
             times = np.union1d(decades, last[last < decades[-1]])
             path, _ = flow(way, start, times, 0.0, sizes["tolerance"])
@@ -66,7 +67,7 @@ def of_the_divergence_alone(sizes: Record) -> Iterator[Record]:
             }
             if way.additive:
                 row["log_sigma2_predicted"] = end
-                # Where sigma is at its end, and mu is above the tolerance.
+                # Where sigma has its final value, and mu is above the tolerance.
                 falls = (path[:, 0] ** 2 < 1e-3) & (path[:, 0] ** 2 > 1e-8)
                 t, logs = times[falls], np.log(kl[falls])
                 row["rate"] = float((logs[0] - logs[-1]) / (t[-1] - t[0]))
@@ -85,7 +86,7 @@ def _decade(t: float) -> bool:
 
 
 def at_the_minimum() -> Record:
-    """Measure KL, its gradient and its curvature at mu = 0, and far out in alpha."""
+    """Measure KL, its gradient and its curvature at mu = 0, and at large alpha."""
 
     def kl(p: torch.Tensor) -> torch.Tensor:
         return lkt.kl_normal(p[0], p[1])
@@ -123,7 +124,7 @@ def kappa_of(x: float) -> float:
 
 
 def stationary(kappa: float) -> float | None:
-    """Find the log alpha at which the gradient with data is 0; None if there is none."""
+    """Find the log alpha where the gradient with data is 0, or return None."""
     if kappa <= 1.0:
         return None
     return float(brentq(lambda x: kappa_of(x) - kappa, -30.0, 30.0, xtol=1e-14))
@@ -175,9 +176,9 @@ def with_data(sizes: Record) -> Iterator[Record]:
 
 
 def adam(name: str, sizes: Record) -> list[int | None]:
-    """Count the steps of Adam until log alpha stays above 3, for every kappa at once.
+    """Count Adam's steps until log alpha stays above 3, for all kappa at once.
 
-    In additive coordinates mu may pass through 0, where log alpha is above 3 for a few steps.
+    In additive coordinates mu may pass through 0, where log alpha exceeds 3 for a few steps.
     """
     way, count = WAYS[name], len(sizes["kappas"])
     state = [
@@ -185,7 +186,7 @@ def adam(name: str, sizes: Record) -> list[int | None]:
         for value in way.start(*sizes["start_with_data"])
     ]
     kappa = torch.tensor(sizes["kappas"], dtype=torch.float64)
-    last = torch.zeros(count, dtype=torch.int64)  # the last step that ended at or below 3
+    last = torch.zeros(count, dtype=torch.int64)  # the last step with log alpha at most 3
     optimizer = torch.optim.Adam(state, lr=sizes["learning_rate"])
     for step in range(1, sizes["steps"] + 1):
         optimizer.zero_grad()
@@ -290,7 +291,7 @@ def _start(row: Record) -> str:
 
 
 def _log_alpha(row: Record, value: float | None) -> str:
-    """Write a log alpha to 8 decimals where one is predicted; without data's signal it is ∞."""
+    """Write a log alpha, with 8 decimals if one is predicted; ∞ if the data have no signal."""
     if value is None:
         return "∞"
     return number(value) if row["log_alpha_predicted"] is None else f"{value:.8f}"
@@ -320,7 +321,7 @@ EXPERIMENT = Experiment(
     about="KL is least at μ = 0 for every σ. Gradient flow reaches that at a σ that is known "
     "beforehand; in multiplicative coordinates the flow goes to α = ∞, with KL as 1/t.",
     place=4,
-    full={  # where paths start, and how long they are
+    full={  # starting points and lengths of paths
         "starts": [(2.0, -2.0), (1.0, -4.0), (3.0, 0.0), (-2.0, 1.0)],
         "decades": 6,
         "kappas": [0.0, 0.25, 0.5, 0.9, 1.1, 1.5, 2.0, 4.0, 9.0, 25.0],

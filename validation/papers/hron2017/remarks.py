@@ -1,12 +1,12 @@
-r"""Remarks 1 and 2, by every way in which the library computes the divergence.
+r"""Remarks 1 and 2, checked with every method that the library has for the divergence.
 
-What `python -m validation.papers` decides in 40 digits is here in double precision, as it is used.
+`python -m validation.papers` decides them in 40 digits; here they are checked in double precision.
 
 - Remark 1: KL of N(mu, sigma^2) from C/|w| with C = 1, by Eq. 1 (`series`), by Eq. 2 (`kummer`), by
   the integral (`quadrature`), by samples (`monte_carlo`, with its standard error) and by `kl`; and
-  dKL/du, Eq. 3, by `dawson_grad` and the gradient of each. Beside them the values in 30 digits.
-- Remark 2: that KL strictly increases in u: the least rise from one point to the next, and the
-  least gradient, for each way; and for the approximations that stand in for KL elsewhere.
+  dKL/du, Eq. 3, by `dawson_grad` and each method's gradient; next to the values in 30 digits.
+- Remark 2: KL strictly increases in u. For each method and each published approximation, the table
+  has the least increase from one point to the next, and the least gradient.
 """
 
 import math
@@ -39,12 +39,12 @@ APPROXIMATIONS = ("kingma", "molchanov", "lower_bound")
 
 def remark_1(sizes: Record, seed: int) -> Iterator[Record]:
     for index, u in enumerate(track(sizes["u"], "remark 1", len(sizes["u"]))):
-        # The mean that has this u where sigma = 1; log alpha is infinite at u = 0.
+        # The mean with this u for sigma = 1; log alpha is infinite at u = 0.
         x = math.inf if u == 0.0 else float(lk.log_alpha.from_u(u))
         true = -float(lk.reference.neg_kl(x, sizes["digits"], log_c=0.0))
         slope = float(lk.reference.kl_gap_grad(u, sizes["digits"]))
         values = {name: -float(value(x, log_c=0.0)) for name, value in VALUES.items()}
-        # d(-KL)/dlog alpha = u dKL/du; at u = 0 Eq. 3 is 1 by its own line.
+        # d(-KL)/dlog alpha = u dKL/du. At u = 0 Eq. 3 is 1 by definition.
         found = (
             {"kl_gap_grad": float(lk.special.kl_gap_grad(0.0))}
             if u == 0.0
@@ -69,14 +69,14 @@ def remark_1(sizes: Record, seed: int) -> Iterator[Record]:
 
 
 def remark_2(sizes: Record) -> Iterator[Record]:
-    """Measure how each way rises over log-spaced u from 1e-6 to 1e6."""
+    """Measure how each method rises over log-spaced u from 1e-6 to 1e6."""
     every = np.logspace(-6.0, 6.0, sizes["points"])
     for name in (*VALUES, *APPROXIMATIONS):
         method = methods.METHODS.get(name)
         value = method.function if method and name not in VALUES else VALUES[name]
         gradient = method.gradient if method and name not in VALUES else GRADIENTS[name]
         assert gradient is not None
-        # An approximation is looked at where it is meant to be used.
+        # Check an approximation only in its intended range.
         u = every if method is None else every[-np.log(2.0 * every) <= method.domain.high]
         x = lk.log_alpha.from_u(u)
         kl, slope = -np.asarray(value(x)), np.asarray(gradient(x)) / u

@@ -1,7 +1,7 @@
-r"""A talk about Kingma et al. 2015: what its slides say differently from the paper.
+r"""A talk about Kingma et al. 2015: where its slides differ from the paper.
 
 The slides are of 2024, "Variational Dropout and the Local Reparameterization Trick". This decides
-what differs from the paper's words, or is what Hron et al. 2017 deny, and can be computed.
+the computable statements that differ from the paper's words or that Hron et al. 2017 deny.
 ``decided_elsewhere`` names what decides the rest.
 """
 
@@ -36,7 +36,7 @@ def minibatches(sizes: Record, seed: int) -> Found:
     rng, rho = np.random.default_rng([seed, 1]), 0.1
 
     def row(size: int) -> Record:
-        # Likelihoods of variance 1, whose covariance rho is that of a noise in common.
+        # Likelihoods of variance 1, with the covariance rho of a common noise.
         shape = sizes["draws"] // size, size
         common = math.sqrt(rho) * rng.standard_normal((shape[0], 1))
         means = (common + math.sqrt(1.0 - rho) * rng.standard_normal(shape)).mean(1)
@@ -150,7 +150,7 @@ def only_prior() -> Found:
 
 
 def _kl_of_power(alpha: float, theta: float, power: float) -> float:
-    """Compute KL of N(theta, alpha theta^2) from |w|^-power: E log|w| is taken from `kl_normal`."""
+    """Compute KL of N(theta, alpha theta^2) from |w|^-power, with E log|w| from `kl_normal`."""
     log_sigma2 = math.log(alpha) + 2.0 * math.log(theta)
     of_the_log_uniform = float(lk.kl_normal(theta, log_sigma2, log_c=0.0))
     entropy = 0.5 * (math.log(2.0 * math.pi * math.e) + log_sigma2)

@@ -1,7 +1,7 @@
 """# Kingma, Salimans and Welling 2015: the experiments
 
-*Variational Dropout and the Local Reparameterization Trick*, arXiv:1506.02557. Its tables and its
-figure, on MNIST. {doc}`claims` decides what the paper states in formulas.
+*Variational Dropout and the Local Reparameterization Trick*, arXiv:1506.02557. The experiments
+reproduce its tables and its figure on MNIST. {doc}`claims` decides its statements in formulas.
 
 Pass MNIST with `--data`, or by the environment variable `LOGUNIF_KL_MNIST`: an .npz file with
 `x_train`, `y_train`, `x_test` and `y_test`, or a folder with the four IDX files, plain or gzipped.

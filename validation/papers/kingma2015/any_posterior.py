@@ -1,4 +1,4 @@
-"""What Kingma et al. state in appendix C about posteriors of any form."""
+"""Statements of Kingma et al. in appendix C about posteriors of any form."""
 
 import logunif_kl as lk
 from validation.papers.statement import Found, statement

@@ -1,4 +1,4 @@
-"""What Kingma et al. state in section 3.3 and in appendix C."""
+"""Statements of Kingma et al. in section 3.3 and appendix C."""
 
 import math
 
@@ -15,7 +15,7 @@ from validation.papers.statement import Found, statement
 CUBIC, BOUND = METHODS["kingma"], METHODS["lower_bound"]
 FITTED = Interval("alpha in [0.05, 1]", math.log(0.05), 0.0)
 FIGURE_2 = Interval("p in [0.05, 0.5]", math.log(0.05 / 0.95), 0.0)
-EXTREMELY = 1e-3  # what a reader may expect of "extremely", relative to a gradient or to 1
+EXTREMELY = 1e-3  # a reader's likely understanding of "extremely", relative to a gradient or to 1
 
 
 @statement(
@@ -213,7 +213,7 @@ def independent_of_theta() -> Found:
     for x in (-6.0, -1.0, 0.0, 3.0):
         value = lk.neg_kl_normal(theta, 2.0 * np.log(np.abs(theta)) + x)
         exact = lk.neg_kl(x)
-        # An ulp of log sigma^2, which is as large as 461, moves the value by its gradient.
+        # An ulp of log sigma^2, which reaches 461, moves the value by its gradient.
         worst = max(worst, float(np.max(np.abs(value - exact))))
     allowed = 4.0 * math.ulp(467.0) * 0.6424
     return Found(

@@ -3,7 +3,7 @@
 The paper bounds alpha by 1 because very large alphas "correspond to local optima from which it is
 hard to escape due to large-variance gradients". Its cubic for -KL was fitted below 1, and grows
 without limit above, where the exact -KL levels off. Here the bound and the penalty vary one at a
-time, and a run that starts at a large alpha shows whether it comes back.
+time. A run that starts at a large alpha shows whether alpha decreases again.
 """
 
 import math
@@ -20,7 +20,7 @@ from validation.training.parts import Parts, slug
 
 
 class Case(NamedTuple):
-    """A penalty, the bound on log alpha, and log alpha at the start; None is as in the paper."""
+    """A penalty, the bound on log alpha, and the initial log alpha; None is as in the paper."""
 
     penalty: str
     max_log_alpha: float | None

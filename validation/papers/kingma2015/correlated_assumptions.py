@@ -1,11 +1,11 @@
-"""What Table 2 leaves open: its ratios under other assumptions about the training.
+"""Ratios of Table 2 under assumptions about the training that the paper leaves open.
 
 With correlated noise (type A, section 3.2) one scale multiplies all weights of an input unit, so
 the divergence is that of a few thousand scales. In the network of Table 2 no layer then reaches the
-largest dropout rate, 1/2. But the paper scales this divergence down by 3 (Figure 1a, A2) because
-small networks underfit with it. So here one network counts the divergence of each scale once for
-each weight that it multiplies in the lower layers: ``kl_weight`` is their number, for the top layer
-too. The other network trains with a fifth of the learning rate.
+largest dropout rate, 1/2. But the paper scales this divergence down by 3 (Figure 1a, A2), because
+small networks underfit with it. Here one network counts the divergence of each scale once for each
+weight that it multiplies in the lower layers: ``kl_weight`` is their number, also for the top
+layer. The other network trains with a fifth of the learning rate.
 """
 
 from typing import NamedTuple

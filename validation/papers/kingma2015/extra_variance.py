@@ -8,12 +8,12 @@ Eq. 46, with q = (b_j - gamma_j)^2 a_i^4 / (4 delta_j^2), and weight samples hav
 
     E[g_j^2] Var[eps_ij | b_j] a_i^2 / (4 sigma_ij^2).
 
-Eq. 45 prints the variance of eps^2 in the place of that of eps. Both readings are compared with the
-difference of the two variances as measured by automatic differentiation of `VariationalLinear`.
+Eq. 45 prints the variance of eps^2 instead of eps. Both readings are compared with the difference
+of the two variances as measured by automatic differentiation of `VariationalLinear`.
 
-The layer has softmax outputs, random means, and log sigma^2 from -6 to -2; its inputs are the
-brightest pixels of a few training images, in number from 1, where eps is known given b and nothing
-is added.
+The layer has softmax outputs, random means, and log sigma^2 from -6 to -2. Its inputs are the
+brightest pixels of a few training images. With one pixel, eps is known given b, and nothing is
+added.
 """
 
 import math
@@ -56,7 +56,7 @@ class Layer(NamedTuple):
 
 
 def bright(dataset: Dataset, pixels: int, images: int) -> list[int]:
-    """Choose the first training images with so many pixels that are not zero."""
+    """Choose the first training images with this many nonzero pixels."""
     found = (dataset.train.x > 0.0).sum(1) >= pixels
     return [int(image) for image in found.nonzero()[0][:images]]
 
@@ -77,7 +77,7 @@ def make(dataset: Dataset, image: int, inputs: int, seed: int) -> Layer:
 
 
 def variances(made: Layer, estimator: str, draws: int, seed: int) -> torch.Tensor:
-    """Measure the variance of the gradient in each sigma_ij^2, over draws of a minibatch of one."""
+    """Measure the variance of the gradient in each sigma_ij^2, over draws for one example."""
     made.layer.estimator = estimator
     made.layer.train()
     held = {name: value.detach() for name, value in made.layer.named_parameters()}
@@ -87,7 +87,7 @@ def variances(made: Layer, estimator: str, draws: int, seed: int) -> torch.Tenso
         return made.likelihood(b).sum()
 
     x = made.a.expand(draws, 1, -1)
-    # The noise of vmap comes from the global generator, which is put back.
+    # vmap draws its noise from the global generator, which is restored.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seeded(seed, 3).initial_seed())
         each = torch.func.vmap(
@@ -103,7 +103,7 @@ def second_term(made: Layer, draws: int, generator: torch.Generator) -> dict[str
     zeta = torch.randn(draws, CLASSES, dtype=torch.float64, generator=generator)
     b = (made.gamma + delta.sqrt() * zeta).requires_grad_()
     (g,) = torch.autograd.grad(made.likelihood(b).sum(), b)
-    share = a.square() * sigma2 / delta[:, None]  # of delta_j that is due to w_ij
+    share = a.square() * sigma2 / delta[:, None]  # the share of delta_j due to w_ij
     variance = 1.0 - share
     factor = a.square() / (4.0 * sigma2)
     # Var[eps^2 | b] = 2 v^2 + 4 m^2 v with mean m = sqrt(share) zeta and variance v.
@@ -113,7 +113,7 @@ def second_term(made: Layer, draws: int, generator: torch.Generator) -> dict[str
 
 
 def compare(made: Layer, sizes: Record, seed: int, label: str) -> Record:
-    """Measure the added variance of one layer, and regress it on what each reading predicts."""
+    """Measure the added variance of one layer, and regress it on each reading's prediction."""
     draws, chunks = sizes["draws_a_chunk"], sizes["chunks"]
     generator = seeded(seed, 4)
     terms = [second_term(made, draws, generator) for _ in range(chunks)]
@@ -141,8 +141,8 @@ def compare(made: Layer, sizes: Record, seed: int, label: str) -> Record:
 def _slope(added: torch.Tensor, predicted: torch.Tensor) -> dict[str, float] | None:
     """Regress through the origin, with weights for equal relative errors; None if all are zero.
 
-    Both sides are measured, in chunks of their own draws. The slope is the mean over the weights of
-    the ratio of the means; its error is that of added - slope * predicted over the chunks.
+    Both sides are measured in chunks of draws. The slope is the mean over the weights of the ratio
+    of the means. Its error is that of added - slope * predicted over the chunks.
     """
     mean = predicted.mean(0)
     if float(mean.max()) < 1e-12:

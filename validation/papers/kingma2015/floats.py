@@ -1,4 +1,4 @@
-"""What Kingma et al. state in appendix A about floating-point numbers."""
+"""Statements of Kingma et al. in appendix A about floating-point numbers."""
 
 import math
 
@@ -49,7 +49,7 @@ def log_uniform() -> Found:
     uniform = (np.log2(size) - low) / (high - low)
     rank = np.arange(size.size) / size.size
     distance = float(np.max(np.abs(uniform - rank)))
-    # Within an octave the significand is uniform, its logarithm is not: log2(1 + m) - m.
+    # Within an octave the significand is uniform, but its logarithm is not: log2(1 + m) - m.
     octave = 1.0 / math.log(2.0) - 1.0
     within = math.log2(1.0 + octave) - octave
     octaves = {

@@ -1,4 +1,4 @@
-"""What Kingma et al. state about gradients by Monte Carlo, applied to E log|eps|."""
+"""Statements of Kingma et al. about Monte Carlo gradients, applied to E log|eps|."""
 
 import math
 
@@ -28,7 +28,8 @@ def reparameterised_gradient() -> Found:
             low, high = np.quantile(column, [0.25, 0.75])
             spread[name].append(float(high - low))
     truncated = [_truncated(alpha, least) for least in (1e-3, 1e-6, 1e-12)]
-    # Near the pole the gradient is -1/(2 alpha eps): a Cauchy tail, whose mean has a Cauchy law.
+    # Near the pole the gradient is -1/(2 alpha eps), with a Cauchy tail, so its mean has a Cauchy
+    # law.
     cauchy = math.pi * math.exp(-0.5 / alpha) / math.sqrt(2 * math.pi * alpha) / alpha
     shrunk = {name: values[0] / values[-1] for name, values in spread.items()}
     principal, exact = _principal_value(alpha), float(lk.neg_kl_grad(0.0))

@@ -1,17 +1,18 @@
 """Tables 1 and 2: the variance of stochastic gradients by four estimators.
 
-The gradients are those of Eq. 3, with its factor N/M, in the weights of the top and of the bottom
-layer, from minibatches of M = 1000, with the parameters after 10 and after 100 epochs.
+The gradients are those of Eq. 3, with its factor N/M, in the weights of the top and the bottom
+layer, for minibatches of M = 1000 and the parameters after 10 and after 100 epochs.
 
-The variance, over the minibatch and the noise, is estimated as half the squared difference of the
-gradients of two disjoint minibatches with noise of their own. A pass through the training set gives
-N/(2M) such pairs, and their spread the standard error. With one sample of the weights for a
-minibatch, the part of the examples (Eqs. 4 and 5) is too small by at most a share M/N of it. The
-paper says "average empirical variance" only, so the tables compare ratios of two estimators.
+Half the squared difference of the gradients of two disjoint minibatches, with independent noise,
+estimates the variance over the minibatch and the noise. A pass through the training set gives
+N/(2M) such pairs, and their spread gives the standard error. With one sample of the weights for a
+minibatch, the examples' part (Eqs. 4 and 5) is too small by at most a share M/N. The paper says
+only "average empirical variance", so the tables compare ratios of two estimators.
 
-The paper does not give the minibatch in training (here 1000), the sharing of alpha (one for each
-input unit, at most 1, from the rates 0.2 and 0.5), or whether parameters are averaged (no). The
-variances are also measured where the test error is nearest to the paper's, 3 % after 10 epochs.
+The paper does not give the minibatch in training (here 1000), the sharing of alpha (here one for
+each input unit, at most 1, from the rates 0.2 and 0.5), or whether parameters are averaged (here
+not). The variances are also measured where the test error is nearest to the paper's 3 % after 10
+epochs.
 """
 
 from collections.abc import Callable
@@ -36,7 +37,7 @@ from validation.training.gradient_pairs import Pairs, by_layer
 from validation.training.loop import Run, Settings, evaluate, evaluate_averaged
 
 METHODS = {"independent": "variational_b", "correlated": "variational_a"}
-SLOW = ("per_example",)  # takes hours, and so comes last
+SLOW = ("per_example",)  # takes hours, so comes last
 
 
 def measure_one(kind: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:

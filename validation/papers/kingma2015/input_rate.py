@@ -1,8 +1,8 @@
 """Figure 1a: why variational dropout B does worse than Gaussian dropout B in narrow networks.
 
 Both draw the same noise. Variational dropout B learns the rate of the inputs, and the divergence,
-which is counted for each weight, brings that to its bound, 0.5. Here the rate is held at 0.2 at
-most, or the divergence is scaled down by 3, as the paper does for A2.
+which counts once for each weight, raises it to its bound, 0.5. Here the rate is limited to 0.2, or
+the divergence is scaled down by 3, as the paper does for A2.
 """
 
 from functools import partial

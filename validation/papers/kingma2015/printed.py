@@ -1,7 +1,7 @@
-"""The numbers that Kingma et al. 2015 print, for the tables that compare them with ours.
+"""The numbers that Kingma et al. 2015 print, for tables that compare them with ours.
 
-A key of a table is (estimator, layer, epochs). Figure 1 prints no numbers; what its caption and the
-text say of it is in `test_error`.
+A key of a table is (estimator, layer, epochs). Figure 1 prints no numbers; `test_error` has the
+statements of its caption and the text.
 """
 
 from collections.abc import Mapping

@@ -11,7 +11,7 @@ from validation.papers.kingma2015 import printed
 
 ESTIMATORS = {
     "independent": ("local", "per_batch", "none", "per_example"),
-    # A scale for each example is what local reparameterisation draws: two rows would be one.
+    # Local reparameterisation draws a scale for each example, so two rows would be the same.
     "correlated": ("local", "per_batch", "none"),
 }
 
@@ -28,7 +28,7 @@ def compared_with_the_paper(
 ) -> list[Record]:
     """Compare each column's ratios to local reparameterisation with those of the paper.
 
-    The two ``epochs`` take the places of the paper's 10 and 100.
+    The two ``epochs`` stand for the paper's 10 and 100.
     """
     columns = []
     for layer in printed.LAYERS:
@@ -57,7 +57,7 @@ def _column(
     entries = {}
     for name, (value, error) in mine.items():
         ratio, paper_ratio = value / local, paper[name] / paper["local"]
-        # As if the two were independent; that of the local one to itself is exact.
+        # Treat the two as independent. The ratio of the local estimator to itself is exact.
         relative = math.hypot(error / value, local_error / local) if name != "local" else 0.0
         entries[name] = {
             "variance": value,
@@ -84,7 +84,7 @@ def _column(
 
 
 def nearest_error(trained: list[Record], percent: float) -> int:
-    """Choose the number of epochs after which the test error is nearest to that of the paper."""
+    """Choose the number of epochs whose test error is nearest to the paper's."""
 
     def away(epochs: int) -> float:
         errors = [each["test_error_percent"] for each in trained if each["epochs"] == epochs]

@@ -6,14 +6,14 @@ the whole minibatch adds the covariances of two examples to its variance, Eq. 5.
     N^2 (1 - 1/M) E Cov(g_i, g_j),    i != j,
 
 where the covariance is over the sample of the weights. This number is the difference of two rows of
-Table 1, but with the errors of both. Here it is measured directly: for two disjoint sets A and B of
-examples and two samples of the weights z and z',
+Table 1, but there it has the errors of both. Here it is measured directly: for two disjoint sets A
+and B of examples and two samples of the weights z and z',
 
     (1 - 1/M) <g_A(z) - g_A(z'), g_B(z) - g_B(z')> / 2
 
 has this mean, where g_A is N times the mean gradient of the examples in A. The record has the mean
-over the weights of a layer, with a standard error from the spread of such products. The network,
-its training and its seed are those of `gradient_variance`.
+over the weights of a layer; the spread of such products gives its standard error. The network, its
+training and its seed are those of `gradient_variance`.
 """
 
 # mypy: allow-untyped-calls
@@ -32,7 +32,7 @@ from validation.training.loop import Examples, Settings, seeded
 
 
 class SharedNoise(Pairs):
-    """Products of two differences of gradients; product k is the same whenever it is asked for."""
+    """Products of two differences of gradients; product k is the same in every call."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ FULL = {
     "batch_size": 1000,
     "epochs": [10, 100],
     "products": 40,
-    "minibatches": 5,  # of each set of examples
+    "minibatches": 5,  # for each set of examples
     "pairs": 120,
 }
 EXPERIMENT = Experiment(

@@ -1,8 +1,9 @@
 """Section 5, "Speed": seconds an epoch with local reparameterisation and with weights per example.
 
-With a weight sample for each example, a minibatch of 1000 would hold 11 GB of weights. It is taken
-in pieces whose gradients add up, in the size that is fastest. The four ways are timed in turn, and
-an epoch is as many median steps as the training set has minibatches.
+With weights drawn for each example, a minibatch of 1000 would hold 11 GB of weights. It is
+processed in pieces of the fastest size, whose gradients add up. The four methods are timed in turn.
+The time of an epoch is the median time of a step, times the number of minibatches in the training
+set.
 """
 
 # mypy: allow-untyped-calls
@@ -21,14 +22,14 @@ from validation.papers.kingma2015.ratios import TITLES
 from validation.training import networks
 from validation.training.loop import Examples, seeded
 
-# The method of `networks`, and the estimator.
+# The method of `networks`, and its estimator.
 WAYS = {
     "deterministic": ("none", None),
     "local": ("variational_b", "local"),
     "per_batch": ("variational_b", "per_batch"),
     "per_example": ("variational_b", "per_example"),
 }
-AT_LEAST = 50.0  # how much faster local reparameterisation is to be than weights per example
+AT_LEAST = 50.0  # by this factor local reparameterisation should be faster than weights per example
 
 
 def stepper(way: str, sizes: Record, dataset: Dataset, seed: int) -> Callable[[int], None]:
@@ -60,7 +61,7 @@ def stepper(way: str, sizes: Record, dataset: Dataset, seed: int) -> Callable[[i
 
 
 def _fastest(step: Callable[[int], None], sizes: list[int]) -> int:
-    """Choose the number of examples at once; each is tried twice, and its faster try counts."""
+    """Choose the fastest number of examples at once, by the faster of two tries of each."""
     took = {size: min(_seconds(step, size) for _ in range(2)) for size in sizes}
     return min(took, key=lambda size: took[size])
 
@@ -138,7 +139,7 @@ EXPERIMENT = Experiment(
     title="Section 5: speed",
     about="The same network, whole training steps with Adam and the divergence.",
     place=5,
-    # What the clock decides.
+    # The results that depend on the clock.
     noise=(
         "local_over_deterministic",
         "per_example_over_local",

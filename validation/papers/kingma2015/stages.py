@@ -1,4 +1,4 @@
-"""Networks after several numbers of epochs, at which an experiment measures something."""
+"""Networks after several numbers of epochs, to be measured by an experiment."""
 
 import copy
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from validation.training.parts import Parts
 
 
 class Stages:
-    """A network after several numbers of epochs, trained only if a measurement of it is missing.
+    """A network after several numbers of epochs, trained only if a measurement is missing.
 
     The checkpoints are called ``name``, and ``method`` is a name of `networks.METHODS`.
     """
@@ -40,7 +40,7 @@ class Stages:
         self._run = networks.run_of(method, dataset.train, hidden, settings, about=about, file=file)
 
     def measured(self, sizes: Record, measure: Callable[[int], Record]) -> list[Record]:
-        """Measure something after each of ``sizes["epochs"]``, and describe the network there."""
+        """Measure the network after each of ``sizes["epochs"]``, and describe it."""
         found, about = [], self._run.settings.about()
         for epochs in sizes["epochs"]:
             make = partial(self._measured, measure, epochs)
@@ -64,7 +64,7 @@ class Stages:
         return model, noise
 
     def described_after(self, epochs: int) -> Record:
-        """Describe the network after some epochs, once: the description is kept as a part."""
+        """Describe the network after some epochs, once, and keep the description as a part."""
         name = f"{self.name}-epoch{epochs}-trained"
         kept = self._parts.kept(name, **self.about)
         if kept is not None:

@@ -1,9 +1,9 @@
 """Figure 1a: the test error on MNIST against the width, for each kind of dropout.
 
-Three hidden layers, Adam with its default hyperparameters, minibatches of 100, temporal averaging.
-Training stops when the error of the averaged parameters on the last sixth of the training examples
-has not fallen for a number of epochs, and the epoch with the least such error counts. All methods
-of a seed have the same initial weights and the same order of the examples.
+The networks have three hidden layers and train by Adam with its defaults, minibatches of 100 and
+temporal averaging. Training stops if the error of the averaged parameters on the last sixth of the
+training examples has not fallen for a number of epochs; the epoch with the least such error counts.
+All methods of a seed have the same initial weights and the same order of the examples.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from validation.training import networks
 from validation.training.data import Split
 from validation.training.loop import Run, Settings, evaluate_averaged
 
-# Variational dropout, and what the paper compares it with.
+# Variational dropout, and the methods that the paper compares it with.
 COUNTERPARTS = {"variational_a": "gaussian_a", "variational_b": "gaussian_b"}
 
 
@@ -59,7 +59,7 @@ def train(
 
 
 def _look(run: Run, validation: Split, test: Split) -> None:
-    """Add the errors of the averaged parameters to the last record, if they are not there."""
+    """Add the errors of the averaged parameters to the last record if they are missing."""
     if run.history and "test_error" not in run.history[-1]:
         rates = [layer["mean_dropout_rate"] for layer in networks.learned_alphas(run.model)]
         run.amend(
@@ -95,10 +95,11 @@ def summarised(rows: list[Record]) -> Iterator[Record]:
 
 
 def statements(rows: list[Record]) -> Iterator[Record]:
-    """Decide what section 5 says of Figure 1a.
+    """Decide the statements of section 5 about Figure 1a.
 
-    The networks of one seed begin alike and see the examples in the same order, so that two methods
-    are compared seed by seed: a difference counts beyond its 95 % interval, by Student's t.
+    The networks of one seed start with the same weights and see the examples in the same order.
+    Methods are therefore compared seed by seed: a difference counts if it exceeds its 95 % interval
+    by Student's t.
     """
     of = {(row["method"], row["width"], row["seed"]): row for row in rows}
     widths = sorted({row["width"] for row in rows})
@@ -123,7 +124,7 @@ def statements(rows: list[Record]) -> Iterator[Record]:
                 "widths": widths,
                 "differences": [d for d, _ in by_width],
                 "half_widths": [h for _, h in by_width],
-                # By one seed nothing is decided.
+                # One seed is not enough to decide.
                 "holds": all(d <= h for d, h in by_width) if len(seeds) > 1 else None,
                 "better": all(d < -h for d, h in by_width) if len(seeds) > 1 else None,
             }

@@ -1,7 +1,8 @@
-"""What Table 1 leaves open: its ratios under other assumptions about the training.
+"""Ratios of Table 1 under assumptions about the training that the paper leaves open.
 
 Each network changes one assumption of `gradient_variance`, and is trained until its test error is
-below the paper's. Weight samples for each example take an hour for each network, and are left out.
+below the paper's. Weights drawn for each example are left out, because they take an hour per
+network.
 """
 
 import contextlib
@@ -113,7 +114,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
             )
             for seed in settings["seeds"]
         ]
-        # The seeds may have had different numbers of epochs: all count as the paper's first 10.
+        # Seeds may have different numbers of epochs; all count as the paper's first 10.
         rows = [{**row, "epochs": 10} for each in found for row in each["variances"]]
         columns = compared_with_the_paper(rows, "independent", [10, 10])
         return {

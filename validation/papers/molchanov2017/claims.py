@@ -1,4 +1,4 @@
-"""What Molchanov et al. state about Eq. 14."""
+"""Statements of Molchanov et al. about Eq. 14."""
 
 import numpy as np
 

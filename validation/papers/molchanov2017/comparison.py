@@ -1,9 +1,9 @@
-"""What the two networks of Table 1 have in common: training, pruning, masks and the summary.
+"""What the two networks of Table 1 share: training, pruning, masks and the summary.
 
 The networks of one seed have the same initial means and variances. They also see the same examples
-in the same order, with noise from a generator of the same seed, whatever their penalty. The case
-"exact, other noise" alone has another order and noise. So the overlap of the weights that two
-penalties keep can be compared with the overlap that is left between two runs of one.
+in the same order, with noise of the same seed, whatever their penalty. Only the case "exact, other
+noise" has another order and noise. It shows how much the kept weights of two runs with one penalty
+overlap, to be compared with the overlap between two penalties.
 """
 
 # mypy: allow-untyped-calls
@@ -28,7 +28,7 @@ from validation.training.loop import Examples, Settings, evaluate, flushed, seed
 from validation.training.scheduled import Schedule, ScheduledRun
 
 LOOK_EVERY = 5  # epochs
-THRESHOLDS = [0.5 * step for step in range(-4, 11)]  # of which `threshold.py` chooses one
+THRESHOLDS = [0.5 * step for step in range(-4, 11)]  # `threshold.py` chooses one of them
 
 
 def run_of(
@@ -81,7 +81,7 @@ def train(name: str, case: str, seed: int, sizes: Record, dataset: Dataset, part
 
 
 def look(run: ScheduledRun, dataset: Dataset, epochs: int) -> None:
-    """Add what the pruned network does to the record of every fifth epoch and the last."""
+    """Record the pruned network's results every fifth epoch and after the last."""
     due = run.epoch % LOOK_EVERY == 0 or run.epoch == epochs
     if run.history and due and "kept" not in run.history[-1]:
         pruned = nn.to_deterministic(run.model, THRESHOLD)
@@ -189,14 +189,14 @@ def overlaps(rows: list[Record]) -> Record:
 
 
 def _decided(case: str, overlap: list[float], of_noise: list[float]) -> Record:
-    """Decide whether another penalty changes which weights are kept more than other noise does."""
+    """Decide whether another penalty changes the kept weights more than other noise does."""
     mean, half = interval([a - b for a, b in zip(overlap, of_noise, strict=True)])
     return {
         "statement": f"{CASES[case].title}: the masks differ from those of the exact divergence by "
         "more than those of two runs of it",
         "difference": mean,
         "half_width": half,
-        # By one seed nothing is decided.
+        # One seed is not enough to decide.
         "holds": mean < -half if len(overlap) > 1 else None,
     }
 
@@ -334,7 +334,7 @@ def training(settings: Record) -> Record:
 
 
 def experiment(file: str, **options: Any) -> Experiment:
-    """Declare the experiment on one network, which the file's name names."""
+    """Declare the experiment on one network, which the name of the file names."""
     return Experiment(
         file,
         partial(measure, Path(file).stem),

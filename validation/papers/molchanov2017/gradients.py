@@ -1,7 +1,7 @@
-"""Section 4.2: the variance of the gradient of the means, by two parametrisations of one posterior.
+"""Section 4.2: the gradient variance of the means, in two parametrisations of one posterior.
 
-The posterior is N(theta, alpha theta^2). The distribution of the loss is the same for both
-parametrisations; that of its gradient in theta is not, because sigma depends on theta in the first.
+The posterior is N(theta, alpha theta^2). The loss has the same distribution in both
+parametrisations, but its gradient in theta does not, because sigma depends on theta in the first.
 """
 
 import math
@@ -42,7 +42,7 @@ def network(
 
 
 class Moments:
-    """The mean and the variance of gradients, each element by itself, by Welford's recurrence."""
+    """The elementwise mean and variance of gradients, by Welford's recurrence."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -59,7 +59,7 @@ class Moments:
         return float(self._sum.sum()) / (self.count - 1)
 
     def squared_mean(self) -> float:
-        """The square of the mean, summed; without the share that the noise adds to it."""
+        """The sum of the squared mean, without the contribution of the noise."""
         return float(self._mean.square().sum()) - self.variance() / self.count
 
 
@@ -171,7 +171,7 @@ FULL = {
     "batch_size": 200,
     "learning_rate": 1e-3,
     "samples": 400,
-    "warm_up": [5, 6],  # the weight of the divergence rises after the last epoch only
+    "warm_up": [5, 6],  # the weight of the divergence rises only after the last epoch
     "log_alphas": [-8.0, -6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0],
 }
 EXPERIMENT = Experiment(

@@ -1,7 +1,7 @@
-"""The time and the file of sparse networks and of dense ones.
+"""The inference time and file size of sparse and dense networks.
 
-The time is that of a forward pass over test images, the least of several rounds in which the kinds
-take turns.
+The time is that of a forward pass over test images: the shortest of several rounds, in which the
+networks take turns.
 """
 
 import time
@@ -34,13 +34,13 @@ def at_random(model: torch.nn.Module, pruned: list[float], seed: int) -> torch.n
 
 @torch.no_grad()
 def seconds(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """The least time of each call, over rounds in which they take turns."""
+    """Return the least time of each call, over rounds in which the calls take turns."""
     found: dict[str, list[float]] = {name: [] for name in calls}
     for index in range(rounds + 1):
         for name, call in calls.items():
             began = time.perf_counter()
             call()
-            if index:  # the first makes the matrices
+            if index:  # the first round makes the matrices
                 found[name].append(time.perf_counter() - began)
     return {name: min(times) for name, times in found.items()}
 

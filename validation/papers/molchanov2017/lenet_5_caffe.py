@@ -1,6 +1,6 @@
 """Table 1: LeNet-5-Caffe on MNIST, sparse by the exact divergence and by its approximations.
 
-`comparison.py` says how the networks are trained and compared.
+See `comparison.py` for how the networks are trained and compared.
 """
 
 from validation.papers.molchanov2017 import comparison

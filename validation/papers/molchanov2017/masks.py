@@ -1,4 +1,4 @@
-"""Which weights are kept, packed into text, and how far two choices of them overlap."""
+"""Pack the choice of kept weights into text, and measure how far two choices overlap."""
 
 import base64
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Masks = dict[str, str]
 
 
 def packed(model: torch.nn.Module, threshold: float) -> Masks:
-    """Pack which weights of each layer are kept, eight to a byte."""
+    """Pack the choice of kept weights in each layer, eight weights to a byte."""
     plain, found = nn.to_deterministic(model, threshold), {}
     for name in nn.log_alpha(model):
         layer: Any = plain.get_submodule(name)
@@ -34,8 +34,9 @@ def unpacked(masks: Masks, sizes: dict[str, int]) -> dict[str, np.ndarray]:
 def overlap(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> dict[str, float]:
     """Compare two choices of weights.
 
-    ``overlap`` is how many weights both keep, over how many either keeps (Jaccard). ``by_chance``
-    is the same of expected numbers, for choices with the same shares of each layer at random.
+    ``overlap`` is the number of weights that both keep over the number that either keeps (Jaccard).
+    ``by_chance`` is this ratio of expected numbers for random choices with the same shares by
+    layer.
     """
     both = sum(int((a[name] & b[name]).sum()) for name in a)
     either = sum(int((a[name] | b[name]).sum()) for name in a)

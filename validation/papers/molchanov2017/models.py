@@ -1,4 +1,4 @@
-"""The networks of Table 1, with each penalty and posterior that is compared."""
+"""The networks of Table 1, with each penalty and posterior in the comparison."""
 
 import json
 from functools import cache
@@ -10,13 +10,13 @@ from logunif_kl.fitting import Fit
 from logunif_kl.torch import nn
 from validation.paths import RESULTS
 
-INITIAL = -10.0  # log sigma^2 of every weight, of all cases
+INITIAL = -10.0  # log sigma^2 of every weight in all cases
 THRESHOLD = 3.0  # on log alpha; section 5
 REFIT = "refit"
 
 
 class Printed(NamedTuple):
-    """What Table 1 prints of sparse variational dropout: ``pruned`` in per cent for each layer."""
+    """Numbers of Table 1 for sparse variational dropout: ``pruned`` in per cent by layer."""
 
     title: str
     error_percent: float
@@ -32,7 +32,7 @@ TABLE_1 = {
 
 
 class Case(NamedTuple):
-    """A penalty and a posterior; ``other_noise`` is another order of the examples and noise."""
+    """A penalty and a posterior; ``other_noise`` means another order of the examples and noise."""
 
     title: str
     penalty: str = "exact"
@@ -51,9 +51,9 @@ CASES = {
 
 @cache
 def refit() -> Fit:
-    """The formula of Molchanov's form with the least error of the gradient at four terms.
+    """Return the four-term sigmoid formula with the least gradient error.
 
-    It is read from the ladder of refits, whose fit takes minutes.
+    Read it from the ladder of refits, because the fit takes minutes.
     """
     rungs = json.loads((RESULTS / "ladder" / "ladder.json").read_text(encoding="utf-8"))["rungs"]
     (found,) = (r["gradient"] for r in rungs if (r["family"], r["terms"]) == ("sigmoid", 4))
@@ -61,7 +61,7 @@ def refit() -> Fit:
 
 
 def plain(name: str, seed: int, quick: bool) -> torch.nn.Sequential:
-    """Build a network with torch's initial weights of a seed; a small one of quick forms."""
+    """Build a network with torch's initial weights of a seed; a small network for quick forms."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return torch.nn.Sequential(*_LAYERS[name](quick))
@@ -93,7 +93,7 @@ _LAYERS = {"lenet_300_100": _lenet_300_100, "lenet_5_caffe": _lenet_5_caffe}
 
 @torch.no_grad()
 def fill(model: torch.nn.Module, parameter: str, constant: float, factor: float) -> None:
-    """Set a parameter of all layers to a constant and a multiple of log |weight|."""
+    """Set a parameter of all layers to a constant plus a multiple of log |weight|."""
     for layer in model.modules():
         if isinstance(layer, nn.VariationalLayer):
             layer.get_parameter(parameter).copy_(constant + factor * layer.weight.abs().log())
@@ -114,5 +114,5 @@ def network(
     )
     if not additive:
         fill(model, "log_alpha", INITIAL, -2.0)
-    # The convolutions of LeNet-5-Caffe take a quarter less time so.
+    # This makes the convolutions of LeNet-5-Caffe a quarter faster.
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -1,6 +1,6 @@
-"""The choice of the threshold on log alpha by a validation curve, for LeNet-300-100.
+"""Choose the threshold on log alpha by a validation curve, for LeNet-300-100.
 
-The thresholds are from -4 to 8. The paper takes 3 without such a curve.
+The thresholds are from -4 to 8. The paper uses 3, without such a curve.
 """
 
 import math

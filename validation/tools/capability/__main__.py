@@ -1,11 +1,11 @@
-"""Run the tests that show what works in which framework, and write the table of it.
+"""Run the tests that show what works in which framework, and write the table.
 
     python -m validation.tools.capability [--check] [--run default|slow|gpu] [--jobs N] [--print]
 
-The table is ``validation/results/capability/capability.json``. A row is written if all the tests
-that record it passed. Nothing is written if some tests could not run. ``--check`` compares the
-table on file instead, for the installed frameworks. ``--run slow`` chooses the tests that are
-marked slow; rows of other runs and frameworks are kept. Each framework has its own process.
+The table is ``validation/results/capability/capability.json``. A row is written if all tests that
+record it passed, and nothing if some tests could not run. ``--check`` compares the existing table
+instead, for the installed frameworks. ``--run slow`` chooses the tests that are marked slow; rows
+of other runs and frameworks are kept. Each framework has its own process.
 """
 
 import argparse
@@ -48,7 +48,7 @@ TESTS = {
         "tests/site/test_alone.py",
     ),
 }
-# A package that rows of other frameworks depend on.
+# A package that affects rows of other frameworks.
 BESIDE = ("triton",)
 NO_TESTS = 5
 
@@ -58,7 +58,7 @@ class Finished(NamedTuple):
     status: int
     seconds: float
     output: str
-    tests: list[Record] | None  # None if it ended before it could say
+    tests: list[Record] | None  # None if the process ended before it reported
 
 
 def module(framework: str) -> str:
@@ -76,7 +76,7 @@ def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
         plugin = ["-p", "validation.tools.capability.plugin", "--capability-report", str(report)]
         command = [sys.executable, "-m", "pytest", *paths, "-m", RUNS[run], *plugin]
         done = elsewhere.run([*command, "--durations=10"], cwd=ROOT)
-        # With any other exit status some tests did not run.
+        # Any other exit status means that some tests did not run.
         ended = report.exists() and done.returncode in (0, 1, NO_TESTS)
         tests = json.loads(report.read_text(encoding="utf-8"))["tests"] if ended else None
     status = 0 if done.returncode == NO_TESTS else done.returncode
@@ -101,10 +101,10 @@ def on_file() -> tuple[Record, table.Table]:
 
 
 def write(rows: table.Table, before: Record, command: str, run: str) -> None:
-    """Write the table, with the versions that each run and each framework's rows were made with."""
+    """Write the table, with the versions behind each run and each framework's rows."""
     homes = metadata.packages_distributions()
     shown = sorted({row.framework for row, runs in rows.items() if run in runs})
-    # TensorFlow's wheels for the CPU have another name.
+    # TensorFlow's CPU wheels have another name.
     packages = {name: homes.get(module(name), [name])[0] for name in shown if installed(name)}
     about = record.about(command, *packages.values(), *BESIDE)
     made = {name: dict(runs) for name, runs in before.get("made_with", {}).items()}

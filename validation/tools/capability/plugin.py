@@ -1,4 +1,4 @@
-"""A pytest plugin that writes what each test recorded, and whether it passed.
+"""A pytest plugin that writes the recorded properties of each test, and whether it passed.
 
 python -m pytest -p validation.tools.capability.plugin --capability-report FILE
 """
@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Recorder:
-    """The outcomes of the tests, each over its setup, its call and its teardown."""
+    """The outcome of each test, over its setup, call and teardown."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -32,7 +32,7 @@ class Recorder:
         self._recorded: dict[str, dict[str, None]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        # An expected failure counts as a failure here.
+        # Here an expected failure counts as a failure.
         outcome = "failed" if hasattr(report, "wasxfail") else report.outcome
         self._outcomes.setdefault(report.nodeid, []).append(outcome)
         found = dict.fromkeys(str(v) for name, v in report.user_properties if name == PROPERTY)

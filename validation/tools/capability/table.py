@@ -1,4 +1,4 @@
-"""Rows of the capability table: make them from outcomes, merge, compare and print them."""
+"""Rows of the capability table: make, merge, compare and print them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(tests: Iterable[Mapping[str, Any]]) -> Outcome:
-    """Count as passed what some test shows and no test contradicts. Skipped tests do not count."""
+    """Return what some test shows and no test contradicts. Skipped tests do not count."""
     passed: set[Capability] = set()
     failures: dict[Capability, list[str]] = {}
     for test in tests:
