@@ -178,21 +178,23 @@ def signed_errors(figure: Figure) -> None:
     axes.legend()
 
 
-@drawn("The rooms of the package on their floors, from the arithmetic up", size=(7.2, 5.0))
-def house(figure: Figure) -> None:
-    """Draw the floors that a test holds the imports to."""
+@drawn(
+    "The modules and subpackages of the package by level, from the arithmetic up", size=(7.2, 5.0)
+)
+def levels(figure: Figure) -> None:
+    """Draw the levels that a test holds the imports to."""
     from computed import constant
 
-    floors = constant("tests/test_imports.py", "FLOORS")
+    rows = constant("tests/test_imports.py", "LEVELS")
     axes = figure.subplots()
     axes.set_axis_off()
-    axes.set(xlim=(0.0, 1.0), ylim=(0.0, len(floors)))
-    for i, rooms in enumerate(floors):
-        for k, room in enumerate(rooms):
-            left, width = k / len(rooms), 1.0 / len(rooms)
+    axes.set(xlim=(0.0, 1.0), ylim=(0.0, len(rows)))
+    for i, parts in enumerate(rows):
+        for k, part in enumerate(parts):
+            left, width = k / len(parts), 1.0 / len(parts)
             box = (left + 0.005, i + 0.1), width - 0.01, 0.8
             axes.add_patch(Rectangle(*box, facecolor=COLOURS[0], alpha=0.2, linewidth=0))
-            axes.text(left + width / 2, i + 0.5, room, ha="center", va="center", fontsize=9)
+            axes.text(left + width / 2, i + 0.5, part, ha="center", va="center", fontsize=9)
 
 
 @drawn("The pieces of the gradient of -KL in float64, each with a polynomial of its own")

@@ -190,10 +190,10 @@ class Experiment:
                 yield Path(folder)
         else:
             name = Path(self.paper, self.folder or self.name)
-            folder = ROOT / "build" / name
-            if (RUNS / name).exists() and not folder.exists():
-                shutil.copytree(RUNS / name, folder)
-            yield folder
+            work = ROOT / "build" / name
+            if (RUNS / name).exists() and not work.exists():
+                shutil.copytree(RUNS / name, work)
+            yield work
 
     def _parts(
         self, options: argparse.Namespace, folder: Path, images: Sequence[Dataset]

@@ -1,11 +1,18 @@
-"""The public functions for torch tensors."""
+"""The public functions for torch tensors: parse, compute, add the constant, reduce."""
 
+# mypy: allow-untyped-calls
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 
-from .._convention import ZERO_AT_INFINITY
-from . import _evaluation
+from .._convention import ZERO_AT_INFINITY, additive_constant
+from .._errors import check_reduction
+from . import _arguments, _rules
+from ._internals import called_by_compiler
+from ._namespace import plus, working
+from ._operators import registered
 
 Tensor = torch.Tensor
 
@@ -54,7 +61,7 @@ def neg_kl(
     >>> log_alpha.grad
     tensor([0.5002, 0.3624, 0.0647])
     """
-    return _evaluation.of_log_alpha(log_alpha, zero_at, log_c, reduction)
+    return _of_log_alpha(log_alpha, zero_at, log_c, reduction)
 
 
 def neg_kl_grad(log_alpha: Tensor) -> Tensor:
@@ -69,7 +76,7 @@ def neg_kl_grad(log_alpha: Tensor) -> Tensor:
     >>> neg_kl_grad(torch.tensor([-8.0, 0.0, 2.0]))
     tensor([0.5002, 0.3624, 0.0647])
     """
-    return _evaluation.derivative(log_alpha, 1)
+    return _derivative(log_alpha, 1)
 
 
 def neg_kl_hess(log_alpha: Tensor) -> Tensor:
@@ -84,7 +91,7 @@ def neg_kl_hess(log_alpha: Tensor) -> Tensor:
     >>> neg_kl_hess(torch.tensor([-8.0, 0.0, 2.0]))
     tensor([ 1.6807e-04, -2.5000e-01, -6.1804e-02])
     """
-    return _evaluation.derivative(log_alpha, 2)
+    return _derivative(log_alpha, 2)
 
 
 def neg_kl_normal(
@@ -133,7 +140,7 @@ def neg_kl_normal(
     >>> mu.grad
     tensor([-0.0000, -0.7248,  0.7248])
     """
-    return _evaluation.of_normal(mu, log_sigma2, zero_at, log_c, reduction)
+    return _of_normal(mu, log_sigma2, zero_at, log_c, reduction)
 
 
 def kl(
@@ -152,7 +159,7 @@ def kl(
     >>> kl(torch.tensor([0.0, 0.0]), reduction="sum")
     tensor(0.8534)
     """
-    return _evaluation.of_log_alpha(log_alpha, zero_at, log_c, reduction, negated=True)
+    return _of_log_alpha(log_alpha, zero_at, log_c, reduction, negated=True)
 
 
 def kl_normal(
@@ -172,4 +179,83 @@ def kl_normal(
     >>> kl_normal(torch.tensor([0.0, 1.0]), 0.0)
     tensor([0.0000, 0.4267])
     """
-    return _evaluation.of_normal(mu, log_sigma2, zero_at, log_c, reduction, negated=True)
+    return _of_normal(mu, log_sigma2, zero_at, log_c, reduction, negated=True)
+
+
+def _derivative(log_alpha: Any, order: int) -> Tensor:
+    """The derivative of -KL in log_alpha of order 1 or 2."""
+    x = _arguments.one(log_alpha)
+    if torch.compiler.is_compiling():
+        _allow()
+    return _rules.of_log_alpha(x, order)
+
+
+def _of_log_alpha(
+    log_alpha: Any, zero_at: Any, log_c: Any, reduction: str, negated: bool = False
+) -> Tensor:
+    """-KL from log_alpha, or KL if `negated`, with the constant and the reduction."""
+    x = _arguments.one(log_alpha)
+    constant, kind = _constant(zero_at, log_c, negated), x.dtype
+    check_reduction(reduction)
+    summed = reduction != "none"
+    if torch.compiler.is_compiling():
+        _allow()
+    if constant != 0.0 and not summed:
+        x = working(x)
+    result = _rules.of_log_alpha(x, 0, summed, negated)
+    return _finished(result, constant, reduction, x, kind)
+
+
+def _of_normal(
+    mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str, negated: bool = False
+) -> Tensor:
+    """-KL from the mean and the variance, or KL if `negated`, and the rest as above."""
+    mu, log_sigma2 = _arguments.two(mu, log_sigma2)
+    constant, kind = _constant(zero_at, log_c, negated), mu.dtype
+    check_reduction(reduction)
+    summed = reduction != "none"
+    if torch.compiler.is_compiling():
+        _allow()
+    if constant != 0.0 and not summed:
+        mu, log_sigma2 = working(mu), working(log_sigma2)
+    result = _rules.of_normal(mu, log_sigma2, summed, negated)
+    return _finished(result, constant, reduction, mu, kind)
+
+
+@called_by_compiler
+def _allow() -> bool:
+    """Have torch.compile put the functions with rules into its graph.
+
+    `torch.compiler.allow_in_graph` imports the compiler, which takes as long as importing torch. It
+    is therefore called only while the compiler traces a caller. Code from the compiler's cache
+    may call the operators without tracing the rules, so the operators are registered here.
+    """
+    registered()
+    for function in (_rules.of_log_alpha, _rules.of_normal):
+        torch.compiler.allow_in_graph(function)
+    return True
+
+
+def _constant(zero_at: Any, log_c: Any, negated: bool) -> float:
+    """The constant of -KL, or of KL."""
+    if log_c is None and zero_at is ZERO_AT_INFINITY:
+        return 0.0
+    found = _vanishing_at(zero_at) if log_c is None else additive_constant(zero_at, log_c)
+    return -found if negated else found
+
+
+# This evaluates a ufunc of NumPy, which torch.compile cannot trace.
+@called_by_compiler
+def _vanishing_at(zero_at: Any) -> float:
+    return additive_constant(zero_at)
+
+
+def _finished(
+    result: Tensor, constant: float, reduction: str, argument: Tensor, dtype: torch.dtype
+) -> Tensor:
+    """Take the mean, add the constant, and then round to the type of the arguments."""
+    if reduction == "mean":
+        result = result / argument.numel()
+    if constant != 0.0:
+        result = plus(result, constant * argument.numel() if reduction == "sum" else constant)
+    return result if result.dtype == dtype else result.to(dtype)

@@ -1,6 +1,6 @@
 """-KL as a function that can be differentiated, of log_alpha or of the mean and the variance.
 
-torch.compile puts calls of `of_log_alpha` and `of_normal` into its graph (`_evaluation`). If Dynamo
+torch.compile puts calls of `of_log_alpha` and `of_normal` into its graph (`_api._allow`). If Dynamo
 traced into them, it would lose the rule of differentiation inside a transform of `torch.func`.
 """
 

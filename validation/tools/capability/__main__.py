@@ -43,7 +43,7 @@ TESTS = {
         "tests/test_reduction.py",
     ),
     "readme": (
-        "tests/packaging/test_readme.py::test_examples_of_a_framework",
+        "tests/packaging/test_readme.py::test_examples",
         "tests/site/test_examples.py",
         "tests/site/test_alone.py",
     ),
