@@ -50,12 +50,16 @@ class _NumPyro(_Jax):
     kind = logunif_kl.jax.numpyro.ImproperLogUniform
     rows = (*_Jax.rows, "value, first and second derivatives", "to_event, expand")
 
+    def of(self, name: str, *parameters: Any) -> Any:
+        return getattr(self.dist, name)(*parameters, validate_args=False)
+
 
 class _TFP(_Jax):
     name = "tensorflow-probability"
     dist = tfd
     kind = logunif_kl.jax.tfp.ImproperLogUniform
     rows = (*_Jax.rows, "Independent")
+    student_checks_df = False
 
     def prior(self, *shape: int, **options: float) -> Any:
         return self.kind(shape, **options)
