@@ -30,11 +30,20 @@ class Functions:
     compiled: Any
     """Compiles a function."""
 
+    unbroadcastable: type[Exception] = ValueError
+    """The type of error where shapes do not broadcast."""
+
     numpy_scalars_promote = False
     """Whether a NumPy scalar has a say in the type of the result."""
 
     missing: dict[str, tuple[str, str, str]]
     """A library -> the module that needs it, what the library is called, what to install."""
+
+    refused: list[tuple[Any, str]]
+    """What makes an argument that is refused, and the words after the argument's name."""
+
+    other: Any = 0.5
+    """What stands next to it."""
 
     def array(self, x: Any, dtype: str = "float32") -> Any:
         """Return an array of the framework."""
@@ -51,7 +60,8 @@ class Functions:
         truth = getattr(lk, name)(*arguments, **options)
         for reduction, reduced in (("none", truth), ("sum", truth.sum()), ("mean", truth.mean())):
             with self.double():
-                got = getattr(self.module, name)(*arguments, **options, reduction=reduction)
+                given = [self.array(x, "float64") for x in arguments]
+                got = getattr(self.module, name)(*given, **options, reduction=reduction)
                 np.testing.assert_allclose(got, reduced, rtol=1e-14, atol=1e-15)
 
     @pytest.mark.parametrize("name", NAMES)
@@ -82,31 +92,55 @@ class Functions:
                 got = lk.neg_kl_normal(mu, scalar)
                 wanted = dtype
                 if self.numpy_scalars_promote and isinstance(scalar, np.floating):
-                    wanted = np.result_type(dtype, scalar.dtype)
-                assert got.dtype == lk.kl_normal(scalar, mu).dtype == wanted
+                    wanted = np.result_type(dtype, scalar.dtype).name
+                kind = self.array(0.0, wanted).dtype
+                assert got.dtype == lk.kl_normal(scalar, mu).dtype == kind
                 np.testing.assert_allclose(got, truth, rtol=1e-3 if dtype == "float16" else 3e-7)
                 program = self.compiled(lambda m: lk.neg_kl_normal(m, scalar))  # noqa: B023
                 np.testing.assert_allclose(program(mu), got, rtol=3e-7)
 
-    def test_an_unknown_reduction(self):
+    @pytest.mark.parametrize("given", ["max", None, 1])
+    def test_an_unknown_reduction(self, given):
         message = (
-            "^reduction must be 'none', 'sum' or 'mean', but 'max' was given: pass one of these"
+            f"^reduction must be 'none', 'sum' or 'mean', but {given!r} was given: "
+            "pass one of these$"
         )
         for name in VALUES:
+            arguments = [self.array(x) for x in arguments_of(name)]
             with pytest.raises(ValueError, match=message):
-                getattr(self.module, name)(*arguments_of(name), reduction="max")
+                getattr(self.module, name)(*arguments, reduction=given)
 
     def test_both_constants(self):
         with pytest.raises(ValueError, match=r"zero_at=1.0 and log_c=0.0 were both given, and "):
             lk.neg_kl(self.array([0.0]), zero_at=1.0, log_c=0.0)
+        with pytest.raises(ValueError, match="zero_at must be a positive alpha"):
+            self.module.kl_normal(self.array([0.0]), 0.0, zero_at=-1.0)
 
     def test_shapes_that_do_not_broadcast(self):
         message = (
             r"^mu of shape \(3,\) and log_sigma2 of shape \(2,\) do not broadcast: each "
             r"pair of lengths must be equal or include a 1$"
         )
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(self.unbroadcastable, match=message):
             lk.kl_normal(self.array(np.ones(3)), self.array(np.ones(2)))
+
+    def calls(self, module):
+        """Return functions of one argument, with its name: the last four are of two."""
+        other = self.other
+        one = [getattr(module, name) for name in ("neg_kl", "neg_kl_grad", "neg_kl_hess", "kl")]
+        two = module.neg_kl_normal, module.kl_normal
+        return [
+            *(("log_alpha", f) for f in one),
+            *(("mu", lambda x, f=f: f(x, other)) for f in two),
+            *(("log_sigma2", lambda x, f=f: f(other, x)) for f in two),
+        ]
+
+    def test_refusals(self):
+        """By each function, of each argument."""
+        for make, message in self.refused:
+            for name, call in self.calls(self.module):
+                with pytest.raises(TypeError, match=f"^{name} {message}"):
+                    call(make())
 
     def test_arrays_of_other_libraries(self):
         """`logunif_kl` would have to choose."""

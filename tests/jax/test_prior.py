@@ -21,9 +21,10 @@ from numpyro.infer.autoguide import AutoNormal
 from scipy import stats
 
 import logunif_kl as lk
-from logunif_kl._convention import PROPER_CONSTANT, additive_constant
+from logunif_kl._convention import additive_constant
 from logunif_kl.jax.numpyro import ImproperLogUniform
-from tests.jax.libraries import EACH_LIBRARY, IGNORED, NUMPYRO, TFP
+from tests.distributions import Priors
+from tests.jax.libraries import IGNORED, NUMPYRO, TFP
 
 pytestmark = IGNORED
 
@@ -31,31 +32,13 @@ LOC = np.array([0.0, 0.5, -2.0], "float32")
 SCALE = np.array([0.1, 0.25, 3.0], "float32")
 
 
-class TestPrior:
-    @EACH_LIBRARY
-    def test_log_prob(self, library):
-        w = np.array([-2.0, 0.5, 0.0, 1e30], "float32")
-        with np.errstate(divide="ignore"):
-            truth = 0.75 - np.log(np.abs(w))
-        np.testing.assert_allclose(library.prior(log_c=0.75).log_prob(w), truth, rtol=3e-7)
-        assert library.prior(2, 4).log_prob(w).shape == (2, 4)
+@pytest.fixture(params=[NUMPYRO, TFP], ids=lambda each: each.name)
+def library(request):
+    return request.param
 
-    @EACH_LIBRARY
-    def test_log_c(self, library):
-        assert library.prior().log_c == -PROPER_CONSTANT
-        assert library.prior(log_c=0.1).log_c == 0.1
-        assert library.prior(zero_at=1.0).log_c == -lk.neg_kl(0.0) - PROPER_CONSTANT
-        assert library.prior(3, zero_at=2.0).log_c == library.prior(zero_at=2.0).log_c
 
-    @EACH_LIBRARY
-    def test_shapes(self, library):
-        prior = library.prior(2, 3)
-        assert tuple(prior.batch_shape) == (2, 3)
-        assert tuple(prior.event_shape) == ()
-        assert library.kl(library.dist.Normal(0.5, 1.0), prior).shape == (2, 3)
-        vectors = library.prior_of_vectors(4, 3)
-        assert (tuple(vectors.batch_shape), tuple(vectors.event_shape)) == ((4,), (3,))
-        assert vectors.log_prob(jnp.ones((4, 3))).shape == (4,)
+class TestPrior(Priors):
+    main = NUMPYRO
 
     def test_expand(self):
         expanded = ImproperLogUniform(zero_at=2.0).expand([3]).expand([4, 3])
@@ -65,7 +48,6 @@ class TestPrior:
         with pytest.raises(ValueError, match=r"Cannot broadcast .* of shape \(4, 3\) to shape"):
             expanded.expand([5, 3])
 
-    @EACH_LIBRARY
     def test_no_samples(self, library):
         message = (
             r"^the log-uniform prior C/\|w\| has no samples, because its density has no finite "
@@ -77,7 +59,6 @@ class TestPrior:
             with pytest.raises(NotImplementedError, match=message):
                 prior.sample(**arguments)
 
-    @EACH_LIBRARY
     def test_what_an_improper_prior_does_not_have(self, library):
         names = {name: name for name in ("mean", "variance", "entropy")}
         names |= {"cdf": "cumulative distribution function"}
@@ -99,13 +80,6 @@ class TestPrior:
         w = np.array([0.01, 1.0, 50.0], "float32")
         difference = ImproperLogUniform(log_c=0.0).log_prob(w) - proper.log_prob(w)
         np.testing.assert_allclose(difference, math.log(math.log(1e6)), rtol=2e-6)
-
-    @EACH_LIBRARY
-    def test_wrong_constants(self, library):
-        with pytest.raises(ValueError, match=r"were both given, and each fixes the constant"):
-            library.prior(zero_at=1.0, log_c=0.0)
-        with pytest.raises(ValueError, match=r"zero_at must be a positive alpha"):
-            library.prior(zero_at=-1.0)
 
     def test_it_is_a_pytree(self):
         prior = jax.tree.map(lambda leaf: leaf, ImproperLogUniform(zero_at=2.0))

@@ -142,12 +142,40 @@ class TestLimits:
         np.testing.assert_allclose(outer.gradient(first, mu), [-4.0], rtol=1e-15)
 
 
+NEITHER = "must be a tensor, a NumPy array or a number"
+REAL = "must hold floating-point numbers of 16 to 64 bits, as for tf.exp, but "
+
+
 class TestFunctions(Functions):
     module = lt
     compiled = staticmethod(tf.function)
     missing = {  # noqa: RUF012
         "tensorflow": ("logunif_kl.tensorflow", "TensorFlow", "'logunif_kl[tensorflow]'")
     }
+
+    refused = [
+        (make, f"{REAL}{given}")
+        for make, given in (
+            (lambda: tf.constant([1]), "a tensor of int32 was given: convert it with tf.cast"),
+            (lambda: tf.constant([True]), "a tensor of bool was given: convert it with tf.cast"),
+            (lambda: tf.constant(1j), "a tensor of complex128 was given: complex weights have"),
+            (
+                lambda: tf.constant("1"),
+                "a tensor of string was given: convert it with tf.strings.to_num",
+            ),
+            (lambda: np.ones(2, int), "numpy.ndarray of int64 was given: convert it with tf.cast"),
+            (lambda: np.ones(2, bool), "numpy.ndarray of bool was given: convert it with tf.cast"),
+            (lambda: [1j], "list of complex128 was given: complex weights have"),
+        )
+    ] + [
+        (lambda value=value: value, rf"{NEITHER}, but \w+ was given: {remedy}$")
+        for value, remedy in (
+            (None, "pass a tensor or a float"),
+            ("1", "pass a tensor or a float"),
+            (object(), "convert it with tf.convert_to_tensor"),
+            ({1.0}, "convert it with tf.convert_to_tensor"),
+        )
+    ]
 
     def array(self, x, dtype="float32"):
         return tf.cast(x, dtype)
@@ -232,45 +260,6 @@ class TestTypes:
             got = getattr(lk, name)(x)
             assert tf.is_tensor(got)
             np.testing.assert_array_equal(got, getattr(lt, name)(x))
-
-
-REFUSED = [
-    (lambda: tf.constant([1]), "a tensor of int32 was given: convert it with tf.cast"),
-    (lambda: tf.constant([True]), "a tensor of bool was given: convert it with tf.cast"),
-    (
-        lambda: tf.constant(1j),
-        "a tensor of complex128 was given: complex weights have",
-    ),
-    (lambda: tf.constant("1"), "a tensor of string was given: convert it with tf.strings.to_num"),
-    (lambda: np.ones(2, int), "numpy.ndarray of int64 was given: convert it with tf.cast"),
-    (lambda: np.ones(2, bool), "numpy.ndarray of bool was given: convert it with tf.cast"),
-    (lambda: [1j], "list of complex128 was given: complex weights have"),
-]
-
-
-@pytest.mark.parametrize("value", [v for v, _ in REFUSED], ids=[t[:24] for _, t in REFUSED])
-def test_refused(value):
-    given = dict(REFUSED)[value]
-    sentence = "must hold floating-point numbers of 16 to 64 bits, as for tf.exp, but " + given
-    for name in (*OF_LOG_ALPHA, "kl"):
-        with pytest.raises(TypeError, match=f"^log_alpha {sentence}"):
-            getattr(lt, name)(value())
-    with pytest.raises(TypeError, match=f"^mu {sentence}"):
-        lt.neg_kl_normal(value(), 0.0)
-    with pytest.raises(TypeError, match=f"^log_sigma2 {sentence}"):
-        lt.kl_normal(0.0, value())
-
-
-@pytest.mark.parametrize(
-    "value", [None, "1", object(), {1.0}], ids=["None", "str", "object", "set"]
-)
-def test_no_numbers(value):
-    remedy = "convert it with tf.convert_to_tensor"
-    if value is None or isinstance(value, str):
-        remedy = "pass a tensor or a float"
-    must = "must be a tensor, a NumPy array or a number"
-    with pytest.raises(TypeError, match=rf"^log_alpha {must}, but \w+ was given: {remedy}$"):
-        lt.neg_kl(value)
 
 
 def test_sparse():

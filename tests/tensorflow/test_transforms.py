@@ -13,86 +13,61 @@ from logunif_kl.tensorflow import _rules  # noqa: E402
 from tests.derivatives import LOG_ALPHA, LOG_SIGMA2, MU  # noqa: E402
 from tests.tensorflow.cases import CASES, all_orders, backward  # noqa: E402
 
-RULES = [case for case in CASES if case.sign > 0]
-"""The functions with a rule of their own: the others are their negatives."""
-UP_TO_2 = [0, 1, pytest.param(2, marks=pytest.mark.slow)]
 WAYS = {
     "eager": lambda function: function,
     "function": lambda function: tf.function(function, autograph=False),
     "autograph": lambda function: tf.function(function),
     "xla": lambda function: tf.function(function, jit_compile=True),
 }
-
-
-@pytest.fixture(params=RULES, ids=lambda case: case.name)
-def case(request):
-    return request.param
-
-
-@pytest.fixture(autouse=True)
-def wrong_derivative_of_the_arithmetic(monkeypatch):
-    monkeypatch.setattr(_rules, "_cut", lambda x: x + 3.0 * (x - tf.stop_gradient(x)))
-
-
 ORDINAL = ["value", "backward", "2nd backward", "3rd backward"]
 
 
-@pytest.mark.parametrize("total", [0, 1, 2, 3])
-def test_backward(case, total, capability):
-    capability(case.name, f"eager {ORDINAL[total]}")
-    for orders in all_orders(case, total):
-        case.check(backward(case.function, orders)(*case.tensors()), orders)
+@pytest.fixture
+def wrong_arithmetic(monkeypatch):
+    monkeypatch.setattr(_rules, "_cut", lambda x: x + 3.0 * (x - tf.stop_gradient(x)))
 
 
-@pytest.mark.parametrize("total", [0, 1])
-@pytest.mark.parametrize("case", [c for c in CASES if c.sign < 0], ids=lambda case: case.name)
-def test_backward_of_negatives(case, total, capability):
-    capability(case.name, f"eager {ORDINAL[total]}")
-    for orders in all_orders(case, total):
-        case.check(backward(case.function, orders)(*case.tensors()), orders)
+def backwards(total, way="eager"):
+    def row(case):
+        for orders in all_orders(case, total):
+            yield orders, WAYS[way](backward(case.function, orders))(*case.tensors())
+
+    return row
 
 
-@pytest.mark.parametrize("way", ["function", "autograph", "xla"])
-@pytest.mark.parametrize("total", UP_TO_2)
-def test_backward_in_a_graph(case, way, total, capability):
-    capability(case.name, f"{way} {ORDINAL[total]}")
-    for orders in all_orders(case, total):
-        case.check(WAYS[way](backward(case.function, orders))(*case.tensors()), orders)
-
-
-@pytest.mark.parametrize("way", ["function", "xla"])
-@pytest.mark.parametrize("total", UP_TO_2[1:])
-def test_tapes_around_a_function(case, way, total, capability):
+def tapes_around(total, way):
     """The gradient of a function that was traced without one."""
-    capability(case.name, f"{ORDINAL[total]} through {way}")
-    traced = WAYS[way](case.function)
-    for orders in all_orders(case, total):
-        case.check(backward(traced, orders)(*case.tensors()), orders)
+
+    def row(case):
+        traced = WAYS[way](case.function)
+        for orders in all_orders(case, total):
+            yield orders, backward(traced, orders)(*case.tensors())
+
+    return row
 
 
-def test_jacobian(case, capability):
-    capability(case.name, "jacobian")
+def jacobian(case):
     arguments = case.tensors()
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(arguments)
         value = case.function(*arguments)
     for argument, orders in zip(arguments, case.units, strict=True):
-        jacobian = tape.jacobian(value, argument).numpy()
-        case.check(np.diag(jacobian), orders)
-        assert np.count_nonzero(jacobian - np.diag(np.diag(jacobian))) == 0
+        matrix = tape.jacobian(value, argument).numpy()
+        yield orders, np.diag(matrix)
+        assert np.count_nonzero(matrix - np.diag(np.diag(matrix))) == 0
 
 
-@pytest.mark.parametrize("total", UP_TO_2)
-def test_vectorized_map(case, total, capability):
-    capability(case.name, f"vectorized_map of order {total}")
-    for orders in all_orders(case, total):
-        derivative = backward(case.function, orders)
-        case.check(tf.vectorized_map(lambda a: derivative(*a), case.tensors()), orders)  # noqa: B023
+def vectorized_map(total):
+    def row(case):
+        for orders in all_orders(case, total):
+            derivative = backward(case.function, orders)
+            yield orders, tf.vectorized_map(lambda a: derivative(*a), case.tensors())  # noqa: B023
+
+    return row
 
 
-def test_gradients_in_a_graph(case, capability):
+def gradients_in_a_graph(case):
     """`tf.gradients`, of the first two orders."""
-    capability(case.name, "tf.gradients")
     with tf.Graph().as_default():
         arguments = case.tensors()
         value = case.function(*arguments)
@@ -103,10 +78,101 @@ def test_gradients_in_a_graph(case, capability):
             wanted[orders] = first
             wanted[tuple(2 * order for order in orders)] = second
         with tf.compat.v1.Session() as session:
-            for orders, got in session.run(wanted).items():
-                case.check(got, orders)
+            yield from session.run(wanted).items()
 
 
+def tangent(f, arguments, i):
+    with tf.autodiff.ForwardAccumulator(arguments[i], tf.ones_like(arguments[i])) as accumulator:
+        value = f(*arguments)
+    return accumulator.jvp(value)
+
+
+def forward(case):
+    for i, orders in enumerate(case.units):
+        yield orders, tangent(case.function, case.tensors(), i)
+
+
+def forward_over_backward(case):
+    for orders in all_orders(case, 2):
+        i = max(range(len(orders)), key=orders.__getitem__)
+        rest = tuple(order - (k == i) for k, order in enumerate(orders))
+        yield orders, tangent(backward(case.function, rest), case.tensors(), i)
+
+
+def forward_over_forward(case):
+    orders = tuple(2 * order for order in case.units[0])
+    yield orders, tangent(lambda *x: tangent(case.function, x, 0), case.tensors(), 0)
+
+
+def forward_through_function(case):
+    yield case.units[0], tangent(tf.function(case.function), case.tensors(), 0)
+
+
+ROWS = {
+    **{f"eager {ORDINAL[n]}": backwards(n) for n in range(4)},
+    **{
+        f"{way} {ORDINAL[n]}": backwards(n, way)
+        for way in ("function", "autograph", "xla")
+        for n in range(3)
+    },
+    **{
+        f"{ORDINAL[n]} through {way}": tapes_around(n, way)
+        for way in ("function", "xla")
+        for n in (1, 2)
+    },
+    "jacobian": jacobian,
+    **{f"vectorized_map of order {n}": vectorized_map(n) for n in range(3)},
+    "tf.gradients": gradients_in_a_graph,
+}
+FORWARD = {
+    "forward": forward,
+    "forward over backward": forward_over_backward,
+    "forward over forward": forward_over_forward,
+    "forward through function": forward_through_function,
+}
+SLOW = [row for row in ROWS if "2nd" in row and "eager" not in row]
+SLOW.append("vectorized_map of order 2")
+# The functions of the other sign are the negatives of those with rules of their own.
+PAIRS = [
+    pytest.param(case, row, id=f"{case.name}-{row}", marks=[pytest.mark.slow] * (row in SLOW))
+    for case in CASES
+    for row in ROWS
+    if case.sign > 0 or row in ("eager value", "eager backward")
+]
+
+
+@pytest.mark.parametrize(("case", "row"), PAIRS)
+@pytest.mark.usefixtures("wrong_arithmetic")
+def test_derivatives(case, row, capability):
+    capability(case.name, row)
+    for orders, got in ROWS[row](case):
+        case.check(got, orders)
+
+
+@pytest.mark.parametrize("row", FORWARD)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_forward_mode(case, row, capability):
+    """Forward accumulators keep what they find first, which the rules see to.
+
+    With nothing to be found in the arithmetic, a rule that was dropped would leave no derivative.
+    """
+    capability(case.name, row)
+    for orders, got in FORWARD[row](case):
+        case.check(got, orders)
+
+
+def test_forward_inside_a_function_is_refused():
+    """It would pass over the rules there, for a zero that nobody notices."""
+    inside = tf.function(lambda x: tangent(lk.neg_kl, [x], 0), autograph=False)
+    with pytest.raises(
+        LookupError,
+        match=r"ForwardAccumulator does not follow the rules of tf.custom_gradient inside a "
+        r"tf.function: use it outside, or tf.GradientTape",
+    ):
+        inside(tf.constant(LOG_ALPHA))
+
+
+@pytest.mark.usefixtures("wrong_arithmetic")
 def test_while_loop(capability):
     """A training by gradient ascent, all in one graph."""
 
@@ -128,6 +194,7 @@ def test_while_loop(capability):
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.usefixtures("wrong_arithmetic")
 def test_broadcasting(way, capability):
     capability("kl_normal", f"{way} broadcasting")
     mu, log_sigma2 = tf.constant(MU[:, None]), tf.constant(LOG_SIGMA2[:4])
@@ -145,6 +212,7 @@ def test_broadcasting(way, capability):
     np.testing.assert_allclose(d_log_sigma2, -truths[2].sum(0), rtol=1e-13)
 
 
+@pytest.mark.usefixtures("wrong_arithmetic")
 def test_dynamic_shapes(capability):
     capability("neg_kl_normal", "dynamic shapes")
     traces = []
@@ -170,6 +238,7 @@ def test_dynamic_shapes(capability):
     assert len(traces) == 1
 
 
+@pytest.mark.usefixtures("wrong_arithmetic")
 def test_what_a_graph_captures(capability):
     """A tensor and a variable from outside."""
     capability("neg_kl_normal", "captured tensors and variables")
@@ -186,6 +255,7 @@ def test_what_a_graph_captures(capability):
     )
 
 
+@pytest.mark.usefixtures("wrong_arithmetic")
 def test_recompute(capability):
     capability("neg_kl", "recompute_grad")
     x = tf.constant(LOG_ALPHA)

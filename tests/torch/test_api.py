@@ -1,6 +1,5 @@
 """The public functions for tensors: values, limits, types, shapes, reductions, errors."""
 
-import inspect
 import itertools
 import math
 import subprocess
@@ -19,6 +18,7 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl.torch as lt  # noqa: E402
 from logunif_kl.torch import _arguments, _cpu, _cpu_parallel  # noqa: E402
+from tests.functions import Functions  # noqa: E402
 from tests.torch.cases import CASES, MAIN  # noqa: E402
 from tests.torch.test_transforms import compare  # noqa: E402
 
@@ -296,17 +296,6 @@ class TestTypes:
                 assert got.dtype == torch.exp(x).dtype == torch.float32
             assert torch.equal(lt.neg_kl(x), lt.neg_kl(x.float()))
 
-    @by_library
-    def test_scalars_of_numpy_take_the_type_of_the_tensor(self, library, backend):
-        for dtype in DTYPES:
-            mu = torch.linspace(-1, 1, 5).to(dtype)
-            expected = library.neg_kl_normal(mu, -8.0)
-            for scalar in (np.float64(-8), np.float32(-8), np.float16(-8), np.int64(-8)):
-                got = library.neg_kl_normal(mu, scalar)
-                assert got.dtype == dtype
-                assert torch.equal(got, expected)
-                assert library.kl_normal(scalar, mu).dtype == dtype
-
     @main
     def test_autocast(self, case, capability):
         capability(case.name, "autocast")
@@ -530,16 +519,6 @@ class TestValues:
         zero = getattr(lt, name)(*arguments)[2].item()
         assert (zero, math.copysign(1.0, zero)) == (0.0, 1.0)
 
-    def test_reductions_of_nothing(self, backend):
-        empty = torch.empty(0, 3)
-        assert lt.neg_kl(empty, reduction="sum", zero_at=1.0).item() == 0.0
-        assert math.isnan(lt.kl_normal(empty, 1.0, reduction="mean").item())
-
-    def test_the_constant(self):
-        x = torch.linspace(-3, 3, 5, dtype=torch.float64)
-        for options in ({"zero_at": 1.0}, {"log_c": 0.25}):
-            np.testing.assert_array_equal(lt.neg_kl(x, **options), lk.neg_kl(x.numpy(), **options))
-
 
 class TestAutograd:
     def test_one_argument_only(self, backend):
@@ -648,34 +627,17 @@ def nested():
         return torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
 
 
-def calls(library):
-    """Functions of one argument, with its name: the last four take a tensor as the other."""
-    tensor = torch.ones(2)
-    one = [getattr(library, name) for name in ("neg_kl", "neg_kl_grad", "neg_kl_hess", "kl")]
-    two = library.neg_kl_normal, library.kl_normal
-    return [
-        *(("log_alpha", f) for f in one),
-        *(("mu", lambda x, f=f: f(x, tensor)) for f in two),
-        *(("log_sigma2", lambda x, f=f: f(tensor, x)) for f in two),
-    ]
-
-
-WRONG_TENSORS = {
-    "complex": (
+WRONG_TENSORS = [
+    (
         lambda: torch.ones(2, dtype=torch.complex64),
         r"must hold real .* torch.complex64 .* of real weights$",
     ),
-    "boolean": (lambda: torch.ones(2).bool(), r"must hold real .* torch.bool .* \.float\(\)"),
-    "sparse": (lambda: torch.eye(2).to_sparse(), r"must be a dense tensor.*\.to_dense\(\)$"),
-    "nested": (nested, r"must be one dense tensor.*\.unbind\(\)"),
-}
+    (lambda: torch.ones(2).bool(), r"must hold real .* torch.bool .* \.float\(\)"),
+    (lambda: torch.eye(2).to_sparse(), r"must be a dense tensor.*\.to_dense\(\)$"),
+    (nested, r"must be one dense tensor.*\.unbind\(\)"),
+]
 NEITHER = "^NAME must be a torch.Tensor or a real number, but"
 WRONG_NUMBERS = {
-    "arrays": (
-        (np.ones(2), np.array(1.0), [1.0, 1.0]),
-        TypeError,
-        "were given together: convert one, so that",
-    ),
     "complex": (
         (np.complex64(1),),
         TypeError,
@@ -686,28 +648,37 @@ WRONG_NUMBERS = {
         TypeError,
         "^NAME must hold real .* but numpy.bool of dtype bool was given",
     ),
-    "too large": ((10**400,), ValueError, "too large for a float"),
     "None": ((None,), TypeError, f"{NEITHER} None was given: pass a tensor or a float$"),
     "True": ((True,), TypeError, rf"{NEITHER} True was given: pass 1\.0 if that is meant$"),
     "False": ((False,), TypeError, rf"{NEITHER} False was given: pass 0\.0 if that is meant$"),
 }
 
 
-class TestErrors:
-    @by_library
-    @pytest.mark.parametrize("wrong", WRONG_TENSORS)
-    def test_tensors(self, library, wrong):
-        make, message = WRONG_TENSORS[wrong]
-        for name, call in calls(library):
-            with pytest.raises(TypeError, match=f"^{name} {message}"):
-                call(make())
+class TestFunctions(Functions):
+    module = lt
+    compiled = staticmethod(lambda function: function)
+    unbroadcastable = RuntimeError
+    missing = {  # noqa: RUF012
+        "torch": ("logunif_kl.torch", "PyTorch", "'logunif_kl[torch]'"),
+        "pyro": ("logunif_kl.torch.pyro", "Pyro", "pyro-ppl"),
+    }
+    refused, other = WRONG_TENSORS, torch.ones(2)
+
+    def array(self, x, dtype="float32"):
+        return torch.as_tensor(x).to(getattr(torch, dtype))
+
+    def test_refusals_by_the_dispatch(self):
+        for make, message in self.refused:
+            for name, call in self.calls(lk):
+                with pytest.raises(TypeError, match=f"^{name} {message}"):
+                    call(make())
 
     @by_library
     @pytest.mark.parametrize("wrong", WRONG_NUMBERS)
     def test_what_is_next_to_a_tensor(self, library, wrong):
         values, error, message = WRONG_NUMBERS[wrong]
         for value in values:
-            for name, call in calls(library)[4:]:
+            for name, call in self.calls(library)[4:]:
                 with pytest.raises(error, match=message.replace("NAME", name)):
                     call(value)
 
@@ -749,59 +720,6 @@ class TestErrors:
         with pytest.raises(RuntimeError, match=r"^mu is on meta and log_sigma2 on cpu: move one"):
             library.neg_kl_normal(torch.tensor(1.0, device="meta"), torch.ones(2))
 
-    def test_shapes(self):
-        with pytest.raises(
-            RuntimeError,
-            match=r"^mu of shape \(2,\) and log_sigma2 of shape \(3,\) do not broadcast: each ",
-        ):
-            lt.neg_kl_normal(torch.ones(2), torch.ones(3))
-
-    def test_reduction(self):
-        x = torch.ones(2)
-        for call in (lambda r: lt.kl(x, reduction=r), lambda r: lt.kl_normal(x, 0.0, reduction=r)):
-            for bad in ("max", None, 1):
-                with pytest.raises(ValueError, match=r"^reduction must be .* was given: pass"):
-                    call(bad)
-
-    def test_convention(self):
-        with pytest.raises(ValueError, match="both given"):
-            lt.neg_kl(torch.ones(2), zero_at=1.0, log_c=0.0)
-        with pytest.raises(ValueError, match="zero_at must be a positive"):
-            lt.kl_normal(torch.ones(2), 0.0, zero_at=-1.0)
-
-    def test_torch_is_missing(self):
-        code = (
-            "import sys; sys.modules['torch'] = None\n"
-            "import logunif_kl\n"
-            "try:\n    import logunif_kl.torch\n"
-            "except ImportError as error:\n    print(error)"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
-        assert done.stdout == (
-            "logunif_kl.torch needs PyTorch, which is not installed: "
-            "pip install 'logunif_kl[torch]'\n"
-        )
-
-    def test_pyro_is_missing(self):
-        code = (
-            "import sys\n"
-            "class Absent:\n"
-            "    def find_spec(self, name, *rest):\n"
-            "        if name == 'pyro':\n"
-            "            raise ModuleNotFoundError(f'No module named {name}', name=name)\n"
-            "sys.meta_path.insert(0, Absent())\n"
-            "try:\n    import logunif_kl.torch.pyro\n"
-            "except ImportError as error:\n    print(error)"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
-        assert done.stdout == (
-            "logunif_kl.torch.pyro needs Pyro, which is not installed: pip install pyro-ppl\n"
-        )
-
 
 def test_names():
     for name in lt.__all__:
@@ -809,13 +727,6 @@ def test_names():
     assert dir(lt) == sorted(lt.__all__)
     with pytest.raises(AttributeError, match="no attribute 'neg'"):
         lt.neg  # noqa: B018
-
-
-@pytest.mark.parametrize("name", [n for n in lt.__all__ if n != "ImproperLogUniform"])
-def test_documentation(name):
-    text = inspect.getdoc(getattr(lt, name))
-    assert text.startswith(f"As `{'logunif_kl.' if 'neg_kl' in name else 'neg_'}{name}`")
-    assert "\nExamples\n---" in text
 
 
 def test_the_derivative_of_the_wrong_arithmetic_is_wrong(wrong_arithmetic):

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
-from logunif_kl import _convention, reference
+from logunif_kl import reference
+from tests.distributions import Priors
 from tests.ulp import error
 
 torch = pytest.importorskip("torch")
 D = torch.distributions
 kl_divergence = D.kl_divergence
+from tests.torch.test_divergences import TORCH, library  # noqa: E402, F401
+
 lt = importlib.import_module("logunif_kl.torch")
 Prior = lt.ImproperLogUniform
 
@@ -30,7 +33,9 @@ def tensors(dtype="float64", *values):
     return [torch.tensor(v, dtype=getattr(torch, dtype)) for v in values or (LOC, SCALE)]
 
 
-class TestThePrior:
+class TestThePrior(Priors):
+    main = TORCH
+
     @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
     def test_log_prob_is_the_prior_of_the_divergence(self, convention):
         """KL(q || p) = E log q - E log p, the expectations in 30 digits."""
@@ -51,7 +56,7 @@ class TestThePrior:
         posterior = D.Normal(*tensors("float64", 0.7, 0.4))
         assert math.isclose(kl_divergence(posterior, prior), truth, rel_tol=1e-14)
 
-    def test_log_prob(self):
+    def test_log_prob_in_the_types_of_torch(self):
         w = torch.tensor([[0.5], [-2.0], [1e-300]], dtype=torch.float64)
         got = Prior(log_c=0.25).log_prob(w)
         assert got.dtype == torch.float64
@@ -78,11 +83,7 @@ class TestThePrior:
         other = kl_divergence(D.Normal(*tensors("float64", 0.3, 2.0)), prior)
         assert abs(float(same - other)) <= 4 * math.ulp(max(scale, 2.0))
 
-    def test_log_c_of_the_default(self):
-        assert Prior().log_c == -_convention.PROPER_CONSTANT
-        assert Prior(log_c=0.1).log_c == 0.1
-
-    def test_shapes(self):
+    def test_expanded(self):
         prior = Prior()
         assert (prior.batch_shape, prior.event_shape) == ((), ())
         wide = prior.expand((4, 3))
@@ -159,13 +160,7 @@ class TestRefusals:
         with pytest.raises(NotImplementedError, match="pole at 0, so it has no mode: use that of"):
             _ = Prior().mode
 
-    def test_convention(self):
-        with pytest.raises(ValueError, match=r"zero_at=1.0 and log_c=0.0 were both given"):
-            Prior(zero_at=1.0, log_c=0.0)
-        with pytest.raises(ValueError, match="zero_at must be a positive alpha"):
-            Prior(zero_at=-1.0)
-        with pytest.raises(TypeError, match="log_c must be one real number"):
-            Prior(log_c="1")
+    def test_a_positional_argument(self):
         with pytest.raises(TypeError, match="positional"):
             Prior(1.0)
 
@@ -184,14 +179,6 @@ class TestRefusals:
 
 
 class TestNormal:
-    @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
-    def test_is_kl_normal(self, convention):
-        loc, scale = tensors()
-        got = kl_divergence(D.Normal(loc, scale), Prior(**convention))
-        truth = lt.kl_normal(loc, 2 * scale.log(), **convention)
-        np.testing.assert_allclose(got, truth, rtol=1e-14, atol=1e-15 if convention else 0)
-        assert got[0] == truth[0]  # at loc = 0
-
     def test_no_wrapping_of_log_c(self):
         """The default convention adds nothing, which the sum of two constants would not be."""
         got = kl_divergence(D.Normal(*tensors("float64", 1e-12, 1.0)), Prior())
@@ -252,14 +239,6 @@ class TestNormal:
             for got, truth in zip((value, loc.grad, scale.grad), truths, strict=True):
                 assert abs(error(float(got.detach()), truth, "float32")) <= 5.0
 
-    @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-    def test_half_types(self, dtype):
-        loc, scale = tensors(dtype, [0.0, 0.3, -1.0], [1e-3, 1.0, 0.02])
-        got = kl_divergence(D.Normal(loc, scale), Prior(zero_at=1.0))
-        assert got.dtype == loc.dtype
-        truth = kl_divergence(D.Normal(loc.double(), scale.double()), Prior(zero_at=1.0))
-        assert got.tolist() == truth.to(loc.dtype).tolist()
-
     def test_limits(self):
         loc, scale = tensors("float64", [1.0, math.inf, 1.0], [0.0, 1.0, math.inf])
         got = kl_divergence(D.Normal(loc, scale, validate_args=False), Prior())
@@ -268,13 +247,6 @@ class TestNormal:
         got = kl_divergence(D.Normal(*undefined, validate_args=False), Prior())
         assert got.isnan().all()
 
-    def test_shapes(self):
-        posterior = D.Normal(torch.zeros(4, 1), torch.ones(3))
-        assert kl_divergence(posterior, Prior()).shape == (4, 3)
-        assert kl_divergence(posterior, Prior().expand((2, 1, 3))).shape == (2, 4, 3)
-        assert kl_divergence(D.Normal(0.0, 1.0), Prior()).shape == ()
-        assert kl_divergence(D.Normal(torch.ones(0), 1.0), Prior()).shape == (0,)
-
     def test_a_subclass_finds_the_rule(self):
         class Mine(D.Normal):
             pass
@@ -282,8 +254,6 @@ class TestNormal:
         assert float(kl_divergence(Mine(0.0, 1.0), Prior())) == 0.0
 
     def test_unregistered(self):
-        with pytest.raises(NotImplementedError, match=r"Gumbel and .*ImproperLogUniform"):
-            kl_divergence(D.Gumbel(0.0, 1.0), Prior())
         with pytest.raises(NotImplementedError):
             kl_divergence(Prior(), D.Normal(0.0, 1.0))
 
@@ -293,25 +263,6 @@ def kl(loc, scale):
 
 
 class TestTransforms:
-    def test_gradcheck(self):
-        loc, scale = (t.requires_grad_() for t in tensors("float64", LOC[:4], SCALE[:4]))
-        options = {"check_forward_ad": True, "check_batched_grad": True}
-        assert torch.autograd.gradcheck(kl, (loc, scale), **options)
-        assert torch.autograd.gradgradcheck(kl, (loc, scale))
-
-    def test_func(self):
-        loc, scale = tensors()
-        value = kl(loc, scale)
-        per_weight = torch.func.vmap(torch.func.grad_and_value(kl, argnums=(0, 1)))
-        (d_loc, d_scale), again = per_weight(loc, scale)
-        assert again.tolist() == value.tolist()
-        leaves = [t.clone().requires_grad_() for t in (loc, scale)]
-        kl(*leaves).sum().backward()
-        np.testing.assert_allclose(d_loc, leaves[0].grad, rtol=1e-14)
-        np.testing.assert_allclose(d_scale, leaves[1].grad, rtol=1e-14)
-        _, tangent = torch.func.jvp(kl, (loc, scale), (torch.ones_like(loc), torch.ones_like(loc)))
-        np.testing.assert_allclose(tangent, d_loc + d_scale, rtol=1e-13)
-
     def test_hessian(self):
         """By homogeneity: loc d/dloc + scale d/dscale = 0, and so for each derivative."""
         loc, scale = tensors("float64", 0.8, 0.5)
@@ -320,19 +271,6 @@ class TestTransforms:
         assert float(b) == pytest.approx(float(c), rel=1e-14)
         assert float(loc * a + scale * b) == pytest.approx(-float(d_loc), rel=1e-13)
         assert float(loc * c + scale * d) == pytest.approx(-float(d_scale), rel=1e-13)
-
-    def test_compiled(self):
-        compiled = torch.compile(kl, backend="aot_eager", fullgraph=True)
-        loc, scale = (t.requires_grad_() for t in tensors())
-        got = compiled(loc, scale)
-        truth = kl(loc, scale)
-        np.testing.assert_allclose(got.detach(), truth.detach(), rtol=1e-14)
-        for a, b in zip(
-            torch.autograd.grad(got.sum(), [loc, scale]),
-            torch.autograd.grad(truth.sum(), [loc, scale]),
-            strict=True,
-        ):
-            np.testing.assert_allclose(a, b, rtol=1e-14)
 
     @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
     def test_prior_made_in_the_graph(self, convention):
@@ -369,48 +307,6 @@ class TestLogNormal:
         kl_divergence(D.LogNormal(loc, scale), Prior()).sum().backward()
         assert loc.grad is None
         np.testing.assert_allclose(scale.grad, -1.0 / scale.detach(), rtol=1e-15)
-
-    def test_shapes(self):
-        posterior = D.LogNormal(torch.zeros(4, 1), torch.ones(3))
-        assert kl_divergence(posterior, Prior()).shape == (4, 3)
-        assert kl_divergence(posterior, Prior().expand((2, 1, 3))).shape == (2, 4, 3)
-
-
-class TestIndependent:
-    @pytest.mark.parametrize("family", [D.Normal, D.LogNormal])
-    @pytest.mark.parametrize("dims", [0, 1, 2])
-    def test_both_sides(self, family, dims):
-        loc, scale = torch.linspace(-1, 1, 12).reshape(4, 3), torch.linspace(0.1, 1, 3)
-        base = family(loc, scale)
-        each = kl_divergence(base, Prior(log_c=0.0))
-        posterior = D.Independent(base, dims)
-        truth = each.sum(tuple(range(2 - dims, 2))) if dims else each
-        for prior in (
-            Prior(log_c=0.0),
-            D.Independent(Prior(log_c=0.0).expand((4, 3)), dims),
-        ):
-            got = kl_divergence(posterior, prior)
-            assert got.shape == posterior.batch_shape
-            torch.testing.assert_close(got, truth)
-
-    def test_nested(self):
-        base = D.Normal(torch.ones(4, 3), 1.0)
-        posterior = D.Independent(D.Independent(base, 1), 1)
-        got = kl_divergence(posterior, Prior())
-        torch.testing.assert_close(got, kl_divergence(base, Prior()).sum())
-
-    def test_an_expanded_prior_is_ambiguous(self):
-        posterior = D.Independent(D.Normal(torch.zeros(3, 3), 1.0), 1)
-        with pytest.raises(
-            ValueError,
-            match=r"^a posterior of event shape \(3,\) and an ImproperLogUniform of event shape "
-            r"\(\) and batch shape \(3,\) were given: pass ImproperLogUniform\(\), one prior for ",
-        ):
-            kl_divergence(posterior, Prior().expand((3,)))
-
-    def test_of_what_has_no_rule(self):
-        with pytest.raises(NotImplementedError, match=r"Gumbel and .*ImproperLogUniform"):
-            kl_divergence(D.Independent(D.Gumbel(torch.zeros(3), 1.0), 1), Prior())
 
 
 class TestPyro:
