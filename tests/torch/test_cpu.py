@@ -64,11 +64,14 @@ each_kernel = pytest.mark.parametrize(
 )
 
 
-@each_kernel
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("kernels", "dtype"),
+    [
+        *((EXACT, dtype) for dtype in (torch.float32, torch.float64, torch.bfloat16)),
+        *(pytest.param(SINGLE, d, marks=FLOAT32) for d in (torch.float32, torch.bfloat16)),
+    ],
+)
 def test_a_sum_does_not_depend_on_the_threads(kernels, dtype):
-    if kernels is SINGLE and dtype is torch.float64:
-        pytest.skip("there is no such kernel")
     arguments = weights(7 * BLOCK + 5, dtype)
     before = torch.get_num_threads()
     found = set()
