@@ -25,8 +25,8 @@ def run(arguments, tmp_path):
     assert main([*arguments, "--json", str(path)]) == 0
     document = json.loads(path.read_text())
     assert document["command"].startswith(f"python -m validation.benchmarks {arguments[0]} ")
-    assert {"date", "kernel", "machine", "versions"} <= set(document)
-    assert {"commit", "threads"} <= set(document) or "suites" in document
+    assert {"date", "kernel", "machine", "commit", "versions"} <= set(document)
+    assert ("threads" in document) == ("suites" not in document)  # each suite has its own
     assert document["content_sha256"] == seal(document)
     return document
 
