@@ -1,0 +1,222 @@
+// Prints the operations of the float64 kernels as a graph. It gives the names of exact_simd.h to
+// symbols, includes the C headers as they are, and calls their functions once.
+//
+//     g++ -std=c++17 [-DFUSED] -I logunif_kl/_numpy/c symbols.cpp -o symbols && ./symbols
+//
+// Equal operations on equal operands are one node. So a step inside of a function gets a label
+// when `main` repeats the call or the expression that makes it.
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+static std::vector<std::string> nodes;
+static std::map<std::string, int> known;
+
+static int make(const std::string &text)
+{
+    auto [place, is_new] = known.try_emplace(text, (int)nodes.size());
+    if (is_new)
+        nodes.push_back(text);
+    return place->second;
+}
+
+static int make(const char *operation, std::initializer_list<int> operands)
+{
+    std::string text = operation;
+    for (int operand : operands)
+        text += " " + std::to_string(operand);
+    return make(text);
+}
+
+static std::string hex(double x)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%a", x);
+    return text;
+}
+
+// The registers: doubles, their bits, truth values, indices into a row of a table.
+struct V { int id; };
+struct U { int id; };
+struct M { int id; };
+struct I { int id; };
+
+static V set1(double x) { return {make("const " + hex(x))}; }
+static U set1_bits(uint64_t x) { return {make("bits_const " + std::to_string(x))}; }
+static V operator+(V a, V b) { return {make("add", {a.id, b.id})}; }
+static V operator-(V a, V b) { return {make("sub", {a.id, b.id})}; }
+static V operator*(V a, V b) { return {make("mul", {a.id, b.id})}; }
+static V operator/(V a, V b) { return {make("div", {a.id, b.id})}; }
+static V operator-(V a) { return {make("neg", {a.id})}; }
+#ifdef FUSED
+static V MADD(V a, V b, V c) { return {make("fma", {a.id, b.id, c.id})}; }
+#define LK_SUFFIX fused
+#else
+static V MADD(V a, V b, V c) { return a * b + c; }
+#define LK_UNFUSED
+#define LK_SUFFIX unfused
+#endif
+static V vmax(V a, V b) { return {make("max", {a.id, b.id})}; }
+static V vmin(V a, V b) { return {make("min", {a.id, b.id})}; }
+static U bits(V x) { return {make("bits", {x.id})}; }
+static V unbits(U x) { return {make("unbits", {x.id})}; }
+static U operator&(U a, U b) { return {make("and", {a.id, b.id})}; }
+static U operator|(U a, U b) { return {make("or", {a.id, b.id})}; }
+static U operator^(U a, U b) { return {make("xor", {a.id, b.id})}; }
+static U operator+(U a, U b) { return {make("bits_add", {a.id, b.id})}; }
+static U operator-(U a, U b) { return {make("bits_sub", {a.id, b.id})}; }
+static U operator~(U a) { return {make("not", {a.id})}; }
+static U operator<<(U a, int n) { return {make("shift_left", {a.id, set1_bits(n).id})}; }
+static U operator>>(U a, int n) { return {make("shift_right", {a.id, set1_bits(n).id})}; }
+static M less(V a, V b) { return {make("less", {a.id, b.id})}; }
+static M less_equal(V a, V b) { return {make("less_equal", {a.id, b.id})}; }
+static M equal(V a, V b) { return {make("equal", {a.id, b.id})}; }
+static M below(U a, U b) { return {make("below", {a.id, b.id})}; }
+static M both(M a, M b) { return {make("both", {a.id, b.id})}; }
+static M either(M a, M b) { return {make("either", {a.id, b.id})}; }
+static V choose(M m, V a, V b) { return {make("choose", {m.id, a.id, b.id})}; }
+static I index_zero() { return {make("index_zero")}; }
+static I index_count(I i, M m) { return {make("index_count", {i.id, m.id})}; }
+static I index_of_bits(U u) { return {make("index_of_bits", {u.id})}; }
+static M index_is(I i, int k) { return {make("index_is", {i.id, set1_bits(k).id})}; }
+static bool any(M) { return true; } // it only skips steps: each step is traced
+
+static V lookup(const double *row, I i)
+{
+    std::string text = "lookup " + std::to_string(i.id);
+    for (int k = 0; k < 8; k++)
+        text += " " + hex(row[k]);
+    return {make(text)};
+}
+
+enum { BOUNDS, CENTRE, BASE_HI, BASE_LO, FIRST };
+#define LK_ISA 0
+#define LK_INLINE static inline
+#define LK_ALIGNED
+#define LK_PASTE_(a, b) a##b
+#define LK_PASTE(a, b) LK_PASTE_(a, b)
+#define LK_NAME(name) LK_PASTE(name##_, LK_SUFFIX)
+#undef NAN
+#undef INFINITY
+#define NAN __builtin_nan("")
+#define INFINITY __builtin_inf()
+#include "exact_coefficients.h"
+#include "exact_elementary.h"
+#include "exact_magnitudes.h"
+#include "exact_float64.h"
+
+static std::map<std::string, int> labels;
+static std::string of; // the function and the form whose steps get labels
+
+template <typename Register> static Register label(const char *name, Register x)
+{
+    labels[of + ":" + name] = x.id;
+    return x;
+}
+
+static void label_exponential(V t)
+{
+    label("exp.t", t);
+    V k_magic = label("exp.k_magic", MADD(t, set1(EIGHTHS_PER_LOG2), set1(MAGIC)));
+    V k = k_magic - set1(MAGIC);
+    label("exp.r", (t - k * set1(EIGHTH_LOG2_HI)) - k * set1(EIGHTH_LOG2_LO));
+    label("exp.power", lookup(EXP2_EIGHTHS[0], index_of_bits(bits(k_magic) & set1_bits(7))));
+}
+
+static void label_log(V m, V n)
+{
+    U b = bits(m);
+    V f = unbits((b & set1_bits(0x000fffffffffffff)) | set1_bits(0x3ff0000000000000));
+    label("log.f", f);
+    V biased = unbits((b >> 52) | set1_bits(0x4330000000000000));
+    label("log.exponent", biased - set1(0x1p52 + 1023.0));
+    I j = label("log.j", index_of_bits(b >> 49));
+    V c = label("log.c", lookup(LOG_EIGHTHS[0], j));
+#ifdef LK_UNFUSED
+    V f_hi = label("log.f_hi", unbits(bits(f) & set1_bits(~((1ull << 27) - 1))));
+    label("log.r", (f_hi * c - set1(1.0)) + (f - f_hi) * c);
+#else
+    label("log.r", MADD(f, c, set1(-1.0)));
+#endif
+    pair y = half_log(m, n);
+    label("log.hi", y.hi);
+    label("log.lo", y.lo);
+}
+
+static void in_u(const char *name, V u, int rare, V (*function)(V, int))
+{
+    of = std::string(name) + (rare ? ".rare" : "");
+    label("", function(u, rare));
+    V x = label("x", rare ? within(u) : u);
+    label("w", set1(1.0) / x);
+    label_log(u, set1(0.0));
+}
+
+static void in_x(const char *name, V x, int rare, V (*function)(V, int),
+                 const double (*table)[8], int first_recip)
+{
+    of = std::string(name) + (rare ? ".rare" : "");
+    label("", function(x, rare));
+    if (rare)
+        x = zero_if_tiny(x);
+    log_alpha s = from_log_alpha(table, first_recip, x, rare);
+    V t = choose(s.recip, x, -x);
+    label_exponential(rare ? vmax(set1(-1500.0), t) : t);
+    label("y.hi", s.y.hi);
+    label("y.lo", s.y.lo);
+    label("n", s.n);
+    label("v", s.a - lookup(table[CENTRE], s.range));
+    label("v_root", x - set1(INFLECTION_HI));
+}
+
+int main()
+{
+    V u{make("input u")}, x{make("input x")}, mu{make("input mu")};
+    V log_sigma2{make("input log_sigma2")};
+    for (int rare = 0; rare < 2; rare++) {
+        in_u("kl_gap", u, rare, LK_NAME(kl_gap_d));
+        in_u("kl_gap_grad", u, rare, LK_NAME(kl_gap_grad_d));
+        in_u("kl_gap_hess", u, rare, LK_NAME(kl_gap_hess_d));
+        in_x("neg_kl", x, rare, LK_NAME(neg_kl_d), NEG_KL_D, NEG_KL_D_RECIP);
+        in_x("neg_kl_grad", x, rare, LK_NAME(neg_kl_grad_d), NEG_KL_GRAD_D, NEG_KL_GRAD_D_RECIP);
+        in_x("neg_kl_hess", x, rare, LK_NAME(neg_kl_hess_d), NEG_KL_HESS_D, NEG_KL_HESS_D_RECIP);
+        normal r = LK_NAME(neg_kl_normal_d)(mu, log_sigma2, rare);
+        const char *outputs[] = {"neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2"};
+        V results[] = {r.value, r.d_mu, r.d_log_sigma2};
+        for (int k = 0; k < 3; k++) {
+            of = std::string(outputs[k]) + (rare ? ".rare" : "");
+            label("", results[k]);
+        }
+        if (rare)
+            continue;
+        of = "neg_kl_normal";
+        V m = label("m", mantissa(mu)), e = exponent(mu) + set1(0.0);
+        V n;
+        pair y = exponential(-log_sigma2, &n);
+        label_exponential(-log_sigma2);
+        label("y.hi", y.hi);
+        label("y.lo", y.lo);
+        n = label("n", n + (e + e) - set1(1.0));
+        V m2 = m * m, m2_lo = product_error(m, m, m2);
+        V q = label("q", m2 * y.hi);
+        V q_lo = product_error(m2, y.hi, q) + MADD(m2_lo, y.hi, m2 * y.lo);
+        label("q_lo", q_lo);
+        V power = label("power", power_of_two(n + set1(MAGIC)));
+        V scaled = label("u", q * power);
+        label("u_lo", q_lo * power);
+        label("w", set1(1.0) / scaled);
+        V f = label("f", m * y.hi);
+        label("f_lo", MADD(m, y.lo, product_error(m, y.hi, f)));
+        label("inverse", set1(1.0) / m);
+        label_log(q, n);
+    }
+    for (size_t i = 0; i < nodes.size(); i++)
+        printf("%zu %s\n", i, nodes[i].c_str());
+    for (auto &[name, id] : labels)
+        printf("label %s %d\n", name.c_str(), id);
+}
