@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from flint import arb, fmpq
 
-from .algebra import Number, Pieces, Poly, binade, rational, smallest
+from .algebra import Number, Pieces, Poly, binade, half_ulp, rational
 from .bounds import Bound, at_shift, check_cover, compare, cut_result, join
 from .graph import Graph
 from .stages import (
@@ -17,7 +17,7 @@ from .stages import (
     reciprocal_shift,
     table,
 )
-from .truth import around_root, errors, exact, of_ball, shifted, upper
+from .truth import around_root, errors, exact, lower, of_ball, shifted, taylor, upper
 
 OF_U = {"kl_gap": "F", "kl_gap_grad": "g", "kl_gap_hess": "Dg"}
 # By the form of a range: in u from 0, in u, in 1/u. A factor of the result is left out.
@@ -59,9 +59,9 @@ def prove_u(graph: Graph, name: str, count: int = 400) -> Bound:
         in_reciprocal = ranges.centres[k] < 0.25 and k >= 3
         lo, hi = cuts(ends[k], ends[k + 1], count, name == "kl_gap" and in_reciprocal)
         found.append(_prove_range_of_u(graph, name, k, ranges, in_reciprocal, lo, hi))
-    bound = join(found)
-    check_cover(bound.lo, bound.hi, *WINDOW_U)
-    return bound
+    check_cover(*join(found)[:2], *WINDOW_U)
+    truth = taylor(OF_U[name], 0, 1)[0]
+    return join([single(graph, name, "u", 0.0, truth), *found])
 
 
 def _v_of_u(graph: Graph, output: int) -> int:
@@ -260,8 +260,7 @@ def _prove_root(graph: Graph, lo: float, hi: float) -> Bound:
         fine = [np.ldexp(1 + k / 4, e) for e in range(-52, -7) for k in range(4)]
         points = np.unique([p for p in fine if p < end] + np.linspace(2.0**-7, end, 401).tolist())
         sides.append((points[:-1], points[1:]) if sign > 0 else (-points[1:], -points[:-1]))
-    zero = np.zeros(1)
-    v_lo, v_hi = (np.concatenate(ends) for ends in zip(*sides, (zero, zero), strict=True))
+    v_lo, v_hi = (np.concatenate(ends) for ends in zip(*sides, strict=True))
     pieces = Pieces(graph, len(v_lo))
     pieces.set_v((v_lo, v_hi))
     box = np.maximum(root + v_lo, lo), np.minimum(root + v_hi, hi)
@@ -288,6 +287,17 @@ def _prove_root(graph: Graph, lo: float, hi: float) -> Bound:
             error[i] = max(error[i], upper(found))
             size = abs(truth[0]) - of_ball([arb(0), *truth[1:]], r) - beyond
             least[i] = min(least[i], float(size.lower()))
-    return compare(
-        pieces, box, result, main, approximation=error, absolute=True, scale=scale, least=least * (1 - 2.0**-50)
+    least = least * (1 - 2.0**-50)
+    beside = compare(
+        pieces, box, result, main, approximation=error, absolute=True, scale=scale, least=least
     )
+    series = around_root(root, root)
+    return join([beside, single(graph, name, "x", root, series.coefficients[0])])
+
+
+def single(graph: Graph, name: str, argument: str, at: float, truth: Any) -> Bound:
+    """The error at one argument, where the kernel's result is computed and the truth is a ball."""
+    got = graph.run(graph.label(name), **{argument: np.array([at])})[0]
+    ulp = 2.0**-1074 if truth == 0 else float(np.ldexp(half_ulp(lower(truth)), 1))
+    error = np.array([upper((exact(got) - truth) / exact(ulp))])
+    return Bound(np.array([at]), np.array([at]), error, {})
