@@ -52,12 +52,7 @@ def expected(model: Model, a: float, b: float) -> dict[str, float]:
 
 
 def _drawn(
-    kernel: Any,
-    name: str,
-    counts: Record,
-    seed: int,
-    starts: Any = None,
-    also: str = "diverging",
+    kernel: Any, name: str, counts: Record, seed: int, starts: Any = None, also: str = "diverging"
 ) -> tuple[Any, Any]:
     """Return the draws of a number, and another field of each draw, by chain."""
     import jax

@@ -89,7 +89,7 @@ def measure_there(
                 "per_batch": {name: row[name] for name in kept},
             }
             for row in whole
-        },
+        }
     }
 
 
