@@ -163,5 +163,4 @@ def test_missing_framework(package, capsys, monkeypatch):
 def test_no_framework_is_imported_before_it_is_asked_for():
     code = "import sys; from logunif_kl.cli import main; main(['bench', '--size', '0']); "
     command = [sys.executable, "-c", f"{code} print({{'torch', 'jax'}} & {{*sys.modules}})"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "set()\n"

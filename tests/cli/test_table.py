@@ -44,8 +44,7 @@ def test_more_digits_come_from_the_reference(capsys):
 
 def test_the_zero_is_exact_where_it_was_asked_for(capsys):
     for digits in ("12", "30"):
-        options = f"0.25 --dropout-rate 0.2 --zero-at 0.25 --dps {digits}"
-        by_alpha, by_rate = rows(capsys, options)
+        by_alpha, by_rate = rows(capsys, f"0.25 --dropout-rate 0.2 --zero-at 0.25 --dps {digits}")
         assert float(by_alpha["neg_kl"]) == 0.0
         assert abs(float(by_rate["neg_kl"])) < 1e-15
 

@@ -107,14 +107,12 @@ def test_it_is_written_where_there_is_room(writer, tmp_path):
 @pytest.mark.parametrize("writer", WRITERS)
 class TestPlaces:
     def test_no_directory(self, writer, tmp_path, capsys):
-        err = refused(writer, tmp_path / "nowhere", capsys)
-        assert "create it first" in err
+        assert "create it first" in refused(writer, tmp_path / "nowhere", capsys)
         assert list(tmp_path.iterdir()) == []
 
     def test_a_file_for_a_directory(self, writer, tmp_path, capsys):
         (tmp_path / "file").write_bytes(OLD)
-        err = refused(writer, tmp_path / "file", capsys)
-        assert "is not a directory" in err
+        assert "is not a directory" in refused(writer, tmp_path / "file", capsys)
         assert files(tmp_path) == {"file": OLD}
 
     def test_a_directory_for_a_file(self, writer, tmp_path, capsys):

@@ -6,7 +6,6 @@ the ends of each domain and their neighbours among them.
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,11 +82,3 @@ def test_a_convention_adds_the_same_to_every_method(method, x, zero_at, log_c):
         constant = float(lk.neg_kl(math.inf, **convention))
         moved = float(method.function(x, **convention))
         assert abs(moved - (plain + constant)) <= 4 * EPS * (abs(plain) + abs(constant))
-
-
-@pytest.mark.parametrize("method", DETERMINISTIC, ids=lambda method: method.name)
-@given(data=st.data())
-def test_an_element_depends_on_nothing_but_itself(method, data):
-    x = data.draw(st.lists(inside(method.domain), min_size=1, max_size=8))
-    together = method.function(np.array(x))
-    np.testing.assert_array_equal(together, [method.function(value) for value in x])

@@ -161,8 +161,7 @@ class TestSearch:
 
     def test_remembers(self):
         def defective(x):
-            exact = nearest("neg_kl", x)
-            return np.where(x == 12.34375, np.nan, exact)
+            return np.where(x == 12.34375, np.nan, nearest("neg_kl", x))
 
         rng, known = np.random.default_rng(0), [(12.34375,)]
         found = searching.search("neg_kl", defective, rng=rng, count=100, rounds=0, known=known)
@@ -233,8 +232,7 @@ class TestExhaustive:
         stop = start + 50_000
 
         def sawtooth(x):
-            number = x.astype(np.float32).view(np.uint32)
-            return np.where(number % 1000 == 0, x.dtype.type(1), x)
+            return np.where(x.astype(np.float32).view(np.uint32) % 1000 == 0, x.dtype.type(1), x)
 
         steps = sum(number % 1000 == 0 for number in range(start + 1, stop))
         scan = self.scan
@@ -300,8 +298,7 @@ class TestRecords:
             self.saved(path, ROW, versions={"numpy": "2"})
 
     def test_rounding_up_never_rounds_down(self):
-        rng = np.random.default_rng(0)
-        values = [*rng.uniform(0, 3, 200).tolist(), 0.5, 1.5, 0.501]
+        values = [*np.random.default_rng(0).uniform(0, 3, 200).tolist(), 0.5, 1.5, 0.501]
         for value in values:
             assert value <= claims.rounded_up(value) <= value + 0.001001
 

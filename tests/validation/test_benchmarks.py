@@ -275,8 +275,7 @@ class TestCells:
         both = [drawn for drawn in found if len(drawn) == 2]
         assert len(both) > 600
         for drawn in both:
-            log_alpha = drawn["log_sigma2"] - 2.0 * np.log(drawn["mu"])
-            assert np.abs(log_alpha).max() < 1.001
+            assert np.abs(drawn["log_sigma2"] - 2.0 * np.log(drawn["mu"])).max() < 1.001
 
     @pytest.mark.parametrize(("share", "count"), [(1, 6400), (64, 100)])
     def test_all_elements_or_one_in_sixty_four(self, share, count):
@@ -298,8 +297,7 @@ class TestTraining:
         return training
 
     def test_it_writes_what_it_measured(self, training, tmp_path, capsys):
-        arguments = ["training", "--size", "200", "--steps", "45", "--seed", "5"]
-        document = run(arguments, tmp_path)
+        document = run(["training", "--size", "200", "--steps", "45", "--seed", "5"], tmp_path)
         assert (document["weights"], document["steps"], document["seed"]) == (200, 45, 5)
         names = ["ours", "ours, flushed in Adam", "peers"]
         assert [each["name"] for each in document["runs"]] == names
@@ -371,8 +369,7 @@ class TestLayers:
 
         monkeypatch.setattr(layers, "Plan", lambda **given: dataclasses.replace(tiny, **given))
         before = torch.get_num_threads()
-        command = ["layers", "--rounds", "2", "--threads", "1", "--seed", "3"]
-        document = run(command, tmp_path)
+        document = run(["layers", "--rounds", "2", "--threads", "1", "--seed", "3"], tmp_path)
         assert (document["rounds"], document["threads"], document["seed"]) == (2, 1, 3)
         assert torch.get_num_threads() == before
         assert [network["network"] for network in document["networks"]] == [
@@ -534,8 +531,7 @@ def test_a_missing_framework_is_said(name, capsys, monkeypatch):
 
 
 def test_a_gpu_is_looked_for_first(capsys):
-    torch = pytest.importorskip("torch")
-    if torch.cuda.is_available():
+    if pytest.importorskip("torch").cuda.is_available():
         pytest.skip("there is a GPU")
     assert main(["layers", "--cuda"]) == 2
     assert "--cuda needs a GPU" in capsys.readouterr().err

@@ -72,8 +72,7 @@ def test_fitted_functions_agree_with_the_reference():
             ]
             for ours, theirs in pairs:
                 assert abs(ours / theirs - 1) < mpf(10) ** -36
-        x0 = functions.inflection()
-        assert abs(reference.neg_kl_hess(x0, 40)) < mpf(10) ** -40
+        assert abs(reference.neg_kl_hess(functions.inflection(), 40)) < mpf(10) ** -40
 
 
 def test_float32_tables_hold_float32_numbers():
@@ -93,8 +92,7 @@ def test_exchange_levels_the_error_of_the_exponential():
         grid = Grid.chebyshev(mp.exp, mpf(-1), mpf(1), 200)
         fit, level = minimax(grid, [0, 1, 2, 3], {})
         error = errors(grid, fit)
-        worst = max(abs(e) for e in error)
-        assert level <= worst <= level * mpf("1.002")
+        assert level <= max(abs(e) for e in error) <= level * mpf("1.002")
         signs = [mp.sign(e) for e in error if abs(e) > level * mpf("0.99")]
         turns = 1 + sum(a != b for a, b in itertools.pairwise(signs))
         assert turns == 5

@@ -27,8 +27,7 @@ from validation.training.parts import Parts  # noqa: E402
 
 class TestRegression:
     def test_what_is_judged(self):
-        rng = np.random.default_rng(0)
-        mean, y = 0.3 * rng.standard_normal((2, 500))
+        mean, y = 0.3 * np.random.default_rng(0).standard_normal((2, 500))
         found = regression.judged(mean, y, mean, np.full(500, 0.03))
         predicted = stats.norm(mean, math.sqrt(0.03 + regression.SIGMA**2))
         low, high = predicted.interval(0.95)
@@ -166,8 +165,7 @@ class TestImages:
 
 def test_a_network_is_trained_once(tmp_path):
     """The experiments on digits take the same networks from their folder."""
-    settings = {**rotated.EXPERIMENT.quick, "hidden": [8], "epochs": 1}
-    given = ("binary", 1, settings, data.digits())
+    given = ("binary", 1, {**rotated.EXPERIMENT.quick, "hidden": [8], "epochs": 1}, data.digits())
     made = [digit_networks.Trained(*given, Parts(tmp_path, {})) for _ in range(2)]
     (file,) = tmp_path.glob("*.pt")
     assert file.name == "binary-seed1.pt"

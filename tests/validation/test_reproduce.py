@@ -187,8 +187,7 @@ class TestFull:
     def test_after_a_failure_the_others_are_run(self, ran, capsys, status, how):
         ran.status["remarks"] = status
         assert command.main(TWO) == 1
-        modules = [f"validation.papers.{name}" for name in TWO]
-        assert [argv[2] for argv in ran.made] == modules
+        assert [argv[2] for argv in ran.made] == [f"validation.papers.{name}" for name in TWO]
         said = capsys.readouterr()
         assert "[1/2] hron2017.remarks: Remarks 1 and 2 (python -m validation" in said.out
         assert "1 of 2 were run without failure." in said.out

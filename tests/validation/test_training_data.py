@@ -82,8 +82,7 @@ class TestEveryForm:
     @pytest.mark.parametrize("dot", [False, True], ids=["-idx", ".idx"])
     def test_idx(self, tmp_path, pack, dot):
         spelled = (lambda name: name.replace("-idx", ".idx")) if dot else str
-        ending = "" if pack is bytes else ".gz"
-        same(data.load(str(folder(tmp_path, ending, pack, spelled))))
+        same(data.load(str(folder(tmp_path, "" if pack is bytes else ".gz", pack, spelled))))
 
     def test_one_hash_for_all_forms(self, tmp_path):
         a = data.load(npz(tmp_path / "a.npz"))
@@ -137,8 +136,7 @@ class TestRefused:
             def __reduce__(self):
                 return pytest.fail, ("unpickled",)
 
-        objects = np.array([Fatal()], dtype=object)
-        named = npz(tmp_path / "a.npz", y_train=objects)
+        named = npz(tmp_path / "a.npz", y_train=np.array([Fatal()], dtype=object))
         refused(named, "an array of pickled objects, which are never read: save it as uint8")
 
     @pytest.mark.parametrize(
