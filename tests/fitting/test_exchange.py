@@ -58,10 +58,8 @@ def test_a_start_from_which_newton_diverges_is_given_up():
 
 def test_grids_cover_the_ends(problem):
     grid = problem.grid(101)
-    assert grid[0] == problem.low
-    assert grid[-1] == problem.high
+    assert (grid[0], grid[-1]) == (problem.low, problem.high)
     for low, high in ((-math.inf, math.inf), (-math.inf, 0.0), (-15.0, 18.0), (13.0, 20.0)):
         grid = Problem(problem.family, problem.quantities, low, high).grid(101)
         assert np.all(np.diff(grid) > 0.0)
-        assert grid[0] == max(low, -40.0)
-        assert grid[-1] == min(high, 40.0)
+        assert (grid[0], grid[-1]) == (max(low, -40.0), min(high, 40.0))

@@ -68,9 +68,7 @@ def test_digits_come_in_the_shape_of_the_argument(name):
         assert one == function(1.0, dps=20)
     table = function([[0.5, 1.0], [mpmath.mpf(2), math.nan]], dps=20)
     assert isinstance(table, np.ndarray)
-    assert table.dtype == object
-    assert table.shape == (2, 2)
-    assert table[0, 1] == one
+    assert (table.dtype, table.shape, table[0, 1]) == (object, (2, 2), one)
     assert mpmath.isnan(table[1, 1])
     assert function(np.empty((0, 3)), dps=20).shape == (0, 3)
     assert function((1.0,), dps=20)[0] == one

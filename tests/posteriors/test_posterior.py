@@ -108,7 +108,6 @@ class TestGaussian:
 
 
 mp = mpmath.mpf
-LOG_2_PI = math.log(2.0 * math.pi)
 SHIFTED = {
     "gumbel_r": (
         stats.gumbel_r(0.2),

@@ -87,26 +87,6 @@ def test_the_two_definitions_are_never_the_same():
         assert _functions.second("gap", raw, wp) == other("gap", raw, wp)
 
 
-@pytest.mark.parametrize("u", [12, 20, 60, 150])
-def test_remainder_of_the_asymptotic_series_is_bounded_as_proved(u):
-    with mp.workdps(120):
-        u, e = mpf(u), mp.exp(-mpf(u) / 2)
-        t = [mp.fac2(2 * k - 1) / (2 * u) ** k for k in range(int(u))]
-        f, f1, f2 = (of(u, 100) for of in OF_U)
-        h = -(u / 2) * (1 + f1 - 2 * u * f1)
-        for big_k in range(1, int((u - 2) / 4) + 1):
-            a = t[big_k] / (2 * u)
-            ks = range(big_k)
-            s0 = (mp.log(4 * u) + mp.euler) / 2 - sum(t[k] / (2 * k) for k in ks if k)
-            s1 = sum(t[k] for k in ks) / (2 * u)
-            s2 = -sum((k + 1) * t[k] for k in ks) / (2 * u**2)
-            sh = sum(k * t[k] for k in ks) / 2
-            assert abs(f - s0) <= t[big_k] / big_k + 2 * e
-            assert abs(f1 - s1) <= 2 * a + e
-            assert abs(f2 - s2) <= 4 * a + 2 * e
-            assert abs(h - sh) <= (3 * u**2 + u) * a + (u**2 + u) * e
-
-
 @pytest.mark.parametrize("dps", [1, 15, 25, 50, 100, 300, 1000])
 @pytest.mark.parametrize(
     ("f", "x"),
@@ -213,8 +193,7 @@ def test_constant(name, given):
 
 def test_value_vanishes_where_it_should():
     assert reference.neg_kl(0.0, zero_at=1) == 0
-    assert reference.neg_kl_normal(2.0, 0.0, zero_at=0.25) == 0
-    assert reference.neg_kl(INF) == 0
+    assert (reference.neg_kl_normal(2.0, 0.0, zero_at=0.25), reference.neg_kl(INF)) == (0, 0)
     with mp.workdps(40):
         slope = mpf(5e-324) * reference.neg_kl_grad(0, 40)
     assert close(reference.neg_kl(5e-324, 20, zero_at=1), slope, 20)

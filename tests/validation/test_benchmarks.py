@@ -86,8 +86,7 @@ def test_torch(tmp_path, capsys):
     ways = ["ours, eager", 'ours, eager, reduction="sum"', "ours, compiled", *MORE]
     ways += [f"{name}, not reduced" for name in ("kl_normal", "neg_kl_normal")]
     check(suite, [*ways, "peers, eager", "peers, compiled"])
-    assert suite["small"]["weights"] == 100
-    assert len(suite["small"]["microseconds"]) == 4
+    assert (suite["small"]["weights"], len(suite["small"]["microseconds"])) == (100, 4)
     across = "ours, one thread / ours, two threads, forward+backward"
     assert all(sized["ratios"][0]["what"] == across for sized in suite["on_threads"])
     assert len(suite["on_threads"]) == (2 if provenance.cpus_usable() > 1 else 0)
@@ -283,8 +282,7 @@ class TestCells:
         among = sizes.usual(rng, 6400, "float32")
         cell = cells.Cell("mu", "0", lambda rng, number: {"mu": np.zeros(number)})
         found = cells.mixed(cell, share, among, rng, "float32")
-        assert (found["mu"] == 0.0).sum() == count
-        assert found["mu"].dtype == np.float32
+        assert ((found["mu"] == 0.0).sum(), found["mu"].dtype) == (count, np.float32)
         assert found["log_sigma2"] is among["log_sigma2"]
 
 
@@ -456,8 +454,7 @@ class TestLayers:
 
     def test_the_shapes_are_those_of_a_resnet_50(self, layers):
         shapes = layers.resnet50_shapes()
-        assert len(shapes) == 54
-        assert sum(map(math.prod, shapes)) == 25_502_912
+        assert (len(shapes), sum(map(math.prod, shapes))) == (54, 25_502_912)
 
     def test_every_way_of_the_kl_finds_the_same(self, layers, tiny):
         kinds, _ = layers.peers.made()

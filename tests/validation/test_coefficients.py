@@ -1,6 +1,5 @@
 """The generated tables: what made them, that it makes them again, and that it fits well."""
 
-import itertools
 import os
 
 import mpmath
@@ -12,7 +11,6 @@ from logunif_kl._arithmetic import coefficients
 from validation import generated
 from validation.coefficients import __main__ as generator
 from validation.coefficients import functions, isotropic, posteriors, write
-from validation.coefficients.remez import Grid, errors, minimax
 from validation.paths import PACKAGE
 
 ARITHMETIC = PACKAGE / "_arithmetic"
@@ -83,19 +81,6 @@ def test_float32_tables_hold_float32_numbers():
             for r in ranges:
                 numbers = [*r.coefficients, r.base_hi, r.base_lo]
                 assert [float(np.float32(c)) for c in numbers] == numbers
-
-
-def test_exchange_levels_the_error_of_the_exponential():
-    # The minimax error of a relative fit of degree 3 to exp on [-1, 1], found also by
-    # equioscillation at five points; the level may lie at most two per mille below the maximum.
-    with mp.workdps(30):
-        grid = Grid.chebyshev(mp.exp, mpf(-1), mpf(1), 200)
-        fit, level = minimax(grid, [0, 1, 2, 3], {})
-        error = errors(grid, fit)
-        assert level <= max(abs(e) for e in error) <= level * mpf("1.002")
-        signs = [mp.sign(e) for e in error if abs(e) > level * mpf("0.99")]
-        turns = 1 + sum(a != b for a, b in itertools.pairwise(signs))
-        assert turns == 5
 
 
 def test_tail_sum_refuses_what_it_cannot_reach():

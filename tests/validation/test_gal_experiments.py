@@ -121,8 +121,7 @@ class TestImages:
     def test_size_and_range(self, name, width):
         test = np.random.default_rng(0).random((9, width * width), dtype=np.float32)
         made = [images.OTHERS[name].make(test, 7, np.random.default_rng(s)) for s in (1, 1, 2)]
-        assert made[0].shape == (7, width * width)
-        assert made[0].dtype == np.float32
+        assert (made[0].shape, made[0].dtype) == ((7, width * width), np.float32)
         assert made[0].min() >= 0.0
         assert made[0].max() <= 1.0
         assert np.array_equal(made[0], made[1])
@@ -168,8 +167,7 @@ def test_a_network_is_trained_once(tmp_path):
     given = ("binary", 1, {**rotated.EXPERIMENT.quick, "hidden": [8], "epochs": 1}, data.digits())
     made = [digit_networks.Trained(*given, Parts(tmp_path, {})) for _ in range(2)]
     (file,) = tmp_path.glob("*.pt")
-    assert file.name == "binary-seed1.pt"
-    assert made[0].training_seconds == made[1].training_seconds
+    assert (file.name, made[0].training_seconds) == ("binary-seed1.pt", made[1].training_seconds)
 
 
 @pytest.mark.parametrize(

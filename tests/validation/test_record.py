@@ -168,8 +168,7 @@ class TestExperiment:
         assert record.main(["reprobe", str(path), "--because", "It was doubled."]) == 0
         found = record.read(path)
         (old,) = found["replaced_probes"]
-        assert old["because"] == "It was doubled."
-        assert old["probe"] == made["probe"]
+        assert (old["because"], old["probe"]) == ("It was doubled.", made["probe"])
         assert record.judge(path) == ([], True)
         assert "It was doubled." in remarks.text(found)
 

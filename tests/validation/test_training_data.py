@@ -59,8 +59,7 @@ def refused(named, *words):
 def same(found):
     for part in ("train", "test"):
         split = getattr(found, part)
-        assert split.x.dtype == np.float32
-        assert split.y.dtype == np.int64
+        assert (split.x.dtype, split.y.dtype) == (np.float32, np.int64)
         expected = ARRAYS[f"x_{part}"].reshape(len(split.y), -1) / np.float32(255)
         np.testing.assert_array_equal(split.x, expected)
         np.testing.assert_array_equal(split.y, ARRAYS[f"y_{part}"])
@@ -185,8 +184,6 @@ class TestRefused:
 def test_digits():
     pytest.importorskip("sklearn")
     digits = data.digits()
-    assert digits.train.x.shape == (1438, 64)
-    assert digits.test.x.shape == (359, 64)
-    assert digits.train.x.min() == 0.0
-    assert digits.train.x.max() == 1.0
+    assert (digits.train.x.shape, digits.test.x.shape) == ((1438, 64), (359, 64))
+    assert (digits.train.x.min(), digits.train.x.max()) == (0.0, 1.0)
     assert set(digits.train.y) == set(digits.test.y) == set(range(10))
