@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +11,7 @@ import pytest
 from logunif_kl.cli import main, timing
 from logunif_kl.cli.bench import functions
 from logunif_kl.cli.bench.training import BACKWARD, FORWARD, molchanov_sum
+from tests.child import output
 
 TINY = ["--rounds", "2", "--size", "500", "900"]
 PARTS, WHO = (FORWARD, BACKWARD), ("ours", "peers")
@@ -162,5 +162,4 @@ def test_missing_framework(package, capsys, monkeypatch):
 
 def test_no_framework_is_imported_before_it_is_asked_for():
     code = "import sys; from logunif_kl.cli import main; main(['bench', '--size', '0']); "
-    command = [sys.executable, "-c", f"{code} print({{'torch', 'jax'}} & {{*sys.modules}})"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "set()\n"
+    assert output(f"{code} print({{'torch', 'jax'}} & {{*sys.modules}})") == "set()\n"

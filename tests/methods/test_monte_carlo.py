@@ -16,7 +16,6 @@ from logunif_kl.methods._monte_carlo import MONTE_CARLO, monte_carlo, monte_carl
 from validation.paths import RESULTS
 
 LOG_ALPHA = np.array([-8.0, -4.0, -3.5, -3.0, -2.5, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0])
-RESULT = RESULTS / "monte_carlo" / "monte_carlo.json"
 FUNCTIONS = pytest.mark.parametrize(
     ("function", "exact"),
     [(monte_carlo, lk.neg_kl), (monte_carlo_grad, lk.neg_kl_grad)],
@@ -114,7 +113,7 @@ class TestFewest:
 class TestCommittedResults:
     """What ``python -m validation.monte_carlo`` found is what the documentation says."""
 
-    found = json.loads(RESULT.read_text(encoding="utf-8"))
+    found = json.loads((RESULTS / "monte_carlo/monte_carlo.json").read_text(encoding="utf-8"))
 
     def test_coverage(self):
         assert {(row["of"], row["scheme"]) for row in self.found["coverage"]} == {

@@ -11,8 +11,6 @@ from logunif_kl._convention import PROPER_CONSTANT
 from logunif_kl.posteriors import Density, neg_kl_posterior, neg_kl_split
 from tests.posteriors.exact import neg_kl_of
 
-mixture = pytest.mark.skipif(not hasattr(stats, "Mixture"), reason="an older SciPy")
-
 
 def spike(sigma):
     """A tenth of the probability in a spike at 0.37."""
@@ -29,7 +27,7 @@ def exact(sigma):
     return neg_kl_of(lambda w: (mpmath.npdf(w, center, width) + 9 * mpmath.npdf(w)) / 10, ends)
 
 
-@mixture
+@pytest.mark.skipif(not hasattr(stats, "Mixture"), reason="an older SciPy")
 @pytest.mark.parametrize("sigma", [1e-3, 1e-6, 1e-9, 1e-12])
 def test_a_spike(sigma):
     value, error = neg_kl_posterior(spike(sigma), return_error=True)

@@ -483,22 +483,15 @@ def test_the_bench_of_the_package_is_recorded(tmp_path, capsys, monkeypatch):
     assert [cell.strip() for cell in line.split("|")[-3:-1]] == [">= 5", ">= 10"]
 
 
-def record(name):
-    return json.loads((RESULTS / "bench" / f"{name}.json").read_text(encoding="utf-8"))
-
-
-class TestRecords:
-    """Those that are committed."""
-
-    def test_every_target_is_of_a_ratio(self):
-        rows = record("bench")["ratios"] + [
-            row
-            for name in ("bench_torch", "bench_jax")
-            for suite in record(name)["suites"]
-            for sized in suite["sizes"] + suite["on_threads"]
-            for row in sized["ratios"]
-        ]
-        assert set(tables.TARGETS) <= {row["what"] for row in rows}
+def test_every_target_is_of_a_committed_ratio():
+    bench, *of_frameworks = (
+        json.loads((RESULTS / "bench" / f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("bench", "bench_torch", "bench_jax")
+    )
+    suites = [suite for each in of_frameworks for suite in each["suites"]]
+    sizes = [sized for suite in suites for sized in suite["sizes"] + suite["on_threads"]]
+    ratios = [row for each in (bench, *sizes) for row in each["ratios"]]
+    assert set(tables.TARGETS) <= {row["what"] for row in ratios}
 
 
 @pytest.mark.parametrize(

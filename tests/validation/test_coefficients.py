@@ -13,14 +13,6 @@ from validation.coefficients import __main__ as generator
 from validation.coefficients import functions, isotropic, posteriors, write
 from validation.paths import PACKAGE
 
-ARITHMETIC = PACKAGE / "_arithmetic"
-HEADER = PACKAGE / "_numpy" / "c" / "exact_coefficients.h"
-
-
-def entry(spec, function, fmt):
-    [found] = [e for e in spec["table"] if (e["function"], e["format"]) == (function, fmt)]
-    return found
-
 
 @pytest.mark.parametrize(
     ("function", "fmt"),
@@ -28,17 +20,19 @@ def entry(spec, function, fmt):
 )
 def test_one_table_is_made_again_bit_for_bit(function, fmt):
     spec, digest = generator.load_spec()
-    table = generator.fit_entry(entry(spec, function, fmt), spec["digits"], spec["centre_bits"])
+    [entry] = [e for e in spec["table"] if (e["function"], e["format"]) == (function, fmt)]
+    table = generator.fit_entry(entry, spec["digits"], spec["centre_bits"])
     with mp.workdps(spec["digits"]):
         if fmt in ("float32", "float32_in_u"):
             made = write.python_source([table], [], digest).split("TABLES")[1].split("\n", 1)[1]
-            block, file = made.split("}\n")[0], ARITHMETIC / "coefficients.py"
+            block, file = made.split("}\n")[0], "_arithmetic/coefficients.py"
         else:
             made = write.c_source([table], [], digest).split("LK_ALIGNED double\n")[1]
-            block, file = made.split("\n/* 2^(j/8)")[0], HEADER
+            block, file = made.split("\n/* 2^(j/8)")[0], "_numpy/c/exact_coefficients.h"
     assert block.strip()
-    assert block in file.read_text()
-    assert digest in file.read_text()
+    text = (PACKAGE / file).read_text()
+    assert block in text
+    assert digest in text
 
 
 @pytest.mark.parametrize("module", [isotropic, posteriors])

@@ -93,24 +93,23 @@ class TestOutOfDistribution:
         assert digit_networks.auroc(few, many) == pytest.approx(float(pairs.mean()))
 
 
-class TestCalibration:
-    @pytest.mark.parametrize(("right", "error"), [(8, 0.0), (10, 0.2), (3, 0.5)])
-    def test_the_error_is_the_gap(self, right, error):
-        """Ten predictions of confidence 0.8, some of them right."""
-        p = torch.full((10, 5), 0.05, dtype=torch.float64)
-        p[:, 0] = 0.8
-        y = torch.ones(10, dtype=torch.int64)
-        y[:right] = 0
-        found = calibration.judged(p, y, torch.zeros(10))
-        assert found["expected_calibration_error"] == pytest.approx(error, abs=1e-6)
-        assert found["error_percent"] == pytest.approx(100.0 - 10.0 * right)
-        likelihood = -(right * math.log(0.8) + (10 - right) * math.log(0.05)) / 10
-        assert found["negative_log_likelihood"] == pytest.approx(likelihood)
-        scores = (right * (0.2**2 + 4 * 0.05**2), (10 - right) * (0.8**2 + 0.95**2 + 3 * 0.05**2))
-        assert found["brier_score"] == pytest.approx(sum(scores) / 10)
-        curve = found["reliability"]
-        assert (curve["accuracy"], curve["count"]) == ([right / 10], [10])
-        assert found["auroc_of_errors"] == (None if right == 10 else 0.5)
+@pytest.mark.parametrize(("right", "error"), [(8, 0.0), (10, 0.2), (3, 0.5)])
+def test_the_error_is_the_gap(right, error):
+    """Ten predictions of confidence 0.8, some of them right."""
+    p = torch.full((10, 5), 0.05, dtype=torch.float64)
+    p[:, 0] = 0.8
+    y = torch.ones(10, dtype=torch.int64)
+    y[:right] = 0
+    found = calibration.judged(p, y, torch.zeros(10))
+    assert found["expected_calibration_error"] == pytest.approx(error, abs=1e-6)
+    assert found["error_percent"] == pytest.approx(100.0 - 10.0 * right)
+    likelihood = -(right * math.log(0.8) + (10 - right) * math.log(0.05)) / 10
+    assert found["negative_log_likelihood"] == pytest.approx(likelihood)
+    scores = (right * (0.2**2 + 4 * 0.05**2), (10 - right) * (0.8**2 + 0.95**2 + 3 * 0.05**2))
+    assert found["brier_score"] == pytest.approx(sum(scores) / 10)
+    curve = found["reliability"]
+    assert (curve["accuracy"], curve["count"]) == ([right / 10], [10])
+    assert found["auroc_of_errors"] == (None if right == 10 else 0.5)
 
 
 class TestImages:

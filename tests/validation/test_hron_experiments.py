@@ -196,16 +196,15 @@ class TestParametrisations:
             assert found[axis] == pytest.approx(slope, rel=1e-8, abs=1e-9)
 
 
-class TestRemarks:
-    def test_every_way_agrees(self):
-        record = records("remarks")
-        assert record["greatest_difference"] < 3e-15
-        assert record["greatest_relative_difference_of_gradients"] < 3e-15
-        assert record["greatest_deviation_of_monte_carlo_in_standard_errors"] < 4.5
-        for row in record["remark_2"]:
-            assert row["strictly_increases"]
-            near = abs(row["gradient_at_the_least_u"] - row["gradient_at_the_least_u_predicted"])
-            assert (near < 1e-14) == row["exact"]
+def test_every_way_agrees():
+    record = records("remarks")
+    assert record["greatest_difference"] < 3e-15
+    assert record["greatest_relative_difference_of_gradients"] < 3e-15
+    assert record["greatest_deviation_of_monte_carlo_in_standard_errors"] < 4.5
+    for row in record["remark_2"]:
+        assert row["strictly_increases"]
+        near = abs(row["gradient_at_the_least_u"] - row["gradient_at_the_least_u_predicted"])
+        assert (near < 1e-14) == row["exact"]
 
 
 class TestSlides:

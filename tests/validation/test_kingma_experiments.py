@@ -85,15 +85,14 @@ class TestGradientVariance:
         assert gradient_variance.nearest_error(trained, 1.3) == 100
 
 
-class TestVarianceAssumptions:
-    def test_the_number_of_epochs_is_that_of_the_nearest_error(self, monkeypatch):
-        errors = iter([9.0, 4.0, 2.9, 0.1])
-        evaluated = ({"error_percent": error} for error in errors)
-        monkeypatch.setattr(variance_assumptions, "evaluate", lambda *_: next(evaluated))
-        sizes = {**variance_assumptions.EXPERIMENT.quick, "test_error": 3.0, "most_epochs": 9}
-        found = variance_assumptions.measure_one("as in the tables", 1, sizes, data.digits())
-        assert (found["epochs"], found["test_error_percent"]) == (3, 2.9)
-        assert list(errors) == [0.1]
+def test_the_number_of_epochs_is_that_of_the_nearest_error(monkeypatch):
+    errors = iter([9.0, 4.0, 2.9, 0.1])
+    evaluated = ({"error_percent": error} for error in errors)
+    monkeypatch.setattr(variance_assumptions, "evaluate", lambda *_: next(evaluated))
+    sizes = {**variance_assumptions.EXPERIMENT.quick, "test_error": 3.0, "most_epochs": 9}
+    found = variance_assumptions.measure_one("as in the tables", 1, sizes, data.digits())
+    assert (found["epochs"], found["test_error_percent"]) == (3, 2.9)
+    assert list(errors) == [0.1]
 
 
 class TestSharedNoise:

@@ -243,10 +243,9 @@ def gone(pid):
     return False
 
 
-class TestShow:
-    @pytest.mark.parametrize("name", [name for name in work.STUDIES if name != "monte_carlo"])
-    def test_each_study_but_monte_carlo_which_prints_its_own(self, name):
-        assert "|" in show.results(WORKS[name], ROOT / WORKS[name].record)
+@pytest.mark.parametrize("name", [name for name in work.STUDIES if name != "monte_carlo"])
+def test_each_study_but_monte_carlo_which_prints_its_own(name):
+    assert "|" in show.results(WORKS[name], ROOT / WORKS[name].record)
 
 
 class TestQuick:
