@@ -18,7 +18,6 @@ PARTS, WHO = (FORWARD, BACKWARD), ("ours", "peers")
 
 
 def run(arguments, tmp_path, capsys):
-    """Run the command; return what it writes, and what it prints."""
     path = tmp_path / "bench.json"
     assert main(["bench", *arguments, "--json", str(path)]) == 0
     out = capsys.readouterr().out

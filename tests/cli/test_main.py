@@ -13,7 +13,6 @@ from logunif_kl.cli import _output, main
 
 
 def python(*arguments, **options):
-    """Run Python to its end, and keep what it prints."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     return subprocess.run([sys.executable, *arguments], text=True, check=False, **pipes)
 

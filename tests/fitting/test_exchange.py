@@ -1,4 +1,4 @@
-"""The exchange's parts: extrema, alternation, and the search's starts."""
+"""The exchange's parts: alternation, starts, and grids."""
 
 import math
 

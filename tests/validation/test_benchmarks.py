@@ -20,7 +20,6 @@ from validation.paths import RESULTS
 
 
 def run(arguments, tmp_path):
-    """Run the command, and return its record."""
     path = tmp_path / "record.json"
     assert main([*arguments, "--json", str(path)]) == 0
     document = json.loads(path.read_text())
