@@ -1,12 +1,13 @@
-"""Eq. 2 as it is written, and where each form of it holds."""
+"""Eq. 2 as it is written, why it is transformed, and where each form holds."""
 
 import math
 
 import mpmath
 import numpy as np
 import pytest
+from scipy import special
 
-from logunif_kl.methods import _asymptotic
+from logunif_kl.methods import _asymptotic, _kummer
 from logunif_kl.methods._kummer import SWITCH, kummer, kummer_grad
 from logunif_kl.methods._series import series, series_grad
 from logunif_kl.methods.arbitrary_precision import asymptotic
@@ -21,6 +22,27 @@ def test_it_is_the_published_derivative(log_alpha):
         assert abs(kummer(log_alpha, dps=50) - derivative / 2) < mpmath.mpf("1e-49")
         gradient = u * mpmath.hyp1f1(1, 3 * half, -u)
         assert abs(kummer_grad(log_alpha, dps=50) - gradient) < mpmath.mpf("1e-49")
+
+
+def test_the_transformation_is_kummers():
+    u = np.array([0.3, 2.0, 9.0])
+    for a in (1e-3, 0.2):
+        transformed = np.exp(-u) * special.hyp1f1(0.5 - a, 0.5, u)
+        np.testing.assert_allclose(special.hyp1f1(a, 0.5, -u), transformed, rtol=1e-13)
+
+
+def test_the_series_as_written_cancels():
+    k = np.arange(1, 200)
+    for u, least in ((20.0, 1e-10), (40.0, 0.1)):
+        terms = np.cumprod(-u / (k - 0.5)) / k
+        truth = -float(kummer(-math.log(2 * u)))
+        assert abs(-0.5 * math.fsum(terms) / truth - 1.0) > least
+
+
+def test_the_terms_left_out_are_negligible():
+    # of the positive series, at the largest u
+    left_out = special.pdtrc(_kummer._TERMS - 1, SWITCH)
+    assert left_out < 2.0**-56 / (2 * SWITCH + 1)
 
 
 @pytest.mark.parametrize("smallest", [SWITCH, 100.0, 2.0**17])

@@ -2,7 +2,10 @@
 
 import math
 
+import mpmath
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from logunif_kl.posteriors import Split, neg_kl_posterior, neg_kl_split
@@ -35,11 +38,47 @@ def test_the_sign_bit(dist):
     assert -math.log(2.0) <= split.sign_bit <= 1e-16
 
 
+@pytest.mark.parametrize("mu", [0.0, 0.5, -2.0])
+def test_the_magnitude_is_that_of_the_truncated_posteriors(mu):
+    """The formula as Kingma writes it, each expectation under a truncated Gaussian."""
+    with mpmath.workdps(25):
+        below = mpmath.ncdf(-mu)
+
+        def expectation(probability, ends):
+            def integrand(w):
+                if w == 0:
+                    return mpmath.mpf(0)
+                q = mpmath.npdf(w, mu, 1) / probability
+                return q * (mpmath.log(q) + mpmath.log(abs(w)))
+
+            return mpmath.quad(integrand, ends)
+
+        log_c = mpmath.log(2) + mpmath.mpf(0.25)
+        right = [0, 0.1, 1, 2, 5, 14]
+        magnitude = log_c - below * expectation(below, [-w for w in reversed(right)])
+        magnitude -= (1 - below) * expectation(1 - below, right)
+    split = neg_kl_split(stats.norm(mu, 1.0), log_c=0.25)
+    assert abs(split.magnitude - float(magnitude)) <= split.error
+
+
 def test_the_sign_bit_of_one_sign_and_of_symmetry():
     assert neg_kl_split(stats.expon()).sign_bit == -math.log(2.0)
     assert neg_kl_split(stats.weibull_max(2.0)).sign_bit == -math.log(2.0)
     assert abs(neg_kl_split(stats.t(2.0)).sign_bit) < 1e-16
     assert neg_kl_split(stats.norm(1.0, 1e-3)).sign_bit == -math.log(2.0)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.floats(-4.0, 4.0))
+@example(5e-324)
+def test_folding_takes_the_sign_bit_only(mu):
+    """The magnitudes of |w| and of w are the same if q is symmetric, and differ otherwise."""
+    whole = neg_kl_split(stats.norm(mu, 1.0))
+    folded = neg_kl_split(stats.foldnorm(abs(mu)))
+    assert folded.sign_bit == -math.log(2.0)
+    assert folded.magnitude >= whole.magnitude - folded.error - whole.error
+    if mu == 0.0:
+        assert folded.magnitude == pytest.approx(whole.magnitude, abs=1e-12)
 
 
 def test_it_is_a_named_tuple():

@@ -1,6 +1,7 @@
 import itertools
 import math
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
 
@@ -51,11 +52,35 @@ def test_mean_log_eps_vanishes_at_alpha_star():
 
 
 @pytest.mark.parametrize("u", [0.01, 0.5, 3.0, 40.0])
-def test_hypergeometric_functions_of_mpmath(u):
-    with mp.workdps(40):
-        assert close(reference.kl_gap(u, 40), u * mp.hyp2f2(1, 1, 1.5, 2, -mpf(u)), 38)
-        assert close(reference.kl_gap_grad(u, 40), mp.hyp1f1(1, 1.5, -mpf(u)), 38)
-        assert close(reference.kl_gap_hess(u, 40), -mp.hyp1f1(2, 2.5, -mpf(u)) * 2 / 3, 38)
+class TestAgainstMpmath:
+    def test_hypergeometric(self, u):
+        with mp.workdps(40):
+            f = u * mp.hyp2f2(1, 1, 1.5, 2, -mpf(u))
+            assert close(reference.kl_gap(u, 40), f, 38)
+            assert close(reference.kl_gap_grad(u, 40), mp.hyp1f1(1, 1.5, -mpf(u)), 38)
+            assert close(reference.kl_gap_hess(u, 40), -mp.hyp1f1(2, 2.5, -mpf(u)) * 2 / 3, 38)
+
+    def test_dawson(self, u):
+        with mp.workdps(60):
+            z = mp.sqrt(u)
+            dawson = mp.sqrt(mp.pi) / 2 * mp.exp(-u) * mp.erfi(z)
+            assert close(reference.kl_gap_grad(u, 40), dawson / z, 38)
+
+    def test_integral_of_dawson(self, u):
+        with mp.workdps(25):
+            f = mp.quad(lambda t: 2 * t * reference.kl_gap_grad(t * t, 25), [0, mp.sqrt(u)])
+            assert close(reference.kl_gap(u, 25), f, 20)
+
+    def test_parameter_derivative_of_kummer(self, u):
+        with mp.workdps(30):
+            derivative = mp.diff(lambda a: mp.hyp1f1(a, 0.5, -mpf(u)), 0)
+            assert close(reference.kl_gap(u, 30), -derivative / 2, 20)
+
+    def test_hron_digamma_series(self, u):
+        with mp.workdps(40):
+            terms = (mpf(u) ** k / mp.factorial(k) * mp.digamma(k + 0.5) for k in range(250))
+            f = (mp.exp(-mpf(u)) * mp.fsum(terms) - mp.digamma(0.5)) / 2
+            assert close(reference.kl_gap(u, 40), f, 36)
 
 
 # --- the definitions -----------------------------------------------------------------------------
@@ -73,7 +98,8 @@ def test_all_definitions_agree(kind, wp, u):
         values += [_tail.asymptotic(kind, raw, wp), _tail.expectation(kind, raw, wp)]
     assert len(values) >= 2
     with mp.workprec(wp + 50):
-        for a, b in itertools.combinations([mp.make_mpf(v) for v in values], 2):
+        numbers = [mp.make_mpf(v) for v in values]
+        for a, b in itertools.combinations(numbers, 2):
             assert abs(a - b) <= abs(b) * mpf(2) ** -wp
 
 
@@ -85,6 +111,26 @@ def test_the_two_definitions_are_never_the_same():
         other = _tail.expectation if tail else _series.positive
         assert _functions.first("gap", raw, wp) == one("gap", raw, wp)
         assert _functions.second("gap", raw, wp) == other("gap", raw, wp)
+
+
+@pytest.mark.parametrize("u", [12, 20, 60, 150])
+def test_remainder_of_the_asymptotic_series_is_bounded_as_proved(u):
+    with mp.workdps(120):
+        u, e = mpf(u), mp.exp(-mpf(u) / 2)
+        t = [mp.fac2(2 * k - 1) / (2 * u) ** k for k in range(int(u))]
+        f, f1, f2 = (of(u, 100) for of in OF_U)
+        h = -(u / 2) * (1 + f1 - 2 * u * f1)
+        for big_k in range(1, int((u - 2) / 4) + 1):
+            a = t[big_k] / (2 * u)
+            ks = range(big_k)
+            s0 = (mp.log(4 * u) + mp.euler) / 2 - sum(t[k] / (2 * k) for k in ks if k)
+            s1 = sum(t[k] for k in ks) / (2 * u)
+            s2 = -sum((k + 1) * t[k] for k in ks) / (2 * u**2)
+            sh = sum(k * t[k] for k in ks) / 2
+            assert abs(f - s0) <= t[big_k] / big_k + 2 * e
+            assert abs(f1 - s1) <= 2 * a + e
+            assert abs(f2 - s2) <= 4 * a + 2 * e
+            assert abs(h - sh) <= (3 * u**2 + u) * a + (u**2 + u) * e
 
 
 @pytest.mark.parametrize("dps", [1, 15, 25, 50, 100, 300, 1000])
@@ -121,7 +167,8 @@ def test_agree_raises_the_precision_until_both_say_the_same():
         seen.append(wp)
         return libmp.mpf_add(libmp.fone, libmp.mpf_shift(libmp.fone, 40 - wp))
 
-    assert _agree.agree(first, lambda wp: libmp.fone, 15, "one") == libmp.fone
+    raw = _agree.agree(first, lambda wp: libmp.fone, 15, "one")
+    assert raw == libmp.fone
     assert len(seen) == 2
     assert seen[1] - 40 >= libmp.dps_to_prec(15) + _agree.GUARD
 
@@ -153,7 +200,8 @@ def test_derivatives_are_those_of_the_value(x):
     with mp.workdps(120):
         h = mpf(10) ** -40
         for f, derivative in itertools.pairwise(OF_X):
-            assert close(derivative(x), (f(x + h, 120) - f(x - h, 120)) / (2 * h), 50)
+            slope = (f(x + h, 120) - f(x - h, 120)) / (2 * h)
+            assert close(derivative(x), slope, 50)
 
 
 def test_grad_rises_above_one_half_and_hess_changes_sign():
@@ -187,13 +235,15 @@ def test_constant(name, given):
         if "zero_at" in given:
             constant = reference.kl_gap(1 / (2 * mpf(given["zero_at"])), 60)
         else:
-            constant = (mp.log(mp.pi * mp.e) - mp.digamma(0.5)) / 2 + mpf(given["log_c"])
+            pi_e = mp.log(mp.pi * mp.e)
+            constant = (pi_e - mp.digamma(0.5)) / 2 + mpf(given["log_c"])
         assert close(f(*args, **given), constant + f(*args, 60), 48)
 
 
 def test_value_vanishes_where_it_should():
     assert reference.neg_kl(0.0, zero_at=1) == 0
-    assert (reference.neg_kl_normal(2.0, 0.0, zero_at=0.25), reference.neg_kl(INF)) == (0, 0)
+    assert reference.neg_kl_normal(2.0, 0.0, zero_at=0.25) == 0
+    assert reference.neg_kl(INF) == 0
     with mp.workdps(40):
         slope = mpf(5e-324) * reference.neg_kl_grad(0, 40)
     assert close(reference.neg_kl(5e-324, 20, zero_at=1), slope, 20)
@@ -264,7 +314,8 @@ def test_largest_log_alpha(x):
 )
 def test_special_values_of_normal(mu, log_sigma2, expected):
     value = reference.neg_kl_normal(mu, log_sigma2)
-    assert all(map(same, (value, *reference.neg_kl_normal_grad(mu, log_sigma2)), expected))
+    grads = reference.neg_kl_normal_grad(mu, log_sigma2)
+    assert all(map(same, (value, *grads), expected))
 
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -276,7 +327,8 @@ def test_kinds_of_number():
     for decimal in (Fraction(1, 10), Decimal("0.1"), "1e-1", " 0.1", "1/10"):
         assert reference.kl_gap(decimal) == tenth
     half = reference.kl_gap(0.5)
-    for kind in (np.float16, np.float32, np.float64, np.longdouble, np.array, mpf, Fraction, str):
+    kinds = (np.float16, np.float32, np.float64, np.longdouble, np.array, mpf, Fraction, str)
+    for kind in kinds:
         assert reference.kl_gap(kind(0.5)) == half
     assert reference.kl_gap(np.float32(0.1)) == reference.kl_gap(float(np.float32(0.1)))
     for one in (1, True, np.int8(1), np.uint64(1), np.array(1)):
@@ -288,7 +340,8 @@ def test_kinds_of_number():
 
 def test_all_bits_of_a_long_number_count():
     third = np.longdouble(1) / 3
-    assert reference.kl_gap(third) == reference.kl_gap(Fraction(*third.as_integer_ratio()))
+    exact = Fraction(*third.as_integer_ratio())
+    assert reference.kl_gap(third) == reference.kl_gap(exact)
     with mp.workdps(100):
         third = mpf(1) / 3
     assert reference.kl_gap(third) == reference.kl_gap(Fraction(1, 3))
@@ -386,6 +439,18 @@ def test_precision_of_the_caller_is_neither_read_nor_changed(prec):
 def test_result_carries_its_digits():
     assert reference.kl_gap(0.3, 15)._mpf_[3] <= libmp.dps_to_prec(15)
     assert reference.kl_gap(0.3, 200)._mpf_[3] > libmp.dps_to_prec(190)
+
+
+def test_threads():
+    arguments = [(f, x, dps) for f in OF_X for x in (-9.0, 0.5, 4.0) for dps in (15, 60, 150, 400)]
+    expected = {call: call[0](*call[1:]) for call in arguments}
+
+    def work(shift):
+        order = arguments[shift:] + arguments[:shift]
+        return [(f, x, dps) for f, x, dps in order if f(x, dps) != expected[f, x, dps]]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert not any(pool.map(work, range(0, len(arguments), 5)))
 
 
 def test_numbers_read_know_whether_they_are_exact():
