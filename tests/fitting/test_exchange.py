@@ -1,11 +1,12 @@
-"""The exchange's parts: alternation, starts, and grids."""
+"""The exchange's parts: extrema, alternation, and the search's starts."""
 
 import math
 
 import numpy as np
 import pytest
 
-from logunif_kl.fitting._exchange import alternation, remez
+import logunif_kl as lk
+from logunif_kl.fitting._exchange import alternation, level, remez
 from logunif_kl.fitting._families import PolynomialFamily, SigmoidFamily
 from logunif_kl.fitting._problem import Problem, quantities
 from logunif_kl.fitting._sigmoid import GRID
@@ -41,6 +42,16 @@ def test_alternation_alternates_and_keeps_the_worst(wanted):
         assert int(np.argmax(np.abs(error))) in chosen
 
 
+def test_extrema_are_finer_than_the_grid(problem):
+    (quantity,) = problem.quantities
+    p = remez(problem, np.zeros(4), problem.grid(401))
+    coarse, _ = quantity.extrema(p, np.linspace(math.log(0.05), 0.0, 41))
+    fine, errors = quantity.extrema(p, np.linspace(math.log(0.05), 0.0, 4001))
+    assert coarse.size == fine.size == 5
+    np.testing.assert_allclose(coarse, fine, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(np.abs(errors), np.abs(errors).max(), rtol=1e-9)
+
+
 def test_the_exchange_needs_no_good_start(problem):
     grid = problem.grid(1001)
     first = remez(problem, np.zeros(4), grid)
@@ -56,10 +67,33 @@ def test_a_start_from_which_newton_diverges_is_given_up():
     assert remez(problem, start, problem.grid(GRID)) is None
 
 
+class Arctangent:
+    """The error arctan(p - x): Newton's steps square p, if it is not near x."""
+
+    size, linear = 1, False
+
+    def value(self, p, x):
+        return lk.neg_kl(x) + np.arctan(p[0] - x)
+
+    def value_jacobian(self, p, x):
+        return (1.0 / (1.0 + (p[0] - x) ** 2))[:, np.newaxis]
+
+
+def test_newton_stops_before_parameters_overflow():
+    problem = Problem(Arctangent(), quantities(Arctangent(), "value", None), 0.0, 1.0)
+    points, signs = [(0, 0.0), (0, 1.0)], np.array([1.0, -1.0])
+    for start in (1e30, 1e60, 1e90):
+        assert level(problem, np.array([start]), points, signs) is None
+    p, h = level(problem, np.array([0.4]), points, signs)
+    np.testing.assert_allclose([p[0], h], [0.5, np.arctan(0.5)], rtol=1e-12)
+
+
 def test_grids_cover_the_ends(problem):
     grid = problem.grid(101)
-    assert (grid[0], grid[-1]) == (problem.low, problem.high)
+    assert grid[0] == problem.low
+    assert grid[-1] == problem.high
     for low, high in ((-math.inf, math.inf), (-math.inf, 0.0), (-15.0, 18.0), (13.0, 20.0)):
         grid = Problem(problem.family, problem.quantities, low, high).grid(101)
         assert np.all(np.diff(grid) > 0.0)
-        assert (grid[0], grid[-1]) == (max(low, -40.0), min(high, 40.0))
+        assert grid[0] == max(low, -40.0)
+        assert grid[-1] == min(high, 40.0)

@@ -6,10 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 import logunif_kl as lk
 from logunif_kl._convention import HALF_GAMMA_LOG_2
 from logunif_kl.fitting import fit_polynomial
+from logunif_kl.fitting._families import PolynomialFamily
+
+KINGMA = (1.16145124, -1.50204118, 0.58629921)
+
+
+def on_a_grid(n, degree=3):
+    """Points uniform in log alpha over Kingma's range, and the powers of alpha there."""
+    x = np.linspace(math.log(0.05), 0.0, n)
+    return x, np.exp(np.multiply.outer(x, np.arange(degree + 1.0)))
 
 
 def error_of(fit, x):
@@ -32,19 +42,35 @@ def test_the_best_cubic_equioscillates_at_five_points():
     assert fit.level == fit.max_error
     x = np.array([e.log_alpha for e in fit.extrema])
     np.testing.assert_array_equal(error_of(fit, x), [e.error for e in fit.extrema])
-    assert (x[0], x[-1]) == (math.log(0.05), 0.0)
+    assert x[0] == math.log(0.05)
+    assert x[-1] == 0.0
     everywhere = np.abs(error_of(fit, np.linspace(x[0], 0.0, 20001)))
     assert everywhere.max() <= fit.max_error * (1.0 + 1e-12)
 
 
+def test_no_cubic_is_better_by_linear_programming():
+    x, powers = on_a_grid(801)
+    right = lk.neg_kl(x) - 0.5 * x
+    ones = np.ones((x.size, 1))
+    found = linprog(
+        [0.0, 0.0, 0.0, 0.0, 1.0],
+        A_ub=np.block([[powers, -ones], [-powers, -ones]]),
+        b_ub=np.concatenate([right, -right]),
+        bounds=[(None, None)] * 5,
+    )
+    fit = fit_polynomial(3)
+    # a grid misses a part of each extremum of order (step)^2
+    assert found.fun <= fit.level * (1.0 + 1e-6)
+    assert found.fun >= fit.level * (1.0 - 1e-4)
+    np.testing.assert_allclose(found.x[1:4], fit.coefficients, rtol=1e-2)
+
+
 def test_least_squares_on_the_log_grid_gives_kingmas_coefficients():
     fit = fit_polynomial(3, (0.05, 1.0), norm="least_squares", grid="log")
-    kingma = (1.16145124, -1.50204118, 0.58629921)
-    np.testing.assert_allclose(fit.coefficients, kingma, rtol=2e-3)
+    np.testing.assert_allclose(fit.coefficients, KINGMA, rtol=2e-3)
     assert fit.extrema == ()
     assert fit.level == pytest.approx(fit.rms_error, rel=1e-12)
-    x = np.linspace(math.log(0.05), 0.0, 20001)
-    powers = np.exp(np.multiply.outer(x, np.arange(4.0)))
+    x, powers = on_a_grid(20001)
     # a fine grid is the integral but for half a step at the ends
     dense = np.linalg.lstsq(powers, lk.neg_kl(x) - 0.5 * x)[0]
     np.testing.assert_allclose(fit.coefficients, dense[1:], rtol=1e-3)
@@ -63,6 +89,12 @@ def test_other_grids_are_uniform_in_their_variable(grid):
     np.testing.assert_allclose([fit.constant, *fit.coefficients], dense, rtol=1e-5)
 
 
+def test_each_norm_is_the_best_in_its_own_sense():
+    minimax, squares = (fit_polynomial(4, norm=norm) for norm in ("minimax", "least_squares"))
+    assert minimax.max_error < squares.max_error
+    assert squares.rms_error < minimax.rms_error
+
+
 def test_a_fixed_constant_is_the_exact_limit():
     fit = fit_polynomial(3, free_constant=False)
     assert fit.constant == -HALF_GAMMA_LOG_2 == -(np.euler_gamma + math.log(2.0)) / 2.0
@@ -76,7 +108,8 @@ def test_a_range_may_begin_at_zero():
     assert_alternates(fit, 5)
     assert fit.log_alpha_range == (-math.inf, 0.0)
     kingma = lk.methods.METHODS["kingma"]
-    assert fit.max_error < lk.methods.measure(kingma, kingma.domain).value_best_constant
+    published = lk.methods.measure(kingma, kingma.domain)
+    assert fit.max_error < published.value_best_constant
 
 
 def test_the_gradient_as_target():
@@ -135,10 +168,37 @@ def test_higher_degrees_alternate_too(degree):
     assert_alternates(fit_polynomial(degree), degree + 2)
 
 
+def test_powers_of_alpha_would_have_lost_the_digits_in_double_precision():
+    fit = fit_polynomial(18)
+    x, powers = on_a_grid(4001, degree=18)
+    assert np.linalg.cond(powers) > 1e13
+    assert np.max(np.abs(error_of(fit, x))) == pytest.approx(fit.max_error, rel=1e-2)
+
+
+def test_monomials_are_the_chebyshev_polynomial():
+    family = PolynomialFamily(7, 0.25, 2.0, True)
+    p = np.array([0.5, 1.0, -2.0, 3.0, -1.5, 0.25, 0.75, -0.125])
+    constant, coefficients = family.monomials(p)
+    alpha = np.linspace(0.25, 2.0, 41)
+    direct = constant + sum(c * alpha**k for k, c in enumerate(coefficients, 1))
+    by_basis = family.value(p, np.log(alpha)) - 0.5 * np.log(alpha)
+    most = 1e-15 * np.abs(coefficients).sum() * 128
+    np.testing.assert_allclose(direct, by_basis, rtol=0, atol=most)
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_the_slope_is_the_derivative_of_the_value(free):
+    family = PolynomialFamily(5, 0.1, 3.0, free)
+    x, h = np.linspace(-2.0, 1.0, 13), 1e-5
+    numeric = (family.value_jacobian(0, x + h) - family.value_jacobian(0, x - h)) / (2.0 * h)
+    np.testing.assert_allclose(family.slope_jacobian(0, x), numeric, rtol=1e-7, atol=1e-7)
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 6), st.floats(1e-2, 1.0), st.floats(4.0, 50.0))
 def test_any_range_is_fitted_and_alternates(degree, low, ratio):
-    assert_alternates(fit_polynomial(degree, (low, low * ratio)), degree + 2)
+    fit = fit_polynomial(degree, (low, low * ratio))
+    assert_alternates(fit, degree + 2)
 
 
 REFUSED = [

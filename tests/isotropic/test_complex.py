@@ -145,7 +145,8 @@ def test_convention():
     assert lk.neg_kl_complex_normal(1j, 0.7, zero_at=math.exp(0.7)) == at_zero
     # KL of CN(mu, 1) to C/|w|^2 is -log(pi e) - log C + 2 E log|w|; at mu = 0 that is -gamma.
     constant = 1.0 + math.log(math.pi) + float(mpmath.euler) + 0.25
-    assert lk.neg_kl_complex_normal(0.0, 0.3, log_c=0.25) == pytest.approx(constant, abs=1e-15)
+    found = lk.neg_kl_complex_normal(0.0, 0.3, log_c=0.25)
+    assert found == pytest.approx(constant, abs=1e-15)
     truth = float(reference.neg_kl_complex(0.5, log_c=0))
     assert lk.neg_kl_complex(0.5, log_c=0.0) == pytest.approx(truth, abs=1e-15)
     total = lk.neg_kl_complex(0.5) + lk.neg_kl_complex(1.0)
@@ -173,7 +174,8 @@ def test_monte_carlo():
     rng = np.random.default_rng(11)
     mu, sigma2, count = 0.8 - 0.5j, 0.6, 400_000
     z = rng.normal(size=(2, count)) * math.sqrt(sigma2 / 2.0)
-    kl = -math.log(math.pi * math.e * sigma2) + 2.0 * np.log(np.abs(mu + z[0] + 1j * z[1]))
+    w = mu + z[0] + 1j * z[1]
+    kl = -math.log(math.pi * math.e * sigma2) + 2.0 * np.log(np.abs(w))
     found = lk.kl_complex_normal(mu, math.log(sigma2), log_c=0.0)
     assert abs(kl.mean() - found) < 5.0 * kl.std() / math.sqrt(count)
 
@@ -206,6 +208,30 @@ def test_refusals():
         lk.neg_kl_complex_normal(np.array([1j]), da.ones(1))
     with pytest.raises(TypeError, match="mu must hold real numbers"):
         lk.neg_kl_complex_normal(np.array([1j], np.clongdouble), 0.0)
+
+
+def cplxmodule(log_alpha):
+    """The penalty of `cplxmodule.nn.relevance.complex.CplxLinearVD`, per weight.
+
+    Of cplxmodule 2022.6 (I. Nazarov, MIT licence): ``- log_alpha`` with n log alpha =
+    log sigma^2 - 2 log(|mu| + 1e-12) is summed with ``-Ei(-exp(-log_alpha))``, so that the penalty
+    is log|mu|^2 - log sigma^2 - Ei(-|mu|^2/sigma^2), without the constant gamma.
+    """
+    from scipy.special import expi
+
+    return -log_alpha - expi(-np.exp(-log_alpha))
+
+
+def test_the_formula_of_cplxmodule():
+    gamma = float(mpmath.euler)
+    x = np.linspace(-6.0, 12.0, 37)
+    kl = lk.kl_complex(x)
+    np.testing.assert_allclose(cplxmodule(x) + gamma, kl, atol=1e-14)
+    # It cancels for large alpha: in float32 three digits are left at log_alpha = 10.
+    there = float(cplxmodule(np.float32(10.0)) + np.float32(gamma))
+    exact = float(reference.neg_kl_complex(10))
+    assert 0.001 < abs(there / -exact - 1.0) < 0.05
+    assert abs(float(lk.kl_complex(np.float32(10.0))) / -exact - 1.0) < 6e-8
 
 
 def test_the_reference_where_the_exponential_is_beyond_all_digits():

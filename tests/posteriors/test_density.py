@@ -107,7 +107,8 @@ class TestFunction:
     @pytest.mark.parametrize("theta", [2.0, -0.03])
     @LOG_DENSITIES
     def test_dropout(self, theta, log):
-        posterior = dropout_posterior(of(stats.expon(0.5, 0.5), log, points=[1.0]), theta)
+        noise = of(stats.expon(0.5, 0.5), log, points=[1.0])
+        posterior = dropout_posterior(noise, theta)
         assert posterior.points == (theta,)
         assert sorted(posterior.support)[0 if theta > 0 else 1] == 0.5 * theta
         value, error = neg_kl_posterior(posterior, return_error=True)
@@ -155,6 +156,7 @@ class TestKernels:
         near = stats.gaussian_kde(1.0 + data)
         far = stats.gaussian_kde(2.0**40 + data * 2.0**-8)
         value, error = neg_kl_posterior(far, return_error=True)
+        entropy = neg_kl_posterior(near, log_c=0.0)
         # log|w| is constant over the far one; H by quadrature over the shape of both.
         with mpmath.workdps(20):
             width = float(np.sqrt(near.covariance[0, 0]))
@@ -167,6 +169,12 @@ class TestKernels:
         truth = float(entropy - 48 * mpmath.log(2)) - PROPER_CONSTANT
         assert abs(value - truth) <= error + 1e-12
         assert error < 1e-10
+
+    def test_it_follows_the_samples(self):
+        """Many samples of a Gaussian give a Gaussian with the variance of the kernels added."""
+        kde = stats.gaussian_kde(stats.norm.ppf((np.arange(2000) + 0.5) / 2000, 1.0, 0.5))
+        smooth = stats.norm(1.0, math.sqrt(0.25 + kde.covariance[0, 0]))
+        assert neg_kl_posterior(kde) == pytest.approx(neg_kl_posterior(smooth), abs=2e-3)
 
     def test_split_and_dropout(self):
         kde = stats.gaussian_kde([0.2, -0.5, 1.0])
