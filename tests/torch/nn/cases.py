@@ -111,31 +111,20 @@ def tied(**options: Any) -> Any:
 
 
 class Calls(torch.nn.Module):
-    """A module that calls a function of the modules it holds and of its input."""
+    """A module that calls a function of the modules that it holds, and of what it is given."""
 
     def __init__(self, function: Any, *held: Any) -> None:
         super().__init__()
         self.function, self.held = function, torch.nn.ModuleList(held)
 
-    def forward(self, x: Any) -> Any:
-        return self.function(*self.held, x)
-
-
-class Kl(torch.nn.Module):
-    """The KL of a model as a module, for `torch.func.functional_call`."""
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self) -> Any:
-        return nn.kl(self.model)
+    def forward(self, *given: Any) -> Any:
+        return self.function(*self.held, *given)
 
 
 def kl_of(model: Any, parameters: dict) -> Any:
     """The KL of a model with these parameters."""
-    named = {f"model.{name}": value for name, value in parameters.items()}
-    return torch.func.functional_call(Kl(model), named, ())
+    named = {f"held.0.{name}": value for name, value in parameters.items()}
+    return torch.func.functional_call(Calls(nn.kl, model), named, ())
 
 
 def made(case: Case, seed: int = 1, dtype: Any = torch.float32, **options: Any) -> Any:

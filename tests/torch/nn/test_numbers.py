@@ -59,27 +59,23 @@ class TestSignAndConstant:
         assert values[1] < 1e-20
 
 
-class TestTail:
+@pytest.mark.parametrize(("penalty", "fine"), [("exact", True), ("molchanov", False)])
+def test_the_tail_of_the_kl(penalty, fine):
     """Molchanov's form gives -0 at log alpha = 18 in float32."""
-
-    @pytest.mark.parametrize(("penalty", "fine"), [("exact", True), ("molchanov", False)])
-    def test_of_the_kl(self, penalty, fine):
-        layer = filled(made(LINEAR, penalty=penalty, **POSTERIORS["weight"]), log_alpha=18.0)
-        expected = layer.weight.numel() * math.exp(-18.0) / 2
-        assert (abs(layer.kl().item() / expected - 1) < 1e-5) == fine
+    layer = filled(made(LINEAR, penalty=penalty, **POSTERIORS["weight"]), log_alpha=18.0)
+    expected = layer.weight.numel() * math.exp(-18.0) / 2
+    assert (abs(layer.kl().item() / expected - 1) < 1e-5) == fine
 
 
-class TestNoClip:
+@pytest.mark.parametrize("clipped", [False, True])
+def test_large_weights_have_a_gradient(clipped):
     """Clipped to +-8, a weight above 0.368 has no gradient at log_sigma2 = -10."""
-
-    @pytest.mark.parametrize("clipped", [False, True])
-    def test_large_weights_have_a_gradient(self, clipped):
-        layer = filled(nn.VariationalLinear(3, 2), weight=0.5)
-        divergence = layer.kl()
-        if clipped:
-            divergence = F.softplus(-layer.log_alpha_of_weights().clamp(-8, 8)).sum() / 2
-        (slope,) = torch.autograd.grad(divergence, layer.log_sigma2)
-        assert bool((slope < -0.4).all()) != clipped
+    layer = filled(nn.VariationalLinear(3, 2), weight=0.5)
+    divergence = layer.kl()
+    if clipped:
+        divergence = F.softplus(-layer.log_alpha_of_weights().clamp(-8, 8)).sum() / 2
+    (slope,) = torch.autograd.grad(divergence, layer.log_sigma2)
+    assert bool((slope < -0.4).all()) != clipped
 
 
 def naive(mean, variance, noise):
@@ -218,14 +214,11 @@ class TestNegativeVariance:
         assert (layer(x) != layer.eval()(x)).all() != broken
 
 
-class TestNan:
-    """What is NaN in the input or the parameters is not hidden."""
-
-    @pytest.mark.parametrize("case", ["linear", "conv1d"])
-    def test_passes(self, case, fused):
-        layer, x = layer_and_input(case, n=2)
-        layer.log_sigma2.data[0, 0] = math.nan
-        assert layer(x)[:, 0].isnan().any()
+@pytest.mark.parametrize("case", ["linear", "conv1d"])
+def test_nan_is_not_hidden(case, fused):
+    layer, x = layer_and_input(case, n=2)
+    layer.log_sigma2.data[0, 0] = math.nan
+    assert layer(x)[:, 0].isnan().any()
 
 
 class TestBound:

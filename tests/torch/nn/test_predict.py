@@ -567,12 +567,8 @@ class TestTypes:
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 class TestOnCuda:
-    @pytest.fixture(autouse=True)
-    def cuda(self):
-        if not torch.cuda.is_available():
-            pytest.skip("there is no GPU")
-
     def test_the_generator_decides_and_the_others_are_left(self):
         model, x = network(nn.GaussianDropoutA(0.3)).cuda(), examples().cuda()
         states = torch.get_rng_state(), torch.cuda.get_rng_state()
