@@ -51,7 +51,7 @@ class TestScale:
             assert bound.kl_weight == weight
             assert bound.expected_log_likelihood.item() == -10.0
             assert bound.neg_kl.item() == pytest.approx(-2.5601136257762688, rel=1e-15)
-            value = -10.0 - weight * 2.5601136257762688
+            value = -10.0 - float(weight) * 2.5601136257762688
             assert bound.value.item() == pytest.approx(value, rel=1e-15)
 
     def test_further_dimensions_are_summed(self):
