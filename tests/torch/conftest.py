@@ -21,6 +21,24 @@ def capability(record_property):
     return record
 
 
+@pytest.fixture
+def set_threads():
+    """How many threads PyTorch uses, until the test ends."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def fresh_compiler():
+    """Leave nothing of other tests to the compiler, nor of this one to them."""
+    torch = pytest.importorskip("torch")
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
 @pytest.fixture(scope="session")
 def two_processes(tmp_path_factory):
     """A group of two processes, which runs the checks of every module that is named to it."""
@@ -50,11 +68,9 @@ def wrong_arithmetic(monkeypatch):
 
         return changed
 
-    for module in ("functions", "derivatives"):
+    for module, suffix in (("functions", ""), ("derivatives", "_derivative")):
         given = getattr(_composite, module)
-        names = [n for n in ("neg_kl", "neg_kl_normal") if module == "functions"]
-        if module == "derivatives":
-            names = ["neg_kl_derivative", "neg_kl_normal_derivative"]
+        names = [name + suffix for name in ("neg_kl", "neg_kl_normal")]
         changed = SimpleNamespace(**{name: wrong(getattr(given, name)) for name in names})
         monkeypatch.setattr(_composite, module, changed)
     monkeypatch.setattr(_cpu, "takes", lambda *tensors: False)
