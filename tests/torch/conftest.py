@@ -1,5 +1,6 @@
 """What the tests of PyTorch share."""
 
+import warnings
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -9,6 +10,14 @@ from tests.torch.processes import Group
 
 # Doctests are looked for in every module, whether or not what it imports is there.
 collect_ignore = [] if find_spec("torch") else ["cases.py", "rows.py", "sharded.py"]
+
+
+@pytest.fixture(autouse=True)
+def _warnings_of_torch():
+    """The forward mode of PyTorch compiles rules of its own with its deprecated compiler, once."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".torch.jit.script", DeprecationWarning)
+        yield
 
 
 @pytest.fixture

@@ -20,9 +20,6 @@ from tests.functions import Functions  # noqa: E402
 from tests.torch.cases import CASES, by_name, main, weights  # noqa: E402
 from tests.torch.test_transforms import compare  # noqa: E402
 
-# torch's own, from the decompositions that its forward mode imports.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
-
 INF, NAN = math.inf, math.nan
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -122,15 +119,11 @@ class TestBatchedGradients:
         mean = case.function(*leaves, reduction="mean")
         total = case.function(*leaves, reduction="sum")
         single = torch.autograd.grad(total, leaves, retain_graph=True)
-        factors = torch.tensor([1.0, -2.0], dtype=dtype)
-        batch = torch.autograd.grad(total, leaves, factors, is_grads_batched=True)
-        for rows, row in zip(batch, single, strict=True):
-            assert torch.equal(rows, torch.stack([row, -2 * row]))
-        seven = torch.full((3,), 7.0, dtype=dtype)
-        for rows, row in zip(
-            torch.autograd.grad(mean, leaves, seven, is_grads_batched=True), single, strict=True
-        ):
-            assert torch.equal(rows, row.expand(3, -1))
+        for value, count in ((total, 1), (mean, 7)):
+            factors = torch.tensor([1.0, -2.0], dtype=dtype)
+            batch = torch.autograd.grad(value, leaves, count * factors, is_grads_batched=True)
+            for rows, row in zip(batch, single, strict=True):
+                assert torch.equal(rows, factors[:, None] * row)
 
 
 class TestTypes:
@@ -408,9 +401,10 @@ class TestValues:
     def test_reductions(self, case, options, backend):
         for grad in (False, True):
             arguments = case.arguments(grad=grad)
-            full = case.function(*arguments, **options)
-            total = case.function(*arguments, reduction="sum", **options)
-            mean = case.function(*arguments, reduction="mean", **options)
+            full, total, mean = (
+                case.function(*arguments, reduction=reduction, **options)
+                for reduction in ("none", "sum", "mean")
+            )
             assert total.shape == mean.shape == ()
             torch.testing.assert_close(total, full.sum(), rtol=1e-14, atol=0)
             torch.testing.assert_close(mean, full.mean(), rtol=1e-14, atol=0)
@@ -528,13 +522,10 @@ class TestAutograd:
         assert all(map(torch.equal, once, again))
 
     def test_parameters(self, backend):
-        layer = torch.nn.Linear(3, 2)
-        layer.log_sigma2 = torch.nn.Parameter(torch.full((2, 3), -8.0))
-        lk.kl_normal(layer.weight, layer.log_sigma2).sum().backward()
-        exact = lk.special.neg_kl_normal_and_grad(
-            layer.weight.detach().numpy(), layer.log_sigma2[0, 0].item()
-        )
-        np.testing.assert_allclose(layer.weight.grad, -exact[1], rtol=1e-6)
+        mu, log_sigma2 = map(torch.nn.Parameter, weights(6))
+        lk.kl_normal(mu, log_sigma2).sum().backward()
+        exact = lk.special.neg_kl_normal_and_grad(mu.detach().numpy(), log_sigma2.detach().numpy())
+        np.testing.assert_allclose(mu.grad, -exact[1], rtol=1e-6)
 
 
 def nested():

@@ -8,9 +8,6 @@ torch = pytest.importorskip("torch")
 from tests.torch.cases import by_name  # noqa: E402
 from tests.torch.rows import EAGER, TRANSFORMS  # noqa: E402
 
-# torch's own, from the decompositions that its forward mode imports.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
-
 ROWS = EAGER | TRANSFORMS
 # Of an element's own error, by the order in all: the tables lose digits with each.
 TOLERANCE = {0: 4, 1: 8, 2: 16, 3: 32, 4: 2**10, 5: 2**15}
