@@ -51,7 +51,7 @@ HALF_GAMMA_LOG_2 = 0.6351814227307391
 
 
 def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> float:
-    """Compute the constant to be added to -F(u)."""
+    """Compute the constant that is added to -F(u)."""
     if log_c is None:
         if zero_at is ZERO_AT_INFINITY:
             return 0.0

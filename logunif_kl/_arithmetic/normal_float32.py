@@ -37,7 +37,7 @@ _LARGEST_U = 85.0
 _PER_BIT = 2.0**-23
 # exp(-290) mu^2 < 2^-150 for every finite mu
 _SMALLEST_LOG = -290.0
-# Products with these are negligible next to the other summand, or infinite, or NaN.
+# Adding a product with one of these has no effect, unless the product is infinite or NaN.
 _TINY, _SMALL = 2.0**-126, 2.0**-115
 
 
@@ -96,7 +96,7 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
     excess = x - limited
     n, exponents = binary32.nearest(xp, limited, 1.0 / _LOG2)
     r = fma(xp, n, -_LOG2_LOW, fma(xp, n, -_LOG2_HIGH, limited))
-    # Of n + 64, the last 7 bits are the exponent of e plus 64, and the others the exponent of c.
+    # The last 7 bits of n + 64 are the exponent of e plus 64; the other bits are the exponent of c.
     c = binary32.unbits(
         xp,
         binary32.left(xp, binary32.right(xp, exponents, 7), 5 + binary32.MANTISSA_BITS)

@@ -191,7 +191,7 @@ class BlockedUFunc:
         masked = where is not True
         mask = ["writemasked"] if masked else []
         # nditer copies an output that overlaps an input, and writes the whole copy back. With a
-        # mask the copy must therefore start from what the output holds.
+        # mask, the copy must therefore begin with the old content of the output.
         given = ["readwrite" if masked else "writeonly", "no_broadcast", *mask]
         fresh = ["writeonly", "allocate", "no_subtype", "no_broadcast", *mask]
         flags = [["readonly", "overlap_assume_elementwise"]] * self.nin
@@ -245,7 +245,7 @@ class BlockedUFunc:
 def _weak(value: Any, array: np.ndarray) -> bool:
     """Whether a value is a Python number, which takes the type of the other operands.
 
-    An int that fits no integer type becomes an array of objects and does not count.
+    An int that does not fit any integer type becomes an array of objects, and does not count.
     """
     return type(value) in (int, float, complex) and array.dtype.kind in "iufc"
 

@@ -36,7 +36,7 @@ def reduced(result: Any, reduction: str) -> Any:
                 masked = isinstance(result, np.ma.MaskedArray)
                 total = total / np.float64(result.count() if masked else result.size)
         else:
-            # Only the lazy array itself knows its mask, and perhaps its size.
+            # Use the array's method, because only the array knows its mask and perhaps its size.
             options = {"skipna": False} if library == "xarray" else {}
             total = getattr(result, reduction)(dtype=np.float64, **options)
         return total.astype(result.dtype)
@@ -51,7 +51,7 @@ def _of_columns(table: Any) -> Any:
 
 def reduced_over(xp: Any, result: Any, reduction: str) -> Any:
     """Sum or average the elements of an array of a namespace, in its type."""
-    if reduction == "mean" and None in result.shape:  # a size that is not known yet
+    if reduction == "mean" and None in result.shape:  # the size is not known yet
         return xp.mean(result)
     total = xp.sum(result)
     return total if reduction == "sum" else total / math.prod(result.shape)

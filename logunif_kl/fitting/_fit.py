@@ -270,7 +270,7 @@ class Fit:
     def from_json(document: str) -> Fit:
         """Read what `to_json` wrote.
 
-        The errors come from the text. If the text may have been changed by hand, measure them with
+        The errors are read, not measured. If the text may have been edited, measure them with
         ``fit.errors(fit.log_alpha_range)``.
 
         Raises

@@ -147,7 +147,7 @@ def _minimax(problem: Problem, p: Array, degree: int) -> Array:
 
 
 def _both(problem: Problem, p: Array, points: Array) -> Array:
-    """Minimise the larger of two errors: a single one if its best fit keeps the other below it."""
+    """Minimise the larger of two errors; one alone, if its best fit keeps the other smaller."""
     family = problem.family
     assert isinstance(family, PolynomialFamily)
     for i, quantity in enumerate(problem.quantities):
@@ -177,7 +177,7 @@ def _only(problem: Problem, family: PolynomialFamily, quantity: Quantity) -> Pro
 
 
 def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formula:
-    """Choose the constant to minimise the error of the value; a gradient leaves it open."""
+    """Choose the constant to minimise the error of the value; a gradient does not determine it."""
     (value,) = fixed(formula, "value", None)
     if norm == "least_squares":
         nodes, weights = quadrature(problem.low, problem.high, grid)
@@ -185,7 +185,7 @@ def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formul
     points = problem.grid(POINTS)
     error = value.error(NOTHING, points)
     formula = _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)
-    # now errors of both signs occur, so the extrema of the magnitude include both
+    # Errors of both signs now occur, so the extrema of the magnitude include both signs.
     (value,) = fixed(formula, "value", None)
     _, error = value.extrema(NOTHING, points)
     return _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)

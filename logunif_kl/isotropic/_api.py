@@ -24,8 +24,8 @@ def neg_kl_complex(
 
         -KL = constant - Ein(u),    Ein(u) = gamma + log(u) + E1(u)
 
-    This is `neg_kl_vector` with k = 2. There alpha has the variance of one coordinate, sigma^2/2,
-    so ``neg_kl_complex(x)`` is ``neg_kl_vector(x - log(2), 2)``.
+    This is `neg_kl_vector` with k = 2. Its alpha uses the variance of one coordinate, sigma^2/2, so
+    ``neg_kl_complex(x)`` is ``neg_kl_vector(x - log(2), 2)``.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def neg_kl_vector_grad(log_alpha: Any, k: float) -> Any:
 
         d(-KL)/d log_alpha = u F_k'(u) = u M(1; k/2+1; -u)
 
-    The derivative does not depend on the constant. It tends to k/2 as log_alpha -> -inf.
+    The derivative does not depend on the constant. As log_alpha -> -inf it tends to k/2.
     Parameters, results and errors are otherwise as for `neg_kl_vector`.
 
     Examples

@@ -65,7 +65,7 @@ def of_parameters(kl: Callable[..., Any], *parameters: str) -> Divergence:
 def checked(divergence: Divergence, kind: type, base: str, pair: str) -> Callable[..., Any]:
     """Make the function to register for a posterior and a prior.
 
-    ``divergence(posterior, prior)`` serves the prior of one weight, whose class is `kind`. The
+    ``divergence(posterior, prior)`` computes KL to the prior of one weight, of class `kind`. The
     attribute `base` holds the base of a distribution of vectors; another base raises
     NotImplementedError. `pair` is the library's message for a pair without divergence, with places
     for the two types.

@@ -4,8 +4,8 @@ Importing this module registers KL from eleven families of posteriors to the pri
 `ImproperLogUniform`) with `numpyro.distributions.kl_divergence`. The posteriors may be Independent,
 expanded or masked. `numpyro.infer.TraceMeanField_ELBO` then uses the exact divergence.
 
-`numpyro.distributions.LogUniform` is another distribution. It is proper, on an interval [a, b] with
-0 < a, and can be sampled. The prior here is C/|w| over the real line, whose integral is infinite.
+`numpyro.distributions.LogUniform` is a proper distribution on an interval [a, b] with a > 0, and
+can be sampled. The prior here is C/|w| over the real line, whose integral is infinite.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ LK_NAME(gradient_elasticity)(V u, V d_log_sigma2, M wanted)
     return choose(less(u, set1(16.0f)), found, set1(0.0f));
 }
 
-/* Correct scaled lanes, and compute the lanes without the arithmetic. `sign` flips all signs. */
+/* Correct scaled lanes, and compute the lanes without the arithmetic, with `sign`. */
 static LK_NOINLINE void
 LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_sigma2, V *value)
 {
@@ -253,7 +253,7 @@ LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_si
     }
 }
 
-/* The same for the derivatives, multiplied by `factor` in all lanes. */
+/* Do the same for the derivatives, and multiply those of all lanes by `factor`. */
 static LK_NOINLINE void
 LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
                          const V *log_sigma2, V *d_mu, V *d_log_sigma2)
