@@ -50,7 +50,7 @@ def worst(function: str, dtype: str, kernel: str | None = None) -> Claim:
     Raises
     ------
     KeyError
-        If nothing is claimed for that function, type and kernel.
+        If there is no claim for that function, type and kernel.
 
     Examples
     --------
@@ -63,9 +63,7 @@ def worst(function: str, dtype: str, kernel: str | None = None) -> Claim:
     rows = [c for c in rows if c.kernel in kernels]
     if not rows:
         of = "NumPy's kernels" if kernel is None else f"kernel {kernel}"
-        raise KeyError(
-            f"nothing is claimed for {function} in {dtype} and {of}: CLAIMS lists what is"
-        )
+        raise KeyError(f"there is no claim for {function} in {dtype} and {of}: see CLAIMS")
     return max(rows, key=lambda claim: claim.ulp)
 
 

@@ -206,6 +206,6 @@ def _check_rounding(fit: Fit, problem: Problem, p: Array) -> None:
         largest = max(abs(c) for c in fit.coefficients)
         raise ValueError(
             f"degree {fit.terms} is too high for double precision: coefficients as large as "
-            f"{largest:.0e} nearly cancel, and rounding them makes an error of {fit.level:.1e} "
-            f"out of {solved:.1e}: ask for a lower degree"
+            f"{largest:.0e} nearly cancel, and rounding them raises the error from "
+            f"{solved:.1e} to {fit.level:.1e}: ask for a lower degree"
         )

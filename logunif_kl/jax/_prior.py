@@ -32,11 +32,11 @@ def no_sample() -> NotImplementedError:
 
 
 _LACKS = {
-    "mean": "mean: use that of the posterior",
-    "variance": "variance: use that of the posterior",
+    "mean": "mean: use the mean of the posterior",
+    "variance": "variance: use the variance of the posterior",
     "entropy": "entropy: use kl_divergence from the posterior",
     "cdf": "cumulative distribution function: use log_prob",
-    "quantile": "quantiles: use those of the posterior",
+    "quantile": "quantiles: use the quantiles of the posterior",
 }
 
 

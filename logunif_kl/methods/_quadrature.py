@@ -134,7 +134,7 @@ def quadrature(
             name = next(name for name, is_given in given.items() if is_given)
             raise ValueError(
                 f"{name} was given with dps={shown(dps)}, where the rule is tanh-sinh with as many "
-                f"nodes as the digits take: leave out {name} or dps"
+                f"nodes as the digits need: leave out {name} or dps"
             )
         from .arbitrary_precision import precision, quadrature
 

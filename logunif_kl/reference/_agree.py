@@ -44,6 +44,6 @@ def agree(first: Definition, second: Definition, dps: int, what: str, *at: objec
             wp += missing + 2 * GUARD
     where = what.format(*map(shown, at))
     raise ArithmeticError(
-        f"{where}: two definitions still differ at {wp} bits, so {dps} digits cannot be "
-        "vouched for: ask for fewer digits, or move the argument away from a zero of the result."
+        f"{where}: two definitions still differ at {wp} bits, so {dps} digits are not "
+        "certain: ask for fewer digits, or move the argument away from a zero of the result."
     )

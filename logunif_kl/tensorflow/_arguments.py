@@ -91,8 +91,8 @@ def _finished(result: Tensor, constant: float, reduction: str, dtype: Any) -> Te
 def _dense(name: str, value: Any) -> Tensor:
     if isinstance(value, _SPARSE):
         raise TypeError(
-            f"{name} must be a dense tensor, but a {type(value).__name__} was given: what it "
-            "leaves out would have a divergence of its own; convert it to a dense one"
+            f"{name} must be a dense tensor, but a {type(value).__name__} was given: its "
+            "missing elements would have a divergence too; convert it to a dense tensor"
         )
     # tf.identity reads a variable, so that a tape watches it. It also brings a captured tensor into
     # the graph, as tf.custom_gradient requires.

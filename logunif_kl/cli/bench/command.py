@@ -79,7 +79,7 @@ def check(options: argparse.Namespace) -> None:
             "of the whole process if need be"
         )
     if len(options.size or []) > 1 and not (options.torch or options.jax):
-        raise CommandError("several sizes are for --torch and --jax: give --size one number")
+        raise CommandError("several sizes need --torch or --jax: give --size one number")
     if options.jax:
         require("jax", "jax", "--jax")
     if options.torch:

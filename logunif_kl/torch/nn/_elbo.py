@@ -256,7 +256,7 @@ def _refuse_loss(function: Any) -> None:
     if getattr(code, "__module__", None) in ("torch.nn.modules.loss", "torch.nn.functional"):
         name = getattr(function, "__name__", None) or type(function).__name__
         raise TypeError(
-            f"log_likelihood is {name}, a loss, whose sign is the other: pass "
+            f"log_likelihood is {name}, a loss, which has the opposite sign: pass "
             "categorical_log_likelihood, or lambda output, target: -loss(output, target) of a loss "
             "with reduction='none'"
         )

@@ -262,7 +262,7 @@ class Numerical(Function):
     def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
         if ctx.order:
             raise NotImplementedError(
-                f"penalty={ctx.name!r} has a first derivative alone: pass 'exact' for higher ones"
+                f"penalty={ctx.name!r} has only a first derivative: pass 'exact' for higher ones"
             )
         (x,) = ctx.saved_tensors
         return tangent * Numerical.apply(x, ctx.name, 1)

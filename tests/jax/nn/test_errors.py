@@ -214,9 +214,8 @@ VALUE_ERRORS = {
         "x of shape (2, 5, 5) and a kernel of shape (2, 1, 3, 3) must have the same three or "
         "more axes: pass x[None] for one example"
     ): (lambda: nn.conv(IMAGE[0], KERNEL, feature_group_count=2)),
-    "x with 2 channels does not fit a kernel of 1 in each of 1 groups and 2 out: change one": (
-        lambda: nn.conv(IMAGE, KERNEL)
-    ),
+    "x has 2 channels, but the kernel has 1 groups of 1 input channels and 2 output "
+    "channels: change one": (lambda: nn.conv(IMAGE, KERNEL)),
     (
         "feature_group_count must be a positive integer, but 2.0 was given: pass 1 for the "
         "usual case"
@@ -274,7 +273,7 @@ VALUE_ERRORS = {
         lambda: nn.linear_warm_up(3, 10, 10)
     ),
     (
-        "logits of shape (3, 1) were given, and one class is always right: use "
+        "logits of shape (3, 1) were given, but a softmax over one class is always 1: use "
         "bernoulli_log_likelihood for a single logit"
     ): (lambda: nn.categorical_log_likelihood(jnp.ones((3, 1)), jnp.zeros(3, int))),
     "labels has shape (3, 1), but (3,) is needed: reshape it": (

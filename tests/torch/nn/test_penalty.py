@@ -176,5 +176,5 @@ def test_no_second_derivative_of_a_numerical_method():
     with pytest.raises(NotImplementedError) as error:
         slope.backward()
     assert str(error.value) == (
-        "penalty='series' has a first derivative alone: pass 'exact' for higher ones"
+        "penalty='series' has only a first derivative: pass 'exact' for higher ones"
     )
