@@ -109,8 +109,8 @@ def _exact(name: str, text: str) -> Exact:
         size = Decimal(0)
     if size and size.is_finite() and not SMALLEST <= size <= LARGEST:
         raise CommandError(
-            f"{name} must be 0, infinite, or between {SMALLEST} and {LARGEST}, but "
-            f"{text.strip()} was given: use logunif_kl.reference for others"
+            f"{name} must be 0, infinite, or between {SMALLEST} and {LARGEST} in "
+            f"magnitude, but {text.strip()} was given: use logunif_kl.reference for others"
         )
     try:
         return Fraction(text.strip())

@@ -115,7 +115,7 @@ class Method:
 
     @property
     def domain(self) -> Interval:
-        """The interval where the method may be used: the one of the first entry in ``claims``."""
+        """The interval where the method may be used, taken from the first entry of ``claims``."""
         return self.claims[0].interval
 
 

@@ -34,7 +34,7 @@ from ._sampling import average, check_samples, generator
 N_SAMPLES = 65536
 
 _EPS = np.finfo(np.float64).eps
-# Reads log alpha as the other methods do, and raises the same errors.
+# This operation reads log alpha and raises errors like the other methods.
 _READ = Operation(np.positive, lambda xp, x: xp.positive(x))
 
 

@@ -95,7 +95,7 @@ def closed_form(dist: Standardised) -> tuple[float, float] | None:
     """Compute -KL with the constant of ``zero_at=inf``, and its error; None without a closed form.
 
     The error bounds the rounding: 64 units of 2^-53 of the largest term. An entropy of `_entropies`
-    is off by up to 28 such units, and every form adds at most three of them.
+    is off by up to 28 units, and every form adds up at most three of them.
     """
     family = dist.family
     k = dist.loc / dist.scale

@@ -1,9 +1,9 @@
 """Posteriors that are given by a function, or by a kernel density estimate.
 
 The quadrature needs quantiles to place its panels, and the probability of each sign. `OfFunction`
-estimates them from a scan of the density. A bad estimate costs time or misses probability; the
-quadrature notices the latter, because the density must integrate to 1. `OfKernels` uses the
-distribution function of a mixture of normal distributions.
+estimates them from a scan of the density. A bad estimate costs time or misses probability. The
+quadrature notices missing probability, because the density must integrate to 1. `OfKernels` uses
+the distribution function of a mixture of normal distributions.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def _trapezoids(w: np.ndarray, q: np.ndarray) -> np.ndarray:
 class OfKernels:
     """A one-dimensional `scipy.stats.gaussian_kde` as a mixture, standardised.
 
-    w = ``loc + scale z``, and every function here is of z. Panels of the quadrature end at
+    w = ``loc + scale z``, and every function here takes z. Panels of the quadrature end at
     ``marks``, so that it misses no kernel.
     """
 

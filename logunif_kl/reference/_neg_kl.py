@@ -135,7 +135,7 @@ def neg_kl_normal(
 
     :func:`neg_kl` at u = mu^2 exp(-log_sigma2)/2, with the same conventions and errors. mu = 0 or
     log_sigma2 = inf gives the constant (0 by default); mu = +-inf or log_sigma2 = -inf gives -inf.
-    NaN where a limit of the first kind meets one of the second.
+    NaN if one argument has a limit of the first kind, and the other one of the second.
 
     Examples
     --------
@@ -301,7 +301,7 @@ def convention(zero_at: object, log_c: object) -> tuple[Number | None, Number | 
 
 
 def _constant(zero_at: object, log_c: object) -> Constant | None:
-    """Return a function of definition and bits: the constant minus which F is -KL; None for 0."""
+    """Return the constant in -KL = constant - F, from definition and bits; None for 0."""
     a, c = convention(zero_at, log_c)
     if c is not None:
         return lambda of, wp: raw_constant(c, wp)

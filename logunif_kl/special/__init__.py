@@ -1,6 +1,6 @@
 """The gap F and its first two derivatives, as NumPy ufuncs in u = mu^2/(2 sigma^2) = 1/(2 alpha).
 
-With D Dawson's function, M Kummer's and 2F2 the hypergeometric one::
+With D Dawson's function, M Kummer's function and 2F2 the hypergeometric function::
 
     kl_gap(u)       F(u)   = KL - min KL = u 2F2(1, 1; 3/2, 2; -u)    (Hron et al. 2017, Eq. 1, 2)
     kl_gap_grad(u)  F'(u)  = D(sqrt u)/sqrt u = M(1; 3/2; -u)         (Hron et al. 2017, Eq. 3)

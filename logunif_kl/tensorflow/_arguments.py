@@ -120,7 +120,7 @@ def _converted(name: str, value: Any, dtype: Any) -> Tensor:
 
 
 def _foreign(value: Any) -> bool:
-    """Whether a value is, or is a list that holds, a tensor of another framework."""
+    """Whether a value is a tensor of another framework, or a list that holds one."""
     if not isinstance(value, (list, tuple)):
         return _foreign_type(type(value))
     kinds = {type(each) for each in value}

@@ -29,7 +29,7 @@ def available(tensor: Tensor) -> bool:
 
 @cache
 def _number() -> Tensor:
-    """Return a 0-d tensor. Allocating others like it is faster than from a shape."""
+    """Return a 0-d tensor. Allocating tensors like it is faster than from a shape."""
     return torch.zeros((), device="cpu")
 
 

@@ -60,8 +60,8 @@ def right(n, by: tl.constexpr):
     return n >> by
 
 
-# Triton's exponential multiplies by log2(e) in one word, and loses 20 ulp at 80. The device
-# library's is within 1 ulp. The interpreter runs NumPy, without a device library.
+# Triton's exponential multiplies by log2(e) in one word, and loses 20 ulp at 80. The exponential of
+# the device library is within 1 ulp. The interpreter runs NumPy, without a device library.
 if isinstance(nearest, triton.JITFunction):
     from triton.language.extra import libdevice
 

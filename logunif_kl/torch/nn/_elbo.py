@@ -242,7 +242,7 @@ def _refuse_means(value: Tensor) -> None:
 
 
 def _draws(model: torch.nn.Module) -> bool:
-    """Whether any variational layer draws its noise, or none must because moments replace it."""
+    """Whether any variational layer draws its noise, or moments replace the noise."""
     return any(
         isinstance(module, VBP) or (isinstance(module, VariationalLayer) and module._draws)
         for module in model.modules()

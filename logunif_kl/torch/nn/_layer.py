@@ -204,7 +204,7 @@ class VariationalLayer(StochasticModule):
             return self._typed(), True
         return _posterior.multiplied(self.weight, self._typed()), False
 
-    # Each layer defines these for its kind of product. Some layers define only a part.
+    # Each layer defines these for its kind of product, or only those that it needs.
     _check_shape: Any  # (input): raise if its shape does not fit
     _product: Any  # (input, weight, bias): the output
     _product_backward: Any  # as in `_local.Product`

@@ -167,7 +167,7 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         rows = grad.reshape(grad.shape[:-1].numel(), grad.shape[-1])
         d_weight = None
         if wanted[1]:
-            # The factor costs nothing inside the product.
+            # Multiply by the factor inside the product, which takes no extra time.
             inputs = input.reshape(len(rows), input.shape[-1])
             d_weight = torch.addmm(grad.new_empty(()), rows.mT, inputs, beta=0, alpha=factor)
         return grad @ weight if wanted[0] else None, d_weight, rows.sum(0) if wanted[2] else None

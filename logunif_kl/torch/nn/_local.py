@@ -50,8 +50,8 @@ def sample_output(
 ) -> Tensor:
     """Sample an output: its mean plus the root of its variance times the noise.
 
-    `variances` are those of the weights, or their logarithms with `log`. `draw` returns noise of
-    the shape, type and device of a given mean.
+    `variances` are the variances of the weights, or with `log` their logarithms. `draw` returns
+    noise of the shape, type and device of a given mean.
     """
     if _fusible(input, weight, bias, variances):
         return _Fused.apply(layer, input, weight, bias, variances, log, draw)

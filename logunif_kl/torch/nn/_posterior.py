@@ -36,8 +36,8 @@ def broadcastable(
 ) -> Tensor:
     """Return the second parameter with as many dimensions as the weight, by broadcasting rules.
 
-    `own` is the shape that the layer gives it. Under correlated noise (`scales`) the parameter must
-    not have more elements.
+    `own` is the shape that the layer gives the parameter. Under correlated noise (`scales`) the
+    parameter must not have more elements.
     """
     if not given.is_floating_point() or given.device != weight.device:
         raise TypeError(

@@ -126,7 +126,7 @@ def predict(
     Ghahramani 2016, section 4).
 
     For ``"categorical"`` and ``"bernoulli"`` the information of S samples is too small by a factor
-    of about 1 - 1/S on average, as a variance divided by S is. For ``"normal"`` the variance of the
+    of about 1 - 1/S on average, like a variance divided by S. For ``"normal"`` the variance of the
     samples is divided by S - 1. Sums are in float64, so tiny information is accurate too.
 
     Layers with ``estimator="per_batch"`` have one sample of their weights in a pass, so there are
