@@ -80,9 +80,8 @@ def neg_kl(
     namespace has no float64 on its device. A tensor is passed to the function of this name in
     `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, whose pages say what differs.
 
-    A sum or a mean of arrays of NumPy, dask, xarray, pandas and polars is taken in float64 and then
-    rounded. It leaves out the masked elements of a masked array. NaN counts, and a missing value
-    counts as NaN.
+    Sums and means of NumPy, dask, xarray, pandas and polars arrays are computed in float64 and then
+    rounded. Masked elements are left out, NaN is not skipped, and a missing value counts as NaN.
 
     References
     ----------
@@ -154,10 +153,10 @@ def neg_kl_hess(log_alpha: Any) -> Any:
         d^2(-KL)/d log_alpha^2 = -u (F'(u) + u F''(u)) = -(u/2) (1 + F'(u) - 2 u F'(u))
 
     The two forms are equal by the differential equation of Dawson's function. Both lose digits by
-    cancellation, so the result is computed from neither. It does not depend on the constant of -KL.
-    It is positive below log_alpha = -1.507 or so, where the first derivative has its maximum,
-    negative above, and tends to 0 at both ends. `logunif_kl.accuracy` lists the worst error found
-    for each type. The result for a tensor can itself be differentiated any number of times.
+    cancellation, so this function uses neither. It does not depend on the constant of -KL. It is
+    positive below log_alpha = -1.507 or so, where the first derivative has its maximum, negative
+    above, and tends to 0 at both ends. `logunif_kl.accuracy` lists the worst error found for each
+    type. The result for a tensor can itself be differentiated any number of times.
 
     Parameters
     ----------
@@ -204,8 +203,8 @@ def neg_kl_normal(
     not matter. Value and derivatives are exact at mu = 0, where both first derivatives are 0.
     `kl_normal` has the other sign, to be added to a loss.
 
-    `logunif_kl.accuracy` lists the worst error found for each type. Each type is computed and
-    rounded as by `neg_kl`.
+    `logunif_kl.accuracy` lists the worst error found for each type. The types are computed and
+    rounded as in `neg_kl`.
 
     Parameters
     ----------

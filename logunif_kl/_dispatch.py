@@ -41,7 +41,7 @@ def module_of(framework: str) -> Any:
 
 
 class Operation(NamedTuple):
-    """One elementwise function in its two forms."""
+    """An elementwise function as a ufunc and as arithmetic over a namespace."""
 
     ufunc: Callable[..., Any]
     """Called with NumPy's arrays, and with objects that override ufuncs."""

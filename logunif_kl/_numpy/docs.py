@@ -1,6 +1,6 @@
 """Docstrings of the ufuncs, in C and in Python.
 
-NumPy or `BlockedUFunc` puts the call signature above each.
+NumPy or `BlockedUFunc` puts the call signature above each docstring.
 """
 
 _EXTRA = """out : ndarray, tuple of ndarray or None, optional

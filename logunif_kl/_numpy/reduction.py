@@ -13,9 +13,9 @@ from .._errors import type_name
 def reduced(result: Any, reduction: str) -> Any:
     """Add the elements in float64, and round to their type. The mean of an empty array is NaN.
 
-    Masked elements do not count, not even in dask. NaN counts, also in pandas and xarray. A missing
-    value of pandas or polars counts as NaN. For columns of dask the result is a dask array. Several
-    arrays, such as a dataset of xarray, raise TypeError.
+    Masked elements are left out, even in dask. NaN is not skipped, even in pandas and xarray. A
+    missing value of pandas or polars counts as NaN. For columns of dask the result is a dask array.
+    Several arrays, such as a dataset of xarray, raise TypeError.
     """
     library = type(result).__module__.partition(".")[0]
     if library in ("pandas", "polars") and hasattr(result, "to_numpy"):

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def end_if_started() -> None:
     """End a process that was started as the command line, as an interrupt does.
 
-    An interrupt while the package is imported comes before `main` could catch it.
+    `main` cannot catch an interrupt that arrives while the package is imported.
     """
     program = sys.argv[0].replace("\\", "/").rpartition("/")[2] if sys.argv else ""
     # While Python searches for the module of -m, sys.argv[0] is "-m".

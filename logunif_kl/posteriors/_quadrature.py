@@ -320,7 +320,7 @@ def _half_line(
 
 
 def _outwards(panel: Callable[[float, float], bool], start: float, stop: float) -> bool:
-    """Add panels of doubling width. Return whether two in turn were empty before the stop."""
+    """Add panels of doubling width. Return whether two panels in a row were empty."""
     step, empty, here = math.copysign(0.5, stop - start), 0, start
     while here != stop:
         there = here + step

@@ -56,8 +56,8 @@ def takes(*tensors: Tensor) -> bool:
 def registered() -> Any:
     """Register the operators, and return their namespace.
 
-    Return None, so that the composite computes instead, if there are no kernels or if PyTorch
-    raises any exception.
+    Return None if there are no kernels or PyTorch raises any exception. The composite then
+    computes.
     """
     extension = library()
     if extension is None:

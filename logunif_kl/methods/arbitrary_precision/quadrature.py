@@ -79,9 +79,10 @@ def gap(u: Raw, wp: int) -> Raw:
 def _integral(f: Integrand, wp: int, size: Real) -> Real:
     """Integrate over [0, 1], even with singular ends, to 2**-(wp + 8) of the result or of `size`.
 
-    Half the step squares the error or better: the error bound is the least exp(-2 pi d/h) M(d) over
-    the widths d of a strip, with M >= 1, and halving h brings it below its square. Hence the last
-    sum is accurate if it agrees with the previous one to a little more than half of the bits.
+    Halving the step squares the error or does better: the error bound is the least exp(-2 pi d/h)
+    M(d) over the widths d of a strip, with M >= 1, and halving h brings it below its square. Hence
+    the last sum is accurate if it agrees with the previous one to a little more than half of the
+    bits.
     """
     mp, full = _MP, _MP.prec
     total, before = mp.zero, None

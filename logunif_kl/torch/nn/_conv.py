@@ -120,7 +120,7 @@ class _VariationalConv(VariationalLayer):
 
 
 class VariationalConv1d(_VariationalConv, torch.nn.Conv1d):
-    """`torch.nn.Conv1d` with a Gaussian posterior, as `VariationalConv2d` is `torch.nn.Conv2d`.
+    """`torch.nn.Conv1d` with a Gaussian posterior over its weights: see `VariationalConv2d`.
 
     Examples
     --------
@@ -178,7 +178,7 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
 
 
 class VariationalConv3d(_VariationalConv, torch.nn.Conv3d):
-    """`torch.nn.Conv3d` with a Gaussian posterior, as `VariationalConv2d` is `torch.nn.Conv2d`.
+    """`torch.nn.Conv3d` with a Gaussian posterior over its weights: see `VariationalConv2d`.
 
     Examples
     --------

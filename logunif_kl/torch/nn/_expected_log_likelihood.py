@@ -126,7 +126,7 @@ def expected_bernoulli_log_likelihood(
 
 
 def _log_ndtr(x: Tensor) -> Tensor:
-    """Compute log Phi(x). In float32 torch's slope is wrong below -1e3, where it cancels."""
+    """Compute log Phi(x). In float32 torch's slope is wrong below -1e3, because of cancellation."""
     below = (x < 0.0) * x * -math.sqrt(0.5)
     above = (x >= 0.0) * x * math.sqrt(0.5)
     return torch.where(

@@ -197,7 +197,7 @@ def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> An
             variance = layer._product(input * input, of_weights, None).clamp_(min=0.0)
             return ratio * variance.sqrt_()
 
-    # A new graph begins at these views, whose gradients are the answer.
+    # Begin a new graph at these views, and return their gradients.
     views: Any = [x if x is None else x.view_as(x) for x in given]
     output = composite(layer, views[0], views[1], views[2], views[3], log, draw)
     wanted: Any = [x for x, n in zip(views, needed, strict=True) if n]

@@ -120,8 +120,8 @@ def bounded(log_alpha: Tensor, bound: float | None) -> Tensor:
     return _projected(log_alpha, bound)
 
 
-# A compiler puts this into its graph without tracing it. If it traced, it would refuse the
-# forward-mode rule, or lose the backward rule inside a transform.
+# A compiler puts this into its graph without tracing it. Tracing would fail at the forward-mode
+# rule, or lose the backward rule inside a transform.
 def _projected(log_alpha: Tensor, bound: float) -> Tensor:
     return Bounded.apply(log_alpha, bound)
 
