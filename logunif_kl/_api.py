@@ -30,9 +30,9 @@ def neg_kl(
         The logarithm of alpha, a ratio of *variances*, of any shape: a Python number; an array of
         NumPy, dask, xarray, pandas, polars or an array-API namespace, of float16, float32 or
         float64; or a tensor of PyTorch, JAX or TensorFlow, also of bfloat16. A tensor keeps its
-        device and its derivatives of any order. Integers are promoted as by `numpy.exp`, those of
-        another array-API namespace to its default real type, and tensors of integers are treated
-        as their framework's `exp` treats them.
+        device and its derivatives of any order. Integers are promoted as by `numpy.exp`. Integers
+        of another array-API namespace become its default real type, and tensors of integers are
+        treated as by their framework's `exp`.
     zero_at : float, optional
         The alpha at which -KL is zero: ``inf`` by default; ``1.0`` for [3]_, Figure 2. A Python
         number, known when a framework traces the function.

@@ -54,7 +54,7 @@ def from_dropout_rate(p: Any) -> Any:
     -------
     array or scalar
         -inf at 0, 0 at 1/2, inf at 1; NaN outside [0, 1]. Accurate to a few units in the last
-        place, also near 1/2, where the result is close to 0.
+        place, even near 1/2, where the result is close to 0.
 
     Examples
     --------

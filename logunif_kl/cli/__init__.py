@@ -14,13 +14,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The arguments after the program's name; those of the process by default.
+        The arguments after the program's name; by default the arguments of the process.
 
     Returns
     -------
     int
-        0 on success; 2 after an error, 1 after a check that failed, each with one sentence on
-        standard error; 130 when interrupted, also while what it needs is imported.
+        0 on success; 1 after a failed check and 2 after an error, each with one sentence on
+        standard error; 130 after an interrupt, even while the package is imported.
     """
     try:
         from ._main import run

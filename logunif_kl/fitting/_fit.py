@@ -210,7 +210,7 @@ class Fit:
         Parameters
         ----------
         digits : int
-            From 1 to 17. ``level`` and ``extrema`` remain those of the fit before rounding.
+            From 1 to 17. ``level`` and ``extrema`` keep their values from before rounding.
 
         Returns
         -------
@@ -252,7 +252,7 @@ class Fit:
         Raises
         ------
         TypeError, ValueError
-            If it is not a pair of numbers that ascend, or does not meet [-20, 20].
+            If the range is not a pair of ascending numbers, or does not overlap [-20, 20].
 
         Examples
         --------

@@ -228,7 +228,7 @@ def neg_kl_vector(
     Notes
     -----
     Up to u = max(45, k) the divergence is a quadrature of 64 positive terms, or of 127 for k < 2.
-    Each term takes an exponential. Beyond, the divergence is a series in 1/u.
+    Each term takes an exponential. Above, the divergence is a series in 1/u.
     `logunif_kl.isotropic.ACCURACY` lists the worst errors found in float64. For a tensor the
     function can be differentiated any number of times in log alpha, but not in k.
 

@@ -151,7 +151,7 @@ def monte_carlo_grad(
     Parameters
     ----------
     log_alpha, n_samples, rng, scheme, variance_reduction, progress
-        As for `monte_carlo`, as are the errors raised.
+        As for `monte_carlo`, which raises the same errors.
 
     Returns
     -------

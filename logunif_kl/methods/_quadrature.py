@@ -98,8 +98,8 @@ def quadrature(
     Raises
     ------
     TypeError, ValueError, OverflowError
-        As for `series`; if the rule is not one of the three, if `n` is not an int in its range,
-        or if `dps` is given together with another rule, with `n` or with ``return_error=True``.
+        As for `series`, if there is no such rule, if `n` is not an int in its range, or if `dps` is
+        given together with another rule, with `n` or with ``return_error=True``.
 
     Notes
     -----
@@ -158,7 +158,7 @@ def quadrature_grad(log_alpha: Any, *, rule: str = "tanh_sinh", n: int | None = 
     Parameters
     ----------
     log_alpha, rule, n
-        As for `quadrature`, as are the errors raised.
+        As for `quadrature`, which raises the same errors.
 
     Returns
     -------

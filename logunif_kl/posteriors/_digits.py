@@ -40,9 +40,9 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     Raises
     ------
     TypeError
-        If `log_alpha` does not hold real numbers, or if `base` or `relative_to` is not one.
+        If `log_alpha` does not hold real numbers, or if `base` or `relative_to` is not a number.
     ValueError
-        If `base` is not finite and above 1, or `relative_to` not positive.
+        If `base` is not finite and above 1, or `relative_to` is not positive.
 
     Notes
     -----

@@ -59,7 +59,7 @@ def dense(
     Returns
     -------
     jax.Array
-        Of shape (..., outputs) and of type `dtype`. The derivatives are finite, also where the
+        Of shape (..., outputs) and of type `dtype`. The derivatives are finite, even where the
         variance is 0.
 
     Raises

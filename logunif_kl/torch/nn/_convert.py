@@ -67,7 +67,7 @@ def to_variational(
         true; all by default. Subclasses are never converted, because they may use their weight in
         another way.
     inplace : bool
-        Convert the layers of `model` itself, not those of a copy.
+        Convert the layers of `model` itself instead of a copy.
 
     Returns
     -------
@@ -153,7 +153,7 @@ def to_deterministic(
         Weights with log alpha above it become 0: above 3 in Molchanov et al. (2017), section 5. By
         default all weights are kept.
     inplace : bool
-        Convert the layers of `model` itself, not those of a copy.
+        Convert the layers of `model` itself instead of a copy.
 
     Returns
     -------

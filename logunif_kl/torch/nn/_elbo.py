@@ -146,7 +146,7 @@ class ELBO(torch.nn.Module):
         Returns
         -------
         Bound
-            Its `loss` is what to call ``backward`` on.
+            Call ``backward`` on its `loss`.
 
         Raises
         ------

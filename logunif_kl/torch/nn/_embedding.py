@@ -114,7 +114,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
             As for `VariationalEmbedding`.
         **options
-            `posterior` and the others of `VariationalLinear`.
+            The options of `VariationalLinear`, such as `posterior`.
 
         Returns
         -------
@@ -123,7 +123,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         Raises
         ------
         TypeError, ValueError
-            As for `VariationalEmbedding`, and if `embeddings` is of another number of dimensions.
+            As for `VariationalEmbedding`, and if `embeddings` does not have two dimensions.
 
         Examples
         --------

@@ -64,8 +64,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         `logunif_kl.methods.METHODS` that has a gradient, or a `logunif_kl.fitting.Fit`; or -KL from
         a `NormalPrior` in place of the log-uniform one.
         ``"kingma"`` is fitted for alpha <= 1 only, and ``"lower_bound"`` holds for alpha <= 2.42.
-        Beyond that, their KL falls without bound (to -inf where mu = 0), and training diverges: use
-        them with the multiplicative posterior and ``max_log_alpha=0.0``.
+        For larger alpha, their KL falls without bound (to -inf where mu = 0), and training
+        diverges: use them with the multiplicative posterior and ``max_log_alpha=0.0``.
     generator : torch.Generator, optional
         Draws all noise of the layer, in place of torch's global generator. It is not in the
         ``state_dict``. A copy or a pickle of the layer has its own generator in the same state.

@@ -120,10 +120,10 @@ def predict(
 
     Notes
     -----
-    For ``"normal"`` with variances v of the samples and sigma^2 of the noise, entropy and
-    information of each element are those of normal distributions with these variances, log(2 pi e
-    (v + sigma^2))/2 and log(1 + v/sigma^2)/2. v + sigma^2 is the predictive variance (Gal and
-    Ghahramani 2016, section 4).
+    For ``"normal"`` with variances v of the samples and sigma^2 of the noise, the entropy and the
+    information of each element are computed for normal distributions: log(2 pi e (v + sigma^2))/2
+    and log(1 + v/sigma^2)/2. v + sigma^2 is the predictive variance (Gal and Ghahramani 2016,
+    section 4).
 
     For ``"categorical"`` and ``"bernoulli"`` the information of S samples is too small by a factor
     of about 1 - 1/S on average, like a variance divided by S. For ``"normal"`` the variance of the

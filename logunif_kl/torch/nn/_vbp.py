@@ -39,7 +39,7 @@ def moments(
         Any module that takes a tensor and consists of `VariationalLinear`, `VariationalConv2d` and
         the like, `torch.nn.Linear` and convolutions, ReLU, average and maximum pooling, padding,
         and functions that arrange elements, as modules or in a ``forward`` of its own. Training and
-        evaluation mode give the same.
+        evaluation mode give the same result.
     x : Tensor
         The input.
     variance : Tensor, optional
