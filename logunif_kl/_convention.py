@@ -101,7 +101,7 @@ def positive(neg_kl: Function, example: str, negative: Callable[[Any], Any] = ne
     kl.__name__ = kl.__qualname__ = neg_kl.__name__.removeprefix("neg_")
     kl.__doc__ = f"""KL(q || p), to be *added to a loss*: ``-{neg_kl.__name__}(...)``.
 
-    Parameters, results and errors are those of `{neg_kl.__name__}`, but for the sign.
+    Parameters, results and errors are as for `{neg_kl.__name__}`, except for the sign.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Conversions between parametrisations: as arithmetic over a namespace ``xp``, and as ufuncs.
 
-Each formula is accurate where the result is tiny or huge, and its limits are those of IEEE
-arithmetic. Frameworks differentiate both branches of ``where``: an infinite derivative in the
-branch that is not chosen would give NaN, so the formulas avoid it.
+Each formula is accurate where the result is tiny or huge, and has the limits of IEEE arithmetic.
+Frameworks differentiate both branches of ``where``: an infinite derivative in the branch that is
+not chosen would give NaN, so the formulas avoid it.
 """
 
 from __future__ import annotations

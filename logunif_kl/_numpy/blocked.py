@@ -98,7 +98,7 @@ class BlockedUFunc:
         return self.__name__
 
     def __call__(self, *args: Any, out: Any = None, **options: Any) -> Any:
-        """Evaluate; the options are those of a `numpy.ufunc`."""
+        """Evaluate, with the options of a `numpy.ufunc`."""
         inputs, outs = self._operands(args, out)
         overrides = _overrides((*inputs, *outs, options.get("where", True)))
         if overrides:
@@ -163,7 +163,7 @@ class BlockedUFunc:
         return inputs, out
 
     def _defer(self, overrides: list, inputs: tuple, options: dict) -> Any:
-        """Pass the call to the operands' ``__array_ufunc__``, in turn (NEP 13)."""
+        """Pass the call to the ``__array_ufunc__`` of each operand in turn (NEP 13)."""
         for operand in overrides:
             if type(operand).__array_ufunc__ is None:
                 raise TypeError(

@@ -177,8 +177,8 @@ With u = mu^2 exp(-log_sigma2)/2 and F as in `kl_gap`::
     d_mu          -F'(u) mu exp(-log_sigma2)
     d_log_sigma2  u F'(u)
 
-The constant of -KL is that of ``zero_at=inf``: -KL tends to 0 as alpha -> inf. The derivatives do
-not depend on it.
+The constant of -KL is chosen so that -KL tends to 0 as alpha -> inf (``zero_at=inf``). The
+derivatives do not depend on it.
 
 Parameters
 ----------

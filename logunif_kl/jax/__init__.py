@@ -2,8 +2,8 @@
 
 The functions have the same names as in `logunif_kl`, take JAX arrays and tracers, and have an
 option ``reduction``. Each differentiation rule calls the function for the next derivative. The
-second and third derivatives therefore lose no digits; higher ones can lose up to three where two
-ranges of the approximation meet. The functions work under ``jit``, ``vmap``, ``grad``, ``jvp``,
+second and third derivatives therefore lose no digits; higher derivatives can lose up to three where
+two ranges of the approximation meet. The functions work under ``jit``, ``vmap``, ``grad``, ``jvp``,
 ``linearize``, ``checkpoint``, ``scan`` and sharding. `logunif_kl.neg_kl` and the others call them
 when given an array or a tracer of JAX.
 

@@ -14,7 +14,7 @@ from ._arguments import integer
 from ._extrema import Error, Extremum, finite, least_and_greatest
 from ._method import WIDE, Interval, Method
 
-FARTHEST = 100.0  # beyond, alpha^3 divided by the exact gradient overflows
+FARTHEST = 100.0  # above, alpha^3 divided by the exact gradient overflows
 
 
 @dataclass(frozen=True, slots=True)

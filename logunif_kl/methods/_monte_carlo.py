@@ -160,10 +160,10 @@ def monte_carlo_grad(
 
     References
     ----------
-    The gradient is that of J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian
-    Dropout is not Bayesian" (2017), Eq. 3. The score function (likelihood ratio) is that of
-    P. W. Glynn, "Likelihood ratio gradient estimation for stochastic systems", Communications of
-    the ACM 33 (1990).
+    The gradient is from J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout
+    is not Bayesian" (2017), Eq. 3. The score function (likelihood ratio) is that of P. W. Glynn,
+    "Likelihood ratio gradient estimation for stochastic systems", Communications of the ACM 33
+    (1990).
 
     Examples
     --------

@@ -264,7 +264,7 @@ class OfKernels:
         return -math.inf, math.inf
 
     def logpdf(self, z: float) -> float:
-        # Leave out kernels whose exponent is 1,000 below that of the nearest kernel.
+        # Leave out kernels whose exponent is 1,000 below the exponent of the nearest kernel.
         nearest = self._nearest(z)
         reach = math.hypot(nearest, 45.0) * (1.0 + 1e-9)
         first, last = np.searchsorted(self._at, [z - reach, z + reach])

@@ -15,7 +15,7 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     With d significant digits in base b, the magnitudes from b^e to b^(e+1) are divided into b^d
     cells. The cells are equally probable under the log-uniform prior, so each is log(b)/b^d wide in
     log|w|. A posterior keeps d digits if the joint entropy of log|w| and the sign,
-    J = H(q) - E log|w|, equals that of one cell::
+    J = H(q) - E log|w|, equals the entropy of one cell::
 
         digits = log_b(log b) - J/log b = (KL + log log b)/log b,      KL under log_c = 0
 
@@ -26,7 +26,7 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     base : float, optional
         2 for bits, 10 for decimal digits, or any other number above 1.
     relative_to : float, optional
-        An alpha. The result is then the number of digits beyond those kept at that alpha,
+        An alpha. The result is then the number of additional digits compared with that alpha,
         (KL(alpha) - KL(relative_to))/log b. ``relative_to=inf`` compares with a zero-mean
         posterior, and the result is never negative.
 

@@ -11,7 +11,7 @@ from .._mpmath import LOCK as LOCK
 from ._input import Raw, magnitude
 
 GUARD = 12
-"""Bits that must agree beyond those asked for."""
+"""The number of bits that must agree in addition to the bits asked for."""
 
 ROUNDS = 10
 """The most rounds; each adds at least the number of bits that were missing."""

@@ -16,7 +16,7 @@ from ._input import MAX_LOG_BITS, Number, Raw, digits, exp_neg, read
 from ._neg_kl import convention
 
 _Gap = Callable[[Any, Any, Any], Any]
-_MAX_DPS = 1000  # beyond about 3000, mpmath's functions can take minutes
+_MAX_DPS = 1000  # above about 3000 digits, mpmath's functions can take minutes
 _SMALL = 64  # largest u where the positive series is the second definition
 
 

@@ -60,7 +60,7 @@ def kl_gap(u: Any) -> Any:
 def kl_gap_grad(u: Any) -> Any:
     """Compute the first derivative of the gap, F'(u).
 
-    The argument and the errors are those of `kl_gap`. F'(0) = 1, F'(inf) = 0, and the result is NaN
+    The argument and the errors are as for `kl_gap`. F'(0) = 1, F'(inf) = 0, and the result is NaN
     for u < 0 and for NaN.
 
     See Also
@@ -79,8 +79,8 @@ def kl_gap_grad(u: Any) -> Any:
 def kl_gap_hess(u: Any) -> Any:
     """Compute the second derivative of the gap, F''(u).
 
-    The argument and the errors are those of `kl_gap`. F''(0) = -2/3, F''(inf) = 0, and the result
-    is NaN for u < 0 and for NaN.
+    The argument and the errors are as for `kl_gap`. F''(0) = -2/3, F''(inf) = 0, and the result is
+    NaN for u < 0 and for NaN.
 
     See Also
     --------

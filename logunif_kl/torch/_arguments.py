@@ -49,8 +49,8 @@ def two(
 ) -> tuple[Tensor, Tensor]:
     """Promote the arguments to one floating type and broadcast them.
 
-    Raise TypeError if neither is a tensor, or if one is neither a dense tensor of real numbers nor
-    a number, and RuntimeError if they are on different devices or do not broadcast.
+    Raise TypeError if no argument is a tensor, or if one is not a dense tensor of real numbers or a
+    number, and RuntimeError if they are on different devices or do not broadcast.
     """
     first, second = opened(names[0], first), opened(names[1], second)
     first_given, second_given = isinstance(first, torch.Tensor), isinstance(second, torch.Tensor)

@@ -35,7 +35,7 @@ _LEAST = 32_000
 
 
 def takes(*tensors: Tensor) -> bool:
-    """Whether the operators can compute these tensors, of which the last two are the arguments.
+    """Whether the operators can compute these tensors, the last two of which are the arguments.
 
     They compute plain float32 CPU tensors while AOTAutograd traces a differentiation rule under
     `torch.compile`. `torch.export` gets plain operations, which run anywhere.

@@ -48,7 +48,7 @@ def sharded_alike(*tensors: Any) -> bool:
     """Whether these are DTensors that can be sharded in the same way.
 
     They must have one shape, except for 0-d numbers, and no element may be a pending sum.
-    Replicated tensors can be resharded like the sharded ones.
+    Replicated tensors can be resharded like sharded tensors.
     """
     if type(tensors[0]) in PLAIN_TYPES:
         return False

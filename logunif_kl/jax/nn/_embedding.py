@@ -28,8 +28,8 @@ def embedding(
 ) -> Any:
     """Draw the rows of a random table, or return their means.
 
-    The result is that of `dense` for one-hot inputs. By local reparameterisation each element of
-    `ids` has its own noise (Kingma et al. 2015, section 2.3).
+    The result is the same as of `dense` for one-hot inputs. By local reparameterisation each
+    element of `ids` has its own noise (Kingma et al. 2015, section 2.3).
 
     Parameters
     ----------

@@ -221,9 +221,9 @@ class VariationalLayer(StochasticModule):
         """The terms whose sum is the KL. With ``whole=True``, for all rows of an embedding.
 
         ("normal", mu, log_sigma2, 1), or ("alpha", log_alpha, weights or scales per element). With
-        a mask of `torch.nn.utils.prune` the last is a tensor that counts the kept ones. The exact
-        KL of "normal" needs no count, because it is 0 where `prune` sets mean and variance to 0.
-        Half types are converted to float32, which is wide enough for a sum over many weights.
+        a mask of `torch.nn.utils.prune` the last is a tensor that counts the kept weights. The
+        exact KL of "normal" needs no count, because it is 0 where `prune` sets mean and variance to
+        0. Half types are converted to float32, which is wide enough for a sum over many weights.
         """
         if self.weight.is_complex():
             raise TypeError(f"the weights of a layer are of {self.weight.dtype}: {OF_COMPLEX}")

@@ -96,7 +96,7 @@ def predict(
         half as many are tried.
     generator : torch.Generator, optional
         Draws all noise; the states of other generators are restored. By default the global
-        generators and those of the layers draw, so `torch.manual_seed` determines the noise.
+        generators and the layers' own generators draw, so `torch.manual_seed` determines the noise.
 
     Returns
     -------
