@@ -87,7 +87,7 @@ class _Argument(NamedTuple):
 
 def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
     size = xp.abs(mu)
-    # NaN if both factors are infinite
+    # NaN if |mu| and log_sigma2 are both +inf
     x = xp.minimum(size - log_sigma2, -log_sigma2)
     x = xp.clip(x, _SMALLEST_LOG, None)
     log2_size = binary32.from_integer(xp, binary32.bits(xp, size))
@@ -141,8 +141,7 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     low = a.s * (a.s * _near(xp, gap.near, a))
     v = a.u + gap.shift
     m, k = binary32.split(xp, v)
-    # v is infinite only if mu is.
-    # Sum from the smallest term to the largest.
+    # v is infinite only if mu is infinite. Sum from the smallest term to the largest.
     far = _far(xp, gap, v, fma(xp, v, _SMALL, fma(xp, a.excess, 0.5, gap.far.base)))
     far = fma(xp, binary32.horner(xp, _elementary()[1], m), m, far)
     value = -xp.where(a.u >= gap.near.bound, fma(xp, k, 0.5 * _LOG2, far), low)

@@ -79,7 +79,7 @@ def gap(u: Raw, wp: int) -> Raw:
 def _integral(f: Integrand, wp: int, size: Real) -> Real:
     """Integrate over [0, 1], even with singular ends, to 2**-(wp + 8) of the result or of `size`.
 
-    Halving the step squares the error or does better: the error bound is the least exp(-2 pi d/h)
+    Halving the step squares the error or does better. The error bound is the least exp(-2 pi d/h)
     M(d) over the widths d of a strip, with M >= 1, and halving h brings it below its square. Hence
     the last sum is accurate if it agrees with the previous one to a little more than half of the
     bits.

@@ -207,7 +207,8 @@ def _penalty(mean: Tensor, variance: Tensor, form: str) -> Tensor:
     p = log_p.exp()
     if form == "taylor":
         return 0.5 * (p * (1.0 - p) * variance).sum(1)
-    # Computed from log p, not from the logits, the logarithm avoids a difference of large numbers.
+    # Compute the logarithm from log p, because from the logits it would be a difference of large
+    # numbers.
     tilted = torch.logsumexp(log_p + (0.5 - p) * variance, 1)
     return 0.5 * (p * p * variance).sum(1) + tilted
 
