@@ -56,8 +56,7 @@ def takes(*tensors: Tensor) -> bool:
 def registered() -> Any:
     """Register the operators, and return their namespace.
 
-    Return None if there are no kernels or PyTorch raises any exception. The composite then
-    computes.
+    Return None, and leave it to the composite, if there are no kernels or PyTorch raises an error.
     """
     extension = library()
     if extension is None:

@@ -46,7 +46,7 @@ def normal_hessian(
 ) -> tuple[tuple[Array, ...], ...]:
     """Return the second derivatives of -KL in re, im and log_sigma2, as a symmetric matrix.
 
-    ``ein(u, m)`` is `ein_derivative` with a differentiation rule. Frameworks may differentiate the
+    ``ein(u, m)`` is `ein_derivative` with a differentiation rule. Frameworks may differentiate all
     other operations.
     """
     one, zero = constant(xp, re, 1.0), constant(xp, re, 0.0)

@@ -6,8 +6,7 @@
  * logarithm (see validation/coefficients/functions.py). The code looks up the coefficients by the
  * index of the range, without branches. In float64 the last two steps of the polynomial and every
  * later product are computed in two words and rounded once. The error is about 0.6 ulp, of which
- * 0.5 ulp comes from rounding the result. float32 results are computed in float64 and rounded
- * once. */
+ * 0.5 ulp comes from rounding the result. float32 results are rounded once from float64. */
 
 #define MAGIC 0x1.8p52 /* x + MAGIC holds x, rounded to an integer, in its low bits */
 #define PINF INFINITY

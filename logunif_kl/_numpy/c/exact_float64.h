@@ -232,8 +232,7 @@ LK_NAME(limits)(V mu, V log_sigma2, normal r)
 }
 #define limits LK_NAME(limits)
 
-/* u is computed as q 2^n, with q in two words, so that no square or exponential overflows or
- * underflows. */
+/* u is computed as q 2^n, with q in two words, so that no factor overflows or underflows. */
 LK_INLINE normal
 LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
 {

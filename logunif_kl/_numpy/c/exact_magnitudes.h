@@ -83,8 +83,7 @@ LK_NAME(subnormal_of)(V hi, V lo, V unit)
 }
 #define subnormal_of LK_NAME(subnormal_of)
 
-/* (hi + lo) 2^n for an integer |n| < 2^15 and 2^-20 < |hi| < 2^20. `sum` is hi + lo, rounded to 53
- * bits. */
+/* (hi + lo) 2^n for an integer |n| < 2^15 and 2^-20 < |hi| < 2^20. `sum` is hi + lo, rounded. */
 LK_INLINE V
 LK_NAME(assemble)(V sum, V hi, V lo, V n)
 {

@@ -4,8 +4,7 @@
  * FMA), LK_NEON (Advanced SIMD of AArch64) or 0 (plain C, one double). Arithmetic uses the
  * operators of C, which GCC and Clang define on vectors; this header has the other operations. The
  * compiler contracts no operations (-ffp-contract=off). MADD is a fused multiply-add, except in
- * plain C, whose results are the same on every processor. product_error is exact with and without
- * FMA.
+ * plain C, whose results are the same on every processor. product_error is always exact.
  *
  *   V      doubles        M   one truth value per double
  *          vmax(a, b) and vmin(a, b) are b where a or b is NaN
@@ -134,8 +133,7 @@ store_f32_rare_avx2(float *p, __m256d x)
     _mm_storeu_ps(p, _mm_or_ps(normal, _mm_castsi128_ps(_mm256_cvtpd_epi32(low))));
 }
 
-/* A row of eight doubles fills two registers: permute both by 32-bit halves, and select by bit
- * 2. */
+/* A row of eight doubles fills two registers: permute both by 32-bit halves, select by bit 2. */
 LK_INLINE __m256d
 lookup_avx2(const double *row, __m256i i)
 {

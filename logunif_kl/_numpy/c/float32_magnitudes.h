@@ -5,8 +5,7 @@
  * tests themselves compare bits as integers, so they read no subnormal number either.
  *
  * The test of a span compares the arguments with a box, by three or four integer operations a
- * register. The test of a register estimates the exponents of results, by about fifteen
- * operations. */
+ * register. The test of a register estimates exponents, by about fifteen operations. */
 
 /* ---- integers beside the floats of `float32_simd.h`: U and M of them, signed ---------------- */
 

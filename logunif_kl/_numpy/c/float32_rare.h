@@ -197,8 +197,7 @@ LK_NAME(limited_u)(V exponent)
 }
 
 /* Correct a result for scaled arguments, which belongs to u / (1 + d) with a small d: multiply it
- * by 1 + elasticity d. A correction of mu instead would be rounded, and its error would count
- * twice. */
+ * by 1 + elasticity d. A correction of mu would be rounded, and its error count twice. */
 LK_INLINE V
 LK_NAME(corrected)(V result, V elasticity, M up, M down)
 {

@@ -59,8 +59,7 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
     # Under `jax.jit` jnp.asarray makes a tracer of a NumPy array too, so check the array.
     _check_classes(given if isinstance(given, np.ndarray) else labels, logits.shape[-1])
     found = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
-    # take_along_axis gives NaN for indices beyond the end, but counts negative indices from the
-    # end.
+    # take_along_axis gives NaN for too large indices, but counts negative ones from the end.
     return _by_example(jnp.where(labels[..., None] < 0, jnp.nan, found))
 
 

@@ -121,8 +121,7 @@ class Dropout:
         The means, of the shape of the weights.
     log_alpha : array
         The logarithm of alpha, a ratio of *variances*. Its shape must broadcast to the shape of
-        `theta`. Each element counts in the KL as often as it is used. `from_mean` makes the usual
-        shapes.
+        `theta`. Each element counts in the KL as often as it is used; `from_mean` sets the shape.
     noise : {"independent", "correlated"}, optional
         With correlated noise, alpha may only depend on the input unit.
     max_log_alpha : float, optional

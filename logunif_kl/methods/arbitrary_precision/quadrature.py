@@ -81,8 +81,7 @@ def _integral(f: Integrand, wp: int, size: Real) -> Real:
 
     Halving the step squares the error or does better. The error bound is the least exp(-2 pi d/h)
     M(d) over the widths d of a strip, with M >= 1, and halving h brings it below its square. Hence
-    the last sum is accurate if it agrees with the previous one to a little more than half of the
-    bits.
+    the last sum is accurate if it agrees with the previous one to just over half of the bits.
     """
     mp, full = _MP, _MP.prec
     total, before = mp.zero, None

@@ -207,8 +207,7 @@ def _penalty(mean: Tensor, variance: Tensor, form: str) -> Tensor:
     p = log_p.exp()
     if form == "taylor":
         return 0.5 * (p * (1.0 - p) * variance).sum(1)
-    # Compute the logarithm from log p, because from the logits it would be a difference of large
-    # numbers.
+    # Use log p, because the logits would give a difference of large numbers.
     tilted = torch.logsumexp(log_p + (0.5 - p) * variance, 1)
     return 0.5 * (p * p * variance).sum(1) + tilted
 

@@ -315,8 +315,7 @@ class VariationalLayer(StochasticModule):
 
 
 def _refuse_fusion(layer: VariationalLayer, caller: Any) -> None:
-    # The fusion assigns a weight to a copy of the layer, which users may do too. Only the caller
-    # differs.
+    # The fusion assigns a weight to a copy of the layer, like a user. Only the caller differs.
     if caller.f_globals.get("__name__") == "torch.nn.utils.fusion":
         raise TypeError(
             f"a {type(layer).__name__} was fused with batch normalisation, which would scale its "

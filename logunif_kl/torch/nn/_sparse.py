@@ -79,8 +79,7 @@ class SparseLayer(torch.nn.Module):
     def _times(self, matrix: Any, columns: Tensor) -> Tensor:
         """Multiply a sparse matrix by a dense one."""
         if self.backend == "torch":
-            # Autocast would use half types, in which torch cannot multiply sparse matrices on the
-            # CPU.
+            # Autocast would use half types, in which torch has no sparse product on the CPU.
             with without_autocast(columns.device.type):
                 return (matrix @ columns.to(matrix.dtype)).to(columns.dtype)
         if columns.requires_grad and torch.is_grad_enabled():
