@@ -112,9 +112,9 @@ def neg_kl_grad(log_alpha: Any) -> Any:
 
         d(-KL)/d log_alpha = u F'(u) = sqrt(u) D(sqrt(u))
 
-    The derivative does not depend on the constant of -KL. It is positive: -KL increases from no
-    noise to pure noise. It tends to 1/2 from above as log_alpha -> -inf, has its maximum 0.6424
-    near log_alpha = -1.507, and decays like exp(-log_alpha)/2 as log_alpha -> inf.
+    The derivative does not depend on the constant of -KL, and is positive: -KL increases from no
+    noise to pure noise. The derivative tends to 1/2 from above as log_alpha -> -inf, has its
+    maximum 0.6424 near log_alpha = -1.507, and decays like exp(-log_alpha)/2 as log_alpha -> inf.
     `logunif_kl.accuracy` lists the worst error found for each type. The result for a tensor can
     itself be differentiated any number of times.
 
@@ -126,8 +126,8 @@ def neg_kl_grad(log_alpha: Any) -> Any:
     Returns
     -------
     array or scalar
-        An array of the shape, type and library of `log_alpha`, on its device. It is 1/2 at -inf and
-        0 at inf, and NaN only where `log_alpha` is NaN.
+        An array of the shape, type and library of `log_alpha`, on its device. The derivative is 1/2
+        at -inf and 0 at inf, and NaN only where `log_alpha` is NaN.
 
     Raises
     ------
@@ -153,10 +153,10 @@ def neg_kl_hess(log_alpha: Any) -> Any:
         d^2(-KL)/d log_alpha^2 = -u (F'(u) + u F''(u)) = -(u/2) (1 + F'(u) - 2 u F'(u))
 
     The two forms are equal by the differential equation of Dawson's function. Both lose digits by
-    cancellation, so this function uses neither. It does not depend on the constant of -KL. It is
-    positive below log_alpha = -1.507 or so, where the first derivative has its maximum, negative
-    above, and tends to 0 at both ends. `logunif_kl.accuracy` lists the worst error found for each
-    type. The result for a tensor can itself be differentiated any number of times.
+    cancellation, so this function uses neither. The derivative does not depend on the constant of
+    -KL. It is positive below log_alpha = -1.507 or so, where the first derivative has its maximum,
+    negative above, and tends to 0 at both ends. `logunif_kl.accuracy` lists the worst error found
+    for each type. The result for a tensor can itself be differentiated any number of times.
 
     Parameters
     ----------
@@ -166,8 +166,8 @@ def neg_kl_hess(log_alpha: Any) -> Any:
     Returns
     -------
     array or scalar
-        An array of the shape, type and library of `log_alpha`, on its device. It is 0 at both
-        infinities, and NaN only where `log_alpha` is NaN.
+        An array of the shape, type and library of `log_alpha`, on its device. The derivative is 0
+        at both infinities, and NaN only where `log_alpha` is NaN.
 
     Raises
     ------

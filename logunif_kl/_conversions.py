@@ -48,7 +48,7 @@ def _from_u(xp: Any, u: Any) -> Any:
 
 
 def _to_u(xp: Any, x: Any) -> Any:
-    # exp(-x) overflows before exp(-x)/2 does, so use a product of two square roots. One of them
+    # exp(-x) overflows before exp(-x)/2 does, so use a product of two square roots. One root
     # includes the 1/2, because otherwise the sum of their derivatives would overflow.
     large = xp.isinf(xp.exp(-x))
     first = xp.exp(xp.where(large, -0.5 * x, -x))

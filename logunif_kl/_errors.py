@@ -1,7 +1,7 @@
 """Checks and errors that several modules share.
 
-Each message says what was wrong, what was given and what to do. This module imports no other module
-of the package.
+Each error message says what was wrong, what was given and what to do. This module imports no other
+module of the package.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """-KL of N(mu, sigma^2) in float32 over a namespace ``xp``, with few operations and roundings.
 
-It is written for compilers that fuse operations (torch.compile, XLA, Triton). There are two ranges
-of u, three for the gradient. Near u = 0 the value and the gradient have the relative error of u,
-and F(u) = u (1 + t) with a polynomial t. Far from u = 0 they are polynomials in 1/(u + b), and the
-value adds half of log(u + b). All ranges are computed, and one is chosen at the end. The others may
-overflow.
+This module is written for compilers that fuse operations (torch.compile, XLA, Triton). There are
+two ranges of u, three for the gradient. Near u = 0 the value and the gradient have the relative
+error of u, and F(u) = u (1 + t) with a polynomial t. Far from u = 0 they are polynomials in 1/(u +
+b), and the value adds half of log(u + b). All ranges are computed, and one is chosen at the end.
+The others may overflow.
 
 exp(-log_sigma2) = e c^4, where c is a power of 2^32 and e is neither large nor small, so that
 

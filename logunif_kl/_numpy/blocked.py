@@ -53,8 +53,8 @@ class BlockedUFunc:
         Where pickle finds the function: ``getattr(sys.modules[module], name)``.
     inner : callable
         Takes `nin` one-dimensional arrays of one type, float16, float32 or float64, and returns one
-        array, or a tuple of `nout` arrays. They may be of a wider type. Floating-point warnings are
-        off while it runs.
+        array, or a tuple of `nout` arrays. The results may be of a wider type. Floating-point
+        warnings are off while it runs.
     nin, nout : int
         The numbers of inputs (one or two) and of outputs.
     doc : str

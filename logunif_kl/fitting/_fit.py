@@ -133,8 +133,8 @@ class Fit:
         log_alpha : array_like or array
             Of any shape, from NumPy, dask, xarray, an array-API namespace, PyTorch or JAX.
         zero_at, log_c : float, optional
-            The constant, as in `logunif_kl.neg_kl`. It adds the same number to the fit and to the
-            exact value, so the error is the same under every convention.
+            The constant, as in `logunif_kl.neg_kl`. The constant adds the same number to the fit
+            and to the exact value, so the error is the same under every convention.
 
         Returns
         -------

@@ -46,7 +46,7 @@ def fit_polynomial(
         n, from 1 to 60. The terms nearly cancel when n is large: a degree is refused if rounding
         the coefficients raises the error by more than 1 % (from about 20 over [0.05, 1]).
     alpha_range : pair of float, default (0.05, 1)
-        The range of alpha, a ratio of variances. It may begin at 0 and must be finite.
+        The range of alpha, a ratio of variances. The range may begin at 0 and must be finite.
     norm : {"minimax", "least_squares"}
         Minimise the largest error, by Remez's exchange, or the mean square.
     grid : {"log", "linear", "dropout_rate"}

@@ -92,7 +92,7 @@ def neg_kl_complex_grad(log_alpha: Any) -> Any:
 
         d(-KL)/d log_alpha = 1 - exp(-u)
 
-    The derivative does not depend on the constant. It falls from 1 at ``log_alpha=-inf`` to 0 at
+    The derivative does not depend on the constant, and falls from 1 at ``log_alpha=-inf`` to 0 at
     ``inf``. Parameters, results and errors are otherwise as for `neg_kl_complex`.
 
     Examples
@@ -137,7 +137,7 @@ def neg_kl_complex_normal(
 
         -KL = constant - Ein(u),    u = |mu|^2/sigma^2,    sigma^2 = E|w - mu|^2
 
-    |mu|^2 is computed from the two parts in two words. It is exact at mu = 0, and overflows or
+    |mu|^2 is computed from the two parts in two words, so it is exact at mu = 0, and overflows or
     underflows only where u does.
 
     Parameters
@@ -253,7 +253,7 @@ def neg_kl_vector_grad(log_alpha: Any, k: float) -> Any:
 
         d(-KL)/d log_alpha = u F_k'(u) = u M(1; k/2+1; -u)
 
-    The derivative does not depend on the constant. As log_alpha -> -inf it tends to k/2.
+    The derivative does not depend on the constant, and tends to k/2 as log_alpha -> -inf.
     Parameters, results and errors are otherwise as for `neg_kl_vector`.
 
     Examples

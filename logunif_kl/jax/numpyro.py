@@ -41,8 +41,8 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
         Choose C so that -KL(Normal || prior) vanishes at this alpha = sigma^2/mu^2, a ratio of
         variances. The default ``inf`` gives log C = -2.054119955935...
     log_c : float, optional
-        The logarithm of C instead. It shifts every divergence and every log density by the same
-        amount. Gradients do not depend on it.
+        The logarithm of C instead. This constant shifts every divergence and every log density by
+        the same amount. Gradients do not depend on it.
 
     Attributes
     ----------

@@ -22,8 +22,8 @@ and E log|z| = -(gamma + log 2)/2. These control variates are subtracted from lo
 
 The remainder is averaged over z ~ N(0, 4) with the weight 2 exp(-3 z^2/8), the ratio of the
 densities. This raises the variance a little where r is near 1, but makes the standard error
-reliable, because samples of N(0, 1) rarely reach the tails, where the remainder is largest. It also
-makes the integrand vanish at the ends of Sobol's points.
+reliable, because samples of N(0, 1) rarely reach the tails, where the remainder is largest.
+Sampling N(0, 4) also makes the integrand vanish at the ends of Sobol's points.
 
 A poor coefficient causes no bias, only a larger variance, which
 ``validation/results/monte_carlo/monte_carlo.json`` records.

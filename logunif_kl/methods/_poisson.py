@@ -50,9 +50,9 @@ LAST = window(LARGEST)[1]
 def mean_times_u(u: np.ndarray, g: Weighted) -> np.ndarray:
     """Compute u E g(K), K ~ Poisson(u), for a one-dimensional float64 array of u in [0, `LARGEST`].
 
-    ``g`` takes an int64 array of k in [0, `LAST`]. It is elementwise, positive and decreasing, with
-    g(0) = 1 and g(k) >= 1/(2k + 1). The relative error is a few units in the last place, even as u
-    -> 0.
+    ``g`` takes an int64 array of k in [0, `LAST`]. ``g`` is elementwise, positive and decreasing,
+    with g(0) = 1 and g(k) >= 1/(2k + 1). The relative error is a few units in the last place, even
+    as u -> 0.
     """
     result = np.empty_like(u)
     # All u up to the same half power of 2 share a width. A result therefore does not depend on the

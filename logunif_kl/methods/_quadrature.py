@@ -93,7 +93,7 @@ def quadrature(
         As for `series`; infinite where a node of ``"gauss_hermite"`` is at the singularity.
     error : float64 array or scalar
         With ``return_error=True``: an upper bound of the error, including the rounding to the type
-        of the value; 0 at infinite ``log_alpha``. It is always a NumPy array or scalar.
+        of the value; 0 at infinite ``log_alpha``. The estimate is always a NumPy array or scalar.
 
     Raises
     ------

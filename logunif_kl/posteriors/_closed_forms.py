@@ -1,7 +1,7 @@
 """-KL in closed form, for the distributions of scipy.stats that have one.
 
-J = H(q) - E log|w| is the entropy of log|w| together with the sign of w. It does not depend on the
-scale, so it is a function of the shape parameters and of k = loc/scale. Most rows follow from three
+J = H(q) - E log|w| is the entropy of log|w| together with the sign of w. J does not depend on the
+scale, so J is a function of the shape parameters and of k = loc/scale. Most rows follow from three
 facts:
 
 - w -> w^k adds log|k| to J, and w -> 1/w does not change J. The entropy of a Gamma distribution

@@ -36,9 +36,9 @@ class Density:
     Parameters
     ----------
     pdf : callable
-        ``pdf(w)``, the density at one weight, a float, as `scipy.integrate.quad` calls it. It must
-        integrate to 1. Where it is NaN or raises an `ArithmeticError`, as ``exp(w)`` may far from
-        0, it counts as 0. The probability that is missed there counts in the error.
+        ``pdf(w)``, the density at one weight, a float, as `scipy.integrate.quad` calls it. The
+        density must integrate to 1. Where it is NaN or raises an `ArithmeticError`, as ``exp(w)``
+        may far from 0, it counts as 0. The probability that is missed there counts in the error.
     support : (float, float), optional
         Outside this interval the density is 0 and `pdf` is not called. An end may be infinite.
     points : iterable of float, optional

@@ -51,11 +51,10 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
 
         KL/log b = log_b 2 + log_b n + digits,
 
-    the digits of the sign, of the exponent, and of the mantissa. This is appendix A of [1]_ (Eq.
-    13) with its constant. The number of digits does not depend on n. As alpha -> 0, digits =
+    the digits of the sign, of the exponent, and of the mantissa. This formula is appendix A of [1]_
+    (Eq. 13) with its constant. The number of digits does not depend on n. As alpha -> 0, digits =
     log_b(log b) - log_b(2 pi e alpha)/2, so dividing alpha by ten adds half a decimal digit. For
-    another posterior, use
-    ``(log(log(b)) - neg_kl_posterior(dist, log_c=0.0))/log(b)``.
+    another posterior, use ``(log(log(b)) - neg_kl_posterior(dist, log_c=0.0))/log(b)``.
 
     Appendix A states that float32 and float64 span the magnitudes 2^+-8 and 2^+-11. But 8 and 11
     are the numbers of *bits* in their exponents; the magnitudes reach about 2^+-127 and 2^+-1023.

@@ -18,8 +18,8 @@ underflows) the integrand is extrapolated as an exponential in t, which is exact
 posterior, and the effect of missing mass. The density is integrated along with the entropy and must
 give 1, which reveals a spike that every panel missed. The search for such a spike begins where
 quantiles are crowded. Mass that stays unexplained may lie in an arbitrarily narrow spike, or beyond
-the range of float64, where nothing bounds the entropy. If it exceeds `UNEXPLAINED`, the error is
-infinite.
+the range of float64, where nothing bounds the entropy. If the unexplained mass exceeds
+`UNEXPLAINED`, the error is infinite.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def neg_kl(
     zero_at : number, default inf
         The alpha at which -KL is zero. The default makes -KL <= 0.
     log_c : number, optional
-        log of the constant C of the prior C/|w|. It excludes ``zero_at``.
+        log of the constant C of the prior C/|w|. ``log_c`` excludes ``zero_at``.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def neg_kl_normal_grad(mu: object, log_sigma2: object, dps: int = 50) -> tuple[A
               \frac{\partial(-KL)}{\partial\log\sigma^2} = u F'(u)
 
     Both are 0 at mu = 0 and at log_sigma2 = inf. At log_sigma2 = -inf they are -1/mu and 1/2, at mu
-    = +-inf 0 and 1/2. They are NaN where :func:`neg_kl_normal` is NaN, and raise its errors.
+    = +-inf 0 and 1/2. NaN and errors are as for :func:`neg_kl_normal`.
 
     Examples
     --------

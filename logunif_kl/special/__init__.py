@@ -11,9 +11,9 @@ its derivatives in one pass::
 
     neg_kl_normal_and_grad(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
 
-The first three are ufuncs, and the last calls one. They take ``out=``, ``where=``, ``dtype=`` and
-all other options of a ufunc. The first three also take arrays of xarray, pandas and dask. The last
-takes xarray objects that hold NumPy arrays, and dask arrays without options. A ufunc converts
+The first three are ufuncs, and the last calls one. All four take ``out=``, ``where=``, ``dtype=``
+and all other options of a ufunc. The first three also take arrays of xarray, pandas and dask. The
+last takes xarray objects that hold NumPy arrays, and dask arrays without options. A ufunc converts
 arrays of other libraries to NumPy arrays. `logunif_kl.special.array_api` has the first three for
 any array-API namespace, and returns arrays of that namespace.
 

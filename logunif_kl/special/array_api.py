@@ -1,6 +1,6 @@
 """The gap and its derivatives, for the arrays of any array-API namespace.
 
-The functions have the names of the ufuncs in `logunif_kl.special`. They take what
+The functions have the names of the ufuncs in `logunif_kl.special`, and take what
 `logunif_kl.neg_kl` takes, except tensors of PyTorch, JAX and TensorFlow, and return arrays of the
 same library.
 

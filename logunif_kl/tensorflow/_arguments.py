@@ -94,8 +94,8 @@ def _dense(name: str, value: Any) -> Tensor:
             f"{name} must be a dense tensor, but a {type(value).__name__} was given: its "
             "missing elements would have a divergence too; convert it to a dense tensor"
         )
-    # tf.identity reads a variable, so that a tape watches it. It also brings a captured tensor into
-    # the graph, as tf.custom_gradient requires.
+    # tf.identity reads a variable, so that a tape watches it, and brings a captured tensor into the
+    # graph, as tf.custom_gradient requires.
     tensor = tf.identity(value)
     _check(name, "a tensor", tensor.dtype)
     return tensor

@@ -2,8 +2,8 @@
 
 A graph of AOTAutograd calls an operator where the float32 C kernels compute. The operators have no
 differentiation rule, because the forwards and backwards of this package's rules call them. Their
-kernels are in the extension of `_kernels.library`. They are registered when PyTorch's compiler
-first traces a function of this package.
+kernels are in the extension of `_kernels.library`. The operators are registered when PyTorch's
+compiler first traces a function of this package.
 """
 
 # mypy: allow-untyped-calls

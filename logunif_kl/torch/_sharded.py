@@ -23,7 +23,7 @@ Tensor = torch.Tensor
 def on_shards(function: Callable[..., Any]) -> Callable[..., Any]:
     """Run a function of local tensors on DTensors for which `sharded_alike` holds.
 
-    The function takes tensors and then other arguments. It returns one tensor or a tuple of
+    The function takes tensors and then other arguments, and returns one tensor or a tuple of
     tensors, each of the shape of the elements, or a 0-d sum.
     """
 

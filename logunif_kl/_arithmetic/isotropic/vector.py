@@ -29,7 +29,7 @@ class Rule(NamedTuple):
     half: float  # a = k/2
     digamma: float  # psi(a)
     nodes: tuple[float, ...]
-    weights: tuple[float, ...]  # their sum is 1
+    weights: tuple[float, ...]  # the weights sum to 1
     bound: float  # the largest u of the quadrature
     tail: tuple[float, ...]  # a (1-a)_n/bound^n for n = 1, 2, ...
 

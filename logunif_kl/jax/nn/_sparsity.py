@@ -37,8 +37,8 @@ def log_alpha(tree: Any) -> dict[str, Any]:
     Returns
     -------
     dict of str to jax.Array
-        ``log_alpha_of_weights()`` of each posterior, by its path in the tree. It is inf where the
-        mean is 0.
+        ``log_alpha_of_weights()`` of each posterior, by its path in the tree. Log alpha is inf
+        where the mean is 0.
 
     Examples
     --------

@@ -77,7 +77,7 @@ class ELBO(torch.nn.Module):
         N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float
         The weight of -KL, not negative: 1 for the bound of the paper. You may assign another one
-        later. It may be a 0-d tensor, whose value is not checked.
+        later. The weight may be a 0-d tensor, whose value is not checked.
 
     Raises
     ------

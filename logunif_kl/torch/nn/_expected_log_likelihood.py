@@ -74,7 +74,7 @@ def expected_bernoulli_log_likelihood(
         "probit"   E log Phi(f)     >= log Phi(m) - v/2
         "logit"    E log sigmoid(f) >= log sigmoid(m) - v/8
 
-    For the target 0, -m replaces m. Both hold for any distribution of f, because the second
+    For the target 0, -m replaces m. Both bounds hold for any distribution of f, because the second
     derivatives of log Phi and log sigmoid are above -1 and -1/4.
 
     Parameters

@@ -66,8 +66,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         For larger alpha, their KL falls without bound (to -inf where mu = 0), and training
         diverges: use them with the multiplicative posterior and ``max_log_alpha=0.0``.
     generator : torch.Generator, optional
-        Draws all noise of the layer, in place of torch's global generator. It is not in the
-        ``state_dict``. A copy or a pickle of the layer has its own generator in the same state.
+        Draws all noise of the layer, in place of torch's global generator. The generator is not in
+        the ``state_dict``. A copy or a pickle of the layer has its own generator in the same state.
         Under `torch.utils.checkpoint.checkpoint` pass `logunif_kl.torch.nn.checkpoint_contexts`. In
         a compiled graph, the compiler chooses the order in which layers draw.
 

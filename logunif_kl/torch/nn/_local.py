@@ -2,8 +2,8 @@
 
 The function has two forms. `composite` consists of plain operations, for compilers, transforms,
 autocast, half types and DTensors. `_Fused` is for plain tensors of float32 and float64, and passes
-over the tensors half as often. It keeps two tensors of the size of the activations and one of the
-size of the weights for the backward.
+over the tensors half as often. `_Fused` keeps two tensors of the size of the activations and one of
+the size of the weights for the backward.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any

@@ -88,7 +88,7 @@ def kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        A 0-d tensor, in nats. It is not negative, except with an approximate `penalty`.
+        A 0-d tensor, in nats. KL is not negative, except with an approximate `penalty`.
 
     Raises
     ------

@@ -29,7 +29,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     Parameters
     ----------
     model : torch.nn.Module
-        A layer, or a network with variational layers. It is changed in place, as by
+        A layer, or a network with variational layers. The model is changed in place, as by
         `torch.nn.utils.prune`. The optimizer keeps its parameters, under the names ``weight_orig``
         and ``log_sigma2_orig``.
     threshold : float
