@@ -138,7 +138,7 @@ def test_peers_formula_is_molchanovs():
         ("--threads -2", "--threads must be at least 1, but -2 was given: ask for more\n"),
         ("--cuda", "--cuda says where --torch is to run: give --torch as well\n"),
         ("--jax --threads 2", "--threads cannot be chosen with --jax: leave it out, and"),
-        ("--size 1 2", "several sizes are for --torch and --jax: give --size one number\n"),
+        ("--size 1 2", "several sizes need --torch or --jax: give --size one number\n"),
         ("--torch --cuda", "--cuda needs a GPU, but PyTorch 2"),
     ],
 )

@@ -135,7 +135,7 @@ def test_jacobians(fixed):
         ({"terms": 0}, "terms must be between 1 and 5, but 0 was given"),
         ({"terms": 6}, "terms must be between 1 and 5, but 6 was given"),
         ({"log_alpha_range": (1.0, -1.0)}, r"\(1, -1\) was given, which is empty"),
-        ({"log_alpha_range": (30.0, 40.0)}, r"log_alpha_range must meet \[-20, 20\]"),
+        ({"log_alpha_range": (30.0, 40.0)}, r"log_alpha_range must overlap \[-20, 20\]"),
         ({"log_alpha_range": (math.nan, 1.0)}, "holds NaN"),
     ],
 )

@@ -96,9 +96,9 @@ LACKS = {
     "sample": "cannot be sampled: sample the posterior instead",
     "rsample": "cannot be sampled: sample the posterior instead",
     "entropy": "has no entropy: use kl_divergence from the posterior",
-    "mean": "has no mean: use that of the posterior",
-    "variance": "has no variance: use that of the posterior",
-    "stddev": "has no variance: use that of the posterior",
+    "mean": "has no mean: use the mean of the posterior",
+    "variance": "has no variance: use the variance of the posterior",
+    "stddev": "has no variance: use the variance of the posterior",
     "perplexity": "has no entropy: use kl_divergence from the posterior",
 }
 
@@ -127,7 +127,7 @@ class TestRefusals:
             getattr(Prior(), name)(argument)
 
     def test_mode_and_a_positional_argument(self):
-        with pytest.raises(NotImplementedError, match="pole at 0, so it has no mode: use that of"):
+        with pytest.raises(NotImplementedError, match="pole at 0, so it has no mode: use the mode"):
             _ = Prior().mode
         with pytest.raises(TypeError, match="positional"):
             Prior(1.0)

@@ -103,7 +103,7 @@ class Duck:
 
 REFUSED = {
     masked: "{} must be a dense tensor, but a MaskedTensor was given: its masked elements would "
-    "have a divergence of their own; pass those of {}.get_data() that count",
+    "have a divergence of their own; pass the elements of {}.get_data() that count",
     torch.nn.UninitializedParameter: "{} is an UninitializedParameter, which has no elements yet: "
     "call its module once, on a batch of inputs",
     fake: "{} is a FakeTensor, which has no elements: call the function under `with {}.fake_mode:`",

@@ -154,8 +154,8 @@ nn.conv(IMAGE[0], KERNEL, feature_group_count=2)
     ValueError: x of shape (2, 5, 5) and a kernel of shape (2, 1, 3, 3) must have the same three or
     more axes: pass x[None] for one example
 nn.conv(IMAGE, KERNEL)
-    ValueError: x with 2 channels does not fit a kernel of 1 in each of 1 groups and 2 out: change
-    one
+    ValueError: x has 2 channels, but the kernel has 1 groups of 1 input channels and 2 output
+    channels: change one
 nn.conv(IMAGE, KERNEL, feature_group_count=2.0)
     ValueError: feature_group_count must be a positive integer, but 2.0 was given: pass 1 for the
     usual case
@@ -197,7 +197,7 @@ nn.elbo(jnp.ones(3), jnp.array(-1.0), 10, kl_weight=jnp.ones(2))
 nn.linear_warm_up(3, 10, 10)
     ValueError: end must be above begin, but begin=10 and end=10 were given: exchange them
 nn.categorical_log_likelihood(jnp.ones((3, 1)), jnp.zeros(3, int))
-    ValueError: logits of shape (3, 1) were given, and one class is always right: use
+    ValueError: logits of shape (3, 1) were given, but a softmax over one class is always 1: use
     bernoulli_log_likelihood for a single logit
 nn.categorical_log_likelihood(jnp.ones((3, 2)), jnp.ones((3, 1), int))
     ValueError: labels has shape (3, 1), but (3,) is needed: reshape it

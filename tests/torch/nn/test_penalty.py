@@ -156,6 +156,6 @@ def test_the_constant_is_the_method_s_own():
 def test_no_second_derivative_of_a_numerical_method():
     layer = nn.VariationalLinear(1, 1, posterior="multiplicative", penalty="series")
     (slope,) = torch.autograd.grad(layer.neg_kl(), layer.log_alpha, create_graph=True)
-    words = "^penalty='series' has a first derivative alone: pass 'exact' for higher ones$"
+    words = "^penalty='series' has only a first derivative: pass 'exact' for higher ones$"
     with pytest.raises(NotImplementedError, match=words):
         slope.backward()
