@@ -142,12 +142,13 @@ class TestEdges(Edges):
 
 
 # The worst errors measured of KL and of its slopes, as `divergences.gaussian_errors` counts them.
-# The largest are those of a low-rank factor of 100 times the diagonal, which condition the matrix.
+# The largest are those of a low-rank factor of 100 times the diagonal, whose matrix is badly
+# conditioned. They depend on the processor's BLAS: 4.3 and 20.7 on AMD, 4.4 and 75.8 on Intel.
 GAUSSIANS = {
     ("triangular", "float64"): (1.0, 2.3),
     ("triangular", "float32"): (0.5, 2.8),
-    ("low_rank", "float64"): (0.7, 4.3),
-    ("low_rank", "float32"): (1.0, 20.7),
+    ("low_rank", "float64"): (0.7, 4.4),
+    ("low_rank", "float32"): (1.0, 75.8),
 }
 
 

@@ -134,6 +134,11 @@ class TestList:
         assert listing.PAPERS["hron2017"] not in said
         assert ran.made == []
 
+    def test_a_name_of_no_system(self, capsys, monkeypatch):
+        monkeypatch.setattr(listing, "systems", tuple)
+        listing.put(["hron2017.slides"])
+        assert capsys.readouterr().out == "No system in systems.toml names hron2017.slides.\n"
+
     def test_whether_a_record_is_there(self, tmp_path, monkeypatch):
         state = listing._state.__wrapped__
         assert state("validation/results/hron2017/slides.json") == "there"

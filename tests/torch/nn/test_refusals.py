@@ -114,7 +114,7 @@ def check(call, kind, message, **names):
     with pytest.raises(getattr(builtins, kind)) as caught:
         eval(call, globals() | names)
     given = str(caught.value)
-    assert len(given) < 200
+    assert len(given) < 250
     if message.endswith("..."):
         assert given.startswith(message.removesuffix("..."))
     else:
