@@ -48,6 +48,19 @@ def fresh_compiler():
     torch.compiler.reset()
 
 
+@pytest.fixture
+def unvalidated():
+    """Have no distribution validate its arguments, as PyTorch's compiler does when it is loaded.
+
+    Pyro has all of them do so when it is imported, and the compiler cannot trace that.
+    """
+    kind = pytest.importorskip("torch").distributions.Distribution
+    before = kind._validate_args
+    kind.set_default_validate_args(False)
+    yield
+    kind.set_default_validate_args(before)
+
+
 @pytest.fixture(scope="session")
 def two_processes(tmp_path_factory):
     """A group of two processes, which runs the checks of every module that is named to it."""

@@ -226,6 +226,7 @@ class TestTransforms:
         assert float(loc * a + scale * b) == pytest.approx(-float(d_loc), rel=1e-13)
         assert float(loc * c + scale * d) == pytest.approx(-float(d_scale), rel=1e-13)
 
+    @pytest.mark.usefixtures("unvalidated")
     @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
     def test_prior_made_in_the_graph(self, convention):
         def made_there(loc, scale):

@@ -73,18 +73,6 @@ def library():
     return TORCH
 
 
-@pytest.fixture
-def unvalidated():
-    """Have no distribution validate its arguments, as PyTorch's compiler does when it is loaded.
-
-    Pyro has all of them do so when it is imported, and the compiler cannot trace that.
-    """
-    before = D.Distribution._validate_args
-    D.Distribution.set_default_validate_args(False)
-    yield
-    D.Distribution.set_default_validate_args(before)
-
-
 class TestValues(Values):
     main, worst = TORCH, WORST
 
