@@ -67,7 +67,7 @@ _LAZY = {
     "reference": "reference",
 }
 
-# Importing these modules imports the frameworks, which takes seconds. Wait for the first use.
+# These modules import the frameworks, which takes seconds, so import them when they are first used.
 _FRAMEWORKS = ("jax", "tensorflow", "torch")
 
 

@@ -1,4 +1,4 @@
-"""``python -m logunif_kl`` is ``logunif-kl``."""
+"""``python -m logunif_kl`` runs the command ``logunif-kl``."""
 
 from .cli import main
 

@@ -30,9 +30,9 @@ def neg_kl(
         The logarithm of alpha, a ratio of *variances*, of any shape: a Python number; an array of
         NumPy, dask, xarray, pandas, polars or an array-API namespace, of float16, float32 or
         float64; or a tensor of PyTorch, JAX or TensorFlow, also of bfloat16. A tensor keeps its
-        device and its derivatives of any order. Integers are promoted as by `numpy.exp`, those of
-        another array-API namespace to its default real type, and tensors of integers are treated
-        as their framework's `exp` treats them.
+        device and its derivatives of any order. Integers are promoted as by `numpy.exp`. Integers
+        of another array-API namespace become its default real type, and tensors of integers are
+        treated as by their framework's `exp`.
     zero_at : float, optional
         The alpha at which -KL is zero: ``inf`` by default; ``1.0`` for [3]_, Figure 2. A Python
         number, known when a framework traces the function.
@@ -80,9 +80,8 @@ def neg_kl(
     namespace has no float64 on its device. A tensor is passed to the function of this name in
     `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, whose pages say what differs.
 
-    A sum or a mean of arrays of NumPy, dask, xarray, pandas and polars is taken in float64 and then
-    rounded. It leaves out the masked elements of a masked array. NaN counts, and a missing value
-    counts as NaN.
+    Sums and means of NumPy, dask, xarray, pandas and polars arrays are computed in float64 and then
+    rounded. Masked elements are left out, NaN is not skipped, and a missing value counts as NaN.
 
     References
     ----------
@@ -113,9 +112,9 @@ def neg_kl_grad(log_alpha: Any) -> Any:
 
         d(-KL)/d log_alpha = u F'(u) = sqrt(u) D(sqrt(u))
 
-    The derivative does not depend on the constant of -KL. It is positive: -KL increases from no
-    noise to pure noise. It tends to 1/2 from above as log_alpha -> -inf, has its maximum 0.6424
-    near log_alpha = -1.507, and decays like exp(-log_alpha)/2 as log_alpha -> inf.
+    The derivative does not depend on the constant of -KL, and is positive: -KL increases from no
+    noise to pure noise. The derivative tends to 1/2 from above as log_alpha -> -inf, has its
+    maximum 0.6424 near log_alpha = -1.507, and decays like exp(-log_alpha)/2 as log_alpha -> inf.
     `logunif_kl.accuracy` lists the worst error found for each type. The result for a tensor can
     itself be differentiated any number of times.
 
@@ -127,8 +126,8 @@ def neg_kl_grad(log_alpha: Any) -> Any:
     Returns
     -------
     array or scalar
-        An array of the shape, type and library of `log_alpha`, on its device. It is 1/2 at -inf and
-        0 at inf, and NaN only where `log_alpha` is NaN.
+        An array of the shape, type and library of `log_alpha`, on its device. The derivative is 1/2
+        at -inf and 0 at inf, and NaN only where `log_alpha` is NaN.
 
     Raises
     ------
@@ -154,8 +153,8 @@ def neg_kl_hess(log_alpha: Any) -> Any:
         d^2(-KL)/d log_alpha^2 = -u (F'(u) + u F''(u)) = -(u/2) (1 + F'(u) - 2 u F'(u))
 
     The two forms are equal by the differential equation of Dawson's function. Both lose digits by
-    cancellation, so the result is computed from neither. It does not depend on the constant of -KL.
-    It is positive below log_alpha = -1.507 or so, where the first derivative has its maximum,
+    cancellation, so this function uses neither. The derivative does not depend on the constant of
+    -KL. It is positive below log_alpha = -1.507 or so, where the first derivative has its maximum,
     negative above, and tends to 0 at both ends. `logunif_kl.accuracy` lists the worst error found
     for each type. The result for a tensor can itself be differentiated any number of times.
 
@@ -167,8 +166,8 @@ def neg_kl_hess(log_alpha: Any) -> Any:
     Returns
     -------
     array or scalar
-        An array of the shape, type and library of `log_alpha`, on its device. It is 0 at both
-        infinities, and NaN only where `log_alpha` is NaN.
+        An array of the shape, type and library of `log_alpha`, on its device. The derivative is 0
+        at both infinities, and NaN only where `log_alpha` is NaN.
 
     Raises
     ------
@@ -204,8 +203,8 @@ def neg_kl_normal(
     not matter. Value and derivatives are exact at mu = 0, where both first derivatives are 0.
     `kl_normal` has the other sign, to be added to a loss.
 
-    `logunif_kl.accuracy` lists the worst error found for each type. Each type is computed and
-    rounded as by `neg_kl`.
+    `logunif_kl.accuracy` lists the worst error found for each type. The types are computed and
+    rounded as in `neg_kl`.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ _kinds: dict[type, str] = {float: NUMBER, int: NUMBER, np.ndarray: NUMPY}
 
 
 def kind_of(type_: type) -> str:
-    """Return the kind of arguments of this type."""
+    """Return the kind of an argument of this type."""
     kind = _kinds.get(type_)
     if kind is None:
         kind = _kinds[type_] = _find_kind(type_)
@@ -198,7 +198,7 @@ def _framework(given: dict[str, Any], kinds: list[str]) -> str:
 
 
 def _dtypes(value: Any) -> list[Any]:
-    """Return the dtype of an array or a column, or those of all columns of a frame."""
+    """Return the dtype of an array or a column, or the dtypes of all columns of a frame."""
     if hasattr(value, "dtype"):
         return [value.dtype]
     found = getattr(value, "dtypes", ())
@@ -232,7 +232,7 @@ def read(name: str, value: Any) -> Any:
     except ValueError as error:
         raise ValueError(
             f"{name} cannot be read as one array ({error}): "
-            f"pass {'rows of one length' if rows else 'an array of numbers'}"
+            f"pass {'rows of equal length' if rows else 'an array of numbers'}"
         ) from None
     except Exception:  # the __array__ of another library may raise anything
         raise TypeError(
@@ -242,7 +242,7 @@ def read(name: str, value: Any) -> Any:
 
 
 def _blocks(value: Any) -> list[Any]:
-    """List the arrays of an xarray object, or one like the blocks of a dask array."""
+    """List the arrays that an xarray object holds, and the array type inside a dask array."""
     parts = value.data_vars.values() if hasattr(value, "data_vars") else [value]
     return [getattr(part, name, None) for part in parts for name in ("data", "_meta")]
 
@@ -305,8 +305,8 @@ def _check_one_device(arrays: dict[str, Any]) -> None:
 def _has_float64(xp: Any, array: Any) -> bool:
     """Whether the device of `array` has float64; True if the namespace cannot tell.
 
-    With float64, narrower types are computed in float64 and rounded once. In float32 the error of
-    an exponential, up to 2 ulp, would appear in the result.
+    With float64, narrower types are computed in float64 and rounded once. In float32 the result
+    would have the error of an exponential, up to 2 ulp.
     """
     inspection = getattr(xp, "__array_namespace_info__", None)
     if inspection is None:

@@ -51,7 +51,7 @@ HALF_GAMMA_LOG_2 = 0.6351814227307391
 
 
 def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> float:
-    """Compute the constant to be added to -F(u)."""
+    """Compute the constant that is added to -F(u)."""
     if log_c is None:
         if zero_at is ZERO_AT_INFINITY:
             return 0.0
@@ -101,7 +101,7 @@ def positive(neg_kl: Function, example: str, negative: Callable[[Any], Any] = ne
     kl.__name__ = kl.__qualname__ = neg_kl.__name__.removeprefix("neg_")
     kl.__doc__ = f"""KL(q || p), to be *added to a loss*: ``-{neg_kl.__name__}(...)``.
 
-    Parameters, results and errors are those of `{neg_kl.__name__}`, but for the sign.
+    Parameters, results and errors are as for `{neg_kl.__name__}`, except for the sign.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Conversions between parametrisations: as arithmetic over a namespace ``xp``, and as ufuncs.
 
-Each formula is accurate where the result is tiny or huge, and its limits are those of IEEE
-arithmetic. Frameworks differentiate both branches of ``where``: an infinite derivative in the
-branch that is not chosen would give NaN, so the formulas avoid it.
+Each formula is accurate where the result is tiny or huge, and has the limits of IEEE arithmetic.
+Frameworks differentiate both branches of ``where``: an infinite derivative in the branch that is
+not chosen would give NaN, so the formulas avoid it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _from_u(xp: Any, u: Any) -> Any:
 
 
 def _to_u(xp: Any, x: Any) -> Any:
-    # exp(-x) overflows before exp(-x)/2 does, so use a product of two square roots. One of them
+    # exp(-x) overflows before exp(-x)/2 does, so use a product of two square roots. One root
     # includes the 1/2, because otherwise the sum of their derivatives would overflow.
     large = xp.isinf(xp.exp(-x))
     first = xp.exp(xp.where(large, -0.5 * x, -x))

@@ -41,7 +41,7 @@ def module_of(framework: str) -> Any:
 
 
 class Operation(NamedTuple):
-    """One elementwise function in its two forms."""
+    """An elementwise function as a ufunc and as arithmetic over a namespace."""
 
     ufunc: Callable[..., Any]
     """Called with NumPy's arrays, and with objects that override ufuncs."""
@@ -113,7 +113,7 @@ def compute(
     values = parsed.values
     half = (constant != 0.0 or reduction != "none") and parsed.half
     if half:
-        with np.errstate(invalid="ignore"):  # a signalling NaN sets it on AArch64
+        with np.errstate(invalid="ignore"):  # on AArch64 a signalling NaN would warn
             values = [x.astype(np.float32) if hasattr(x, "astype") else x for x in values]
     try:
         result = operation.ufunc(*values)
@@ -137,7 +137,7 @@ def compute(
 def _over_namespace(operation: Operation, arrays: Arrays, constant: float, reduction: str) -> Any:
     xp = arrays.xp
     try:
-        with np.errstate(all="ignore"):  # Some namespaces compute with NumPy.
+        with np.errstate(all="ignore"):  # Some namespaces compute with NumPy, which warns.
             result = shifted(operation.arithmetic(xp, *arrays.values), constant)
             if reduction != "none":
                 result = reduced_over(xp, result, reduction)

@@ -1,7 +1,7 @@
 """Checks and errors that several modules share.
 
-Each message says what was wrong, what was given and what to do. This module imports no other module
-of the package.
+Each error message says what was wrong, what was given and what to do. This module imports no other
+module of the package.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def not_real(name: str, value: Any, dtype: Any) -> TypeError:
 
 
 def _is_sparse(value: Any) -> bool:
-    """Whether a value is a sparse array, as of SciPy, which NumPy reads as one object."""
+    """Whether a value is a sparse array (for example of SciPy), which NumPy reads as one object."""
     return all(hasattr(type(value), name) for name in ("toarray", "nnz"))
 
 

@@ -4,7 +4,7 @@ An ``exhaustive`` claim comes from every input of the type, so its figure is an 
 ``search`` claim is the worst error found by sampling and climbing; some input may be worse. All
 figures are rounded up. Where a framework replaces subnormal numbers by zeros, the range says so.
 
-A kernel is what is measured under one name:
+Each name of a kernel stands for one implementation:
 
 - ``avx512``, ``avx2``, ``neon``, ``baseline``, ``python``: the functions of NumPy's arrays.
   ``neon``, of AArch64, is measured under emulation with fewer inputs.
@@ -12,11 +12,11 @@ A kernel is what is measured under one name:
 - ``torch``: the arithmetic over PyTorch's namespace in eager mode; in float32 from mean and
   variance, the kernels in C.
 - ``inductor``: that arithmetic compiled by ``torch.compile``.
-- ``triton``: the program for CUDA, in Triton's interpreter. No claim is made of it yet.
+- ``triton``: the program for CUDA, in Triton's interpreter. There are no claims for it yet.
 - ``jax``: the arithmetic over JAX's namespace, jitted on the CPU.
 - ``tensorflow``: the public functions in eager mode.
 
-In the half types it is the public functions that are measured on every framework.
+In the half types, the public functions are measured on every framework.
 """
 
 # `python -m validation.accuracy claims` writes the rows, from validation/results/accuracy/*.json.
@@ -45,12 +45,12 @@ class Claim(NamedTuple):
 
 
 def worst(function: str, dtype: str, kernel: str | None = None) -> Claim:
-    """Return the claim with the largest error, for a kernel or over all those of NumPy's functions.
+    """Return the claim with the largest error, for one kernel or for all NumPy kernels.
 
     Raises
     ------
     KeyError
-        If nothing is claimed for that function, type and kernel.
+        If there is no claim for that function, type and kernel.
 
     Examples
     --------
@@ -63,9 +63,7 @@ def worst(function: str, dtype: str, kernel: str | None = None) -> Claim:
     rows = [c for c in rows if c.kernel in kernels]
     if not rows:
         of = "NumPy's kernels" if kernel is None else f"kernel {kernel}"
-        raise KeyError(
-            f"nothing is claimed for {function} in {dtype} and {of}: CLAIMS lists what is"
-        )
+        raise KeyError(f"there is no claim for {function} in {dtype} and {of}: see CLAIMS")
     return max(rows, key=lambda claim: claim.ulp)
 
 

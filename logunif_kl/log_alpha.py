@@ -9,12 +9,12 @@ u                u = mu^2/(2 sigma^2) = 1/(2 alpha)      the argument of `loguni
 mu, log sigma^2  log alpha = log sigma^2 - 2 log|mu|     the additive parametrisation
 ===============  ======================================  =====================================
 
-Every function is elementwise and broadcasts. It takes what `logunif_kl.neg_kl` takes, tensors of
-PyTorch, JAX and TensorFlow included, and returns arrays of the same library and type. A tensor
-keeps its device and its derivatives. NumPy computes float16 and float32 in float64; the frameworks
-compute the half types in float32. At the ends of its domain a function returns its limits; outside
-the domain it returns NaN. No floating-point warning is raised. Arguments of a wrong type raise
-`TypeError`, as for `logunif_kl.neg_kl`.
+Every function is elementwise and broadcasts. A function takes what `logunif_kl.neg_kl` takes,
+including tensors of PyTorch, JAX and TensorFlow, and returns arrays of the same library and type. A
+tensor keeps its device and its derivatives. NumPy computes float16 and float32 in float64; the
+frameworks compute the half types in float32. At the ends of its domain a function returns its
+limits; outside the domain it returns NaN. No floating-point warning is raised. Arguments of a wrong
+type raise `TypeError`, as for `logunif_kl.neg_kl`.
 
 ``neg_kl_normal(mu, log_sigma2)`` is more accurate than ``neg_kl(from_normal(mu, log_sigma2))``,
 because it needs no logarithm of mu.
@@ -54,7 +54,7 @@ def from_dropout_rate(p: Any) -> Any:
     -------
     array or scalar
         -inf at 0, 0 at 1/2, inf at 1; NaN outside [0, 1]. Accurate to a few units in the last
-        place, also near 1/2, where the result is close to 0.
+        place, even near 1/2, where the result is close to 0.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def to_u(log_alpha: Any) -> Any:
     Returns
     -------
     array or scalar
-        In [0, inf]. It is finite wherever u is, even if exp(-log_alpha) overflows.
+        In [0, inf]. The result is finite wherever u is finite, even if exp(-log_alpha) overflows.
 
     Examples
     --------

@@ -88,25 +88,21 @@ def _entropies(a: mpf) -> tuple[mpf, mpf, mpf]:
 
 
 def gamma(a: mpf, rate: mpf) -> Truth:
-    value, slope, curvature = _entropies(a)
-    nothing = (mpf(0), mpf(0))
-    return {
-        (0, 0): (-value, max(abs(value), mpf(1))),
-        (1, 0): (-slope, abs(slope)),
-        (2, 0): (-curvature, abs(curvature)),
-        **dict.fromkeys(((0, 1), (1, 1), (0, 2)), nothing),
-    }
+    found = [-x for x in _entropies(a)]
+    return _of_shape(found, found[0], max(abs(found[0]), mpf(1)))
 
 
 def student(df: mpf, scale: mpf) -> Truth:
     pairs = zip(_entropies(df / 2), _entropies((df + 1) / 2), strict=True)
     found = [(b - a) / mpf(2) ** order for order, (a, b) in enumerate(pairs)]
-    nothing = (mpf(0), mpf(0))
+    return _of_shape(found, found[0] - PROPER, abs(found[0]))
+
+
+def _of_shape(found: list[mpf], value: mpf, term: mpf) -> Truth:
     return {
-        (0, 0): (found[0] - PROPER, abs(found[0])),
-        (1, 0): (found[1], abs(found[1])),
-        (2, 0): (found[2], abs(found[2])),
-        **dict.fromkeys(((0, 1), (1, 1), (0, 2)), nothing),
+        **{orders: (mpf(0), mpf(0)) for orders in ORDERS},
+        **{(n, 0): (found[n], abs(found[n])) for n in (1, 2)},
+        (0, 0): (value, term),
     }
 
 

@@ -15,24 +15,15 @@ from collections.abc import Iterator
 from typing import Any
 
 # Modules, and the packages that they need.
-MODULES = {
+_ALONE = (
+    "special special.array_api log_alpha methods posteriors isotropic fitting reference accuracy"
+)
+MODULES: dict[str, tuple[str, ...]] = {
     "logunif_kl": (),
-    "logunif_kl.special": (),
-    "logunif_kl.special.array_api": (),
-    "logunif_kl.log_alpha": (),
-    "logunif_kl.methods": (),
-    "logunif_kl.posteriors": (),
-    "logunif_kl.isotropic": (),
-    "logunif_kl.fitting": (),
-    "logunif_kl.reference": (),
-    "logunif_kl.accuracy": (),
-    "logunif_kl.torch": ("torch",),
-    "logunif_kl.torch.isotropic": ("torch",),
-    "logunif_kl.torch.nn": ("torch",),
+    **{f"logunif_kl.{name}": () for name in _ALONE.split()},
+    **{f"logunif_kl.torch{name}": ("torch",) for name in ("", ".isotropic", ".nn")},
     "logunif_kl.torch.pyro": ("torch", "pyro"),
-    "logunif_kl.jax": ("jax",),
-    "logunif_kl.jax.isotropic": ("jax",),
-    "logunif_kl.jax.nn": ("jax",),
+    **{f"logunif_kl.jax{name}": ("jax",) for name in ("", ".isotropic", ".nn")},
     "logunif_kl.jax.numpyro": ("jax", "numpyro"),
     "logunif_kl.jax.tfp": ("jax", "tensorflow_probability"),
     "logunif_kl.tensorflow": ("tensorflow",),

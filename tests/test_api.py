@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -21,10 +22,7 @@ pytestmark = pytest.mark.usefixtures("no_warnings_of_numpy")
 INF, NAN = math.inf, math.nan
 LARGEST = np.finfo("float64").max
 OF_LOG_ALPHA = [lk.neg_kl, lk.neg_kl_grad, lk.neg_kl_hess, lk.kl]
-POINTS = [
-    *(-745.0, -708.0, -40.0, -8.0, -3.5, -1.6, -1.5, -1.0, -0.1),
-    *(0.0, 0.5, 1.0, 8.0, 40.0, 708.0),
-]
+POINTS = (-745, -708, -40, -8, -3.5, -1.6, -1.5, -1, -0.1, 0, 0.5, 1, 8, 40, 708)
 
 
 class TestValues:
@@ -45,17 +43,15 @@ class TestValues:
 
     @pytest.mark.parametrize(
         ("mu", "log_sigma2"),
-        [(1.0, 0.0), (-0.3, -5.0), (1e-200, 3.0), (1e200, -2.0), (5.0, 900.0), (1e-3, -900.0)],
+        [
+            *((1.0, 0.0), (-0.3, -5.0), (1e-200, 3.0), (1e200, -2.0), (5.0, 900.0), (1e-3, -900.0)),
+            # where mu^2/sigma^2 may be beyond every float
+            *product((1e-200, 1.0, 1e200), (-600.0, -1400.0, -1e5, -1e300)),
+        ],
     )
     def test_normal_against_the_reference(self, mu, log_sigma2):
         truth = float(reference.neg_kl_normal(mu, log_sigma2))
-        assert math.isclose(lk.neg_kl_normal(mu, log_sigma2), truth, rel_tol=2e-15)
-
-    def test_zeros_of_the_convention(self):
-        for alpha in (0.01, 0.3, 1.0, 7.0, 100.0):
-            constant = lk.special.kl_gap(0.5 / alpha)
-            got = lk.neg_kl(math.log(alpha), zero_at=alpha)
-            assert abs(got) <= 4 * math.ulp(constant)
+        assert math.isclose(lk.neg_kl_normal(mu, log_sigma2), truth, rel_tol=1e-15)
 
     @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
     def test_kl_is_the_negative(self, dtype):
@@ -70,18 +66,6 @@ class TestValues:
             plain = lk.neg_kl(x.astype(dtype))
             constant = lk.special.kl_gap(np.dtype(dtype).type(0.5))
             assert same(lk.neg_kl(x.astype(dtype), zero_at=1.0), plain + constant)
-
-    def test_gradient_rises_to_its_maximum_and_falls(self):
-        grad = lk.neg_kl_grad(np.linspace(-40, 40, 8001))
-        assert 0.64237 < grad.max() < 0.642375
-        assert abs(np.linspace(-40, 40, 8001)[grad.argmax()] + 1.507) < 0.01
-        assert (grad > 0).all()
-        assert (np.diff(grad)[: grad.argmax()] >= 0).all()
-        assert (np.diff(grad)[grad.argmax() :] <= 0).all()
-
-    def test_hessian_changes_sign_at_the_maximum(self):
-        x = np.array([-30.0, -2.0, -1.51, -1.50, 0.0, 30.0])
-        assert np.sign(lk.neg_kl_hess(x)).tolist() == [1, 1, 1, -1, -1, -1]
 
 
 class TestLimits:
@@ -112,16 +96,6 @@ class TestLimits:
         shifted = lk.neg_kl_normal(mu, log_sigma2, zero_at=1.0)
         np.testing.assert_array_equal(xp.numpy(shifted), truth + constant)
 
-    @pytest.mark.parametrize("function", OF_LOG_ALPHA)
-    def test_nan_stays_where_it_is(self, function):
-        x = np.linspace(-5, 5, 40)
-        holes = x.copy()
-        holes[[0, 7, 39]] = NAN
-        truth = function(x)
-        truth[[0, 7, 39]] = NAN
-        assert same(function(holes), truth)
-        assert math.isnan(function(NAN))
-
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_sign_of_zero(self, xp, dtype):
         """If the KL is zero, -KL is -0.0 and KL is 0.0."""
@@ -133,14 +107,6 @@ class TestLimits:
             (1.0, lk.kl_normal(zero, x)),
         ):
             assert same(xp.numpy(got), np.copysign(np.zeros(3, dtype), sign))
-
-    def test_sigma_tiny(self):
-        # -KL = -(log(2 mu^2/sigma^2) + gamma)/2, whether or not mu^2/sigma^2 is a float.
-        for mu in (1e-200, 1.0, 1e200):
-            for log_sigma2 in (-600.0, -1400.0, -1e5, -1e300):
-                truth = float(reference.neg_kl_normal(mu, log_sigma2))
-                got = lk.neg_kl_normal(mu, log_sigma2)
-                assert math.isclose(got, truth, rel_tol=1e-15), (mu, log_sigma2)
 
 
 class TestTypes:
@@ -342,7 +308,8 @@ class TestDocumentation:
     def test_of_a_framework_refers_to_it_and_shows_a_call(self, function, library):
         name = function.__name__
         text, arguments = documented(library)[name]
-        assert text.startswith(("As `logunif_kl.neg_kl", "As `neg_kl"))
+        assert text.startswith(f"As `{'logunif_kl.' if 'neg_kl' in name else 'neg_'}{name}`")
+        assert "\nExamples\n---" in text
         assert arguments == documented("")[name][1]
         examples = doctest.DocTestParser().get_examples(text)
         assert any(f"{name}(" in example.source for example in examples)

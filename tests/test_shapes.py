@@ -119,21 +119,25 @@ def check_no_broadcast(kind, mu, log_sigma2, function):
     check_refused(kind, words, function)
 
 
-def fits(shape, to):
+def broadcast(arrays):
+    """The shape to which arrays broadcast, if there is one."""
     try:
-        return np.broadcast_shapes(shape, to) == tuple(to)
+        return np.broadcast_shapes(*(x.shape for x in arrays))
     except ValueError:
-        return False
+        return None
+
+
+def fits(shape, to):
+    return broadcast((np.empty(shape), np.empty(to))) == tuple(to)
 
 
 def called(name, *extra):
     """A call of the function of this name in a framework's module, with further arguments."""
 
     def call(module, *arguments, **options):
-        if hasattr(lk.log_alpha, name):
-            place = lk.log_alpha
-        else:
-            place = module.isotropic if "complex" in name or "vector" in name else module
+        place = module.isotropic if "complex" in name or "vector" in name else module
+        for other in (lk.log_alpha, lk.special):
+            place = other if hasattr(other, name) else place
         return getattr(place, name)(*arguments, *extra, **options)
 
     return call
@@ -154,7 +158,7 @@ TWO = {
         "from_normal",
     )
 }
-OF_U = ("kl_gap", "kl_gap_grad", "kl_gap_hess")
+OF_U = {name: called(name) for name in ("kl_gap", "kl_gap_grad", "kl_gap_hess")}
 SLOPE = {"neg_kl": lk.neg_kl_grad, "neg_kl_grad": lk.neg_kl_hess}
 DTYPES = ("float64", "float32", "float16")
 
@@ -185,14 +189,8 @@ def of_normal(mu, log_sigma2):
 @given(one_array, st.sampled_from([*ONE, *OF_U]), st.sampled_from(DTYPES))
 def test_numpy_of_one_argument(drawn, name, dtype):
     seed, shape, layout = drawn
-    x = values(seed, shape, layout)
-    function = ONE.get(name)
-    if function is None:
-        x = abs(x)
-
-        def function(m, u):
-            return getattr(lk.special, name)(u)
-
+    x, function = values(seed, shape, layout), (ONE | OF_U)[name]
+    x = abs(x) if name in OF_U else x
     got = function(lk, in_numpy(x, layout, dtype))
     assert got.dtype == dtype
     check_close(got, function(lk, x.copy()), dtype)
@@ -201,10 +199,9 @@ def test_numpy_of_one_argument(drawn, name, dtype):
 @given(two_arrays, st.sampled_from(sorted(TWO)), st.sampled_from(list(product(DTYPES, DTYPES))))
 def test_numpy_of_two_arguments(drawn, name, types):
     mu, log_sigma2, kinds = two_values(drawn)
-    given_ = [in_numpy(x, *how) for x, *how in zip((mu, log_sigma2), kinds, types, strict=True)]
-    try:
-        shape = np.broadcast_shapes(mu.shape, log_sigma2.shape)
-    except ValueError:
+    given_ = list(map(in_numpy, (mu, log_sigma2), kinds, types))
+    shape = broadcast((mu, log_sigma2))
+    if shape is None:
         check_no_broadcast(ValueError, mu, log_sigma2, lambda: TWO[name](lk, *given_))
         with pytest.raises(ValueError, match="broadcast"):
             lk.special.neg_kl_normal_and_grad(*given_)
@@ -243,9 +240,8 @@ def test_torch_of_one_argument(lt, drawn, name, dtype):
 
 
 def torch_arguments(drawn, types):
-    mu, log_sigma2, kinds = two_values(drawn)
-    found = [in_torch(x, *how) for x, *how in zip((mu, log_sigma2), kinds, types, strict=True)]
-    return (mu, log_sigma2), found
+    *exact, kinds = two_values(drawn)
+    return exact, list(map(in_torch, exact, kinds, types))
 
 
 types = st.sampled_from(list(product(sorted(RTOL), sorted(RTOL))))
@@ -267,13 +263,6 @@ def test_torch_of_two_arguments(lt, drawn, types, name, reduction):
         truth = getattr(np, reduction)(truth)
         got, truth = got / max(abs(truth), 1), truth / max(abs(truth), 1)
     check_close(got, truth, least)
-
-
-def broadcast(arrays):
-    try:
-        return np.broadcast_shapes(*(x.shape for x in arrays))
-    except ValueError:
-        return None
 
 
 @given(two_arrays, types, st.booleans(), st.integers(1, 2))
@@ -404,11 +393,9 @@ class Layer:
             rows = np.arange(len(self.weight))[:, None] != PADDING
             if self.posterior == "correlated, layer":
                 count *= len(self.weight) - 1
-            elif self.correlated:
-                count = count * rows
             else:
                 count = count * rows
-                d_weight = d_weight * rows
+                d_weight = d_weight * (1 if self.correlated else rows)
         elif self.correlated:
             groups = getattr(self.layer, "groups", 1)
             count *= groups * (self.weight.shape[1] if self.posterior.endswith("layer") else 1)
@@ -426,15 +413,10 @@ class Layer:
 def functions_of(layer, x):
     """The functions that read the second parameter."""
     nn = layer.nn
+    names = ("kl", "neg_kl", "named_kl", "log_alpha", "sparsity", "prune", "to_sparse")
     found = {
-        "kl": lambda: nn.kl(layer.layer),
-        "neg_kl": lambda: nn.neg_kl(layer.layer),
-        "named_kl": lambda: nn.named_kl(layer.layer),
+        **{name: partial(getattr(nn, name), layer.layer) for name in names},
         "method": lambda: layer.layer.kl(),
-        "log_alpha": lambda: nn.log_alpha(layer.layer),
-        "sparsity": lambda: nn.sparsity(layer.layer),
-        "prune": lambda: nn.prune(layer.layer),
-        "to_sparse": lambda: nn.to_sparse(layer.layer),
         "to_deterministic": lambda: nn.to_deterministic(layer.layer, 3.0),
         "threshold_curve": lambda: nn.threshold_curve(layer.layer, lambda model: 0.0, [3.0]),
         "forward": lambda: layer.layer(x),

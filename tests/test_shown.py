@@ -1,6 +1,7 @@
 """A message shows at most a hundred characters of a value, on one line."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -65,50 +66,37 @@ class TestShown:
         assert shown(value) == text
 
 
-MESSAGES = {
-    "zero_at": lambda: lk.neg_kl(0.0, zero_at=LONG),
-    "log_c": lambda: lk.neg_kl(0.0, log_c=LONG),
-    "zero_at and log_c": lambda: lk.neg_kl(0.0, zero_at=LONG, log_c=LONG),
-    "zero_at, an integer": lambda: lk.neg_kl(0.0, zero_at=-MANY),
-    "log_alpha, an integer": lambda: lk.neg_kl(MANY),
-    "log_alpha": lambda: lk.neg_kl(set(LONG)),
-    "log_alpha, text": lambda: lk.neg_kl(TEXT),
-    "method": lambda: neg_kl_posterior(_normal(), method=TEXT),
-    "points": lambda: neg_kl_posterior(_normal(), points=[None, *LONG]),
-    "scheme": lambda: lk.methods.monte_carlo(0.0, scheme=TEXT),
-    "scheme, a list": lambda: lk.methods.monte_carlo(0.0, scheme=LONG),
-    "n_samples": lambda: lk.methods.monte_carlo(0.0, n_samples=LONG),
-    "n_samples, an integer": lambda: lk.methods.monte_carlo(0.0, n_samples=-MANY),
-    "rule": lambda: quadrature(0.0, rule=TEXT),
-    "n": lambda: quadrature(0.0, n=LONG),
-    "n, an integer": lambda: quadrature(0.0, n=MANY),
-    "dps": lambda: quadrature(0.0, dps=LONG),
-    "dps, an integer": lambda: quadrature(0.0, dps=MANY),
-    "dps and n": lambda: quadrature(0.0, dps=LONG, n=3),
-    "log_alpha with dps": lambda: quadrature(TEXT, dps=30),
-    "interval": lambda: Interval("empty", LONG, [-1]),
-    "reference": lambda: lk.reference.neg_kl(TEXT),
-    "reference, dps": lambda: lk.reference.neg_kl(0.0, dps=MANY),
-    "reference, zero_at": lambda: lk.reference.neg_kl(0.0, zero_at=-MANY),
-    "reference, both": lambda: lk.reference.neg_kl(0.0, zero_at=MANY, log_c=MANY),
-    "grid": lambda: lk.fit_polynomial(3, grid=TEXT),
-    "weight": lambda: lk.fit_polynomial(3, weight=TEXT),
-    "degree": lambda: lk.fit_polynomial(LONG),
-    "degree, an integer": lambda: lk.fit_polynomial(MANY),
-    "alpha_range": lambda: lk.fit_polynomial(3, alpha_range=LONG),
-    "language": lambda: lk.fit_polynomial(1).formula(TEXT),
-    "digits": lambda: lk.fit_polynomial(1).rounded(LONG),
-}
+def over(function, *arguments, **values):
+    """A call for each value of each option."""
+    pairs = [(name, value) for name, several in values.items() for value in several]
+    return [partial(function, *arguments, **{name: value}) for name, value in pairs]
 
 
-def _normal():
+def of_normal(**options):
     stats = pytest.importorskip("scipy.stats")
-    return stats.norm()
+    return neg_kl_posterior(stats.norm(), **options)
 
 
-@pytest.mark.parametrize("name", MESSAGES)
-def test_no_message_is_long(name):
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(partial(lk.neg_kl, x) for x in (MANY, set(LONG), TEXT)),
+        *over(lk.neg_kl, 0.0, zero_at=(LONG, -MANY), log_c=(LONG,)),
+        partial(lk.neg_kl, 0.0, zero_at=LONG, log_c=LONG),
+        *over(of_normal, method=(TEXT,), points=([None, *LONG],)),
+        *over(lk.methods.monte_carlo, 0.0, scheme=(TEXT, LONG), n_samples=(LONG, -MANY)),
+        *over(quadrature, 0.0, rule=(TEXT,), n=(LONG, MANY), dps=(LONG, MANY)),
+        *(partial(quadrature, 0.0, dps=LONG, n=3), partial(quadrature, TEXT, dps=30)),
+        partial(Interval, "empty", LONG, [-1]),
+        partial(lk.reference.neg_kl, TEXT),
+        *over(lk.reference.neg_kl, 0.0, dps=(MANY,), zero_at=(-MANY,)),
+        partial(lk.reference.neg_kl, 0.0, zero_at=MANY, log_c=MANY),
+        *(partial(lk.fit_polynomial, degree) for degree in (LONG, MANY)),
+        *over(lk.fit_polynomial, 3, grid=(TEXT,), weight=(TEXT,), alpha_range=(LONG,)),
+        *(lambda: lk.fit_polynomial(1).formula(TEXT), lambda: lk.fit_polynomial(1).rounded(LONG)),
+    ],
+)
+def test_no_message_is_long(call):
     with pytest.raises((TypeError, ValueError)) as caught:
-        MESSAGES[name]()
-    text = str(caught.value)
-    assert 30 < len(text) < 350
+        call()
+    assert 30 < len(str(caught.value)) < 350

@@ -2,13 +2,14 @@
 
 import doctest
 import inspect
+import pickle
 
 import numpy as np
 import pytest
 
 from logunif_kl import special
 from logunif_kl._numpy import blocked, ufuncs
-from tests.ufunc_battery import ALL, LIMITS, UfuncBattery, pickled, same
+from tests.ufunc_battery import ALL, LIMITS, UfuncBattery, same
 
 NAMES = ["kl_gap", "kl_gap_grad", "kl_gap_hess"]
 
@@ -20,7 +21,8 @@ class TestUfuncs(UfuncBattery):
 
     @pytest.mark.parametrize("name", ALL)
     def test_pickle(self, functions, name):
-        assert pickled(getattr(functions, name)) is getattr(functions, name)
+        function = getattr(functions, name)
+        assert pickle.loads(pickle.dumps(function)) is function
 
 
 def test_real_ufuncs_where_there_is_an_extension():
@@ -60,24 +62,13 @@ def test_docstrings_are_run(name):
         assert f"{section}\n---" in getattr(special, name).__doc__
 
 
-@pytest.mark.skipif(ufuncs.kernel_name() == "python", reason="the ufuncs in Python have none")
-class TestMethodsOfUfuncs:
-    """Methods that NumPy gives to the ufuncs of the extension."""
-
-    def test_at(self):
-        for name in NAMES:
-            f = getattr(special, name)
-            x = np.array([[1.0, 2.0], [3.0, 4.0]])
-            truth = x.copy()
-            truth[0, 1] = f(f(truth[0, 1]))
-            truth[1, 0] = f(truth[1, 0])
-            f.at(x, ([0, 1, 0], [1, 0, 1]))
-            assert same(x, truth)
-
-    def test_sig_is_signature(self):
-        assert special.kl_gap(np.float32(1.0), sig="d->d").dtype == np.float64
-
-    @pytest.mark.parametrize("method", ["reduce", "accumulate", "outer"])
-    def test_methods_for_binary_functions(self, method):
-        with pytest.raises(ValueError, match="only supported for binary functions"):
-            getattr(special.kl_gap, method)(*[[1.0, 2.0]] * (2 if method == "outer" else 1))
+@pytest.mark.skipif(ufuncs.kernel_name() == "python", reason="the ufuncs in Python have no at")
+@pytest.mark.parametrize("name", NAMES)
+def test_at(name):
+    f = getattr(special, name)
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    truth = x.copy()
+    truth[0, 1] = f(f(truth[0, 1]))
+    truth[1, 0] = f(truth[1, 0])
+    f.at(x, ([0, 1, 0], [1, 0, 1]))
+    assert same(x, truth)

@@ -4,7 +4,6 @@ A test class inherits `UfuncBattery` and has a fixture `functions` with the ten 
 """
 
 import math
-import pickle
 import tracemalloc
 
 import numpy as np
@@ -15,22 +14,6 @@ UNARY = ["kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl", "neg_kl_grad", "neg_k
 BINARY = ["neg_kl_normal_and_grad", "neg_kl_normal_value", "kl_normal"]
 ALL = [*UNARY, *BINARY]
 DTYPES = ["float16", "float32", "float64"]
-
-# F, F' and F'' at u, from mpmath in 40 digits.
-LANDMARKS = {
-    "kl_gap": [
-        *((0.5, 0.42668560429604480579), (1.0, 0.7394416300990793005)),
-        *((10.0, 2.1057151592798643824), (50.0, 2.9326888740470193148)),
-    ],
-    "kl_gap_grad": [
-        *((0.5, 0.72477845900707633182), (1.0, 0.53807950691276841914)),
-        (10.0, 0.05303758099290164485),
-    ],
-    "kl_gap_hess": [
-        *((0.5, -0.44955691801415266364), (1.0, -0.3071192603691526287)),
-        (10.0, -0.00568946004254672709),
-    ],
-}
 
 # Exact results. `test_sign_of_zero` tests the signs of zeros.
 LIMITS = {
@@ -57,6 +40,11 @@ def same(a, b) -> bool:
     return np.array_equal(a[~nan], b[~nan]) and np.array_equal(
         np.signbit(a[~nan]), np.signbit(b[~nan])
     )
+
+
+def listed(results) -> list[np.ndarray]:
+    """The results of a ufunc, of which there may be one or several."""
+    return list(results) if isinstance(results, tuple) else [results]
 
 
 def all_same(first, second) -> bool:
@@ -118,12 +106,6 @@ class UfuncBattery:
 
     # Values
 
-    @pytest.mark.parametrize("name", sorted(LANDMARKS))
-    def test_landmarks(self, functions, name):
-        for u, truth in LANDMARKS[name]:
-            got = getattr(functions, name)(u)
-            assert abs(got - truth) <= math.ulp(truth), u
-
     @pytest.mark.parametrize("dtype", DTYPES)
     @pytest.mark.parametrize("name", UNARY)
     def test_limits(self, functions, name, dtype):
@@ -171,30 +153,6 @@ class UfuncBattery:
             assert same(functions.neg_kl_normal_value(mu, log_sigma2), value)
             assert same(functions.kl_normal(mu, log_sigma2), -value)
 
-    def test_tiny_and_huge_u(self, functions):
-        assert functions.kl_gap(5e-324) == 5e-324
-        assert functions.kl_gap_grad(5e-324) == 1.0
-        assert functions.kl_gap_hess(5e-324) == -2 / 3
-        # (log(4 u) + gamma)/2, and 1/(2 u); F'' = -1/(2 u^2) is below every float.
-        assert math.isclose(functions.kl_gap(1e308), 355.5798593341, rel_tol=1e-12)
-        assert math.isclose(functions.kl_gap_grad(1e308), 5e-309, rel_tol=1e-14)
-        assert functions.kl_gap_hess(1e308) == 0.0
-
-    def test_ends_of_log_alpha(self, functions):
-        for x in (-1e308, -1e6):
-            assert math.isclose(functions.neg_kl(x), x / 2, rel_tol=1e-5)
-            assert functions.neg_kl_grad(x) == 0.5
-            assert functions.neg_kl_hess(x) == 0.0
-        assert functions.neg_kl(1e308) == functions.neg_kl_grad(1e308) == 0.0
-        # exp(-745)/2 = 2.49e-324 is a little more than half the smallest float; -F = -u there.
-        assert functions.neg_kl(745.0) in (-5e-324, 0.0)
-        assert functions.neg_kl_grad(745.0) in (5e-324, 0.0)
-        assert functions.neg_kl_hess(745.0) in (-5e-324, 0.0)
-        assert functions.neg_kl_grad(-745.0) == 0.5
-        assert 0.0 <= functions.neg_kl_hess(-745.0) <= 1e-300
-        # (log(2 exp(-x)) + gamma)/2 at x = -745.
-        assert math.isclose(functions.neg_kl(-745.0), -373.1351814227, rel_tol=1e-12)
-
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_no_warning_for_any_number(self, any_f, dtype):
         bits = np.arange(2**16, dtype="uint16").view("float16")
@@ -211,8 +169,7 @@ class UfuncBattery:
 
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_each_type_gives_its_own(self, any_f, dtype):
-        results = any_f(*[np.ones(3, dtype)] * any_f.nin)
-        for result in results if isinstance(results, tuple) else [results]:
+        for result in listed(any_f(*[np.ones(3, dtype)] * any_f.nin)):
             assert result.dtype == dtype
 
     @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
@@ -283,10 +240,9 @@ class UfuncBattery:
 
     def test_out(self, any_f):
         x = [sample()] * any_f.nin
-        truth = any_f(*x) if any_f.nout > 1 else (any_f(*x),)
-        outs = tuple(np.full(x[0].shape, 7.0) for _ in truth)
+        outs = tuple(np.full(x[0].shape, 7.0) for _ in range(any_f.nout))
         got = any_f(*x, out=outs if any_f.nout > 1 else outs[0])
-        for g, o, t in zip(got if any_f.nout > 1 else (got,), outs, truth, strict=True):
+        for g, o, t in zip(listed(got), outs, listed(any_f(*x)), strict=True):
             assert g is o
             assert same(o, t)
 
@@ -324,25 +280,23 @@ class UfuncBattery:
     def test_wrong_out(self, f):
         x, frozen = np.ones(3), np.ones(3)
         frozen.flags.writeable = False
-        with pytest.raises(ValueError, match="read-only"):
-            f(x, out=frozen)
-        with pytest.raises(ValueError, match="broadcast"):
-            f(x, out=np.ones(1))
-        with pytest.raises(ValueError, match="broadcast"):
-            f(x, out=np.ones(4))
-        with pytest.raises(TypeError, match="must be of ArrayType"):
-            f(x, out=[1.0])
-        with pytest.raises(ValueError, match="one entry per ufunc output"):
-            f(x, out=(x, x))
+        for out, error, words in (
+            (frozen, ValueError, "read-only"),
+            (np.ones(1), ValueError, "broadcast"),
+            (np.ones(4), ValueError, "broadcast"),
+            ([1.0], TypeError, "must be of ArrayType"),
+            ((x, x), ValueError, "one entry per ufunc output"),
+        ):
+            with pytest.raises(error, match=words):
+                f(x, out=out)
         with pytest.raises(TypeError, match="both a positional and keyword"):
             f(x, x.copy(), out=x.copy())
 
     def test_wrong_calls(self, any_f):
         x = [np.ones(2)] * any_f.nin
-        with pytest.raises(TypeError, match="positional argument"):
-            any_f()
-        with pytest.raises(TypeError, match="positional argument"):
-            any_f(*x * 9)
+        for wrong in ([], x * 9):
+            with pytest.raises(TypeError, match="positional argument"):
+                any_f(*wrong)
         for keyword in ("axis", "colour"):
             with pytest.raises(TypeError, match=f"unexpected keyword argument '{keyword}'"):
                 any_f(*x, **{keyword: 0})
@@ -364,18 +318,14 @@ class UfuncBattery:
         with pytest.raises(TypeError, match="according to the rule 'safe'"):
             f(x, out=x.copy(), where=mask.astype(np.int8))
 
-    def test_where_in_place(self, f):
+    @pytest.mark.parametrize("shift", [0, 1])
+    def test_where_with_an_overlap(self, f, shift):
         x = sample()
-        mask = np.arange(x.size) % 2 == 0
-        truth = np.where(mask, f(x), x)
-        assert same(f(x, out=x, where=mask), truth)
-
-    def test_where_with_an_overlap(self, f):
-        x = sample()
-        mask = np.arange(x.size - 1) % 2 == 0
+        given, out = x[: x.size - shift], x[shift:]
+        mask = np.arange(out.size) % 2 == 0
         truth = x.copy()
-        truth[1:][mask] = f(x[:-1])[mask]
-        f(x[:-1], out=x[1:], where=mask)
+        truth[shift:][mask] = f(given)[mask]
+        assert f(given, out=out, where=mask) is out
         assert same(x, truth)
 
     def test_where_broadcasts(self, f):
@@ -429,20 +379,16 @@ class UfuncBattery:
 
     @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 2, 1)])
     def test_empty(self, any_f, shape):
-        results = any_f(*[np.zeros(shape, "float32")] * any_f.nin)
-        for result in results if isinstance(results, tuple) else [results]:
+        for result in listed(any_f(*[np.zeros(shape, "float32")] * any_f.nin)):
             assert result.shape == shape
             assert result.dtype == "float32"
 
-    def test_read_only_input(self, f):
+    def test_read_only_input_and_in_place(self, f):
         x = sample()
         truth = f(x)
         x.flags.writeable = False
         assert same(f(x), truth)
-
-    def test_in_place(self, f):
-        x = sample()
-        truth = f(x)
+        x.flags.writeable = True
         assert f(x, out=x) is x
         assert same(x, truth)
 
@@ -467,12 +413,11 @@ class UfuncBattery:
         one = log_sigma2.dtype.type(-3)
         for a, b in [(mu, one), (one, log_sigma2), (mu[::2], log_sigma2[size:]), (mu[::-1], one)]:
             arrays = [np.array(x) for x in np.broadcast_arrays(a, b)]
-            assert all_same(np.atleast_2d(of_two(a, b)), np.atleast_2d(of_two(*arrays)))
+            assert all_same(listed(of_two(a, b)), listed(of_two(*arrays)))
         rows = np.zeros((3, 2 * size), dtype)
         outs = tuple(row[::2] for row in rows[: of_two.nout])
         of_two(mu[:size], log_sigma2[::2], out=outs)
-        truths = np.atleast_2d(of_two(mu[:size].copy(), log_sigma2[::2].copy()))
-        assert all_same(outs, truths)
+        assert all_same(outs, listed(of_two(mu[:size].copy(), log_sigma2[::2].copy())))
 
     def test_in_place_of_two_inputs(self, functions):
         mu, log_sigma2 = np.linspace(-9, 9, 1001), np.linspace(9, -9, 1001)
@@ -489,9 +434,8 @@ class UfuncBattery:
 
     def test_broadcasting(self, functions):
         mu, log_sigma2 = np.linspace(-1, 1, 5)[:, None], np.linspace(-3, 3, 4)
-        got = functions.neg_kl_normal_and_grad(mu, log_sigma2)
         whole = [a.copy() for a in np.broadcast_arrays(mu, log_sigma2)]
-        full = functions.neg_kl_normal_and_grad(*whole)
+        got, full = (functions.neg_kl_normal_and_grad(*x) for x in ((mu, log_sigma2), whole))
         assert all_same(got, full)
         with pytest.raises(ValueError, match="broadcast"):
             functions.neg_kl_normal_and_grad(np.ones(2), np.ones(3))
@@ -523,8 +467,7 @@ class UfuncBattery:
 
     def test_overriding_by_two(self, functions):
         f, first, second = functions.neg_kl_normal_and_grad, Recorder(), Below()
-        assert f(first, second) == "below"
-        assert f(second, first) == "below"
+        assert f(first, second) == f(second, first) == "below"
         assert f(Unwilling(), first)[2][1] is first
 
     def test_refusing_to_override(self, f):
@@ -555,16 +498,10 @@ class UfuncBattery:
         nout = 3 if any_f.__name__ == "neg_kl_normal_and_grad" else 1
         assert (any_f.nin, any_f.nout, any_f.nargs) == (nin, nout, nin + nout)
         assert any_f.types == [f"{c * nin}->{c * nout}" for c in "efd"]
-        assert any_f.ntypes == 3
-        assert any_f.identity is None
-        assert any_f.signature is None
+        assert (any_f.ntypes, any_f.identity, any_f.signature) == (3, None, None)
         assert repr(any_f) == f"<ufunc '{any_f.__name__}'>"
         assert any_f.__doc__.startswith(f"{any_f.__name__}(x")
         assert len(any_f.__doc__.splitlines()) > 3
-
-    def test_sum(self, functions):
-        u = np.linspace(0, 9, 1000)
-        assert np.add.reduce(functions.kl_gap(u)) == functions.kl_gap(u).sum() > 0
 
     # Resources
 
@@ -590,7 +527,3 @@ def extra_memory(call) -> int:
         tracemalloc.stop()
     assert result is not None
     return peak - held
-
-
-def pickled(function):
-    return pickle.loads(pickle.dumps(function))

@@ -1,8 +1,8 @@
 """Operations on the bits of float32 arrays, and a fused multiply-add, over a namespace ``xp``.
 
-A namespace may define functions of these names: for operations that are not methods or operators of
-its arrays, or that it computes better. The integers are int32. Every integer constant must be exact
-in float32, because PyTorch's compiler rounds the constants of a graph under vmap to float32.
+A namespace may define functions of the same names, for operations that its arrays lack or that the
+namespace computes better. The integers are int32. Every integer constant must be exact in float32,
+because PyTorch's compiler rounds the constants of a graph under vmap to float32.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ Namespace = Any
 
 ONE_BITS = 0x3F800000
 MANTISSA_BITS = 23
-# Below sqrt(1/2) by 2^-16, as the bits of a float32. Subtract these from the bits of x to get the
-# exponent of the power of 2 nearest to x.
+# The bits of the float32 sqrt(1/2) - 2^-16. Subtract them from the bits of x to get the exponent of
+# the power of 2 nearest to x.
 SPLIT_BITS = 0x3F350500
 
 
@@ -44,13 +44,13 @@ def from_bound(xp: Namespace, x: Array, u: Array, bound: float) -> Array:
 
 
 def inverse(xp: Namespace, x: Array) -> Array:
-    """Compute 1/x within 1 ulp, where neither is subnormal."""
+    """Compute 1/x within 1 ulp, where neither x nor 1/x is subnormal."""
     found = getattr(xp, "inverse", None)
     return 1.0 / x if found is None else found(x)
 
 
 def quotient(xp: Namespace, a: Array, b: Array) -> Array:
-    """Compute a/b, where neither b nor the quotient is subnormal; a is finite."""
+    """Compute a/b for a finite a, where neither b nor a/b is subnormal."""
     found = getattr(xp, "quotient", None)
     return a / b if found is None else found(a, b)
 
@@ -72,7 +72,7 @@ def from_integer(xp: Namespace, n: Array) -> Array:
 
 
 def left(xp: Namespace, n: Array, by: int) -> Array:
-    """Shift the bits to the left, and drop those beyond 32."""
+    """Shift the bits to the left, and drop the bits above the 32nd."""
     found = getattr(xp, "left", None)
     return n << by if found is None else found(n, by)
 
@@ -84,15 +84,15 @@ def right(xp: Namespace, n: Array, by: int) -> Array:
 
 
 def nearest(xp: Namespace, x: Array, factor: float) -> tuple[Array, Array]:
-    """Return the integer nearest to ``x factor``, as a float32 and, plus 64, as an int32.
+    """Return the integer n nearest to ``x factor``: n as a float32, and n + 64 as an int32.
 
-    The bits of the int32 from the 12th up are undefined, except that it is positive.
+    The int32 is positive; otherwise its bits from the 12th up are undefined.
     """
     found = getattr(xp, "nearest", None)
     if found is not None:
         pair: tuple[Array, Array] = found(x, factor)
         return pair
-    # XLA would cancel adding and subtracting a large number.
+    # Do not add and subtract a large number, because XLA cancels the two operations.
     n = xp.round(x * factor)
     convert = getattr(xp, "to_integer", None)
     return n, (n.astype(xp.int32) if convert is None else convert(n)) + 64
@@ -101,7 +101,7 @@ def nearest(xp: Namespace, x: Array, factor: float) -> tuple[Array, Array]:
 def split(xp: Namespace, x: Array) -> tuple[Array, Array]:
     """Return m - 1 and k of x = m 2^k, with m between sqrt(1/2) and sqrt(2), for x >= 1.
 
-    Both are float32. Of infinity, m is 1 and k is 128.
+    Both are float32. For infinity, m is 1 and k is 128.
     """
     pattern = bits(xp, x)
     k = right(xp, pattern - SPLIT_BITS, MANTISSA_BITS)

@@ -36,7 +36,7 @@ def times(z: Array, hi: Array, lo: Array | float) -> Array:
 def polynomial(
     table: Table, at: Lookup, v: Array, v_lo: Array | float, two_words: bool
 ) -> tuple[Array, Array | float]:
-    """Return P(v + v_lo): as a sum of two words where ``two_words``, otherwise one word and 0."""
+    """Return P(v + v_lo) as two words, of which the second is 0 except where ``two_words``."""
     *rows, last = table.coefficients
     s = at(last)
     for row in reversed(rows[1:]):

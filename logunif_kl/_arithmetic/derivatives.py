@@ -78,8 +78,8 @@ def neg_kl_normal_derivative(
     v = xp.where(root, -xp.log(2.0 * xp.where(root, u, one)) - x0, v)
     result = _horner(at, _in_normal(dtype, mu_order, log_sigma2_order), v)
 
-    # Near mu = 0 each two powers of 1/mu become a factor 1/sigma^2, and a remaining one becomes
-    # mu/sigma^2. Multiply in steps, because 1/sigma^2 alone may overflow.
+    # Near mu = 0 two factors 1/mu become a factor 1/sigma^2, and a single one mu/sigma^2. Multiply
+    # in steps, because 1/sigma^2 alone may overflow.
     near = result
     if mu_order % 2:
         near = xp.where(nothing, zero, (((near * shifted) * (0.5 * e)) * s) * s)
@@ -168,7 +168,7 @@ def _operator(mu_order: int, log_sigma2_order: int) -> dict[int, int]:
 
 @cache
 def _in_normal(dtype: str, mu_order: int, log_sigma2_order: int) -> tuple[Row, ...]:
-    """Apply the operator's powers from D^2 on, each divided by D^2, to the table of D^2(-KL)."""
+    """Apply the operator's powers from D^2 on to -KL, by differentiating the table of D^2(-KL)."""
     table = tables.table("neg_kl_hess", dtype)
     near, *rest = _polynomials(table)
     operator = _operator(mu_order, log_sigma2_order)

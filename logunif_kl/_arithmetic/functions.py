@@ -1,11 +1,11 @@
 """The exact functions as plain array arithmetic over a namespace ``xp``.
 
 ``xp`` is NumPy or any namespace of the array API standard. Arguments and results are float32 or
-float64 arrays of one shape. The arithmetic is that of ``_numpy/c/exact.h``. There are up to eight
-ranges of u. On each of them the function is a polynomial ``P(v) = base + v (k1 + v (k2 + ...))`` in
-v = u - c or v = 1/u - c, times a factor. In float64 the last steps are computed in two words.
-float32 has tables of its own and needs only one word. ``xp`` provides exponentials and logarithms.
-For -KL from a mean and a variance in float32 see `normal_float32`.
+float64 arrays of one shape. The arithmetic is as in ``_numpy/c/exact.h``. There are up to eight
+ranges of u, and on each the function is a polynomial ``P(v) = base + v (k1 + v (k2 + ...))`` in v =
+u - c or v = 1/u - c, times a factor. In float64 the last steps are computed in two words. float32
+has tables of its own and needs only one word. ``xp`` provides exponentials and logarithms. For -KL
+from a mean and a variance in float32 see `normal_float32`.
 
 Every branch is computed, and ``where`` chooses one, so that a compiler can fuse all operations.
 There are about twenty temporary arrays. Pass blocks if that takes too much memory.
@@ -35,7 +35,7 @@ _EXACT_RECIPROCAL_TO = 2.0**990
 
 
 class _InU(NamedTuple):
-    """P at u and its possible factors, for the functions of u."""
+    """P at u, and the factors of P in the functions of u."""
 
     hi: Array
     lo: Array | float
@@ -107,7 +107,7 @@ def gap_hess(xp: Namespace, u: Array) -> Array:
 
 
 class _InLogAlpha(NamedTuple):
-    """P at u = exp(-x)/2 and its possible factors, for the functions of x = log_alpha."""
+    """P at u = exp(-x)/2, and the factors of P in the functions of x = log_alpha."""
 
     hi: Array
     lo: Array | float
@@ -145,7 +145,7 @@ def _scaled(p: _InLogAlpha, z: Array) -> Array:
 
 
 def neg_kl(xp: Namespace, x: Array) -> Array:
-    """-KL at log_alpha = x, vanishing at infinity: see `logunif_kl.neg_kl`."""
+    """-KL at log_alpha = x, which tends to 0 as x -> inf: see `logunif_kl.neg_kl`."""
     p = _in_log_alpha(xp, "neg_kl", x)
     low = _scaled(p, xp.where(p.origin, p.a, tables.constant(xp, x, 1.0)))
     line = 0.5 * x

@@ -1,4 +1,4 @@
-"""-KL at log_alpha over a namespace ``xp``, with the same sign of zero as in C."""
+"""-KL at log_alpha over a namespace ``xp``, where zeros have the same sign as in C."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """-KL of N(mu, sigma^2) in float32 over a namespace ``xp``, with few operations and roundings.
 
-It is written for compilers that fuse operations (torch.compile, XLA, Triton). There are two ranges
-of u, three for the gradient. Near u = 0 the value and the gradient have the relative error of u,
-and F(u) = u (1 + t) with a polynomial t. Far from u = 0 they are polynomials in 1/(u + b), and the
-value adds half of log(u + b). All ranges are computed, and one is chosen at the end. The others may
-overflow.
+This module is written for compilers that fuse operations (torch.compile, XLA, Triton). There are
+two ranges of u, three for the gradient. Near u = 0 the value and the gradient have the relative
+error of u, and F(u) = u (1 + t) with a polynomial t. Far from u = 0 they are polynomials in 1/(u +
+b), and the value adds half of log(u + b). All ranges are computed, and one is chosen at the end.
+The others may overflow.
 
 exp(-log_sigma2) = e c^4, where c is a power of 2^32 and e is neither large nor small, so that
 
@@ -37,7 +37,7 @@ _LARGEST_U = 85.0
 _PER_BIT = 2.0**-23
 # exp(-290) mu^2 < 2^-150 for every finite mu
 _SMALLEST_LOG = -290.0
-# Products with these are negligible next to the other summand, or infinite, or NaN.
+# Adding a product with one of these has no effect, unless the product is infinite or NaN.
 _TINY, _SMALL = 2.0**-126, 2.0**-115
 
 
@@ -87,7 +87,7 @@ class _Argument(NamedTuple):
 
 def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
     size = xp.abs(mu)
-    # NaN if both factors are infinite
+    # NaN if |mu| and log_sigma2 are both +inf
     x = xp.minimum(size - log_sigma2, -log_sigma2)
     x = xp.clip(x, _SMALLEST_LOG, None)
     log2_size = binary32.from_integer(xp, binary32.bits(xp, size))
@@ -96,7 +96,7 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
     excess = x - limited
     n, exponents = binary32.nearest(xp, limited, 1.0 / _LOG2)
     r = fma(xp, n, -_LOG2_LOW, fma(xp, n, -_LOG2_HIGH, limited))
-    # Of n + 64, the last 7 bits are the exponent of e plus 64, and the others the exponent of c.
+    # The last 7 bits of n + 64 are the exponent of e plus 64; the other bits are the exponent of c.
     c = binary32.unbits(
         xp,
         binary32.left(xp, binary32.right(xp, exponents, 7), 5 + binary32.MANTISSA_BITS)
@@ -141,8 +141,7 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     low = a.s * (a.s * _near(xp, gap.near, a))
     v = a.u + gap.shift
     m, k = binary32.split(xp, v)
-    # v is infinite only if mu is.
-    # Sum from the smallest term to the largest.
+    # v is infinite only if mu is infinite. Sum from the smallest term to the largest.
     far = _far(xp, gap, v, fma(xp, v, _SMALL, fma(xp, a.excess, 0.5, gap.far.base)))
     far = fma(xp, binary32.horner(xp, _elementary()[1], m), m, far)
     value = -xp.where(a.u >= gap.near.bound, fma(xp, k, 0.5 * _LOG2, far), low)

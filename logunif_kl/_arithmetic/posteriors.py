@@ -95,7 +95,7 @@ def _laplace_near(xp: Namespace, loc: Array, scale: Array, i: int, j: int) -> Ar
         if power:
             term = xp.where(origin, zero, term)
         elif i >= 2:
-            # The second derivative has a logarithmic pole; higher ones have no limit.
+            # The second derivative has a logarithmic pole; higher derivatives have no limit.
             limit = float("inf") if i == 2 else float("nan")
             term = xp.where(origin, constant(xp, loc, limit), term)
         total = term if total is None else total + term
@@ -302,7 +302,7 @@ def gamma_entropy(xp: Namespace, a: Array) -> Array:
 
 
 def student(xp: Namespace, df: Array) -> Array:
-    """Return H(w) - E log|w| of StudentT(df) minus that of a Gaussian, which is 0 as df -> inf.
+    """Return H(w) - E log|w| of StudentT(df) minus its limit as df -> inf, the value of a Gaussian.
 
     The difference is J(df/2) - J((df + 1)/2) with J = `gamma_entropy`.
     """

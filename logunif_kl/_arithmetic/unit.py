@@ -24,10 +24,10 @@ def unit(xp: Namespace, rsqrt: Callable[[Array], Array], loc: Array, scale: Arra
 
 
 def power_of_two(xp: Namespace, size: Array) -> Array:
-    """Return a power of 2 by which to multiply numbers of which ``size`` is the largest.
+    """Return a power of 2 by which to multiply numbers, the largest of which is ``size``.
 
-    The product is exact. The factor is 1 unless the size is beyond 2^60 or below 2^-60 in float32,
-    or 2^400 and 2^-400 in float64, where sums, widths or their quotients could overflow.
+    The product is exact. The factor is 1 for sizes from 2^-60 to 2^60 in float32, and from 2^-400
+    to 2^400 in float64. Outside, sums, widths or their quotients could overflow.
     """
     bound, far = (60, 64) if xp.finfo(size.dtype).bits == 32 else (400, 600)
     one = xp.ones_like(size)

@@ -21,7 +21,7 @@ def replacing(path: str | os.PathLike[str], *, flushed: bool = False) -> Iterato
     disk before it replaces the old one.
     """
     target = Path(os.path.realpath(path))
-    if target.is_symlink():  # what a loop of links ends in
+    if target.is_symlink():  # realpath returns a link only for a loop of links
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     if target.exists() and not target.is_file():
         yield target

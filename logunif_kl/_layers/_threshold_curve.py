@@ -78,7 +78,7 @@ class ThresholdCurve:
         allowed = real_number("tolerance", tolerance)
         if not allowed >= 0.0:
             raise ValueError(
-                f"tolerance must not be negative, but {allowed} was given: pass 0.0 for none"
+                f"tolerance must not be negative, but {allowed} was given: pass 0.0 to allow none"
             )
         finite = [loss for loss in self.losses if not math.isnan(loss)]
         if not finite:
@@ -147,7 +147,7 @@ def check_thresholds(thresholds: Any) -> tuple[float, ...]:
     given = thresholds.tolist() if hasattr(thresholds, "tolist") else thresholds
     found = tuple(sorted({check_threshold(each, "each of thresholds") for each in given}))
     if not found:
-        raise ValueError("thresholds is empty: pass one threshold at least")
+        raise ValueError("thresholds is empty: pass at least one threshold")
     return found
 
 

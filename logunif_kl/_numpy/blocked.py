@@ -53,8 +53,8 @@ class BlockedUFunc:
         Where pickle finds the function: ``getattr(sys.modules[module], name)``.
     inner : callable
         Takes `nin` one-dimensional arrays of one type, float16, float32 or float64, and returns one
-        array, or a tuple of `nout` arrays. They may be of a wider type. Floating-point warnings are
-        off while it runs.
+        array, or a tuple of `nout` arrays. The results may be of a wider type. Floating-point
+        warnings are off while it runs.
     nin, nout : int
         The numbers of inputs (one or two) and of outputs.
     doc : str
@@ -98,7 +98,7 @@ class BlockedUFunc:
         return self.__name__
 
     def __call__(self, *args: Any, out: Any = None, **options: Any) -> Any:
-        """Evaluate; the options are those of a `numpy.ufunc`."""
+        """Evaluate, with the options of a `numpy.ufunc`."""
         inputs, outs = self._operands(args, out)
         overrides = _overrides((*inputs, *outs, options.get("where", True)))
         if overrides:
@@ -163,7 +163,7 @@ class BlockedUFunc:
         return inputs, out
 
     def _defer(self, overrides: list, inputs: tuple, options: dict) -> Any:
-        """Pass the call to the operands' ``__array_ufunc__``, in turn (NEP 13)."""
+        """Pass the call to the ``__array_ufunc__`` of each operand in turn (NEP 13)."""
         for operand in overrides:
             if type(operand).__array_ufunc__ is None:
                 raise TypeError(
@@ -191,7 +191,7 @@ class BlockedUFunc:
         masked = where is not True
         mask = ["writemasked"] if masked else []
         # nditer copies an output that overlaps an input, and writes the whole copy back. With a
-        # mask the copy must therefore start from what the output holds.
+        # mask, the copy must therefore begin with the old content of the output.
         given = ["readwrite" if masked else "writeonly", "no_broadcast", *mask]
         fresh = ["writeonly", "allocate", "no_subtype", "no_broadcast", *mask]
         flags = [["readonly", "overlap_assume_elementwise"]] * self.nin
@@ -245,7 +245,7 @@ class BlockedUFunc:
 def _weak(value: Any, array: np.ndarray) -> bool:
     """Whether a value is a Python number, which takes the type of the other operands.
 
-    An int that fits no integer type becomes an array of objects and does not count.
+    An int that does not fit any integer type becomes an array of objects, and does not count.
     """
     return type(value) in (int, float, complex) and array.dtype.kind in "iufc"
 

@@ -1,6 +1,6 @@
 """Docstrings of the ufuncs, in C and in Python.
 
-NumPy or `BlockedUFunc` puts the call signature above each.
+NumPy or `BlockedUFunc` puts the call signature above each docstring.
 """
 
 _EXTRA = """out : ndarray, tuple of ndarray or None, optional
@@ -25,7 +25,7 @@ For q(w) = N(mu, sigma^2), p(w) = C/|w| and u = mu^2/(2 sigma^2) = 1/(2 alpha)::
     F(u) = u 2F2(1, 1; 3/2, 2; -u)
          = integral from 0 to u of D(sqrt t)/sqrt t dt,     D = Dawson's function
 
-F increases from F(0) = 0. It is close to u for small u, and to (log(4 u) + gamma)/2 for large u,
+F increases from F(0) = 0. F is close to u for small u, and to (log(4 u) + gamma)/2 for large u,
 where gamma is Euler's constant.
 
 Parameters
@@ -65,7 +65,7 @@ The first derivative of the gap, F'(u).
 
     F'(u) = D(sqrt u)/sqrt u = M(1; 3/2; -u)
 
-with D Dawson's function and M Kummer's. F' decreases from F'(0) = 1. It is close to 1/(2 u) for
+with D Dawson's function and M Kummer's. F' decreases from F'(0) = 1. F' is close to 1/(2 u) for
 large u, and greater than 1/(1 + 2 u) for every u > 0.
 
 Parameters
@@ -177,8 +177,8 @@ With u = mu^2 exp(-log_sigma2)/2 and F as in `kl_gap`::
     d_mu          -F'(u) mu exp(-log_sigma2)
     d_log_sigma2  u F'(u)
 
-The constant of -KL is that of ``zero_at=inf``: -KL tends to 0 as alpha -> inf. The derivatives do
-not depend on it.
+The constant of -KL is chosen so that -KL tends to 0 as alpha -> inf (``zero_at=inf``). The
+derivatives do not depend on it.
 
 Parameters
 ----------

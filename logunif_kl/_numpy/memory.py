@@ -12,7 +12,7 @@ _BYTES = 96 * 2**20
 
 @cache
 def check_for_linear_algebra() -> None:
-    """Raise MemoryError if OpenBLAS could not allocate its buffers, and would end the process.
+    """Raise MemoryError if OpenBLAS cannot allocate its buffers, which would end the process.
 
     OpenBLAS keeps the buffers, so one check is enough.
     """

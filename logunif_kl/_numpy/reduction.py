@@ -13,9 +13,9 @@ from .._errors import type_name
 def reduced(result: Any, reduction: str) -> Any:
     """Add the elements in float64, and round to their type. The mean of an empty array is NaN.
 
-    Masked elements do not count, not even in dask. NaN counts, also in pandas and xarray. A missing
-    value of pandas or polars counts as NaN. For columns of dask the result is a dask array. Several
-    arrays, such as a dataset of xarray, raise TypeError.
+    Masked elements are left out, even in dask. NaN is not skipped, even in pandas and xarray. A
+    missing value of pandas or polars counts as NaN. For columns of dask the result is a dask array.
+    Several arrays, such as a dataset of xarray, raise TypeError.
     """
     library = type(result).__module__.partition(".")[0]
     if library in ("pandas", "polars") and hasattr(result, "to_numpy"):
@@ -36,7 +36,7 @@ def reduced(result: Any, reduction: str) -> Any:
                 masked = isinstance(result, np.ma.MaskedArray)
                 total = total / np.float64(result.count() if masked else result.size)
         else:
-            # Only the lazy array itself knows its mask, and perhaps its size.
+            # Use the array's method, because only the array knows its mask and perhaps its size.
             options = {"skipna": False} if library == "xarray" else {}
             total = getattr(result, reduction)(dtype=np.float64, **options)
         return total.astype(result.dtype)
@@ -51,7 +51,7 @@ def _of_columns(table: Any) -> Any:
 
 def reduced_over(xp: Any, result: Any, reduction: str) -> Any:
     """Sum or average the elements of an array of a namespace, in its type."""
-    if reduction == "mean" and None in result.shape:  # a size that is not known yet
+    if reduction == "mean" and None in result.shape:  # the size is not known yet
         return xp.mean(result)
     total = xp.sum(result)
     return total if reduction == "sum" else total / math.prod(result.shape)

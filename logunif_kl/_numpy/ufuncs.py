@@ -1,8 +1,8 @@
 """The ufuncs of the C extension, or the same in Python if the extension is missing.
 
 The environment variable ``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2``, ``neon`` or
-``baseline`` for a variant of the C extension, ``python`` for the Python version. If it is unset or
-empty, the fastest variant that this CPU runs is chosen.
+``baseline`` for a variant of the C extension, ``python`` for the Python version. If the variable is
+unset or empty, the fastest variant that this CPU runs is chosen.
 """
 
 from __future__ import annotations

@@ -14,13 +14,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The arguments after the program's name; those of the process by default.
+        The arguments after the program's name; by default the arguments of the process.
 
     Returns
     -------
     int
-        0 on success; 2 after an error, 1 after a check that failed, each with one sentence on
-        standard error; 130 when interrupted, also while what it needs is imported.
+        0 on success; 1 after a failed check and 2 after an error, each with one sentence on
+        standard error; 130 after an interrupt, even while the package is imported.
     """
     try:
         from ._main import run
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def end_if_started() -> None:
     """End a process that was started as the command line, as an interrupt does.
 
-    An interrupt while the package is imported comes before `main` could catch it.
+    `main` cannot catch an interrupt that arrives while the package is imported.
     """
     program = sys.argv[0].replace("\\", "/").rpartition("/")[2] if sys.argv else ""
     # While Python searches for the module of -m, sys.argv[0] is "-m".

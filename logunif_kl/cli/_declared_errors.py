@@ -30,8 +30,8 @@ from ..methods import Declared, Interval, Method, measure
 from ..methods._method import EVERYWHERE
 
 SEED = 20260101
-GRID, RANDOM = 1201, 400  # points for a numerical method
-FAR = 700.0  # beyond, u = exp(-log_alpha)/2 leaves the range of a double
+GRID, RANDOM = 1201, 400  # number of points for a numerical method
+FAR = 700.0  # for larger |log_alpha|, u = exp(-log_alpha)/2 leaves the range of a double
 CORE = 40.0  # half of the points lie within +- this
 REPLICATES = 60
 STATISTICAL_POINTS = 13

@@ -20,7 +20,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "0.
 MARKERS = ("v", "D", "o", "P", "s", "^", "X", "<")
 FIGURE_2 = Interval("dropout rates from 0.05 to 0.5", math.log(0.05 / 0.95), 0.0)
 SHOWN = Interval("log_alpha in [-12, 12]", -12.0, 12.0)
-FLOOR = 1e-17  # where a zero error of a numerical method is drawn on a logarithmic axis
+FLOOR = 1e-17  # height of a numerical method's zero error on a logarithmic axis
 SEED = 0
 
 
@@ -91,7 +91,7 @@ def draw_errors(methods: Sequence[Method], path: str) -> None:
         if method.gradient is not None:
             errors.append((gradient, np.abs(method.gradient(x) - slope) / slope))
         for axes, error in errors:
-            # Leave out the zeros of a smooth error. Draw those of rounding errors at the bottom.
+            # Leave out zeros of a smooth error. Draw zeros of rounding errors at the bottom.
             axes.plot(x, np.where(error < FLOOR, np.nan if smooth else FLOOR, error), **style)
     for axes, title in (
         (value, "Error of the value, relative to max(1, |-KL|); 0 is at the bottom"),

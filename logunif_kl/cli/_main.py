@@ -73,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
         if lacks_memory(error):
             raise
         reason = error.strerror or error
-        if error.filename is None:  # this package's functions name the file
+        if error.filename is None:  # functions of this package name the file
             silence(sys.stdout)
             return fail(f"cannot write to standard output: {reason}; send it elsewhere")
         return fail(f"{error.filename}: {reason}")

@@ -159,7 +159,7 @@ def _plain(value: Any) -> Any:
 
 
 def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:
-    """Print rich tables and notes. On a terminal, fit tables to its width by `_narrowed`."""
+    """Print rich tables and notes. Fit tables to the width of a terminal by `_narrowed`."""
     from rich.console import Console
 
     console, boundless = Console(), Console(width=UNLIMITED)
@@ -184,7 +184,7 @@ def _narrowed(table: Any, width: int, boundless: Any) -> tuple[Any, list[str]]:
     """Make a table of at most `width` columns, and name the columns that are left out.
 
     Text wraps between words. Numbers are never cut: whole columns are left out, first those in
-    `drop_first` of `new_table`, then numbers from the right. One name and one number stay.
+    `drop_first` of `new_table`, then numbers from the right. At least one name and one number stay.
     """
     columns = [
         replace(c, min_width=_longest(c, "\n" if c.no_wrap else None)) for c in table.columns

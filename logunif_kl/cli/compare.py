@@ -16,7 +16,7 @@ _NAMES = [name for name, method in METHODS.items() if method.kind != "statistica
 _CLOSED_FORMS = [name for name in _NAMES if METHODS[name].kind == "closed form"]
 NOTES = (
     "Errors are method minus exact: of -KL absolute, of d(-KL)/d log alpha relative.",
-    "Means are uniform in log alpha, those of an unbounded range within [-10, 10].",
+    "Means are uniform in log alpha; over an unbounded range, within [-10, 10].",
     "No convention changes an error; 'best constant' adds the one that helps most.",
 )
 

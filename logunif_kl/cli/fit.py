@@ -166,8 +166,7 @@ def _check(options: argparse.Namespace) -> None:
         given = _given(options, SINGLE) + ["--target"] * (options.target != TARGETS[0])
         if given:
             raise CommandError(
-                f"--ladder makes many fits of its own, and {given[0]} is for one: "
-                "leave one of them out"
+                f"--ladder makes many fits, but {given[0]} is for one: leave one of them out"
             )
     _convention(options)
     if options.formula is None:

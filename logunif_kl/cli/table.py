@@ -70,7 +70,7 @@ def run(options: argparse.Namespace, command: str) -> None:
     if not 1 <= options.dps <= MAX_DPS:
         raise CommandError(
             f"--dps must lie between 1 and {MAX_DPS}, but {options.dps} was given: "
-            "ask for as many as you can use"
+            "give a number in that range"
         )
     check_results(options.json)
     points = [
@@ -109,8 +109,8 @@ def _exact(name: str, text: str) -> Exact:
         size = Decimal(0)
     if size and size.is_finite() and not SMALLEST <= size <= LARGEST:
         raise CommandError(
-            f"{name} must be 0, infinite, or of a size between {SMALLEST} and {LARGEST}, but "
-            f"{text.strip()} was given: ask logunif_kl.reference about others"
+            f"{name} must be 0, infinite, or between {SMALLEST} and {LARGEST} in "
+            f"magnitude, but {text.strip()} was given: use logunif_kl.reference for others"
         )
     try:
         return Fraction(text.strip())

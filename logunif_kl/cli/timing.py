@@ -1,8 +1,8 @@
 """Timings in interleaved rounds, with medians, quartiles and ratios within a round.
 
 The speed of a machine drifts (clock frequency, other processes), so times taken one after the other
-are hard to compare. Here every round runs every candidate once, in rotating order. A ratio compares
-two times of the same round; the median is taken over all rounds.
+are hard to compare. This module therefore runs every candidate once in every round, in rotating
+order. A ratio compares two times of the same round; the median is taken over all rounds.
 """
 
 from __future__ import annotations

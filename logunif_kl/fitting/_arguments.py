@@ -42,8 +42,8 @@ def log_alpha_range(given: Any) -> tuple[float, float]:
         )
     if low >= FARTHEST or high <= -FARTHEST:
         raise ValueError(
-            f"log_alpha_range must meet [-{FARTHEST:g}, {FARTHEST:g}], where -KL differs from its "
-            f"limits, but ({low:g}, {high:g}) was given: move it there"
+            f"log_alpha_range must overlap [-{FARTHEST:g}, {FARTHEST:g}], where -KL differs from "
+            f"its limits, but ({low:g}, {high:g}) was given: move the range there"
         )
     return low, high
 

@@ -33,12 +33,12 @@ class Errors:
     max_error_at : float
         The log alpha of the worst error; infinite if the error is only approached.
     rms_error : float
-        Root mean square of that error, uniformly in the variable of the fit's grid. Over an
+        Root mean square error of -KL, uniformly in the variable of the fit's grid. Over an
         unbounded range, only the part within [-10, 10] counts.
     max_grad_error : float
         Worst relative error of d(-KL)/d log alpha.
     max_grad_error_at : float
-        The log alpha of that error, as above.
+        The log alpha of the worst error of the derivative, as above.
     """
 
     log_alpha_range: tuple[float, float]

@@ -1,10 +1,10 @@
 """The two families of formulae, with their derivatives in log alpha and in the parameters.
 
 `PolynomialFamily` is Kingma's: 1/2 log alpha plus a polynomial in alpha. Its parameters are the
-coefficients of alpha T_j(t), where T_j are Chebyshev's polynomials and t is alpha mapped to
-[-1, 1], because a fit in powers of alpha would lose about a digit for each degree.
+coefficients of alpha T_j(t), where T_j are Chebyshev's polynomials and t is alpha mapped to [-1,
+1]. A fit in powers of alpha would lose about a digit for each degree.
 
-`SigmoidFamily` is Molchanov's: -1/2 log(1 + 1/alpha) less a sum of sigmoids in log alpha.
+`SigmoidFamily` is Molchanov's: -1/2 log(1 + 1/alpha) minus a sum of sigmoids in log alpha.
 """
 
 from __future__ import annotations

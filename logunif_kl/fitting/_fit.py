@@ -133,8 +133,8 @@ class Fit:
         log_alpha : array_like or array
             Of any shape, from NumPy, dask, xarray, an array-API namespace, PyTorch or JAX.
         zero_at, log_c : float, optional
-            The constant, as in `logunif_kl.neg_kl`. It adds the same number to the fit and to the
-            exact value, so the error is the same under every convention.
+            The constant, as in `logunif_kl.neg_kl`. The constant adds the same number to the fit
+            and to the exact value, so the error is the same under every convention.
 
         Returns
         -------
@@ -210,7 +210,7 @@ class Fit:
         Parameters
         ----------
         digits : int
-            From 1 to 17. ``level`` and ``extrema`` remain those of the fit before rounding.
+            From 1 to 17. ``level`` and ``extrema`` keep their values from before rounding.
 
         Returns
         -------
@@ -252,7 +252,7 @@ class Fit:
         Raises
         ------
         TypeError, ValueError
-            If it is not a pair of numbers that ascend, or does not meet [-20, 20].
+            If the range is not a pair of ascending numbers, or does not overlap [-20, 20].
 
         Examples
         --------
@@ -270,7 +270,7 @@ class Fit:
     def from_json(document: str) -> Fit:
         """Read what `to_json` wrote.
 
-        The errors come from the text. If the text may have been changed by hand, measure them with
+        The errors are read, not measured. If the text may have been edited, measure them with
         ``fit.errors(fit.log_alpha_range)``.
 
         Raises

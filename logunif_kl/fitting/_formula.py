@@ -19,7 +19,7 @@ from typing import Any
 from .._errors import shown
 
 POLYNOMIAL, SIGMOID = "polynomial", "sigmoid"
-#: The most terms of a family: the degree of a polynomial, or the number of sigmoids.
+#: The largest degree of a polynomial, or number of sigmoids.
 MOST = {POLYNOMIAL: 60, SIGMOID: 5}
 NAME = "neg_kl"
 
@@ -89,7 +89,7 @@ class _Dialect:
 
     exp: str
     softplus: str
-    sigmoid_of: str  # of the negative of the argument
+    sigmoid_of: str  # sigmoid(-x)
     head: str
     helper: str = ""
     open: str = f"def {NAME}(log_alpha):\n{{}}"

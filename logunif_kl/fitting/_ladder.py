@@ -1,4 +1,4 @@
-"""The ladder: the best errors for each number of terms, with those of published formulae."""
+"""The ladder: the best errors for each number of terms, next to errors of published formulae."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def fit_polynomial(
         n, from 1 to 60. The terms nearly cancel when n is large: a degree is refused if rounding
         the coefficients raises the error by more than 1 % (from about 20 over [0.05, 1]).
     alpha_range : pair of float, default (0.05, 1)
-        The range of alpha, a ratio of variances. It may begin at 0 and must be finite.
+        The range of alpha, a ratio of variances. The range may begin at 0 and must be finite.
     norm : {"minimax", "least_squares"}
         Minimise the largest error, by Remez's exchange, or the mean square.
     grid : {"log", "linear", "dropout_rate"}
@@ -147,7 +147,7 @@ def _minimax(problem: Problem, p: Array, degree: int) -> Array:
 
 
 def _both(problem: Problem, p: Array, points: Array) -> Array:
-    """Minimise the larger of two errors: a single one if its best fit keeps the other below it."""
+    """Minimise the larger of two errors; one alone, if its best fit keeps the other smaller."""
     family = problem.family
     assert isinstance(family, PolynomialFamily)
     for i, quantity in enumerate(problem.quantities):
@@ -177,7 +177,7 @@ def _only(problem: Problem, family: PolynomialFamily, quantity: Quantity) -> Pro
 
 
 def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formula:
-    """Choose the constant to minimise the error of the value; a gradient leaves it open."""
+    """Choose the constant to minimise the error of the value; a gradient does not determine it."""
     (value,) = fixed(formula, "value", None)
     if norm == "least_squares":
         nodes, weights = quadrature(problem.low, problem.high, grid)
@@ -185,7 +185,7 @@ def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formul
     points = problem.grid(POINTS)
     error = value.error(NOTHING, points)
     formula = _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)
-    # now errors of both signs occur, so the extrema of the magnitude include both
+    # Errors of both signs now occur, so the extrema of the magnitude include both signs.
     (value,) = fixed(formula, "value", None)
     _, error = value.extrema(NOTHING, points)
     return _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)
@@ -206,6 +206,6 @@ def _check_rounding(fit: Fit, problem: Problem, p: Array) -> None:
         largest = max(abs(c) for c in fit.coefficients)
         raise ValueError(
             f"degree {fit.terms} is too high for double precision: coefficients as large as "
-            f"{largest:.0e} nearly cancel, and rounding them makes an error of {fit.level:.1e} "
-            f"out of {solved:.1e}: ask for a lower degree"
+            f"{largest:.0e} nearly cancel, and rounding them raises the error from "
+            f"{solved:.1e} to {fit.level:.1e}: ask for a lower degree"
         )

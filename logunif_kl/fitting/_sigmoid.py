@@ -23,7 +23,7 @@ from ._sigmoid_search import least_squares_fits, minimise_by_slsqp, starts
 GRID = 2001
 CANDIDATES = 4
 STARTS = {2: 16, 3: 12, 4: 12, 5: 8}
-#: The largest sum |k1|. Beyond, terms nearly cancel and lose digits in float32.
+#: The largest sum |k1|. With a larger sum, terms nearly cancel and lose digits in float32.
 MAX_AMPLITUDE = 4.0
 
 

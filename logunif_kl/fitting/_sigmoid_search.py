@@ -4,9 +4,9 @@ The family is not linear in its constants, so there are several local optima. Th
 fixed starts (an additive recurrence, no random numbers) and from the few best least-squares
 solutions, and keeps the best result, which need not be the global optimum. `minimise_by_slsqp`
 minimises h subject to |error(x_i)| <= h at points x_i by sequential quadratic programming, and adds
-the extrema of each solution to the points. It needs second-order information, because the best fit
-of two sigmoids has fewer extrema than constants. If the number of extrema is parameters + 1, the
-exchange of `_exchange` then refines the result to rounding error.
+the extrema of each solution to the points. SLSQP uses second-order information, which is needed
+because the best fit of two sigmoids has fewer extrema than constants. If the number of extrema is
+parameters + 1, the exchange of `_exchange` then refines the result to rounding error.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ def neg_kl_complex(
 
         -KL = constant - Ein(u),    Ein(u) = gamma + log(u) + E1(u)
 
-    This is `neg_kl_vector` with k = 2. There alpha has the variance of one coordinate, sigma^2/2,
-    so ``neg_kl_complex(x)`` is ``neg_kl_vector(x - log(2), 2)``.
+    This is `neg_kl_vector` with k = 2. Its alpha uses the variance of one coordinate, sigma^2/2, so
+    ``neg_kl_complex(x)`` is ``neg_kl_vector(x - log(2), 2)``.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def neg_kl_complex_grad(log_alpha: Any) -> Any:
 
         d(-KL)/d log_alpha = 1 - exp(-u)
 
-    The derivative does not depend on the constant. It falls from 1 at ``log_alpha=-inf`` to 0 at
+    The derivative does not depend on the constant, and falls from 1 at ``log_alpha=-inf`` to 0 at
     ``inf``. Parameters, results and errors are otherwise as for `neg_kl_complex`.
 
     Examples
@@ -137,7 +137,7 @@ def neg_kl_complex_normal(
 
         -KL = constant - Ein(u),    u = |mu|^2/sigma^2,    sigma^2 = E|w - mu|^2
 
-    |mu|^2 is computed from the two parts in two words. It is exact at mu = 0, and overflows or
+    |mu|^2 is computed from the two parts in two words, so it is exact at mu = 0, and overflows or
     underflows only where u does.
 
     Parameters
@@ -228,7 +228,7 @@ def neg_kl_vector(
     Notes
     -----
     Up to u = max(45, k) the divergence is a quadrature of 64 positive terms, or of 127 for k < 2.
-    Each term takes an exponential. Beyond, the divergence is a series in 1/u.
+    Each term takes an exponential. Above, the divergence is a series in 1/u.
     `logunif_kl.isotropic.ACCURACY` lists the worst errors found in float64. For a tensor the
     function can be differentiated any number of times in log alpha, but not in k.
 
@@ -253,7 +253,7 @@ def neg_kl_vector_grad(log_alpha: Any, k: float) -> Any:
 
         d(-KL)/d log_alpha = u F_k'(u) = u M(1; k/2+1; -u)
 
-    The derivative does not depend on the constant. It tends to k/2 as log_alpha -> -inf.
+    The derivative does not depend on the constant, and tends to k/2 as log_alpha -> -inf.
     Parameters, results and errors are otherwise as for `neg_kl_vector`.
 
     Examples

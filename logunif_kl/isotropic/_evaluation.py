@@ -100,8 +100,8 @@ def _complex_mean(mu: Any) -> np.ndarray | None:
     if kind_of(type(mu)) in (PROTOCOL, NAMESPACE):
         if "complex" in str(getattr(mu, "dtype", "")):
             raise TypeError(
-                f"mu is complex and of type {_errors.type_name(mu)}, but of this type only real "
-                "means are taken: pass its modulus, abs(mu)"
+                f"mu is complex and of type {_errors.type_name(mu)}, which may hold "
+                "only real means: pass the modulus, abs(mu)"
             )
         return None
     if not isinstance(mu, (complex, list, tuple, np.ndarray, np.generic)):

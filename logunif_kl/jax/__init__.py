@@ -2,19 +2,19 @@
 
 The functions have the same names as in `logunif_kl`, take JAX arrays and tracers, and have an
 option ``reduction``. Each differentiation rule calls the function for the next derivative. The
-second and third derivatives therefore lose no digits; higher ones can lose up to three where two
-ranges of the approximation meet. The functions work under ``jit``, ``vmap``, ``grad``, ``jvp``,
+second and third derivatives therefore lose no digits; higher derivatives can lose up to three where
+two ranges of the approximation meet. The functions work under ``jit``, ``vmap``, ``grad``, ``jvp``,
 ``linearize``, ``checkpoint``, ``scan`` and sharding. `logunif_kl.neg_kl` and the others call them
 when given an array or a tracer of JAX.
 
-`logunif_kl.jax.numpyro` and `logunif_kl.jax.tfp` have the prior as a distribution. They need
-NumPyro and TensorFlow Probability.
+`logunif_kl.jax.numpyro` and `logunif_kl.jax.tfp` have the prior as a distribution. These two
+modules need NumPyro and TensorFlow Probability.
 
 Notes
 -----
 The functions take what `jax.numpy` functions take: JAX and NumPy arrays, NumPy scalars and Python
-numbers, promoted as by `jax.numpy.exp`. They convert NumPy arrays to JAX arrays.
-(`logunif_kl.neg_kl_normal` raises an error for a NumPy array together with a JAX array.) Without
+numbers, promoted as by `jax.numpy.exp`. NumPy arrays become JAX arrays, whereas
+`logunif_kl.neg_kl_normal` refuses a NumPy array together with a JAX array. Without
 ``jax_enable_x64`` float64 becomes float32, as everywhere in JAX. float16 and bfloat16 are computed
 in float32 and rounded at the end.
 

@@ -32,14 +32,14 @@ Array = Any
 # In a jitted gradient a call costs less than plain operations from 64 elements on. Leave smaller
 # arrays to XLA, which can fuse plain operations with their neighbours.
 LEAST_ELEMENTS = 512
-# A part of the handlers' names. Increase it when the order of the arguments changes.
+# A part of the handlers' names. Increase the number when the order of the arguments changes.
 _VERSION = 1
 
 # Which of -KL and its two derivatives each primitive computes.
 _RESULTS = {"value": slice(0, 1), "gradient": slice(1, 3), "value_and_gradient": slice(0, 3)}
 
-# The JVP rule of `value_and_gradient`, set by `_rules`. JAX uses it after it has replaced the
-# function that has a rule of its own by the primitives inside.
+# The JVP rule of `value_and_gradient`, set by `_rules`. JAX uses this rule after it has replaced a
+# function that has its own rule by the primitives in it.
 RULES: dict[str, Any] = {}
 
 _lowered: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The parts of JAX's internals that a custom call needs. They may change with every JAX version.
+"""The parts of JAX's internals that a custom call needs, which may change with every JAX version.
 
 If a JAX version lacks one of the names, XLA compiles plain operations.
 """

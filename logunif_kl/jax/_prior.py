@@ -32,11 +32,11 @@ def no_sample() -> NotImplementedError:
 
 
 _LACKS = {
-    "mean": "mean: use that of the posterior",
-    "variance": "variance: use that of the posterior",
+    "mean": "mean: use the mean of the posterior",
+    "variance": "variance: use the variance of the posterior",
     "entropy": "entropy: use kl_divergence from the posterior",
     "cdf": "cumulative distribution function: use log_prob",
-    "quantile": "quantiles: use those of the posterior",
+    "quantile": "quantiles: use the quantiles of the posterior",
 }
 
 
@@ -65,7 +65,7 @@ def of_parameters(kl: Callable[..., Any], *parameters: str) -> Divergence:
 def checked(divergence: Divergence, kind: type, base: str, pair: str) -> Callable[..., Any]:
     """Make the function to register for a posterior and a prior.
 
-    ``divergence(posterior, prior)`` serves the prior of one weight, whose class is `kind`. The
+    ``divergence(posterior, prior)`` computes KL to the prior of one weight, of class `kind`. The
     attribute `base` holds the base of a distribution of vectors; another base raises
     NotImplementedError. `pair` is the library's message for a pair without divergence, with places
     for the two types.

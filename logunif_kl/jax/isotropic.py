@@ -1,7 +1,7 @@
 """The functions of `logunif_kl.isotropic` for arrays and tracers of JAX.
 
 They can be differentiated any number of times in either mode. float32 and the half types are
-computed in float32. Types, transforms and errors are those of `logunif_kl.jax.neg_kl`.
+computed in float32. Types, transforms and errors are the same as for `logunif_kl.jax.neg_kl`.
 """
 
 from __future__ import annotations

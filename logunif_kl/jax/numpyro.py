@@ -4,8 +4,8 @@ Importing this module registers KL from eleven families of posteriors to the pri
 `ImproperLogUniform`) with `numpyro.distributions.kl_divergence`. The posteriors may be Independent,
 expanded or masked. `numpyro.infer.TraceMeanField_ELBO` then uses the exact divergence.
 
-`numpyro.distributions.LogUniform` is another distribution. It is proper, on an interval [a, b] with
-0 < a, and can be sampled. The prior here is C/|w| over the real line, whose integral is infinite.
+`numpyro.distributions.LogUniform` is a proper distribution on an interval [a, b] with a > 0, and
+can be sampled. The prior here is C/|w| over the real line, whose integral is infinite.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
         Choose C so that -KL(Normal || prior) vanishes at this alpha = sigma^2/mu^2, a ratio of
         variances. The default ``inf`` gives log C = -2.054119955935...
     log_c : float, optional
-        The logarithm of C instead. It shifts every divergence and every log density by the same
-        amount. Gradients do not depend on it.
+        The logarithm of C instead. This constant shifts every divergence and every log density by
+        the same amount. Gradients do not depend on it.
 
     Attributes
     ----------

@@ -4,7 +4,7 @@ r"""F and uF' for large u, by the expansion in 1/u of the expectation in Hron's 
           - \sum_{n \ge 1} \frac{(\frac12)_n}{2n\,u^n}, \qquad
           u F'(u) \sim \tfrac12 \sum_{n \ge 0} \frac{(\frac12)_n}{u^n}
 
-Termwise derivatives in a, at 0, of Kummer's own expansion (DLMF 13.7.2)
+These are the termwise derivatives in a, at a = 0, of Kummer's expansion (DLMF 13.7.2)
 
 .. math:: M(a; b; -u) \sim \frac{\Gamma(b)}{\Gamma(b - a)} u^{-a}
           \sum_n \frac{(a)_n (a - b + 1)_n}{n!\,u^n}

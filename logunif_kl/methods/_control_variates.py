@@ -14,16 +14,16 @@ and E log|z| = -(gamma + log 2)/2. These control variates are subtracted from lo
   where r is small.)
 - log|z| minus its own singularity h_0, which is strongly correlated with the integrand where r is
   small.
-- The Hermite polynomials He_0 to He_4 of z. A regression over 256 equally probable z gives their
-  coefficients and the one of log|z|. The coefficients depend on r but not on the sample, so the
-  estimate is unbiased and its standard error is the usual one.
+- The Hermite polynomials He_0 to He_4 of z. A regression over 256 equally probable z gives the
+  coefficients of log|z| and the polynomials. The coefficients depend on r but not on the sample, so
+  the estimate is unbiased and its standard error is the usual one.
 - Above r = 6, only the Taylor polynomial of degree 4 of log|1 + z/r|, whose mean is -1/(2 r^2) -
   3/(4 r^4). The probability of the singularity is below 1e-8 there.
 
 The remainder is averaged over z ~ N(0, 4) with the weight 2 exp(-3 z^2/8), the ratio of the
 densities. This raises the variance a little where r is near 1, but makes the standard error
-reliable, because samples of N(0, 1) rarely reach the tails, where the remainder is largest. It also
-makes the integrand vanish at the ends of Sobol's points.
+reliable, because samples of N(0, 1) rarely reach the tails, where the remainder is largest.
+Sampling N(0, 4) also makes the integrand vanish at the ends of Sobol's points.
 
 A poor coefficient causes no bias, only a larger variance, which
 ``validation/results/monte_carlo/monte_carlo.json`` records.
@@ -63,7 +63,7 @@ class Controls(NamedTuple):
     mean 0."""
 
     weight: np.ndarray
-    """Shape (m,): the density of N(0, 1) over that of N(0, SPREAD^2)."""
+    """Shape (m,): the density of N(0, 1) divided by the density of N(0, SPREAD^2)."""
 
 
 def controls(z: np.ndarray) -> Controls:

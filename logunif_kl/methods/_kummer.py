@@ -97,7 +97,7 @@ def kummer(
     Parameters
     ----------
     log_alpha, zero_at, log_c, dps
-        As for `series`, as are the errors raised.
+        As for `series`, which raises the same errors.
 
     Returns
     -------

@@ -39,8 +39,8 @@ def lower_bound(
     .. math:: -\mathrm{KL} \ge \text{constant} + \tfrac12 \log\alpha
               \qquad (\alpha \le \alpha^* = 2.42124952103683604)
 
-    The constant is that of the exact value, log C + 1/2 log(2 pi e), so the bound becomes exact as
-    alpha -> 0. The paper claims it for every alpha, but above alpha* it is *larger* than -KL.
+    The constant is the exact one, log C + 1/2 log(2 pi e), so the bound becomes exact as alpha ->
+    0. The paper claims it for every alpha, but above alpha* it is *larger* than -KL.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from ._arguments import integer
 from ._extrema import Error, Extremum, finite, least_and_greatest
 from ._method import WIDE, Interval, Method
 
-FARTHEST = 100.0  # beyond, alpha^3 divided by the exact gradient overflows
+FARTHEST = 100.0  # above, alpha^3 divided by the exact gradient overflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ def value_error(method: Method) -> Error:
     """Return a function of log alpha: the signed error of -KL, which no convention changes."""
     if method.kind == "statistical":
         raise ValueError(
-            f"{method.name} gives an estimate with a standard error, not one error to be measured: "
-            "take another method, or hold it to its standard errors by logunif-kl validate"
+            f"{method.name} gives an estimate with a standard error, and has no single error: "
+            "take another method, or check its standard errors with logunif-kl validate"
         )
 
     def error(log_alpha: np.ndarray) -> np.ndarray:

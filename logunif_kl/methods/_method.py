@@ -56,9 +56,9 @@ class Declared:
     interval : Interval
         Where the bounds hold.
     value : float
-        Worst error of -KL, under every convention. It is absolute for a closed form and relative to
-        max(1, |-KL|) for a numerical method. For a statistical method it is the largest standard
-        error with the default number of samples.
+        Worst error of -KL, under every convention. The error is absolute for a closed form and
+        relative to max(1, |-KL|) for a numerical method. For a statistical method it is the largest
+        standard error with the default number of samples.
     value_best_constant : float, optional
         Worst absolute error of -KL after adding the constant that minimises it; closed forms only.
     gradient : float, optional
@@ -115,7 +115,7 @@ class Method:
 
     @property
     def domain(self) -> Interval:
-        """The interval where the method may be used: the one of the first entry in ``claims``."""
+        """The interval where the method may be used, taken from the first entry of ``claims``."""
         return self.claims[0].interval
 
 

@@ -34,7 +34,7 @@ from ._sampling import average, check_samples, generator
 N_SAMPLES = 65536
 
 _EPS = np.finfo(np.float64).eps
-# Reads log alpha as the other methods do, and raises the same errors.
+# This operation reads log alpha and raises errors like the other methods.
 _READ = Operation(np.positive, lambda xp, x: xp.positive(x))
 
 
@@ -151,7 +151,7 @@ def monte_carlo_grad(
     Parameters
     ----------
     log_alpha, n_samples, rng, scheme, variance_reduction, progress
-        As for `monte_carlo`, as are the errors raised.
+        As for `monte_carlo`, which raises the same errors.
 
     Returns
     -------
@@ -160,10 +160,10 @@ def monte_carlo_grad(
 
     References
     ----------
-    The gradient is that of J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian
-    Dropout is not Bayesian" (2017), Eq. 3. The score function (likelihood ratio) is that of
-    P. W. Glynn, "Likelihood ratio gradient estimation for stochastic systems", Communications of
-    the ACM 33 (1990).
+    The gradient is from J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout
+    is not Bayesian" (2017), Eq. 3. The score function (likelihood ratio) is that of P. W. Glynn,
+    "Likelihood ratio gradient estimation for stochastic systems", Communications of the ACM 33
+    (1990).
 
     Examples
     --------

@@ -50,9 +50,9 @@ LAST = window(LARGEST)[1]
 def mean_times_u(u: np.ndarray, g: Weighted) -> np.ndarray:
     """Compute u E g(K), K ~ Poisson(u), for a one-dimensional float64 array of u in [0, `LARGEST`].
 
-    ``g`` takes an int64 array of k in [0, `LAST`]. It is elementwise, positive and decreasing, with
-    g(0) = 1 and g(k) >= 1/(2k + 1). The relative error is a few units in the last place, even as u
-    -> 0.
+    ``g`` takes an int64 array of k in [0, `LAST`]. ``g`` is elementwise, positive and decreasing,
+    with g(0) = 1 and g(k) >= 1/(2k + 1). The relative error is a few units in the last place, even
+    as u -> 0.
     """
     result = np.empty_like(u)
     # All u up to the same half power of 2 share a width. A result therefore does not depend on the
@@ -78,7 +78,7 @@ def _mean(u: np.ndarray, below: int, above: int, g: Weighted) -> np.ndarray:
     left = np.maximum(mode - np.arange(below + 1), 0)
     with np.errstate(divide="ignore"):
         up = np.exp(np.cumsum(np.log1p((u - right) / right), axis=1))
-        # The ratio k/u belongs to k - 1. At k = 0 it is 0, and so are all weights below.
+        # w_(k-1)/w_k is k/u. The ratio is 0 at k = 0, which makes all weights below 0.
         down = np.exp(np.cumsum(np.log1p((left[:, :-1] - u) / u), axis=1))
     total = 1.0 + up.sum(axis=1) + down.sum(axis=1)
     weighted = (up * g(right)).sum(axis=1) + (down * g(left[:, 1:])).sum(axis=1)

@@ -93,13 +93,13 @@ def quadrature(
         As for `series`; infinite where a node of ``"gauss_hermite"`` is at the singularity.
     error : float64 array or scalar
         With ``return_error=True``: an upper bound of the error, including the rounding to the type
-        of the value; 0 at infinite ``log_alpha``. It is always a NumPy array or scalar.
+        of the value; 0 at infinite ``log_alpha``. The estimate is always a NumPy array or scalar.
 
     Raises
     ------
     TypeError, ValueError, OverflowError
-        As for `series`; if the rule is not one of the three, if `n` is not an int in its range,
-        or if `dps` is given together with another rule, with `n` or with ``return_error=True``.
+        As for `series`, if there is no such rule, if `n` is not an int in its range, or if `dps` is
+        given together with another rule, with `n` or with ``return_error=True``.
 
     Notes
     -----
@@ -134,7 +134,7 @@ def quadrature(
             name = next(name for name, is_given in given.items() if is_given)
             raise ValueError(
                 f"{name} was given with dps={shown(dps)}, where the rule is tanh-sinh with as many "
-                f"nodes as the digits take: leave out {name} or dps"
+                f"nodes as the digits need: leave out {name} or dps"
             )
         from .arbitrary_precision import precision, quadrature
 
@@ -158,7 +158,7 @@ def quadrature_grad(log_alpha: Any, *, rule: str = "tanh_sinh", n: int | None = 
     Parameters
     ----------
     log_alpha, rule, n
-        As for `quadrature`, as are the errors raised.
+        As for `quadrature`, which raises the same errors.
 
     Returns
     -------

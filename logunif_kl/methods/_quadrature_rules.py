@@ -15,8 +15,8 @@ where phi is the normal density. Both rules can treat a singularity at an end:
   derivatives, so that the error falls like n^-10.
 
 Up to r = 1 expm1, sinh and cosh replace the brackets, so that F(u) keeps its relative accuracy as u
--> 0. From r = 9 on phi is negligible at the singularity, and log|1 + z/r| is integrated over [-9,
-9] without folding.
+-> 0. For r >= 9, phi is negligible at the singularity, and log|1 + z/r| is integrated over [-9, 9]
+without folding.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _hermite(
 
 
 def _sum(terms: np.ndarray) -> np.ndarray:
-    """Sum each row, in an order that (unlike that of matmul) does not depend on other rows."""
+    """Sum each row, in an order that, unlike the order of matmul, does not depend on other rows."""
     return np.asarray(terms.sum(axis=1))
 
 

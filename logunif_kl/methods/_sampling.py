@@ -5,13 +5,13 @@ standard error of their average:
 
 - ``plain``: a unit is one sample.
 - ``antithetic``: a unit is the average over z and -z.
-- ``qmc``: a unit is the average over one scrambled Sobol sequence. There are only 16 to 31 of
-  these.
+- ``qmc``: a unit is the average over one scrambled Sobol sequence. There are 16 to 31 sequences.
 
 The spread of a few units is itself uncertain, so the standard error is multiplied by Student's
 factor for the 95 % interval: 1.09 for 16 units, 1.02 for 64 and 1.0005 for 2,500. That suffices for
-normal values, but these are skewed, above all without control variates and in pairs. With fewer
-samples than in `LEAST`, three standard errors miss the exact value for more than 1 % of seeds.
+normal values, but these values are skewed, especially without control variates and in pairs. With
+fewer samples than in `LEAST`, three standard errors miss the exact value for more than 1 % of
+seeds.
 
 Every element of log alpha uses the same z (common random numbers), so differences between elements
 are far more precise than the elements themselves.
@@ -31,7 +31,7 @@ from ._arguments import choice, integer
 from ._control_variates import SPREAD, Integrand, controls
 from ._progress import progress_bar
 
-BLOCK = 16384  # values per block: 128 KiB an array, which fits the second-level cache
+BLOCK = 16384  # values per block: 128 KiB an array, so that blocks fit the second-level cache
 REPLICATES = 16  # least number of Sobol sequences; there are always fewer than twice as many
 #: The least numbers of samples, with and without control variates, from
 #: ``tests/methods/test_monte_carlo.py``.

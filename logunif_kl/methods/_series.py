@@ -155,7 +155,7 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     Parameters
     ----------
     log_alpha, dps
-        As for `series`, as are the errors raised.
+        As for `series`, which raises the same errors.
 
     Returns
     -------

@@ -6,9 +6,9 @@ density of log|w|)::
     -KL = log c + log(1/2) + H(q) - E log|w| = log C + H(q) - E log|w|
 
 H(q) - E log|w| is the joint entropy of log|w| and the sign of w (their Eq. 13 has it without the
-sign). It does not change when w is multiplied by a number (their Eq. 42) or replaced by 1/w, and
-w -> w^k adds log|k|. Most of the closed forms here follow from these three facts and the entropy of
-a Gamma distribution.
+sign). This entropy does not change when w is multiplied by a number (their Eq. 42) or replaced by
+1/w, and w -> w^k adds log|k|. Most of the closed forms here follow from these three facts and the
+entropy of a Gamma distribution.
 
 `neg_kl_posterior` computes -KL of a distribution of `scipy.stats`, of a kernel density estimate or
 of a `Density`, and `kl_posterior` is its negative. `neg_kl_split` computes the parts for the sign

@@ -1,7 +1,7 @@
 """-KL in closed form, for the distributions of scipy.stats that have one.
 
-J = H(q) - E log|w| is the entropy of log|w| together with the sign of w. It does not depend on the
-scale, so it is a function of the shape parameters and of k = loc/scale. Most rows follow from three
+J = H(q) - E log|w| is the entropy of log|w| together with the sign of w. J does not depend on the
+scale, so J is a function of the shape parameters and of k = loc/scale. Most rows follow from three
 facts:
 
 - w -> w^k adds log|k| to J, and w -> 1/w does not change J. The entropy of a Gamma distribution
@@ -95,7 +95,7 @@ def closed_form(dist: Standardised) -> tuple[float, float] | None:
     """Compute -KL with the constant of ``zero_at=inf``, and its error; None without a closed form.
 
     The error bounds the rounding: 64 units of 2^-53 of the largest term. An entropy of `_entropies`
-    is off by up to 28 such units, and every form adds at most three of them.
+    is off by up to 28 units, and every form adds up at most three of them.
     """
     family = dist.family
     k = dist.loc / dist.scale

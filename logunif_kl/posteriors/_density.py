@@ -1,9 +1,9 @@
 """Posteriors that are given by a function, or by a kernel density estimate.
 
 The quadrature needs quantiles to place its panels, and the probability of each sign. `OfFunction`
-estimates them from a scan of the density. A bad estimate costs time or misses probability; the
-quadrature notices the latter, because the density must integrate to 1. `OfKernels` uses the
-distribution function of a mixture of normal distributions.
+estimates them from a scan of the density. A bad estimate costs time or misses probability. The
+quadrature notices missing probability, because the density must integrate to 1. `OfKernels` uses
+the distribution function of a mixture of normal distributions.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Density:
     Parameters
     ----------
     pdf : callable
-        ``pdf(w)``, the density at one weight, a float, as `scipy.integrate.quad` calls it. It must
-        integrate to 1. Where it is NaN or raises an `ArithmeticError`, as ``exp(w)`` may far from
-        0, it counts as 0. The probability that is missed there counts in the error.
+        ``pdf(w)``, the density at one weight, a float, as `scipy.integrate.quad` calls it. The
+        density must integrate to 1. Where it is NaN or raises an `ArithmeticError`, as ``exp(w)``
+        may far from 0, it counts as 0. The probability that is missed there counts in the error.
     support : (float, float), optional
         Outside this interval the density is 0 and `pdf` is not called. An end may be infinite.
     points : iterable of float, optional
@@ -242,7 +242,7 @@ def _trapezoids(w: np.ndarray, q: np.ndarray) -> np.ndarray:
 class OfKernels:
     """A one-dimensional `scipy.stats.gaussian_kde` as a mixture, standardised.
 
-    w = ``loc + scale z``, and every function here is of z. Panels of the quadrature end at
+    w = ``loc + scale z``, and every function here takes z. Panels of the quadrature end at
     ``marks``, so that it misses no kernel.
     """
 
@@ -264,7 +264,7 @@ class OfKernels:
         return -math.inf, math.inf
 
     def logpdf(self, z: float) -> float:
-        # Leave out kernels whose exponent is 1,000 below that of the nearest kernel.
+        # Leave out kernels whose exponent is 1,000 below the exponent of the nearest kernel.
         nearest = self._nearest(z)
         reach = math.hypot(nearest, 45.0) * (1.0 + 1e-9)
         first, last = np.searchsorted(self._at, [z - reach, z + reach])

@@ -15,7 +15,7 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     With d significant digits in base b, the magnitudes from b^e to b^(e+1) are divided into b^d
     cells. The cells are equally probable under the log-uniform prior, so each is log(b)/b^d wide in
     log|w|. A posterior keeps d digits if the joint entropy of log|w| and the sign,
-    J = H(q) - E log|w|, equals that of one cell::
+    J = H(q) - E log|w|, equals the entropy of one cell::
 
         digits = log_b(log b) - J/log b = (KL + log log b)/log b,      KL under log_c = 0
 
@@ -26,7 +26,7 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     base : float, optional
         2 for bits, 10 for decimal digits, or any other number above 1.
     relative_to : float, optional
-        An alpha. The result is then the number of digits beyond those kept at that alpha,
+        An alpha. The result is then the number of additional digits compared with that alpha,
         (KL(alpha) - KL(relative_to))/log b. ``relative_to=inf`` compares with a zero-mean
         posterior, and the result is never negative.
 
@@ -40,9 +40,9 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     Raises
     ------
     TypeError
-        If `log_alpha` does not hold real numbers, or if `base` or `relative_to` is not one.
+        If `log_alpha` does not hold real numbers, or if `base` or `relative_to` is not a number.
     ValueError
-        If `base` is not finite and above 1, or `relative_to` not positive.
+        If `base` is not finite and above 1, or `relative_to` is not positive.
 
     Notes
     -----
@@ -51,11 +51,10 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
 
         KL/log b = log_b 2 + log_b n + digits,
 
-    the digits of the sign, of the exponent, and of the mantissa. This is appendix A of [1]_ (Eq.
-    13) with its constant. The number of digits does not depend on n. As alpha -> 0, digits =
+    the digits of the sign, of the exponent, and of the mantissa. This formula is appendix A of [1]_
+    (Eq. 13) with its constant. The number of digits does not depend on n. As alpha -> 0, digits =
     log_b(log b) - log_b(2 pi e alpha)/2, so dividing alpha by ten adds half a decimal digit. For
-    another posterior, use
-    ``(log(log(b)) - neg_kl_posterior(dist, log_c=0.0))/log(b)``.
+    another posterior, use ``(log(log(b)) - neg_kl_posterior(dist, log_c=0.0))/log(b)``.
 
     Appendix A states that float32 and float64 span the magnitudes 2^+-8 and 2^+-11. But 8 and 11
     are the numbers of *bits* in their exponents; the magnitudes reach about 2^+-127 and 2^+-1023.

@@ -201,7 +201,7 @@ def _of_kernels(kde: Any) -> Standardised:
 
 
 def _of_new_style(dist: Any) -> Standardised:
-    """Read a distribution of SciPy's new kind as z, with loc 0 and scale 1."""
+    """Read a new-style distribution of SciPy as z, with loc 0 and scale 1."""
     low, high = dist.support()
     if np.ndim(low) != 0:
         raise ValueError(

@@ -14,7 +14,7 @@ from scipy import stats
 
 
 def is_new_style(dist: Any) -> bool:
-    """Whether a distribution is new. SciPy's base classes are private, so compare their names."""
+    """Whether this is a new-style distribution, by class name, as the base classes are private."""
     return any(
         cls.__name__ in ("ContinuousDistribution", "Mixture")
         and cls.__module__.startswith("scipy.stats")

@@ -84,7 +84,7 @@ def neg_kl_posterior(
     prior : TruncatedLogUniform or frozen scipy.stats.t, optional
         A proper prior in place of C/|w|; its `loc` must be 0. With Student's t of df degrees of
         freedom, -KL - log(df/2) tends to -KL with ``log_c=0`` as df -> 0.
-        `logunif_kl.posteriors.TruncatedLogUniform` has such a limit too ([2]_, section 3).
+        `logunif_kl.posteriors.TruncatedLogUniform` has a similar limit ([2]_, section 3).
     return_error : bool, optional
         Whether to return the error too.
 

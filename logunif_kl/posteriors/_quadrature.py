@@ -18,8 +18,8 @@ underflows) the integrand is extrapolated as an exponential in t, which is exact
 posterior, and the effect of missing mass. The density is integrated along with the entropy and must
 give 1, which reveals a spike that every panel missed. The search for such a spike begins where
 quantiles are crowded. Mass that stays unexplained may lie in an arbitrarily narrow spike, or beyond
-the range of float64, where nothing bounds the entropy. If it exceeds `UNEXPLAINED`, the error is
-infinite.
+the range of float64, where nothing bounds the entropy. If the unexplained mass exceeds
+`UNEXPLAINED`, the error is infinite.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _NARROWEST = 1454.0
 class Side:
     """The integrals over the part of the posterior on one side of 0.
 
-    If the posterior has `over`, log(q/p) with that prior p replaces log(q |w|).
+    If the posterior has a prior p in `over`, log(q/p) replaces log(q |w|).
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ def _integrated(
 def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Side]) -> set[int]:
     """Integrate the cells between many points at once; return those that are accurate enough.
 
-    A cell next to w = 0 is not, because of the singular logarithm.
+    Cells next to w = 0 are left out, because the logarithm is singular there.
     """
     if len(special) < _cells.MANY or dist.over is not None:
         return set()
@@ -279,7 +279,7 @@ def _half_line(
         side.entropy += value
         doubt = 2.0 * abs(decay / before - 1.0)
         side.error += doubt * (abs(value) + part) + abs(part * drift)
-        if dist.over is not None:  # only known to change by at most 1 per unit of t
+        if dist.over is not None:  # known only to change by at most 1 per unit of t
             side.error += part * (1.0 + 1.0 / decay)
         side.mass_error += doubt * part + max(0.0, beyond_range(end) - part)
 
@@ -288,7 +288,7 @@ def _half_line(
         if end not in (_SMALLEST, _LARGEST):
             return 0.0
         inside = end / 2.0
-        if log_density(end)[0] == -math.inf:  # the density q is too small for a number
+        if log_density(end)[0] == -math.inf:  # q underflows here
             for _ in range(40):
                 middle = (inside + end) / 2.0
                 if log_density(middle)[0] > -math.inf:
@@ -298,7 +298,7 @@ def _half_line(
             end = 0.95 * inside
         log_r = log_density(end)[0]
         power = (log_density(end / 2.0)[0] - log_r) / math.log(2.0)
-        # 5 % for the next power
+        # the factor 1.05 allows for the next power
         return 1.05 * math.exp(log_r) * abs(end) / (power - 1.0) if power > 1.0 else 0.0
 
     ulps = _SMOOTH if point == dist.ppf(0.5) else _RESOLVED
@@ -320,7 +320,7 @@ def _half_line(
 
 
 def _outwards(panel: Callable[[float, float], bool], start: float, stop: float) -> bool:
-    """Add panels of doubling width. Return whether two in turn were empty before the stop."""
+    """Add panels of doubling width. Return whether two panels in a row were empty."""
     step, empty, here = math.copysign(0.5, stop - start), 0, start
     while here != stop:
         there = here + step

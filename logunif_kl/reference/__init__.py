@@ -1,6 +1,6 @@
 r"""F, -KL and their derivatives in any number of digits, checked by two independent definitions.
 
-Every function evaluates two definitions at two precisions. It raises both precisions until the
+Every function evaluates two definitions at two precisions. Both precisions are raised until the
 values agree to the requested digits and twelve more bits. The definitions are
 
 - at moderate u, the alternating series 2F2 and 1F1, and Hron's Eq. 1 or Dawson's integral;

@@ -11,7 +11,7 @@ from .._mpmath import LOCK as LOCK
 from ._input import Raw, magnitude
 
 GUARD = 12
-"""Bits that must agree beyond those asked for."""
+"""The number of bits that must agree in addition to the bits asked for."""
 
 ROUNDS = 10
 """The most rounds; each adds at least the number of bits that were missing."""
@@ -44,6 +44,6 @@ def agree(first: Definition, second: Definition, dps: int, what: str, *at: objec
             wp += missing + 2 * GUARD
     where = what.format(*map(shown, at))
     raise ArithmeticError(
-        f"{where}: two definitions still differ at {wp} bits, so {dps} digits cannot be "
-        "vouched for: ask for fewer digits, or move the argument away from a zero of the result."
+        f"{where}: two definitions still differ at {wp} bits, so {dps} digits are not "
+        "certain: ask for fewer digits, or move the argument away from a zero of the result."
     )

@@ -26,7 +26,7 @@ from ._input import Number, read
 SPARE = 32
 MAX_BITS = 100_000
 CAP = 1 << 16
-"""The highest precision, beyond 16 times the bits asked for, before a wide ball is refused."""
+"""The highest precision, in addition to 16 times ``bits``, at which a wide ball is an error."""
 
 ZERO, ONE, HALF, INF, MINUS_INF = (
     libmp.from_float(v) for v in (0.0, 1.0, 0.5, float("inf"), float("-inf"))
@@ -55,8 +55,8 @@ def enclosure(log_alpha: object, bits: int = 128) -> Any:
     TypeError, ValueError
         If ``log_alpha`` is not one real number, or ``bits`` is not an int from 1 to 100000.
     ArithmeticError
-        If the ball is still too wide at a precision of 65536 + 16 ``bits``. This happens only if
-        log_alpha has more bits than that before its point.
+        If the ball is still too wide at a precision of 65536 + 16 ``bits``. The error occurs only
+        if log_alpha has more bits than that before its point.
 
     Examples
     --------

@@ -43,7 +43,7 @@ def times_u(of: Of, u: Raw, wp: int) -> Raw:
 
 
 def raw_constant(log_c: Number, wp: int) -> Raw:
-    """Return log(pi e)/2 + log_c - psi(1/2)/2, from which F(u) is subtracted."""
+    """Return log(pi e)/2 + log_c - psi(1/2)/2, the constant in -KL = constant - F(u)."""
     pi = libmp.mpf_log(libmp.mpf_pi(wp + 8), wp + 8, "n")
     half = libmp.mpf_add(libmp.mpf_add(pi, libmp.fone), libmp.mpf_euler(wp + 8, "n"))
     total = libmp.mpf_add(libmp.mpf_shift(half, -1), libmp.mpf_ln2(wp + 8, "n"))

@@ -1,8 +1,8 @@
 """Read one real number of any Python type exactly, as mpmath's raw floats.
 
 A raw float is the tuple ``(sign, mantissa, exponent, bits)`` that mpmath's low-level functions
-take. These need no context, so the caller's precision never changes. Exponents are integers of any
-size, so exp(-1e308) neither overflows nor underflows.
+take. These functions need no context, so the caller's precision never changes. Exponents are
+integers of any size, so exp(-1e308) neither overflows nor underflows.
 """
 
 from __future__ import annotations

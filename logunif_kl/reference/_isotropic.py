@@ -16,7 +16,7 @@ from ._input import MAX_LOG_BITS, Number, Raw, digits, exp_neg, read
 from ._neg_kl import convention
 
 _Gap = Callable[[Any, Any, Any], Any]
-_MAX_DPS = 1000  # beyond about 3000, mpmath's functions can take minutes
+_MAX_DPS = 1000  # above about 3000 digits, mpmath's functions can take minutes
 _SMALL = 64  # largest u where the positive series is the second definition
 
 
@@ -28,10 +28,10 @@ def neg_kl_complex(
     .. math:: -KL = \text{constant} - \mathrm{Ein}(u), \qquad
               \mathrm{Ein}(u) = \gamma + \log u + E_1(u), \quad u = e^{-\log\alpha}
 
-    Two definitions must agree: that of :math:`E_1`, and Kummer's positive series
-    :math:`e^{-u}\sum_n H_n u^n/n!` or, for large u, the integral of :math:`(1 - e^{-t})/t`.
-    ``dps`` is at most 1000. Parameters, results and errors are otherwise as for `neg_kl`, with the
-    prior C/\|w\|^2.
+    Two definitions must agree: the definition by :math:`E_1`, and Kummer's positive series
+    :math:`e^{-u}\sum_n H_n u^n/n!` or, for large u, the integral of :math:`(1 - e^{-t})/t`. ``dps``
+    is at most 1000. Parameters, results and errors are otherwise as for `neg_kl`, with the prior
+    C/\|w\|^2.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def _value(log_alpha: object, k: Number | None, zero_at: object, log_c: object, 
         if raw is None and constant is None:
             raw = libmp.mpf_neg(_agreed(_gaps(k), x, k, n, log_alpha))
         elif raw is None:
-            # With digits to spare, because the difference may cancel.
+            # Compute extra digits, because the difference may cancel.
             gap = _agreed(_gaps(k), x, k, 2 * n + 20, log_alpha)
             raw = libmp.mpf_sub(constant, gap, libmp.dps_to_prec(n), "n")
         elif raw == libmp.fzero and constant is not None:
@@ -181,7 +181,7 @@ def _value(log_alpha: object, k: Number | None, zero_at: object, log_c: object, 
 
 
 def _constant(k: Number | None, zero_at: object, log_c: object, n: int) -> Raw | None:
-    """Return the constant minus which F is -KL, with extra digits; None for 0."""
+    """Return the constant in -KL = constant - F, with extra digits; None for 0."""
     alpha, log_of_c = convention(zero_at, log_c)
     if log_of_c is not None:
         wp = libmp.dps_to_prec(2 * n + 20)
@@ -237,7 +237,7 @@ def _ein(m: Any, u: Any, a: Any) -> Any:
 def _ein_again(m: Any, u: Any, a: Any) -> Any:
     if u <= _SMALL * 16:
         return _positive(m, u, m.mpf(1))[0]
-    # The logarithm by its integral from 1, and Ein(1) by its series.
+    # Ein(1), by its series, plus the integral of (1 - exp(-t))/t from 1 to u.
     tail = m.exp(-u) * m.hypu(1, 1, u) if u < 2 * m.prec else 0
     return _positive(m, m.mpf(1), m.mpf(1))[0] - m.e1(1) + m.log(u) + tail
 

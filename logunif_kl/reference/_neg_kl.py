@@ -36,7 +36,7 @@ def neg_kl(
     zero_at : number, default inf
         The alpha at which -KL is zero. The default makes -KL <= 0.
     log_c : number, optional
-        log of the constant C of the prior C/|w|. It excludes ``zero_at``.
+        log of the constant C of the prior C/|w|. ``log_c`` excludes ``zero_at``.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def neg_kl_normal(
 
     :func:`neg_kl` at u = mu^2 exp(-log_sigma2)/2, with the same conventions and errors. mu = 0 or
     log_sigma2 = inf gives the constant (0 by default); mu = +-inf or log_sigma2 = -inf gives -inf.
-    NaN where a limit of the first kind meets one of the second.
+    NaN if one argument has a limit of the first kind, and the other one of the second.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def neg_kl_normal_grad(mu: object, log_sigma2: object, dps: int = 50) -> tuple[A
               \frac{\partial(-KL)}{\partial\log\sigma^2} = u F'(u)
 
     Both are 0 at mu = 0 and at log_sigma2 = inf. At log_sigma2 = -inf they are -1/mu and 1/2, at mu
-    = +-inf 0 and 1/2. They are NaN where :func:`neg_kl_normal` is NaN, and raise its errors.
+    = +-inf 0 and 1/2. NaN and errors are as for :func:`neg_kl_normal`.
 
     Examples
     --------
@@ -301,7 +301,7 @@ def convention(zero_at: object, log_c: object) -> tuple[Number | None, Number | 
 
 
 def _constant(zero_at: object, log_c: object) -> Constant | None:
-    """Return a function of definition and bits: the constant minus which F is -KL; None for 0."""
+    """Return the constant in -KL = constant - F, from definition and bits; None for 0."""
     a, c = convention(zero_at, log_c)
     if c is not None:
         return lambda of, wp: raw_constant(c, wp)

@@ -21,13 +21,13 @@ constant times g = e^t t^-(K+1/2), whose logarithmic derivative is at least 1/2 
     |F'' - S'| = |a_K - (1 + 1/(2u)) E| <= 4 a_K + 2 e^(-u/2),
     |H - ...| = |u^2 E - u^2 a_K - u E/2| <= (3u^2 + u) a_K + (u^2 + u) e^(-u/2).
 
-K is free. If it is two larger than the number of added terms, the last two bounds fall to the size
-of the first omitted term, for every u. ``is_tail`` requires e^(-u/2) u^3 < 2^-wp, and then the
-terms fall below 2^-wp before 4K + 10 > u.
+K is free. With K two larger than the number of added terms, the last two bounds are as small as the
+first omitted term, for every u. ``is_tail`` requires e^(-u/2) u^3 < 2^-wp, and then the terms fall
+below 2^-wp before 4K + 10 > u.
 
 **The expectation** is the E log|eps| of Kingma et al. (2015), about the mean: the even part of
-log|1 + eps/sqrt(2u)|. The trapezoidal rule sums it, which converges like exp(-2 pi^2/h^2) for a
-normal distribution. The pole at s = 1 has a weight of e^-u and lies beyond the nodes.
+log|1 + eps/sqrt(2u)|. The trapezoidal rule gives the mean, with an error like exp(-2 pi^2/h^2) for
+a normal distribution. The pole at s = 1 has a weight of e^-u and lies beyond the nodes.
 """
 
 from __future__ import annotations

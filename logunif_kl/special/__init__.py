@@ -1,6 +1,6 @@
 """The gap F and its first two derivatives, as NumPy ufuncs in u = mu^2/(2 sigma^2) = 1/(2 alpha).
 
-With D Dawson's function, M Kummer's and 2F2 the hypergeometric one::
+With D Dawson's function, M Kummer's function and 2F2 the hypergeometric function::
 
     kl_gap(u)       F(u)   = KL - min KL = u 2F2(1, 1; 3/2, 2; -u)    (Hron et al. 2017, Eq. 1, 2)
     kl_gap_grad(u)  F'(u)  = D(sqrt u)/sqrt u = M(1; 3/2; -u)         (Hron et al. 2017, Eq. 3)
@@ -11,9 +11,9 @@ its derivatives in one pass::
 
     neg_kl_normal_and_grad(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
 
-The first three are ufuncs, and the last calls one. They take ``out=``, ``where=``, ``dtype=`` and
-all other options of a ufunc. The first three also take arrays of xarray, pandas and dask. The last
-takes xarray objects that hold NumPy arrays, and dask arrays without options. A ufunc converts
+The first three are ufuncs, and the last calls one. All four take ``out=``, ``where=``, ``dtype=``
+and all other options of a ufunc. The first three also take arrays of xarray, pandas and dask. The
+last takes xarray objects that hold NumPy arrays, and dask arrays without options. A ufunc converts
 arrays of other libraries to NumPy arrays. `logunif_kl.special.array_api` has the first three for
 any array-API namespace, and returns arrays of that namespace.
 

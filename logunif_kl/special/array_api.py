@@ -1,6 +1,6 @@
 """The gap and its derivatives, for the arrays of any array-API namespace.
 
-The functions have the names of the ufuncs in `logunif_kl.special`. They take what
+The functions have the names of the ufuncs in `logunif_kl.special`, and take what
 `logunif_kl.neg_kl` takes, except tensors of PyTorch, JAX and TensorFlow, and return arrays of the
 same library.
 
@@ -60,7 +60,7 @@ def kl_gap(u: Any) -> Any:
 def kl_gap_grad(u: Any) -> Any:
     """Compute the first derivative of the gap, F'(u).
 
-    The argument and the errors are those of `kl_gap`. F'(0) = 1, F'(inf) = 0, and the result is NaN
+    The argument and the errors are as for `kl_gap`. F'(0) = 1, F'(inf) = 0, and the result is NaN
     for u < 0 and for NaN.
 
     See Also
@@ -79,8 +79,8 @@ def kl_gap_grad(u: Any) -> Any:
 def kl_gap_hess(u: Any) -> Any:
     """Compute the second derivative of the gap, F''(u).
 
-    The argument and the errors are those of `kl_gap`. F''(0) = -2/3, F''(inf) = 0, and the result
-    is NaN for u < 0 and for NaN.
+    The argument and the errors are as for `kl_gap`. F''(0) = -2/3, F''(inf) = 0, and the result is
+    NaN for u < 0 and for NaN.
 
     See Also
     --------

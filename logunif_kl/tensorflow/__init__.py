@@ -2,9 +2,9 @@
 
 The functions have the same names as in `logunif_kl` and take tensors and variables: in eager mode,
 in a `tf.function` and compiled by XLA. Each differentiation rule calls the function for the next
-derivative. The second and third derivatives therefore lose no digits; higher ones can lose up to
-three where two ranges of the approximation meet. `logunif_kl.neg_kl` and the others call them when
-given a tensor.
+derivative. The second and third derivatives therefore lose no digits; higher derivatives can lose
+up to three where two ranges of the approximation meet. `logunif_kl.neg_kl` and the others call them
+when given a tensor.
 """
 
 try:

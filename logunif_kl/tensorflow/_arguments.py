@@ -91,11 +91,11 @@ def _finished(result: Tensor, constant: float, reduction: str, dtype: Any) -> Te
 def _dense(name: str, value: Any) -> Tensor:
     if isinstance(value, _SPARSE):
         raise TypeError(
-            f"{name} must be a dense tensor, but a {type(value).__name__} was given: what it "
-            "leaves out would have a divergence of its own; convert it to a dense one"
+            f"{name} must be a dense tensor, but a {type(value).__name__} was given: its "
+            "missing elements would have a divergence too; convert it to a dense tensor"
         )
-    # tf.identity reads a variable, so that a tape watches it. It also brings a captured tensor into
-    # the graph, as tf.custom_gradient requires.
+    # tf.identity reads a variable, so that a tape watches it, and brings a captured tensor into the
+    # graph, as tf.custom_gradient requires.
     tensor = tf.identity(value)
     _check(name, "a tensor", tensor.dtype)
     return tensor
@@ -120,7 +120,7 @@ def _converted(name: str, value: Any, dtype: Any) -> Tensor:
 
 
 def _foreign(value: Any) -> bool:
-    """Whether a value is, or is a list that holds, a tensor of another framework."""
+    """Whether a value is a tensor of another framework, or a list that holds one."""
     if not isinstance(value, (list, tuple)):
         return _foreign_type(type(value))
     kinds = {type(each) for each in value}

@@ -49,8 +49,8 @@ def two(
 ) -> tuple[Tensor, Tensor]:
     """Promote the arguments to one floating type and broadcast them.
 
-    Raise TypeError if neither is a tensor, or if one is neither a dense tensor of real numbers nor
-    a number, and RuntimeError if they are on different devices or do not broadcast.
+    Raise TypeError if no argument is a tensor, or if one is not a dense tensor of real numbers or a
+    number, and RuntimeError if they are on different devices or do not broadcast.
     """
     first, second = opened(names[0], first), opened(names[1], second)
     first_given, second_given = isinstance(first, torch.Tensor), isinstance(second, torch.Tensor)
@@ -176,8 +176,8 @@ def _check(name: str, x: Tensor) -> None:
         )
     if x.is_nested:
         raise TypeError(
-            f"{name} must be one dense tensor, but a nested one was given: pass each of its "
-            ".unbind() by itself"
+            f"{name} must be one dense tensor, but a nested one was given: pass each tensor of "
+            "its .unbind() separately"
         )
     if x.layout is not torch.strided:
         raise TypeError(
@@ -191,7 +191,8 @@ def _check_class(name: str, x: Tensor) -> None:
     if isinstance(x, MaskedTensor):
         raise TypeError(
             f"{name} must be a dense tensor, but a MaskedTensor was given: its masked elements "
-            f"would have a divergence of their own; pass those of {name}.get_data() that count"
+            "would have a divergence of their own; "
+            f"pass the elements of {name}.get_data() that count"
         )
     if is_lazy(x):
         raise TypeError(

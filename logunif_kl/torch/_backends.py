@@ -88,7 +88,7 @@ def choose_early(*tensors: Tensor) -> Composite | None:
     """Choose the backend before a rule is applied, or return None to let the forward choose.
 
     Under a transform of `torch.func`, and for a tensor that has escaped from one, the forward of
-    the rule gets other tensors than those given here.
+    the rule does not get these tensors.
     """
     if transformed():
         return None

@@ -16,7 +16,7 @@ Tensor = torch.Tensor
 
 
 class Composite:
-    """The methods of every backend. Other backends override those that they have kernels for.
+    """The methods of every backend. Other backends override the methods that they have kernels for.
 
     Attributes
     ----------

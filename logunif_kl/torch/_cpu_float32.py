@@ -1,8 +1,8 @@
 """The float32 C kernels, on the memory of plain CPU tensors.
 
-The value and the derivatives have separate kernels, so a backward needs only the arguments. In
-float64 there is no such kernel. The functions of `_kernels.library` compute float32; its ufuncs
-compute the half types block by block.
+The value and the derivatives have separate kernels, so a backward needs only the arguments. There
+is no kernel of this kind in float64. The functions of `_kernels.library` compute float32; its
+ufuncs compute the half types block by block.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def available(tensor: Tensor) -> bool:
 
 @cache
 def _number() -> Tensor:
-    """Return a 0-d tensor. Allocating others like it is faster than from a shape."""
+    """Return a 0-d tensor. Allocating tensors like it is faster than from a shape."""
     return torch.zeros((), device="cpu")
 
 

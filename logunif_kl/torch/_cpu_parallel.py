@@ -82,7 +82,7 @@ def _as_it_is(result: Tensor) -> Tensor:
 
 
 def run(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> None:
-    """Fill the outputs. For each None, compute into a temporary of one block."""
+    """Fill the outputs. For an output that is None, use a temporary of one block."""
     wanted = [out for out in outs if out is not None]
     whole = len(wanted) == len(outs) and inputs[-1].dtype in _KINDS
     n = inputs[-1].numel()

@@ -218,7 +218,7 @@ eager = direct_apply(_Eager)
 def may_be_differentiated(grad: Tensor) -> bool:
     """Whether the derivatives in a backward must themselves be differentiable.
 
-    Legacy batched gradients (`is_grads_batched`) bypass every rule, so they must be too.
+    Legacy batched gradients (`is_grads_batched`) need it too, because they bypass every rule.
     """
     return torch.is_grad_enabled() or transformed() or legacy_batched(grad)
 

@@ -189,7 +189,7 @@ class ImproperLogUniform(Distribution):
 
     def icdf(self, value: Tensor) -> NoReturn:
         """Raise: an improper distribution has no quantiles."""
-        raise _improper("has no quantiles: use those of the posterior")
+        raise _improper("has no quantiles: use the quantiles of the posterior")
 
     def entropy(self) -> NoReturn:
         """Raise: an improper distribution has no entropy."""
@@ -198,20 +198,20 @@ class ImproperLogUniform(Distribution):
     @property
     def mean(self) -> NoReturn:
         """Raise: an improper distribution has no moments."""
-        raise _improper("has no mean: use that of the posterior")
+        raise _improper("has no mean: use the mean of the posterior")
 
     @property
     def mode(self) -> NoReturn:
         """Raise: the density has a pole."""
         raise NotImplementedError(
-            "ImproperLogUniform has a density C/|w| with a pole at 0, so it has no mode: use that "
-            "of the posterior"
+            "ImproperLogUniform has a density C/|w| with a pole at 0, so it has no mode: use the "
+            "mode of the posterior"
         )
 
     @property
     def variance(self) -> NoReturn:
         """Raise: an improper distribution has no moments."""
-        raise _improper("has no variance: use that of the posterior")
+        raise _improper("has no variance: use the variance of the posterior")
 
     def __repr__(self) -> str:
         expanded = f".expand({tuple(self.batch_shape)})" if self.batch_shape else ""

@@ -1,8 +1,8 @@
 """The sum of -KL over the tensors of a whole model, in one autograd node.
 
 A call for each tensor takes about as long as a kernel on a thousand weights, in the forward and
-again in the backward. Concatenation would copy the tensors and their gradients. Here one autograd
-Function runs the kernels on the tensors in place, and saves only the tensors for the backward.
+again in the backward. Concatenation would copy the tensors and their gradients. One autograd
+Function instead runs the kernels on the tensors in place, and saves only the tensors.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any

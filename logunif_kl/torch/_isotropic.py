@@ -136,5 +136,5 @@ def _ein(u: Tensor, order: int) -> Tensor:
 
 
 def _widened(x: Tensor) -> Tensor:
-    """Convert to float64, or to float32 on a device without it, to compute all types in it."""
+    """Convert any type to the computing type: float64, or float32 on a device without float64."""
     return x.to(torch.float32 if x.device.type == "mps" else torch.float64)

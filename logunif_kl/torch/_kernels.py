@@ -1,9 +1,9 @@
 """The float32 C kernels: as NumPy ufuncs, and as functions that run on PyTorch's threads.
 
-The functions come from the extension `logunif_kl.torch._library`. It is built without PyTorch, and
-looks up a few functions of the loaded libtorch by name. It takes tensors and checks each, so Python
-passes no memory addresses. If the extension or a name is missing, the ufuncs compute on threads of
-this package, and compilers see the composite.
+The functions come from the extension `logunif_kl.torch._library`. The extension is built without
+PyTorch, and looks up a few functions of the loaded libtorch by name. The functions take tensors and
+check each, so Python passes no memory addresses. If the extension or a name is missing, the ufuncs
+compute on threads of this package, and compilers see the composite.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def exportable(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plus(x: Tensor, constant: float) -> Tensor:
-    """Add a number with all its 53 bits in exported graphs, also when Dynamo traces the call."""
+    """Add a number with all its 53 bits in exported graphs, even when Dynamo traces the call."""
     if torch.compiler.is_exporting():
         return x + torch.tensor(constant, dtype=x.dtype, device=x.device)
     return x + constant

@@ -2,8 +2,8 @@
 
 A graph of AOTAutograd calls an operator where the float32 C kernels compute. The operators have no
 differentiation rule, because the forwards and backwards of this package's rules call them. Their
-kernels are in the extension of `_kernels.library`. They are registered when PyTorch's compiler
-first traces a function of this package.
+kernels are in the extension of `_kernels.library`. The operators are registered when PyTorch's
+compiler first traces a function of this package.
 """
 
 # mypy: allow-untyped-calls
@@ -35,7 +35,7 @@ _LEAST = 32_000
 
 
 def takes(*tensors: Tensor) -> bool:
-    """Whether the operators can compute these tensors, of which the last two are the arguments.
+    """Whether the operators can compute these tensors, the last two of which are the arguments.
 
     They compute plain float32 CPU tensors while AOTAutograd traces a differentiation rule under
     `torch.compile`. `torch.export` gets plain operations, which run anywhere.
@@ -56,8 +56,7 @@ def takes(*tensors: Tensor) -> bool:
 def registered() -> Any:
     """Register the operators, and return their namespace.
 
-    Return None, so that the composite computes instead, if there are no kernels or if PyTorch
-    raises any exception.
+    Return None, and leave it to the composite, if there are no kernels or PyTorch raises an error.
     """
     extension = library()
     if extension is None:

@@ -23,7 +23,7 @@ Tensor = torch.Tensor
 def on_shards(function: Callable[..., Any]) -> Callable[..., Any]:
     """Run a function of local tensors on DTensors for which `sharded_alike` holds.
 
-    The function takes tensors and then other arguments. It returns one tensor or a tuple of
+    The function takes tensors and then other arguments, and returns one tensor or a tuple of
     tensors, each of the shape of the elements, or a 0-d sum.
     """
 
@@ -48,7 +48,7 @@ def sharded_alike(*tensors: Any) -> bool:
     """Whether these are DTensors that can be sharded in the same way.
 
     They must have one shape, except for 0-d numbers, and no element may be a pending sum.
-    Replicated tensors can be resharded like the sharded ones.
+    Replicated tensors can be resharded like sharded tensors.
     """
     if type(tensors[0]) in PLAIN_TYPES:
         return False

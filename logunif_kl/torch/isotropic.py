@@ -2,7 +2,7 @@
 
 They can be differentiated any number of times, in every transform of `torch.func` and under
 `torch.compile`. float32 and the half types are computed in float64 and rounded once, or in float32
-on a device without float64. Types, transforms and errors are otherwise those of
+on a device without float64. Types, transforms and errors are otherwise the same as for
 `logunif_kl.torch.neg_kl`.
 """
 

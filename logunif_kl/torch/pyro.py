@@ -30,13 +30,13 @@ __all__ = ["ImproperLogUniform"]
 class ImproperLogUniform(_distributions.ImproperLogUniform, TorchDistributionMixin):  # type: ignore[misc]
     """The improper prior in Pyro's models: ``pyro.sample("w", ImproperLogUniform())``.
 
-    Parameters, attributes and errors are those of `logunif_kl.torch.ImproperLogUniform`. With a
-    guide of a family named there, also masked or expanded, `pyro.infer.TraceMeanField_ELBO` uses
-    the exact divergence, which is 0 where the guide is masked. Other estimators of the ELBO use
-    samples of ``log_prob``. The prior cannot be sampled, so a model runs only with its guide, and
-    an autoguide needs ``init_loc_fn=pyro.infer.autoguide.init_to_value(values={...})``. Autoguides
-    use a delta distribution for each weight, which has no exact divergence. Write the guide
-    with ``pyro.sample("w", dist.Normal(loc, scale))`` instead. MCMC needs initial values:
+    Parameters, attributes and errors are as for `logunif_kl.torch.ImproperLogUniform`. With a guide
+    of a family listed there, even masked or expanded, `pyro.infer.TraceMeanField_ELBO` uses the
+    exact divergence, which is 0 where the guide is masked. Other estimators of the ELBO use samples
+    of ``log_prob``. The prior cannot be sampled, so a model runs only with its guide, and an
+    autoguide needs ``init_loc_fn=pyro.infer.autoguide.init_to_value(values={...})``. Autoguides use
+    a delta distribution for each weight, which has no exact divergence. Write the guide with
+    ``pyro.sample("w", dist.Normal(loc, scale))`` instead. MCMC needs initial values:
     ``pyro.infer.NUTS(model, max_plate_nesting=0, init_strategy=init_to_value(values={...}))``.
 
     Examples

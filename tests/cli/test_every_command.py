@@ -11,8 +11,6 @@ import pytest
 
 from logunif_kl.cli import main
 
-DRAWING = ("compare", "fit")
-
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
@@ -26,9 +24,9 @@ DRAWING = ("compare", "fit")
         ("table --log-alpha 1/0", "log alpha must be a number, but '1/0' was given"),
         ("table --dropout-rate 1.5", "a dropout rate must lie in [0, 1], but 1.5 was given"),
         ("table --dps 0", "--dps must lie between 1 and 10000, but 0 was given"),
-        ("table 1e400", "alpha must be 0, infinite, or of a size between 5E-324 and"),
-        ("table --log-alpha 1e1000000000", "log alpha must be 0, infinite, or of a size between"),
-        ("table --zero-at 1e-400 1", "--zero-at must be 0, infinite, or of a size between"),
+        ("table 1e400", "alpha must be 0, infinite, or between 5E-324 and"),
+        ("table --log-alpha 1e1000000000", "log alpha must be 0, infinite, or between"),
+        ("table --zero-at 1e-400 1", "--zero-at must be 0, infinite, or between"),
         ("table --dps many", "argument --dps: invalid int value: 'many'"),
         ("table --zero-at 1 --log-c 0", "were both given"),
         ("table --zero-at one", "--zero-at must be a number, but 'one' was given"),
@@ -47,8 +45,8 @@ DRAWING = ("compare", "fit")
         ("fit --formula cobol", "there is no language 'cobol' to write a formula in"),
         ("fit --formula c --json -", "--formula and --json - would both be printed"),
         ("fit --zero-at 1 --log-c 0", "both given"),
-        ("fit --ladder 2 --terms 2", "--ladder makes many fits of its own, and --terms"),
-        ("fit --ladder 2 --target both", "--ladder makes many fits of its own"),
+        ("fit --ladder 2 --terms 2", "--ladder makes many fits, but --terms"),
+        ("fit --ladder 2 --target both", "--ladder makes many fits"),
         ("fit --plot figure.xyz", "its suffix must name a format"),
         ("validate nothing", "there is no method 'nothing': choose from kingma"),
     ],
@@ -81,7 +79,7 @@ def test_the_tables_show_the_known_figures(command, words, capsys):
     assert max(map(len, out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("command", DRAWING)
+@pytest.mark.parametrize("command", ["compare", "fit"])
 def test_a_picture_that_fails_loses_nothing_else(command, monkeypatch, capsys, tmp_path):
     from matplotlib.figure import Figure
 

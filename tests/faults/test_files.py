@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from logunif_kl._layers import Sparsity, ThresholdCurve
 from logunif_kl.cli import main
+from logunif_kl.fitting import fit_polynomial
 from tests.child import run
 
 pytest.importorskip("rich")
@@ -107,14 +109,12 @@ def test_it_is_written_where_there_is_room(writer, tmp_path):
 @pytest.mark.parametrize("writer", WRITERS)
 class TestPlaces:
     def test_no_directory(self, writer, tmp_path, capsys):
-        err = refused(writer, tmp_path / "nowhere", capsys)
-        assert "create it first" in err
+        assert "create it first" in refused(writer, tmp_path / "nowhere", capsys)
         assert list(tmp_path.iterdir()) == []
 
     def test_a_file_for_a_directory(self, writer, tmp_path, capsys):
         (tmp_path / "file").write_bytes(OLD)
-        err = refused(writer, tmp_path / "file", capsys)
-        assert "is not a directory" in err
+        assert "is not a directory" in refused(writer, tmp_path / "file", capsys)
         assert files(tmp_path) == {"file": OLD}
 
     def test_a_directory_for_a_file(self, writer, tmp_path, capsys):
@@ -182,26 +182,17 @@ def test_a_table_that_cannot_be_printed_costs_no_file(tmp_path):
     assert json.loads(path.read_text())["rows"]
 
 
-def curve_of_thresholds():
-    from logunif_kl._layers import Sparsity, ThresholdCurve
-
-    return ThresholdCurve((0.0, 3.0), (2.0, 1.0), (Sparsity(2, 100), Sparsity(5, 100)))
+CURVE = ThresholdCurve((0.0, 3.0), (2.0, 1.0), (Sparsity(2, 100), Sparsity(5, 100)))
 
 
-def fit():
-    from logunif_kl.fitting import fit_polynomial
-
-    return fit_polynomial(3)
-
-
-@pytest.mark.parametrize("drawn", [curve_of_thresholds, fit])
+@pytest.mark.parametrize("figure", [CURVE, fit_polynomial(3)], ids=["curve", "fit"])
 class TestFiguresOfTheLibrary:
     @pytest.fixture(autouse=True)
     def matplotlib(self):
         pytest.importorskip("matplotlib")
 
-    def test_a_full_disk_leaves_the_old_one(self, drawn, tmp_path):
-        figure, path = drawn(), tmp_path / "figure.png"
+    def test_a_full_disk_leaves_the_old_one(self, figure, tmp_path):
+        path = tmp_path / "figure.png"
         path.write_bytes(OLD)
         with largest_file(100), pytest.raises(OSError, match="File too large"):
             figure.plot(path)
@@ -211,8 +202,8 @@ class TestFiguresOfTheLibrary:
         assert found[0] == "figure.png"
         assert found[1].startswith(b"\x89PNG")
 
-    def test_an_interrupt_leaves_the_old_one(self, drawn, tmp_path, monkeypatch):
-        figure, path = drawn(), tmp_path / "figure.png"
+    def test_an_interrupt_leaves_the_old_one(self, figure, tmp_path, monkeypatch):
+        path = tmp_path / "figure.png"
         path.write_bytes(OLD)
         write = type(path).write_bytes
 
@@ -225,9 +216,9 @@ class TestFiguresOfTheLibrary:
             figure.plot(path)
         assert files(tmp_path) == {"figure.png": OLD}
 
-    def test_where_it_goes_is_matplotlibs_choice(self, drawn, tmp_path):
-        drawn().plot(tmp_path / "figure")
+    def test_where_it_goes_is_matplotlibs_choice(self, figure, tmp_path):
+        figure.plot(tmp_path / "figure")
         assert list(files(tmp_path)) == ["figure.png"]
         inside = io.BytesIO()
-        drawn().plot(inside)
+        figure.plot(inside)
         assert inside.getvalue().startswith(b"\x89PNG")

@@ -96,8 +96,7 @@ def started(*arguments, environment=None):
 
 def check(call, environment=None, after=0.5):
     """Send SIGINT during a call; it must end soon, and later calls must be right."""
-    child = CHILD.format(call=CALLS[call])
-    with started("-c", child, environment=environment) as process:
+    with started("-c", CHILD.format(call=CALLS[call]), environment=environment) as process:
         time.sleep(after)
         sent = time.time()
         process.send_signal(signal.SIGINT)

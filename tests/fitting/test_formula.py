@@ -140,8 +140,7 @@ def test_latex_evaluates_to_the_same_numbers():
 
 
 def test_small_numbers_in_latex_are_powers_of_ten():
-    text = fit_polynomial(2, (1.0, 1e4)).formula("latex")
-    assert r"\cdot 10^{-" in text
+    assert r"\cdot 10^{-" in fit_polynomial(2, (1.0, 1e4)).formula("latex")
 
 
 def test_every_language_says_what_it_is():

@@ -102,17 +102,14 @@ def test_a_narrower_range_is_fitted_better():
     fit = fit_sigmoid(1, (-3.0, 2.0))
     assert fit.max_error < 0.4 * fit_sigmoid(1).max_error
     assert fit.wide.max_error > fit.max_error
-    half = fit_sigmoid(1, (-3.0, math.inf))
-    assert half.max_error < fit_sigmoid(1).max_error
+    assert fit_sigmoid(1, (-3.0, math.inf)).max_error < fit_sigmoid(1).max_error
 
 
 def test_a_relative_weight_keeps_the_tail():
     fit = fit_sigmoid(1, weight="relative")
     x = np.linspace(-30.0, 30.0, 6001)
-    relative = fit.neg_kl(x) / lk.neg_kl(x) - 1.0
-    assert np.max(np.abs(relative)) <= fit.level * (1.0 + 1e-4)
-    published = lk.methods.molchanov(x) / lk.neg_kl(x) - 1.0
-    assert fit.level < np.max(np.abs(published))
+    assert np.max(np.abs(fit.neg_kl(x) / lk.neg_kl(x) - 1.0)) <= fit.level * (1.0 + 1e-4)
+    assert fit.level < np.max(np.abs(lk.methods.molchanov(x) / lk.neg_kl(x) - 1.0))
 
 
 @pytest.mark.parametrize("fixed", [False, True])
@@ -132,18 +129,13 @@ def test_jacobians(fixed):
     np.testing.assert_allclose(family.slope(p, x), slope, rtol=1e-7)
 
 
-def test_the_family_is_molchanovs_formula():
-    found = SigmoidFamily(1, False).value(np.array([K1, K2, K3]), X)
-    np.testing.assert_allclose(found, lk.methods.molchanov(X), rtol=1e-13)
-
-
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
         ({"terms": 0}, "terms must be between 1 and 5, but 0 was given"),
         ({"terms": 6}, "terms must be between 1 and 5, but 6 was given"),
         ({"log_alpha_range": (1.0, -1.0)}, r"\(1, -1\) was given, which is empty"),
-        ({"log_alpha_range": (30.0, 40.0)}, r"log_alpha_range must meet \[-20, 20\]"),
+        ({"log_alpha_range": (30.0, 40.0)}, r"log_alpha_range must overlap \[-20, 20\]"),
         ({"log_alpha_range": (math.nan, 1.0)}, "holds NaN"),
     ],
 )

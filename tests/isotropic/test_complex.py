@@ -201,7 +201,9 @@ def test_refusals():
     for log_sigma2 in (1j, [True]):
         with pytest.raises(TypeError, match="log_sigma2 must hold real numbers"):
             lk.neg_kl_complex_normal(1j, log_sigma2)
-    words = r"mu is complex and of type dask\.Array, but .* taken: pass its modulus, abs\(mu\)"
+    words = (
+        r"mu is complex and of type dask\.Array, which .* real means: pass the modulus, abs\(mu\)"
+    )
     with pytest.raises(TypeError, match=words):
         lk.neg_kl_complex_normal(da.ones(3, dtype=complex), 0.0)
     with pytest.raises(TypeError, match="were given together"):

@@ -2,11 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from importlib.util import find_spec
 
 import pytest
+
+from tests.child import output
 
 # Doctests are looked for in every module, whether or not what it imports is there.
 collect_ignore = [] if find_spec("jax") else ["cases.py", "sharded.py"]
@@ -33,16 +33,8 @@ def on_eight_devices():
 
     def run(module: str, *flags: str) -> dict:
         flags = ("--xla_force_host_platform_device_count=8", *flags)
-        done = subprocess.run(
-            [sys.executable, "-m", module],
-            env={**os.environ, "XLA_FLAGS": " ".join(flags), "JAX_PLATFORMS": "cpu"},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        env = {**os.environ, "XLA_FLAGS": " ".join(flags), "JAX_PLATFORMS": "cpu"}
+        return json.loads(output(f"from {module} import main; main()", env=env, timeout=600))
 
     return run
 

@@ -95,12 +95,12 @@ class TestNormal:
         def exact(loc, scale):
             return -derivatives.neg_kl_normal(loc, 2 * mpmath.log(scale))
 
-        step = mpmath.mpf(10) ** -20
+        options = {"h": mpmath.mpf(10) ** -20, "relative": False}
         with mpmath.workdps(100):
-            return [
-                float(mpmath.diff(exact, tuple(map(mpmath.mpf, p)), orders, h=step, relative=False))
-                for p in zip(MU.tolist(), self.SCALE.tolist(), strict=True)
-            ]
+            points = zip(
+                *(map(mpmath.mpf, each.tolist()) for each in (MU, self.SCALE)), strict=True
+            )
+            return [float(mpmath.diff(exact, point, orders, **options)) for point in points]
 
     def test_derivatives_of_all_orders(self, capability):
         capability("KL(Normal, ImproperLogUniform)", "third derivatives", "numpyro")
@@ -108,14 +108,9 @@ class TestNormal:
         with jax.enable_x64(True):
             level = {(0, 0): f}
             for _ in range(3):
-                level = {
-                    orders: function
-                    for (i, j), before in level.items()
-                    for orders, function in (
-                        ((i + 1, j), jax.grad(before, 0)),
-                        ((i, j + 1), jax.jacfwd(before, 1)),
-                    )
-                }
+                in_loc = {(i + 1, j): jax.grad(g, 0) for (i, j), g in level.items()}
+                in_scale = {(i, j + 1): jax.jacfwd(g, 1) for (i, j), g in level.items()}
+                level = in_scale | in_loc
                 each = jax.vmap(lambda m, s, level=level: [g(m, s) for g in level.values()])
                 for orders, got in zip(level, jax.jit(each)(MU, self.SCALE), strict=True):
                     assert got.dtype == "float64"
@@ -169,10 +164,8 @@ class TestShapes(Shapes):
 
     def test_a_scale_of_low_rank(self):
         def f(loc, diagonal, factor):
-            p = TFP.dist.MultivariateNormalDiagPlusLowRank(
-                loc, diagonal, scale_perturb_factor=factor
-            )
-            return TFP.kl(p)
+            of_low_rank = TFP.dist.MultivariateNormalDiagPlusLowRank
+            return TFP.kl(of_low_rank(loc, diagonal, scale_perturb_factor=factor))
 
         def full(loc, diagonal, factor):
             scale = jnp.diag(diagonal) + factor @ factor.T
@@ -211,9 +204,8 @@ def test_masked(library):
     each, slopes = jax.vmap(jax.value_and_grad(library.divergence("Normal")))(A, B)
     np.testing.assert_allclose(f(A), jnp.where(mask, each, 0.0), rtol=1e-6)
     np.testing.assert_array_equal(f(np.where(mask, A, np.nan)), f(A))
-    np.testing.assert_allclose(
-        jax.grad(lambda loc: f(loc).sum())(A), jnp.where(mask, slopes, 0.0), rtol=1e-6
-    )
+    slope = jax.grad(lambda loc: f(loc).sum())(A)
+    np.testing.assert_allclose(slope, jnp.where(mask, slopes, 0.0), rtol=1e-6)
     total = library.kl(Independent(library.masked(Normal(A, B), mask), 1))
     np.testing.assert_allclose(total, f(A).sum(), rtol=1e-6)
     rows = Independent(Normal(np.stack([A, A]), B), 1)

@@ -6,18 +6,8 @@ once, in threads, late or never, as XLA's may.
 
 import ctypes
 import threading
-from ctypes import (
-    CFUNCTYPE,
-    POINTER,
-    Structure,
-    c_char_p,
-    c_float,
-    c_int,
-    c_int64,
-    c_size_t,
-    c_uint32,
-    c_void_p,
-)
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from pathlib import Path
@@ -50,7 +40,7 @@ Attributes = struct(
     size=c_int64, types=POINTER(c_int), names=POINTER(POINTER(Span)), values=POINTER(c_void_p)
 )
 Version = struct(major=c_int, minor=c_int)
-Metadata = struct(Structure, struct_size=c_size_t, version=Version, traits=c_uint32)
+Metadata = struct(Structure, struct_size=c_size_t, version=Version, traits=ctypes.c_uint32)
 # An extension of metadata, where `extensions` above is its type.
 Extension = struct(next=c_void_p, metadata=POINTER(Metadata))
 Create = struct(message=c_char_p, code=c_int)
@@ -64,25 +54,11 @@ SCHEDULE = CFUNCTYPE(c_void_p, POINTER(Schedule))
 THREADS = CFUNCTYPE(c_void_p, POINTER(Threads))
 TASK = CFUNCTYPE(None, c_void_p)
 
-
-Api = struct(
-    version=Version,
-    internal=c_void_p,
-    create=CREATE,
-    message=c_void_p,
-    destroy=DESTROY,
-    others=c_void_p * 8,
-    schedule=SCHEDULE,
-    threads=THREADS,
-)
-Frame = struct(
-    api=POINTER(Api),
-    context=c_void_p,
-    stage=c_int,
-    arguments=Buffers,
-    results=Buffers,
-    attributes=Attributes,
-)
+_ERRORS = {"create": CREATE, "message": c_void_p, "destroy": DESTROY}
+_POOL = {"others": c_void_p * 8, "schedule": SCHEDULE, "threads": THREADS}
+Api = struct(version=Version, internal=c_void_p, **_ERRORS, **_POOL)
+_ARRAYS = {"arguments": Buffers, "results": Buffers, "attributes": Attributes}
+Frame = struct(api=POINTER(Api), context=c_void_p, stage=c_int, **_ARRAYS)
 F32, F64, EXECUTE, ERROR = 11, 12, 3, 0x5EED
 RESULTS = {"value": 1, "gradient": 2, "value_and_gradient": 3}
 
@@ -101,10 +77,9 @@ class Xla:
         self.errors, self.destroyed, self.tasks, self.started = [], 0, [], []
         self.threads, self.way = threads, way
         # What C calls must live as long as it may be called.
-        self.kept = CREATE(self.create), DESTROY(self.destroy), SCHEDULE(self.schedule)
-        self.kept += (THREADS(self.count),)
-        create, destroy, schedule, count = self.kept
-        self.api = Api(create=create, destroy=destroy, schedule=schedule, threads=count)
+        self.kept = {"create": CREATE(self.create), "destroy": DESTROY(self.destroy)}
+        self.kept |= {"schedule": SCHEDULE(self.schedule), "threads": THREADS(self.count)}
+        self.api = Api(**self.kept)
 
     def create(self, args):
         self.errors.append(args.contents.message.decode())
@@ -150,9 +125,8 @@ def buffers(arrays, dtype=F32, kind=1):
     kept = []
     for a in arrays:
         dims = (c_int64 * max(a.ndim, 1))(*a.shape)
-        kept.append(
-            (Buffer(48, None, dtype, a.ctypes.data if a.size else None, a.ndim, dims), dims)
-        )
+        data = a.ctypes.data if a.size else None
+        kept.append((Buffer(48, None, dtype, data, a.ndim, dims), dims))
     values = (c_void_p * len(kept))(*(ctypes.addressof(b) for b, _ in kept))
     made = Buffers(40, None, len(kept), (c_int * len(kept))(*[kind] * len(kept)), values)
     made.kept = kept
@@ -160,7 +134,7 @@ def buffers(arrays, dtype=F32, kind=1):
 
 
 def attributes(sign, dtype=F32, name=b"sign", kind=3):
-    value = (c_float if dtype == F32 else ctypes.c_double)(sign)
+    value = (ctypes.c_float if dtype == F32 else ctypes.c_double)(sign)
     scalar, span = Scalar(dtype, ctypes.addressof(value)), Span(name, len(name))
     values = (c_void_p * 1)(ctypes.addressof(scalar))
     made = Attributes(48, None, 1, (c_int * 1)(kind), (POINTER(Span) * 1)(ctypes.pointer(span)))
@@ -182,11 +156,9 @@ def given(shape, seed=0):
 
 
 def computed(extension, name, arrays, sign=1.0, **pool):
-    xla = Xla(**pool)
+    xla, function = Xla(**pool), handler(extension, name)
     results = [np.full(arrays[0].shape, np.nan, "f4") for _ in range(RESULTS[name])]
-    status = call(
-        xla, handler(extension, name), buffers(arrays), buffers(results), attributes(sign)
-    )
+    status = call(xla, function, buffers(arrays), buffers(results), attributes(sign))
     # The call has ended: what it wrote is there, whatever of its tasks has not run.
     kept = [r.copy() for r in results]
     for array in (*arrays, *results):
@@ -200,11 +172,8 @@ def computed(extension, name, arrays, sign=1.0, **pool):
 def expected(name, arrays):
     from logunif_kl._numpy import _float32
 
-    parts = {
-        "value": lambda: [_float32.value(*arrays)],
-        "gradient": lambda: list(_float32.gradient(np.float32(1), *arrays)),
-    }
-    return [r for part in name.split("_and_") for r in parts[part]()]
+    results = _float32.value(*arrays), *_float32.gradient(np.float32(1), *arrays)
+    return results[name == "gradient" :][: RESULTS[name]]
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -241,18 +210,13 @@ def test_a_small_call_asks_for_no_thread(extension):
 def test_many_calls_at_once(extension):
     arrays = given(3 * extension.chunk + 7)
     (truth,) = expected("value", arrays)
-    found = []
 
-    def run():
+    def run(_):
         got, _ = computed(extension, "value", [a.copy() for a in arrays], threads=3)
-        found.append(np.array_equal(got[0], truth))
+        return np.array_equal(got[0], truth)
 
-    callers = [threading.Thread(target=run) for _ in range(8)]
-    for each in callers:
-        each.start()
-    for each in callers:
-        each.join()
-    assert found == [True] * 8
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(run, range(8)))
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -268,13 +232,10 @@ def test_metadata(extension, name):
     assert (metadata.version.major, metadata.version.minor, metadata.traits) == (0, 1, 0)
 
 
-def test_other_stages_do_nothing(extension):
-    result = np.full(3, 5.0, "f4")
-    function = handler(extension, "value")
-    for stage in (0, 1, 2):
-        none = buffers([])
-        assert call(Xla(), function, none, none, attributes(1.0), stage) is None
-    assert (result == 5).all()
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_other_stages_do_nothing(extension, stage):
+    none = buffers([])
+    assert call(Xla(), handler(extension, "value"), none, none, attributes(1.0), stage) is None
 
 
 WRONG_ARRAYS = {
@@ -302,11 +263,9 @@ def test_every_array_is_looked_at(extension, name, kind):
     every = [range(len(arrays))] if kind in list(WRONG_ARRAYS)[3:] else []
     for wrong in [[i] for i in range(len(arrays))] + every:
         made = [WRONG_ARRAYS[kind](a) if i in wrong else buffers([a]) for i, a in enumerate(arrays)]
-        xla = Xla()
-        status = call(
-            xla, handler(extension, name), joined(made[:2]), joined(made[2:]), attributes(1.0)
-        )
-        assert status == ERROR
+        xla, function = Xla(), handler(extension, name)
+        given_, results = joined(made[:2]), joined(made[2:])
+        assert call(xla, function, given_, results, attributes(1.0)) == ERROR
         assert "must be arrays of float32 of one size" in xla.errors[0]
         assert not any(a.any() for a in arrays[2:])
 

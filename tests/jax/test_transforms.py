@@ -1,5 +1,7 @@
 """Every function under every transform of JAX, against derivatives in sixty digits."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,8 @@ MEASURED = {
     ("float32", False): (1.2e-7, 1.2e-7, 1.2e-7, 4e-7, 8e-7, 3e-6),
     ("float32", True): (1.2e-7, 1.2e-7, 1.2e-6, 1.5e-6),
 }
+by_name = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+of_each_tower = pytest.mark.parametrize("case", [CASES[0], CASES[4]], ids=lambda case: case.name)
 
 
 def total(function):
@@ -32,16 +36,8 @@ def tangents_along(arguments, i):
     return tuple(jnp.full_like(a, float(j == i)) for j, a in enumerate(arguments))
 
 
-def value(case, f, arguments):
-    yield (0,) * len(arguments), f(*arguments)
-
-
-def jit(case, f, arguments):
-    yield (0,) * len(arguments), jax.jit(f)(*arguments)
-
-
-def vmap(case, f, arguments):
-    yield (0,) * len(arguments), jax.vmap(f)(*arguments)
+def value(transform, case, f, arguments):
+    yield (0,) * len(arguments), transform(f)(*arguments)
 
 
 def grad(case, f, arguments):
@@ -49,16 +45,16 @@ def grad(case, f, arguments):
         yield unit, jax.grad(total(f), i)(*arguments)
 
 
+def vmap_grad(case, f, arguments):
+    for i, unit in enumerate(case.units):
+        yield unit, jax.vmap(jax.grad(f, i))(*arguments)
+
+
 def value_and_grad(case, f, arguments):
     everything = tuple(range(len(arguments)))
     got, gradient = jax.jit(jax.vmap(jax.value_and_grad(f, everything)))(*arguments)
     yield (0,) * len(arguments), got
     yield from zip(case.units, gradient, strict=True)
-
-
-def vmap_grad(case, f, arguments):
-    for i, unit in enumerate(case.units):
-        yield unit, jax.vmap(jax.grad(f, i))(*arguments)
 
 
 def jvp(case, f, arguments):
@@ -79,14 +75,6 @@ def vjp(case, f, arguments):
     got, pull = jax.vjp(f, *arguments)
     yield (0,) * len(arguments), got
     yield from zip(case.units, pull(jnp.ones_like(got)), strict=True)
-
-
-def jacfwd(case, f, arguments):
-    yield from jacobian(jax.jacfwd, case, f, arguments)
-
-
-def jacrev(case, f, arguments):
-    yield from jacobian(jax.jacrev, case, f, arguments)
 
 
 def jacobian(transform, case, f, arguments):
@@ -145,22 +133,15 @@ def export(case, f, arguments):
 
 
 TRANSFORMS = {
-    "eager": value,
-    "jit": jit,
-    "vmap": vmap,
-    "grad": grad,
+    "eager": partial(value, lambda f: f),
+    "jit": partial(value, jax.jit),
+    "vmap": partial(value, jax.vmap),
     "jit(value_and_grad)": value_and_grad,
     "vmap(grad)": vmap_grad,
-    "jvp": jvp,
-    "linearize": linearize,
-    "vjp": vjp,
-    "jacfwd": jacfwd,
-    "jacrev": jacrev,
-    "hessian": hessian,
+    "jacfwd": partial(jacobian, jax.jacfwd),
+    "jacrev": partial(jacobian, jax.jacrev),
     "grad(grad(grad))": third,
-    "checkpoint": checkpoint,
-    "scan": scan,
-    "export": export,
+    **{f.__name__: f for f in (grad, jvp, linearize, vjp, hessian, checkpoint, scan, export)},
 }
 
 
@@ -177,38 +158,35 @@ def worst_error(case, transform, dtype):
     return worst
 
 
+def check(case, transform, dtype="float32"):
+    for order, error in worst_error(case, TRANSFORMS[transform], dtype).items():
+        assert error <= MEASURED[dtype, case.both][order], order
+
+
 @pytest.mark.parametrize("transform", TRANSFORMS)
 class TestRows:
-    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+    @by_name
     def test_float32(self, case, transform, capability):
         capability(case.name, transform)
-        for order, error in worst_error(case, TRANSFORMS[transform], "float32").items():
-            assert error <= MEASURED["float32", case.both][order], order
+        check(case, transform)
 
-    @pytest.mark.parametrize("case", [CASES[0], CASES[4]], ids=lambda case: case.name)
+    @of_each_tower
     def test_float64(self, case, transform, capability):
-        """Of each tower; the other functions are its further orders, or have the other sign."""
+        """The other functions are further orders of these, or have the other sign."""
         capability(case.name, transform)
         with jax.enable_x64(True):
-            for order, error in worst_error(case, TRANSFORMS[transform], "float64").items():
-                assert error <= MEASURED["float64", case.both][order], order
+            check(case, transform, "float64")
 
 
 @pytest.mark.parametrize("mode", ["fwd", "rev"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@by_name
 def test_check_grads(case, mode, capability):
     """Against differences, which need the logarithmic singularity of no argument near."""
     capability(case.name, f"check_grads({mode}, order=3)")
     with jax.enable_x64(True):
-        check_grads(
-            case.function,
-            tuple(jnp.asarray(p) for p in case.points),
-            order=3,
-            modes=(mode,),
-            atol=2e-6,
-            rtol=2e-6,
-            eps=1e-5,
-        )
+        points = tuple(map(jnp.asarray, case.points))
+        tolerances = {"atol": 2e-6, "rtol": 2e-6, "eps": 1e-5}
+        check_grads(case.function, points, order=3, modes=(mode,), **tolerances)
 
 
 @pytest.mark.parametrize("case", CASES[-2:], ids=lambda case: case.name)
@@ -227,9 +205,9 @@ class TestBroadcasting:
             each = jax.grad(total(case.function), (0, 1))(*whole)
             for g, e, a in zip(got, each, (mu, log_sigma2), strict=True):
                 assert g.shape == a.shape
-                extra = g.ndim and tuple(i for i in range(-a.ndim, 0) if a.shape[i] == 1)
                 summed = e.sum(tuple(range(e.ndim - a.ndim)))
-                summed = summed.sum(extra, keepdims=True) if extra else summed
+                shared = tuple(i for i in range(a.ndim) if a.shape[i] == 1)
+                summed = summed.sum(shared, keepdims=True)
                 np.testing.assert_allclose(g, summed, rtol=2e-15)
 
     def test_in_axes(self, case):
@@ -244,25 +222,19 @@ class TestBroadcasting:
 class TestOneEvaluation:
     """The value and both gradients of neg_kl_normal cost one pass of the arithmetic."""
 
-    @staticmethod
-    def divisions(function):
-        zeros = jnp.zeros(64, "float32")
-        return jax.jit(function).lower(zeros, zeros).compile().as_text().count(" divide(")
-
     def test_of_value_and_grad(self):
-        once = self.divisions(_rules._value_and_gradient)
-        both = jax.value_and_grad(lambda m, s: CASES[4].function(m, s).sum(), (0, 1))
-        assert self.divisions(both) == once > 0
+        """Two passes would have twice as many divisions."""
 
-    def test_this_test_can_fail(self):
+        def divisions(function):
+            zeros = jnp.zeros(64, "float32")
+            return jax.jit(function).lower(zeros, zeros).compile().as_text().count(" divide(")
+
         def twice(mu, log_sigma2):
-            return [
-                _rules._value_and_gradient(mu, log_sigma2),
-                _rules._value_and_gradient(log_sigma2, mu),
-            ]
+            return [once(mu, log_sigma2), once(log_sigma2, mu)]
 
-        once = self.divisions(_rules._value_and_gradient)
-        assert self.divisions(twice) == 2 * once
+        once = _rules._value_and_gradient
+        both = jax.value_and_grad(total(CASES[4].function), (0, 1))
+        assert divisions(both) == divisions(once) == divisions(twice) / 2 > 0
 
     def test_nothing_is_computed_for_an_argument_that_is_constant(self, monkeypatch):
         asked = []
@@ -291,28 +263,28 @@ def misleading(function):
 class TestDroppedRule:
     """The arithmetic's own derivative is made wrong, so that a rule that is lost shows."""
 
-    PATCHED = ("_in_log_alpha", "_in_normal", "_value", "_value_and_gradient")
-
     @pytest.fixture
     def wrong_arithmetic(self, monkeypatch):
-        for name in self.PATCHED:
+        for name in ("_in_log_alpha", "_in_normal", "_value", "_value_and_gradient"):
             monkeypatch.setattr(_rules, name, misleading(getattr(_rules, name)))
 
     @pytest.mark.parametrize("transform", [t for t in TRANSFORMS if t != "export"])
-    @pytest.mark.parametrize("case", [CASES[0], CASES[4]], ids=lambda case: case.name)
+    @of_each_tower
     @pytest.mark.usefixtures("wrong_arithmetic")
     def test_rules_serve_every_transform(self, case, transform, capability):
         capability(case.name, f"{transform}, over arithmetic with a wrong derivative")
-        for order, error in worst_error(case, TRANSFORMS[transform], "float32").items():
-            assert error <= MEASURED["float32", case.both][order], order
+        check(case, transform)
 
     @pytest.mark.parametrize(
-        ("case", "rule"), [(CASES[0], "neg_kl_derivative"), (CASES[4], "neg_kl_normal")]
+        ("case", "rule", "bare"),
+        [
+            (CASES[0], "neg_kl_derivative", "_in_log_alpha"),
+            (CASES[4], "neg_kl_normal", "_value"),
+        ],
     )
     @pytest.mark.parametrize("transform", ["grad", "jvp", "hessian", "grad(grad(grad))", "scan"])
     @pytest.mark.usefixtures("wrong_arithmetic")
-    def test_this_test_can_fail(self, case, rule, transform, monkeypatch):
-        bare = {"neg_kl_derivative": "_in_log_alpha", "neg_kl_normal": "_value"}[rule]
+    def test_this_test_can_fail(self, case, rule, bare, transform, monkeypatch):
         monkeypatch.setattr(_rules, rule, getattr(_rules, bare))
         worst = worst_error(case, TRANSFORMS[transform], "float32")
         assert all(error > 0.1 for order, error in worst.items() if order > 0)
@@ -327,8 +299,7 @@ class TestDroppedRule:
             return patched(x, n) if n == order else sound(x, n)
 
         monkeypatch.setattr(_rules, "neg_kl_derivative", lossy)
-        worst = worst_error(CASES[0], third, "float32")
-        assert worst[3] > 0.1
+        assert worst_error(CASES[0], third, "float32")[3] > 0.1
 
 
 def test_the_arithmetic_is_what_is_evaluated():

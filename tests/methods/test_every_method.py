@@ -52,8 +52,7 @@ def test_types_and_shapes(name):
     x = x.reshape(3, 4, 5)
     for dtype in (np.float16, np.float32, np.float64):
         narrow = function(x.astype(dtype))
-        assert narrow.dtype == dtype
-        assert narrow.shape == x.shape
+        assert (narrow.dtype, narrow.shape) == (dtype, x.shape)
         wide = function(x.astype(dtype).astype(np.float64))
         np.testing.assert_allclose(narrow, wide, rtol=np.finfo(dtype).eps, atol=0.0)
     assert isinstance(function(0.5), np.float64)

@@ -6,7 +6,6 @@ import tracemalloc
 import numpy as np
 import pytest
 
-import logunif_kl as lk
 from logunif_kl.methods._kummer import KUMMER, SWITCH
 from logunif_kl.methods._method import EVERYWHERE
 from logunif_kl.methods._poisson import LARGEST
@@ -51,14 +50,6 @@ def test_the_error_is_relative_to_the_value_itself_as_it_vanishes(method):
     got = -method.function(x)
     assert np.all(np.abs(got - 0.5 * np.exp(-x)) <= SUBNORMAL)
     assert np.all(np.abs(method.gradient(x) - 0.5 * np.exp(-x)) <= SUBNORMAL)
-
-
-@every_method
-def test_nothing_jumps_where_one_way_ends_and_the_next_begins(method):
-    for place in EDGES[:2]:
-        x = beside(place, steps=40)
-        assert np.ptp(method.function(x) - lk.neg_kl(x)) < 2e-14
-        assert np.ptp(method.gradient(x) / lk.neg_kl_grad(x)) < 4e-15
 
 
 @every_function

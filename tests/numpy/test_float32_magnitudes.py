@@ -9,23 +9,14 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
-from logunif_kl._numpy import ufuncs
 from tests.child import output
+from tests.numpy.test_float32_ufuncs import INF, KERNELS, MOST_ULP, NAMES, NAN, c
 from validation.accuracy import ulp
 from validation.accuracy.truth import truth
-
-if ufuncs.kernel_name() == "python":
-    pytest.skip("the C extension is not in use", allow_module_level=True)
-
-from logunif_kl._numpy import _float32 as c
 
 if not hasattr(c, "trial"):
     pytest.skip("only x86 processors have the register MXCSR", allow_module_level=True)
 
-INF, NAN = math.inf, math.nan
-KERNELS = tuple(k for k in ufuncs.available_kernels() if k != "python")
-NAMES = ("neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2")
-MOST_ULP = 4.0
 DENORMAL, UNDERFLOW = 0x02, 0x10
 FLUSH = 0x8040  # results to zero, and subnormal arguments
 COUNT = 20_000
@@ -142,6 +133,11 @@ def _equal(a, b):
     return (a.view(np.uint32) == b.view(np.uint32)) | (np.isnan(a) & np.isnan(b))
 
 
+def three_results(*arguments):
+    """The value and both slopes of the kernel in use, with the factor 1."""
+    return c.trial(0, np.ones(1, "float32"), *arguments)[:3]
+
+
 class TestFlags:
     @pytest.mark.parametrize("name", SETS)
     def test_no_subnormal_number_is_taken_or_made(self, name, results):
@@ -252,10 +248,8 @@ class TestResults:
             n = min(len(SETS[name][0]), 4000)
             other = np.arange(n) // stretch % 2 == 1
             mixed = [np.where(other, b[:n], a[:n]) for a, b in zip(usual, SETS[name], strict=True)]
-            one = np.ones(1, "float32")
-            got = c.trial(0, one, *mixed)[:3]
-            alone = c.trial(0, one, *usual)[:3], c.trial(0, one, *SETS[name])[:3]
-            for array, a, b in zip(got, *alone, strict=True):
+            alone = three_results(*usual), three_results(*SETS[name])
+            for array, a, b in zip(three_results(*mixed), *alone, strict=True):
                 assert _equal(array, np.where(other, b[:n], a[:n])).all()
 
     @pytest.mark.parametrize("neighbour", [(math.nan, 0.0), (1e-30, 0.0), (1.0, 90.0)])
@@ -263,18 +257,16 @@ class TestResults:
         """Small means have a loop of their own, which is left at unusual neighbours."""
         rng = np.random.default_rng(20)
         n = 1 << 18
-        one = np.ones(1, "float32")
         mu = (rng.choice([-1, 1], n) * 2.0 ** rng.uniform(-70, -40, n)).astype("float32")
         log_sigma2 = rng.uniform(-20, 20, n).astype("float32")
-        alone = c.trial(0, one, mu, log_sigma2)[:3]
+        alone = three_results(mu, log_sigma2)
         rest = np.arange(n) % 64 != 17
         mu[~rest], log_sigma2[~rest] = neighbour
-        for a, b in zip(c.trial(0, one, mu, log_sigma2)[:3], alone, strict=True):
+        for a, b in zip(three_results(mu, log_sigma2), alone, strict=True):
             assert _equal(a, b)[rest].all()
 
 
-def test_lengths():
-    one, two, three = (np.ones(n, "float32") for n in (1, 2, 3))
-    for arguments in ((one, two, three), (two, three, three)):
-        with pytest.raises(ValueError, match="different lengths"):
-            c.trial(0, *arguments)
+@pytest.mark.parametrize("lengths", [(1, 2, 3), (2, 3, 3)])
+def test_lengths(lengths):
+    with pytest.raises(ValueError, match="different lengths"):
+        c.trial(0, *(np.ones(n, "float32") for n in lengths))

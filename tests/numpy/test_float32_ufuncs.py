@@ -42,7 +42,8 @@ print(c.isa)
 """
 
 
-def _points():
+@pytest.fixture(scope="module")
+def points():
     """Points over the range of interest, over all bit patterns, near edges, and special values."""
     rng = np.random.default_rng(17)
     bits = rng.integers(0, 2**32, (2, COUNT), dtype=np.uint32).view(np.float32)
@@ -54,11 +55,6 @@ def _points():
         [a.ravel() for a in np.meshgrid(both, both)],
     ]
     return np.concatenate([np.stack(part) for part in parts], axis=1)
-
-
-@pytest.fixture(scope="module")
-def points():
-    return _points()
 
 
 @pytest.fixture(scope="module", params=KERNELS)
@@ -185,9 +181,11 @@ class TestArrays:
 
 
 class TestSum:
-    @pytest.mark.parametrize("n", [0, 1, 15, 16, 63, 64, 65, 513, 5000])
-    def test_it_is_the_sum_of_the_values(self, n):
+    @pytest.mark.parametrize("step", [1, -2])
+    @pytest.mark.parametrize("n", [0, 1, 15, 16, 63, 64, 65, 513, 1500, 5000])
+    def test_it_is_the_sum_of_the_values(self, n, step):
         mu, log_sigma2 = _weights(n)
+        mu, log_sigma2 = mu[::step], log_sigma2[:: abs(step)]
         exact = math.fsum(c.value(mu, log_sigma2))
         got = c.value_sum(mu, log_sigma2)
         assert got.dtype == np.float64
@@ -202,12 +200,6 @@ class TestSum:
         c.value_sum(mu, log_sigma2, out=out[:, 1])
         assert same(out[:, 1], np.array(expected))
         assert same(c.value_sum(mu[0], log_sigma2)[:1], np.array(expected[:1]))
-
-    def test_strides(self):
-        mu, log_sigma2 = _weights(1500)
-        exact = math.fsum(c.value(mu[::-2], log_sigma2[::2]))
-        got = c.value_sum(mu[::-2], log_sigma2[::2])
-        assert abs(got - exact) <= 1500 * 2.0**-53 * abs(exact)
 
     def test_nan_and_infinity(self):
         mu, log_sigma2 = _weights(100)

@@ -12,10 +12,6 @@ from validation.tools.elsewhere import TESTS, copy_source, pip_install, python, 
 
 pytestmark = pytest.mark.slow
 
-SDIST = "import sys; from setuptools import build_meta; print(build_meta.build_sdist(sys.argv[1]))"
-WHEEL = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
-
-
 WANTED = (
     *("py.typed", "special/__init__.py", "cli/__init__.py"),
     *("torch/__init__.py", "torch/_cpu.py", "torch/_triton/launch.py", "torch/pyro.py"),
@@ -32,17 +28,20 @@ def last_line(text: str) -> str:
 def wheel(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel built from the unpacked source archive."""
     tmp_path = tmp_path_factory.mktemp("wheel")
-    source = copy_source(tmp_path / "source")
-    built = run([sys.executable, "-c", SDIST, str(tmp_path)], cwd=source)
-    assert built.returncode == 0, built.stdout
-    archive = tmp_path / last_line(built.stdout)
-    unpacked = tmp_path / "unpacked"
+
+    def built(kind: str, source: Path) -> Path:
+        code = (
+            f"from setuptools import build_meta; print(build_meta.build_{kind}({str(tmp_path)!r}))"
+        )
+        done = run([sys.executable, "-c", code], cwd=source)
+        assert done.returncode == 0, done.stdout
+        return tmp_path / last_line(done.stdout)
+
+    archive, unpacked = built("sdist", copy_source(tmp_path / "source")), tmp_path / "unpacked"
     run([sys.executable, "-m", "tarfile", "-e", str(archive), str(unpacked)], cwd=tmp_path)
     (tree,) = unpacked.iterdir()
     assert (tree / "conftest.py").exists()
-    built = run([sys.executable, "-c", WHEEL, str(tmp_path)], cwd=tree)
-    assert built.returncode == 0, built.stdout
-    return tmp_path / last_line(built.stdout)
+    return built("wheel", tree)
 
 
 def test_wheel_holds_the_package_and_nothing_else(wheel):

@@ -86,18 +86,8 @@ def test_where_the_significands_are_full(bits, log_alpha, dtype):
     assert round(found, 1) == log_alpha
 
 
-@pytest.mark.parametrize(("dtype", "bits"), [(np.float32, 8), (np.float64, 11)])
-def test_what_appendix_a_mistakes_for_exponents(dtype, bits):
-    """8 and 11 count the bits of the exponent; the exponents reach 2^(bits - 1)."""
-    info = np.finfo(dtype)
-    assert info.nexp == bits
-    assert info.maxexp == 2 ** (bits - 1)
-    assert info.minexp == 2 - 2 ** (bits - 1)
-
-
 def test_arrays_keep_their_kind():
-    x = np.float32([-1.0, 0.0, np.inf])
-    assert significant_digits(x).dtype == np.float32
+    assert significant_digits(np.float32([-1.0, 0.0, np.inf])).dtype == np.float32
     strict = array_api_strict.asarray([-1.0, 0.0])
     digits = significant_digits(strict, 10)
     assert type(digits) is type(strict)

@@ -26,8 +26,7 @@ noises = pytest.mark.parametrize("noise", NOISES, ids=lambda d: f"{d.dist.name}{
 @pytest.mark.parametrize("theta", THETAS)
 def test_neg_kl_does_not_depend_on_theta(noise, theta):
     value, error = neg_kl_posterior(noise, return_error=True)
-    posterior = dropout_posterior(noise, theta)
-    moved, moved_error = neg_kl_posterior(posterior, return_error=True)
+    moved, moved_error = neg_kl_posterior(dropout_posterior(noise, theta), return_error=True)
     assert abs(moved - value) <= error + moved_error < 1e-10
 
 
@@ -45,8 +44,7 @@ def test_the_entropy_alone(noise):
 def test_gaussian_dropout_is_neg_kl(log_alpha, theta):
     noise = stats.norm(1.0, math.exp(log_alpha / 2.0))
     value, error = neg_kl_posterior(dropout_posterior(noise, theta), return_error=True)
-    exact = float(lk.neg_kl(log_alpha))
-    assert abs(value - exact) <= error + 2.0**-50 * max(1.0, abs(log_alpha))
+    assert abs(value - float(lk.neg_kl(log_alpha))) <= error + 2.0**-50 * max(1.0, abs(log_alpha))
 
 
 @noises
@@ -95,7 +93,7 @@ def test_a_negative_theta_swaps_the_signs():
 @pytest.mark.parametrize(
     ("theta", "kind", "sentence"),
     [
-        (0.0, ValueError, "theta must be finite and not 0, which leaves an atom, but 0.0 was"),
+        (0.0, ValueError, "theta must be finite and not 0, which makes an atom, but 0.0 was"),
         (math.inf, ValueError, "theta must be finite and not 0"),
         (math.nan, ValueError, "theta must be finite and not 0"),
         ("1", TypeError, "theta must be one real number, but str '1' was given"),

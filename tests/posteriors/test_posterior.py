@@ -98,15 +98,6 @@ class TestGaussian:
         assert lk.kl_posterior(dist, return_error=True, **options) == (-value, error)
         assert math.copysign(1.0, kl_posterior(stats.norm())) == 1.0
 
-    def test_the_constant_of_log_c(self):
-        """log C, of p(w) = C/|w|; Kingma's c is the density of log|w|, c = 2 C."""
-        q = stats.norm(0.5, 0.2)
-        expectation = q.expect(lambda w: np.log(np.abs(w)), lb=-2, ub=0)
-        expectation += q.expect(lambda w: np.log(np.abs(w)), lb=0, ub=3)
-        c = 0.7
-        eq_38 = math.log(c) + math.log(0.5) + q.entropy() - expectation
-        assert neg_kl_posterior(q, log_c=math.log(c / 2.0)) == pytest.approx(eq_38, abs=1e-7)
-
     @pytest.mark.parametrize("dist", [stats.laplace(0.1, 1.0), stats.gumbel_r()])
     def test_conventions_differ_by_the_constant_of_the_gaussian(self, dist):
         plain = neg_kl_posterior(dist)
@@ -115,15 +106,8 @@ class TestGaussian:
         shifted = neg_kl_posterior(dist, log_c=0.0) - plain
         assert shifted == pytest.approx(PROPER_CONSTANT, abs=1e-14)
 
-    def test_a_gaussian_is_not_the_widest(self):
-        """Of posteriors that are symmetric about 0, heavier tails spread log|w| more."""
-        values = [neg_kl_posterior(stats.t(df)) for df in (100.0, 4.0, 1.0, 0.5)]
-        assert 0.0 < values[0] < values[1] < values[2] < values[3]
-        assert neg_kl_posterior(stats.uniform(-1.0, 2.0)) < 0.0
-
 
 mp = mpmath.mpf
-LOG_2_PI = math.log(2.0 * math.pi)
 SHIFTED = {
     "gumbel_r": (
         stats.gumbel_r(0.2),
@@ -160,13 +144,6 @@ class TestTruth:
         value, error = neg_kl_posterior(dist, return_error=True)
         exact = neg_kl_of(lambda w: mpmath.exp(log_density(w)), points)
         assert abs(value - exact) <= error < 1e-11
-
-    @pytest.mark.parametrize("k", [2.0, 0.5])
-    def test_powers_shift_by_a_logarithm(self, k):
-        """As log|w^k| = k log|w|, for Weibull distributions by quadrature."""
-        one = neg_kl_posterior(stats.exponweib(1.7, 1.0), method="quadrature")
-        power = neg_kl_posterior(stats.exponweib(1.7, 1.0 / k), method="quadrature")
-        assert power - one == pytest.approx(math.log(k), abs=1e-12)
 
     def test_a_histogram_whose_edges_are_named(self):
         counts, edges = np.array([3, 0, 5, 2]), np.array([-1.0, -0.25, 0.5, 0.75, 2.0])

@@ -148,8 +148,8 @@ def test_digits_hold(f, x, dps):
 def test_agree_gives_up():
     with pytest.raises(
         ArithmeticError,
-        match=r"^F at u = 3: two definitions still differ at \d+ bits, so 15 digits cannot be "
-        r"vouched for: ask for fewer digits, or move the argument away from a zero of the result\.",
+        match=r"^F at u = 3: two definitions still differ at \d+ bits, so 15 digits are not "
+        r"certain: ask for fewer digits, or move the argument away from a zero of the result\.",
     ):
         _agree.agree(lambda wp: libmp.fone, lambda wp: libmp.ftwo, 15, "F at u = {}", 3)
 

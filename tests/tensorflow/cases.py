@@ -29,6 +29,13 @@ class Case(derivatives.Case):
 CASES = derivatives.cases(Case)
 
 
+def value_and_slopes(*arguments, of=lk.neg_kl_normal):
+    with tf.GradientTape() as tape:
+        tape.watch(arguments)
+        value = of(*arguments)
+    return value, *tape.gradient(value, arguments)
+
+
 def backward(function, orders):
     """A derivative by nested tapes: one order after the other."""
     if not any(orders):

@@ -3,6 +3,8 @@
 The arithmetic is given a derivative four times too large, so that a rule that was dropped shows.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -11,13 +13,13 @@ import logunif_kl as lk
 tf = pytest.importorskip("tensorflow")
 from logunif_kl.tensorflow import _rules  # noqa: E402
 from tests.derivatives import LOG_ALPHA, LOG_SIGMA2, MU  # noqa: E402
-from tests.tensorflow.cases import CASES, all_orders, backward  # noqa: E402
+from tests.tensorflow.cases import CASES, all_orders, backward, value_and_slopes  # noqa: E402
 
 WAYS = {
     "eager": lambda function: function,
-    "function": lambda function: tf.function(function, autograph=False),
-    "autograph": lambda function: tf.function(function),
-    "xla": lambda function: tf.function(function, jit_compile=True),
+    "function": partial(tf.function, autograph=False),
+    "autograph": tf.function,
+    "xla": partial(tf.function, jit_compile=True),
 }
 ORDINAL = ["value", "backward", "2nd backward", "3rd backward"]
 
@@ -181,10 +183,7 @@ def test_while_loop(capability):
     @tf.function
     def climb(mu):
         for _ in tf.range(5):
-            with tf.GradientTape() as tape:
-                tape.watch(mu)
-                value = lk.neg_kl_normal(mu, -1.0)
-            mu += 0.1 * tape.gradient(value, mu)
+            mu += 0.1 * value_and_slopes(mu, of=lambda mu: lk.neg_kl_normal(mu, -1.0))[1]
         return mu
 
     mu = MU.copy()
@@ -199,13 +198,8 @@ def test_broadcasting(way, capability):
     capability("kl_normal", f"{way} broadcasting")
     mu, log_sigma2 = tf.constant(MU[:, None]), tf.constant(LOG_SIGMA2[:4])
 
-    def total(mu, log_sigma2):
-        with tf.GradientTape() as tape:
-            tape.watch([mu, log_sigma2])
-            value = lk.kl_normal(mu, log_sigma2)
-        return value, tape.gradient(value, [mu, log_sigma2])
-
-    value, (d_mu, d_log_sigma2) = WAYS[way](total)(mu, log_sigma2)
+    program = WAYS[way](partial(value_and_slopes, of=lk.kl_normal))
+    value, d_mu, d_log_sigma2 = program(mu, log_sigma2)
     truths = lk.special.neg_kl_normal_and_grad(mu.numpy(), log_sigma2.numpy())
     np.testing.assert_allclose(value, -truths[0], rtol=1e-14)
     np.testing.assert_allclose(d_mu, -truths[1].sum(1, keepdims=True), rtol=1e-13)
@@ -222,10 +216,7 @@ def test_dynamic_shapes(capability):
     )
     def gradient(mu, log_sigma2):
         traces.append(None)
-        with tf.GradientTape() as tape:
-            tape.watch([mu, log_sigma2])
-            value = lk.neg_kl_normal(mu, log_sigma2)
-        return value, *tape.gradient(value, [mu, log_sigma2])
+        return value_and_slopes(mu, log_sigma2)
 
     for rows, shape in ((7, ()), (7, (4,)), (2, (4,)), (0, (1, 4)), (3, (3, 1))):
         mu, log_sigma2 = np.full((rows, 4), 0.5), np.full(shape, -1.0)
@@ -250,19 +241,13 @@ def test_what_a_graph_captures(capability):
             value = lk.neg_kl_normal(outside, variable)
         return tape.gradient(value, variable)
 
-    np.testing.assert_allclose(
-        gradient(), lk.special.neg_kl_normal_and_grad(MU, LOG_SIGMA2)[2], rtol=1e-14
-    )
+    truth = lk.special.neg_kl_normal_and_grad(MU, LOG_SIGMA2)[2]
+    np.testing.assert_allclose(gradient(), truth, rtol=1e-14)
 
 
 @pytest.mark.usefixtures("wrong_arithmetic")
 def test_recompute(capability):
     capability("neg_kl", "recompute_grad")
-    x = tf.constant(LOG_ALPHA)
     again = tf.recompute_grad(lambda x: lk.neg_kl(2.0 * x))
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        value = again(x)
-    np.testing.assert_allclose(
-        tape.gradient(value, x), 2 * lk.neg_kl_grad(2.0 * LOG_ALPHA), rtol=1e-14
-    )
+    _, slope = value_and_slopes(tf.constant(LOG_ALPHA), of=again)
+    np.testing.assert_allclose(slope, 2 * lk.neg_kl_grad(2.0 * LOG_ALPHA), rtol=1e-14)

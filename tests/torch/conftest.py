@@ -1,5 +1,6 @@
 """What the tests of PyTorch share."""
 
+import warnings
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -11,6 +12,14 @@ from tests.torch.processes import Group
 collect_ignore = [] if find_spec("torch") else ["cases.py", "rows.py", "sharded.py"]
 
 
+@pytest.fixture(autouse=True)
+def _warnings_of_torch():
+    """The forward mode of PyTorch compiles rules of its own with its deprecated compiler, once."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".torch.jit.script", DeprecationWarning)
+        yield
+
+
 @pytest.fixture
 def capability(record_property):
     """Record that a test shows a function under a transform, for the capability table."""
@@ -19,6 +28,37 @@ def capability(record_property):
         record_property("capability", f"{function}:torch:{transform}")
 
     return record
+
+
+@pytest.fixture
+def set_threads():
+    """How many threads PyTorch uses, until the test ends."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def fresh_compiler():
+    """Leave nothing of other tests to the compiler, nor of this one to them."""
+    torch = pytest.importorskip("torch")
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+@pytest.fixture
+def unvalidated():
+    """Have no distribution validate its arguments, as PyTorch's compiler does when it is loaded.
+
+    Pyro has all of them do so when it is imported, and the compiler cannot trace that.
+    """
+    kind = pytest.importorskip("torch").distributions.Distribution
+    before = kind._validate_args
+    kind.set_default_validate_args(False)
+    yield
+    kind.set_default_validate_args(before)
 
 
 @pytest.fixture(scope="session")
@@ -50,11 +90,9 @@ def wrong_arithmetic(monkeypatch):
 
         return changed
 
-    for module in ("functions", "derivatives"):
+    for module, suffix in (("functions", ""), ("derivatives", "_derivative")):
         given = getattr(_composite, module)
-        names = [n for n in ("neg_kl", "neg_kl_normal") if module == "functions"]
-        if module == "derivatives":
-            names = ["neg_kl_derivative", "neg_kl_normal_derivative"]
+        names = [name + suffix for name in ("neg_kl", "neg_kl_normal")]
         changed = SimpleNamespace(**{name: wrong(getattr(given, name)) for name in names})
         monkeypatch.setattr(_composite, module, changed)
     monkeypatch.setattr(_cpu, "takes", lambda *tensors: False)

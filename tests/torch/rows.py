@@ -5,29 +5,46 @@ element: the orders in each argument -> the tensor.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import func
 from torch.autograd import forward_ad
 
-Found = dict[tuple[int, ...], torch.Tensor]
+Orders = tuple[int, ...]
+Found = dict[Orders, torch.Tensor]
 
 
-def _unit(i: int, n: int) -> tuple[int, ...]:
-    return tuple(int(k == i) for k in range(n))
+def _plus(*orders: Orders) -> Orders:
+    return tuple(map(sum, zip(*orders, strict=True)))
 
 
-def _plus(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
+def _units(n: int) -> list[Orders]:
+    return [tuple(int(k == i) for k in range(n)) for i in range(n)]
 
 
-def _units(n: int) -> list[tuple[int, ...]]:
-    return [_unit(i, n) for i in range(n)]
+def _pairs(n: int) -> list[tuple[int, int, Orders]]:
+    """Every pair of arguments, with the orders of the second derivative in them."""
+    units = _units(n)
+    return [(i, j, _plus(units[i], units[j])) for i in range(n) for j in range(n)]
 
 
 def _added(f: Callable) -> Callable:
     return lambda *x: f(*x).sum()
+
+
+def _slope(f: Callable, i: int) -> Callable:
+    return func.grad(_added(f), argnums=i)
+
+
+def _tangent(f: Callable, unit: Orders, *x: torch.Tensor) -> torch.Tensor:
+    return func.jvp(f, x, tuple(o * torch.ones_like(a) for o, a in zip(unit, x, strict=True)))[1]
+
+
+def _duals(x: list, unit: Orders) -> list:
+    pairs = zip(unit, x, strict=True)
+    return [forward_ad.make_dual(a, torch.ones_like(a)) if o else a for o, a in pairs]
 
 
 def value(f: Callable, x: list) -> Found:
@@ -37,7 +54,7 @@ def value(f: Callable, x: list) -> Found:
 def _backwards(times: int) -> Callable[[Callable, list], Found]:
     def row(f: Callable, x: list) -> Found:
         x = [a.detach().requires_grad_() for a in x]
-        found = {(0,) * len(x): f(*x)}
+        found = value(f, x)
         for _ in range(times):
             further: Found = {}
             for orders, y in found.items():
@@ -55,36 +72,23 @@ def grad(f: Callable, x: list) -> Found:
     return dict(zip(_units(len(x)), slopes, strict=True))
 
 
-def vmap(f: Callable, x: list) -> Found:
-    return {(0,) * len(x): func.vmap(f)(*x)}
-
-
 def vmap_grad(f: Callable, x: list) -> Found:
     slopes = func.vmap(func.grad(f, argnums=tuple(range(len(x)))))(*x)
     return dict(zip(_units(len(x)), slopes, strict=True))
 
 
 def vmap_grad_grad(f: Callable, x: list) -> Found:
-    n = len(x)
     return {
-        _plus(_unit(i, n), _unit(j, n)): func.vmap(func.grad(func.grad(f, argnums=i), argnums=j))(
-            *x
-        )
-        for i in range(n)
-        for j in range(n)
+        orders: func.vmap(func.grad(func.grad(f, argnums=i), argnums=j))(*x)
+        for i, j, orders in _pairs(len(x))
     }
 
 
 def grad_grad_grad(f: Callable, x: list) -> Found:
-    n = len(x)
-
-    def slope(g: Callable, i: int) -> Callable:
-        return func.grad(_added(g), argnums=i)
-
+    units = _units(len(x))
     return {
-        _plus(_plus(_unit(i, n), _unit(j, n)), _unit(j, n)): slope(slope(slope(f, i), j), j)(*x)
-        for i in range(n)
-        for j in range(n)
+        _plus(orders, units[j]): _slope(_slope(_slope(f, i), j), j)(*x)
+        for i, j, orders in _pairs(len(x))
     }
 
 
@@ -97,67 +101,41 @@ def _diagonals(transform: Any) -> Callable[[Callable, list], Found]:
 
 
 def jvp(f: Callable, x: list) -> Found:
-    return {
-        unit: func.jvp(
-            f, tuple(x), tuple(o * torch.ones_like(a) for o, a in zip(unit, x, strict=True))
-        )[1]
-        for unit in _units(len(x))
-    }
+    return {unit: _tangent(f, unit, *x) for unit in _units(len(x))}
 
 
 def jvp_of_jvp(f: Callable, x: list) -> Found:
-    def slope(g: Callable, unit: tuple[int, ...]) -> Callable:
-        return lambda *y: func.jvp(
-            g, tuple(y), tuple(o * torch.ones_like(a) for o, a in zip(unit, y, strict=True))
-        )[1]
-
-    n = len(x)
-    return {_plus(u, v): slope(slope(f, u), v)(*x) for u in _units(n) for v in _units(n)}
+    units = _units(len(x))
+    return {_plus(u, v): _tangent(partial(_tangent, f, u), v, *x) for u in units for v in units}
 
 
 def jvp_of_grad(f: Callable, x: list) -> Found:
-    n = len(x)
-    found = {}
-    for i in range(n):
-        slope = func.grad(_added(f), argnums=i)
-        found |= {_plus(_unit(i, n), u): y for u, y in jvp(slope, x).items()}
-    return found
+    units = _units(len(x))
+    return {orders: _tangent(_slope(f, i), units[j], *x) for i, j, orders in _pairs(len(x))}
 
 
 def hessian(f: Callable, x: list) -> Found:
-    n = len(x)
-    blocks = func.hessian(_added(f), argnums=tuple(range(n)))(*x)
-    return {
-        _plus(_unit(i, n), _unit(j, n)): blocks[i][j].diagonal() for i in range(n) for j in range(n)
-    }
+    blocks = func.hessian(_added(f), argnums=tuple(range(len(x))))(*x)
+    return {orders: blocks[i][j].diagonal() for i, j, orders in _pairs(len(x))}
 
 
 def forward_mode(f: Callable, x: list) -> Found:
     found = {}
     for unit in _units(len(x)):
         with forward_ad.dual_level():
-            duals = [
-                forward_ad.make_dual(a, torch.ones_like(a)) if o else a
-                for o, a in zip(unit, x, strict=True)
-            ]
-            found[unit] = forward_ad.unpack_dual(f(*duals)).tangent
+            found[unit] = forward_ad.unpack_dual(f(*_duals(x, unit))).tangent
     return found
 
 
 def forward_over_reverse(f: Callable, x: list) -> Found:
     found = {}
-    n = len(x)
-    for unit in _units(n):
+    units = _units(len(x))
+    for unit in units:
         with forward_ad.dual_level():
-            leaves = [a.detach().requires_grad_() for a in x]
-            duals = [
-                forward_ad.make_dual(a, torch.ones_like(a)) if o else a
-                for o, a in zip(unit, leaves, strict=True)
-            ]
+            duals = _duals([a.detach().requires_grad_() for a in x], unit)
             slopes = torch.autograd.grad(f(*duals).sum(), duals, create_graph=True)
-            for i, slope in enumerate(slopes):
-                tangent = forward_ad.unpack_dual(slope).tangent
-                found[_plus(_unit(i, n), unit)] = tangent.detach()
+            for other, slope in zip(units, slopes, strict=True):
+                found[_plus(other, unit)] = forward_ad.unpack_dual(slope).tangent.detach()
     return found
 
 
@@ -172,7 +150,7 @@ EAGER: dict[str, Callable[[Callable, list], Found]] = {
 TRANSFORMS: dict[str, Callable[[Callable, list], Found]] = {
     "grad": grad,
     "grad(grad(grad))": grad_grad_grad,
-    "vmap": vmap,
+    "vmap": lambda f, x: value(func.vmap(f), x),
     "vmap(grad)": vmap_grad,
     "vmap(grad(grad))": vmap_grad_grad,
     "jacrev": _diagonals(func.jacrev),

@@ -1,5 +1,7 @@
 """The checks of test_dtensor, which run in two processes."""
 
+from itertools import product
+
 import torch
 import torch.distributed as dist
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
@@ -30,9 +32,13 @@ def close(got, alone):
     return bool((got.full_tensor() / alone - 1).abs() <= 8 * eps)
 
 
+def near(got, alone, rtol=1e-14):
+    return torch.allclose(got.full_tensor(), alone, rtol=rtol, atol=0)
+
+
 def value_and_slopes(function, leaves, **options):
     value = function(*leaves, **options)
-    return value, torch.autograd.grad(value.sum(), leaves)
+    return value, *torch.autograd.grad(value.sum(), leaves)
 
 
 def shards(x, mesh, placement):
@@ -44,27 +50,25 @@ def rows(mesh):
         function = getattr(lt, name)
         for dtype in (torch.float64, torch.float32, torch.bfloat16):
             plain = [x.requires_grad_() for x in arguments(name, dtype)]
-            value, slopes = value_and_slopes(function, plain)
+            wanted = value_and_slopes(function, plain)
             for label, placement in PLACEMENTS.items():
                 leaves = [shards(x.detach(), mesh, placement) for x in plain]
-                got, got_slopes = value_and_slopes(function, leaves)
-                every = (got, *got_slopes)
-                fine = all(map(bits, every, (value, *slopes)))
-                kept = all(x.placements == (placement,) for x in every)
+                got = value_and_slopes(function, leaves)
+                fine = all(map(bits, got, wanted))
+                kept = all(x.placements == (placement,) for x in got)
                 yield f"{name}:{label}:{str(dtype).removeprefix('torch.')}", fine and kept
     for name in ("neg_kl", "neg_kl_normal", "kl", "kl_normal"):
+        function = getattr(lt, name)
         plain = [x.requires_grad_() for x in arguments(name, torch.float64)]
         for label, placement in PLACEMENTS.items():
             leaves = [shards(x.detach(), mesh, placement) for x in plain]
-            for options in ({"reduction": "sum"}, {"reduction": "mean"}):
-                for constant in ({}, {"zero_at": 1.0}):
-                    options |= constant
-                    value, slopes = value_and_slopes(getattr(lt, name), plain, **options)
-                    got, got_slopes = value_and_slopes(getattr(lt, name), leaves, **options)
-                    fine = close(got, value) and all(map(bits, got_slopes, slopes))
-                    fine &= all(x.placements == (placement,) for x in got_slopes)
-                    key = f"{name}:{label}:{options['reduction']}"
-                    yield key + (", with a constant" if constant else ""), fine
+            for reduction, constant in product(("sum", "mean"), ({}, {"zero_at": 1.0})):
+                options = {"reduction": reduction, **constant}
+                value, *slopes = value_and_slopes(function, plain, **options)
+                got, *got_slopes = value_and_slopes(function, leaves, **options)
+                fine = close(got, value) and all(map(bits, got_slopes, slopes))
+                fine &= all(x.placements == (placement,) for x in got_slopes)
+                yield f"{name}:{label}:{reduction}" + ", with a constant" * len(constant), fine
 
 
 def further(mesh):
@@ -73,9 +77,8 @@ def further(mesh):
     leaves = [shards(x.detach(), mesh, Shard(0)) for x in plain]
 
     def second(leaves):
-        (slope,) = torch.autograd.grad(
-            lk.neg_kl_normal(*leaves).sum(), leaves[0], create_graph=True
-        )
+        value = lk.neg_kl_normal(*leaves).sum()
+        (slope,) = torch.autograd.grad(value, leaves[0], create_graph=True)
         return torch.autograd.grad(slope.sum(), leaves)
 
     yield "second backward", all(map(bits, second(leaves), second(plain)))
@@ -84,23 +87,17 @@ def further(mesh):
     total.backward()
     slopes = torch.autograd.grad(lt.kl_normal(*plain, reduction="sum"), plain)
     yield "backward of a pending sum", all(map(bits, (x.grad for x in leaves), slopes))
-    row = shards(log_sigma2[0].detach(), mesh, Replicate())
-    got, got_slopes = value_and_slopes(lt.neg_kl_normal, [leaves[0], row])
-    whole, slopes = value_and_slopes(
-        lt.neg_kl_normal, [plain[0], row.detach().to_local().requires_grad_()]
-    )
-    fine = got.placements == (Shard(0),)
-    for a, b in zip((got, *got_slopes), (whole, *slopes), strict=True):
-        fine &= torch.allclose(a.full_tensor(), b, rtol=1e-14, atol=0)
-    yield "broadcast", fine
+    row = log_sigma2[0].detach().requires_grad_()
+    got = value_and_slopes(lt.neg_kl_normal, [leaves[0], shards(row.detach(), mesh, Replicate())])
+    fine = all(map(near, got, value_and_slopes(lt.neg_kl_normal, [plain[0], row])))
+    yield "broadcast", fine and got[0].placements == (Shard(0),)
     number = lt.neg_kl_normal(leaves[0], -8.0)
-    fine = torch.allclose(number.full_tensor(), lt.neg_kl_normal(plain[0], -8.0), rtol=1e-14)
+    fine = near(number, lt.neg_kl_normal(plain[0], -8.0))
     yield "a number beside it", fine and number.placements == (Shard(0),)
     everywhere = shards(log_sigma2.detach(), mesh, Replicate())
-    got, got_slopes = value_and_slopes(lt.neg_kl_normal, [leaves[0], everywhere])
-    whole, slopes = value_and_slopes(lt.neg_kl_normal, plain)
-    fine = all(map(bits, (got, *got_slopes), (whole, *slopes)))
-    yield "a replicated argument beside it", fine and got.placements == (Shard(0),)
+    got = value_and_slopes(lt.neg_kl_normal, [leaves[0], everywhere])
+    fine = all(map(bits, got, value_and_slopes(lt.neg_kl_normal, plain)))
+    yield "a replicated argument beside it", fine and got[0].placements == (Shard(0),)
     said = ""
     try:
         lk.neg_kl_normal(leaves[0], log_sigma2.detach())
@@ -112,12 +109,11 @@ def further(mesh):
     )
     yield "a plain tensor beside it", said == sentence
     turned = [x.mT for x in leaves]
-    got, got_slopes = value_and_slopes(lt.neg_kl_normal, turned)
+    got, *_ = value_and_slopes(lt.neg_kl_normal, turned)
     fine = got.placements == (Shard(1),) and got.stride() == turned[0].stride()
     yield "transposed", fine and bits(got, lt.neg_kl_normal(plain[0].mT, plain[1].mT))
     parts = DTensor.from_local(mu.detach() / 2, mesh, [Partial("sum")])
-    got = lt.neg_kl(parts).full_tensor()
-    yield "of a pending sum", torch.allclose(got, lt.neg_kl(mu), rtol=1e-14, atol=0)
+    yield "of a pending sum", near(lt.neg_kl(parts), lt.neg_kl(mu))
 
     def added(*x):
         return lt.neg_kl_normal(*x, reduction="sum")
@@ -126,7 +122,7 @@ def further(mesh):
     slopes = torch.autograd.grad(added(*plain), plain)
     fine = True
     for a, b in zip(torch.autograd.grad(compiled(*leaves), leaves), slopes, strict=True):
-        fine &= a.placements == (Shard(0),) and torch.allclose(a.full_tensor(), b, rtol=1e-13)
+        fine &= a.placements == (Shard(0),) and near(a, b, 1e-13)
     yield "compile(value + backward)", fine
 
 

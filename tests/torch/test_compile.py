@@ -1,10 +1,9 @@
 """What torch.compile and torch.export make of the functions: one graph, and the right rules."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+
+from tests.child import output
 
 torch = pytest.importorskip("torch")
 
@@ -12,54 +11,34 @@ import logunif_kl as lk  # noqa: E402
 import logunif_kl.torch as lt  # noqa: E402
 import logunif_kl.torch.isotropic  # noqa: E402
 from logunif_kl import _arguments  # noqa: E402
-from tests.torch.cases import CASES, MAIN  # noqa: E402
-from tests.torch.rows import TRANSFORMS  # noqa: E402
+from tests.torch.cases import CASES, by_name, main  # noqa: E402
+from tests.torch.rows import TRANSFORMS, value  # noqa: E402
 from tests.torch.test_transforms import compare  # noqa: E402
 
-pytestmark = [
-    # torch's own, from the decompositions that its forward mode imports, and in its compiler.
-    pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning"),
-]
-NAMES = [case.name for case in CASES]
-by_name = pytest.mark.parametrize("case", CASES, ids=NAMES)
-main = pytest.mark.parametrize("case", MAIN, ids=lambda case: case.name)
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    torch.compiler.reset()
-    yield
-    torch.compiler.reset()
+pytestmark = pytest.mark.usefixtures("fresh_compiler")
 
 
 def compiled(function, backend="aot_eager", **options):
     return torch.compile(function, fullgraph=True, backend=backend, **options)
 
 
-def slopes(function, arguments, **options):
+def slopes(function, arguments):
     """Value and backward of the sum, the forward in the compiler's hands."""
     leaves = [a.requires_grad_() for a in arguments]
-    value = function(*leaves, **options)
-    units = [(1,)] if len(leaves) == 1 else [(1, 0), (0, 1)]
-    found = dict(zip(units, torch.autograd.grad(value.sum(), leaves), strict=True))
-    return {(0,) * len(leaves): value, **found}
+    value = function(*leaves)
+    orders = [(0,), (1,)] if len(leaves) == 1 else [(0, 0), (1, 0), (0, 1)]
+    found = value, *torch.autograd.grad(value.sum(), leaves)
+    return dict(zip(orders, found, strict=True))
 
 
+@pytest.mark.parametrize("autocast", [False, True])
 @pytest.mark.parametrize("shape", [(3,), ()], ids=str)
 @pytest.mark.parametrize("other", [torch.float64, torch.bfloat16, torch.int64], ids=str)
-def test_two_types(other, shape):
-    mu, log_sigma2 = torch.full((3,), 0.5), torch.ones(shape, dtype=other)
-    got = compiled(lk.kl_normal)(mu, log_sigma2)
-    truth = lk.kl_normal(mu, log_sigma2)
-    assert got.dtype == truth.dtype
-    torch.testing.assert_close(got, truth, rtol=1e-6, atol=0.0)
-
-
-def test_two_types_under_autocast():
-    mu, log_sigma2 = torch.full((3,), 0.5), torch.ones(3, dtype=torch.bfloat16)
-    with torch.autocast("cpu", torch.bfloat16):
-        got, truth = compiled(lk.kl_normal)(mu, log_sigma2), lk.kl_normal(mu, log_sigma2)
-    assert got.dtype == truth.dtype == torch.float32
+def test_two_types(other, shape, autocast):
+    given = torch.full((3,), 0.5), torch.ones(shape, dtype=other)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        got, truth = compiled(lk.kl_normal)(*given), lk.kl_normal(*given)
+    # assert_close compares the types too.
     torch.testing.assert_close(got, truth, rtol=1e-6, atol=0.0)
 
 
@@ -74,19 +53,12 @@ class TestRules:
 
     @main
     @pytest.mark.parametrize(
-        "row",
-        [
-            pytest.param(row, marks=[pytest.mark.slow] if row.count("(") else [])
-            for row in TRANSFORMS
-        ],
+        "row", [pytest.param(r, marks=[pytest.mark.slow] if "(" in r else []) for r in TRANSFORMS]
     )
     def test_transforms(self, case, row, capability, wrong_arithmetic):
         capability(case.name, f"compile({row})")
-
-        def found(*x):
-            return TRANSFORMS[row](case.function, list(x))
-
-        compare(case, compiled(found)(*case.arguments()), torch.float64)
+        found = compiled(lambda *x: TRANSFORMS[row](case.function, list(x)))(*case.arguments())
+        compare(case, found, torch.float64)
 
 
 class TestInductor:
@@ -97,15 +69,6 @@ class TestInductor:
         capability(case.name, "compile(value + backward), inductor")
         found = slopes(compiled(lambda *x: case.function(*x), "inductor"), case.arguments(dtype))
         compare(case, found, dtype)
-
-    @pytest.mark.slow
-    @main
-    def test_value(self, case, capability):
-        capability(case.name, "compile(value), inductor")
-        arguments = case.arguments()
-        zeros = (0,) * len(arguments)
-        got = compiled(lambda *x: case.function(*x), "inductor")(*arguments)
-        compare(case, {zeros: got}, torch.float64)
 
     def test_integers_under_vmap(self):
         """The compiler rounds them to float32 there, which the arithmetic must not notice."""
@@ -119,11 +82,17 @@ class TestInductor:
 
 class TestGraphs:
     @main
-    def test_value(self, case, capability):
-        capability(case.name, "compile(value)")
-        arguments = case.arguments()
-        got = compiled(lambda *x: case.function(*x))(*arguments)
-        compare(case, {(0,) * len(arguments): got}, torch.float64)
+    @pytest.mark.parametrize(
+        ("backend", "row"),
+        [
+            ("aot_eager", "compile(value)"),
+            pytest.param("inductor", "compile(value), inductor", marks=pytest.mark.slow),
+        ],
+    )
+    def test_value(self, case, backend, row, capability):
+        capability(case.name, row)
+        function = compiled(lambda *x: case.function(*x), backend)
+        compare(case, value(function, case.arguments()), torch.float64)
 
     @pytest.mark.parametrize("reduction", ["sum", "mean"])
     @main
@@ -145,12 +114,10 @@ class TestGraphs:
             made.append(graph)
             return graph.forward
 
-        function = torch.compile(
-            lambda *x: case.function(*x), fullgraph=True, dynamic=True, backend=backend
-        )
+        function = compiled(lambda *x: case.function(*x), backend, dynamic=True)
+        full = slopes(case.function, case.arguments())
         for n in (7, 5, 3):
             found = slopes(function, [a[:n].clone() for a in case.arguments()])
-            full = slopes(case.function, case.arguments())
             for orders, tensor in found.items():
                 assert torch.equal(tensor, full[orders][:n])
         assert len(made) == 1
@@ -162,9 +129,11 @@ class TestGraphs:
         compare(case, slopes(function, case.arguments()), torch.float64)
 
     def test_a_number_beside_a_tensor(self):
+        def function(mu):
+            return lk.neg_kl_normal(mu, -8.0, log_c=1.0)
+
         mu = torch.linspace(-1, 1, 5, dtype=torch.float64)
-        got = compiled(lambda mu: lk.neg_kl_normal(mu, -8.0, log_c=1.0))(mu)
-        torch.testing.assert_close(got, lk.neg_kl_normal(mu, -8.0, log_c=1.0), rtol=1e-14, atol=0)
+        torch.testing.assert_close(compiled(function)(mu), function(mu), rtol=1e-14, atol=0)
 
     @main
     def test_export(self, case, capability):
@@ -174,14 +143,13 @@ class TestGraphs:
             def forward(self, *x):
                 return case.function(*x)
 
-        arguments = case.arguments()
+        arguments = tuple(case.arguments())
         size = torch.export.Dim("size", min=2, max=100)
         shapes = (tuple({0: size} for _ in arguments),)
-        program = torch.export.export(Module(), tuple(arguments), dynamic_shapes=shapes)
+        program = torch.export.export(Module(), arguments, dynamic_shapes=shapes)
         shorter = [a[:4] for a in arguments]
-        torch.testing.assert_close(
-            program.module()(*shorter), case.function(*shorter), rtol=1e-14, atol=0
-        )
+        got, expected = program.module()(*shorter), case.function(*shorter)
+        torch.testing.assert_close(got, expected, rtol=1e-14, atol=0)
         operators = {str(node.target) for node in program.graph.nodes}
         assert any("aten.exp" in name for name in operators)
         assert not any("logunif" in name for name in operators)
@@ -199,13 +167,7 @@ print("torch._dynamo" in sys.modules)
 
 @pytest.mark.parametrize("module", ["logunif_kl", "logunif_kl.torch"])
 def test_the_compiler_is_not_imported(module):
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK.format(module=module)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == ["False", "True"]
+    assert output(CHECK.format(module=module)).split() == ["False", "True"]
 
 
 def test_parameters_that_are_compiled_before_anything_else(monkeypatch):

@@ -31,13 +31,12 @@ class TestConversions(Conversions):
         assert torch.autograd.gradgradcheck(f, x.double().requires_grad_())
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
 def test_compiles_whole():
-    mu, log_sigma2 = torch.randn(100), torch.randn(100)
-    compiled = torch.compile(lambda m, s: la.to_dropout_rate(la.from_normal(m, s)), fullgraph=True)
-    torch.testing.assert_close(
-        compiled(mu, log_sigma2), la.to_dropout_rate(la.from_normal(mu, log_sigma2))
-    )
+    def rate(mu, log_sigma2):
+        return la.to_dropout_rate(la.from_normal(mu, log_sigma2))
+
+    given = torch.randn(100), torch.randn(100)
+    torch.testing.assert_close(torch.compile(rate, fullgraph=True)(*given), rate(*given))
 
 
 def test_pruning():

@@ -2,19 +2,19 @@
 
 import math
 import os
-import subprocess
-import sys
 import tracemalloc
 
 import numpy as np
 import pytest
 
 from logunif_kl._numpy import ufuncs
+from tests import child
 
 torch = pytest.importorskip("torch")
 
 import logunif_kl.torch as lt  # noqa: E402
 from logunif_kl.torch import _cpu, _cpu_float32, _cpu_parallel, _kernels  # noqa: E402
+from tests.torch.cases import weights  # noqa: E402
 
 FLOAT32 = pytest.mark.skipif(
     not _cpu_float32.available(torch.zeros(1)), reason="the C extension is not in use"
@@ -24,20 +24,9 @@ BLOCK = _cpu_parallel._BLOCK
 SIZES = [0, 1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 13]
 
 
-def weights(n, dtype=torch.float32):
-    generator = torch.Generator().manual_seed(n + 1)
-    mu = torch.randn(n, generator=generator, dtype=torch.float64)
-    log_sigma2 = 4 * torch.randn(n, generator=generator, dtype=torch.float64) - 6
-    return mu.to(dtype), log_sigma2.to(dtype)
-
-
 @pytest.fixture(params=[1, 2, 5])
-def threads(request):
-    """As many threads as torch is told to use."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
+def threads(request, set_threads):
+    set_threads(request.param)
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -59,11 +48,6 @@ def test_it_is_the_ufunc(n, dtype, threads):
         np.testing.assert_array_equal(EXACT.of_log_alpha(mu, order), ufunc(mu.numpy()))
 
 
-each_kernel = pytest.mark.parametrize(
-    "kernels", [EXACT, pytest.param(SINGLE, marks=FLOAT32)], ids=["exact", "float32"]
-)
-
-
 @pytest.mark.parametrize(
     ("kernels", "dtype"),
     [
@@ -71,29 +55,24 @@ each_kernel = pytest.mark.parametrize(
         *(pytest.param(SINGLE, d, marks=FLOAT32) for d in (torch.float32, torch.bfloat16)),
     ],
 )
-def test_a_sum_does_not_depend_on_the_threads(kernels, dtype):
+def test_a_sum_does_not_depend_on_the_threads(kernels, dtype, set_threads):
     arguments = weights(7 * BLOCK + 5, dtype)
-    before = torch.get_num_threads()
     found = set()
-    try:
-        for count in (1, 2, 3, 7):
-            torch.set_num_threads(count)
-            found.add(kernels.value_sum(*arguments).item())
-            if kernels is EXACT:
-                found.add(kernels.sum_with_gradients(*arguments)[0].item())
-    finally:
-        torch.set_num_threads(before)
+    for count in (1, 2, 3, 7):
+        set_threads(count)
+        found.add(kernels.value_sum(*arguments).item())
+        if kernels is EXACT:
+            found.add(kernels.sum_with_gradients(*arguments)[0].item())
     assert len(found) == 1
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_half_types_over_threads(dtype, threads):
-    mu, log_sigma2 = weights(3 * BLOCK + 1, dtype)
+    half = weights(3 * BLOCK + 1, dtype)
     with torch.inference_mode():
-        got = EXACT.with_gradients(mu, log_sigma2)
-    expected = EXACT.with_gradients(mu.float(), log_sigma2.float())
-    for half, float32 in zip(got, expected, strict=True):
-        assert torch.equal(half, float32.to(dtype))
+        got = EXACT.with_gradients(*half)
+    expected = EXACT.with_gradients(*(x.float() for x in half))
+    assert all(map(torch.equal, got, (x.to(dtype) for x in expected)))
 
 
 def test_who_is_taken():
@@ -165,84 +144,57 @@ def test_a_sum_takes_no_array_of_values(one, grad):
     assert peak < (2 * n if ufuncs.kernel_name() == "python" else scratch) < 4 * n
 
 
+# PyTorch's own threads are not in the child: what waits for them, as plain operations do, hangs.
 FORK = """
-import os, torch, numpy as np
+import torch, numpy as np
 import logunif_kl.torch as lt
 from logunif_kl.torch import _cpu_parallel
+from tests.faults.test_processes import in_a_fork
 torch.set_num_threads(3)
-# By NumPy: torch's own threads do not survive a fork.
 x = torch.from_numpy(np.linspace(-9, 9, 8 * _cpu_parallel._BLOCK))
 expected = lt.neg_kl(x).numpy()
 assert _cpu_parallel._pool is not None
-child = os.fork()
-if child == 0:
+
+def same():
     assert _cpu_parallel._pool is None
-    os._exit(0 if np.array_equal(lt.neg_kl(x).numpy(), expected) else 1)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    return np.array_equal(lt.neg_kl(x).numpy(), expected)
+
+print(in_a_fork(same, 30.0))
 """
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_after_a_fork():
-    done = subprocess.run(
-        [sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout == "0\n"
-
-
 FORK_FLOAT32 = """
-import os, signal, torch
+import torch
 import logunif_kl.torch as lt
-mu, log_sigma2 = torch.linspace(-3, 3, 300_000), torch.full((300_000,), -8.0)
+from tests.faults.test_processes import in_a_fork
 torch.set_num_threads(2)
+mu, log_sigma2 = torch.linspace(-3, 3, 300_000).requires_grad_(), torch.full((300_000,), -8.0)
 
-def both():
-    leaf = mu.clone().requires_grad_()
-    value = lt.kl_normal(leaf, log_sigma2, reduction="sum")
-    value.backward()
-    return value, leaf.grad
+def found():
+    value = lt.kl_normal(mu, log_sigma2, reduction="sum")
+    (slope,) = torch.autograd.grad(value, mu)
+    return value.item(), slope.numpy().tobytes()
 
-expected = both()
-child = os.fork()
-if child == 0:
-    signal.alarm(30)
-    # A copy of so many elements would start PyTorch's threads, and wait.
-    leaf = mu.detach().requires_grad_()
-    value = lt.kl_normal(leaf, log_sigma2, reduction="sum")
-    gradient, = torch.autograd.grad(value, leaf)
-    same = torch.equal(value, expected[0])
-    same = same and (gradient.numpy() == expected[1].numpy()).all()
-    os._exit(0 if same else 1)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+before = found()
+print(in_a_fork(lambda: found() == before, 30.0))
 """
-
-
-# Plain operations of PyTorch wait after a fork, and read memory that was freed.
+# Without it, PyTorch reads memory that was freed.
 BY_C = pytest.mark.skipif(_kernels.library() is None, reason=str(_kernels.why_not()))
 
 
-@BY_C
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_float32_after_a_fork():
-    """PyTorch's threads are not in the child, and nothing waits for them."""
-    done = subprocess.run(
-        [sys.executable, "-c", FORK_FLOAT32], capture_output=True, text=True, check=True, timeout=90
-    )
-    assert done.stdout == "0\n"
+@pytest.mark.parametrize(
+    "code", [FORK, pytest.param(FORK_FLOAT32, marks=BY_C)], ids=["exact", "float32"]
+)
+def test_after_a_fork(code):
+    assert child.output(code) == "0\n"
 
 
-class TestNoMemory:
-    def test_tensors_of_zeros_that_have_none(self):
-        zeros = torch._efficientzerotensor(3)
-        log_sigma2 = torch.full((3,), -1.0)
-        assert lt.neg_kl_normal(zeros, log_sigma2).tolist() == [0.0, 0.0, 0.0]
-        leaf = torch.ones(3, requires_grad=True)
-        value = lt.neg_kl_normal(leaf, log_sigma2)
-        (gradient,) = torch.autograd.grad(value, leaf, zeros)
-        assert (gradient + 0.0 * leaf.detach()).tolist() == [0.0, 0.0, 0.0]
-
-    def test_empty(self):
-        assert lt.neg_kl_normal(torch.ones(0), torch.ones(0)).shape == (0,)
+def test_tensors_of_zeros_that_have_no_memory():
+    zeros = torch._efficientzerotensor(3)
+    log_sigma2 = torch.full((3,), -1.0)
+    assert lt.neg_kl_normal(zeros, log_sigma2).tolist() == [0.0, 0.0, 0.0]
+    leaf = torch.ones(3, requires_grad=True)
+    (gradient,) = torch.autograd.grad(lt.neg_kl_normal(leaf, log_sigma2), leaf, zeros)
+    assert (gradient + 0.0 * leaf.detach()).tolist() == [0.0, 0.0, 0.0]
 
 
 AT_EXIT = """
@@ -251,30 +203,23 @@ import logunif_kl.torch as lt
 from logunif_kl.torch import _cpu_parallel
 torch.set_num_threads(1)
 x = torch.linspace(-9, 9, 8 * _cpu_parallel._BLOCK)
-expected = lt.neg_kl(x), lt.neg_kl(x, reduction="sum"), lt.neg_kl_normal(x, x)
+
+def found():
+    return lt.neg_kl(x), lt.neg_kl(x, reduction="sum"), lt.neg_kl_normal(x, x)
+
+expected = found()
 torch.set_num_threads(3)
 if sys.argv[1] == "begun":
     lt.neg_kl(x)
 assert (_cpu_parallel._pool is not None) is (sys.argv[1] == "begun")
-
-def last():
-    got = lt.neg_kl(x), lt.neg_kl(x, reduction="sum"), lt.neg_kl_normal(x, x)
-    print(*map(torch.equal, got, expected))
-
-atexit.register(last)
+atexit.register(lambda: print(*map(torch.equal, found(), expected)))
 """
 
 
 @pytest.mark.parametrize("pool", ["begun", "none"])
 def test_when_the_interpreter_ends(pool):
-    done = subprocess.run(
-        [sys.executable, "-c", AT_EXIT, pool],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert (done.stdout, done.stderr) == ("True True True\n", "")
+    done = child.run(AT_EXIT, pool)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True True True\n", "")
 
 
 def layouts():
@@ -312,11 +257,8 @@ class TestFloat32:
         m, s, f = (x.numpy() for x in (mu, log_sigma2, factor))
         np.testing.assert_array_equal(SINGLE.value(mu, log_sigma2), ufuncs.value(m, s))
         for upstream, plain in ((factor, f), (torch.tensor(0.3), np.float32(0.3))):
-            for got, wanted in zip(
-                SINGLE.gradient(upstream, mu, log_sigma2),
-                ufuncs.gradient(plain, m, s),
-                strict=True,
-            ):
+            slopes = SINGLE.gradient(upstream, mu, log_sigma2)
+            for got, wanted in zip(slopes, ufuncs.gradient(plain, m, s), strict=True):
                 np.testing.assert_array_equal(got, wanted)
         exact = math.fsum(ufuncs.value(m, s))
         found = SINGLE.value_sum(mu, log_sigma2)
@@ -330,16 +272,15 @@ class TestFloat32:
 
     @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
     def test_half_types(self, dtype, threads):
-        mu, log_sigma2 = weights(3 * BLOCK + 1, dtype)
-        wide = mu.float(), log_sigma2.float()
+        half = weights(3 * BLOCK + 1, dtype)
+        wide = [x.float() for x in half]
         with torch.inference_mode():
-            assert torch.equal(SINGLE.value(mu, log_sigma2), SINGLE.value(*wide).to(dtype))
-            for factor in (torch.tensor(0.3), torch.linspace(-1, 2, mu.numel()).to(dtype)):
-                got = SINGLE.gradient(factor, mu, log_sigma2)
+            assert torch.equal(SINGLE.value(*half), SINGLE.value(*wide).to(dtype))
+            for factor in (torch.tensor(0.3), torch.linspace(-1, 2, len(half[0])).to(dtype)):
                 expected = SINGLE.gradient(factor.float(), *wide)
-                for half, float32 in zip(got, expected, strict=True):
-                    assert torch.equal(half, float32.to(dtype))
-        total = SINGLE.value_sum(mu, log_sigma2)
+                got = SINGLE.gradient(factor, *half)
+                assert all(map(torch.equal, got, (x.to(dtype) for x in expected)))
+        total = SINGLE.value_sum(*half)
         assert total.dtype == torch.float32
         assert total.item() == pytest.approx(SINGLE.value_sum(*wide).item(), rel=2.0**-23)
 
@@ -362,12 +303,7 @@ class TestFloat32:
     def test_nothing_is_kept_but_the_arguments(self, reduction):
         mu, log_sigma2 = (x.requires_grad_() for x in weights(5000))
         kept = []
-
-        def pack(x):
-            kept.append(x)
-            return x
-
-        with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        with torch.autograd.graph.saved_tensors_hooks(kept.append, lambda x: x):
             lt.neg_kl_normal(mu, log_sigma2, reduction=reduction)
         assert [x.data_ptr() for x in kept] == [mu.data_ptr(), log_sigma2.data_ptr()]
 
@@ -403,8 +339,6 @@ class TestFloat32:
             assert not a.requires_grad
             assert b.requires_grad
 
-    # torch's own, from the decompositions that its forward mode imports.
-    @pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
     def test_a_tangent_of_a_backward(self):
         """The forward mode over a backward without a graph: the derivative is not dropped."""
         import torch.autograd.forward_ad as forward
@@ -425,10 +359,6 @@ class TestFloat32:
         assert error <= 64 * 2.0**-23 * (tangent * second).abs().max()
 
 
-def test_float64_is_left_to_the_ufunc_of_all_three():
-    assert not _cpu_float32.available(torch.zeros(1, dtype=torch.float64))
-
-
 WITHOUT = """
 import sys
 sys.modules["logunif_kl._numpy._float32"] = None
@@ -444,12 +374,5 @@ print(mu.grad)
 
 @pytest.mark.parametrize("kernel", ["", "python"])
 def test_without_them(kernel):
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT],
-        env={**os.environ, "LOGUNIF_KL_KERNEL": kernel},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert done.stdout == "tensor([-0.0000, -0.7248,  0.7248])\n"
+    found = child.output(WITHOUT, env={**os.environ, "LOGUNIF_KL_KERNEL": kernel})
+    assert found == "tensor([-0.0000, -0.7248,  0.7248])\n"

@@ -17,8 +17,6 @@ D = torch.distributions
 kl_divergence = D.kl_divergence
 Prior = importlib.import_module("logunif_kl.torch").ImproperLogUniform
 
-# Raised by torch's own rules for forward mode, once, when they are first used.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 
 # The worst errors measured, in units of eps of the largest term, by the order of the derivative.
 # NumPy's powers of 10, of which the parameters are made, depend on the processor. The error of
@@ -75,22 +73,6 @@ def library():
     return TORCH
 
 
-def divergence(name, a, b):
-    return TORCH.divergence(name)(a, b)
-
-
-@pytest.fixture
-def unvalidated():
-    """Have no distribution validate its arguments, as PyTorch's compiler does when it is loaded.
-
-    Pyro has all of them do so when it is imported, and the compiler cannot trace that.
-    """
-    before = D.Distribution._validate_args
-    D.Distribution.set_default_validate_args(False)
-    yield
-    D.Distribution.set_default_validate_args(before)
-
-
 class TestValues(Values):
     main, worst = TORCH, WORST
 
@@ -101,9 +83,8 @@ class TestValues(Values):
         given = TORCH.of_two(name, torch.tensor(a), torch.tensor(b))
         with mpmath.workdps(20):
             density = DENSITIES[name](mpmath.mpf(a), mpmath.mpf(b))
-            low, high = {"Uniform": (a, b), "Gamma": (0, mpmath.inf)}.get(
-                name, (-mpmath.inf, mpmath.inf)
-            )
+            line = -mpmath.inf, mpmath.inf
+            low, high = {"Uniform": (a, b), "Gamma": (0, mpmath.inf)}.get(name, line)
             nodes = sorted({low, high, *(x for x in (0, a, 1, 10) if low < x < high)})
             integral = mpmath.quad(
                 lambda w: density(w) * mpmath.log(density(w) * abs(w)) if w else 0, nodes
@@ -134,7 +115,7 @@ class TestEdges(Edges):
 
     def test_student_of_infinite_df_is_gaussian(self):
         df = torch.tensor([1e4, 1e6, math.inf], dtype=torch.float64)
-        got = divergence("StudentT", df, torch.ones_like(df))
+        got = TORCH.divergence("StudentT")(df, torch.ones_like(df))
         np.testing.assert_allclose(got, -0.5 / df, rtol=1e-4)
 
     def test_a_scale_below_zero(self):
@@ -149,12 +130,13 @@ class TestEdges(Edges):
 
 
 # The worst errors measured of KL and of its slopes, as `divergences.gaussian_errors` counts them.
-# The largest are those of a low-rank factor of 100 times the diagonal, which condition the matrix.
+# The largest are those of a low-rank factor of 100 times the diagonal, whose matrix is badly
+# conditioned. They depend on the processor's BLAS: 4.3 and 20.7 on AMD, 4.4 and 75.8 on Intel.
 GAUSSIANS = {
     ("triangular", "float64"): (1.0, 2.3),
     ("triangular", "float32"): (0.5, 2.8),
-    ("low_rank", "float64"): (0.7, 4.3),
-    ("low_rank", "float32"): (1.0, 20.7),
+    ("low_rank", "float64"): (0.7, 4.4),
+    ("low_rank", "float32"): (1.0, 75.8),
 }
 
 
@@ -261,14 +243,13 @@ class TestTransforms:
         def f(a, b):
             if name in ("HalfNormal", "Exponential"):
                 return kl(TORCH.of(name, b)) + 0.0 * a
-            return divergence(name, a, b)
+            return TORCH.divergence(name)(a, b)
 
         torch.compiler.reset()
         compiled = torch.compile(f, backend="aot_eager", fullgraph=True)
         given = points(name)
-        got, truth = compiled(*given), f(*given)
-        np.testing.assert_allclose(got.detach(), truth.detach(), rtol=1e-14)
-        both = (torch.autograd.grad(value.sum(), given) for value in (got, truth))
+        values = compiled(*given), f(*given)
+        both = [(y.detach(), *torch.autograd.grad(y.sum(), given)) for y in values]
         for a, b in zip(*both, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-14)
 
@@ -326,39 +307,31 @@ class TestPyro:
             got = kl_divergence(ExpandedDistribution(base, [2, 3]), prior)
             assert torch.equal(got, each.expand(2, 3))
 
-    def test_the_loss_of_correlated_weights(self, pyro_prior):
+    def loss(self, pyro_prior, guide):
+        """The loss of a model of three weights without data, which is KL."""
         import pyro
-        import pyro.distributions as dist
+
+        def model():
+            pyro.sample("w", pyro_prior().expand([3]).to_event(1))
+
+        return pyro.infer.TraceMeanField_ELBO().loss(model, lambda: pyro.sample("w", guide))
+
+    def test_the_loss_of_correlated_weights(self, pyro_prior):
+        from pyro.distributions import MultivariateNormal
 
         tril = TestCorrelatedWeights.TRIL.float()
-
-        def guide():
-            pyro.sample("w", dist.MultivariateNormal(self.LOC, scale_tril=tril))
-
-        loss = pyro.infer.TraceMeanField_ELBO().loss(
-            lambda: pyro.sample("w", pyro_prior().expand([3]).to_event(1)), guide
-        )
+        loss = self.loss(pyro_prior, MultivariateNormal(self.LOC, scale_tril=tril))
         truth = kl(D.MultivariateNormal(self.LOC, scale_tril=tril))
         assert loss == pytest.approx(float(truth), rel=1e-6)
 
     @pytest.mark.parametrize("name", ["Laplace", "Cauchy"])
-    def test_the_loss_takes_the_exact_divergence(self, name):
-        pyro = pytest.importorskip("pyro")
-        import pyro.distributions as dist
-        from pyro.infer import TraceMeanField_ELBO
+    def test_the_loss_takes_the_exact_divergence(self, name, pyro_prior):
+        from pyro import distributions
 
-        from logunif_kl.torch.pyro import ImproperLogUniform
-
-        loc, scale = torch.tensor([0.0, 1.0, -3.0]), torch.tensor([0.1, 1.0, 2.0])
-
-        def model():
-            pyro.sample("w", ImproperLogUniform().expand([3]).to_event(1))
-
-        def guide():
-            pyro.sample("w", getattr(dist, name)(loc, scale).to_event(1))
-
+        scale = torch.tensor([0.1, 1.0, 2.0])
         truth = -sum(
             lk.neg_kl_posterior(getattr(stats, name.lower())(m, s))
-            for m, s in zip(loc.tolist(), scale.tolist(), strict=True)
+            for m, s in zip(self.LOC.tolist(), scale.tolist(), strict=True)
         )
-        assert TraceMeanField_ELBO().loss(model, guide) == pytest.approx(truth, rel=1e-6)
+        posterior = getattr(distributions, name)(self.LOC, scale).to_event(1)
+        assert self.loss(pyro_prior, posterior) == pytest.approx(truth, rel=1e-6)

@@ -1,5 +1,7 @@
 """What ONNX, torch.jit and torch.fx make of the functions and layers."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ torch = pytest.importorskip("torch")
 import logunif_kl as lk  # noqa: E402
 import logunif_kl.torch as lt  # noqa: E402
 from logunif_kl.torch import isotropic, nn  # noqa: E402
-from tests.torch.cases import CASES  # noqa: E402
+from tests.torch.cases import by_name  # noqa: E402
 
 OF_LOG_ALPHA = ["kl", "neg_kl", "neg_kl_grad", "neg_kl_hess"]
 OF_NORMAL = ["kl_normal", "neg_kl_normal"]
@@ -93,13 +95,7 @@ class TestOnnx:
     @pytest.mark.parametrize("module", [Functions, Others])
     @pytest.mark.parametrize(
         ("dtype", "opset"),
-        [
-            (torch.float64, 18),
-            (torch.float64, 25),
-            (torch.float32, 18),
-            (torch.float32, 25),
-            (torch.float16, 18),
-        ],
+        [*itertools.product((torch.float64, torch.float32), (18, 25)), (torch.float16, 18)],
         ids=str,
     )
     def test_values(self, module, dtype, opset, capability):
@@ -137,18 +133,15 @@ class TestOnnx:
 @pytest.mark.filterwarnings("ignore:Converting a tensor to a Python boolean")  # of shapes
 class TestTorchScript:
     @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
-    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+    @by_name
     def test_trace(self, case, dtype):
         given = case.arguments(dtype)
         traced = torch.jit.trace(case.function, tuple(given))
         leaves = [x[:4].clone().requires_grad_() for x in given]
-        truth = case.function(*leaves)
-        torch.testing.assert_close(traced(*leaves), truth, rtol=0, atol=0)
-        expected = torch.autograd.grad(truth.sum(), leaves)
-        for got, slope in zip(
-            torch.autograd.grad(traced(*leaves).sum(), leaves), expected, strict=True
-        ):
-            torch.testing.assert_close(got, slope, rtol=0, atol=0)
+        values = traced(*leaves), case.function(*leaves)
+        both = [(y, *torch.autograd.grad(y.sum(), leaves)) for y in values]
+        for got, truth in zip(*both, strict=True):
+            torch.testing.assert_close(got, truth, rtol=0, atol=0)
 
     def test_script_of_a_layer(self):
         with pytest.raises(RuntimeError) as error:
@@ -160,33 +153,31 @@ class TestTorchScript:
 
 
 class TestFx:
-    SENTENCE = (
-        " must be a torch.Tensor, but torch.Proxy was given: torch.fx.symbolic_trace cannot look "
-        "into this package: use torch.export, or make the call a leaf with torch.fx.wrap or "
-        "Tracer.is_leaf_module"
-    )
+    LAYER = nn.VariationalLinear(3, 2)
 
-    @pytest.mark.parametrize("function", [lt.neg_kl, lt.neg_kl_grad, isotropic.neg_kl_complex])
-    def test_of_a_function(self, function):
+    @pytest.mark.parametrize(
+        ("function", "argument"),
+        [
+            (lt.neg_kl, "log_alpha"),
+            (lt.neg_kl_grad, "log_alpha"),
+            (isotropic.neg_kl_complex, "log_alpha"),
+            (lambda s: lk.kl_normal(torch.ones(3), s), "log_sigma2"),
+            (LAYER, "input"),
+        ],
+    )
+    def test_of_a_proxy(self, function, argument):
         with pytest.raises(TypeError) as error:
             torch.fx.symbolic_trace(function)
-        assert str(error.value) == "log_alpha" + self.SENTENCE
+        assert str(error.value) == (
+            f"{argument} must be a torch.Tensor, but torch.Proxy was given: torch.fx.symbolic_trace"
+            " cannot look into this package: use torch.export, or make the call a leaf with "
+            "torch.fx.wrap or Tracer.is_leaf_module"
+        )
 
-    def test_of_a_proxy_next_to_a_tensor(self):
-        with pytest.raises(TypeError) as error:
-            torch.fx.symbolic_trace(lambda s: lk.kl_normal(torch.ones(3), s))
-        assert str(error.value) == "log_sigma2" + self.SENTENCE
-
-    def test_of_a_layer(self):
-        layer = nn.VariationalLinear(3, 2)
-        with pytest.raises(TypeError) as error:
-            torch.fx.symbolic_trace(layer)
-        assert str(error.value) == "input" + self.SENTENCE
-
+    def test_of_a_leaf(self):
         class Tracer(torch.fx.Tracer):
             def is_leaf_module(self, module, name):
-                return module is layer
+                return module is TestFx.LAYER
 
-        model = torch.nn.Sequential(layer)
-        graph = Tracer().trace(model)
+        graph = Tracer().trace(torch.nn.Sequential(self.LAYER))
         assert any(node.op == "call_module" for node in graph.nodes)

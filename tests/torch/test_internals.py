@@ -3,10 +3,9 @@
 The names are hidden while the package is imported, in a process of its own.
 """
 
-import subprocess
-import sys
-
 import pytest
+
+from tests import child
 
 pytest.importorskip("torch")
 
@@ -67,12 +66,7 @@ except NotImplementedError as error:
 
 
 def output(hide, code):
-    start = START.format(hide="; ".join(hide) or "pass", complete=not hide)
-    done = subprocess.run(
-        [sys.executable, "-c", start + code], capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return child.output(START.format(hide="; ".join(hide) or "pass", complete=not hide) + code)
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)

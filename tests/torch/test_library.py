@@ -7,18 +7,8 @@ import ctypes
 import importlib.util
 import math
 import shutil
-from ctypes import (
-    CFUNCTYPE,
-    POINTER,
-    c_bool,
-    c_char_p,
-    c_int32,
-    c_int64,
-    c_uint8,
-    c_uint16,
-    c_uint32,
-    c_uint64,
-)
+from ctypes import CFUNCTYPE, POINTER, c_bool, c_char_p, c_int32, c_int64, c_uint32, c_uint64
+from functools import partial
 from importlib.machinery import EXTENSION_SUFFIXES
 from itertools import pairwise
 from pathlib import Path
@@ -47,7 +37,7 @@ EXCHANGE = b"dlpack_exchange_api"
 class DLTensor(ctypes.Structure):
     _fields_ = [
         *(("data", ADDRESS), ("device", c_int32), ("index", c_int32), ("ndim", c_int32)),
-        *(("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16)),
+        *(("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)),
         *(("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)), ("offset", c_uint64)),
     ]
 
@@ -106,10 +96,9 @@ LOOKING = Exchange(1, 3, look=look)
 class Libtorch:
     """Tensors are arrays that handles stand for."""
 
-    def __init__(self, pieces=3):
-        self.pieces = pieces
+    def __init__(self):
+        self.pieces = 3
         self.tensors = {}
-        self.kept = []
         self.operators = {}
         self.said = []
         self.device = CPU
@@ -118,36 +107,45 @@ class Libtorch:
         self.ranges = []
         int64s, handles = POINTER(c_int64), POINTER(ADDRESS)
         types = {
-            "aoti_torch_library_init_impl": (c_char_p, c_char_p, c_char_p, c_uint32, handles),
-            "aoti_torch_library_impl": (ADDRESS, c_char_p, ADDRESS),
-            "torch_parallel_for": (c_int64, c_int64, c_int64, ADDRESS, ADDRESS),
-            "aoti_torch_get_data_ptr": (ADDRESS, handles),
-            "aoti_torch_get_numel": (ADDRESS, int64s),
-            "aoti_torch_get_dim": (ADDRESS, int64s),
-            "aoti_torch_get_sizes": (ADDRESS, POINTER(int64s)),
-            "aoti_torch_get_storage_offset": (ADDRESS, int64s),
-            "aoti_torch_get_storage_size": (ADDRESS, int64s),
-            "aoti_torch_get_dtype": (ADDRESS, POINTER(c_int32)),
-            "aoti_torch_get_device_type": (ADDRESS, POINTER(c_int32)),
-            "aoti_torch_is_contiguous": (ADDRESS, POINTER(c_bool)),
-            "aoti_torch_empty_strided": (
-                *(c_int64, int64s, int64s),
-                *(c_int32, c_int32, c_int32, handles),
-            ),
-            "aoti_torch_delete_tensor_object": (ADDRESS,),
-            "aoti_torch_dtype_float32": (),
-            "aoti_torch_device_type_cpu": (),
-            "aoti_torch_check": (c_bool, c_char_p, c_char_p, c_uint32, c_char_p),
+            "library_init_impl": (c_char_p, c_char_p, c_char_p, c_uint32, handles),
+            "library_impl": (ADDRESS, c_char_p, ADDRESS),
+            "parallel_for": (c_int64, c_int64, c_int64, ADDRESS, ADDRESS),
+            "empty_strided": (c_int64, int64s, int64s, c_int32, c_int32, c_int32, handles),
+            "delete_tensor_object": (ADDRESS,),
+            "check": (c_bool, c_char_p, c_char_p, c_uint32, c_char_p),
         }
-        for name, parameters in types.items():
-            result = None if name == "aoti_torch_check" else c_int32
-            function = getattr(self, name.removeprefix("aoti_").removeprefix("torch_"))
-            self.kept.append((name, CFUNCTYPE(result, *parameters)(function)))
+        functions = {
+            name: CFUNCTYPE(None if name == "check" else c_int32, *parameters)(getattr(self, name))
+            for name, parameters in types.items()
+        }
+        # Of a tensor: the type of what is asked, and what is answered of its array and its sizes.
+        questions = {
+            "get_data_ptr": (ADDRESS, lambda a, sizes: 0 if self.nowhere else a.ctypes.data),
+            "get_numel": (c_int64, lambda a, sizes: a.size),
+            "get_dim": (c_int64, lambda a, sizes: a.ndim),
+            "get_sizes": (int64s, lambda a, sizes: sizes),
+            "get_storage_offset": (c_int64, lambda a, sizes: 3),
+            "get_storage_size": (c_int64, lambda a, sizes: 3 * 4 + a.nbytes - self.lost),
+            "get_dtype": (c_int32, lambda a, sizes: FLOAT32 if a.dtype == np.float32 else 7),
+            "get_device_type": (c_int32, lambda a, sizes: self.device),
+            "is_contiguous": (c_bool, lambda a, sizes: a.flags.c_contiguous),
+        }
+        for name, (kind, answer) in questions.items():
+            functions[name] = CFUNCTYPE(c_int32, ADDRESS, POINTER(kind))(partial(self.ask, answer))
+        functions["dtype_float32"] = CFUNCTYPE(c_int32)(lambda: FLOAT32)
+        functions["device_type_cpu"] = CFUNCTYPE(c_int32)(lambda: CPU)
+        self.functions = {
+            f"{'torch_' if name == 'parallel_for' else 'aoti_torch_'}{name}": function
+            for name, function in functions.items()
+        }
 
     def addresses(self, names):
-        found = {name: ctypes.cast(f, ADDRESS).value for name, f in self.kept}
-        assert set(names) == set(found)
-        return tuple(found[name] for name in names)
+        assert set(names) == set(self.functions)
+        return tuple(ctypes.cast(self.functions[name], ADDRESS).value for name in names)
+
+    def ask(self, answer, tensor, found):
+        found[0] = answer(*self.tensors[tensor])
+        return 0
 
     def add(self, array):
         handle = max(self.tensors, default=0) + 8
@@ -171,42 +169,6 @@ class Libtorch:
             RANGE(function)(low, high, context)
         return 0
 
-    def get_data_ptr(self, tensor, found):
-        found[0] = 0 if self.nowhere else self.tensors[tensor][0].ctypes.data
-        return 0
-
-    def get_numel(self, tensor, found):
-        found[0] = self.tensors[tensor][0].size
-        return 0
-
-    def get_dim(self, tensor, found):
-        found[0] = self.tensors[tensor][0].ndim
-        return 0
-
-    def get_sizes(self, tensor, found):
-        found[0] = self.tensors[tensor][1]
-        return 0
-
-    def get_storage_offset(self, tensor, found):
-        found[0] = 3
-        return 0
-
-    def get_storage_size(self, tensor, found):
-        found[0] = 3 * 4 + self.tensors[tensor][0].nbytes - self.lost
-        return 0
-
-    def get_dtype(self, tensor, found):
-        found[0] = FLOAT32 if self.tensors[tensor][0].dtype == np.float32 else 7
-        return 0
-
-    def get_device_type(self, tensor, found):
-        found[0] = self.device
-        return 0
-
-    def is_contiguous(self, tensor, found):
-        found[0] = bool(self.tensors[tensor][0].flags.c_contiguous)
-        return 0
-
     def empty_strided(self, dim, sizes, strides, dtype, device, index, made):
         self.memory -= 1
         if self.memory < 0:
@@ -222,12 +184,6 @@ class Libtorch:
     def delete_tensor_object(self, tensor):
         del self.tensors[tensor]
         return 0
-
-    def dtype_float32(self):
-        return FLOAT32
-
-    def device_type_cpu(self):
-        return CPU
 
     def check(self, condition, function, file, line, message):
         assert not condition
@@ -245,8 +201,7 @@ class Libtorch:
             assert not self.tensors
             return None
         found = [self.tensors.pop(stack[i])[0] for i in range(count)]
-        # The operator owned its arguments, and nothing else is left.
-        assert not self.tensors
+        assert not self.tensors  # the operator owned its arguments
         return found
 
 
@@ -271,19 +226,15 @@ def libtorch(extension):
 
 def arguments(n, number):
     """A factor, a mean and a variance, one of which may be a number."""
-    generator = np.random.default_rng(n)
-    found = {
-        "factor": generator.standard_normal(n),
-        "mu": generator.standard_normal(n),
-        "log_sigma2": 4.0 * generator.standard_normal(n) - 6.0,
-    }
+    factor, mu, log_sigma2 = np.random.default_rng(n).standard_normal((3, n))
+    found = {"factor": factor, "mu": mu, "log_sigma2": 4.0 * log_sigma2 - 6.0}
     if number:
         found[number] = np.array(0.75)
     return [x.astype(np.float32) for x in found.values()]
 
 
-def expected(factor, mu, log_sigma2):
-    factor, mu, log_sigma2 = np.broadcast_arrays(factor, mu, log_sigma2)
+def expected(given):
+    factor, mu, log_sigma2 = np.broadcast_arrays(*given)
     value = c.value(mu, log_sigma2)
     slopes = [x.copy() for x in c.gradient(factor, mu, log_sigma2)]
     return value, slopes, math.fsum(value.tolist())
@@ -292,17 +243,17 @@ def expected(factor, mu, log_sigma2):
 SIZES = [0, 1, 5, 1023, 1024, 1025, BLOCK, BLOCK + 1, 3 * BLOCK + 77]
 by_size = pytest.mark.parametrize("n", SIZES)
 by_number = pytest.mark.parametrize("number", [None, "factor", "mu", "log_sigma2"])
+by_name = pytest.mark.parametrize("name", ["value", "value_sum", "gradient"])
 
 
 @by_size
 @by_number
 def test_operators(libtorch, n, number):
-    factor, mu, log_sigma2 = arguments(n, number)
-    value, slopes, total = expected(factor, mu, log_sigma2)
-    (got,) = libtorch.call("value", mu, log_sigma2)
-    np.testing.assert_array_equal(got, value)
-    for a, b in zip(libtorch.call("gradient", factor, mu, log_sigma2), slopes, strict=True):
-        np.testing.assert_array_equal(a, b)
+    _, mu, log_sigma2 = given = arguments(n, number)
+    value, slopes, total = expected(given)
+    found = libtorch.call("value", mu, log_sigma2) + libtorch.call("gradient", *given)
+    for got, wanted in zip(found, (value, *slopes), strict=True):
+        np.testing.assert_array_equal(got, wanted)
     (got,) = libtorch.call("value_sum", mu, log_sigma2)
     assert got.shape == ()
     assert abs(got.item() - total) <= 2.0**-23 * abs(total)
@@ -314,16 +265,13 @@ def test_operators(libtorch, n, number):
 @by_size
 @by_number
 def test_functions_of_tensors(libtorch, extension, n, number):
-    factor, mu, log_sigma2 = arguments(n, number)
-    value, slopes, total = expected(factor, mu, log_sigma2)
-
+    given = arguments(n, number)
+    value, slopes, total = expected(given)
     out, other, one = np.empty(n, np.float32), np.empty(n, np.float32), np.empty((), np.float32)
     for spread in (False, True):
         # A number is of no dimensions, or expanded.
-        factor, mu, log_sigma2 = (
-            Memory(np.broadcast_to(x, n) if spread and x.ndim == 0 else x)
-            for x in arguments(n, number)
-        )
+        wide = [np.broadcast_to(x, n) if spread and x.ndim == 0 else x for x in given]
+        factor, mu, log_sigma2 = map(Memory, wide)
         extension.value(mu, log_sigma2, Memory(out))
         np.testing.assert_array_equal(out, value)
         extension.value_sum(mu, log_sigma2, Memory(one))
@@ -335,20 +283,18 @@ def test_functions_of_tensors(libtorch, extension, n, number):
 
 @pytest.mark.parametrize("pieces", [1, 2, 5, 64])
 def test_a_sum_does_not_depend_on_the_pieces(libtorch, pieces):
-    _, mu, log_sigma2 = arguments(70 * BLOCK + 5, None)
+    given = arguments(70 * BLOCK + 5, None)[1:]
     libtorch.pieces = 1
-    (alone,) = libtorch.call("value_sum", mu, log_sigma2)
+    alone = libtorch.call("value_sum", *given)
     libtorch.pieces = pieces
-    (got,) = libtorch.call("value_sum", mu, log_sigma2)
-    assert got == alone
+    assert libtorch.call("value_sum", *given) == alone
 
 
-def test_shapes(libtorch):
-    _, mu, log_sigma2 = arguments(60, None)
-    (got,) = libtorch.call("value", mu.reshape(3, 4, 5), log_sigma2.reshape(3, 4, 5))
-    np.testing.assert_array_equal(got, c.value(mu, log_sigma2).reshape(3, 4, 5))
-    (got,) = libtorch.call("value", mu[:1].reshape(()), log_sigma2[:1].reshape(()))
-    assert got.shape == ()
+@pytest.mark.parametrize("shape", [(3, 4, 5), ()])
+def test_shapes(libtorch, shape):
+    given = [x.reshape(shape) for x in arguments(math.prod(shape), None)[1:]]
+    (got,) = libtorch.call("value", *given)
+    np.testing.assert_array_equal(got, c.value(*map(np.ravel, given)).reshape(shape))
 
 
 TENSOR, SHAPE = "contiguous CPU tensors of float32", "of one shape"
@@ -377,7 +323,6 @@ WRONG_TENSORS = {
     "beyond its storage": (lambda x: Memory(x, before=1000, after=-900), RuntimeError),
     "no size": (lambda x: Memory(x, after=-1000), OverflowError),
 }
-by_name = pytest.mark.parametrize("name", ["value", "value_sum", "gradient"])
 
 
 @by_name
@@ -422,31 +367,24 @@ def test_results_that_are_refused(libtorch, extension, name):
 
 
 @by_name
-@pytest.mark.parametrize("lost", [0, 1])
-def test_memory_that_was_freed(libtorch, name, lost):
-    given = arguments(100, None)[0 if name == "gradient" else 1 :]
-    libtorch.lost, libtorch.nowhere = lost, not lost
-    assert libtorch.call(name, *given) is None
-    assert "memory was freed" in libtorch.said[-1]
-
-
-def test_another_device_is_refused(libtorch):
-    libtorch.device = 1
-    assert libtorch.call("value", *arguments(10, None)[1:]) is None
-    assert "CPU" in libtorch.said[-1]
-
-
-@pytest.mark.parametrize("name", ["value", "value_sum", "gradient"])
-@pytest.mark.parametrize("memory", [0, 1])
-def test_no_memory(libtorch, name, memory):
-    libtorch.memory = memory
-    given = arguments(100, None)[0 if name == "gradient" else 1 :]
-    found = libtorch.call(name, *given)
-    if memory < (2 if name == "gradient" else 1):
-        assert found is None
-        assert "no memory" in libtorch.said[-1]
-    else:
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ({"lost": 1}, "memory was freed"),
+        ({"nowhere": True}, "memory was freed"),
+        ({"device": 1}, TENSOR),
+        ({"memory": 0}, "no memory"),
+        ({"memory": 1}, "no memory"),
+    ],
+)
+def test_what_libtorch_lacks(libtorch, name, state, said):
+    vars(libtorch).update(state)
+    found = libtorch.call(name, *arguments(100, None)[0 if name == "gradient" else 1 :])
+    if state == {"memory": 1} and name != "gradient":
         assert found is not None
+    else:
+        assert found is None
+        assert said in libtorch.said[-1]
 
 
 def test_wrong_calls(extension, libtorch):
@@ -457,14 +395,16 @@ def test_wrong_calls(extension, libtorch):
     with pytest.raises(TypeError, match=TENSOR):
         extension.value_sum("mu", False, 0)
     addresses, dlpack = libtorch.addresses(extension.shims), capsule(LOOKING)
-    with pytest.raises(ValueError, match="an address for each name"):
-        extension.connect((), c.kernels, dlpack)
-    with pytest.raises(ValueError, match="was given 0 for aoti_torch_library_init_impl"):
-        extension.connect((0,) * len(extension.shims), c.kernels, dlpack)
-    with pytest.raises(ValueError, match="PyCapsule"):
-        extension.connect(addresses, None, dlpack)
-    with pytest.raises(ValueError, match="PyCapsule"):
-        extension.connect(addresses, c.kernels, c.kernels)
-    for other in (Exchange(2, 0, look=look), Exchange(1, 0)):
-        with pytest.raises(ValueError, match="DLPack of version 1"):
-            extension.connect(addresses, c.kernels, capsule(other))
+    for given, words in (
+        (((), c.kernels, dlpack), "an address for each name"),
+        (
+            ((0,) * len(addresses), c.kernels, dlpack),
+            "was given 0 for aoti_torch_library_init_impl",
+        ),
+        ((addresses, None, dlpack), "PyCapsule"),
+        ((addresses, c.kernels, c.kernels), "PyCapsule"),
+        ((addresses, c.kernels, capsule(Exchange(2, 0, look=look))), "DLPack of version 1"),
+        ((addresses, c.kernels, capsule(Exchange(1, 0))), "DLPack of version 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            extension.connect(*given)

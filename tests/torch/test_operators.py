@@ -2,32 +2,26 @@
 
 import math
 import os
-import subprocess
-import sys
+from functools import partial
 
 import pytest
+
+from tests.child import output
 
 torch = pytest.importorskip("torch")
 
 import logunif_kl.torch as lt  # noqa: E402
 from logunif_kl.torch import _kernels, _operators  # noqa: E402
-from tests.torch.test_cpu import weights  # noqa: E402
+from logunif_kl.torch._cpu_float32 import CpuFloat32  # noqa: E402
+from tests.torch.cases import weights  # noqa: E402
 
 pytestmark = [
+    pytest.mark.usefixtures("fresh_compiler"),
     pytest.mark.skipif(_kernels.library() is None, reason=str(_kernels.why_not())),
-    # torch's own, from the decompositions that its forward mode imports, and in its compiler.
-    pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:.isinstance.treespec, LeafSpec:FutureWarning"),
 ]
 N = 40_000
-NAMES = ("value", "value_sum", "gradient")
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    torch.compiler.reset()
-    yield
-    torch.compiler.reset()
+by_operator = pytest.mark.parametrize("name", ["value", "value_sum", "gradient"])
 
 
 def leaves(n=N):
@@ -57,14 +51,8 @@ class Graphs:
 
     def operators(self):
         """The operators of this package in each graph."""
-        return [
-            [
-                node.target.name().partition("::")[2]
-                for node in graph.graph.nodes
-                if "logunif_kl" in str(node.target)
-            ]
-            for graph in self.found
-        ]
+        named = [[str(node.target) for node in graph.graph.nodes] for graph in self.found]
+        return [[n.split(".")[1] for n in names if "logunif_kl" in n] for names in named]
 
 
 def both(function, arguments):
@@ -84,37 +72,33 @@ class TestGraphs:
     @pytest.mark.parametrize("name", ["kl_normal", "neg_kl_normal"])
     def test_one_operator_each(self, name, reduction, forward, capability):
         capability(name, f"compile, float32, by operators of C, reduction={reduction}")
-        graphs = Graphs()
-
-        def function(mu, log_sigma2):
-            return getattr(lt, name)(mu, log_sigma2, reduction=reduction)
-
-        arguments = leaves()
+        graphs, arguments = Graphs(), leaves()
+        function = partial(getattr(lt, name), reduction=reduction)
         found = both(torch.compile(function, fullgraph=True, backend=graphs), arguments)
         assert graphs.operators() == [[forward], ["gradient"]]
         compare(found, both(function, arguments))
 
-    def test_fewer_elements_are_fused(self, capability):
-        capability("kl_normal", "compile, few elements, by the composite")
+    @pytest.mark.parametrize(
+        ("n", "dtype", "row"),
+        [
+            (_operators._LEAST - 1, torch.float32, "few elements"),
+            (N, torch.float64, "float64"),
+            (N, torch.bfloat16, "bfloat16"),
+        ],
+    )
+    def test_fewer_elements_and_other_types_are_fused(self, n, dtype, row, capability):
+        capability("kl_normal", f"compile, {row}, by the composite")
         graphs = Graphs()
-        arguments = leaves(_operators._LEAST - 1)
-        both(torch.compile(total, fullgraph=True, backend=graphs), arguments)
-        assert graphs.operators() == [[], []]
-
-    @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
-    def test_other_types_are_fused(self, dtype, capability):
-        capability("kl_normal", f"compile, {str(dtype).removeprefix('torch.')}, by the composite")
-        graphs = Graphs()
-        arguments = [x.detach().to(dtype).requires_grad_() for x in leaves()]
+        arguments = [x.requires_grad_() for x in weights(n, dtype)]
         both(torch.compile(total, fullgraph=True, backend=graphs), arguments)
         assert graphs.operators() == [[], []]
 
     def test_the_kind_of_each_argument(self):
         """A number, an expanded number, a row, a transposed matrix, a slice."""
-        mu, log_sigma2 = (x.detach().reshape(200, 200) for x in leaves())
+        mu, log_sigma2 = (x.reshape(200, 200) for x in weights(N))
         number = torch.tensor(-7.0)
         cases = {
-            "a float": (lambda m, s: total(m, -7.0), (mu, log_sigma2), True),
+            "a float": (lambda m: total(m, -7.0), (mu,), True),
             "a number": (total, (mu, number), True),
             "an expanded number": (total, (mu, number.expand(200, 200)), True),
             "a number for mu": (total, (number, log_sigma2), True),
@@ -127,11 +111,7 @@ class TestGraphs:
             graphs = Graphs()
             used = [x.detach().requires_grad_() for x in arguments]
             compiled = torch.compile(function, fullgraph=True, backend=graphs)
-            wanted = used[:1] if name == "a float" else used
-            value = compiled(*used)
-            got = [value, *torch.autograd.grad(value, wanted)]
-            value = function(*used)
-            compare(got, [value, *torch.autograd.grad(value, wanted)])
+            compare(both(compiled, used), both(function, used))
             assert any(graphs.operators()) is taken, name
 
     def test_dynamic_shapes(self, capability):
@@ -148,17 +128,15 @@ class TestGraphs:
         capability("kl_normal", f"compile({transform}), float32, many elements")
         from torch import func
 
-        mu, log_sigma2 = (x.detach() for x in leaves())
         functions = {
             "grad": lambda m, s: func.grad(total)(m, s),
             "vmap": lambda m, s: func.vmap(lt.kl_normal)(m, s),
             "jvp": lambda m, s: func.jvp(total, (m, s), (m, s))[1],
             "hessian": lambda m, s: func.vmap(func.hessian(lt.kl_normal))(m, s),
         }
-        function = functions[transform]
         graphs = Graphs()
-        got = torch.compile(function, fullgraph=True, backend=graphs)(mu, log_sigma2)
-        expected = function(mu, log_sigma2)
+        got = torch.compile(functions[transform], fullgraph=True, backend=graphs)(*weights(N))
+        expected = functions[transform](*weights(N))
         error = (got - expected).abs().max()
         assert error <= 64 * 2.0**-23 * expected.abs().max()
         assert graphs.found
@@ -185,7 +163,7 @@ class Module(torch.nn.Module):
 @pytest.mark.parametrize("strict", [True, False])
 def test_an_export_holds_plain_operations(strict, capability):
     capability("kl_normal", f"export(strict={strict}), float32, by the composite")
-    arguments = tuple(x.detach() for x in leaves())
+    arguments = weights(N)
     program = torch.export.export(Module(), arguments, strict=strict)
     for each in (program, program.run_decompositions()):
         targets = {str(node.target) for node in each.graph.nodes if node.op == "call_function"}
@@ -208,7 +186,7 @@ class TestInductor:
 
     def test_ahead_of_time(self, tmp_path, capability):
         capability("kl_normal", "export, AOTInductor, by the composite")
-        arguments = tuple(x.detach() for x in leaves())
+        arguments = weights(N)
         program = torch.export.export(Module(), arguments)
         path = torch._inductor.aoti_compile_and_package(
             program, package_path=str(tmp_path / "model.pt2")
@@ -219,17 +197,8 @@ class TestInductor:
     def test_the_cache_of_another_process(self, tmp_path, capability):
         capability("kl_normal", "compile, inductor, the cache of another process")
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-        found = [
-            subprocess.run(
-                [sys.executable, "-c", CACHED],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout.split()
-            for _ in range(2)
-        ]
-        (first, first_hits), (second, second_hits) = found
+        first, first_hits = output(CACHED, env=environment, timeout=None).split()
+        second, second_hits = output(CACHED, env=environment, timeout=None).split()
         assert first == second
         assert int(first_hits) == 0
         assert int(second_hits) > 0
@@ -248,52 +217,27 @@ print(slope.double().sum().item().hex(), counters["inductor"]["fxgraph_cache_hit
 
 
 class TestOperators:
-    def arguments(self, n=100):
-        mu, log_sigma2 = weights(n)
-        return {
-            "value": (mu, log_sigma2),
-            "value_sum": (mu, log_sigma2),
-            "gradient": (torch.linspace(-1, 1, n), mu, log_sigma2),
-        }
+    def arguments(self, name, n=100):
+        return [torch.linspace(-1, 1, n), *weights(n)][0 if name == "gradient" else 1 :]
 
-    @pytest.mark.parametrize("name", NAMES)
-    @pytest.mark.parametrize("number", ["", "mu", "log_sigma2", "factor"])
-    def test_opcheck(self, name, number):
-        arguments = list(self.arguments()[name])
-        places = {"mu": -2, "log_sigma2": -1, "factor": 0}
-        if number:
-            arguments[places[number]] = torch.tensor(0.5)
-        if number == "factor" and name != "gradient":
-            return
+    @by_operator
+    def test_opcheck(self, name):
         operator = getattr(_operators.registered(), name).default
-        torch.library.opcheck(operator, tuple(arguments))
+        plain = self.arguments(name)
+        torch.library.opcheck(operator, tuple(plain))
+        for i in range(len(plain)):
+            with_a_number = [torch.tensor(0.5) if i == j else x for j, x in enumerate(plain)]
+            torch.library.opcheck(operator, tuple(with_a_number))
 
+    @by_operator
     @pytest.mark.parametrize("n", [0, 1, 5, 1023, 1024, 1025, 100_001])
-    def test_it_is_the_eager_kernel(self, n):
-        from logunif_kl.torch._cpu_float32 import CpuFloat32
-
-        for name, arguments in self.arguments(n).items():
-            got = getattr(_operators.registered(), name)(*arguments)
-            expected = getattr(CpuFloat32(), name)(*arguments)
-            for a, b in zip(
-                got if name == "gradient" else [got],
-                expected if name == "gradient" else [expected],
-                strict=True,
-            ):
-                assert torch.equal(a, b)
-
-    @pytest.mark.parametrize(
-        ("wrong", "said"),
-        [
-            (lambda mu: mu.double(), "contiguous CPU tensors of float32"),
-            (lambda mu: mu[::2], "contiguous CPU tensors of float32"),
-            (lambda mu: mu[:50], "of one shape"),
-        ],
-    )
-    def test_what_is_refused(self, wrong, said):
-        mu, log_sigma2 = weights(100)
-        with pytest.raises(RuntimeError, match=said):
-            _operators.registered().value(wrong(mu), log_sigma2)
+    def test_it_is_the_eager_kernel(self, name, n):
+        both = _operators.registered(), CpuFloat32()
+        got, expected = (getattr(each, name)(*self.arguments(name, n)) for each in both)
+        if name != "gradient":
+            got, expected = [got], [expected]
+        for a, b in zip(got, expected, strict=True):
+            assert torch.equal(a, b)
 
 
 LATE = """
@@ -319,8 +263,7 @@ print("done")
 
 
 def test_nothing_is_registered_early():
-    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=False)
-    assert done.stdout == "done\n", done.stderr
+    assert output(LATE) == "done\n"
 
 
 WITHOUT = """
@@ -330,7 +273,6 @@ from logunif_kl.torch import _kernels
 if sys.argv[1] == "extension":
     sys.modules["logunif_kl.torch._library"] = None
 else:
-    found = _kernels._addresses
     _kernels._addresses = lambda names: ((), ["torch_parallel_for"])
 mu = torch.linspace(-1, 1, 40_000, requires_grad=True)
 log_sigma2 = torch.linspace(-9, 1, 40_000)
@@ -351,10 +293,7 @@ print(slope.double().sum().item(), _kernels.why_not(), sep="|")
 def test_without_them(missing, said, capability):
     """What is absent costs speed only."""
     capability("kl_normal", f"compile and eager, float32, without the {missing} of the operators")
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, missing], capture_output=True, text=True, check=False
-    )
-    found, why = done.stdout.strip().split("|")
+    found, why = output(WITHOUT, missing).strip().split("|")
     assert said in why
     mu = torch.linspace(-1, 1, 40_000, requires_grad=True)
     (slope,) = torch.autograd.grad(total(mu, torch.linspace(-9, 1, 40_000)), [mu])
@@ -362,24 +301,20 @@ def test_without_them(missing, said, capability):
 
 
 @pytest.mark.parametrize("number", [None, "mu", "log_sigma2"])
-def test_results_do_not_depend_on_the_threads(number):
+def test_results_do_not_depend_on_the_threads(number, set_threads):
     arguments = dict(zip(("mu", "log_sigma2"), weights(7 * 32768 + 5), strict=True))
     if number:
         arguments[number] = torch.tensor(0.75)
-    before, found = torch.get_num_threads(), []
-    try:
-        for count in (1, 2, 3, 7):
-            torch.set_num_threads(count)
-            # Not the gradient in the number, which PyTorch adds up.
-            used = [x.clone().requires_grad_(x.ndim > 0) for x in arguments.values()]
-            wanted = [x for x in used if x.requires_grad]
-            value = total(*used)
-            slopes = torch.autograd.grad(value, wanted)
-            found.append([value, *slopes, lt.kl_normal(*used).detach()])
-    finally:
-        torch.set_num_threads(before)
+    found = []
+    for count in (1, 2, 3, 7):
+        set_threads(count)
+        # Not the gradient in the number, which PyTorch adds up.
+        used = [x.clone().requires_grad_(x.ndim > 0) for x in arguments.values()]
+        value = total(*used)
+        slopes = torch.autograd.grad(value, [x for x in used if x.requires_grad])
+        found.append([value, *slopes, lt.kl_normal(*used).detach()])
     for other in found[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+        assert all(map(torch.equal, found[0], other))
 
 
 REFUSED = """
@@ -410,12 +345,9 @@ print(lk.show_config("dict")["frameworks"]["torch"])
 
 def test_refused_by_pytorch():
     """Every function still compiles, and `show_config` says what was refused."""
-    done = subprocess.run(
-        [sys.executable, "-c", REFUSED], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    assert "plain operations (PyTorch " in done.stdout
-    assert "refused the operators: another interface)" in done.stdout
+    said = output(REFUSED, timeout=300)
+    assert "plain operations (PyTorch " in said
+    assert "refused the operators: another interface)" in said
 
 
 def test_the_fused_operation_is_for_the_cpu():

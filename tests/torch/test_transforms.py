@@ -5,11 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.torch.cases import CASES  # noqa: E402
+from tests.torch.cases import by_name  # noqa: E402
 from tests.torch.rows import EAGER, TRANSFORMS  # noqa: E402
-
-# torch's own, from the decompositions that its forward mode imports.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
 
 ROWS = EAGER | TRANSFORMS
 # Of an element's own error, by the order in all: the tables lose digits with each.
@@ -27,7 +24,7 @@ def compare(case, found, dtype):
 
 
 @pytest.mark.parametrize("row", ROWS)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@by_name
 class TestEager:
     @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
     def test_derivatives(self, case, row, dtype, capability):

@@ -82,14 +82,17 @@ def interpreter():
         yield Machine("cpu", pool)
 
 
-@pytest.fixture(params=["interpreter", pytest.param("cuda", marks=pytest.mark.gpu)])
-def machine(request):
-    """Each machine in turn."""
-    if request.param == "interpreter":
-        return request.getfixturevalue("interpreter")
+@pytest.fixture
+def cuda():
     if not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
     return Machine("cuda")
+
+
+@pytest.fixture(params=["interpreter", pytest.param("cuda", marks=pytest.mark.gpu)])
+def machine(request):
+    """Each machine in turn."""
+    return request.getfixturevalue(request.param)
 
 
 def _tensor(device, array, dtype=torch.float32):
@@ -101,13 +104,10 @@ def _arrays(*tensors):
     return found if len(found) > 1 else found[0]
 
 
-def value(device, mu, log_sigma2):
-    return _arrays(launch.value(_tensor(device, mu), _tensor(device, log_sigma2)))
-
-
-def gradient(device, mu, log_sigma2):
-    one = torch.ones((), device=device)
-    return _arrays(*launch.gradient(one, _tensor(device, mu), _tensor(device, log_sigma2)))
+def normal(device, mu, log_sigma2):
+    """The value and both derivatives."""
+    m, s = _tensor(device, mu), _tensor(device, log_sigma2)
+    return _arrays(launch.value(m, s), *launch.gradient(torch.ones((), device=device), m, s))
 
 
 def unary(device, order, x):
@@ -124,12 +124,8 @@ def total(device, mu, log_sigma2):
 def _points(name, count=100_000):
     rng = np.random.default_rng(4)
     points = search.sample(name, rng, count, "float32")
-    if len(points) == 1:
-        special = [SPECIAL]
-        near = {"x": edges("x")}
-    else:
-        special = [a.ravel() for a in np.meshgrid(SPECIAL, SPECIAL)]
-        near = {"u": edges("u"), "x": edges("x")}
+    special = [a.ravel() for a in np.meshgrid(*[SPECIAL] * len(points))]
+    near = {kind: edges(kind) for kind in ("x" if len(points) == 1 else "ux")}
     beside = search.beside_edges(name, near, "float32")
     return [np.concatenate(parts) for parts in zip(points, special, beside, strict=True)]
 
@@ -170,7 +166,7 @@ def with_a_wrong_constant(device, folder, mu, log_sigma2):
     absolute = "from logunif_kl.torch._triton.elementary"
     text = GENERATED.read_text().replace("from .elementary", absolute)
     text = text[: text.index("def neg_kl(")].removesuffix("@triton.jit\n")
-    right = value(device, mu, log_sigma2), *gradient(device, mu, log_sigma2)
+    right = normal(device, mu, log_sigma2)
     unseen = []
     found = coefficients(text)
     for i, (start, stop) in enumerate(found):
@@ -181,7 +177,7 @@ def with_a_wrong_constant(device, folder, mu, log_sigma2):
         kernels.arithmetic = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(kernels.arithmetic)
         try:
-            wrong = value(device, mu, log_sigma2), *gradient(device, mu, log_sigma2)
+            wrong = normal(device, mu, log_sigma2)
         finally:
             kernels.arithmetic = arithmetic
         if all(same(a, b) for a, b in zip(right, wrong, strict=True)):
@@ -195,12 +191,8 @@ class TestArithmetic:
     def test_the_interpreter_repeats_the_kernel(self, interpreter):
         # NumPy is below both, so that nothing but a wrong constant or operation makes a difference.
         mu, log_sigma2 = _points("neg_kl_normal", 20_000)
-        expected = _expected(mu, log_sigma2)
-        assert same(interpreter.run(value, mu, log_sigma2), expected[0])
-        for got, wanted in zip(
-            interpreter.run(gradient, mu, log_sigma2), expected[1:], strict=True
-        ):
-            assert same(got, wanted)
+        found = interpreter.run(normal, mu, log_sigma2)
+        assert all(map(same, found, _expected(mu, log_sigma2)))
 
     def test_a_wrong_constant_would_show(self, interpreter, tmp_path):
         rng = np.random.default_rng(1)
@@ -220,20 +212,13 @@ class TestArithmetic:
             expected = getattr(functions, UNARY[order])(np, x)
         assert same(interpreter.run(unary, order, x), expected)
 
-    @pytest.mark.parametrize("name", NORMAL)
+    @pytest.mark.parametrize("name", WORST)
     def test_accuracy(self, machine, name):
-        def evaluate(mu, log_sigma2):
-            if name == "neg_kl_normal":
-                return machine.run(value, mu, log_sigma2)
-            return machine.run(gradient, mu, log_sigma2)[NORMAL.index(name) - 1]
+        def evaluate(*arguments):
+            if name in UNARY:
+                return machine.run(unary, UNARY.index(name), *arguments)
+            return machine.run(normal, *arguments)[NORMAL.index(name)]
 
-        self.check(machine, name, evaluate)
-
-    @pytest.mark.parametrize("name", UNARY)
-    def test_accuracy_in_log_alpha(self, machine, name):
-        self.check(machine, name, lambda x: machine.run(unary, UNARY.index(name), x))
-
-    def check(self, machine, name, evaluate):
         points = _points(name)
         error = search.measure(name, evaluate, points)
         worst = int(np.argmax(error))
@@ -249,21 +234,16 @@ def _run(machine, function, *arguments):
 class TestSizes:
     @pytest.mark.parametrize("shape", [(0,), (3, 0), (), (1,), (511,), (512,), (513,), (3, 5, 171)])
     def test_shapes(self, machine, shape):
-        mu, log_sigma2 = _weights(shape)
-        mu, log_sigma2 = np.asarray(mu), np.asarray(log_sigma2)
-        got = _run(machine, value, mu, log_sigma2)
-        assert got.shape == shape
-        np.testing.assert_allclose(got, _expected(mu, log_sigma2)[0], rtol=1e-6)
-        for d, wanted in zip(
-            _run(machine, gradient, mu, log_sigma2), _expected(mu, log_sigma2)[1:], strict=True
-        ):
-            assert d.shape == shape
-            np.testing.assert_allclose(d, wanted, rtol=1e-6)
+        mu, log_sigma2 = map(np.asarray, _weights(shape))
+        found = _run(machine, normal, mu, log_sigma2)
+        for got, wanted in zip(found, _expected(mu, log_sigma2), strict=True):
+            assert got.shape == shape
+            np.testing.assert_allclose(got, wanted, rtol=1e-6)
 
     @pytest.mark.parametrize("size", [0, 1, 511, 2048, 2049, 50_000])
     def test_sum(self, machine, size):
         mu, log_sigma2 = _weights(size, seed=size)
-        exact = math.fsum(_run(machine, value, mu, log_sigma2))
+        exact = math.fsum(_run(machine, normal, mu, log_sigma2)[0])
         got = _run(machine, total, mu, log_sigma2)
         # All terms have one sign: a relative error of half an ulp for each addition on the way.
         additions = launch._BLOCKS + math.log2(launch._BLOCK)
@@ -279,7 +259,8 @@ class TestSizes:
         mu, log_sigma2 = _weights(5000)
         mu[4321] = NAN
         assert math.isnan(_run(machine, total, mu, log_sigma2))
-        assert list(np.flatnonzero(np.isnan(_run(machine, value, mu, log_sigma2)))) == [4321]
+        found = _run(machine, normal, mu, log_sigma2)[0]
+        assert np.flatnonzero(np.isnan(found)).tolist() == [4321]
 
 
 def layouts(device):
@@ -341,10 +322,9 @@ class TestLayouts:
         (_, expected), _ = machine.run(of_layout, "contiguous")
         v, d_mu, d_log_sigma2 = _expected(mu, log_sigma2)
         upstream = _upstream(mu.shape)
-        np.testing.assert_allclose(expected[0], v, rtol=1e-6)
-        np.testing.assert_allclose(expected[1], upstream * d_mu, rtol=1e-6)
-        np.testing.assert_allclose(expected[2], upstream * d_log_sigma2, rtol=1e-6)
-        np.testing.assert_allclose(expected[3], 2.5 * d_mu, rtol=1e-6)
+        wanted = v, upstream * d_mu, upstream * d_log_sigma2, 2.5 * d_mu
+        for got, truth in zip(expected[:4], wanted, strict=True):
+            np.testing.assert_allclose(got, truth, rtol=1e-6)
 
 
 def halves(device, name):
@@ -359,20 +339,16 @@ def halves(device, name):
         one = torch.tensor(0.75, device=device)  # float32, whatever the rest
         both[-1] += launch.gradient(one, m, s)
     assert all(t.dtype == dtype for t in both[0])
-    sums = [launch.value_sum(m, s) for m, s in ((mu[:9999], log_sigma2[:9999]),)]
-    sums.append(launch.value_sum(mu[:9999].float(), log_sigma2[:9999].float()))
+    few = mu[:9999], log_sigma2[:9999]
+    sums = launch.value_sum(*few), launch.value_sum(*(x.float() for x in few))
     assert sums[0].dtype == sums[1].dtype == torch.float32
     rounded = [t.to(dtype) for t in both[1]]
-    return [t.float().cpu().numpy() for t in (*both[0], sums[0])], [
-        t.float().cpu().numpy() for t in (*rounded, sums[1])
-    ]
+    return _arrays(*both[0], sums[0]), _arrays(*rounded, sums[1])
 
 
-class TestHalves:
-    @pytest.mark.parametrize("name", ["float16", "bfloat16"])
-    def test_computed_in_float32_and_rounded_once(self, machine, name):
-        for got, expected in zip(*machine.run(halves, name), strict=True):
-            assert same(got, expected)
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_halves_are_computed_in_float32_and_rounded_once(machine, name):
+    assert all(map(same, *machine.run(halves, name)))
 
 
 def sum_of_log_alpha(device, name):
@@ -396,30 +372,27 @@ def sum_of_log_alpha(device, name):
     return float(got), math.fsum(launch.unary(0, x.float()).tolist())
 
 
-class TestSumOfLogAlpha:
-    @pytest.mark.parametrize("name", ["float32", "bfloat16"])
-    def test_rounded_once(self, machine, name):
-        got, exact = machine.run(sum_of_log_alpha, name)
-        assert got == float(np.float32(exact))
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_a_sum_of_log_alpha_is_rounded_once(machine, name):
+    got, exact = machine.run(sum_of_log_alpha, name)
+    assert got == float(np.float32(exact))
 
 
-class TestAvailable:
-    def test_not_for_cpu_tensors(self):
-        assert not launch.available(torch.zeros(3))
-
-    def test_not_without_triton(self, monkeypatch):
-        monkeypatch.setattr(launch, "interpreting", True)
-        monkeypatch.setattr(launch, "_kernels", lambda: None)
-        assert not launch.available(torch.zeros(3))
-
-    @pytest.mark.parametrize(
-        ("dtype", "expected"),
-        [("float32", True), ("float16", True), ("bfloat16", True), ("float64", False)],
-    )
-    def test_types(self, monkeypatch, dtype, expected):
-        monkeypatch.setattr(launch, "interpreting", True)
-        monkeypatch.setattr(launch, "_kernels", lambda: object())
-        assert launch.available(torch.zeros(3, dtype=getattr(torch, dtype))) is expected
+@pytest.mark.parametrize(
+    ("gpu", "kernels", "dtype", "expected"),
+    [
+        (False, object(), torch.float32, False),
+        (True, None, torch.float32, False),
+        (True, object(), torch.float32, True),
+        (True, object(), torch.float16, True),
+        (True, object(), torch.bfloat16, True),
+        (True, object(), torch.float64, False),
+    ],
+)
+def test_available(monkeypatch, gpu, kernels, dtype, expected):
+    monkeypatch.setattr(launch, "interpreting", gpu)  # in which tensors of the CPU count
+    monkeypatch.setattr(launch, "_kernels", lambda: kernels)
+    assert launch.available(torch.zeros(3, dtype=dtype)) is expected
 
 
 def compiled(device, folder):
@@ -462,31 +435,23 @@ def compiled(device, folder):
 
 
 @pytest.mark.slow
-class TestCompiled:
-    def test_without_a_gpu(self, tmp_path):
-        backends = pytest.importorskip("triton.backends").backends
-        if "nvidia" not in backends:
-            pytest.skip("this Triton has no compiler for CUDA")
-        with _process() as pool:
-            found = pool.submit(compiled, "cpu", str(tmp_path)).result()
-        for name, text in found.items():
-            assert ".f64" not in text, name
-            # The exponential and the inverse take no subnormal argument, and make no such result.
-            rest = text.replace("ex2.approx.ftz.f32", "").replace("rcp.approx.ftz.f32", "")
-            assert ".ftz.f32" not in rest, name
-            assert "div.full" not in text, name
-            assert ".local" not in text, name
-        assert found["value", "*fp32"].count("ld.global.v4.b32") == 2
-        assert found["gradient", "*fp32"].count("st.global.v4.b32") == 2
+def test_compiled_without_a_gpu(tmp_path):
+    if "nvidia" not in pytest.importorskip("triton.backends").backends:
+        pytest.skip("this Triton has no compiler for CUDA")
+    with _process() as pool:
+        found = pool.submit(compiled, "cpu", str(tmp_path)).result()
+    for name, text in found.items():
+        # The exponential and the inverse take no subnormal argument, and make no such result.
+        rest = text.replace("ex2.approx.ftz.f32", "").replace("rcp.approx.ftz.f32", "")
+        for word in (".f64", ".ftz.f32", "div.full", ".local"):
+            assert word not in rest, name
+    assert found["value", "*fp32"].count("ld.global.v4.b32") == 2
+    assert found["gradient", "*fp32"].count("st.global.v4.b32") == 2
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("cuda")
 class TestOnTheDevice:
-    @pytest.fixture(autouse=True)
-    def _device(self):
-        if not torch.cuda.is_available():
-            pytest.skip("there is no CUDA device")
-
     @pytest.mark.parametrize("reduction", ["sum", "none"])
     def test_through_the_public_function(self, monkeypatch, reduction):
         import logunif_kl.torch as lkt

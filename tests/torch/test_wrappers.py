@@ -1,11 +1,11 @@
 """Classes around tensors: unwrapped by the protocol of their library, or refused."""
 
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+
+from tests.child import output
 
 torch = pytest.importorskip("torch")
 
@@ -76,15 +76,7 @@ def test_keras(backend):
     """A variable of Keras keeps its derivative, and one of its symbolic tensors is refused."""
     pytest.importorskip("keras")
     pytest.importorskip(backend)
-    environment = {**os.environ, "KERAS_BACKEND": backend, "CUDA_VISIBLE_DEVICES": "-1"}
-    done = subprocess.run(
-        [sys.executable, "-c", KERAS], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
-def uninitialized():
-    return torch.nn.UninitializedParameter()
+    output(KERAS, env={**os.environ, "KERAS_BACKEND": backend, "CUDA_VISIBLE_DEVICES": "-1"})
 
 
 def masked():
@@ -111,9 +103,9 @@ class Duck:
 
 REFUSED = {
     masked: "{} must be a dense tensor, but a MaskedTensor was given: its masked elements would "
-    "have a divergence of their own; pass those of {}.get_data() that count",
-    uninitialized: "{} is an UninitializedParameter, which has no elements yet: call its module "
-    "once, on a batch of inputs",
+    "have a divergence of their own; pass the elements of {}.get_data() that count",
+    torch.nn.UninitializedParameter: "{} is an UninitializedParameter, which has no elements yet: "
+    "call its module once, on a batch of inputs",
     fake: "{} is a FakeTensor, which has no elements: call the function under `with {}.fake_mode:`",
     Duck: "{} must be a torch.Tensor, but duck.Duck was given: pass a tensor",
 }

@@ -9,7 +9,6 @@ from validation.paths import RESULTS
 
 @cache
 def committed(paper, name):
-    """Read the record of an experiment."""
     return record.read(RESULTS / paper / f"{name}.json")
 
 

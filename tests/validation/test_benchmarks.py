@@ -20,7 +20,6 @@ from validation.paths import RESULTS
 
 
 def run(arguments, tmp_path):
-    """Run the command, and return its record."""
     path = tmp_path / "record.json"
     assert main([*arguments, "--json", str(path)]) == 0
     document = json.loads(path.read_text())
@@ -86,8 +85,7 @@ def test_torch(tmp_path, capsys):
     ways = ["ours, eager", 'ours, eager, reduction="sum"', "ours, compiled", *MORE]
     ways += [f"{name}, not reduced" for name in ("kl_normal", "neg_kl_normal")]
     check(suite, [*ways, "peers, eager", "peers, compiled"])
-    assert suite["small"]["weights"] == 100
-    assert len(suite["small"]["microseconds"]) == 4
+    assert (suite["small"]["weights"], len(suite["small"]["microseconds"])) == (100, 4)
     across = "ours, one thread / ours, two threads, forward+backward"
     assert all(sized["ratios"][0]["what"] == across for sized in suite["on_threads"])
     assert len(suite["on_threads"]) == (2 if provenance.cpus_usable() > 1 else 0)
@@ -275,8 +273,7 @@ class TestCells:
         both = [drawn for drawn in found if len(drawn) == 2]
         assert len(both) > 600
         for drawn in both:
-            log_alpha = drawn["log_sigma2"] - 2.0 * np.log(drawn["mu"])
-            assert np.abs(log_alpha).max() < 1.001
+            assert np.abs(drawn["log_sigma2"] - 2.0 * np.log(drawn["mu"])).max() < 1.001
 
     @pytest.mark.parametrize(("share", "count"), [(1, 6400), (64, 100)])
     def test_all_elements_or_one_in_sixty_four(self, share, count):
@@ -284,8 +281,7 @@ class TestCells:
         among = sizes.usual(rng, 6400, "float32")
         cell = cells.Cell("mu", "0", lambda rng, number: {"mu": np.zeros(number)})
         found = cells.mixed(cell, share, among, rng, "float32")
-        assert (found["mu"] == 0.0).sum() == count
-        assert found["mu"].dtype == np.float32
+        assert ((found["mu"] == 0.0).sum(), found["mu"].dtype) == (count, np.float32)
         assert found["log_sigma2"] is among["log_sigma2"]
 
 
@@ -298,8 +294,7 @@ class TestTraining:
         return training
 
     def test_it_writes_what_it_measured(self, training, tmp_path, capsys):
-        arguments = ["training", "--size", "200", "--steps", "45", "--seed", "5"]
-        document = run(arguments, tmp_path)
+        document = run(["training", "--size", "200", "--steps", "45", "--seed", "5"], tmp_path)
         assert (document["weights"], document["steps"], document["seed"]) == (200, 45, 5)
         names = ["ours", "ours, flushed in Adam", "peers"]
         assert [each["name"] for each in document["runs"]] == names
@@ -371,8 +366,7 @@ class TestLayers:
 
         monkeypatch.setattr(layers, "Plan", lambda **given: dataclasses.replace(tiny, **given))
         before = torch.get_num_threads()
-        command = ["layers", "--rounds", "2", "--threads", "1", "--seed", "3"]
-        document = run(command, tmp_path)
+        document = run(["layers", "--rounds", "2", "--threads", "1", "--seed", "3"], tmp_path)
         assert (document["rounds"], document["threads"], document["seed"]) == (2, 1, 3)
         assert torch.get_num_threads() == before
         assert [network["network"] for network in document["networks"]] == [
@@ -459,8 +453,7 @@ class TestLayers:
 
     def test_the_shapes_are_those_of_a_resnet_50(self, layers):
         shapes = layers.resnet50_shapes()
-        assert len(shapes) == 54
-        assert sum(map(math.prod, shapes)) == 25_502_912
+        assert (len(shapes), sum(map(math.prod, shapes))) == (54, 25_502_912)
 
     def test_every_way_of_the_kl_finds_the_same(self, layers, tiny):
         kinds, _ = layers.peers.made()
@@ -489,22 +482,15 @@ def test_the_bench_of_the_package_is_recorded(tmp_path, capsys, monkeypatch):
     assert [cell.strip() for cell in line.split("|")[-3:-1]] == [">= 5", ">= 10"]
 
 
-def record(name):
-    return json.loads((RESULTS / "bench" / f"{name}.json").read_text(encoding="utf-8"))
-
-
-class TestRecords:
-    """Those that are committed."""
-
-    def test_every_target_is_of_a_ratio(self):
-        rows = record("bench")["ratios"] + [
-            row
-            for name in ("bench_torch", "bench_jax")
-            for suite in record(name)["suites"]
-            for sized in suite["sizes"] + suite["on_threads"]
-            for row in sized["ratios"]
-        ]
-        assert set(tables.TARGETS) <= {row["what"] for row in rows}
+def test_every_target_is_of_a_committed_ratio():
+    bench, *of_frameworks = (
+        json.loads((RESULTS / "bench" / f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("bench", "bench_torch", "bench_jax")
+    )
+    suites = [suite for each in of_frameworks for suite in each["suites"]]
+    sizes = [sized for suite in suites for sized in suite["sizes"] + suite["on_threads"]]
+    ratios = [row for each in (bench, *sizes) for row in each["ratios"]]
+    assert set(tables.TARGETS) <= {row["what"] for row in ratios}
 
 
 @pytest.mark.parametrize(
@@ -534,8 +520,7 @@ def test_a_missing_framework_is_said(name, capsys, monkeypatch):
 
 
 def test_a_gpu_is_looked_for_first(capsys):
-    torch = pytest.importorskip("torch")
-    if torch.cuda.is_available():
+    if pytest.importorskip("torch").cuda.is_available():
         pytest.skip("there is a GPU")
     assert main(["layers", "--cuda"]) == 2
     assert "--cuda needs a GPU" in capsys.readouterr().err

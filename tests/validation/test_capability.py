@@ -79,8 +79,7 @@ def rows():
 
 def test_passing_tests_make_the_table(elsewhere, capsys):
     assert tool.main([]) == 1  # the expected failure
-    found = rows()
-    assert found == {row: {"default"} for row in (GRAD, *NESTED, TEARDOWN)}
+    assert rows() == {row: {"default"} for row in (GRAD, *NESTED, TEARDOWN)}
     captured = capsys.readouterr()
     assert "kl in mpmath: expected: " in captured.err
     assert re.search(r"\| vmap: nested +\| yes +\| yes +\|", captured.out)
@@ -165,6 +164,5 @@ def test_every_test_that_records_is_run_by_the_tool():
     known = [ROOT / path for paths in tool.TESTS.values() for path in paths]
     for path in (ROOT / "tests").rglob("test_*.py"):
         found = r'\bcapability\(|record_property\(\s*"capability"'
-        recorded = re.search(found, path.read_text("utf-8"))
-        if recorded and path.name != "test_capability.py":
+        if re.search(found, path.read_text("utf-8")) and path.name != "test_capability.py":
             assert any(path.is_relative_to(each) for each in known), path

@@ -1,6 +1,5 @@
 """The generated tables: what made them, that it makes them again, and that it fits well."""
 
-import itertools
 import os
 
 import mpmath
@@ -12,16 +11,7 @@ from logunif_kl._arithmetic import coefficients
 from validation import generated
 from validation.coefficients import __main__ as generator
 from validation.coefficients import functions, isotropic, posteriors, write
-from validation.coefficients.remez import Grid, errors, minimax
 from validation.paths import PACKAGE
-
-ARITHMETIC = PACKAGE / "_arithmetic"
-HEADER = PACKAGE / "_numpy" / "c" / "exact_coefficients.h"
-
-
-def entry(spec, function, fmt):
-    [found] = [e for e in spec["table"] if (e["function"], e["format"]) == (function, fmt)]
-    return found
 
 
 @pytest.mark.parametrize(
@@ -30,17 +20,19 @@ def entry(spec, function, fmt):
 )
 def test_one_table_is_made_again_bit_for_bit(function, fmt):
     spec, digest = generator.load_spec()
-    table = generator.fit_entry(entry(spec, function, fmt), spec["digits"], spec["centre_bits"])
+    [entry] = [e for e in spec["table"] if (e["function"], e["format"]) == (function, fmt)]
+    table = generator.fit_entry(entry, spec["digits"], spec["centre_bits"])
     with mp.workdps(spec["digits"]):
         if fmt in ("float32", "float32_in_u"):
             made = write.python_source([table], [], digest).split("TABLES")[1].split("\n", 1)[1]
-            block, file = made.split("}\n")[0], ARITHMETIC / "coefficients.py"
+            block, file = made.split("}\n")[0], "_arithmetic/coefficients.py"
         else:
             made = write.c_source([table], [], digest).split("LK_ALIGNED double\n")[1]
-            block, file = made.split("\n/* 2^(j/8)")[0], HEADER
+            block, file = made.split("\n/* 2^(j/8)")[0], "_numpy/c/exact_coefficients.h"
     assert block.strip()
-    assert block in file.read_text()
-    assert digest in file.read_text()
+    text = (PACKAGE / file).read_text()
+    assert block in text
+    assert digest in text
 
 
 @pytest.mark.parametrize("module", [isotropic, posteriors])
@@ -72,8 +64,7 @@ def test_fitted_functions_agree_with_the_reference():
             ]
             for ours, theirs in pairs:
                 assert abs(ours / theirs - 1) < mpf(10) ** -36
-        x0 = functions.inflection()
-        assert abs(reference.neg_kl_hess(x0, 40)) < mpf(10) ** -40
+        assert abs(reference.neg_kl_hess(functions.inflection(), 40)) < mpf(10) ** -40
 
 
 def test_float32_tables_hold_float32_numbers():
@@ -84,20 +75,6 @@ def test_float32_tables_hold_float32_numbers():
             for r in ranges:
                 numbers = [*r.coefficients, r.base_hi, r.base_lo]
                 assert [float(np.float32(c)) for c in numbers] == numbers
-
-
-def test_exchange_levels_the_error_of_the_exponential():
-    # The minimax error of a relative fit of degree 3 to exp on [-1, 1], found also by
-    # equioscillation at five points; the level may lie at most two per mille below the maximum.
-    with mp.workdps(30):
-        grid = Grid.chebyshev(mp.exp, mpf(-1), mpf(1), 200)
-        fit, level = minimax(grid, [0, 1, 2, 3], {})
-        error = errors(grid, fit)
-        worst = max(abs(e) for e in error)
-        assert level <= worst <= level * mpf("1.002")
-        signs = [mp.sign(e) for e in error if abs(e) > level * mpf("0.99")]
-        turns = 1 + sum(a != b for a, b in itertools.pairwise(signs))
-        assert turns == 5
 
 
 def test_tail_sum_refuses_what_it_cannot_reach():

@@ -152,8 +152,7 @@ class TestToy:
         assert "is of a run with size 1, not 2: name another folder with --work" in said
 
     def test_what_belongs_to_one_machine_is_left_out(self, toy):
-        given = "--seeds 1 2 --work=/c --out /d --size 8 --other /e"
-        command = toy.command(shlex.split(given))
+        command = toy.command(shlex.split("--seeds 1 2 --work=/c --out /d --size 8 --other /e"))
         assert command.endswith("toy --seeds 1 2 --size 8 --other FILE")
 
     def test_an_option_cut_short_is_refused(self, toy, tmp_path, capsys):

@@ -27,8 +27,7 @@ from validation.training.parts import Parts  # noqa: E402
 
 class TestRegression:
     def test_what_is_judged(self):
-        rng = np.random.default_rng(0)
-        mean, y = 0.3 * rng.standard_normal((2, 500))
+        mean, y = 0.3 * np.random.default_rng(0).standard_normal((2, 500))
         found = regression.judged(mean, y, mean, np.full(500, 0.03))
         predicted = stats.norm(mean, math.sqrt(0.03 + regression.SIGMA**2))
         low, high = predicted.interval(0.95)
@@ -94,24 +93,23 @@ class TestOutOfDistribution:
         assert digit_networks.auroc(few, many) == pytest.approx(float(pairs.mean()))
 
 
-class TestCalibration:
-    @pytest.mark.parametrize(("right", "error"), [(8, 0.0), (10, 0.2), (3, 0.5)])
-    def test_the_error_is_the_gap(self, right, error):
-        """Ten predictions of confidence 0.8, some of them right."""
-        p = torch.full((10, 5), 0.05, dtype=torch.float64)
-        p[:, 0] = 0.8
-        y = torch.ones(10, dtype=torch.int64)
-        y[:right] = 0
-        found = calibration.judged(p, y, torch.zeros(10))
-        assert found["expected_calibration_error"] == pytest.approx(error, abs=1e-6)
-        assert found["error_percent"] == pytest.approx(100.0 - 10.0 * right)
-        likelihood = -(right * math.log(0.8) + (10 - right) * math.log(0.05)) / 10
-        assert found["negative_log_likelihood"] == pytest.approx(likelihood)
-        scores = (right * (0.2**2 + 4 * 0.05**2), (10 - right) * (0.8**2 + 0.95**2 + 3 * 0.05**2))
-        assert found["brier_score"] == pytest.approx(sum(scores) / 10)
-        curve = found["reliability"]
-        assert (curve["accuracy"], curve["count"]) == ([right / 10], [10])
-        assert found["auroc_of_errors"] == (None if right == 10 else 0.5)
+@pytest.mark.parametrize(("right", "error"), [(8, 0.0), (10, 0.2), (3, 0.5)])
+def test_the_error_is_the_gap(right, error):
+    """Ten predictions of confidence 0.8, some of them right."""
+    p = torch.full((10, 5), 0.05, dtype=torch.float64)
+    p[:, 0] = 0.8
+    y = torch.ones(10, dtype=torch.int64)
+    y[:right] = 0
+    found = calibration.judged(p, y, torch.zeros(10))
+    assert found["expected_calibration_error"] == pytest.approx(error, abs=1e-6)
+    assert found["error_percent"] == pytest.approx(100.0 - 10.0 * right)
+    likelihood = -(right * math.log(0.8) + (10 - right) * math.log(0.05)) / 10
+    assert found["negative_log_likelihood"] == pytest.approx(likelihood)
+    scores = (right * (0.2**2 + 4 * 0.05**2), (10 - right) * (0.8**2 + 0.95**2 + 3 * 0.05**2))
+    assert found["brier_score"] == pytest.approx(sum(scores) / 10)
+    curve = found["reliability"]
+    assert (curve["accuracy"], curve["count"]) == ([right / 10], [10])
+    assert found["auroc_of_errors"] == (None if right == 10 else 0.5)
 
 
 class TestImages:
@@ -122,8 +120,7 @@ class TestImages:
     def test_size_and_range(self, name, width):
         test = np.random.default_rng(0).random((9, width * width), dtype=np.float32)
         made = [images.OTHERS[name].make(test, 7, np.random.default_rng(s)) for s in (1, 1, 2)]
-        assert made[0].shape == (7, width * width)
-        assert made[0].dtype == np.float32
+        assert (made[0].shape, made[0].dtype) == ((7, width * width), np.float32)
         assert made[0].min() >= 0.0
         assert made[0].max() <= 1.0
         assert np.array_equal(made[0], made[1])
@@ -166,12 +163,10 @@ class TestImages:
 
 def test_a_network_is_trained_once(tmp_path):
     """The experiments on digits take the same networks from their folder."""
-    settings = {**rotated.EXPERIMENT.quick, "hidden": [8], "epochs": 1}
-    given = ("binary", 1, settings, data.digits())
+    given = ("binary", 1, {**rotated.EXPERIMENT.quick, "hidden": [8], "epochs": 1}, data.digits())
     made = [digit_networks.Trained(*given, Parts(tmp_path, {})) for _ in range(2)]
     (file,) = tmp_path.glob("*.pt")
-    assert file.name == "binary-seed1.pt"
-    assert made[0].training_seconds == made[1].training_seconds
+    assert (file.name, made[0].training_seconds) == ("binary-seed1.pt", made[1].training_seconds)
 
 
 @pytest.mark.parametrize(

@@ -30,22 +30,21 @@ class TestMoments:
                 assert row["exact_mean"] == pytest.approx(1 / math.sqrt(2 * math.pi), rel=1e-12)
 
 
-class TestLearningCurves:
-    def test_statements(self):
-        def row(method, seed, error, share):
-            fixed = {"threshold": 3.0, "pruned_percent": share, "error_percent": error + 0.2}
-            chosen = {**fixed, "pruned_percent": share - 5.0, "error_percent": error + 0.1}
-            curve = [{"epoch": i + 1, "test_error": error} for i in range(20)]
-            found = {"method": method, "seed": seed, "test_error": error, "curve": curve}
-            return found | {"fixed": fixed, "by_histogram": chosen}
+def test_statements():
+    def row(method, seed, error, share):
+        fixed = {"threshold": 3.0, "pruned_percent": share, "error_percent": error + 0.2}
+        chosen = {**fixed, "pruned_percent": share - 5.0, "error_percent": error + 0.1}
+        curve = [{"epoch": i + 1, "test_error": error} for i in range(20)]
+        found = {"method": method, "seed": seed, "test_error": error, "curve": curve}
+        return found | {"fixed": fixed, "by_histogram": chosen}
 
-        rows = [row("vbp", s, 0.8, 90.0) for s in (1, 2)]
-        rows += [row("sampled", s, 1.0, 95.0) for s in (1, 2)]
-        found = learning_curves.statements(rows)
-        assert [each["holds"] for each in found] == [True] * 5
-        rows[3] = row("sampled", 2, 0.7, 80.0)
-        by = {e["statement"]: e["holds"] for e in learning_curves.statements(rows)}
-        assert sorted(by.values()) == [False, False, False, True, True]
+    rows = [row("vbp", s, 0.8, 90.0) for s in (1, 2)]
+    rows += [row("sampled", s, 1.0, 95.0) for s in (1, 2)]
+    found = learning_curves.statements(rows)
+    assert [each["holds"] for each in found] == [True] * 5
+    rows[3] = row("sampled", 2, 0.7, 80.0)
+    by = {e["statement"]: e["holds"] for e in learning_curves.statements(rows)}
+    assert sorted(by.values()) == [False, False, False, True, True]
 
 
 def test_the_network_of_the_paper():

@@ -67,8 +67,7 @@ def test_no_circle():
 
 
 def test_every_module_has_a_level():
-    names = {file.removesuffix(".py").split("/")[0] for file in modules()}
-    assert names == set(LEVEL)
+    assert {file.removesuffix(".py").split("/")[0] for file in modules()} == set(LEVEL)
 
 
 def test_the_package_does_not_import_validation():

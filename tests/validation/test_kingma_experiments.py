@@ -29,8 +29,7 @@ class TestGradientVariance:
     def test_goes_on_where_it_was_ended(self, tmp_path, monkeypatch):
         """Ended in the measurement, it ends with the numbers of a run that was not."""
         pairs = {"local": 3, "per_batch": 3, "none": 3, "per_example": 2}
-        small = {"epochs": [1, 2], "epochs_between": [], "pairs": pairs}
-        for name, value in small.items():
+        for name, value in {"epochs": [1, 2], "epochs_between": [], "pairs": pairs}.items():
             monkeypatch.setitem(gradient_variance.EXPERIMENT.quick, name, value)
         whole, made = quick(gradient_variance, tmp_path / "whole"), []
         original = gradient_variance.Pairs.half_squared_difference
@@ -86,15 +85,14 @@ class TestGradientVariance:
         assert gradient_variance.nearest_error(trained, 1.3) == 100
 
 
-class TestVarianceAssumptions:
-    def test_the_number_of_epochs_is_that_of_the_nearest_error(self, monkeypatch):
-        errors = iter([9.0, 4.0, 2.9, 0.1])
-        evaluated = ({"error_percent": error} for error in errors)
-        monkeypatch.setattr(variance_assumptions, "evaluate", lambda *_: next(evaluated))
-        sizes = {**variance_assumptions.EXPERIMENT.quick, "test_error": 3.0, "most_epochs": 9}
-        found = variance_assumptions.measure_one("as in the tables", 1, sizes, data.digits())
-        assert (found["epochs"], found["test_error_percent"]) == (3, 2.9)
-        assert list(errors) == [0.1]
+def test_the_number_of_epochs_is_that_of_the_nearest_error(monkeypatch):
+    errors = iter([9.0, 4.0, 2.9, 0.1])
+    evaluated = ({"error_percent": error} for error in errors)
+    monkeypatch.setattr(variance_assumptions, "evaluate", lambda *_: next(evaluated))
+    sizes = {**variance_assumptions.EXPERIMENT.quick, "test_error": 3.0, "most_epochs": 9}
+    found = variance_assumptions.measure_one("as in the tables", 1, sizes, data.digits())
+    assert (found["epochs"], found["test_error_percent"]) == (3, 2.9)
+    assert list(errors) == [0.1]
 
 
 class TestSharedNoise:
@@ -107,8 +105,8 @@ class TestSharedNoise:
     def test_it_is_the_difference_of_two_rows_of_table_1(self, given):
         """One sample of the weights for a minibatch, less one for each example, by many pairs."""
         pairs = shared_noise.Pairs(*given, 10, seed=0)
-        shared = shared_noise.SharedNoise(*given, 10, 3, seed=0)
-        products = [shared.product(number) for number in range(600)]
+        shared = shared_noise.SharedNoise(*given, 10, seed=0)
+        products = [shared.product(number, 3) for number in range(600)]
         both = [
             [pairs.half_squared_difference(name, number) for name in ("per_batch", "per_example")]
             for number in range(600)
@@ -123,16 +121,16 @@ class TestSharedNoise:
     def test_the_size_of_the_minibatch(self, given):
         """Minibatches of 2 and of 10 from the same sets: 1 - 1/2 and 1 - 1/10."""
         small, large = (
-            shared_noise.SharedNoise(*given, batch, 30 // batch, seed=0).product(0)
+            shared_noise.SharedNoise(*given, batch, seed=0).product(0, 30 // batch)
             for batch in (2, 10)
         )
         for layer in ("top", "bottom"):
             assert small[layer] == pytest.approx(large[layer] * 0.5 / 0.9, rel=1e-4)
 
     def test_a_product_is_the_same_whenever_it_is_asked_for(self, given):
-        shared = shared_noise.SharedNoise(*given, 10, 2, seed=0)
-        found = [shared.product(number) for number in (0, 1)]
-        assert [shared.product(number) for number in (1, 0)] == found[::-1]
+        shared = shared_noise.SharedNoise(*given, 10, seed=0)
+        found = [shared.product(number, 2) for number in (0, 1)]
+        assert [shared.product(number, 2) for number in (1, 0)] == found[::-1]
         assert found[0] != found[1]
 
     def test_the_whole_variance_is_that_of_table_1(self):
@@ -142,8 +140,7 @@ class TestSharedNoise:
             for column in records("gradient_variance")["table_1"]["columns"]
         }
         for column in made["columns"]:
-            found = column["per_batch"]["variance"]
-            assert found == table[column["layer"], column["epochs"]]
+            assert column["per_batch"]["variance"] == table[column["layer"], column["epochs"]]
 
 
 class TestTestError:

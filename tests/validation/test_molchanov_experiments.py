@@ -30,8 +30,7 @@ class TestComparison:
     def test_the_networks_of_the_paper(self):
         small = models.plain("lenet_300_100", 1, False)
         large = models.plain("lenet_5_caffe", 1, False)
-        weights = [nn.sparsity(model).weights for model in (small, large)]
-        assert weights == [266_200, 430_500]
+        assert [nn.sparsity(model).weights for model in (small, large)] == [266_200, 430_500]
         assert large(torch.ones(2, 784)).shape == (2, 10)
         row = models.TABLE_1["lenet_300_100"]
         kept = [235_200, 30_000, 1_000] @ (1.0 - np.array(row.pruned) / 100.0)
@@ -77,8 +76,7 @@ class TestMasks:
         model = torch.nn.Sequential(nn.VariationalLinear(5, 3, initial=0.0))
         with torch.no_grad():
             model[0].weight.normal_()
-        text = masks.packed(model, 0.5)
-        found = masks.unpacked(text, {"0": 15})["0"]
+        found = masks.unpacked(masks.packed(model, 0.5), {"0": 15})["0"]
         assert found.tolist() == (nn.log_alpha(model)["0"] <= 0.5).flatten().tolist()
 
     def test_overlap(self):

@@ -50,8 +50,7 @@ def test_alpha_star_to_more_digits():
 
 def test_a_name_is_entered_once(monkeypatch):
     monkeypatch.setattr("validation.papers.statement.STATEMENTS", {})
-    enter = statement("hron-one", "where", "text")
-    enter(lambda: Found(True, {}, ""))
+    statement("hron-one", "where", "text")(lambda: Found(True, {}, ""))
     with pytest.raises(ValueError, match="the claim 'hron-one' is entered twice"):
         statement("hron-one", "where", "text")(lambda: Found(True, {}, ""))
 

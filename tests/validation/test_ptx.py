@@ -176,8 +176,7 @@ class TestMachine:
         values = np.arange(16, dtype=F32)
         out = np.zeros(16, F32)
         lines = (
-            "ld.param.b64 %rd1, [k_param_0];",
-            "ld.param.b64 %rd2, [k_param_1];",
+            *LOAD[:2],
             "mov.u32 %r1, %ctaid.x;",
             "mov.u32 %r2, %tid.x;",
             "shl.b32 %r3, %r1, 1;",

@@ -13,8 +13,7 @@ from validation.paths import RESULTS, ROOT
 
 RECORDS = {path.relative_to(RESULTS).as_posix(): path for path in record.committed()}
 PAPERS = ("kingma2015", "hron2017", "molchanov2017", "haussmann2018", "gal2016")
-NEEDED = ("torch", "triton", "numpyro", "sklearn", "torchmetrics")
-WITH_FRAMEWORKS = all(map(find_spec, NEEDED))
+WITH_FRAMEWORKS = all(map(find_spec, ("torch", "triton", "numpyro", "sklearn", "torchmetrics")))
 # Of speed, of a search of half an hour, and of tests that CI runs: their seal alone is looked at.
 EVIDENCE = {"bench", "capability", "fuzz"}
 
@@ -168,8 +167,7 @@ class TestExperiment:
         assert record.main(["reprobe", str(path), "--because", "It was doubled."]) == 0
         found = record.read(path)
         (old,) = found["replaced_probes"]
-        assert old["because"] == "It was doubled."
-        assert old["probe"] == made["probe"]
+        assert (old["because"], old["probe"]) == ("It was doubled.", made["probe"])
         assert record.judge(path) == ([], True)
         assert "It was doubled." in remarks.text(found)
 

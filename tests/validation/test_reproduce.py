@@ -134,6 +134,11 @@ class TestList:
         assert listing.PAPERS["hron2017"] not in said
         assert ran.made == []
 
+    def test_a_name_of_no_system(self, capsys, monkeypatch):
+        monkeypatch.setattr(listing, "systems", tuple)
+        listing.put(["hron2017.slides"])
+        assert capsys.readouterr().out == "No system in systems.toml names hron2017.slides.\n"
+
     def test_whether_a_record_is_there(self, tmp_path, monkeypatch):
         state = listing._state.__wrapped__
         assert state("validation/results/hron2017/slides.json") == "there"
@@ -187,8 +192,7 @@ class TestFull:
     def test_after_a_failure_the_others_are_run(self, ran, capsys, status, how):
         ran.status["remarks"] = status
         assert command.main(TWO) == 1
-        modules = [f"validation.papers.{name}" for name in TWO]
-        assert [argv[2] for argv in ran.made] == modules
+        assert [argv[2] for argv in ran.made] == [f"validation.papers.{name}" for name in TWO]
         said = capsys.readouterr()
         assert "[1/2] hron2017.remarks: Remarks 1 and 2 (python -m validation" in said.out
         assert "1 of 2 were run without failure." in said.out
@@ -244,10 +248,9 @@ def gone(pid):
     return False
 
 
-class TestShow:
-    @pytest.mark.parametrize("name", [name for name in work.STUDIES if name != "monte_carlo"])
-    def test_each_study_but_monte_carlo_which_prints_its_own(self, name):
-        assert "|" in show.results(WORKS[name], ROOT / WORKS[name].record)
+@pytest.mark.parametrize("name", [name for name in work.STUDIES if name != "monte_carlo"])
+def test_each_study_but_monte_carlo_which_prints_its_own(name):
+    assert "|" in show.results(WORKS[name], ROOT / WORKS[name].record)
 
 
 class TestQuick:

@@ -161,8 +161,7 @@ class TestNetworks:
         drop = networks.BinaryDropout(0.2, torch.Generator().manual_seed(0))
         x = torch.full((100_000,), 3.0)
         y = drop(x)
-        kept = (y != 0).double()
-        assert abs(kept.mean().item() - 0.8) < 4 * math.sqrt(0.16 / len(x))
+        assert abs((y != 0).double().mean().item() - 0.8) < 4 * math.sqrt(0.16 / len(x))
         assert torch.equal(y[y != 0], torch.full_like(y[y != 0], 3.0 / 0.8))
         assert drop.eval()(x) is x
 
@@ -210,8 +209,7 @@ class TestGradientPairs:
         whole = gradient_pairs.gradients(model, x, y, 600, 60)
         pieces = gradient_pairs.gradients(model, x, y, 600, 7)
         summed = -10 * torch.nn.functional.cross_entropy(model(x), y, reduction="sum")
-        weights = networks.weights(model)
-        (top,) = torch.autograd.grad(summed, [weights[-1]])
+        (top,) = torch.autograd.grad(summed, [networks.weights(model)[-1]])
         torch.testing.assert_close(whole["top"], top)
         for layer in ("top", "bottom"):
             torch.testing.assert_close(pieces[layer], whole[layer])

@@ -59,8 +59,7 @@ def refused(named, *words):
 def same(found):
     for part in ("train", "test"):
         split = getattr(found, part)
-        assert split.x.dtype == np.float32
-        assert split.y.dtype == np.int64
+        assert (split.x.dtype, split.y.dtype) == (np.float32, np.int64)
         expected = ARRAYS[f"x_{part}"].reshape(len(split.y), -1) / np.float32(255)
         np.testing.assert_array_equal(split.x, expected)
         np.testing.assert_array_equal(split.y, ARRAYS[f"y_{part}"])
@@ -82,8 +81,7 @@ class TestEveryForm:
     @pytest.mark.parametrize("dot", [False, True], ids=["-idx", ".idx"])
     def test_idx(self, tmp_path, pack, dot):
         spelled = (lambda name: name.replace("-idx", ".idx")) if dot else str
-        ending = "" if pack is bytes else ".gz"
-        same(data.load(str(folder(tmp_path, ending, pack, spelled))))
+        same(data.load(str(folder(tmp_path, "" if pack is bytes else ".gz", pack, spelled))))
 
     def test_one_hash_for_all_forms(self, tmp_path):
         a = data.load(npz(tmp_path / "a.npz"))
@@ -137,8 +135,7 @@ class TestRefused:
             def __reduce__(self):
                 return pytest.fail, ("unpickled",)
 
-        objects = np.array([Fatal()], dtype=object)
-        named = npz(tmp_path / "a.npz", y_train=objects)
+        named = npz(tmp_path / "a.npz", y_train=np.array([Fatal()], dtype=object))
         refused(named, "an array of pickled objects, which are never read: save it as uint8")
 
     @pytest.mark.parametrize(
@@ -187,8 +184,6 @@ class TestRefused:
 def test_digits():
     pytest.importorskip("sklearn")
     digits = data.digits()
-    assert digits.train.x.shape == (1438, 64)
-    assert digits.test.x.shape == (359, 64)
-    assert digits.train.x.min() == 0.0
-    assert digits.train.x.max() == 1.0
+    assert (digits.train.x.shape, digits.test.x.shape) == ((1438, 64), (359, 64))
+    assert (digits.train.x.min(), digits.train.x.max()) == (0.0, 1.0)
     assert set(digits.train.y) == set(digits.test.y) == set(range(10))

@@ -53,14 +53,10 @@ def same_within_noise(errors, examples=359):
     return max(errors) - min(errors) < 3.0 * deviation
 
 
-def test_a_short_run():
-    errors = [train(precision, 400) for precision in PRECISIONS]
-    assert max(errors) < 30.0
-    assert same_within_noise(errors)
-
-
-@pytest.mark.slow
-def test_twenty_thousand_steps():
-    errors = [train(precision, 20_000) for precision in PRECISIONS]
-    assert max(errors) < 8.0
+@pytest.mark.parametrize(
+    ("steps", "most"), [(400, 30.0), pytest.param(20_000, 8.0, marks=pytest.mark.slow)]
+)
+def test_each_precision(steps, most):
+    errors = [train(precision, steps) for precision in PRECISIONS]
+    assert max(errors) < most
     assert same_within_noise(errors)

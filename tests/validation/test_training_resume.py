@@ -83,8 +83,7 @@ def test_killed_and_resumed_with_the_same_bits(tmp_path):
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL, "it ended before it could be killed"
-    state = torch.load(file, weights_only=True)["state"]
-    assert 40 <= state["step"] < EPOCHS * 29
+    assert 40 <= torch.load(file, weights_only=True)["state"]["step"] < EPOCHS * 29
     assert ended(command(method, file)) == whole
 
 

@@ -10,7 +10,7 @@ from validation.codegen.graph import Output, needed, shortest, traced
 from validation.codegen.trace import Node
 
 HEADER = """\
-/* The arithmetic of `normal_float32`, over the names of `float32_simd.h`.
+/* The arithmetic of `normal_float32`, with the operations of `float32_simd.h`.
  *
  * Written by `COMMAND`, which runs `normal_float32` on symbols: do not edit.
  * `float32.h` includes it once for each instruction set. */

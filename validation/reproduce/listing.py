@@ -61,6 +61,9 @@ def systems() -> tuple[System, ...]:
 def put(names: Sequence[str] = ()) -> None:
     wanted = set(names)
     there = [s for s in systems() if not wanted or wanted & _names(s)]
+    if not there:
+        emit(f"No system in {FILE.name} names {', '.join(sorted(wanted))}.\n")
+        return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
     for paper, entries in itertools.groupby(there, lambda system: system.paper):
         emit(f"\n{PAPERS[paper]}\n\n")

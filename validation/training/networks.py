@@ -106,12 +106,7 @@ def run_of(
 
 
 def _linear(
-    method: str,
-    n_in: int,
-    n_out: int,
-    rate: float,
-    generator: torch.Generator,
-    posterior: Record,
+    method: str, n_in: int, n_out: int, rate: float, generator: torch.Generator, posterior: Record
 ) -> list[torch.nn.Module]:
     noise = METHODS[method].noise
     if noise is not None:

@@ -3,8 +3,6 @@
 import dataclasses
 from typing import Any
 
-import torch
-
 from logunif_kl.torch import nn
 from validation.output import Record
 from validation.training.loop import Run
@@ -35,16 +33,8 @@ class Schedule:
 class ScheduledRun(Run):
     """A `Run` that follows a `Schedule`; the step determines its state, so it can resume."""
 
-    def __init__(
-        self,
-        model: torch.nn.Module,
-        *arguments: Any,
-        schedule: Schedule,
-        about: Record,
-        **options: Any,
-    ) -> None:
-        about = {**about, "schedule": schedule.about()}
-        super().__init__(model, *arguments, about=about, **options)
+    def __init__(self, *given: Any, schedule: Schedule, about: Record, **options: Any) -> None:
+        super().__init__(*given, about={**about, "schedule": schedule.about()}, **options)
         self._schedule = schedule
 
     def _take_step(self) -> None:

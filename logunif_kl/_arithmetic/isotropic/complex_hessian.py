@@ -1,7 +1,7 @@
 """Derivatives of second and higher order of -KL to the prior C/|w|^2, in mean and variance.
 
-They are functions of u = |mu|^2/sigma^2 and of the derivatives of Ein. Arguments are float32 or
-float64 arrays of one shape. One word is enough for these formulas.
+The derivatives are computed from u = |mu|^2/sigma^2 and the derivatives of Ein(u). Arguments are
+float32 or float64 arrays of one shape. One word is enough for these formulas.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from ..tables import Array, Namespace, constant, dtype_name
 
 _LOG_50 = 3.912
 _LOG_1500 = 7.313
-# s is a power of 2^256 in float64 and of 2^32 in float32. This number lies between the first and
-# the second power.
+# s is a power of 2^256 in float64, and of 2^32 in float32. _APART lies between the first and the
+# second of these powers.
 _APART = {"float64": 2.0**300, "float32": 2.0**40}
-# s exceeds the first number only if the mean is 0. The first times e to the second is finite.
+# s exceeds the first number only if the mean is 0. Then r/2 is limited to the second.
 _LARGEST = {"float64": (2.0**600, 170.0), "float32": (2.0**80, 21.0)}
 
 
@@ -46,8 +46,8 @@ def normal_hessian(
 ) -> tuple[tuple[Array, ...], ...]:
     """Return the second derivatives of -KL in re, im and log_sigma2, as a symmetric matrix.
 
-    ``ein(u, m)`` is `ein_derivative` with a differentiation rule. Automatic differentiation may
-    trace through the rest.
+    ``ein(u, m)`` is `ein_derivative` with a differentiation rule. Frameworks may differentiate all
+    other operations.
     """
     one, zero = constant(xp, re, 1.0), constant(xp, re, 0.0)
     infinity = constant(xp, re, float("inf"))
@@ -58,7 +58,7 @@ def normal_hessian(
     known = (size > 0.0) & (re == re) & (im == im)
     far, gone = known & (log_u > _LOG_50), known & (log_u > _LOG_1500)
 
-    # Where u is large, Ein(u) = gamma + log u. No factor overflows before a product does.
+    # Where u is large, Ein(u) = gamma + log u. No factor overflows unless the product does.
     length = xp.where(far, size, one)
     endless = size == infinity
     p = xp.where(endless, one, xp.where(far, re, one)) / length
@@ -68,8 +68,7 @@ def normal_hessian(
     across = (4.0 * (p * q) * over * over / length) / length
 
     # 1/sigma is root s^2, where s is a power of 2. No partial product overflows or underflows
-    # before the result does, in either order: the next derivative multiplies from the last factor
-    # on.
+    # unless the result does, in this order or backwards, as the next derivative multiplies.
     dtype = dtype_name(xp, re)
     r, r_lo, s = functions.reduce(xp, dtype, xp.where(gone, zero, log_sigma2))
     first, last = xp.where(s < _APART[dtype], s, one), xp.where(s < _APART[dtype], one, s)

@@ -4,9 +4,9 @@ With u = |mu|^2/sigma^2 and sigma^2 = E|w - mu|^2, -KL is a constant minus
 
     Ein(u) = gamma + log u + E1(u) = sum_n (-1)^(n+1) u^n/(n n!)
 
-The first two derivatives in log alpha = -log u are 1 - e^-u and -u e^-u. Up to u = 2, Ein(u) is u +
-u^2 Q(u), and beyond (gamma + log u) + E1(u). The last term of both sums is small, so its rounding
-does not matter. Arguments are float32 or float64 arrays of one shape.
+The first two derivatives in log alpha = -log u are 1 - e^-u and -u e^-u. Ein(u) is computed as u +
+u^2 Q(u) up to u = 2, and as (gamma + log u) + E1(u) above. The last term of both sums is small, so
+its rounding does not matter. Arguments are float32 or float64 arrays of one shape.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Format(NamedTuple):
     """Numbers that depend on the type."""
 
     gamma_lo: float  # Euler's constant minus its first word
-    lift: float  # a power of 2; means times it have normal squares
+    lift: float  # a power of 2 that makes the squares of tiny means normal
     tiny: float  # means are multiplied by `lift` if u is below this
     # A mean above `wide` or below 1/wide is divided or multiplied by `apart` before it is squared.
     wide: float
@@ -34,7 +34,7 @@ class _Format(NamedTuple):
     shift: int
     shift_hi: float
     shift_lo: float
-    # Of these, multiply a part of the mean by each that keeps it smaller than the other part.
+    # Powers of 2. Multiply a small part of the mean by each that leaves it smaller than the other.
     raises: tuple[float, float, float]
 
 
@@ -143,7 +143,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     r, r_lo, s = functions.reduce(xp, dtype, log_sigma2)
     e, e_lo = exp(xp, r, dtype)
     a, b = (re * s) * s, (im * s) * s
-    none_a, none_b = a == 0.0, b == 0.0  # their products are 0 even where e is infinite
+    none_a, none_b = a == 0.0, b == 0.0  # 0 times e is 0 here, even if e is infinite
     rough = a * xp.where(none_a, zero, a * e) + b * xp.where(none_b, zero, b * e)
     tiny = rough < form.tiny
     lift = xp.where(tiny, form.lift * one, one)
@@ -171,7 +171,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     corrected = scaled + lost
     lost = xp.where(scaled < infinity, (scaled - corrected) + lost, zero)
     scaled = corrected
-    u = (scaled * unlift) * unlift  # if tiny, this is rounded, but it only chooses a range
+    u = (scaled * unlift) * unlift  # rounded if tiny, but u only selects a range
 
     far = u >= 2.0
     inner = xp.where(far, one, scaled)
@@ -228,8 +228,8 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     square_lo = square_lo + ((larger - square) + smaller)
     gradients = []
     for part, far_part, near_part in ((re, distant[0], a), (im, distant[1], b)):
-        # If one part is far smaller than the other, a product may overflow or underflow before the
-        # derivative does.
+        # If one part is far smaller than the other, a product may overflow or underflow although
+        # the derivative does not.
         rest, raises = xp.abs(part), []
         for step in form.raises:
             raises.append(xp.where(rest < plain / step, step * one, one))
@@ -269,7 +269,7 @@ def _ordered(xp: Namespace, a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _far(xp: Namespace, log_u: Array, log_lo: Array, u: Array, dtype: str) -> Array:
-    """Return gamma + log u + E1(u) for u >= 2, log u in two words."""
+    """Return gamma + log u + E1(u) for u >= 2, with log u in two words."""
     gamma = _GAMMA[dtype]
     head = log_u + gamma
     lost = xp.where(log_u < float("inf"), (log_u - head) + gamma, constant(xp, u, 0.0))

@@ -11,12 +11,12 @@ class Format(NamedTuple):
     """Numbers that depend on the type."""
 
     splitter: float
-    log2_hi: float  # with few bits, so that products with small integers are exact
+    log2_hi: float  # has few bits, so that its products with small integers are exact
     log2_lo: float
     coefficients: tuple[tuple[float, float], ...]  # the first coefficients of exp, in two words
     rest: tuple[float, ...]  # the other coefficients, in one word
     least: int  # the least exponent of 2 in the result
-    steps: tuple[int, ...]  # sums of these are the distances of other exponents from `least`
+    steps: tuple[int, ...]  # other exponents are `least` plus a sum of steps
 
 
 FORMATS = {

@@ -5,12 +5,12 @@ With a = k/2 and T ~ Beta(1, a), of density a (1 - t)^(a-1),
     F_k(u) = u 2F2(1, 1; a+1, 2; -u) = E (1 - e^(-u T))/T,    u F_k'(u) = u E e^(-u T).
 
 Up to a bound on u that grows with a, a quadrature gives the expectation as a sum of positive terms.
-Beyond, with psi the digamma function,
+Above that bound, with psi the digamma function,
 
     F_k(u) = a (log u - psi(a)) - a sum_n (1-a) (2-a) ... (n-a)/(n u^n).
 
-D = d/d log_alpha is -u d/du. It maps u e^-v p(v), v = u T, to u e^-v ((v - 1) p - v p'), and u^-n
-to n u^-n, which gives a formula for every order. ``xp`` must have ``expm1`` and the functions that
+D = d/d log_alpha is -u d/du. D maps u e^-v p(v), v = u T, to u e^-v ((v - 1) p - v p'), and u^-n to
+n u^-n, which gives a formula for every order. ``xp`` must have ``expm1`` and the functions that
 `logunif_kl._arithmetic.functions` calls.
 """
 
@@ -29,7 +29,7 @@ class Rule(NamedTuple):
     half: float  # a = k/2
     digamma: float  # psi(a)
     nodes: tuple[float, ...]
-    weights: tuple[float, ...]  # their sum is 1
+    weights: tuple[float, ...]  # the weights sum to 1
     bound: float  # the largest u of the quadrature
     tail: tuple[float, ...]  # a (1-a)_n/bound^n for n = 1, 2, ...
 

@@ -1,6 +1,6 @@
 /* Compile the kernels in the header LK_KERNELS once for each instruction set of `targets.h`.
  *
- * That header undefines LK_ISA at its end. */
+ * LK_KERNELS undefines LK_ISA at its end. */
 
 #ifdef LK_X86
 

@@ -1,15 +1,14 @@
-/* The parts of the exact functions, on one register: numbers in two words, the choice of a range,
- * polynomials, exponentials and logarithms. They are written over `exact_simd.h`.
+/* Building blocks of the exact functions on one register, written with `exact_simd.h`: numbers in
+ * two words, the choice of a range, polynomials, exponentials and logarithms.
  *
- * Each function has up to eight ranges of u. A range holds a polynomial
- * P(v) = base + v (k1 + v (k2 + ...)) in v = u - c or v = 1/u - c, and the result is P times a
- * factor, plus in two cases a logarithm (validation/coefficients/functions.py has the list). The
- * coefficients of an element's range are looked up by the range's index, so there are no branches.
- * In float64 the last two steps of the polynomial and every product after it are computed in two
- * words and rounded once. The error is that of rounding the result, and about a tenth of an ulp.
- * float32 results are computed in float64 and rounded once. */
+ * Each function has up to eight ranges of u. On a range the result is a factor times a polynomial
+ * P(v) = base + v (k1 + v (k2 + ...)), where v = u - c or v = 1/u - c. Two functions add a
+ * logarithm (see validation/coefficients/functions.py). The code looks up the coefficients by the
+ * index of the range, without branches. In float64 the last two steps of the polynomial and every
+ * later product are computed in two words and rounded once. The error is about 0.6 ulp, of which
+ * 0.5 ulp comes from rounding the result. float32 results are rounded once from float64. */
 
-#define MAGIC 0x1.8p52 /* adding it rounds to an integer, which is then in the low bits */
+#define MAGIC 0x1.8p52 /* x + MAGIC holds x, rounded to an integer, in its low bits */
 #define PINF INFINITY
 
 typedef struct {
@@ -31,7 +30,7 @@ LK_NAME(product_error)(V a, V b, V product)
 }
 #define product_error LK_NAME(product_error)
 
-/* z (hi + lo) for |z| < 2, rounded once. Without FMA it is scaled, to make product_error exact. */
+/* z (hi + lo) for |z| < 2, rounded once. Without FMA, z is scaled to make product_error exact. */
 LK_INLINE V
 LK_NAME(times)(V z, V hi, V lo)
 {
@@ -44,7 +43,7 @@ LK_NAME(times)(V z, V hi, V lo)
 }
 #define times LK_NAME(times)
 
-/* The range of an argument: how many of the seven bounds it has reached, going up or down. */
+/* The index of an argument's range: how many of the seven bounds the argument has reached. */
 #define REACHED(function, type, reached)                                         \
     LK_INLINE I function(const double (*table)[8], type x)                       \
     {                                                                            \
@@ -60,8 +59,8 @@ REACHED(LK_NAME(index_down), V, from_above)
 #define index_up LK_NAME(index_up)
 #define index_down LK_NAME(index_down)
 
-/* k_first + v (k_(first+1) + ...) in one chain of steps. Two chains in v^2 would be 5 % faster, and
- * the error would be a quarter of an ulp larger. */
+/* k_first + v (k_(first+1) + ...) by Horner's rule. Two polynomials in v^2 would be 5 % faster, but
+ * add a quarter of an ulp to the error. */
 LK_INLINE V
 LK_NAME(horner)(const double (*table)[8], int degree, int first, I i, V v)
 {
@@ -99,7 +98,7 @@ LK_NAME(polynomial_f32)(const double (*table)[8], int degree, I i, V v)
 }
 #define polynomial_f32 LK_NAME(polynomial_f32)
 
-/* 2^n for an integer -1023 < n < 1024 held as the low bits of n + MAGIC. */
+/* 2^n for an integer -1023 < n < 1024. The argument is n + MAGIC. */
 LK_INLINE V
 LK_NAME(power_of_two)(V n_magic)
 {
@@ -107,7 +106,7 @@ LK_NAME(power_of_two)(V n_magic)
 }
 #define power_of_two LK_NAME(power_of_two)
 
-/* x 2^n with one rounding, also where the result is subnormal; n is integral. */
+/* x 2^n for an integer n, rounded once even if the result is subnormal. */
 LK_INLINE V
 LK_NAME(scale)(V x, V n)
 {
@@ -158,7 +157,7 @@ LK_NAME(exponential_f32)(V t)
 }
 #define exponential_f32 LK_NAME(exponential_f32)
 
-/* log(m 2^n)/2 of a normal m. `hi` is a multiple of 2^-42, so that the sum in it is exact. */
+/* log(m 2^n)/2 for a normal m. `hi` is a multiple of 2^-42, so that its sum is exact. */
 LK_INLINE pair
 LK_NAME(half_log)(V m, V n)
 {

@@ -1,5 +1,5 @@
-/* The floating-point flags: lanes that belong to no element may raise some, so a loop clears them.
- * On x86-64 those that it found are kept for `exceptions` (exact_ufuncs.c). */
+/* Every loop clears the floating-point flags, because unused lanes may raise some. On x86-64 it
+ * first saves the flags for `exceptions` (exact_ufuncs.c). */
 
 #ifndef LOGUNIF_KL_EXACT_EXCEPTIONS_H
 #define LOGUNIF_KL_EXACT_EXCEPTIONS_H

@@ -1,5 +1,5 @@
-/* The functions on one register, for float32 results: computed in float64, rounded once. No
- * intermediate leaves the normal numbers of float64. `rare` is a constant: see
+/* The functions on one register, for float32 results: computed in float64, rounded once. All
+ * intermediate results are normal numbers of float64. For the constant `rare` see
  * `exact_magnitudes.h`. */
 
 LK_INLINE V
@@ -40,7 +40,7 @@ LK_NAME(kl_gap_hess_s)(V u, int rare)
     return rare ? in_domain(u, result) : result;
 }
 
-/* u = exp(-x)/2, or 1/u where `recip`; float32 needs no more than |x| < 200. */
+/* u = exp(-x)/2, or 1/u where `recip`. |x| < 200 is enough for float32. */
 LK_INLINE V
 LK_NAME(half_exp_f32)(V x, M recip, int rare)
 {
@@ -105,7 +105,7 @@ LK_NAME(neg_kl_normal_s)(V mu, V log_sigma2, int rare)
     V low = choose(index_is(i, 0), u, set1(1.0)) * p;
     normal r;
     V high = half_log_f32(u) + p;
-    if (rare) /* the part of log sigma^2 beyond t */
+    if (rare) /* the part of log sigma^2 that clipping t removed */
         high = high + (-log_sigma2 - t) * set1(0.5);
     r.value = -choose(recip, high, low);
 

@@ -1,4 +1,4 @@
-/* The functions on one register, for float64 results. `rare` is a constant: see
+/* The functions on one register, for float64 results. For the constant `rare` see
  * `exact_magnitudes.h`. */
 
 /* ---- functions of u ------------------------------------------------------------------------ */
@@ -34,11 +34,11 @@ LK_NAME(kl_gap_d)(V u, int rare)
     return in_domain(u, choose(itself, u, result));
 }
 
-/* What the derivatives in u have in common: w = 1/u where u is large, w = 1 elsewhere. If u > HIGH,
- * it is the reciprocal of u 2^-SHIFT. */
+/* The factor of the derivatives in u: w = 1/u where u is large, and w = 1 elsewhere. If u > HIGH, w
+ * is the reciprocal of u 2^-SHIFT instead. */
 typedef struct {
     V w;
-    V error; /* of w, relative */
+    V error; /* relative error of w */
     V a;     /* u or 1/u */
 } LK_NAME(reciprocal);
 #define reciprocal LK_NAME(reciprocal)
@@ -61,14 +61,14 @@ LK_NAME(reciprocal_of)(V u, V x, M recip, int rare)
 }
 #define reciprocal_of LK_NAME(reciprocal_of)
 
-/* z (hi + lo), and where u > HIGH the same times 2^-shift. `unit` is 2^(shift - 1022). */
+/* z (hi + lo), times 2^-shift where u > HIGH. `unit` is 2^(shift - 1022). */
 LK_INLINE V
 LK_NAME(finish_in_u)(V u, V z, V hi, V lo, int shift, double unit)
 {
     V product = z * hi;
     V error = product_error(z, hi, product);
 #ifdef LK_UNFUSED
-    V result = product + (error + z * lo); /* that of `times`, whose scaling would overflow */
+    V result = product + (error + z * lo); /* `times` would overflow here */
 #else
     V result = times(z, hi, lo);
 #endif
@@ -114,11 +114,11 @@ LK_NAME(kl_gap_hess_d)(V u, int rare)
 
 /* ---- functions of x = log_alpha ------------------------------------------------------------ */
 
-/* A NaN passes through as a NaN: vmax(bound, x) is x where x is one, and the range is the first. */
+/* A NaN gives a NaN: vmax(bound, NaN) is NaN, and the range of a NaN is the first. */
 
 typedef struct {
     I range; /* of u = exp(-x)/2 */
-    M recip; /* whether `a` is 1/u, not u */
+    M recip; /* whether `a` is 1/u instead of u */
     pair y;  /* exp(+-x) = y 2^n */
     V n;
     V a, a_lo; /* u or 1/u in two words, but at least 2^-300 */
@@ -211,8 +211,8 @@ typedef struct {
 } LK_NAME(normal);
 #define normal LK_NAME(normal)
 
-/* The results for mu = 0 and |mu| = inf, where u does not depend on a finite log sigma^2. They are
- * NaN for 0 * inf and for NaN. */
+/* The results for mu = 0 and for |mu| = inf, which do not depend on a finite log sigma^2. The
+ * results are NaN for 0 * inf and if an argument is NaN. */
 LK_INLINE normal
 LK_NAME(limits)(V mu, V log_sigma2, normal r)
 {
@@ -223,7 +223,7 @@ LK_NAME(limits)(V mu, V log_sigma2, normal r)
     r.value = choose(zero, set1(-0.0), choose(infinite, set1(-PINF), r.value));
     r.d_mu = choose(either(zero, infinite), unbits(~bits(mu) & SIGN), r.d_mu);
     r.d_log_sigma2 = choose(zero, set1(0.0), choose(infinite, set1(0.5), r.d_log_sigma2));
-    V nan = mu + log_sigma2; /* NaN where either is, and so where both infinities differ in sign */
+    V nan = mu + log_sigma2; /* NaN if an argument is NaN, or for inf - inf */
     M defined = both(equal(mu, mu), equal(log_sigma2, log_sigma2));
     r.value = choose(undefined, set1(NAN), choose(defined, r.value, nan));
     r.d_mu = choose(undefined, set1(NAN), choose(defined, r.d_mu, nan));
@@ -232,7 +232,7 @@ LK_NAME(limits)(V mu, V log_sigma2, normal r)
 }
 #define limits LK_NAME(limits)
 
-/* u = q 2^n with q in two words: no square or exponential leaves the range of a double. */
+/* u is computed as q 2^n, with q in two words, so that no factor overflows or underflows. */
 LK_INLINE normal
 LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
 {
@@ -243,7 +243,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
         V fraction = unbits(size | bits(set1(1.0))) - set1(1.0);
         number = choose(subnormal, fraction, mu);
         shift = choose(subnormal, set1(-1022.0), set1(0.0));
-        /* `limits` has the results for 0 and infinity, and 1 needs no assembling. */
+        /* `limits` gives the results for 0 and infinity. Use 1 here, which avoids the slow path. */
         M other = either(below(size, set1_bits(1)), below(bits(set1(DBL_MAX)), size));
         number = choose(other, set1(1.0), number);
         shift = choose(other, set1(0.0), shift);
@@ -272,7 +272,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
     V sum = l_hi + p.hi;
     V rest = ((l_hi - sum) + p.hi) + (p.lo + l_lo);
     V value = sum + rest;
-    if (rare) /* the part of log sigma^2 beyond t, where F is log(u)/2 + const: u is so large */
+    if (rare) /* add what clipping t removed: F is log(u)/2 + const for so large a u */
         value = value + choose(recip, (-log_sigma2 - t) * set1(0.5), set1(0.0));
     V product = q * p.hi;
     V product_lo = product_error(q, p.hi, product) + MADD(q, p.lo, q_lo * p.hi);
@@ -291,7 +291,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
     low = far ? assemble(low, product, product_lo, n) : scale(low, n);
     r.d_log_sigma2 = choose(recip, p.hi + p.lo, low);
 
-    /* the size of the derivative in mu: F' m y 2^(n - e + 1), or u F' 2/m 2^-e */
+    /* the magnitude of the derivative in mu: F' m y 2^(n - e + 1), or u F' 2/m 2^-e */
     V f = m * y.hi, inverse = set1(1.0) / m;
     V f_lo = MADD(m, y.lo, product_error(m, y.hi, f));
     V rising = f * p.hi;

@@ -1,4 +1,4 @@
-/* IEEE half precision: to and from float, by the bits. */
+/* Conversions between IEEE half precision and float, by their bits. */
 
 #ifndef LOGUNIF_KL_EXACT_HALF_H
 #define LOGUNIF_KL_EXACT_HALF_H
@@ -30,7 +30,7 @@ half_from_float(float value)
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint32_t sign = (bits >> 16) & 0x8000u, rest = bits & 0x7fffffffu;
-    if (rest > 0x7f800000u) /* NaN, with the upper bits of its payload */
+    if (rest > 0x7f800000u) /* NaN: keep the upper bits of the payload */
         return (npy_half)(sign | 0x7e00u | ((rest >> 13) & 0x03ffu));
     if (rest >= 0x477ff000u) /* 65520 and above */
         return (npy_half)(sign | 0x7c00u);

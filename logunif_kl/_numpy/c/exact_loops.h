@@ -1,18 +1,18 @@
-/* The functions over contiguous arrays, block by block. If the arguments of a block lie in the
- * window of the function, the usual form of the kernel serves, else the rare one. */
+/* The functions over contiguous arrays, block by block. The usual form of a kernel computes a block
+ * if all its arguments lie in the window of the function. Otherwise the rare form does. */
 
 #include "exact_windows.h"
 
-/* Ask for the memory that comes LK_AHEAD bytes later. The processor's own prefetching is late for
- * two streams at this speed, and stops at the end of each page. */
+/* Prefetch the memory LK_AHEAD bytes ahead. At this speed the processor's own prefetching of two
+ * streams is late, and it stops at the end of each page. */
 #ifdef LK_X86
 #define AHEAD(p) _mm_prefetch((const char *)((uintptr_t)(p) + LK_AHEAD), _MM_HINT_T0)
 #else
 #define AHEAD(p) ((void)0)
 #endif
 
-/* One form of a kernel. The last elements, too few for a register, go through a buffer, and so the
- * code is the same for all; the number beside them is in every window. */
+/* One form of a kernel. If the last elements do not fill a register, a buffer pads them with 1s,
+ * which are in every window, so that the same code computes them. */
 #define ONE_ARGUMENT_FORM(function, type, load_v, store_v, kernel, rare)                 \
     static void LK_NAME(function)(const type *in, type *out, npy_intp n)                 \
     {                                                                                    \
@@ -70,7 +70,7 @@ ONE_F32(kl, x)
 ONE_F32(neg_kl_grad, x)
 ONE_F32(neg_kl_hess, x)
 
-/* The same for two arguments, and for one output, the value, or three. */
+/* The same for two arguments, and one output (the value) or three. */
 #define TWO_ARGUMENTS_FORM(function, type, load_v, store_v, kernel, outputs, rare)       \
     static void LK_NAME(function)(const type *mu, const type *log_sigma2,                \
                                   type *const *out, npy_intp start, npy_intp n)          \

@@ -1,16 +1,16 @@
 /* Numbers that are too small or too large for the usual arithmetic, on one register.
  *
- * An instruction that takes or makes a subnormal number may cost a hundred others. So each function
- * has two forms, by the constant `rare` of its kernel. The usual form is for arguments in a window
- * (`exact_loops.h`) where every intermediate is normal. The rare form is for all arguments, and is
- * a third slower: its arguments are classified by their bits, powers of two are kept apart, and a
- * result is assembled from its bits, with the rounding that it has in the format. The steps that
- * few arguments need are left out for a register that has none. Inside of the window both forms
- * give the same bits. */
+ * An instruction that reads or returns a subnormal number may take as long as a hundred others.
+ * Each function therefore has two forms, which the constant `rare` of its kernel selects. The usual
+ * form is for arguments in a window (`exact_windows.h`) where all intermediate results are normal.
+ * The rare form is for all arguments, and takes a third longer. It classifies arguments by their
+ * bits, keeps powers of two separately, and assembles a result from its bits, rounded as the format
+ * requires. It skips steps that no lane of a register needs. Inside the window both forms return
+ * the same bits. */
 
 #define SIGN set1_bits(1ull << 63)
 #define SMALLEST_NORMAL set1_bits(1ull << 52)
-#define LOW 0x1p-300 /* u or 1/u below it: each function is the first term of its series */
+#define LOW 0x1p-300 /* for u or 1/u below LOW each function equals the first term of its series */
 #define HIGH 0x1p300
 
 LK_INLINE V
@@ -20,7 +20,7 @@ LK_NAME(magnitude)(V x)
 }
 #define magnitude LK_NAME(magnitude)
 
-/* m and e of x = +-m 2^e, 1 <= m < 2, for a normal number. */
+/* m and e of a normal number x = +-m 2^e, 1 <= m < 2. */
 LK_INLINE V
 LK_NAME(mantissa)(V x)
 {
@@ -36,7 +36,7 @@ LK_NAME(exponent)(V x)
 }
 #define exponent LK_NAME(exponent)
 
-/* A number with the sign of x and its kind: zero, finite, infinite or NaN. It is not subnormal. */
+/* x, or +-1 for a subnormal x: a number of the same sign and kind (zero, finite, infinite, NaN). */
 LK_INLINE V
 LK_NAME(of_the_kind)(V x)
 {
@@ -46,7 +46,7 @@ LK_NAME(of_the_kind)(V x)
 }
 #define of_the_kind LK_NAME(of_the_kind)
 
-/* x, or 0 where its exponential is 1 to the last bit of two words. */
+/* x, or 0 where exp(x) is 1 to the last bit of two words. */
 LK_INLINE V
 LK_NAME(zero_if_tiny)(V x)
 {
@@ -54,7 +54,7 @@ LK_NAME(zero_if_tiny)(V x)
 }
 #define zero_if_tiny LK_NAME(zero_if_tiny)
 
-/* u in [LOW, HIGH]; LOW for a negative number, HIGH for NaN (LOW if its sign is set). */
+/* u, clipped to [LOW, HIGH]. A negative number and -NaN give LOW, and NaN gives HIGH. */
 LK_INLINE V
 LK_NAME(within)(V u)
 {
@@ -71,9 +71,9 @@ LK_NAME(beyond)(V u)
 }
 #define beyond LK_NAME(beyond)
 
-/* The bits of the subnormal number or zero that stands for hi + lo if the last bit of `unit`, which
- * is a power of two, stands for 2^-1074. It is rounded once: adding `unit` leaves it in the low
- * bits. The sum of both words is positive. */
+/* The bits of (hi + lo) s, a subnormal number or zero, where the scale s maps the last bit of
+ * `unit` (a power of two) to 2^-1074. Adding `unit` rounds once and leaves the bits at the low end.
+ * hi + lo must be positive. */
 LK_INLINE U
 LK_NAME(subnormal_of)(V hi, V lo, V unit)
 {
@@ -83,8 +83,7 @@ LK_NAME(subnormal_of)(V hi, V lo, V unit)
 }
 #define subnormal_of LK_NAME(subnormal_of)
 
-/* (hi + lo) 2^n for an integer |n| < 2^15, 2^-20 < |hi| < 2^20 and `sum`, which is hi + lo
- * rounded to 53 bits. */
+/* (hi + lo) 2^n for an integer |n| < 2^15 and 2^-20 < |hi| < 2^20. `sum` is hi + lo, rounded. */
 LK_INLINE V
 LK_NAME(assemble)(V sum, V hi, V lo, V n)
 {

@@ -1,16 +1,15 @@
 /* A thin layer over one instruction set: as many doubles as fit a register.
  *
  * `exact.h` includes it for each instruction set, with LK_ISA set to 512 (AVX-512), 256 (AVX2 with
- * FMA), LK_NEON (Advanced SIMD of AArch64) or 0 (plain C, one double). Arithmetic is written with
- * the operators of C, which GCC and Clang define on vectors. What has no operator is here. The
- * compiler contracts no operations (-ffp-contract=off). MADD is a fused multiply-add but in plain C,
- * which has the same arithmetic on every processor. Where exactness matters product_error is used,
- * which is exact with and without FMA.
+ * FMA), LK_NEON (Advanced SIMD of AArch64) or 0 (plain C, one double). Arithmetic uses the
+ * operators of C, which GCC and Clang define on vectors; this header has the other operations. The
+ * compiler contracts no operations (-ffp-contract=off). MADD is a fused multiply-add, except in
+ * plain C, whose results are the same on every processor. product_error is always exact.
  *
  *   V      doubles        M   one truth value per double
- *          vmax(a, b) and vmin(a, b) are b where either is NaN
+ *          vmax(a, b) and vmin(a, b) are b where a or b is NaN
  *   U      their bits     I   an index 0..7 per double, into a row of a table
- *          below(a, b) compares bits as signed integers, and raises no exception
+ *          below(a, b) compares bits as signed integers, without floating-point exceptions
  *          load_f32_rare and store_f32_rare are for floats that may be subnormal, which the
  *          instructions that convert would take or make: as integers, in units of 2^-149
  */
@@ -134,7 +133,7 @@ store_f32_rare_avx2(float *p, __m256d x)
     _mm_storeu_ps(p, _mm_or_ps(normal, _mm_castsi128_ps(_mm256_cvtpd_epi32(low))));
 }
 
-/* A row of eight doubles takes two registers: permute both by 32-bit halves, and choose by bit 2. */
+/* A row of eight doubles fills two registers: permute both by 32-bit halves, select by bit 2. */
 LK_INLINE __m256d
 lookup_avx2(const double *row, __m256i i)
 {
@@ -183,7 +182,7 @@ typedef uint64x2_t LK_NAME(I);
 #define load_f32_rare(p) load_f32_rare_neon(p)
 #define store_f32_rare(p, x) store_f32_rare_neon(p, x)
 
-/* FMAX and FMIN are NaN where either is. */
+/* FMAX and FMIN would return NaN if one argument is NaN. */
 LK_INLINE float64x2_t
 vmax_neon(float64x2_t a, float64x2_t b)
 {
@@ -196,7 +195,7 @@ vmin_neon(float64x2_t a, float64x2_t b)
     return vbslq_f64(vcltq_f64(a, b), a, b);
 }
 
-/* Two loads at an index cost less than a permutation of the four registers of a row. */
+/* Two indexed loads are faster than permuting the four registers of a row. */
 LK_INLINE float64x2_t
 lookup_neon(const double *row, uint64x2_t i)
 {

@@ -1,6 +1,5 @@
-/* The loops that NumPy calls: types, strides, half precision. Where memory is not contiguous, or is
- * of half precision, it is copied block by block. One number, which has the stride 0, fills a block
- * once. */
+/* The loops that NumPy calls, for all types and strides. Memory that is not contiguous, or in half
+ * precision, is copied block by block. A scalar (stride 0) fills a block once. */
 
 #ifndef LOGUNIF_KL_EXACT_STRIDES_H
 #define LOGUNIF_KL_EXACT_STRIDES_H
@@ -23,7 +22,7 @@ enum { STRIDE_BLOCK = 512, MOST_OUTPUTS = 3 };
     npy_half half_ = half_from_float(from);        \
     memcpy(to, &half_, sizeof half_)
 
-/* gather_*: n numbers to a block; scatter_*: from one. */
+/* gather_* copies n numbers to a block, and scatter_* copies a block back. */
 #define COPIES(suffix, type, READ, WRITE)                                                \
     static void gather_##suffix(type *to, const char *from, npy_intp stride, npy_intp n) \
     {                                                                                    \
@@ -42,7 +41,7 @@ COPIES(f64, double, READ_AS_IT_IS, WRITE_AS_IT_IS)
 COPIES(f32, float, READ_AS_IT_IS, WRITE_AS_IT_IS)
 COPIES(f16, float, READ_HALF, WRITE_HALF)
 
-/* `contiguous` is the stride of contiguous memory that a kernel can take as it is; 0 for halves. */
+/* `contiguous` is the stride of contiguous memory that a kernel reads in place; 0 for halves. */
 #define ONE_ARGUMENT_LOOP(suffix, type, field, contiguous)                               \
     static void one_##suffix##_loop(char **args, npy_intp const *dimensions,             \
                                     npy_intp const *steps, void *data)                   \

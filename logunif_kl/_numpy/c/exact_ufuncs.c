@@ -1,7 +1,7 @@
 /* The exact functions as NumPy ufuncs.
  *
- * The arithmetic is in `exact.h`, which is compiled here once for each instruction set. When the
- * module is loaded, it chooses the fastest kernels that the processor can run, or those that
+ * The arithmetic is in `exact.h`, which is compiled here once for each instruction set. On import
+ * the module chooses the fastest kernels that the processor can run, or the kernels that
  * LOGUNIF_KL_KERNEL names. `exact_strides.h` has the loops that NumPy calls. */
 
 #define PY_SSIZE_T_CLEAN
@@ -19,7 +19,7 @@
 
 #include "targets.h"
 
-#undef I /* NumPy's headers include complex.h, which defines it */
+#undef I /* complex.h, which NumPy's headers include, defines I */
 
 #include "exact_coefficients.h"
 
@@ -47,7 +47,7 @@ typedef struct {
 /* Rows of a table of coefficients. */
 enum { BOUNDS, CENTRE, BASE_HI, BASE_LO, FIRST };
 
-/* Bytes of an argument that are computed at once, and how many bytes ahead memory is asked for. */
+/* The bytes of an argument in one block, and the distance in bytes for prefetching. */
 enum { LK_BLOCK = 2048, LK_AHEAD = 2048 };
 
 #define LK_KERNELS "exact.h"
@@ -80,7 +80,7 @@ find_available(void)
     available[number_available++] = (variant){"baseline", &kernels_baseline};
 }
 
-/* The variant named `wanted`, the best one for "", or NULL with an ImportError set. */
+/* Return the variant named `wanted`, the best one for "", or NULL with an ImportError. */
 static const variant *
 choose_variant(const char *wanted)
 {
@@ -180,7 +180,7 @@ add_names(PyObject *module, const char *chosen_name)
     return status;
 }
 
-/* LOGUNIF_KL_KERNEL as Python sees it now (os.environ), "" if unset; NULL on error. */
+/* LOGUNIF_KL_KERNEL from os.environ, which may differ from getenv(); "" if unset, NULL on error. */
 static PyObject *
 wanted_kernel(void)
 {
@@ -222,8 +222,8 @@ fill(PyObject *module)
 
 #ifdef LK_X86
 
-/* exceptions(kernel, ufunc, arrays): run a loop over one-dimensional arrays of one type, those of
- * the inputs and then those of the outputs, and return the flags of MXCSR that it raised. */
+/* exceptions(kernel, ufunc, arrays): run a loop over one-dimensional arrays of one type, first the
+ * inputs and then the outputs, and return the flags of MXCSR that the loop raised. */
 static PyObject *
 exceptions(PyObject *module, PyObject *args)
 {

@@ -1,10 +1,10 @@
-/* Whether all numbers of a block lie in a window, where the usual form of the kernels serves and no
- * intermediate is subnormal. The bits are compared, so that no exception is raised. It costs about
- * 2 % of the time of a function. */
+/* Tell whether all numbers of a block lie in a window, in which the usual form of the kernels meets
+ * no subnormal number. Comparing bits raises no floating-point exception, and takes about 2 % of
+ * the time of a function. */
 
-/* `low` and `high` are the bits of positive numbers. A difference that is negative sets the highest
- * bit. `mask` keeps the sign, so that negative numbers are outside, or clears it. With `or_zero` a
- * zero is inside. */
+/* `low` and `high` are the bits of positive numbers. A negative difference sets the highest bit.
+ * `mask` either keeps the sign, so that negative numbers are outside, or clears it. With `or_zero`,
+ * 0 is inside. */
 #define ALL_INSIDE(function, type, word)                                                 \
     LK_INLINE int LK_NAME(function)(const type *x, npy_intp n, word mask, word low,      \
                                     word high, int or_zero)                              \
@@ -32,16 +32,16 @@ ALL_INSIDE(inside_f32, float, uint32_t)
 #define ANY_SIGN_64 0x7fffffffffffffff
 #define ANY_SIGN_32 0x7fffffff
 
-/* u, from 2^-300 to 2^300 and in float32 from 2^-125 to 2^60: its cube and the rounding errors of
- * that are normal, in float32 the results. */
+/* u from 2^-300 to 2^300, where u^3 and its rounding error are normal; in float32 from 2^-125 to
+ * 2^60, where the results are normal. */
 WINDOW(u_f64, double, inside_f64, UINT64_MAX, 0x2d30000000000000, 0x52b0000000000000, 1)
 WINDOW(u_f32, float, inside_f32, UINT32_MAX, 0x01000000, 0x5d800000, 1)
-/* log_alpha, to 200 and in float32 80: exp(-log_alpha) likewise. */
+/* log_alpha up to 200 in magnitude, in float32 up to 80, for the same reason. */
 WINDOW(x_f64, double, inside_f64, ANY_SIGN_64, 0x2d30000000000000, 0x4069000000000000, 1)
 WINDOW(x_f32, float, inside_f32, ANY_SIGN_32, 0x03800000, 0x42a00000, 1)
-/* mu, from 2^-130 to 2^130 and in float32 from 2^-44 to 2^100. */
+/* |mu| from 2^-130 to 2^130, in float32 from 2^-44 to 2^100. */
 WINDOW(mu_f64, double, inside_f64, ANY_SIGN_64, 0x37d0000000000000, 0x4810000000000000, 0)
 WINDOW(mu_f32, float, inside_f32, ANY_SIGN_32, 0x29800000, 0x71800000, 0)
-/* log_sigma2, to 90 and in float32 25. */
+/* log_sigma2 up to 90 in magnitude, in float32 up to 25. */
 WINDOW(ls_f64, double, inside_f64, ANY_SIGN_64, 0x2d30000000000000, 0x4056800000000000, 1)
 WINDOW(ls_f32, float, inside_f32, ANY_SIGN_32, 0x03800000, 0x41c80000, 1)

@@ -33,7 +33,7 @@ LK_NAME(add)(LK_NAME(sums) * total, V x)
 #endif
 }
 
-/* The elements of WAYS registers, which one call of the arithmetic takes. */
+/* The number of elements in one call of the arithmetic, which takes WAYS registers. */
 enum { LK_NAME(STRIDE) = WAYS * LANES };
 #define STRIDE LK_NAME(STRIDE)
 
@@ -67,7 +67,7 @@ LK_NAME(times_number)(V *x, float factor)
 
 /* ---- the arithmetic for any arguments ------------------------------------------------------ */
 
-/* The value of registers as they come, times `sign`. */
+/* The value for any arguments, times `sign`. */
 LK_INLINE void
 LK_NAME(value_of)(float sign, const V *mu, const V *log_sigma2, V *r)
 {
@@ -92,7 +92,7 @@ LK_NAME(value_of)(float sign, const V *mu, const V *log_sigma2, V *r)
         LK_NAME(finish_value)(&w, sign < 0.0f ? 0x80000000u : 0, mu, log_sigma2, r);
 }
 
-/* The derivatives, times `factor`; `least` is from that. */
+/* The derivatives times `factor`. `least` is least_exponent(factor). */
 LK_INLINE void
 LK_NAME(gradient_of)(int each, const V *factor, const V *least, const V *mu, const V *log_sigma2,
                      V *r, V *s)
@@ -129,16 +129,16 @@ LK_NAME(gradient_of)(int each, const V *factor, const V *least, const V *mu, con
 typedef struct {
     float sign;
     int each;
-    unsigned window; /* of mu in the box; 0 if there is no box */
-    int tiny;        /* whether the factor allows small means */
+    unsigned window; /* the window of mu for `in_box`, or 0 if no box allows the factor */
+    int tiny;        /* whether the factor allows tiny means (`float32_tiny.h`) */
     const float *factor, *mu, *log_sigma2;
     float *value, *d_mu, *d_log_sigma2;
-    /* subnormal values are counted in units of 2^-149 */
+    /* sums of the normal and of the subnormal values; the latter in units of 2^-149 */
     LK_NAME(sums) total, subnormal;
 } LK_NAME(work);
 #define work LK_NAME(work)
 
-/* Add values, among them subnormal ones, which no instruction may convert. */
+/* Add values. Subnormal values are added as integers, because no instruction may convert them. */
 LK_INLINE void
 LK_NAME(add_any)(work *w, const V *r)
 {
@@ -151,14 +151,14 @@ LK_NAME(add_any)(work *w, const V *r)
     }
 }
 
-/* Every loop over arrays comes in three forms, for whole strides. `usual` takes spans of elements
- * from k on while they are in the box, by the arithmetic alone. `tiny` takes them while they are in
- * the box but for small means. `rare` takes all others, and looks for unusual registers. Each
- * returns where it stopped. */
+/* Every loop over arrays has three forms. `usual` computes spans of elements from k on, as long as
+ * they are in the box, by the arithmetic alone. `tiny` does so as long as they are in the box
+ * except for tiny means. `rare` computes all other spans, and looks for unusual registers. Each
+ * form returns the position where it stopped. */
 enum { LK_NAME(SPAN) = 512 };
 #define END_OF_SPAN(k, n) ((n) - (k) < LK_NAME(SPAN) ? (n) : (k) + LK_NAME(SPAN))
 
-/* Ask for the elements of the next span while those of this one are computed. */
+/* Prefetch the elements of the next span. */
 LK_INLINE void
 LK_NAME(fetch_ahead)(const work *w, ptrdiff_t k)
 {
@@ -335,7 +335,7 @@ LOOPS(sum, SUM)
 
 typedef ptrdiff_t (*LK_NAME(loop))(work *w, ptrdiff_t k, ptrdiff_t n);
 
-/* Take all elements. The last, fewer than STRIDE, go through buffers filled up with 1. */
+/* Compute all elements. Buffers pad the last elements with 1s, if these are fewer than STRIDE. */
 static void
 LK_NAME(take)(LK_NAME(loop) usual, LK_NAME(loop) tiny, LK_NAME(loop) rare, work *w, ptrdiff_t n)
 {
@@ -414,7 +414,7 @@ LK_NAME(value)(float sign, const float *mu, const float *log_sigma2, float *valu
     LK_NAME(take)(LK_NAME(value_usual), LK_NAME(value_tiny), LK_NAME(value_rare), &w, n);
 }
 
-/* Each derivative times `factor`: one number for all elements, or one for each. */
+/* Each derivative times `factor`, one number for all elements or one number for each. */
 static void
 LK_NAME(gradient)(const float *factor, int each, const float *mu, const float *log_sigma2,
                   float *d_mu, float *d_log_sigma2, ptrdiff_t n)

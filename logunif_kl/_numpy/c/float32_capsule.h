@@ -1,8 +1,8 @@
-/* The float32 kernels as functions of dense memory, for other extensions.
+/* The float32 kernels as functions of contiguous arrays, for other extensions.
  *
  * `logunif_kl._numpy._float32.kernels` is a capsule of this name that points to this struct, for the
- * instruction set in use. The functions need no GIL and may run in several threads at once. Results
- * may be written over arguments of the same place. They may leave floating-point flags set.
+ * instruction set in use. The functions need no GIL and may run in several threads at once. A
+ * result may overwrite an argument in place. The functions may leave floating-point flags set.
  *
  * `sign` is 1.0f for -KL and its derivatives, and -1.0f for KL and its derivatives. */
 

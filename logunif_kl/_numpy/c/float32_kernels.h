@@ -1,4 +1,4 @@
-/* The arithmetic of `normal_float32`, over the names of `float32_simd.h`.
+/* The arithmetic of `normal_float32`, with the operations of `float32_simd.h`.
  *
  * Written by `python -m validation.codegen`, which runs `normal_float32` on symbols: do not edit.
  * `float32.h` includes it once for each instruction set. */

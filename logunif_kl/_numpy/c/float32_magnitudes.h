@@ -1,11 +1,11 @@
-/* Which arguments would take the arithmetic of `float32_kernels.h` through subnormal numbers.
+/* Tests whether the arithmetic of `float32_kernels.h` would meet subnormal numbers.
  *
- * An instruction that takes or makes a subnormal number costs as much as a hundred others. That
- * arithmetic meets none for the arguments called `usual` here. `float32_rare.h` is for the others.
- * Nothing here takes a subnormal number either: bits are compared as integers first.
+ * An instruction that reads or returns a subnormal number takes as long as a hundred others. With
+ * the arguments called `usual` here, no instruction does. `float32_rare.h` computes the others. The
+ * tests themselves compare bits as integers, so they read no subnormal number either.
  *
- * A span of elements is tested by a box, which costs three or four integer operations for each
- * register. A register is tested by the exponents of the results, for about fifteen operations. */
+ * The test of a span compares the arguments with a box, by three or four integer operations a
+ * register. The test of a register estimates exponents, by about fifteen operations. */
 
 /* ---- integers beside the floats of `float32_simd.h`: U and M of them, signed ---------------- */
 
@@ -57,17 +57,18 @@ LK_NAME(any)(M m)
 
 /* ---- a box for a span of elements ---------------------------------------------------------- */
 
-/* x + c has the bits IN_WINDOW, for the bits x of a float without its sign, where x lies in a
- * window of 2^29 numbers (64 binades). The sign of the float does not change these bits. */
+/* Let x be the bits of a float. x + WINDOW_FROM(first) has both bits of IN_WINDOW if and only if
+ * the float, without its sign, lies in a window of 2^29 numbers (64 binades) from `first` on. The
+ * sign of the float does not change these bits. */
 #define IN_WINDOW 0x60000000u
 #define WINDOW_FROM(first) (IN_WINDOW - (first))
 #define WINDOW_BELOW(end) (IN_WINDOW + 0x20000000u - (end))
 #define POWER_OF_2(e) ((unsigned)(127 + (e)) << 23)
 
-/* The box: |log_sigma2| not below 2^-60 and less than 20, so that its exponential is within 2^29 of
- * 1; |mu| from 2^-45 on, or from a larger power of 2 if a factor may be as small as 2^f. Neither u nor
- * its product with the factor is then subnormal. Without FMA, no product of u and the exponential
- * may be, and so the box is smaller. */
+/* The box: 2^-60 <= |log_sigma2| < 20, so that exp(-log_sigma2) lies between 2^-29 and 2^29, and
+ * |mu| >= 2^-45, or a larger power of 2 if a factor may be as small as 2^f. In the box neither u
+ * nor its product with the factor is subnormal. Without FMA the box is smaller, because the
+ * products of u and the exponential must not be subnormal either. */
 #ifndef LK_UNFUSED
 #define WINDOW_LOG_SIGMA2 WINDOW_BELOW(0x41a00000u) /* 20 */
 #define BOX_MU_LEAST -45
@@ -102,7 +103,7 @@ LK_NAME(in_box)(const float *factor, const float *mu, const float *log_sigma2, u
 
 /* ---- a register ---------------------------------------------------------------------------- */
 
-/* exp(-log_sigma2) is 1 below it. */
+/* If |log_sigma2| is below TINY_LOG_SIGMA2, exp(-log_sigma2) is 1. */
 #define TINY_LOG_SIGMA2 POWER_OF_2(-61)
 #define PER_LOG2 0x1.715476p+0f
 
@@ -114,8 +115,8 @@ LK_NAME(without_tiny)(V log_sigma2)
 }
 #define without_tiny LK_NAME(without_tiny)
 
-/* Exponents, at most 0.3 too small: of u; of d_mu if u is small; and of 1/mu, which d_mu is if u
- * is large. They come from the bits of |mu|, which are those of a number that is not subnormal. */
+/* Exponents that are at most 0.3 too small: of u, of d_mu for small u, and of 1/mu, the |d_mu| for
+ * large u. `size` holds the bits of a normal |mu|, or a result of `extended`. */
 typedef struct {
     V u, small, large;
 } LK_NAME(exponents);
@@ -134,8 +135,8 @@ LK_NAME(exponents_of)(U size, V log_sigma2)
 }
 #define exponents_of LK_NAME(exponents_of)
 
-/* Exponents between which nothing is subnormal in the arithmetic, and the exponent of u below which
- * F(u) is u. */
+/* The range of exponents in which the arithmetic meets no subnormal number, and the exponent of u
+ * below which F(u) is u. */
 #define LEAST_EXPONENT -123.5f
 #ifndef LK_UNFUSED
 #define MOST_EXPONENT 125.0f
@@ -144,7 +145,7 @@ LK_NAME(exponents_of)(U size, V log_sigma2)
 #endif
 #define LINEAR_EXPONENT -27.0f
 
-/* Where u is small (F(u) = u) and would, or a product with it, be subnormal. */
+/* Where u is small (F(u) = u), and u or a product of u would be subnormal. */
 LK_INLINE M
 LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
 {
@@ -152,8 +153,8 @@ LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
 #ifndef LK_UNFUSED
     (void)log_sigma2;
 #else
-    /* Without FMA, u times a coefficient or times exp(-log_sigma2) is rounded: the product u / 3
-     * exp(-log_sigma2) / 2 is 2.6 binades below. */
+    /* Without FMA, products of u with a coefficient or exp(-log_sigma2) are rounded. The product u
+     * exp(-log_sigma2) / 6 is 2.6 binades lower. */
     V other = maximum(magnitude(log_sigma2) * set1(PER_LOG2), set1(22.0f));
     least = minimum(least, x->u - other - set1(0.25f));
 #endif
@@ -161,7 +162,7 @@ LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
 }
 #define is_small LK_NAME(is_small)
 
-/* Where the arithmetic of the value meets no subnormal number. `log_sigma2` has no tiny ones. */
+/* Where the arithmetic of the value meets no subnormal number. `log_sigma2` must not be tiny. */
 LK_INLINE M
 LK_NAME(usual_value)(V mu, V log_sigma2)
 {
@@ -173,7 +174,7 @@ LK_NAME(usual_value)(V mu, V log_sigma2)
     return both(known, negated(is_small(&x, log_sigma2, 0)));
 }
 
-/* The least exponent that a derivative may have before it is multiplied by `factor`. */
+/* The least exponent of a derivative whose product with `factor` is not subnormal. */
 LK_INLINE V
 LK_NAME(least_exponent)(V factor)
 {
@@ -184,7 +185,8 @@ LK_NAME(least_exponent)(V factor)
 }
 #define least_exponent LK_NAME(least_exponent)
 
-/* Where that of the gradient meets none, nor the products with a factor; `least` is from that. */
+/* Where the arithmetic of the gradient and its product with a factor meet no subnormal number.
+ * `least` is least_exponent(factor). */
 LK_INLINE M
 LK_NAME(usual_gradient)(V least, V mu, V log_sigma2)
 {

@@ -1,8 +1,8 @@
-/* Results for the arguments that are not `usual` (`float32_magnitudes.h`), with no instruction that
- * takes or makes a subnormal number, whatever the mode of the processor (FTZ, DAZ) is.
+/* Results for arguments that are not `usual` (`float32_magnitudes.h`). No instruction reads or
+ * returns a subnormal number, so the mode of the processor (FTZ, DAZ) does not matter.
  *
- * The arithmetic runs on arguments put in their places. A number is then taken as `x` 2^`power`,
- * with an integer `power`, until its bits are put together. For u = mu^2 exp(-log_sigma2) / 2:
+ * In these lanes the arithmetic gets other arguments. Numbers are kept as `x` 2^`power`, with an
+ * integer `power`, until `join` assembles the bits. For u = mu^2 exp(-log_sigma2) / 2:
  *   small u    -KL = -u, d_mu = -mu exp(-log_sigma2), d_log_sigma2 = u
  *   large u    -KL = -(log(u) + log(4) + gamma) / 2, d_mu = -1 / mu, d_log_sigma2 = 1/2
  *   otherwise  mu is scaled by 2^96 or 2^-96, and log_sigma2 shifted, which leaves u as it is. */
@@ -13,7 +13,7 @@ typedef struct {
 } LK_NAME(scaled);
 #define scaled LK_NAME(scaled)
 
-/* The bits of a number without its sign, with exponents below 1 where it is subnormal. */
+/* The bits of a number without its sign. For a subnormal number the exponent is below 1. */
 LK_INLINE U
 LK_NAME(extended)(U size)
 {
@@ -22,13 +22,13 @@ LK_NAME(extended)(U size)
 }
 #define extended LK_NAME(extended)
 
-/* x as a number of [1, 2) and a power. 0, infinity and NaN are left as they are. */
+/* Split x into a number in [1, 2) and a power. 0, infinity and NaN are unchanged. */
 LK_INLINE scaled
 LK_NAME(split)(V x)
 {
     U size = size_bits(x), b = extended(size);
     U m = (b & set1_bits(0x007fffff)) | set1_bits(0x3f800000) | (bits(x) ^ size);
-    /* 32 keeps the number positive that is shifted as an unsigned one. */
+    /* Adding 32 keeps the exponent positive, because the shift is unsigned. */
     U power = ((b + set1_bits(32u << 23)) >> 23) - set1_bits(32 + 127);
     M plain = both(below(set1_bits(0), size), below(size, set1_bits(0x7f800000)));
     scaled s = {unbits(choose_bits(plain, m, bits(x))), choose_bits(plain, power, set1_bits(0))};
@@ -43,7 +43,7 @@ LK_NAME(join)(scaled s)
     U size = size_bits(s.x), zero = set1_bits(0);
     U exponent = (size >> 23) + s.power;
     M low = below(exponent, set1_bits(1));
-    /* A subnormal number is an integer times 2^-149, rounded by the addition of 2^23. */
+    /* A subnormal number is an integer times 2^-149. Adding 2^23 rounds it. */
     U places = larger_int(s.power + set1_bits(149), set1_bits(-64));
     V shifted = unbits(choose_bits(low, size + (places << 23), zero));
     U b = bits(shifted + set1(0x1p23f)) - set1_bits(0x4b000000);
@@ -54,8 +54,9 @@ LK_NAME(join)(scaled s)
 }
 #define join LK_NAME(join)
 
-/* log(2) = LOG2_FIRST + LOG2_SECOND. With FMA the arithmetic's own split, so that an exponential is
- * the same here. Without, the first has so few bits that its product with an exponent is exact. */
+/* log(2) = LOG2_FIRST + LOG2_SECOND. With FMA, these are the parts in `float32_kernels.h`, so that
+ * an exponential is the same here. Without FMA, LOG2_FIRST has so few bits that its product with an
+ * exponent is exact. */
 #ifdef LK_UNFUSED
 #define LOG2_FIRST 0x1.62ep-1f
 #define LOG2_SECOND 0x1.0bfbe8p-15f
@@ -64,11 +65,11 @@ LK_NAME(join)(scaled s)
 #define LOG2_SECOND 0x1.7f7d1cp-20f
 #endif
 
-/* exp(-log_sigma2), by the steps of the arithmetic; 0 where log_sigma2 is infinite */
+/* exp(-log_sigma2), computed as in `float32_kernels.h`; 0 where log_sigma2 is infinite */
 LK_INLINE scaled
 LK_NAME(exponential_of_minus)(V log_sigma2)
 {
-    /* Below -450, u is not small. Above 450, every result is 0: f mu^2 is less than 2^384. */
+    /* Below -450, u is not small. Above 450, every result is 0, because f mu^2 < 2^384. */
     V x = minimum(maximum(log_sigma2, set1(-450.0f)), set1(450.0f));
     V k_magic = MADD(x, set1(-PER_LOG2), set1(0x1.8p23f));
     V k = k_magic - set1(0x1.8p23f);
@@ -102,16 +103,16 @@ LK_NAME(logarithm)(V m)
 
 /* log(2)/2 + gamma/2 */
 #define LARGE_U_CONSTANT 0.6351814227307392f
-/* 192 log(2) and what it lacks of the exact number, halved */
+/* 192 log(2) in float32, and half of the error of that number */
 #define SHIFT 96u
 #define SHIFT_LOG 133.08425903320312f
 #define SHIFT_REST 1.8284681279594573e-07f
 
-/* Which way each lane goes: by the arithmetic with its own arguments, also where mu is 0 or
- * infinite, or with scaled ones (up or down), or past it. */
+/* How each lane is computed: by the arithmetic with its own arguments (even if mu is 0 or infinite)
+ * or with scaled arguments (up or down), or without the arithmetic (small, large, nan). */
 typedef struct {
     M own[WAYS], small[WAYS], large[WAYS], nan[WAYS], scaled_up[WAYS], scaled_down[WAYS];
-    V u[WAYS]; /* its exponent */
+    V u[WAYS]; /* the exponent of u */
     int arithmetic, others, products;
 } LK_NAME(ways);
 #define ways LK_NAME(ways)
@@ -128,7 +129,7 @@ LK_NAME(sort_lanes)(ways *w, int i, const V *least, const LK_NAME(exponents) *x,
     if (least)
         own = both(own, less_equal(set1(LEAST_EXPONENT), found));
     M fine = least ? less_equal(least[i], found) : own;
-    /* neither 0 nor infinite nor NaN, by one comparison of signed integers */
+    /* not 0, infinite or NaN, by one comparison of signed integers */
     M plain = both(below(size + set1_bits(0x7fffffff), set1_bits(0xff7fffff)),
                    less(magnitude(ls), set1(INFINITY)));
     w->nan[i] = both(plain, negated(plain));
@@ -154,8 +155,8 @@ LK_NAME(sort_lanes)(ways *w, int i, const V *least, const LK_NAME(exponents) *x,
         w->products |= any(both(own, negated(fine)));
 }
 
-/* Find the ways, and replace the arguments of lanes that do not keep their own. `least`, which is
- * from the factor, is NULL for the value. */
+/* Fill `w`, and replace the arguments of lanes that do not keep their own. `least` is
+ * least_exponent(factor), or NULL for the value. */
 static LK_NOINLINE void
 LK_NAME(find_ways)(ways *w, const V *least, V *mu, V *log_sigma2)
 {
@@ -185,18 +186,18 @@ LK_NAME(find_ways)(ways *w, const V *least, V *mu, V *log_sigma2)
     }
 }
 
-/* u within 10 %, limited from below and above, from its exponent of `exponents_of`. */
+/* Return u within 10 %, clipped, from its exponent in `exponents_of`. */
 LK_INLINE V
 LK_NAME(limited_u)(V exponent)
 {
-    V x = minimum(maximum(set1(-14.0f), exponent), set1(6.0f)); /* -14 where it is NaN */
-    /* The sum has its fraction in the 16 last places. */
+    V x = minimum(maximum(set1(-14.0f), exponent), set1(6.0f)); /* -14 for NaN */
+    /* The last 16 bits of the sum hold its fraction. */
     U places = bits(x + set1(192.05f)) - set1_bits(0x43400000);
     return unbits((places << 7) + set1_bits(POWER_OF_2(0)));
 }
 
-/* The result for scaled arguments is that of u / (1 + d), with a small d: its part `elasticity` d is
- * added to it. A correction of mu would be rounded, and count twice. */
+/* Correct a result for scaled arguments, which belongs to u / (1 + d) with a small d: multiply it
+ * by 1 + elasticity d. A correction of mu would be rounded, and its error count twice. */
 LK_INLINE V
 LK_NAME(corrected)(V result, V elasticity, M up, M down)
 {
@@ -204,9 +205,9 @@ LK_NAME(corrected)(V result, V elasticity, M up, M down)
     return choose(either(up, down), MADD(result, d * elasticity, result), result);
 }
 
-/* By how much of itself d_log_sigma2 = u F'(u) grows where u grows by a small part of itself:
- * (u / (u F') + 1 - 2u) / 2, from 2 u F'' = 1 - (1 + 2u) F'. It is 1 at 0 and nearly 0 beyond 16.
- * d_mu = -2 u F' / mu grows by as much. */
+/* The relative change of d_log_sigma2 = u F'(u), divided by the relative change of u: (u / (u F') +
+ * 1 - 2u) / 2, because 2 u F'' = 1 - (1 + 2u) F'. It is 1 at u = 0, and nearly 0 above u = 16. For
+ * d_mu = -2 u F' / mu it is the same. */
 LK_INLINE V
 LK_NAME(gradient_elasticity)(V u, V d_log_sigma2, M wanted)
 {
@@ -215,7 +216,7 @@ LK_NAME(gradient_elasticity)(V u, V d_log_sigma2, M wanted)
     return choose(less(u, set1(16.0f)), found, set1(0.0f));
 }
 
-/* The value of the lanes that went past the arithmetic, with the bits `sign` added. */
+/* Correct scaled lanes, and compute the lanes without the arithmetic, with `sign`. */
 static LK_NOINLINE void
 LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_sigma2, V *value)
 {
@@ -251,7 +252,7 @@ LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_si
     }
 }
 
-/* The derivatives, times `factor`, of the lanes that went past the arithmetic and of all others. */
+/* Do the same for the derivatives, and multiply those of all lanes by `factor`. */
 static LK_NOINLINE void
 LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
                          const V *log_sigma2, V *d_mu, V *d_log_sigma2)

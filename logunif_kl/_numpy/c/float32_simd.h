@@ -3,7 +3,7 @@
  * `float32.h` includes it for each instruction set, with LK_ISA set to 512 (AVX-512), 256 (AVX2 with
  * FMA), LK_NEON (Advanced SIMD of AArch64), 128 (the vectors of the compiler, which every processor
  * of this architecture has) or 0 (one float). The compiler contracts no operations
- * (-ffp-contract=off). MADD is a fused multiply-add but for 128 and 0, where LK_UNFUSED is defined.
+ * (-ffp-contract=off). MADD is a fused multiply-add, except for 128 and 0, which define LK_UNFUSED.
  *
  *   V      floats         M   one truth value per float
  *   U      their bits
@@ -160,7 +160,7 @@ LK_NAME(unbits)(uint32_t u)
 
 #endif
 
-/* The number of an integer, not negative, that is at hand as bits. */
+/* Convert a non-negative integer, given as bits, to a float. */
 #if LK_ISA == 512
 #define from_bits(n) _mm512_cvtepi32_ps((__m512i)(n))
 #elif LK_ISA == 256

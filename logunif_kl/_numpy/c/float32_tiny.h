@@ -1,15 +1,15 @@
-/* The arithmetic for a span with means so small that u or a derivative would be subnormal, as the
- * penalty makes them in training. log_sigma2 is in the box.
+/* The arithmetic for a span with means so small that u or a derivative would be subnormal. In
+ * training, the penalty makes such means. log_sigma2 is in the box.
  *
- * A mean below 2^-29 is taken as x 2^p, with |x| in [2^-30, 2^-29). There F(u) is u, for x and for
- * the mean alike. The results of x are those of the mean but for powers of 2, which are put into
- * their bits. The exponent of x leaves room for a factor from 2^-32 to 2^32. */
+ * A mean below 2^-29 in magnitude is written as x 2^p, with |x| in [2^-30, 2^-29). F(u) = u holds
+ * both for x and for the mean, so the results for x and for the mean differ by powers of 2, which
+ * are added to the exponents. The size of x leaves room for a factor from 2^-32 to 2^32. */
 
 #define TINY_MU POWER_OF_2(-29)
 #define TINY_PLACE (-30)
 #define TOO_LARGE_MU POWER_OF_2(19)
 
-/* Tell whether all elements are in the box but for small means; n is a multiple of STRIDE. */
+/* Tell whether all elements are in the box except for tiny means; n is a multiple of STRIDE. */
 LK_INLINE int
 LK_NAME(in_tiny_box)(const float *factor, const float *mu, const float *log_sigma2, ptrdiff_t n)
 {
@@ -26,7 +26,7 @@ LK_NAME(in_tiny_box)(const float *factor, const float *mu, const float *log_sigm
                     below(size, set1_bits(TOO_LARGE_MU))));
 }
 
-/* Put means in their places; `power` is 0 for those that stay. */
+/* Replace tiny means by x, with p in `power`. For other means `power` is 0. */
 LK_INLINE void
 LK_NAME(raise)(V *mu, U *power)
 {
@@ -40,7 +40,7 @@ LK_NAME(raise)(V *mu, U *power)
     }
 }
 
-/* x 2^power, for a power that is 0 or negative, and an x that is 0 or a normal number. */
+/* Multiply x, which is 0 or a normal number, by 2^power, for power <= 0. */
 LK_INLINE void
 LK_NAME(lower)(V *x, const U *power)
 {

@@ -1,11 +1,11 @@
 /* -KL of N(mu, sigma^2) computed in float32, as NumPy ufuncs for PyTorch on the CPU.
  *
  * `exact_ufuncs.c` computes float32 results in float64, to less than one unit in the last place.
- * Here the value and the derivatives are computed by separate functions, in float32, to a few units
- * in the last place and several times as fast. The arithmetic is that of
- * `_arithmetic/normal_float32.py`, which `python -m validation.codegen` writes into
- * `float32_kernels.h`. It is compiled once for each instruction set. The instruction set in use is
- * that of `_exact`, which asks the processor and reads LOGUNIF_KL_KERNEL. */
+ * Here separate functions compute the value and the derivatives in float32, to a few units in the
+ * last place and several times as fast. `python -m validation.codegen` translates
+ * `_arithmetic/normal_float32.py` into the arithmetic in `float32_kernels.h`, which is compiled
+ * once for each instruction set. The module uses the same instruction set as `_exact`, which asks
+ * the processor and reads LOGUNIF_KL_KERNEL. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -21,7 +21,7 @@
 #include "float32_capsule.h"
 #include "targets.h"
 
-/* The registers of one call: the arithmetic does each of its steps for all of them in turn. */
+/* The number of registers in one call. The arithmetic runs each step for all registers in turn. */
 #ifndef WAYS
 #define WAYS 4
 #endif
@@ -45,7 +45,7 @@
 #define LK_PREFETCH(address) ((void)(address))
 #endif
 
-/* Which results a loop makes: a constant in each function that the loop is compiled into. */
+/* The results that a loop computes, a constant in each function made from the loop. */
 enum { VALUE = 1, GRADIENT = 2, SUM = 4 };
 
 #define LK_KERNELS "float32.h"
@@ -60,7 +60,7 @@ enum { VALUE = 1, GRADIENT = 2, SUM = 4 };
 
 enum { BLOCK = 512 };
 
-/* Clear the floating-point flags: lanes that belong to no element may have raised some. */
+/* Clear the floating-point flags, because unused lanes may have raised some. */
 static void
 forget_exceptions(void)
 {
@@ -81,7 +81,7 @@ gather(float *to, const char *from, npy_intp stride, npy_intp n)
         memcpy(&to[i], from + i * stride, sizeof(float));
 }
 
-/* An argument as dense memory, a block at a time. One number fills its block once. */
+/* An argument, copied block by block if it is not contiguous. A scalar fills its block once. */
 typedef struct {
     const char *data;
     npy_intp stride;
@@ -97,7 +97,7 @@ begin(argument *a, const char *data, npy_intp stride, npy_intp n)
         gather(a->block, data, 0, n < BLOCK ? n : BLOCK);
 }
 
-/* n elements from `start` on */
+/* Return n contiguous elements from `start` on. */
 static const float *
 dense_part(argument *a, npy_intp start, npy_intp n)
 {
@@ -215,7 +215,7 @@ static const char value_types[] = {NPY_FLOAT, NPY_FLOAT, NPY_FLOAT};
 static const char gradient_types[] = {NPY_FLOAT, NPY_FLOAT, NPY_FLOAT, NPY_FLOAT, NPY_FLOAT};
 static const char sum_types[] = {NPY_FLOAT, NPY_FLOAT, NPY_DOUBLE};
 
-/* Take the kernels of the same name as those in use in `_exact`. */
+/* Choose the kernels for the instruction set that `_exact` uses. */
 static int
 choose_kernels(PyObject *module)
 {
@@ -235,7 +235,7 @@ choose_kernels(PyObject *module)
     return status;
 }
 
-/* Add a new reference to the module, or fail if it is NULL. */
+/* Add an object to the module, taking over the reference, or fail if the object is NULL. */
 static int
 add(PyObject *module, const char *name, PyObject *ufunc)
 {

@@ -2,7 +2,7 @@
  *
  * LK_TARGETS(X) calls X(name, present) for each instruction set that a processor may lack, the
  * fastest first; `baseline` is always there. `each_target.h` compiles the kernels for each of them.
- * The names of their functions end in that of the instruction set. */
+ * The names of its functions end with the name of the instruction set. */
 
 #ifndef LOGUNIF_KL_TARGETS_H
 #define LOGUNIF_KL_TARGETS_H
@@ -16,7 +16,7 @@
 #define LK_ARM64
 #include <arm_neon.h>
 #endif
-#define LK_NEON 1 /* LK_ISA for Advanced SIMD; for the others it is the width of a register, or 0 */
+#define LK_NEON 1 /* LK_ISA of Advanced SIMD; otherwise LK_ISA is the width of a register, or 0 */
 
 #if defined(__GNUC__)
 #define LK_ALWAYS_INLINE __attribute__((always_inline))
@@ -41,7 +41,7 @@
     X(avx512, LK_HAS("avx512f") && LK_HAS("fma"))     \
     X(avx2, LK_HAS("avx2") && LK_HAS("fma"))
 #elif defined(LK_ARM64)
-#define LK_TARGETS(X) X(neon, 1) /* every such processor has it */
+#define LK_TARGETS(X) X(neon, 1) /* every 64-bit ARM processor has it */
 #else
 #define LK_TARGETS(X)
 #endif

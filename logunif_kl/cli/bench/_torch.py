@@ -53,7 +53,7 @@ def threads(number: int | None) -> Iterator[None]:
 
 
 def jobs(device: torch.device, size: int) -> dict[str, Job]:
-    torch._dynamo.reset()  # compile anew for each size
+    torch._dynamo.reset()  # compile again for each size
     compiled = partial(torch.compile, fullgraph=True, dynamic=False)
     functions = {
         EAGER: ours,

@@ -9,8 +9,8 @@ from typing import Any
 from .._output import CommandError, add_json, check_results, new_table, require, results
 from ..provenance import provenance
 
-SIZES = (10_000, 100_000, 1_000_000, 10_000_000)  # for a framework
-SIZE_OF_CUDA = 100_000_000  # an additional size; in smaller arrays launches cost as much as memory
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)  # the sizes to time on a framework
+SIZE_OF_CUDA = 100_000_000  # added on a GPU; smaller arrays mostly time launches
 SIZE = 1_000_000
 ROUNDS = 25
 LEAST = {"size": 1, "rounds": 2, "threads": 1}
@@ -79,11 +79,11 @@ def check(options: argparse.Namespace) -> None:
             "of the whole process if need be"
         )
     if len(options.size or []) > 1 and not (options.torch or options.jax):
-        raise CommandError("several sizes are for --torch and --jax: give --size one number")
+        raise CommandError("several sizes need --torch or --jax: give --size one number")
     if options.jax:
         require("jax", "jax", "--jax")
     if options.torch:
-        # torch reads this when it is imported. Without it the profiler logs every start and stop.
+        # torch reads this variable on import. Without it the profiler logs every start and stop.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         torch = require("torch", "torch", "--torch")
         if options.cuda and not torch.cuda.is_available():

@@ -14,7 +14,7 @@ LOG_SIGMA2 = -8.0
 EPSILON, CLAMP = 1e-8, 8.0  # from Molchanov's formula in published programs
 
 Ratio = tuple[str, str, str]
-"""Two jobs, the time of the first divided by that of the second, and the part of a step."""
+"""Two jobs, the ratio of the first time to the second, and the part of a step."""
 Shown = tuple[str, list[str], list[list[str]]]
 """A table: its title, the headings after the first column, and the rows."""
 

@@ -1,8 +1,9 @@
 /* The float32 kernels of `_numpy/c` as custom calls of XLA on the CPU.
  *
  * `logunif_kl.jax._ffi` has a capsule of each handler for `jax.ffi.register_ffi_target`. The
- * arguments are mu and log_sigma2, with the attribute `sign`. The name tells the results.
- * All arrays are dense, of float32 and of the same size. The threads of XLA's pool share the work. */
+ * arguments are mu and log_sigma2, with the attribute `sign`. The name of a handler says what it
+ * computes. All arrays are dense float32 arrays of one size. XLA's pool of threads shares the
+ * work. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -75,8 +76,8 @@ forget_error(const lk_xla_frame *frame, lk_xla_error *error)
 
 #if THREADED
 
-/* It lives until the last scheduled task has run, which may be after the call. The arrays of `work`
- * live until the call ends. A task that starts later finds no chunk and does not touch them. */
+/* This struct lives until the last scheduled task has run, which may be after the call. The arrays
+ * of `work` live until the call ends. A later task finds no chunk and does not touch them. */
 typedef struct {
     work work;
     ptrdiff_t chunks;

@@ -15,12 +15,12 @@
 enum { LK_XLA_MAJOR = 0, LK_XLA_MINOR = 1 };
 
 enum {
-    LK_XLA_METADATA = 1,         /* of an extension */
-    LK_XLA_BUFFER = 1,           /* of an argument or result */
-    LK_XLA_SCALAR = 3,           /* of an attribute */
-    LK_XLA_F32 = 11,             /* of elements */
-    LK_XLA_INVALID_ARGUMENT = 3, /* of an error */
-    LK_XLA_EXECUTE = 3           /* of a stage */
+    LK_XLA_METADATA = 1,         /* a type of extension */
+    LK_XLA_BUFFER = 1,           /* the type of arguments and results */
+    LK_XLA_SCALAR = 3,           /* the type of attributes */
+    LK_XLA_F32 = 11,             /* the type of elements */
+    LK_XLA_INVALID_ARGUMENT = 3, /* an error code */
+    LK_XLA_EXECUTE = 3           /* a stage of execution */
 };
 
 typedef struct lk_xla_error lk_xla_error;

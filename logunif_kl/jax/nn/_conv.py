@@ -105,8 +105,8 @@ def conv(
     inputs, outputs = kernel.shape[numbers.rhs_spec[1]], kernel.shape[numbers.rhs_spec[0]]
     if x.shape[channels] != inputs * groups or outputs % groups:
         raise ValueError(
-            f"x with {x.shape[channels]} channels does not fit a kernel of {inputs} in each of "
-            f"{groups} groups and {outputs} out: change one"
+            f"x has {x.shape[channels]} channels, but the kernel has {groups} groups of {inputs} "
+            f"input channels and {outputs} output channels: change one"
         )
     check_scales(weight, numbers.rhs_spec[1], groups)
     options: dict[str, Any] = {

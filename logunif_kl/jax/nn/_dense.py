@@ -43,7 +43,7 @@ def dense(
     weight : Normal or Dropout
         The posterior of a kernel of shape (inputs, outputs).
     bias : array, optional
-        Of shape (outputs,). It is not random.
+        Of shape (outputs,). The bias is not random.
     key : array, optional
         A key of `jax.random` for the noise. Without one the result is the mean, for evaluation.
     estimator : {"local", "per_example", "per_batch"}, optional
@@ -59,7 +59,7 @@ def dense(
     Returns
     -------
     jax.Array
-        Of shape (..., outputs) and of type `dtype`. The derivatives are finite, also where the
+        Of shape (..., outputs) and of type `dtype`. The derivatives are finite, even where the
         variance is 0.
 
     Raises

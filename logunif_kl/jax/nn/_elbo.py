@@ -46,8 +46,8 @@ def elbo(log_likelihood: Any, neg_kl: Any, dataset_size: float, *, kl_weight: An
     Parameters
     ----------
     log_likelihood : array
-        Log-likelihoods. The first axis is the minibatch, and the others are summed. Scalars raise,
-        because a sum cannot be told from a mean.
+        Log-likelihoods. The first axis is the minibatch, and the others are summed. Scalars raise
+        an error, because they may be sums or means.
     neg_kl : array
         -KL of all weights, as `neg_kl` returns it.
     dataset_size : float

@@ -28,8 +28,8 @@ def embedding(
 ) -> Any:
     """Draw the rows of a random table, or return their means.
 
-    The result is that of `dense` for one-hot inputs. By local reparameterisation each element of
-    `ids` has its own noise (Kingma et al. 2015, section 2.3).
+    The result is the same as of `dense` for one-hot inputs. By local reparameterisation each
+    element of `ids` has its own noise (Kingma et al. 2015, section 2.3).
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
 
 
 def _noise(key: Array, ids: Array, columns: int, estimator: str, dtype: Any) -> Array:
-    """Draw normals for each id. Equal ids share them as the estimator says."""
+    """Draw normals for each id. The estimator decides whether equal ids share them."""
     if estimator == "local":
         return normals(key, (*ids.shape, columns), dtype)
     if estimator == "per_example" and ids.ndim:

@@ -53,13 +53,13 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
     _check_shapes("labels", labels.shape, logits.shape[:-1])
     if logits.shape[-1] == 1:
         raise ValueError(
-            f"logits of shape {logits.shape} were given, and one class is always right: use "
-            "bernoulli_log_likelihood for a single logit"
+            f"logits of shape {logits.shape} were given, but a softmax over one class is always 1: "
+            "use bernoulli_log_likelihood for a single logit"
         )
     # Under `jax.jit` jnp.asarray makes a tracer of a NumPy array too, so check the array.
     _check_classes(given if isinstance(given, np.ndarray) else labels, logits.shape[-1])
     found = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
-    # take_along_axis gives NaN for indices beyond the end, but counts negative ones from the end.
+    # take_along_axis gives NaN for too large indices, but counts negative ones from the end.
     return _by_example(jnp.where(labels[..., None] < 0, jnp.nan, found))
 
 

@@ -39,7 +39,7 @@ class Normal:
     mu : array
         The means, of the shape of the weights.
     log_sigma2 : array
-        The logarithms of the variances, of a shape that broadcasts to that of `mu`.
+        The logarithms of the variances, of a shape that broadcasts to the shape of `mu`.
 
     See Also
     --------
@@ -120,8 +120,8 @@ class Dropout:
     theta : array
         The means, of the shape of the weights.
     log_alpha : array
-        The logarithm of alpha, a ratio of *variances*. Its shape must broadcast to that of `theta`.
-        Each element counts in the KL as often as it is used. `from_mean` makes the usual shapes.
+        The logarithm of alpha, a ratio of *variances*. Its shape must broadcast to the shape of
+        `theta`. Each element counts in the KL as often as it is used; `from_mean` sets the shape.
     noise : {"independent", "correlated"}, optional
         With correlated noise, alpha may only depend on the input unit.
     max_log_alpha : float, optional

@@ -37,8 +37,8 @@ def log_alpha(tree: Any) -> dict[str, Any]:
     Returns
     -------
     dict of str to jax.Array
-        ``log_alpha_of_weights()`` of each posterior, by its path in the tree. It is inf where the
-        mean is 0.
+        ``log_alpha_of_weights()`` of each posterior, by its path in the tree. Log alpha is inf
+        where the mean is 0.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
 
     The means become 0. In `Normal`, ``log_sigma2`` becomes -1e4, which makes the variance and the
     KL 0. In `Dropout` the variance is alpha times 0. Weights that share an alpha, because
-    ``sharing`` is ``"input"`` or ``"output"``, are pruned together, as the units of Louizos,
+    ``sharing`` is ``"input"`` or ``"output"``, are pruned together, like the units in Louizos,
     Ullrich, Welling, "Bayesian Compression for Deep Learning" (2017). The function can be used
     under `jax.jit`.
 

@@ -85,7 +85,7 @@ def _each(
 def _u(x: Raw, wp: int) -> Raw:
     if x[1] and x[2] + x[3] > _MAX_LOG_BITS:
         raise OverflowError(
-            f"log_alpha is beyond 2**{_MAX_LOG_BITS} in size: use the limit at infinity"
+            f"log_alpha is above 2**{_MAX_LOG_BITS} in size: use the limit at infinity"
         )
     return libmp.mpf_shift(libmp.mpf_exp(libmp.mpf_neg(x), wp + 16, "n"), -1)
 

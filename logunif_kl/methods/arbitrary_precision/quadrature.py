@@ -1,8 +1,8 @@
 """tanh-sinh quadrature of F(u) in any number of digits, by mpmath, as in `_quadrature_rules`.
 
 Each level halves the step in tau, which about squares the error. Levels are added until two agree
-to more than half of the bits asked for; the second of the two is returned. The range of z ends
-where the density falls below the last bit, and the range of tau where the terms do.
+to more than half of the bits asked for, and the last one is returned. The density at the ends of
+the range of z, and the terms at the ends of the range of tau, fall below the last bit.
 """
 
 from __future__ import annotations
@@ -71,17 +71,17 @@ def gap(u: Raw, wp: int) -> Raw:
             z = reach * (2 * q - 1)
             return density(z) * mp.log(1 + z / r)
 
-        # log(r) is larger than the integral
+        # log(r) is added, and is larger than the integral
         result = mp.log(r) - mean_log + 2 * reach * _integral(far, wp, 1 / reach)
     return result._mpf_
 
 
 def _integral(f: Integrand, wp: int, size: Real) -> Real:
-    """Integrate over [0, 1], singular ends or not, to 2**-(wp + 8) of the result or of `size`.
+    """Integrate over [0, 1], even with singular ends, to 2**-(wp + 8) of the result or of `size`.
 
-    Half the step squares the error or better: the error bound is the least exp(-2 pi d/h) M(d) over
-    the widths d of a strip, with M >= 1, and halving h brings it below its square. Hence the last
-    sum is accurate if it agrees with the previous one to a little more than half of the bits.
+    Halving the step squares the error or does better. The error bound is the least exp(-2 pi d/h)
+    M(d) over the widths d of a strip, with M >= 1, and halving h brings it below its square. Hence
+    the last sum is accurate if it agrees with the previous one to just over half of the bits.
     """
     mp, full = _MP, _MP.prec
     total, before = mp.zero, None
@@ -136,7 +136,7 @@ class _Side:
         self._ratio = mp.exp(stride * step)
         self._end = mp.asinh(prec * mp.ln2 / mp.pi)
         self._stride = stride * step
-        # tau, exp(tau) and exp(-tau) of the first node, and of the next node each time.
+        # tau, exp(tau) and exp(-tau) of the next node to compute.
         self._first = (first * step, mp.exp(first * step), mp.exp(-first * step))
         self._found: list[tuple[Real, Real, tuple[Real, Real, Real]]] = []
 

@@ -15,7 +15,7 @@ from . import asymptotic, precision
 
 
 def _mean(u: Any, wp: int, *, gap: bool) -> Any:
-    """Compute u times the Poisson mean in fixed point, for F if `gap`, otherwise for uF'."""
+    """Compute u times the Poisson mean in fixed point, which is F if `gap`, otherwise uF'."""
     floor = int(libmp.to_int(u)) if u[2] + u[3] > 0 else 0
     reach = floor + wp + 64  # more terms than are needed
     # Each weight is off by as many units as there are terms. The mean is at least 1/(2u + 1).

@@ -8,7 +8,7 @@ import triton.language as tl
 
 @triton.jit
 def nearest(x):
-    """The nearest integer, ties to even, for |x| < 2^22; beyond, an integer within 1 of it."""
+    """The nearest integer, ties to even, for |x| < 2^22; otherwise an integer within 1 of x."""
     return (x + 12582912.0) - 12582912.0
 
 
@@ -50,7 +50,7 @@ def from_integer(n):
 
 @triton.jit
 def left(n, by: tl.constexpr):
-    """Shift the bits to the left, and drop those beyond 32."""
+    """Shift the bits to the left, and drop the bits above the 32nd."""
     return n << by
 
 
@@ -60,8 +60,8 @@ def right(n, by: tl.constexpr):
     return n >> by
 
 
-# Triton's exponential multiplies by log2(e) in one word, and loses 20 ulp at 80. The device
-# library's is within 1 ulp. The interpreter runs NumPy, without a device library.
+# Triton's exponential multiplies by log2(e) in one word, and loses 20 ulp at 80. The exponential of
+# the device library is within 1 ulp. The interpreter runs NumPy, without a device library.
 if isinstance(nearest, triton.JITFunction):
     from triton.language.extra import libdevice
 
@@ -77,14 +77,14 @@ if isinstance(nearest, triton.JITFunction):
 
     @triton.jit
     def inverse(x):
-        """``1/x`` within 1 ulp, if neither x nor its inverse is subnormal."""
+        """``1/x`` within 1 ulp, where neither x nor 1/x is subnormal."""
         return tl.inline_asm_elementwise(
             "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
         )
 
     @triton.jit
     def quotient(a, b):
-        """``a/b`` within 1 ulp, for a finite a, where neither b nor the quotient is subnormal."""
+        """``a/b`` within 1 ulp, for a finite a, where neither b nor a/b is subnormal."""
         r = inverse(b)
         rough = a * r
         better = rough + (a - b * rough) * r

@@ -16,14 +16,14 @@ from .elementary import rounded, widened
 
 @triton.jit
 def _block(first, size, BLOCK: tl.constexpr):
-    """The positions within a block, and a mask of those that hold elements."""
+    """The positions within a block, and a mask of the positions that hold elements."""
     place = tl.arange(0, BLOCK)
     return place, place < tl.minimum(size - first, BLOCK).to(tl.int32)
 
 
 @triton.jit
 def _load(pointer, first, place, valid, STEP: tl.constexpr):
-    """Load elements in float32, and 0 beyond the last. With step 0, load one number for all."""
+    """Load elements in float32, and 0 after the last one. With step 0, load one number for all."""
     if STEP == 0:
         number = tl.broadcast_to(tl.load(pointer), place.shape)
     else:

@@ -1,7 +1,7 @@
 """Start the Triton kernels on a GPU, for the tensors that they take.
 
 PyTorch installs Triton with CUDA. Triton is imported for the first tensor that can use it. There
-are no float64 kernels, because the composite computes that arithmetic, which needs two words.
+are no float64 kernels. The composite computes float64, whose arithmetic needs two words.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _start(
 ) -> list[torch.Tensor]:
     """Run a kernel over the elements of arranged tensors, ``block`` of them in each program.
 
-    Nothing else starts a kernel. The results get the layout of the model. Without a model, one
-    float32 result has an element for each program. The checks are those of `look_at`.
+    Only this function starts kernels. The results get the layout of the model. Without a model, one
+    float32 result has an element for each program. The arguments are checked as by `look_at`.
     """
     for x, step in zip(inputs, steps, strict=True):
         if not available(x):

@@ -14,7 +14,7 @@ enum { DIMENSIONS = 64 };
 
 typedef struct {
     Argument argument;
-    int64_t n, dim; /* of an expanded number: its expanded size */
+    int64_t n, dim; /* the expanded size, for an expanded number */
     const int64_t *sizes;
 } Looked;
 
@@ -75,7 +75,7 @@ same_shape(const Looked *a, const Looked *b)
 static const char *
 compare_shapes(const Looked *looked, int count, const Looked **like)
 {
-    /* The last two are the mean and the variance. */
+    /* The last two arguments are the mean and the variance. */
     *like = &looked[count - (looked[count - 2].argument.number ? 1 : 2)];
     for (int i = 0; i < count; i++)
         if (looked[i].argument.number ? looked[i].dim > 0 && looked[i].n != (*like)->n

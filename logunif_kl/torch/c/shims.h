@@ -68,7 +68,7 @@ typedef struct {
 typedef struct {
     uint32_t major, minor;
     void *older, *allocate, *share, *receive;
-    int (*look)(void *tensor, DLTensor *found); /* sets an exception unless it returns 0 */
+    int (*look)(void *tensor, DLTensor *found); /* returns 0, or sets an exception */
 } Exchange;
 
 #endif

@@ -109,7 +109,7 @@ sum_range(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Run over `count` units in pieces of `grain` or more; without threads if that is one piece. */
+/* Run over `count` units in pieces of `grain` or more. A single piece needs no threads. */
 static void
 run(Range function, int64_t count, int64_t grain, Work *work)
 {

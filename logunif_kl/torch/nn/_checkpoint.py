@@ -18,10 +18,10 @@ Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
 def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
     """Make the ``context_fn`` with which a checkpoint draws the same noise twice.
 
-    `torch.utils.checkpoint.checkpoint` computes a part of a network again in the backward. It first
-    restores the state of torch's global generators, but not of generators that were given to
-    layers. These contexts restore both. Compilers do not call them: under `torch.compile`, give
-    no generator to layers in a checkpoint.
+    `torch.utils.checkpoint.checkpoint` computes a part of a network again in the backward. For this
+    it restores the state of torch's global generators, but not of generators that were given to
+    layers. These contexts restore both. Compilers ignore these contexts: under `torch.compile`,
+    give no generator to layers in a checkpoint.
 
     Parameters
     ----------

@@ -120,7 +120,7 @@ class _VariationalConv(VariationalLayer):
 
 
 class VariationalConv1d(_VariationalConv, torch.nn.Conv1d):
-    """`torch.nn.Conv1d` with a Gaussian posterior, as `VariationalConv2d` is `torch.nn.Conv2d`.
+    """`torch.nn.Conv1d` with a Gaussian posterior over its weights: see `VariationalConv2d`.
 
     Examples
     --------
@@ -149,7 +149,7 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
     Parameters
     ----------
     in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
-        As for `torch.nn.Conv2d`, as are `device` and `dtype`.
+        As for `torch.nn.Conv2d`, which also has `device` and `dtype`.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
         As for `VariationalLinear`. The units of `sharing` are the channels: `log_alpha` has the
         shape of `weight`, with 1 for each dimension along which it is shared. With groups, channels
@@ -178,7 +178,7 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
 
 
 class VariationalConv3d(_VariationalConv, torch.nn.Conv3d):
-    """`torch.nn.Conv3d` with a Gaussian posterior, as `VariationalConv2d` is `torch.nn.Conv2d`.
+    """`torch.nn.Conv3d` with a Gaussian posterior over its weights: see `VariationalConv2d`.
 
     Examples
     --------

@@ -129,7 +129,7 @@ def _is_matrix(parameters: Sequence[Tensor]) -> bool:
 def copied(model: torch.nn.Module) -> torch.nn.Module:
     try:
         return copy.deepcopy(model)
-    except RuntimeError:  # the tensor has a derivative
+    except RuntimeError:  # deepcopy refuses a tensor that has a graph
         raise TypeError(
             "the model holds a tensor that was computed, as by torch.nn.utils.weight_norm, and "
             "cannot be copied: remove it first, or pass inplace=True"

@@ -67,7 +67,7 @@ def to_variational(
         true; all by default. Subclasses are never converted, because they may use their weight in
         another way.
     inplace : bool
-        Convert the layers of `model` itself, not those of a copy.
+        Convert the layers of `model` itself instead of a copy.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def to_variational(
         for name, each in model.named_modules():
             check_parameters(name, each)
         raise ValueError(
-            f"a {kind_name(model)} was given in which no module is to be converted: choose "
+            f"a {kind_name(model)} has no module to be converted: choose "
             f"{_NAMES} (no subclasses) with modules="
         )
     for name in found:
@@ -153,7 +153,7 @@ def to_deterministic(
         Weights with log alpha above it become 0: above 3 in Molchanov et al. (2017), section 5. By
         default all weights are kept.
     inplace : bool
-        Convert the layers of `model` itself, not those of a copy.
+        Convert the layers of `model` itself instead of a copy.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def check_known(name: str, module: torch.nn.Module) -> None:
     kind = type(module)
     if isinstance(module, _OURS) and kind not in PLAIN:
         raise TypeError(
-            f"{shown_name(name)} is of type {kind.__name__}, of which no plain form is known: "
+            f"{shown_name(name)} is of type {kind.__name__}, which has no known plain form: "
             "convert it before the others"
         )
 

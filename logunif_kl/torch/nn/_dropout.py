@@ -90,7 +90,7 @@ class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
     p : float
         The dropout rate of the inputs, at least 0 and below 1.
     bias : bool
-        As for `torch.nn.Linear`. It comes after `p`, so pass it by its name.
+        As for `torch.nn.Linear`. `bias` comes after `p`, so pass `bias` by its name.
     device, dtype
         As for `torch.nn.Linear`.
     generator : torch.Generator, optional

@@ -77,7 +77,7 @@ class ELBO(torch.nn.Module):
         N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float
         The weight of -KL, not negative: 1 for the bound of the paper. You may assign another one
-        later. It may be a 0-d tensor, whose value is not checked.
+        later. The weight may be a 0-d tensor, whose value is not checked.
 
     Raises
     ------
@@ -146,7 +146,7 @@ class ELBO(torch.nn.Module):
         Returns
         -------
         Bound
-            Its `loss` is what to call ``backward`` on.
+            Call ``backward`` on its `loss`.
 
         Raises
         ------
@@ -242,7 +242,7 @@ def _refuse_means(value: Tensor) -> None:
 
 
 def _draws(model: torch.nn.Module) -> bool:
-    """Whether any variational layer draws its noise, or none must because moments replace it."""
+    """Whether any variational layer draws its noise, or moments replace the noise."""
     return any(
         isinstance(module, VBP) or (isinstance(module, VariationalLayer) and module._draws)
         for module in model.modules()
@@ -256,7 +256,7 @@ def _refuse_loss(function: Any) -> None:
     if getattr(code, "__module__", None) in ("torch.nn.modules.loss", "torch.nn.functional"):
         name = getattr(function, "__name__", None) or type(function).__name__
         raise TypeError(
-            f"log_likelihood is {name}, a loss, whose sign is the other: pass "
+            f"log_likelihood is {name}, a loss, which has the opposite sign: pass "
             "categorical_log_likelihood, or lambda output, target: -loss(output, target) of a loss "
             "with reduction='none'"
         )

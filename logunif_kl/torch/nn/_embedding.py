@@ -114,7 +114,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
             As for `VariationalEmbedding`.
         **options
-            `posterior` and the others of `VariationalLinear`.
+            The options of `VariationalLinear`, such as `posterior`.
 
         Returns
         -------
@@ -123,7 +123,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         Raises
         ------
         TypeError, ValueError
-            As for `VariationalEmbedding`, and if `embeddings` is of another number of dimensions.
+            As for `VariationalEmbedding`, and if `embeddings` does not have two dimensions.
 
         Examples
         --------
@@ -191,7 +191,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         return len(self.weight)
 
     def log_alpha_of_weights(self) -> Tensor:
-        """As for every layer, and -inf in the row of the padding, which has no noise."""
+        """Compute log alpha of every weight; -inf in the row of the padding, which has no noise."""
         found = super().log_alpha_of_weights()
         if self.padding_idx is None:
             return found
@@ -207,7 +207,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         return mask.masked_fill(rows == self.padding_idx, 0.0)
 
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
-        """As for every layer, but without the row of the padding, which is a constant."""
+        """Return the terms of the KL without the row of the padding, which is a constant."""
         terms = super()._penalty_terms(whole)
         if self.padding_idx is None or whole or isinstance(terms[0][-1], Tensor):
             return terms

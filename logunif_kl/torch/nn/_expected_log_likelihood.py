@@ -74,7 +74,7 @@ def expected_bernoulli_log_likelihood(
         "probit"   E log Phi(f)     >= log Phi(m) - v/2
         "logit"    E log sigmoid(f) >= log sigmoid(m) - v/8
 
-    For the target 0, -m replaces m. Both hold for any distribution of f, because the second
+    For the target 0, -m replaces m. Both bounds hold for any distribution of f, because the second
     derivatives of log Phi and log sigmoid are above -1 and -1/4.
 
     Parameters
@@ -126,7 +126,7 @@ def expected_bernoulli_log_likelihood(
 
 
 def _log_ndtr(x: Tensor) -> Tensor:
-    """Compute log Phi(x). In float32 torch's slope is wrong below -1e3, where it cancels."""
+    """Compute log Phi(x). In float32 torch's slope is wrong below -1e3, because of cancellation."""
     below = (x < 0.0) * x * -math.sqrt(0.5)
     above = (x >= 0.0) * x * math.sqrt(0.5)
     return torch.where(
@@ -207,7 +207,7 @@ def _penalty(mean: Tensor, variance: Tensor, form: str) -> Tensor:
     p = log_p.exp()
     if form == "taylor":
         return 0.5 * (p * (1.0 - p) * variance).sum(1)
-    # Computed from log p, not from the logits, the logarithm avoids a difference of large numbers.
+    # Use log p, because the logits would give a difference of large numbers.
     tilted = torch.logsumexp(log_p + (0.5 - p) * variance, 1)
     return 0.5 * (p * p * variance).sum(1) + tilted
 

@@ -32,7 +32,7 @@ def masked(module: Any, name: str) -> bool:
 
 
 def copies(model: torch.nn.Module) -> dict[int, Any]:
-    """Copy the weights that hooks computed, as a memo for `copy.deepcopy`, which refuses them."""
+    """Copy weights computed by hooks, which `copy.deepcopy` refuses, and return a memo for it."""
     found: dict[int, Any] = {}
     for module in model.modules():
         for hook in module._forward_pre_hooks.values():

@@ -204,7 +204,7 @@ class VariationalLayer(StochasticModule):
             return self._typed(), True
         return _posterior.multiplied(self.weight, self._typed()), False
 
-    # Each layer defines these for its kind of product. Some layers define only a part.
+    # Each layer defines these for its kind of product, or only those that it needs.
     _check_shape: Any  # (input): raise if its shape does not fit
     _product: Any  # (input, weight, bias): the output
     _product_backward: Any  # as in `_local.Product`
@@ -221,9 +221,9 @@ class VariationalLayer(StochasticModule):
         """The terms whose sum is the KL. With ``whole=True``, for all rows of an embedding.
 
         ("normal", mu, log_sigma2, 1), or ("alpha", log_alpha, weights or scales per element). With
-        a mask of `torch.nn.utils.prune` the last is a tensor that counts the kept ones. The exact
-        KL of "normal" needs no count, because it is 0 where `prune` sets mean and variance to 0.
-        Half types are converted to float32, which is wide enough for a sum over many weights.
+        a mask of `torch.nn.utils.prune` the last is a tensor that counts the kept weights. The
+        exact KL of "normal" needs no count, because it is 0 where `prune` sets mean and variance to
+        0. Half types are converted to float32, which is wide enough for a sum over many weights.
         """
         if self.weight.is_complex():
             raise TypeError(f"the weights of a layer are of {self.weight.dtype}: {OF_COMPLEX}")
@@ -315,7 +315,7 @@ class VariationalLayer(StochasticModule):
 
 
 def _refuse_fusion(layer: VariationalLayer, caller: Any) -> None:
-    # The fusion assigns a weight to a copy of the layer, as a user may. Only the caller differs.
+    # The fusion assigns a weight to a copy of the layer, like a user. Only the caller differs.
     if caller.f_globals.get("__name__") == "torch.nn.utils.fusion":
         raise TypeError(
             f"a {type(layer).__name__} was fused with batch normalisation, which would scale its "

@@ -46,7 +46,7 @@ class _Lazy(VariationalLayer):
         raise NotImplementedError
 
     def log_alpha_of_weights(self) -> Tensor:
-        """As for every layer, if the shapes are known."""
+        """Compute log alpha of every weight, if the shapes are known."""
         self._check_made()
         return super().log_alpha_of_weights()
 
@@ -60,7 +60,7 @@ class _Lazy(VariationalLayer):
 
 
 class LazyVariationalLinear(_Lazy, torch.nn.LazyLinear, VariationalLinear):
-    """A `VariationalLinear` whose `in_features` is that of the first input.
+    """A `VariationalLinear` that takes `in_features` from the first input.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class _LazyConv(_Lazy):
 
 
 class LazyVariationalConv1d(_LazyConv, torch.nn.LazyConv1d, VariationalConv1d):
-    """A `VariationalConv1d` whose `in_channels` is that of the first input.
+    """A `VariationalConv1d` that takes `in_channels` from the first input.
 
     See `LazyVariationalConv2d`.
     """
@@ -143,12 +143,12 @@ class LazyVariationalConv1d(_LazyConv, torch.nn.LazyConv1d, VariationalConv1d):
 
 
 class LazyVariationalConv2d(_LazyConv, torch.nn.LazyConv2d, VariationalConv2d):
-    """A `VariationalConv2d` whose `in_channels` is that of the first input.
+    """A `VariationalConv2d` that takes `in_channels` from the first input.
 
     Parameters
     ----------
     out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
-        As for `torch.nn.LazyConv2d`, as are `device` and `dtype`.
+        As for `torch.nn.LazyConv2d`, which also has `device` and `dtype`.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
         As for `VariationalConv2d`.
 
@@ -166,7 +166,7 @@ class LazyVariationalConv2d(_LazyConv, torch.nn.LazyConv2d, VariationalConv2d):
 
 
 class LazyVariationalConv3d(_LazyConv, torch.nn.LazyConv3d, VariationalConv3d):
-    """A `VariationalConv3d` whose `in_channels` is that of the first input.
+    """A `VariationalConv3d` that takes `in_channels` from the first input.
 
     See `LazyVariationalConv2d`.
     """

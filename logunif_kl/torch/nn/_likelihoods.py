@@ -57,8 +57,8 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
         )
     if logits.shape[1] == 1:
         raise ValueError(
-            f"logits of shape {tuple(logits.shape)} were given, and one class is always right: use "
-            "bernoulli_log_likelihood for a single logit"
+            f"logits of shape {tuple(logits.shape)} were given, but a softmax over one class is "
+            "always 1: use bernoulli_log_likelihood for a single logit"
         )
     _check_target(target)
     if not target.is_floating_point():

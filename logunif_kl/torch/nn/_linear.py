@@ -26,9 +26,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         b_j = sum_i a_i mu_ij + bias_j + sqrt(sum_i a_i^2 sigma_ij^2) zeta_j,    zeta_j ~ N(0, 1)
 
     The layer draws in training mode and within `logunif_kl.torch.nn.sampling`. In evaluation mode
-    the output is that of `torch.nn.Linear` with the means. The bias has no variance.
-    The loss is the negative log-likelihood of all data plus `kl`
-    (see `logunif_kl.torch.nn.ELBO`).
+    the output is the same as of `torch.nn.Linear` with the means. The bias has no variance. The
+    loss is the negative log-likelihood of all data plus `kl` (see `logunif_kl.torch.nn.ELBO`).
 
     Parameters
     ----------
@@ -64,11 +63,11 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         `logunif_kl.methods.METHODS` that has a gradient, or a `logunif_kl.fitting.Fit`; or -KL from
         a `NormalPrior` in place of the log-uniform one.
         ``"kingma"`` is fitted for alpha <= 1 only, and ``"lower_bound"`` holds for alpha <= 2.42.
-        Beyond that, their KL falls without bound (to -inf where mu = 0), and training diverges: use
-        them with the multiplicative posterior and ``max_log_alpha=0.0``.
+        For larger alpha, their KL falls without bound (to -inf where mu = 0), and training
+        diverges: use them with the multiplicative posterior and ``max_log_alpha=0.0``.
     generator : torch.Generator, optional
-        Draws all noise of the layer, in place of torch's global generator. It is not in the
-        ``state_dict``. A copy or a pickle of the layer has its own generator in the same state.
+        Draws all noise of the layer, in place of torch's global generator. The generator is not in
+        the ``state_dict``. A copy or a pickle of the layer has its own generator in the same state.
         Under `torch.utils.checkpoint.checkpoint` pass `logunif_kl.torch.nn.checkpoint_contexts`. In
         a compiled graph, the compiler chooses the order in which layers draw.
 
@@ -167,7 +166,7 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         rows = grad.reshape(grad.shape[:-1].numel(), grad.shape[-1])
         d_weight = None
         if wanted[1]:
-            # The factor costs nothing inside the product.
+            # Multiply by the factor inside the product, which takes no extra time.
             inputs = input.reshape(len(rows), input.shape[-1])
             d_weight = torch.addmm(grad.new_empty(()), rows.mT, inputs, beta=0, alpha=factor)
         return grad @ weight if wanted[0] else None, d_weight, rows.sum(0) if wanted[2] else None

@@ -2,8 +2,8 @@
 
 The function has two forms. `composite` consists of plain operations, for compilers, transforms,
 autocast, half types and DTensors. `_Fused` is for plain tensors of float32 and float64, and passes
-over the tensors half as often. It keeps two tensors of the size of the activations and one of the
-size of the weights for the backward.
+over the tensors half as often. `_Fused` keeps two tensors of the size of the activations and one of
+the size of the weights for the backward.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -50,8 +50,8 @@ def sample_output(
 ) -> Tensor:
     """Sample an output: its mean plus the root of its variance times the noise.
 
-    `variances` are those of the weights, or their logarithms with `log`. `draw` returns noise of
-    the shape, type and device of a given mean.
+    `variances` are the variances of the weights, or with `log` their logarithms. `draw` returns
+    noise of the shape, type and device of a given mean.
     """
     if _fusible(input, weight, bias, variances):
         return _Fused.apply(layer, input, weight, bias, variances, log, draw)
@@ -197,7 +197,7 @@ def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> An
             variance = layer._product(input * input, of_weights, None).clamp_(min=0.0)
             return ratio * variance.sqrt_()
 
-    # A new graph begins at these views, whose gradients are the answer.
+    # Begin a new graph at these views, and return their gradients.
     views: Any = [x if x is None else x.view_as(x) for x in given]
     output = composite(layer, views[0], views[1], views[2], views[3], log, draw)
     wanted: Any = [x for x, n in zip(views, needed, strict=True) if n]

@@ -88,7 +88,7 @@ def kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        A 0-d tensor, in nats. It is not negative, except with an approximate `penalty`.
+        A 0-d tensor, in nats. KL is not negative, except with an approximate `penalty`.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
     """The variational layers of a model with their names, each once.
 
     A layer is left out if an earlier layer has the same weight and second parameter. The third item
-    says whether the row of a padding counts, because another layer that shares the weight draws it.
+    is True if the row of a padding counts, because another layer with this weight draws it.
     """
     found: list[tuple[str, VariationalLayer, bool]] = []
     # Keep the tensors, so that none of them is freed and its `id` reused.

@@ -69,7 +69,7 @@ def _by(function: Any) -> Any:
 def relu(x: Any, inplace: bool = False) -> Any:
     """Multiply h by a step z, a Bernoulli variable of P(z = 1) = sigmoid(C E[h]) independent of h.
 
-    C is the steepness. If it is infinite, z is 1 where E[h] > 0, and 0 elsewhere.
+    C is the steepness. If C is infinite, z is 1 where E[h] > 0, and 0 elsewhere.
     """
     mean, variance = x.mean, x._variance
     if x.steepness == math.inf:

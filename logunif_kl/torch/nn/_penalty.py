@@ -164,7 +164,7 @@ def _gathered(value: Any) -> Tensor:
 
 
 def _counted(penalty: Any, kind: str, tensors: Sequence[Tensor], counts: Tensor) -> Tensor:
-    """Add up -KL over the elements with a positive count. It may be infinite at the others."""
+    """Add up -KL over the elements with a positive count. At other elements -KL may be infinite."""
     kept = counts > 0
     # At this point all methods and derivatives are finite.
     safe = (1.0, 0.0) if kind == "normal" else (0.0,)
@@ -262,7 +262,7 @@ class Numerical(Function):
     def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
         if ctx.order:
             raise NotImplementedError(
-                f"penalty={ctx.name!r} has a first derivative alone: pass 'exact' for higher ones"
+                f"penalty={ctx.name!r} has only a first derivative: pass 'exact' for higher ones"
             )
         (x,) = ctx.saved_tensors
         return tangent * Numerical.apply(x, ctx.name, 1)

@@ -36,8 +36,8 @@ def broadcastable(
 ) -> Tensor:
     """Return the second parameter with as many dimensions as the weight, by broadcasting rules.
 
-    `own` is the shape that the layer gives it. Under correlated noise (`scales`) the parameter must
-    not have more elements.
+    `own` is the shape that the layer gives the parameter. Under correlated noise (`scales`) the
+    parameter must not have more elements.
     """
     if not given.is_floating_point() or given.device != weight.device:
         raise TypeError(
@@ -120,8 +120,8 @@ def bounded(log_alpha: Tensor, bound: float | None) -> Tensor:
     return _projected(log_alpha, bound)
 
 
-# A compiler puts this into its graph without tracing it. If it traced, it would refuse the
-# forward-mode rule, or lose the backward rule inside a transform.
+# A compiler puts this into its graph without tracing it. Tracing would fail at the forward-mode
+# rule, or lose the backward rule inside a transform.
 def _projected(log_alpha: Tensor, bound: float) -> Tensor:
     return Bounded.apply(log_alpha, bound)
 

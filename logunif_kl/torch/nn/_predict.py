@@ -96,7 +96,7 @@ def predict(
         half as many are tried.
     generator : torch.Generator, optional
         Draws all noise; the states of other generators are restored. By default the global
-        generators and those of the layers draw, so `torch.manual_seed` determines the noise.
+        generators and the layers' own generators draw, so `torch.manual_seed` determines the noise.
 
     Returns
     -------
@@ -120,13 +120,13 @@ def predict(
 
     Notes
     -----
-    For ``"normal"`` with variances v of the samples and sigma^2 of the noise, entropy and
-    information of each element are those of normal distributions with these variances, log(2 pi e
-    (v + sigma^2))/2 and log(1 + v/sigma^2)/2. v + sigma^2 is the predictive variance (Gal and
-    Ghahramani 2016, section 4).
+    For ``"normal"`` with variances v of the samples and sigma^2 of the noise, the entropy and the
+    information of each element are computed for normal distributions: log(2 pi e (v + sigma^2))/2
+    and log(1 + v/sigma^2)/2. v + sigma^2 is the predictive variance (Gal and Ghahramani 2016,
+    section 4).
 
     For ``"categorical"`` and ``"bernoulli"`` the information of S samples is too small by a factor
-    of about 1 - 1/S on average, as a variance divided by S is. For ``"normal"`` the variance of the
+    of about 1 - 1/S on average, like a variance divided by S. For ``"normal"`` the variance of the
     samples is divided by S - 1. Sums are in float64, so tiny information is accurate too.
 
     Layers with ``estimator="per_batch"`` have one sample of their weights in a pass, so there are

@@ -27,7 +27,7 @@ class Prediction(NamedTuple):
         The predictive mean: of the probabilities, or of the outputs for ``"normal"``.
     variance : Tensor
         The variance over the samples (divided by samples - 1) of the probabilities, or of the
-        outputs for ``"normal"``. It does not include the noise of the data.
+        outputs for ``"normal"``. The variance does not include the noise of the data.
     entropy : Tensor
         The entropy of the predictive distribution, in nats. For ``"normal"`` it is the entropy of
         the normal distribution with the same variance.

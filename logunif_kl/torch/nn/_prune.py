@@ -29,12 +29,11 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     Parameters
     ----------
     model : torch.nn.Module
-        A layer, or a network with variational layers. It is changed in place, as by
+        A layer, or a network with variational layers. The model is changed in place, as by
         `torch.nn.utils.prune`. The optimizer keeps its parameters, under the names ``weight_orig``
         and ``log_sigma2_orig``.
     threshold : float
-        The default, 3, is that of Molchanov et al. (2017), section 5. With inf only zeros are
-        pruned.
+        The default, 3, is from Molchanov et al. (2017), section 5. With inf only zeros are pruned.
 
     Returns
     -------

@@ -175,9 +175,9 @@ def _draws_in_training(module: torch.nn.Module, more: tuple[type, ...]) -> bool:
 
 @contextmanager
 def drawn_by(generator: torch.Generator | None, model: torch.nn.Module, x: Any) -> Iterator[None]:
-    """Make all noise of a model depend only on a generator, or on the usual ones if it is None.
+    """Make all noise of a model depend on one generator only, or on the usual generators for None.
 
-    The generator seeds the global generators and those of the modules; all are restored afterwards.
+    The generator seeds the global and the modules' own generators, which are restored afterwards.
     """
     if generator is None:
         yield

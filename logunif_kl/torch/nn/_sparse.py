@@ -79,7 +79,7 @@ class SparseLayer(torch.nn.Module):
     def _times(self, matrix: Any, columns: Tensor) -> Tensor:
         """Multiply a sparse matrix by a dense one."""
         if self.backend == "torch":
-            # Autocast would use half types, in which torch has no such product on the CPU.
+            # Autocast would use half types, in which torch has no sparse product on the CPU.
             with without_autocast(columns.device.type):
                 return (matrix @ columns.to(matrix.dtype)).to(columns.dtype)
         if columns.requires_grad and torch.is_grad_enabled():
@@ -124,7 +124,7 @@ def _of_torch(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, 
     with warnings.catch_warnings():
         # PyTorch warns that these matrices are in beta state.
         warnings.simplefilter("ignore", UserWarning)
-        # Check the indices, because a file may hold wrong ones.
+        # Check the indices, because a file may hold wrong indices.
         return torch.sparse_csr_tensor(starts, columns, values, size, check_invariants=True)
 
 

@@ -85,8 +85,7 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
         A layer, or a network: variational, pruned, plain, or from `to_sparse`. In the latter, only
         weights of remaining units count.
     threshold : float
-        The default, 3, is that of Molchanov et al. (2017), section 5. With inf only zeros are
-        pruned.
+        The default, 3, is from Molchanov et al. (2017), section 5. With inf only zeros are pruned.
 
     Returns
     -------

@@ -39,9 +39,9 @@ def to_sparse(
     ----------
     model : torch.nn.Module
         A network with variational layers, or one that is pruned, with or without masks of
-        `torch.nn.utils.prune`. It is not changed.
+        `torch.nn.utils.prune`. The model is not changed.
     threshold : float
-        Weights with log alpha above it are left out, as are zeros. The default, 3, is that of
+        Weights with log alpha above it are left out, as are zeros. The default, 3, is from
         Molchanov et al. (2017), section 5. With inf only zeros are left out.
     backend : {"torch", "scipy"}
         Which CSR matrices to multiply by: PyTorch's, or SciPy's, which are for the CPU and without

@@ -39,7 +39,7 @@ def moments(
         Any module that takes a tensor and consists of `VariationalLinear`, `VariationalConv2d` and
         the like, `torch.nn.Linear` and convolutions, ReLU, average and maximum pooling, padding,
         and functions that arrange elements, as modules or in a ``forward`` of its own. Training and
-        evaluation mode give the same.
+        evaluation mode give the same result.
     x : Tensor
         The input.
     variance : Tensor, optional
@@ -115,9 +115,9 @@ class VBP(torch.nn.Module):
     """A network that returns the moments of its outputs instead of a sample.
 
     ``VBP(model)(x)`` is ``moments(model, x)``. With the expected log-likelihoods, `ELBO` becomes a
-    bound without noise (Haussmann et al. 2018). Its penalty is that of the layers: the exact KL
-    from the log-uniform prior, or from a `NormalPrior`. The wrapped model keeps its parameters, so
-    it can be sampled, pruned, converted and saved as before.
+    bound without noise (Haussmann et al. 2018). Its penalty is the penalty of the layers: the exact
+    KL from the log-uniform prior or a `NormalPrior`. The wrapped model keeps its parameters, so it
+    can be sampled, pruned, converted and saved as before.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Run by test_sharding in a process with eight devices: print what each check found, as JSON."""
+"""What `test_sharding` runs with eight devices: it prints what each check found, as JSON."""
 
 import json
 import sys
@@ -45,7 +45,7 @@ def loss(params, x, estimator):
     return nn.elbo(-(y**2), nn.neg_kl(params), 1000).loss
 
 
-def spec_of(path, leaf, way):
+def spec_of(leaf, way):
     """Where a parameter goes: to every device, or in parts."""
     if way == "examples" or min(leaf.shape, default=1) == 1:
         return PartitionSpec()
@@ -69,29 +69,20 @@ def main():
         draw = jax.jit(outputs, static_argnums=2)
         alone, drawn = both(params, x, estimator), draw(params, x, estimator)
         for way in ("examples", "examples and weights"):
-            placed = jax.tree_util.tree_map_with_path(
-                lambda path, leaf, way=way: jax.device_put(
-                    leaf, NamedSharding(mesh, spec_of(path, leaf, way))
-                ),
-                params,
-            )
+            leaves, structure = jax.tree.flatten(params)
+            places = [NamedSharding(mesh, spec_of(leaf, way)) for leaf in leaves]
+            placed = jax.tree.unflatten(structure, map(jax.device_put, leaves, places))
             given = jax.device_put(x, NamedSharding(mesh, ROWS))
             got = both(placed, given, estimator)
             y = draw(placed, given, estimator)
             found[f"{estimator}, {way}"] = close(got, alone) and close(y, drawn)
             found[f"devices of {estimator}, {way}"] = len(y.sharding.device_set)
             if way != "examples":
-                hidden = got[1]["hidden"].mu.sharding
-                found[f"gradient of {estimator}"] = hidden.is_equivalent_to(
-                    NamedSharding(mesh, COLUMNS), 2
-                )
+                hidden, place = got[1]["hidden"].mu.sharding, NamedSharding(mesh, COLUMNS)
+                found[f"gradient of {estimator}"] = hidden.is_equivalent_to(place, 2)
     alone = jax.jit(nn.kl)(params)
     found["kl"] = close(jax.jit(nn.kl)(placed), alone)
     # That agreement is not found everywhere.
     off = jax.tree.map(lambda leaf: leaf * 1.001, params)
     found["control"] = not close(both(off, x, estimator), both(params, x, estimator))
     json.dump(found, sys.stdout)
-
-
-if __name__ == "__main__":
-    main()

@@ -17,11 +17,7 @@ from logunif_kl.jax import nn
 from tests.jax.nn.layers import ESTIMATORS, KINDS, POSTERIORS, posterior
 
 KEY = jax.random.key(3)
-TYPES = [
-    "float16",
-    "float32",
-    *(pytest.param(dtype, marks=pytest.mark.slow) for dtype in ("bfloat16", "float64")),
-]
+SLOW = [pytest.param(dtype, marks=pytest.mark.slow) for dtype in ("bfloat16", "float64")]
 
 
 def leaves(tree):
@@ -86,7 +82,7 @@ def test_the_bias_has_no_part_in_the_variance(kind):
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (0, 4, 3), (2, 0, 3)])
-@pytest.mark.parametrize("estimator", ["local", "per_example", "per_batch"])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_no_examples(shape, estimator):
     weight = nn.Normal(jnp.ones((3, 2)), jnp.zeros((3, 2)))
     found = nn.dense(jnp.ones(shape), weight, key=KEY, estimator=estimator)
@@ -124,7 +120,7 @@ def with_spread(weight, value):
     return jax.tree.unflatten(jax.tree.structure(weight), [mean, jnp.full_like(spread, value)])
 
 
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dtype", ["float16", "float32", *SLOW])
 @pytest.mark.parametrize(
     "name", ["additive", "layer", pytest.param("correlated, input", marks=pytest.mark.slow)]
 )
@@ -336,6 +332,7 @@ class TestConvolution:
 
     @pytest.mark.parametrize("options", CASES, ids=str)
     def test_is_that_of_jax(self, options):
+        """Also with weights for each example: with variance the examples are in their places."""
         x, weight, numbers, given = self.made(options)
         bias = jnp.arange(6.0)
         expected = lax.conv_general_dilated(x, weight.mu, **given)
@@ -343,15 +340,9 @@ class TestConvolution:
         axis = numbers[2].index("C")
         shifted = jnp.moveaxis(jnp.moveaxis(expected, axis, -1) + bias, -1, axis)
         assert (nn.conv(x, weight, bias, **options) == shifted).all()
-
-    @pytest.mark.parametrize("options", CASES, ids=str)
-    def test_weights_for_each_example_in_every_layout(self, options):
-        """Without variance they give the mean; with it the examples are in their places."""
-        x, weight, numbers, _ = self.made(options)
-        mean = nn.conv(x, weight, **options)
         still = nn.Normal(weight.mu, jnp.full_like(weight.mu, -jnp.inf))
         got = nn.conv(x, still, key=KEY, estimator="per_example", **options)
-        np.testing.assert_allclose(got, mean, rtol=2e-5, atol=2e-5)
+        np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-5)
         # The same inputs give another output for each example.
         same = jnp.broadcast_to(jnp.take(x, jnp.array([0]), numbers[0].index("N")), x.shape)
         drawn = nn.conv(same, weight, key=KEY, estimator="per_example", **options)
@@ -378,19 +369,18 @@ class TestExamples:
         assert distinct(nn.dense(x, weight, key=KEY, estimator="per_batch")) == 1
         assert nn.dense(x[0, 0], weight, key=KEY, estimator="per_example").shape == (1,)
 
-    def test_dense_with_scales(self):
-        weight = nn.Dropout.from_mean(jnp.ones((2, 1)), 0.0, sharing="input", noise="correlated")
-        x = jnp.ones((3, 4, 2))
-        for estimator, count in (("local", 12), ("per_example", 3), ("per_batch", 1)):
-            assert distinct(nn.dense(x, weight, key=KEY, estimator=estimator)) == count
-
-    def test_convolution_with_scales(self):
-        weight = nn.Dropout.from_mean(
-            jnp.ones((1, 2, 1)), 0.0, sharing="input", noise="correlated", input_axis=1
-        )
-        x = jnp.ones((3, 2, 5))
-        for estimator, count in (("local", 3), ("per_example", 3), ("per_batch", 1)):
-            assert distinct(nn.conv(x, weight, key=KEY, estimator=estimator)) == count
+    @pytest.mark.parametrize(
+        ("call", "x", "kernel", "axis", "counts"),
+        [
+            (nn.dense, (3, 4, 2), (2, 1), 0, (12, 3, 1)),
+            (nn.conv, (3, 2, 5), (1, 2, 1), 1, (3, 3, 1)),
+        ],
+    )
+    def test_scales(self, call, x, kernel, axis, counts):
+        options = {"sharing": "input", "noise": "correlated", "input_axis": axis}
+        weight = nn.Dropout.from_mean(jnp.ones(kernel), 0.0, **options)
+        for estimator, count in zip(ESTIMATORS, counts, strict=True):
+            assert distinct(call(jnp.ones(x), weight, key=KEY, estimator=estimator)) == count
 
     def test_embedding(self):
         weight = nn.Normal(jnp.zeros((4, 1)), jnp.zeros((4, 1)))

@@ -13,15 +13,10 @@ from logunif_kl.jax import nn  # noqa: E402
 
 def tree():
     keys = jax.random.split(jax.random.key(0), 4)
-    return {
-        "hidden": nn.Normal(
-            jax.random.normal(keys[0], (6, 5)), 3.0 * jax.random.normal(keys[1], (6, 5))
-        ),
-        "out": nn.Dropout(
-            jax.random.normal(keys[2], (5, 3)), 4.0 * jax.random.normal(keys[3], (5, 1))
-        ),
-        "bias": jnp.ones(3),
-    }
+    shapes = (6, 5), (6, 5), (5, 3), (5, 1)
+    mu, log_sigma2, theta, log_alpha = map(jax.random.normal, keys, shapes)
+    hidden, out = nn.Normal(mu, 3.0 * log_sigma2), nn.Dropout(theta, 4.0 * log_alpha)
+    return {"hidden": hidden, "out": out, "bias": jnp.ones(3)}
 
 
 def outputs(params, x, key=None):
@@ -48,10 +43,8 @@ def test_log_alpha():
 def test_what_is_counted_is_what_prune_leaves(threshold):
     params = tree()
     found, pruned = nn.sparsity(params, threshold), nn.prune(params, threshold)
-    left = {
-        "hidden": int(jnp.count_nonzero(pruned["hidden"].mu)),
-        "out": int(jnp.count_nonzero(pruned["out"].theta)),
-    }
+    means = {"hidden": pruned["hidden"].mu, "out": pruned["out"].theta}
+    left = {name: int(jnp.count_nonzero(mean)) for name, mean in means.items()}
     assert {name: each.kept for name, each in found.layers.items()} == left
     assert found.weights == 45
     assert nn.sparsity(pruned, math.inf).kept == found.kept
@@ -67,14 +60,12 @@ def test_as_in_torch():
 
     from logunif_kl.torch import nn as torch_nn
 
-    params = tree()
-    layer = torch_nn.VariationalLinear(6, 5)
+    hidden, layer = tree()["hidden"], torch_nn.VariationalLinear(6, 5)
     with torch.no_grad():
-        layer.weight.copy_(torch.from_numpy(np.array(params["hidden"].mu).T))
-        layer.log_sigma2.copy_(torch.from_numpy(np.array(params["hidden"].log_sigma2).T))
+        layer.weight.copy_(torch.from_numpy(np.array(hidden.mu).T))
+        layer.log_sigma2.copy_(torch.from_numpy(np.array(hidden.log_sigma2).T))
     for threshold in (-3.0, 0.0, 2.0):
-        expected = torch_nn.sparsity(layer, threshold)
-        found = nn.sparsity(params["hidden"], threshold)
+        expected, found = torch_nn.sparsity(layer, threshold), nn.sparsity(hidden, threshold)
         assert (found.kept, found.weights) == (expected.kept, expected.weights)
 
 
@@ -138,8 +129,7 @@ def test_types_and_static_fields_remain(dtype):
 
 
 def test_groups_are_pruned_as_units():
-    scales = nn.Dropout.from_mean(jnp.ones((3, 2)), 0.0, sharing="input", noise="correlated")
-    scales = nn.Dropout(scales.theta, jnp.array([[0.0], [9.0], [0.0]]), noise="correlated")
+    scales = nn.Dropout(jnp.ones((3, 2)), jnp.array([[0.0], [9.0], [0.0]]), noise="correlated")
     assert nn.prune(scales).theta.tolist() == [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
     assert nn.sparsity(scales).kept == 4
 

@@ -21,41 +21,40 @@ ESTIMATORS = ("local", "per_example", "per_batch")
 
 
 class Case(NamedTuple):
-    """A layer, its twin in torch, and an input of some examples."""
+    """A layer of torch, and an input of some examples."""
 
-    layer: Any
     twin: Any
     arguments: tuple
     options: dict
     shape: tuple  # of one example
 
+    @property
+    def layer(self) -> Any:
+        """The variational layer."""
+        return getattr(nn, f"Variational{self.twin.__name__}")
+
 
 CASES = {
-    "linear": Case(nn.VariationalLinear, torch.nn.Linear, (3, 2), {}, (3,)),
+    "linear": Case(torch.nn.Linear, (3, 2), {}, (3,)),
     "conv1d": Case(
-        *(nn.VariationalConv1d, torch.nn.Conv1d, (4, 2, 2)),
-        {"groups": 2, "padding": 1, "padding_mode": "circular"},
-        (4, 3),
+        torch.nn.Conv1d, (4, 2, 2), {"groups": 2, "padding": 1, "padding_mode": "circular"}, (4, 3)
     ),
     "conv2d": Case(
-        *(nn.VariationalConv2d, torch.nn.Conv2d, (2, 2, 2)),
+        *(torch.nn.Conv2d, (2, 2, 2)),
         {"dilation": 2, "stride": 2, "padding": (1, 0), "bias": False},
         (2, 3, 4),
     ),
-    "conv3d": Case(
-        *(nn.VariationalConv3d, torch.nn.Conv3d, (1, 2, (1, 3, 1))),
-        {"padding": "same"},
-        (1, 1, 3, 2),
-    ),
-    "embedding": Case(
-        nn.VariationalEmbedding, torch.nn.Embedding, (4, 2), {"padding_idx": 1}, (3,)
-    ),
+    "conv3d": Case(torch.nn.Conv3d, (1, 2, (1, 3, 1)), {"padding": "same"}, (1, 1, 3, 2)),
+    "embedding": Case(torch.nn.Embedding, (4, 2), {"padding_idx": 1}, (3,)),
 }
 
 
 every_case = pytest.mark.parametrize("case", CASES)
 every_posterior = pytest.mark.parametrize("posterior", POSTERIORS)
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
+every_backend = pytest.mark.parametrize(
+    "backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
+)
 
 
 def every_layer(test: Any) -> Any:
@@ -67,36 +66,80 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-class Kl(torch.nn.Module):
-    """The KL of a model as a module, for `torch.func.functional_call`."""
+def seeded(call: Any, *arguments: Any, seed: int = 1) -> Any:
+    """What a call gives with the noise of this seed."""
+    torch.manual_seed(seed)
+    return call(*arguments)
 
-    def __init__(self, model: Any) -> None:
+
+def compiled(function: Any, backend: Any = "aot_eager", **options: Any) -> Any:
+    """A function as one graph, by a compiler that has forgotten the others."""
+    torch._dynamo.reset()
+    return torch.compile(function, fullgraph=True, backend=backend, **options)
+
+
+def finite(*tensors: Any) -> bool:
+    return all(bool(x.isfinite().all()) for x in tensors)
+
+
+def filled(module: Any, **values: Any) -> Any:
+    """A module whose parameters of these names are set."""
+    with torch.no_grad():
+        for name, value in values.items():
+            getattr(module, name)[...] = value
+    return module
+
+
+def descend(optimizer: Any, loss: Any, steps: int) -> list[float]:
+    """Take steps on a loss, and return its value before each."""
+    values = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        optimizer.step()
+        values.append(value.item())
+    return values
+
+
+def tied(**options: Any) -> Any:
+    """A table and the linear layer that has its parameters."""
+    options |= {"posterior": "multiplicative", "sharing": "layer"}
+    table, linear = nn.VariationalEmbedding(3, 2, **options), nn.VariationalLinear(2, 3, **options)
+    linear.weight, linear.log_alpha = table.weight, table.log_alpha
+    return torch.nn.Sequential(table, linear)
+
+
+class Calls(torch.nn.Module):
+    """A module that calls a function of the modules that it holds, and of what it is given."""
+
+    def __init__(self, function: Any, *held: Any) -> None:
         super().__init__()
-        self.model = model
+        self.function, self.held = function, torch.nn.ModuleList(held)
 
-    def forward(self) -> Any:
-        return nn.kl(self.model)
+    def forward(self, *given: Any) -> Any:
+        return self.function(*self.held, *given)
 
 
 def kl_of(model: Any, parameters: dict) -> Any:
     """The KL of a model with these parameters."""
-    named = {f"model.{name}": value for name, value in parameters.items()}
-    return torch.func.functional_call(Kl(model), named, ())
+    named = {f"held.0.{name}": value for name, value in parameters.items()}
+    return torch.func.functional_call(Calls(nn.kl, model), named, ())
 
 
 def made(case: Case, seed: int = 1, dtype: Any = torch.float32, **options: Any) -> Any:
     """A layer whose parameters are all different, with alpha between 0.05 and 1."""
     layer = case.layer(*case.arguments, **case.options, **options).to(dtype)
-    generator = torch.Generator().manual_seed(seed)
+    draws = generator(seed)
     with torch.no_grad():
         for name, parameter in layer.named_parameters():
-            drawn = torch.rand(parameter.shape, generator=generator, dtype=torch.float64)
+            drawn = torch.rand(parameter.shape, generator=draws, dtype=torch.float64)
             if name == "log_alpha":
                 drawn = 3 * drawn - 3
             elif name == "log_sigma2":
                 drawn = 2 * drawn - 4
             else:
-                sign = (torch.rand(parameter.shape, generator=generator) < 0.5).to(drawn.dtype)
+                sign = (torch.rand(parameter.shape, generator=draws) < 0.5).to(drawn.dtype)
                 drawn = (0.2 + drawn) * (1 - 2 * sign)
             parameter.copy_(drawn)
         if isinstance(layer, torch.nn.Embedding):
@@ -106,12 +149,17 @@ def made(case: Case, seed: int = 1, dtype: Any = torch.float32, **options: Any) 
 
 def inputs(case: Case, examples: int = 1, seed: int = 2, dtype: Any = torch.float32) -> Any:
     """Examples for a layer, all different."""
-    generator = torch.Generator().manual_seed(seed)
-    if case.layer is nn.VariationalEmbedding:
-        # The padding, an index twice, and another.
+    if case.twin is torch.nn.Embedding:
+        # The padding, and an index twice.
         return torch.tensor([1, 3, 3]).repeat(examples, 1)
-    drawn = torch.randn((examples, *case.shape), generator=generator, dtype=torch.float64)
-    return drawn.to(dtype)
+    shape = (examples, *case.shape)
+    return torch.randn(shape, generator=generator(seed), dtype=torch.float64).to(dtype)
+
+
+def layer_and_input(case: str, posterior: str = "additive", n: int = 3, **options: Any) -> tuple:
+    """A layer with this posterior, and n examples for it."""
+    layer = made(CASES[case], **options, **POSTERIORS[posterior])
+    return layer, inputs(CASES[case], n, dtype=options.get("dtype", torch.float32))
 
 
 def twin(case: Case, layer: Any) -> Any:
@@ -130,23 +178,20 @@ def variances(layer: Any) -> torch.Tensor:
 
 def sampled(layer: Any, n: int, seed: int = 3) -> torch.Tensor:
     """Explicit samples of the weights, of the shape (n, *weight.shape)."""
-    generator = torch.Generator().manual_seed(seed)
-    weight = layer.weight.detach()
+    draws, weight = generator(seed), layer.weight.detach()
     if layer.noise == "independent":
-        noise = torch.randn((n, *weight.shape), generator=generator, dtype=weight.dtype)
+        noise = torch.randn((n, *weight.shape), generator=draws, dtype=weight.dtype)
         return weight + variances(layer).sqrt() * noise
     root = layer.log_alpha.detach().exp().sqrt()
     if isinstance(layer, torch.nn.Embedding):
-        scales = 1 + root * torch.randn((n, len(weight), 1), generator=generator)
+        scales = 1 + root * torch.randn((n, len(weight), 1), generator=draws)
         return weight * scales
     # One scale for each input channel, the same for all outputs that read it.
     groups = getattr(layer, "groups", 1)
     outputs, inputs, *kernel = weight.shape
-    noise = torch.randn((n, groups, inputs), generator=generator, dtype=weight.dtype)
-    noise = noise.repeat_interleave(outputs // groups, 1).view(
-        n, outputs, inputs, *[1] * len(kernel)
-    )
-    return weight * (1 + root * noise)
+    noise = torch.randn((n, groups, inputs), generator=draws, dtype=weight.dtype)
+    noise = noise.repeat_interleave(outputs // groups, 1)
+    return weight * (1 + root * noise.view(n, outputs, inputs, *[1] * len(kernel)))
 
 
 def matrix(case: Case, layer: Any, x: Any) -> torch.Tensor:

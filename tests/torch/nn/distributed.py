@@ -1,6 +1,8 @@
 """The checks of test_distributed, which run in two processes."""
 
 import copy
+from functools import partial
+from itertools import product
 
 import torch
 import torch.distributed as dist
@@ -10,6 +12,8 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.nn.parallel import DistributedDataParallel
 
 from logunif_kl.torch import nn
+from logunif_kl.torch.nn._noise import normals
+from tests.torch.nn.cases import descend, generator, seeded
 
 POSTERIORS = {
     "additive": {},
@@ -19,6 +23,11 @@ POSTERIORS = {
 }
 SIZE = 200
 PLACEMENTS = {"Shard(0)": Shard(0), "Shard(1)": Shard(1), "Replicate": Replicate()}
+LAYERS = {
+    "linear": (nn.VariationalLinear, (6, 4), torch.randn(4, 6, generator=generator())),
+    "conv1d": (nn.VariationalConv1d, (2, 4, 2), torch.randn(4, 2, 5, generator=generator())),
+    "embedding": (nn.VariationalEmbedding, (6, 4), torch.tensor([0, 3, 3, 5])),
+}
 
 
 def network(options):
@@ -35,8 +44,7 @@ def network(options):
 
 
 def data():
-    generator = torch.Generator().manual_seed(2)
-    x = torch.randn(8, 8, generator=generator)
+    x = torch.randn(8, 8, generator=generator(2))
     return x, x.sum(1, keepdim=True)
 
 
@@ -48,10 +56,7 @@ def alone(options):
     """One step in one process, with the mean as the only sample, and the parameters after it."""
     model = network(options).eval()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(2):
-        optimizer.zero_grad()
-        loss(model, *data()).backward()
-        optimizer.step()
+    descend(optimizer, lambda: loss(model, *data()), 2)
     return model
 
 
@@ -83,24 +88,16 @@ def data_parallel(mesh):
                         fully_shard(layer, mesh=mesh)
                 wrapped = fully_shard(model, mesh=mesh)
             wrapped.eval()
+            of_half = partial(loss, wrapped, *map(half, data()), model)
             optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
-            for _ in range(2):
-                optimizer.zero_grad()
-                loss(wrapped, *map(half, data()), model).backward()
-                optimizer.step()
+            descend(optimizer, of_half, 2)
             yield f"{kind}:{name}:step", agree(model, expected)
             for group in optimizer.param_groups:
                 group["lr"] = 0.01
             # With noise, which differs between the processes as their seeds do.
             wrapped.train()
             torch.manual_seed(10 + dist.get_rank())
-            losses = []
-            for _ in range(30):
-                optimizer.zero_grad()
-                value = loss(wrapped, *map(half, data()), model)
-                value.backward()
-                optimizer.step()
-                losses.append(float(value.detach()))
+            losses = descend(optimizer, of_half, 30)
             fine = all(torch.isfinite(whole(p.detach())).all() for p in model.parameters())
             others = [None, None]
             dist.all_gather_object(others, losses)
@@ -120,27 +117,22 @@ def distributed(model, mesh, placement):
 
 def tensors(mesh):
     """Layers with DTensors as parameters draw what one process draws from the same seed."""
-    for label, placement in PLACEMENTS.items():
-        for name, options in POSTERIORS.items():
-            for kind in ("linear", "conv1d", "embedding"):
-                if kind == "conv1d" and label != "Replicate":
-                    # torch's own convolution does not compute with such weights.
-                    continue
-                torch.manual_seed(3)
-                layer = made(kind, options)
-                x = inputs(kind)
-                sharded = distributed(copy.deepcopy(layer), mesh, placement)
-                given = distribute_tensor(x, mesh, [Replicate()])
-                torch.manual_seed(4)
-                expected = layer(x)
-                (expected.sin().sum() + layer.kl()).backward()
-                torch.manual_seed(4)
-                found = sharded(given)
-                (found.full_tensor().sin().sum() + sharded.kl()).backward()
-                fine = torch.allclose(found.full_tensor(), expected, rtol=1e-5, atol=1e-7)
-                for a, b in zip(sharded.parameters(), layer.parameters(), strict=True):
-                    fine &= torch.allclose(a.grad.full_tensor(), b.grad, rtol=1e-5, atol=1e-6)
-                yield f"DTensor:{label}:{name}:{kind}", fine
+    for label, name, kind in product(PLACEMENTS, POSTERIORS, LAYERS):
+        if kind == "conv1d" and label != "Replicate":
+            # torch's own convolution does not compute with such weights.
+            continue
+        make, sizes, x = LAYERS[kind]
+        torch.manual_seed(3)
+        layer = make(*sizes, initial=-1.0, **POSTERIORS[name])
+        sharded = distributed(copy.deepcopy(layer), mesh, PLACEMENTS[label])
+        expected = seeded(layer, x)
+        (expected.sin().sum() + layer.kl()).backward()
+        found = seeded(sharded, distribute_tensor(x, mesh, [Replicate()])).full_tensor()
+        (found.sin().sum() + sharded.kl()).backward()
+        fine = torch.allclose(found, expected, rtol=1e-5, atol=1e-7)
+        for a, b in zip(sharded.parameters(), layer.parameters(), strict=True):
+            fine &= torch.allclose(a.grad.full_tensor(), b.grad, rtol=1e-5, atol=1e-6)
+        yield f"DTensor:{label}:{name}:{kind}", fine
 
 
 def counts(mesh):
@@ -152,20 +144,6 @@ def counts(mesh):
         sharded = distributed(copy.deepcopy(layer), mesh, placement)
         some = 0 < expected.kept < expected.weights
         yield f"sparsity:{label}", some and nn.sparsity(sharded, 2.0) == expected
-
-
-def made(kind, options):
-    if kind == "linear":
-        return nn.VariationalLinear(6, 4, initial=-1.0, **options)
-    if kind == "conv1d":
-        return nn.VariationalConv1d(2, 4, 2, initial=-1.0, **options)
-    return nn.VariationalEmbedding(6, 4, initial=-1.0, **options)
-
-
-def inputs(kind):
-    if kind == "embedding":
-        return torch.tensor([0, 3, 3, 5])
-    return torch.randn((4, 6) if kind == "linear" else (4, 2, 5))
 
 
 def tensor_parallel(mesh):
@@ -203,23 +181,13 @@ def tensor_parallel(mesh):
 def controls(mesh):
     """That the shards of a DTensor get different noise, where torch's own would be the same."""
     like = distribute_tensor(torch.zeros(4, 4), mesh, [Shard(0)])
-    from logunif_kl.torch.nn._noise import normals
-
-    torch.manual_seed(5)
-    own = torch.randn_like(like).full_tensor()
-    torch.manual_seed(5)
-    ours = normals(like.shape, like, None).full_tensor()
-    torch.manual_seed(5)
+    own = seeded(torch.randn_like, like).full_tensor()
     yield "control:torch repeats the noise", torch.equal(own[:2], own[2:])
-    yield "control:these shards differ", torch.equal(ours, torch.randn(4, 4))
-    generator = torch.Generator().manual_seed(6)
-    found = normals(like.shape, like, generator).full_tensor()
-    yield (
-        "control:a generator",
-        torch.equal(found, torch.randn(4, 4, generator=generator.manual_seed(6))),
-    )
-    wrong = network({})
-    yield "control:agree", not agree(wrong, alone({}))
+    ours = seeded(normals, like.shape, like, None).full_tensor()
+    yield "control:these shards differ", torch.equal(ours, seeded(torch.randn, 4, 4))
+    found = normals(like.shape, like, generator(6)).full_tensor()
+    yield "control:a generator", torch.equal(found, torch.randn(4, 4, generator=generator(6)))
+    yield "control:agree", not agree(network({}), alone({}))
 
 
 def checks(mesh):

@@ -2,7 +2,6 @@
 
 import copy
 import math
-from importlib.util import find_spec
 
 import pytest
 
@@ -11,6 +10,7 @@ torch = pytest.importorskip("torch")
 from torch.nn.utils import fusion  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
+from tests.torch.nn.cases import POSTERIORS, filled, generator  # noqa: E402
 
 
 class Tied(torch.nn.Module):
@@ -76,13 +76,10 @@ class Transformer(torch.nn.Module):
 
 
 LEFT = (
-    "module 'attention' (MultiheadAttention), module 'attention.out_proj' "
+    "to_variational left module 'attention' (MultiheadAttention), module 'attention.out_proj' "
     "(NonDynamicallyQuantizableLinear), module 'project' (Conv1D), module 'weighed' "
-    "(ParametrizedLinear), module 'cell' (LSTM)"
-)
-WARNED = (
-    "to_variational left {} without noise. logunif_kl.torch.nn.conversion(model) says why; pass "
-    "modules= to choose the layers."
+    "(ParametrizedLinear), module 'cell' (LSTM) without noise. "
+    "logunif_kl.torch.nn.conversion(model) says why; pass modules= to choose the layers."
 )
 
 
@@ -91,7 +88,7 @@ class TestWhatIsLeft:
         model = Transformer()
         with pytest.warns(UserWarning, match="to_variational left") as told:
             made = nn.to_variational(model)
-        assert [str(warning.message) for warning in told] == [WARNED.format(LEFT)]
+        assert [str(warning.message) for warning in told] == [LEFT]
         assert told[0].filename == __file__
         assert type(made.first) is nn.VariationalLinear
         made.last, made.first = Conv1D(2, 2), torch.nn.Linear(4, 4)
@@ -132,9 +129,7 @@ class TestWhatIsLeft:
 
     def test_sparsity_counts_it(self):
         model = nn.to_variational(Transformer(), modules=torch.nn.Linear)
-        with torch.no_grad():
-            model.first.weight.fill_(1.0)
-            model.first.log_sigma2[0] = 9.0
+        filled(model.first, weight=1.0).log_sigma2.data[0] = 9.0
         found = nn.sparsity(model)
         assert found.layers == {
             "first": nn.Sparsity(12, 16),
@@ -205,9 +200,8 @@ class TestToVariational:
         assert made[0].log_alpha.shape == (4, 1, 1, 1)
         assert made[5].log_alpha.shape == (5, 1)
         made.train()
-        nn.ELBO(made, nn.categorical_log_likelihood, 10)(
-            IMAGES, torch.tensor([0, 1])
-        ).loss.backward()
+        elbo = nn.ELBO(made, nn.categorical_log_likelihood, 10)
+        elbo(IMAGES, torch.tensor([0, 1])).loss.backward()
         assert all(p.grad is not None for p in made.parameters())
 
     def test_the_state_of_the_plain_network_is_kept(self):
@@ -239,17 +233,9 @@ class TestToVariational:
         assert torch.equal(torch.get_rng_state(), before)
 
     def test_options(self):
-        generator = torch.Generator().manual_seed(1)
-        options = {
-            "posterior": "multiplicative",
-            "sharing": "input",
-            "noise": "correlated",
-            "estimator": "per_batch",
-            "initial": -2.0,
-            "max_log_alpha": 0.0,
-            "penalty": "molchanov",
-            "generator": generator,
-        }
+        options = {"estimator": "per_batch", "initial": -2.0, "max_log_alpha": 0.0}
+        options |= {"penalty": "molchanov", "generator": generator()}
+        options |= POSTERIORS["correlated, input"]
         made = nn.to_variational(torch.nn.Linear(3, 2), **options)
         assert {name: getattr(made, name) for name in options} == options
         direct = nn.VariationalLinear(3, 2, **options)
@@ -287,9 +273,8 @@ class TestToVariational:
     @pytest.mark.filterwarnings("ignore:to_variational left")
     def test_a_derived_class_stays(self):
         """The last layer of attention is multiplied by hand, without its forward."""
-        made = nn.to_variational(
-            torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
-        )
+        layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
+        made = nn.to_variational(layer)
         assert not isinstance(made.self_attn.out_proj, nn.VariationalLayer)
         assert isinstance(made.linear1, nn.VariationalLinear)
         assert made(torch.ones(1, 2, 4)).shape == (1, 2, 4)
@@ -326,7 +311,8 @@ class TestToDeterministic:
     @pytest.mark.parametrize(("layer", "kind", "x"), KINDS)
     @pytest.mark.parametrize("posterior", ["additive", "multiplicative"])
     def test_there_and_back(self, layer, kind, x, posterior):
-        made = nn.to_variational(layer, posterior=posterior, max_log_alpha=None)
+        options = {"posterior": posterior, "generator": generator()}
+        made = nn.to_variational(layer, **options)
         back = nn.to_deterministic(made)
         assert type(back) is type(layer)
         assert vars(back).keys() == vars(layer).keys()
@@ -347,8 +333,7 @@ class TestToDeterministic:
 
     def test_a_unit_is_pruned_by_its_alpha(self):
         layer = nn.VariationalLinear(2, 3, posterior="multiplicative", sharing="output")
-        with torch.no_grad():
-            layer.log_alpha[1] = 3.5
+        layer.log_alpha.data[1] = 3.5
         back = nn.to_deterministic(layer, 3.0)
         assert (back.weight[1] == 0.0).all()
         assert (back.weight[[0, 2]] != 0.0).all()
@@ -369,17 +354,11 @@ class TestToDeterministic:
         assert torch.equal(back(x), model.eval()(x))
         assert repr(back[1]) == "Linear(in_features=3, out_features=2, bias=True)"
 
-    def test_a_generator_does_not_hinder(self):
-        layer = nn.VariationalLinear(3, 2, generator=torch.Generator())
-        assert type(nn.to_deterministic(layer)) is torch.nn.Linear
-
-    @pytest.mark.skipif(
-        not (find_spec("onnx") and find_spec("onnxscript")), reason="onnx is not installed"
-    )
     @pytest.mark.filterwarnings("default")
     def test_onnx(self, tmp_path):
         """The exported network holds torch's operators alone, and computes the same."""
-        import onnx
+        pytest.importorskip("onnxscript")
+        onnx = pytest.importorskip("onnx")
         from onnx.reference import ReferenceEvaluator
 
         # Reflected padding is not exported.

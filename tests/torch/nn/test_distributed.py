@@ -6,83 +6,13 @@ torch = pytest.importorskip("torch")
 
 from logunif_kl.torch import neg_kl, neg_kl_normal, nn  # noqa: E402
 
-POSTERIORS = ("additive", "output", "layer", "correlated")
-KINDS = {"linear": 3, "embedding": 3, "conv1d": 1}
 
-
-@pytest.fixture(scope="module")
-def found(two_processes):
-    return two_processes.found("tests.torch.nn.distributed")
-
-
-@pytest.fixture(scope="module")
-def models(two_processes):
-    return two_processes.found("tests.torch.nn.models_sharded")
-
-
-def check(found, key):
-    for rank, each in enumerate(found):
-        assert each[key], f"{key} in process {rank}"
-
-
-@pytest.mark.parametrize(
-    "control", ["torch repeats the noise", "these shards differ", "a generator", "agree"]
-)
-def test_these_tests_can_fail(found, control):
-    check(found, f"control:{control}")
-
-
-@pytest.mark.parametrize("posterior", POSTERIORS)
-@pytest.mark.parametrize("kind", ["DDP", "FSDP2"])
-def test_data_parallel(found, kind, posterior):
-    """At the mean, the steps are those of one process; with noise, the training goes on."""
-    check(found, f"{kind}:{posterior}:step")
-    check(found, f"{kind}:{posterior}:training")
-
-
-@pytest.mark.parametrize("posterior", POSTERIORS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_dtensors(found, kind, posterior):
-    """Output and gradients of one process, with the same noise."""
-    keys = [k for k in found[0] if k.startswith("DTensor:") and k.endswith(f":{posterior}:{kind}")]
-    assert len(keys) == KINDS[kind]
-    for key in keys:
-        check(found, key)
-
-
-@pytest.mark.parametrize("row", ["mean", "noise"])
-def test_tensor_parallel(found, row):
-    check(found, f"tensor parallel:{row}")
-
-
-@pytest.mark.parametrize("label", ["Shard(0)", "Shard(1)", "Replicate"])
-def test_weights_are_counted_over_all_processes(found, label):
-    check(found, f"sparsity:{label}")
-
-
-@pytest.mark.parametrize(
-    "what",
-    [
-        *(
-            f"{name}, {penalty}"
-            for penalty in ("exact", "molchanov")
-            for name in ("a plain tensor", "value", "gradient", "by layer")
-        ),
-        *(
-            f"fully_shard, {name}: {part}"
-            for name in ("the whole", "each layer")
-            for part in ("type", "value", "gradient")
-        ),
-        "DistributedDataParallel: gradient",
-        "control",
-    ],
-)
-def test_as_in_one_process(models, what):
-    assert [each[what] for each in models] == [True, True]
-
-
-def test_every_check_is_looked_at(models):
-    assert len(models[0]) == 16
+@pytest.mark.parametrize(("module", "checks"), [("distributed", 53), ("models_sharded", 16)])
+def test_as_in_one_process(two_processes, module, checks):
+    """The checks of a module, with those that the checks can fail."""
+    for found in two_processes.found(f"tests.torch.nn.{module}"):
+        assert len(found) == checks
+        assert [name for name, fine in found.items() if not fine] == []
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -15,89 +15,67 @@ from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
     POSTERIORS,
+    descend,
+    every_estimator,
     every_posterior,
+    filled,
+    finite,
     inputs,
+    layer_and_input,
     made,
+    seeded,
 )
 
-LINEAR, CONV = CASES["linear"], CASES["conv1d"]
+LINEAR = CASES["linear"]
 
 
-def finite(*tensors):
-    return all(bool(torch.isfinite(x).all()) for x in tensors)
-
-
-def gradients(layer, x, scale=1.0):
+def gradients(layer, x):
     """The output, and the gradients of its sum and of the KL."""
     layer.zero_grad()
     x = x.detach().clone()
     if x.is_floating_point():
         x.requires_grad_()
     output = layer(x)
-    (scale * (output.float().sin().sum() + layer.kl().float())).backward()
-    found = [p.grad for p in layer.parameters() if p.grad is not None]
-    return output, *found, *([x.grad] if x.is_floating_point() else [])
+    (output.float().sin().sum() + layer.kl().float()).backward()
+    leaves = [*layer.parameters(), x]
+    return output, *[leaf.grad for leaf in leaves if leaf.grad is not None]
 
 
 class TestSignAndConstant:
-    @staticmethod
-    def after_steps(layer, penalty):
-        optimizer = torch.optim.SGD(layer.parameters(), lr=0.003)
-        values = []
-        for _ in range(20):
-            values.append(float(layer.kl().detach()))
-            optimizer.zero_grad()
-            penalty(layer).backward()
-            optimizer.step()
-        return values
-
     @every_posterior
-    def test_kl_is_added_to_a_loss(self, posterior):
-        values = self.after_steps(made(LINEAR, **POSTERIORS[posterior]), lambda layer: layer.kl())
-        assert values == sorted(values, reverse=True)
-        broken = self.after_steps(made(LINEAR, **POSTERIORS[posterior]), lambda x: x.neg_kl())
-        assert broken != sorted(broken, reverse=True)
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_kl_is_added_to_a_loss(self, posterior, sign):
+        layer = made(LINEAR, **POSTERIORS[posterior])
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.003)
+        values = [sign * loss for loss in descend(optimizer, lambda: sign * layer.kl(), 20)]
+        assert (values == sorted(values, reverse=True)) == (sign > 0.0)
 
     @every_posterior
     def test_the_constant_vanishes_at_pure_noise(self, posterior):
         """And not at k1 = 0.63576, at which it does where the constant is left out."""
         layer = made(LINEAR, **POSTERIORS[posterior])
-        values = []
-        for value in (10.0, 60.0):
-            with torch.no_grad():
-                layer._log_variance.fill_(value)
-            values.append(float(layer.kl().detach()))
+        values = [filled(layer, _log_variance=value).kl().item() for value in (10.0, 60.0)]
         assert values[0] > values[1] > 0
         assert values[1] < 1e-20
 
 
-class TestTail:
+@pytest.mark.parametrize(("penalty", "fine"), [("exact", True), ("molchanov", False)])
+def test_the_tail_of_the_kl(penalty, fine):
     """Molchanov's form gives -0 at log alpha = 18 in float32."""
-
-    @pytest.mark.parametrize(("penalty", "fine"), [("exact", True), ("molchanov", False)])
-    def test_of_the_kl(self, penalty, fine):
-        layer = made(LINEAR, penalty=penalty, **POSTERIORS["weight"])
-        with torch.no_grad():
-            layer.log_alpha.fill_(18.0)
-        expected = layer.weight.numel() * math.exp(-18.0) / 2
-        assert (abs(float(layer.kl().detach()) / expected - 1) < 1e-5) == fine
+    layer = filled(made(LINEAR, penalty=penalty, **POSTERIORS["weight"]), log_alpha=18.0)
+    expected = layer.weight.numel() * math.exp(-18.0) / 2
+    assert (abs(layer.kl().item() / expected - 1) < 1e-5) == fine
 
 
-class TestNoClip:
+@pytest.mark.parametrize("clipped", [False, True])
+def test_large_weights_have_a_gradient(clipped):
     """Clipped to +-8, a weight above 0.368 has no gradient at log_sigma2 = -10."""
-
-    @pytest.mark.parametrize("clipped", [False, True])
-    def test_large_weights_have_a_gradient(self, clipped):
-        layer = nn.VariationalLinear(3, 2)
-        with torch.no_grad():
-            layer.weight.fill_(0.5)
-        if clipped:
-            log_alpha = layer.log_alpha_of_weights().clamp(-8, 8)
-            divergence = F.softplus(-log_alpha).sum() / 2
-        else:
-            divergence = layer.kl()
-        (slope,) = torch.autograd.grad(divergence, layer.log_sigma2)
-        assert bool((slope < -0.4).all()) != clipped
+    layer = filled(nn.VariationalLinear(3, 2), weight=0.5)
+    divergence = layer.kl()
+    if clipped:
+        divergence = F.softplus(-layer.log_alpha_of_weights().clamp(-8, 8)).sum() / 2
+    (slope,) = torch.autograd.grad(divergence, layer.log_sigma2)
+    assert bool((slope < -0.4).all()) != clipped
 
 
 def naive(mean, variance, noise):
@@ -109,26 +87,19 @@ class TestZeros:
     """No noise, no mean or no input: everything is finite, and the output is the mean."""
 
     @staticmethod
-    def of(case, what, posterior, dtype, **options):
-        layer = made(CASES[case], dtype=dtype, **POSTERIORS[posterior], **options)
-        x = inputs(CASES[case], 2, dtype=dtype)
-        with torch.no_grad():
-            if what == "input":
-                x = torch.zeros_like(x)
-            elif what == "mean":
-                layer.weight.zero_()
-            else:
-                layer._log_variance.fill_(-1e4)
-        return layer, x
+    def of(case, what, posterior="additive", **options):
+        layer, x = layer_and_input(case, posterior, 2, **options)
+        if what == "input":
+            return layer, torch.zeros_like(x)
+        return filled(layer, **{"mean": {"weight": 0.0}, "sigma": {"_log_variance": -1e4}}[what]), x
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
     @every_posterior
     @pytest.mark.parametrize("what", ["input", "mean", "sigma"])
     @pytest.mark.parametrize("case", ["linear", "conv1d", "embedding"])
     def test_are_finite(self, case, what, posterior, dtype, fused):
-        layer, x = self.of(case, what, posterior, dtype)
-        output, *slopes = gradients(layer, x)
-        assert finite(output, *slopes)
+        layer, x = self.of(case, what, posterior, dtype=dtype)
+        assert finite(*gradients(layer, x))
         with torch.no_grad():
             same = torch.equal(layer(x), layer.eval()(x))
         assert same == (
@@ -139,19 +110,18 @@ class TestZeros:
     @pytest.mark.parametrize("what", ["input", "mean", "sigma"])
     @pytest.mark.parametrize("case", ["linear", "conv1d", "embedding"])
     def test_of_the_explicit_estimators(self, case, what, estimator):
-        layer, x = self.of(case, what, "additive", torch.float32, estimator=estimator)
+        layer, x = self.of(case, what, estimator=estimator)
         assert finite(*gradients(layer, x))
 
     def test_the_naive_root_is_not_finite(self, monkeypatch):
         monkeypatch.setattr(_local, "_fusible", lambda *given: False)
         monkeypatch.setattr(_local, "with_noise", naive)
-        layer, x = self.of("linear", "input", "additive", torch.float32)
+        layer, x = self.of("linear", "input")
         assert not finite(*gradients(layer, x))
 
     def test_second_derivatives(self):
-        layer, x = self.of("linear", "input", "additive", torch.float32)
-        x = x.requires_grad_()
-        leaves = [x, *layer.parameters()]
+        layer, x = self.of("linear", "input")
+        leaves = [x.requires_grad_(), *layer.parameters()]
         first = torch.autograd.grad(layer(x).sin().sum(), leaves, create_graph=True)
         assert finite(*torch.autograd.grad(sum((g**2).sum() for g in first), leaves))
 
@@ -162,19 +132,17 @@ class TestOverflow:
     @pytest.mark.parametrize("value", [89.0, 1e4])
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
     @every_posterior
-    @pytest.mark.parametrize("estimator", ESTIMATORS)
+    @every_estimator
     @pytest.mark.parametrize("case", ["linear", "conv1d", "embedding"])
     def test_nothing_is_drawn(self, case, estimator, posterior, dtype, value):
-        layer = made(CASES[case], dtype=dtype, estimator=estimator, **POSTERIORS[posterior])
-        x = inputs(CASES[case], 2, dtype=dtype)
-        with torch.no_grad():
-            layer._log_variance.fill_(8 * value if dtype == torch.float64 else value)
-            if case == "embedding":
-                layer.weight.zero_()
-                x = torch.ones_like(x) if posterior == "additive" else x  # the padding
-            else:
-                x.zero_()
-            mean = layer.eval()(x)
+        layer, x = layer_and_input(case, posterior, 2, dtype=dtype, estimator=estimator)
+        filled(layer, _log_variance=8 * value if dtype == torch.float64 else value)
+        if case == "embedding":
+            filled(layer, weight=0.0)
+            x = torch.ones_like(x) if posterior == "additive" else x  # the padding
+        else:
+            x.zero_()
+        mean = layer.eval()(x).detach()
         layer.train()
         for form in (layer, torch.compile(layer, backend="eager")) if value == 89.0 else (layer,):
             output, *slopes = gradients(form, x)
@@ -189,11 +157,10 @@ class TestOverflow:
         monkeypatch.setattr(_local, "_fusible", lambda *given: mode == "fused")
         found = []
         for each in (value, -10.0):
-            torch.manual_seed(0)
             layer = made(LINEAR)
+            layer.log_sigma2.data[:, 0] = each
             x = torch.tensor([[0.0, 0.5, 2.0], [0.0, -1.0, 1.0]], requires_grad=True)
-            with torch.no_grad():
-                layer.log_sigma2[:, 0] = each
+            torch.manual_seed(0)
             with torch.autocast("cpu", torch.bfloat16, enabled=mode == "autocast"):
                 output = layer(x) if mode != "moments" else sum(nn.moments(layer, x))
             (1e3 * output.float().sin()).sum().backward()
@@ -203,20 +170,17 @@ class TestOverflow:
 
     def test_the_variance_of_moments_that_meets_a_weight_of_zero(self):
         first, second = nn.VariationalLinear(1, 1, initial=200.0), torch.nn.Linear(1, 1)
-        with torch.no_grad():
-            second.weight.zero_()
-        mean, variance = nn.moments(torch.nn.Sequential(first, second), torch.full((1, 1), 1e10))
+        model = torch.nn.Sequential(first, filled(second, weight=0.0))
+        mean, variance = nn.moments(model, torch.full((1, 1), 1e10))
         assert (mean == second.bias, variance == 0.0) == (True, True)
 
     def test_ordinary_numbers_keep_their_bits(self, fused):
         for dtype, value in ((torch.float64, 599.0), (torch.float32, 59.5), (torch.float32, -80.0)):
             layer = nn.VariationalLinear(1, 1, bias=False, initial=value, dtype=dtype)
             x = torch.full((1, 1), 1e-3, dtype=dtype)
-            torch.manual_seed(0)
-            drawn = layer(x)
-            torch.manual_seed(0)
             deviation = (x * x * layer.log_sigma2.exp()).sqrt()
-            assert torch.equal(drawn, x * layer.weight + deviation * torch.randn_like(x))
+            expected = x * layer.weight + deviation * seeded(torch.randn_like, x)
+            assert torch.equal(seeded(layer, x), expected)
 
 
 class TestNegativeVariance:
@@ -227,7 +191,7 @@ class TestNegativeVariance:
         if broken:
             monkeypatch.setattr(_local, "_fusible", lambda *given: False)
             monkeypatch.setattr(_local, "with_noise", naive)
-        layer = made(CONV)
+        layer, x = layer_and_input("conv1d", n=2)
         product = layer._product
 
         def rounded(input, weight, bias):
@@ -235,7 +199,6 @@ class TestNegativeVariance:
             return found if bias is not None else found - 2 * found.detach().amax()
 
         layer._product = rounded
-        x = inputs(CONV, 2)
         assert finite(*gradients(layer, x)) != broken
         if not broken:
             assert torch.equal(layer(x), layer.eval()(x))
@@ -243,26 +206,19 @@ class TestNegativeVariance:
     @pytest.mark.parametrize("broken", [True, False])
     def test_the_bias_is_outside(self, broken):
         """With a bias of -100 in the variance, every variance would be negative."""
-        layer = made(CONV)
-        with torch.no_grad():
-            layer.bias.fill_(-100.0)
+        layer, x = layer_and_input("conv1d", n=2)
+        filled(layer, bias=-100.0)
         if broken:
             product = layer._product
             layer._product = lambda input, weight, bias: product(input, weight, layer.bias)
-        x = inputs(CONV, 2)
-        drawn = bool((layer(x) != layer.eval()(x)).all())
-        assert drawn != broken
+        assert (layer(x) != layer.eval()(x)).all() != broken
 
 
-class TestNan:
-    """What is NaN in the input or the parameters is not hidden."""
-
-    @pytest.mark.parametrize("case", ["linear", "conv1d"])
-    def test_passes(self, case, fused):
-        layer = made(CASES[case])
-        with torch.no_grad():
-            layer.log_sigma2[0, 0] = math.nan
-        assert layer(inputs(CASES[case], 2))[:, 0].isnan().any()
+@pytest.mark.parametrize("case", ["linear", "conv1d"])
+def test_nan_is_not_hidden(case, fused):
+    layer, x = layer_and_input(case, n=2)
+    layer.log_sigma2.data[0, 0] = math.nan
+    assert layer(x)[:, 0].isnan().any()
 
 
 class TestBound:
@@ -270,10 +226,7 @@ class TestBound:
 
     @staticmethod
     def layer(value, posterior="weight", bound=0.0):
-        layer = made(LINEAR, max_log_alpha=bound, **POSTERIORS[posterior])
-        with torch.no_grad():
-            layer.log_alpha.fill_(value)
-        return layer
+        return filled(made(LINEAR, max_log_alpha=bound, **POSTERIORS[posterior]), log_alpha=value)
 
     @pytest.mark.parametrize("posterior", [p for p in POSTERIORS if p != "additive"])
     def test_values_at_the_bound(self, posterior):
@@ -281,12 +234,8 @@ class TestBound:
         free = made(LINEAR, **POSTERIORS[posterior])
         free.load_state_dict(at.state_dict())
         x = inputs(LINEAR, 4)
-        outputs = []
-        for layer in (above, at, free):
-            torch.manual_seed(1)
-            outputs.append(layer(x))
-        assert torch.equal(outputs[0], outputs[2])
-        assert torch.equal(outputs[1], outputs[2])
+        for layer in (above, at):
+            assert torch.equal(seeded(layer, x), seeded(free, x))
         assert torch.equal(above.kl(), free.kl())
 
     def test_is_one_of_the_logarithm(self):
@@ -296,19 +245,6 @@ class TestBound:
         assert torch.allclose(layer._deviations().abs(), root * layer.weight.abs())
         assert layer.log_alpha_of_weights().max().item() == -1.0
 
-    def test_the_gradient_passes_where_a_step_leads_back(self):
-        for value, passes_up, passes_down in (
-            (-1.0, True, True),
-            (0.0, True, False),
-            (2.0, True, False),
-        ):
-            x = torch.tensor(value, requires_grad=True)
-            _posterior.bounded(x, 0.0).backward()
-            assert float(x.grad) == (1.0 if passes_up else 0.0)
-            x.grad = None
-            (-_posterior.bounded(x, 0.0)).backward()
-            assert float(x.grad) == (-1.0 if passes_down else 0.0)
-
     @pytest.mark.parametrize("clamped", [False, True])
     def test_a_parameter_leaves_the_bound(self, clamped):
         """With a clamp alone, a parameter above the bound is stuck for ever."""
@@ -316,10 +252,7 @@ class TestBound:
         if clamped:
             layer._bounded = lambda: layer.log_alpha.clamp(max=0.0)
         optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
-        for _ in range(30):
-            optimizer.zero_grad()
-            layer.neg_kl().backward()  # which falls with log alpha
-            optimizer.step()
+        descend(optimizer, layer.neg_kl, 30)  # which falls with log alpha
         assert (layer.log_alpha.item() < 0.0) != clamped
 
     @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
@@ -342,11 +275,7 @@ class TestBound:
 
     def test_the_kl_holds_it_there(self):
         layer = self.layer(-0.1)
-        optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
-        for _ in range(30):
-            optimizer.zero_grad()
-            layer.kl().backward()
-            optimizer.step()
+        descend(torch.optim.SGD(layer.parameters(), lr=1.0), layer.kl, 30)
         assert ((layer.log_alpha >= 0) & (layer.log_alpha < 0.5)).all()
 
     def test_transforms(self):
@@ -359,9 +288,8 @@ class TestBound:
         assert slope.tolist() == [3.0, 3.0, 0.0, 3.0, 0.0]
         each = torch.vmap(torch.func.grad(lambda x: bounded(x) ** 2))(x)
         assert each.tolist() == [-2.0, 0.0, 0.0, 0.0, 0.0]
-        assert torch.autograd.gradcheck(
-            bounded, torch.tensor([-1.0, -2.0]).double().requires_grad_()
-        )
+        x = torch.tensor([-1.0, -2.0]).double().requires_grad_()
+        assert torch.autograd.gradcheck(bounded, x)
 
 
 def in_parts(layer, x):
@@ -418,8 +346,7 @@ class TestHalfTypes:
     @pytest.mark.parametrize("broken", [False, True])
     def test_the_range_of_float16(self, broken, monkeypatch):
         """In float16 itself the square of 300 overflows."""
-        layer = made(LINEAR).half()
-        x = (300 * inputs(LINEAR, 2)).half()
+        layer, x = made(LINEAR).half(), (300 * inputs(LINEAR, 2)).half()
         if broken:
             monkeypatch.setattr(
                 _local,
@@ -465,12 +392,9 @@ class TestLargeAndSmall:
     @pytest.mark.parametrize("posterior", ["additive", "weight"])
     @pytest.mark.parametrize("value", [-200.0, -80.0, 0.0, 60.0])
     def test_variances(self, value, posterior, fused):
-        layer = made(LINEAR, **POSTERIORS[posterior])
-        with torch.no_grad():
-            layer._log_variance.fill_(value)
+        layer = filled(made(LINEAR, **POSTERIORS[posterior]), _log_variance=value)
         assert finite(*gradients(layer, inputs(LINEAR, 3)))
 
     @pytest.mark.parametrize("scale", [1e-25, 1e-15, 1e15])
     def test_inputs(self, scale, fused):
-        layer = made(LINEAR)
-        assert finite(*gradients(layer, scale * inputs(LINEAR, 3)))
+        assert finite(*gradients(made(LINEAR), scale * inputs(LINEAR, 3)))

@@ -8,18 +8,11 @@ torch = pytest.importorskip("torch")
 
 from logunif_kl import methods  # noqa: E402
 from logunif_kl.torch import kl_normal, nn  # noqa: E402
+from tests.torch.nn.cases import filled  # noqa: E402
 
 # The packages warn of what they import.
 pytestmark = pytest.mark.filterwarnings("ignore")
 OUTPUTS = 40_000
-
-
-def filled(layer, **values):
-    """Set parameters to constants."""
-    with torch.no_grad():
-        for name, value in values.items():
-            getattr(layer, name).fill_(value)
-    return layer
 
 
 def softplus(rho):

@@ -13,25 +13,27 @@ pytest.importorskip("scipy")
 from torch.nn.utils import prune as torch_prune  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
+from tests.torch.nn.cases import POSTERIORS, generator  # noqa: E402
 
 BACKENDS = ["torch", "scipy"]
 
 
 def pruned(layer, share=0.95, seed=0):
     """Set a share of the weights of every layer to 0."""
-    generator = torch.Generator().manual_seed(seed)
+    draws = generator(seed)
     with torch.no_grad():
         for module in layer.modules():
             if getattr(module, "weight", None) is not None and module.weight.ndim > 1:
-                gone = torch.rand(module.weight.shape, generator=generator) < share
+                gone = torch.rand(module.weight.shape, generator=draws) < share
                 module.weight.masked_fill_(gone, 0.0)
     return layer
 
 
 def check(model, sparse, x):
     """The outputs agree but for the order of sums: within a few steps of the sums of magnitudes."""
-    expected = nn.to_deterministic(model, 3.0) if has_noise(model) else model
-    expected = copy.deepcopy(expected).eval()
+    if any(isinstance(module, nn.VariationalLayer) for module in model.modules()):
+        model = nn.to_deterministic(model, 3.0)
+    expected = copy.deepcopy(model).eval()
     found, exact = sparse(x), expected.double()(x.double() if x.is_floating_point() else x)
     assert found.shape == exact.shape
     if x.is_floating_point():
@@ -48,12 +50,8 @@ def check(model, sparse, x):
         assert torch.equal(found.double(), exact)
 
 
-def has_noise(model):
-    return any(isinstance(module, nn.VariationalLayer) for module in model.modules())
-
-
 def random_input(*shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
+    return torch.randn(*shape, generator=generator(1))
 
 
 LAYERS = [
@@ -108,12 +106,9 @@ class TestLayers:
 
     @pytest.mark.parametrize("backend", BACKENDS)
     def test_without_any_weight(self, backend):
-        for model, shape in (
-            (torch.nn.Linear(3, 2), (4, 3)),
-            (torch.nn.Conv1d(3, 2, 2), (4, 3, 5)),
-        ):
-            sparse = nn.to_sparse(pruned(model, 2.0), backend=backend)
-            check(model, sparse, random_input(*shape))
+        for layer, shape in (LAYERS[0], LAYERS[4]):
+            model = pruned(copy.deepcopy(layer), 2.0)
+            check(model, nn.to_sparse(model, backend=backend), random_input(*shape))
 
     @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
     @pytest.mark.parametrize("backend", BACKENDS)
@@ -160,29 +155,23 @@ class TestLayers:
         for size in (9, 5, 9):
             check(model, sparse, random_input(7, 4, size, size + 1))
 
-    def test_a_gradient_for_the_input(self):
-        model, x = pruned(torch.nn.Linear(30, 20)), random_input(7, 30).requires_grad_()
-        (found,) = torch.autograd.grad(nn.to_sparse(model)(x).sum(), x)
-        (expected,) = torch.autograd.grad(model(x).sum(), x)
-        torch.testing.assert_close(found, expected)
-        with torch.no_grad():
-            torch.testing.assert_close(nn.to_sparse(model, backend="scipy")(x), model(x))
-
     @pytest.mark.parametrize(
         ("layer", "shape"),
         [(torch.nn.Linear(30, 20), (7, 30)), (torch.nn.Conv2d(3, 4, 3), (2, 3, 5, 5))],
     )
-    def test_a_gradient_after_a_call_in_inference_mode(self, layer, shape):
+    @pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+    def test_a_gradient_for_the_input(self, layer, shape, mode):
+        """Also after a call without gradients, which both backends allow."""
         model, x = pruned(layer), random_input(*shape).requires_grad_()
         sparse = nn.to_sparse(model)
-        with torch.inference_mode():
-            sparse(x)
-        (found,) = torch.autograd.grad(sparse(x).sum(), x)
-        (expected,) = torch.autograd.grad(model(x).sum(), x)
-        torch.testing.assert_close(found, expected)
+        with mode():
+            torch.testing.assert_close(sparse(x), model(x))
+            torch.testing.assert_close(nn.to_sparse(model, backend="scipy")(x), model(x))
+        slopes = [torch.autograd.grad(each(x).sum(), x) for each in (sparse, model)]
+        torch.testing.assert_close(*slopes)
 
 
-def convolutional(padding=0, between=torch.nn.ReLU, pool=None):
+def convolutional(padding=0, between=torch.nn.ReLU, pool=None, side=5):
     return torch.nn.Sequential(
         torch.nn.Conv2d(1, 6, 3),
         between(),
@@ -190,7 +179,7 @@ def convolutional(padding=0, between=torch.nn.ReLU, pool=None):
         torch.nn.Sequential(torch.nn.Conv2d(6, 8, 3, padding=padding), between()),
         torch.nn.Flatten(),
         torch.nn.Dropout(0.5),
-        torch.nn.Linear(8 * (5 + 2 * padding - 2) ** 2, 12),
+        torch.nn.Linear(8 * (side + 2 * padding - 2) ** 2, 12),
         between(),
         torch.nn.Linear(12, 4),
     )
@@ -202,9 +191,7 @@ def without_units(model):
     with torch.no_grad():
         for first, second in itertools.pairwise(found):
             first.weight[1] = 0.0
-            units = len(first.weight)
-            by_unit = second.weight.view(len(second.weight), units, -1)
-            by_unit[:, 2] = 0.0
+            second.weight.view(len(second.weight), len(first.weight), -1)[:, 2] = 0.0
     return model
 
 
@@ -218,15 +205,14 @@ class TestUnits:
     def test_are_dropped(self, between, backend, max_density):
         torch.manual_seed(3)
         model = without_units(convolutional(between=between))
-        options = {"backend": backend, "max_density": max_density}
-        sparse = nn.to_sparse(model, **options)
-        check(model, sparse, X)
-        sizes = [tuple(m.weight.shape) for m in sparse.modules() if hasattr(m, "weight")]
-        assert sizes == [(4, 1, 3, 3), (6, 4, 3, 3), (10, 54), (4, 10)]
-        whole = nn.to_sparse(model, drop_units=False, **options)
-        check(model, whole, X)
-        sizes = [tuple(m.weight.shape) for m in whole.modules() if hasattr(m, "weight")]
-        assert sizes == [(6, 1, 3, 3), (8, 6, 3, 3), (12, 72), (4, 12)]
+        for drop_units, sizes in (
+            (True, [(4, 1, 3, 3), (6, 4, 3, 3), (10, 54), (4, 10)]),
+            (False, [(6, 1, 3, 3), (8, 6, 3, 3), (12, 72), (4, 12)]),
+        ):
+            options = {"backend": backend, "max_density": max_density, "drop_units": drop_units}
+            sparse = nn.to_sparse(model, **options)
+            check(model, sparse, X)
+            assert [m.weight.shape for m in sparse.modules() if hasattr(m, "weight")] == sizes
 
     def test_one_after_the_other(self):
         """Units that read only dropped ones, and that only dropped ones read."""
@@ -243,52 +229,42 @@ class TestUnits:
             model[4].weight[:3, 3] = 0.0  # and this one is read by it alone
             model[2].weight[:3, 3] = 0.0
         sparse = nn.to_sparse(model)
-        assert [tuple(sparse[i].weight.shape) for i in (0, 2, 4, 6)] == [
-            *((2, 3), (2, 2), (2, 2), (2, 2)),
-        ]
+        shapes = [tuple(sparse[i].weight.shape) for i in (0, 2, 4, 6)]
+        assert shapes == [(2, 3), (2, 2), (2, 2), (2, 2)]
         check(model, sparse, random_input(5, 3))
 
-    def test_a_constant_at_a_padding_stays(self):
+    @pytest.mark.parametrize(
+        ("options", "constant", "kept"),
+        [
+            ({"padding": 1, "between": torch.nn.Sigmoid}, 0.5, 5),
+            ({"pool": torch.nn.AvgPool2d(2, padding=1), "side": 6}, 0.5, 5),
+            (
+                {"pool": torch.nn.AvgPool2d(2, divisor_override=3), "between": torch.nn.Sigmoid},
+                *(0.5, 5),
+            ),
+            # Zero, by the ReLU, is the same at a padding.
+            ({"padding": 1}, -1.0, 4),
+        ],
+    )
+    def test_a_constant_at_a_padding_or_that_a_pool_multiplies_stays(self, options, constant, kept):
+        """One unit is not read, and is dropped. Another is constant."""
         torch.manual_seed(3)
-        model = without_units(convolutional(padding=1, between=torch.nn.Sigmoid))
+        model = without_units(convolutional(**options))
+        model[0].bias.data[1] = constant
         sparse = nn.to_sparse(model)
-        assert sparse[0].weight.shape[0] == 5  # the one that is not read is dropped
-        check(model, sparse, X)
-        model = without_units(convolutional(pool=torch.nn.AvgPool2d(2, padding=1)))
-        with torch.no_grad():
-            model[6] = torch.nn.Linear(8 * 16, 12)
-        sparse = nn.to_sparse(model)
-        assert sparse[0].weight.shape[0] == 5
-        check(model, sparse, X)
-
-    def test_a_constant_that_a_pool_multiplies_stays(self):
-        pool = torch.nn.AvgPool2d(2, divisor_override=3)
-        model = without_units(convolutional(pool=pool, between=torch.nn.Sigmoid))
-        sparse = nn.to_sparse(model)
-        assert sparse[0].weight.shape[0] == 5
-        check(model, sparse, X)
-
-    def test_zero_is_the_same_at_a_padding(self):
-        torch.manual_seed(3)
-        model = without_units(convolutional(padding=1))
-        with torch.no_grad():
-            model[0].bias[1] = -1.0  # then 0 by the ReLU
-        sparse = nn.to_sparse(model)
-        assert sparse[0].weight.shape[0] == 4
+        assert sparse[0].weight.shape[0] == kept
         check(model, sparse, X)
 
     def test_all_units(self):
         model = torch.nn.Sequential(
             torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2, bias=False)
         )
-        with torch.no_grad():
-            model[0].weight.zero_()
+        model[0].weight.data.zero_()
         sparse = nn.to_sparse(model)
         assert sparse[0].weight.shape == (1, 3)
         assert sparse[2].bias is not None  # it takes in the constants
         check(model, sparse, random_input(5, 3))
-        with torch.no_grad():
-            model[2].weight.zero_()
+        model[2].weight.data.zero_()
         check(model, nn.to_sparse(model), random_input(5, 3))
 
     @pytest.mark.parametrize(
@@ -326,14 +302,9 @@ class TestUnits:
 
     def test_groups_of_louizos(self):
         """One alpha for each input unit: units are gone from both layers."""
-        layers = [
-            nn.VariationalLinear(
-                a, b, posterior="multiplicative", sharing="input", noise="correlated"
-            )
-            for a, b in ((6, 5), (5, 4))
-        ]
-        with torch.no_grad():
-            layers[1].log_alpha[0, [0, 3, 4]] = 9.0
+        options = POSTERIORS["correlated, input"]
+        layers = [nn.VariationalLinear(a, b, **options) for a, b in ((6, 5), (5, 4))]
+        layers[1].log_alpha.data[0, [0, 3, 4]] = 9.0
         model = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1])
         sparse = nn.to_sparse(model)
         assert [tuple(sparse[i].weight.shape) for i in (0, 2)] == [(2, 6), (4, 2)]
@@ -437,14 +408,12 @@ class TestWhole:
 
     def test_shown(self):
         sparse = nn.to_sparse(pruned(torch.nn.Conv2d(1, 4, 3)))
-        kept = len(sparse.values)
         assert str(sparse) == (
             "SparseConv(1, 4, kernel_size=(3, 3), stride=(1, 1), bias=True, "
-            f"kept={kept}, weights=36, backend='torch')"
+            f"kept={len(sparse.values)}, weights=36, backend='torch')"
         )
-        assert str(nn.to_sparse(pruned(torch.nn.Embedding(50, 2)))).startswith(
-            "SparseEmbedding(50, 2, kept="
-        )
+        shown = str(nn.to_sparse(pruned(torch.nn.Embedding(50, 2))))
+        assert shown.startswith("SparseEmbedding(50, 2, kept=")
 
     def test_other_modules_may_have_masks(self):
         other = torch.nn.ConvTranspose1d(1, 1, 2)

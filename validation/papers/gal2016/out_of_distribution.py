@@ -101,6 +101,7 @@ def summarised(rows: digits.Rows, sets: Record) -> list[Record]:
 def draw(record: Record) -> Any:
     others = record["others"]
     titles = {m: title for m, title in digits.METHODS.items() if m != "none"}
+    middle = (BINS[:-1] + BINS[1:]) / 2
     figure, axes = subplots((7.2, 9.0), len(others), len(titles), sharex=True, sharey=True)
     for line, (name, other) in zip(axes, others.items(), strict=True):
         for place, method in zip(line, titles, strict=True):
@@ -108,8 +109,6 @@ def draw(record: Record) -> Any:
             area = row["others"][name]["auroc"]["mutual_information"]
             for label, found in (("test digits", row["digits"]), ("others", row["others"][name])):
                 counts = np.asarray(found["histogram"])
-                edges = np.linspace(0.0, np.log(10.0), len(counts) + 1)
-                middle = (edges[:-1] + edges[1:]) / 2
                 place.step(middle, counts / counts.sum(), where="mid", lw=1, label=label)
             place.set_title(f"AUROC {area:.3f}", fontsize="small")
             place.set_yscale("symlog", linthresh=1e-2)

@@ -26,6 +26,7 @@ from validation.training.data import Split
 from validation.training.loop import Settings, evaluate, flushed, seeded
 
 THRESHOLD = 3.0  # on log alpha, after Molchanov et al. 2017; section 4
+CURVE = ("epoch", "test_error", "pruned_percent", "log_likelihood", "neg_kl")
 EARLY = 10  # epochs whose mean error measures steepness; pruning is also measured then
 
 
@@ -63,13 +64,7 @@ def train(method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts)
         "histogram": counts,
         "variance": _variance(model, dataset.test, sizes, seed),
         "seconds": round(sum(record["seconds"] for record in run.history), 1),
-        "curve": [
-            {
-                key: record[key]
-                for key in ("epoch", "test_error", "pruned_percent", "log_likelihood", "neg_kl")
-            }
-            for record in run.history
-        ],
+        "curve": [{name: record[name] for name in CURVE} for record in run.history],
     }
 
 
@@ -95,13 +90,9 @@ def _variance(model: torch.nn.Module, test: Split, sizes: Record, seed: int) -> 
         each = torch.stack([model(x) for _ in range(sizes["samples"])]).double()
     found = nn.moments(model, x)
     mean, variance = each.mean(0), each.var(0)
-    ratio = (
-        (found.variance.double() / variance)
-        .flatten()
-        .quantile(torch.tensor([0.05, 0.5, 0.95]).double())
-    )
+    ratio = (found.variance.double() / variance).flatten()
+    low, median, high = ratio.quantile(torch.tensor([0.05, 0.5, 0.95]).double()).tolist()
     bias = ((found.mean.double() - mean) / variance.sqrt()).flatten()
-    low, median, high = ratio.tolist()
     return {
         "ratio_5_percent": low,
         "ratio_median": median,

@@ -87,16 +87,10 @@ class Annealed(ScheduledRun):
     """A training run whose learning rate falls linearly to zero over a number of epochs."""
 
     def __init__(
-        self,
-        method: Method,
-        epochs: int,
-        model: torch.nn.Module,
-        *given: Any,
-        about: Record,
-        **named: Any,
+        self, method: Method, epochs: int, *given: Any, about: Record, **options: Any
     ) -> None:
         # A warm-up that ends at epoch 0 is the same as no warm-up.
         warm_up = (0.0, float(method.warm_up)) if method.warm_up else (-1.0, 0.0)
         schedule, about = Schedule(epochs, warm_up), {**about, **method._asdict()}
-        super().__init__(model, *given, schedule=schedule, about=about, **named)
-        self._objective.elbo = bound(model, len(self._examples), method)
+        super().__init__(*given, schedule=schedule, about=about, **options)
+        self._objective.elbo = bound(self.model, len(self._examples), method)

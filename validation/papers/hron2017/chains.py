@@ -52,12 +52,7 @@ def expected(model: Model, a: float, b: float) -> dict[str, float]:
 
 
 def _drawn(
-    kernel: Any,
-    name: str,
-    counts: Record,
-    seed: int,
-    starts: Any = None,
-    also: str = "diverging",
+    kernel: Any, name: str, counts: Record, seed: int, starts: Any = None, also: str = "diverging"
 ) -> tuple[Any, Any]:
     """Return the draws of a number, and another field of each draw, by chain."""
     import jax
@@ -73,10 +68,9 @@ def _drawn(
     )
     start = None if starts is None else {name: starts}
     sampler.run(jax.random.key(seed), init_params=start, extra_fields=(also,))
-    draws, fields = (
-        get(group_by_chain=True) for get in (sampler.get_samples, sampler.get_extra_fields)
-    )
-    return np.asarray(draws[name]), np.asarray(fields[also])
+    draws = sampler.get_samples(group_by_chain=True)[name]
+    fields = sampler.get_extra_fields(group_by_chain=True)[also]
+    return np.asarray(draws), np.asarray(fields)
 
 
 def proper(model: Model, sizes: Record, seed: int) -> list[Record]:
@@ -138,18 +132,12 @@ def walks(model: Model, sizes: Record, seed: int) -> Record:
     from numpyro.infer import HMC
 
     def weight() -> None:
-        t = numpyro.sample(
-            "t", distributions.ImproperUniform(distributions.constraints.real, (), ())
-        )
+        flat = distributions.ImproperUniform(distributions.constraints.real, (), ())
+        t = numpyro.sample("t", flat)
         numpyro.factor("likelihood", model.of_log_magnitude(t, jnp))
 
-    kernel = HMC(
-        weight,
-        step_size=LENGTH / 10.0,
-        trajectory_length=LENGTH,
-        adapt_step_size=False,
-        adapt_mass_matrix=False,
-    )
+    fixed = {"adapt_step_size": False, "adapt_mass_matrix": False}
+    kernel = HMC(weight, step_size=LENGTH / 10.0, trajectory_length=LENGTH, **fixed)
     counts = {"warmup": 0, "draws": max(sizes["steps"]), "chains": sizes["walkers"]}
     starts = jnp.zeros(sizes["walkers"])
     draws, accepted = _drawn(kernel, "t", counts, seed, starts, also="accept_prob")

@@ -181,10 +181,7 @@ def show(record: Record) -> str:
         ("KL", "{divergence:.4f}"),
         ("line", "{predicted:.4f}"),
         ("sampled", "{sampled:.3f} ± {standard_error:.3f}"),
-        (
-            "slope in log(1/τ)",
-            lambda row: with_error(row["slope_from_the_row_above"], None, 6),
-        ),
+        ("slope in log(1/τ)", lambda row: with_error(row["slope_from_the_row_above"], None, 6)),
         ("predicted K − 1", "{slope_predicted}"),
     )
     others = columns(

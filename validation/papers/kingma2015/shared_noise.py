@@ -34,23 +34,15 @@ from validation.training.loop import Examples, Settings, seeded
 class SharedNoise(Pairs):
     """Products of two differences of gradients; product k is the same in every call."""
 
-    def __init__(
-        self,
-        model: torch.nn.Module,
-        noise: torch.Generator,
-        examples: Examples,
-        batch: int,
-        minibatches: int,
-        seed: int,
-    ) -> None:
-        super().__init__(model, noise, examples, batch, seed)
-        self._in_a_set = batch * minibatches
+    def product(self, index: int, minibatches: int) -> dict[str, float]:
+        """Estimate the covariances of Eq. 5 by product ``index``, as a mean over each layer.
 
-    def product(self, index: int) -> dict[str, float]:
-        """Estimate the covariances of Eq. 5 by product ``index``, as a mean over each layer."""
+        Each set has so many minibatches of examples.
+        """
         self._choose("per_batch")
         order = torch.randperm(len(self._examples), generator=seeded(self._seed, 20000 + index))
-        first, second = order[: 2 * self._in_a_set].split(self._in_a_set)
+        in_a_set = self._batch * minibatches
+        first, second = order[: 2 * in_a_set].split(in_a_set)
         a, b = self._difference(first, index), self._difference(second, index)
         factor = 0.5 * (1.0 - 1.0 / self._batch)
         return {layer: factor * float((a[layer] * b[layer]).mean()) for layer in a}
@@ -75,11 +67,9 @@ def measure_there(
     stages: Stages, sizes: Record, seed: int, dataset: Dataset, epochs: int
 ) -> Record:
     examples = Examples(dataset.train)
-    shared = SharedNoise(
-        *stages.after(epochs), examples, sizes["batch_size"], sizes["minibatches"], seed
-    )
+    shared = SharedNoise(*stages.after(epochs), examples, sizes["batch_size"], seed)
     numbers = track(range(sizes["products"]), f"{epochs} epochs, products", sizes["products"])
-    products = [shared.product(index) for index in numbers]
+    products = [shared.product(index, sizes["minibatches"]) for index in numbers]
     whole = shared.rows({"per_batch": sizes["pairs"]}, f"{epochs} epochs")
     kept = ("variance", "standard_error", "pairs")
     return {
@@ -89,7 +79,7 @@ def measure_there(
                 "per_batch": {name: row[name] for name in kept},
             }
             for row in whole
-        },
+        }
     }
 
 
@@ -117,15 +107,17 @@ def show(record: Record) -> str:
     made = [
         (each["seed"], column) for each in record["seeds_measured"] for column in each["columns"]
     ]
+
+    def variance(of: Record) -> str:
+        return f"{number(of['variance'])} ± {number(of['standard_error'], 2)}"
+
     rows = [
         (
             str(seed),
             column["layer"],
             str(column["epochs"]),
-            f"{number(column['shared']['variance'])} ± "
-            f"{number(column['shared']['standard_error'], 2)}",
-            f"{number(column['per_batch']['variance'])} ± "
-            f"{number(column['per_batch']['standard_error'], 2)}",
+            variance(column["shared"]),
+            variance(column["per_batch"]),
             with_error(column["share"], column["share_standard_error"]),
             f"{column['paper_share']:.2f}",
         )
