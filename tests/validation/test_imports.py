@@ -17,7 +17,7 @@ LEVELS = (
     ("training",),
     ("experiment",),
     ("coefficients", "golden", "papers", "accuracy", "monte_carlo", "ladder", "fuzz", "studies"),
-    ("codegen", "benchmarks", "cuda"),
+    ("codegen", "benchmarks", "cuda", "proofs"),
     ("tools",),
     ("reproduce",),
 )

@@ -49,12 +49,22 @@ def bind(kernel: str, graph: Graph) -> str | None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m validation.proofs", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m validation.proofs", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("functions", nargs="*", metavar="FUNCTION", help=", ".join(FUNCTIONS))
-    parser.add_argument("--arithmetic", choices=tuple(KERNELS), help="with FMA or without; both by default")
-    parser.add_argument("--samples", type=int, default=1_000_000, help="random arguments for each function")
-    parser.add_argument("--bind", choices=sum(KERNELS.values(), ()), help="only compare the graph with this kernel")
-    parser.add_argument("-v", "--verbose", action="store_true", help="print what makes the worst bound")
+    parser.add_argument(
+        "--arithmetic", choices=tuple(KERNELS), help="with FMA or without; both by default"
+    )
+    parser.add_argument(
+        "--samples", type=int, default=1_000_000, help="random arguments for each function"
+    )
+    parser.add_argument(
+        "--bind", choices=sum(KERNELS.values(), ()), help="only compare the graph with this kernel"
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="print what makes the worst bound"
+    )
     options = parser.parse_args(argv)
     unknown = set(options.functions) - set(FUNCTIONS)
     if unknown:

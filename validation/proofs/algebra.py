@@ -1,9 +1,12 @@
-"""Bounds of the rounding errors of a graph of operations, on many pieces of its domain at once. (Trusted.)
+"""Bounds of the rounding errors of a graph of operations, on many pieces of its domain at once.
 
-The computed value of an operation is kept as a polynomial with rational coefficients in a variable v
-and in atoms: rounding errors, and other quantities with a known interval on each piece. So whatever
+This module is part of what the proofs trust.
+
+The computed value of an operation is kept as a polynomial with rational coefficients, in a variable
+v and in atoms: rounding errors, and other quantities with a known interval on each piece. So what
 cancels in arithmetic with two words cancels exactly. A rounding error is at most half an ulp of the
-largest result on the piece, and zero where every result is a multiple of 2^grid below 2^(grid + 53).
+largest result on the piece. It is zero where each result is a multiple of 2^grid and is at most
+2^(grid + 53).
 Intervals are pairs of arrays of float64, rounded outwards.
 """
 
@@ -26,7 +29,19 @@ NO_GRID = -5000
 SMALLEST = -1074
 VALUES = ("bits_const", "index_zero", "index_count", "index_of_bits", "index_is")
 COMPARISONS = ("less", "less_equal", "equal")
-OF_BITS = ("and", "or", "xor", "not", "bits_add", "bits_sub", "shift_left", "shift_right", "below", "both", "either")
+OF_BITS = (
+    "and",
+    "or",
+    "xor",
+    "not",
+    "bits_add",
+    "bits_sub",
+    "shift_left",
+    "shift_right",
+    "below",
+    "both",
+    "either",
+)
 
 
 def down(x: Any) -> Any:
@@ -61,7 +76,9 @@ def binade(x: Any) -> Any:
 
 def half_ulp(x: Any) -> Any:
     """At least half an ulp of x, in the format with subnormal numbers."""
-    return np.maximum(np.ldexp(1.0, np.maximum(binade(x) - 53, SMALLEST).astype(int)), 2.0**SMALLEST)
+    return np.maximum(
+        np.ldexp(1.0, np.maximum(binade(x) - 53, SMALLEST).astype(int)), 2.0**SMALLEST
+    )
 
 
 def rational(x: float) -> Any:
@@ -95,7 +112,9 @@ class Number:
     is narrower than that of `poly`.
     """
 
-    def __init__(self, poly: Poly, grid: Any, point: Any = None, box: Interval | None = None) -> None:
+    def __init__(
+        self, poly: Poly, grid: Any, point: Any = None, box: Interval | None = None
+    ) -> None:
         self.poly, self.grid, self.point, self.box = poly, grid, point, box
 
     def power_of_two(self) -> Any:
@@ -136,9 +155,6 @@ class Pieces:
         bound = np.broadcast_to(bound, (self.count,))
         return self.atom(name, (-bound, bound), error=True)
 
-    def atoms_poly(self, name: str) -> Poly:
-        return {(name,): [fmpq(1)]}
-
     def is_error(self, key: tuple[str, ...]) -> bool:
         return any(atom in self.errors for atom in key)
 
@@ -164,8 +180,8 @@ class Pieces:
         result: Poly = {}
         lumped = np.zeros(self.count)
         for k, c in a.items():
-            for l, d in b.items():
-                key, t = tuple(sorted(k + l)), [fmpq(0)] * (len(c) + len(d) - 1)
+            for m, d in b.items():
+                key, t = tuple(sorted(k + m)), [fmpq(0)] * (len(c) + len(d) - 1)
                 for i, x in enumerate(c):
                     for j, y in enumerate(d):
                         t[i + j] += x * y
@@ -201,7 +217,7 @@ class Pieces:
                 lo, hi = self.atoms[key[0]]
                 s, key = ((lo, hi) if c[0] == 1 else (-hi, -lo)), key[1:]
             else:
-                s = self.horner(c) if len(c) > 1 else tuple(np.full(self.count, x) for x in enclose(c[0]))
+                s = self.horner(c)
             for atom in key:
                 s = product(s, self.atoms[atom])
             self._groups[token] = s
@@ -254,12 +270,14 @@ class Pieces:
         return operation == "lookup" and self.graph.nodes[operands[0]].operation == "index_count"
 
     def rounded(self, i: int, poly: Poly, grid: Any, exact: Any = False) -> Number:
-        """The float64 next to `poly`, which is a multiple of 2^grid. `exact`: where it is known to be one."""
+        """The float64 next to `poly`, a multiple of 2^grid. `exact` says where it is a float64."""
         interval = self.interval(poly)
         size = largest(interval)
         if not (size < 2.0**1023).all():
             raise AssertionError(f"node {i} may overflow")
-        fits = (size <= np.ldexp(1.0, np.clip(grid + 53, -1000, 1000).astype(int))) & (grid >= SMALLEST)
+        fits = (size <= np.ldexp(1.0, np.clip(grid + 53, -1000, 1000).astype(int))) & (
+            grid >= SMALLEST
+        )
         error = np.where(fits | exact, 0.0, half_ulp(size))
         if not error.any():
             return Number(poly, grid)
@@ -298,6 +316,7 @@ class Pieces:
     def chosen(self, i: int) -> int:
         """The operand that a choice takes on every piece."""
         mask, yes, no = self.graph.nodes[i].operands
+        yes, no = int(yes), int(no)
         mask = np.broadcast_to(self.get(mask), (self.count,))
         if mask.all():
             return yes
@@ -312,7 +331,10 @@ class Pieces:
 
         if operation == "fma":  # of few numbers, and so by fractions, which need no compiler
             a, b, c = (value(k).tolist() for k in operands)
-            result: Any = [float(Fraction(x) * Fraction(y) + Fraction(z)) for x, y, z in zip(a, b, c, strict=True)]
+            result: Any = [
+                float(Fraction(x) * Fraction(y) + Fraction(z))
+                for x, y, z in zip(a, b, c, strict=True)
+            ]
         else:
             with np.errstate(all="ignore"):
                 result = np.broadcast_to(apply(operation, operands, value), (self.count,))
@@ -330,12 +352,17 @@ class Pieces:
         elif operation == "less_equal":
             yes, no = x[1] <= y[0], x[0] > y[1]
         else:
-            yes, no = (x[0] == x[1]) & (x[0] == y[0]) & (y[0] == y[1]), (x[1] < y[0]) | (x[0] > y[1])
+            yes, no = (
+                (x[0] == x[1]) & (x[0] == y[0]) & (y[0] == y[1]),
+                (x[1] < y[0]) | (x[0] > y[1]),
+            )
         if not (yes | no).all():
             raise Undecided(f"node {i} compares differently within a piece")
         return yes
 
-    def _sum(self, i: int, operation: str, operands: tuple[int, ...], a: Number, b: Number) -> Number:
+    def _sum(
+        self, i: int, operation: str, operands: tuple[int, ...], a: Number, b: Number
+    ) -> Number:
         sign = 1 if operation == "add" else -1
         if not b.poly:
             return a
@@ -366,8 +393,8 @@ class Pieces:
     def _product_error(self, i: int) -> Number | None:
         """The error of a product without FMA, which `product_error` computes to 2^-100 |a b|.
 
-        `lemma.py` proves that, for factors between 1 and 2. Powers of two change nothing, if nothing
-        is subnormal.
+        `lemma.py` proves it for factors between 1 and 2. Powers of two change nothing if no word is
+        subnormal.
         """
         found = split_product(self.graph, i)
         if found is None:
@@ -377,7 +404,9 @@ class Pieces:
         for w in (x, y):
             if not ((smallest(self.box(w)) > 2.0**-480) | (w.grid > -530)).all():
                 raise AssertionError(f"the words of node {i} may be subnormal")
-        bound = largest(self.interval(x.poly)) * largest(self.interval(y.poly)) * 2.0**-100 * UP + TINY
+        bound = (
+            largest(self.interval(x.poly)) * largest(self.interval(y.poly)) * 2.0**-100 * UP + TINY
+        )
         poly = self.add(self.times(i, a, b), z.poly, -1)
         return Number(self.add(poly, self.error(f"x{i}", bound)), np.full(self.count, NO_GRID))
 

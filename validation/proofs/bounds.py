@@ -1,4 +1,4 @@
-"""From the algebra of a result to the bound of its error in ulp. (Trusted.)"""
+"""From the algebra of a result to the bound of its error in ulp. The proofs trust this module."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,11 +22,15 @@ class Bound(NamedTuple):
 
     @property
     def worst(self) -> float:
-        return float(self.ulp.max())
+        return float(self.ulp.max(initial=0.0))
+
+    def choose(self, which: Any) -> "Bound":
+        parts = {name: x[which] for name, x in self.parts.items()}
+        return Bound(self.lo[which], self.hi[which], self.ulp[which], parts)
 
 
 def cut_result(pieces: Pieces, output: int) -> tuple[Poly, Any]:
-    """The result before its last rounding, and the exponent of the power of two it is multiplied by.
+    """The result before its last rounding, and the exponent of its factor, a power of two.
 
     Choices, signs and exact multiplications by powers of two may come after the last rounding.
     `compare` checks that the power neither overflows nor is subnormal.
@@ -133,8 +137,8 @@ def join(bounds: Sequence[Bound]) -> Bound:
     def parts(name: str) -> Any:
         return np.concatenate([b.parts.get(name, np.zeros(len(b.ulp))) for b in bounds])
 
-    columns = (np.concatenate([bound[k] for bound in bounds]) for k in range(3))
-    return Bound(*columns, {name: parts(name) for name in names})
+    lo, hi, ulp = (np.concatenate([bound[k] for bound in bounds]) for k in range(3))
+    return Bound(lo, hi, ulp, {name: parts(name) for name in names})
 
 
 def check_cover(lo: Any, hi: Any, start: float, end: float) -> None:

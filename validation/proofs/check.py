@@ -1,5 +1,7 @@
-"""Bind the graph to the compiled kernels, and try the bounds on random arguments. (Not part of the proof's
-trust in the algebra: it is what a mistake in it would show.)"""
+"""Bind the graph to the compiled kernels, and try the bounds on random arguments.
+
+The first is a part of the proof. The second is not, but would show a mistake in the algebra.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +29,7 @@ def _any_float(rng: np.random.Generator) -> Any:
 
 
 def arguments(name: str, rng: np.random.Generator, rare: bool) -> list[dict[str, Any]]:
-    """Random arguments of a function; with `rare`, such that each block has one outside of the window."""
+    """Random arguments of a function. With `rare`, each block has one outside of the window."""
     domain = FUNCTIONS[name].domain
     if domain == "u":
         sets = [{"u": _between(rng, -10, 10)}, {"u": _between(rng, -300, 300)}]
@@ -36,7 +38,9 @@ def arguments(name: str, rng: np.random.Generator, rare: bool) -> list[dict[str,
     elif domain == "x":
         sets = [{"x": rng.uniform(-20, 20, BATCH)}, {"x": rng.uniform(-199, 199, BATCH)}]
         outside = {"x": 201.0}
-        anywhere = {"x": np.where(rng.random(BATCH) < 0.5, _any_float(rng), rng.uniform(-1500, 1500, BATCH))}
+        anywhere = {
+            "x": np.where(rng.random(BATCH) < 0.5, _any_float(rng), rng.uniform(-1500, 1500, BATCH))
+        }
     else:
         mu = _between(rng, -20, 20) * rng.choice([-1.0, 1.0], BATCH)
         wide = _between(rng, -129, 129)
@@ -53,7 +57,7 @@ def arguments(name: str, rng: np.random.Generator, rare: bool) -> list[dict[str,
 
 
 def differing(graph: Graph, name: str, kernel: str, rng: np.random.Generator) -> tuple[int, int]:
-    """How many results of a compiled kernel differ in a bit from those of the graph; and of how many."""
+    """How many results of a compiled kernel differ from the graph's in a bit, and of how many."""
     compute = implementation(FUNCTIONS[name], kernel)
     found = tried = 0
     for rare in (False, True):
@@ -81,12 +85,16 @@ class Ladder:
         return self.ulp[np.clip(np.searchsorted(self.steps, x, side="right") - 1, 0, None)]
 
 
-def largest_share(graph: Graph, name: str, bound: Bound, rng: np.random.Generator, count: int) -> tuple[float, float]:
-    """Over random arguments: the largest error, and the largest error divided by the bound of its piece."""
+def largest_share(
+    graph: Graph, name: str, bound: Bound, rng: np.random.Generator, count: int
+) -> tuple[float, float]:
+    """Over random arguments, the largest error, and the largest share of the bound of its piece."""
     ladder, worst, share = Ladder(bound), 0.0, 0.0
     for _ in range(max(count // (2 * BATCH), 1)):
         for chosen in arguments(name, rng, rare=False):
-            found = error(graph.run(graph.label(name), **chosen), truth(name, *chosen.values()), "float64")
+            found = error(
+                graph.run(graph.label(name), **chosen), truth(name, *chosen.values()), "float64"
+            )
             at = _argument(graph, name, chosen)
             worst, share = max(worst, found.max()), max(share, (found / ladder(at)).max())
     return float(worst), float(share)

@@ -157,9 +157,11 @@ def _compile(*command: str) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except FileNotFoundError as error:
-        raise CommandError(f"{command[0]} is not installed: install a C and a C++ compiler") from error
+        raise CommandError(
+            f"{command[0]} is not installed: install a C and a C++ compiler"
+        ) from error
     if done.returncode:
-        raise CommandError(f"{command[0]} could not compile {command[-2]}:\n{done.stderr}")
+        raise CommandError(f"{command[0]} failed on the headers of the kernels:\n{done.stderr}")
 
 
 def trace(fused: bool, headers: Path = HEADERS) -> Graph:

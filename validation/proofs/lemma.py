@@ -1,11 +1,10 @@
-"""The lemma on which the kernels without FMA rest: `product_error` computes a b - RN(a b) to 2^-100.
+"""The lemma of the kernels without FMA: `product_error` computes a b - RN(a b) to 2^-100.
 
 It is proved by the same algebra, for a and b in [1, 2) and their words ah, bh without the lowest 27
 bits. Powers of two change nothing, if nothing is subnormal.
 """
 
 import numpy as np
-from flint import fmpq
 
 from .algebra import Number, Pieces, largest
 from .graph import Graph

@@ -10,6 +10,7 @@ There are three stages. Each cuts its results, which are known in two words, to 
 Powers of two are left out of q and f: all words are normal in the window, so they only shift.
 """
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,8 +52,7 @@ def exponentials(graph: Graph) -> Exponentials:
         pieces.set_v((lo, hi))
         near = np.where((lo <= 0) & (hi >= 0), 2.0**-300, np.minimum(abs(lo), abs(hi)))
         argument = graph.nodes[graph.label(f"{NAME}:exp.t")].operands[0]
-        number = Number({("x",): [fmpq(1)]}, binade(near) - 52, box=(lo, hi))
-        pieces.hooks[argument] = lambda number=number: number
+        pieces.values[argument] = Number({("x",): [fmpq(1)]}, binade(near) - 52, box=(lo, hi))
         eta = hook_exponential(pieces, NAME, k)
         rows.append((*pieces.atoms["Y"], pieces.atoms["ylo"][1], eta))
     return Exponentials(*(np.concatenate(column) for column in zip(*rows, strict=True)))
@@ -78,7 +78,9 @@ class Boxes(NamedTuple):
             for lo, hi in ((self.u_lo, self.u_hi), (self.m_lo, self.m_hi), (self.y_lo, self.y_hi))
         )
         found = [Boxes(*a, *b, *c) for a in u for b in m for c in y]
-        return Boxes(*map(np.concatenate, zip(*(x.choose(x.possible()) for x in found), strict=True)))
+        return Boxes(
+            *map(np.concatenate, zip(*(x.choose(x.possible()) for x in found), strict=True))
+        )
 
     def possible(self) -> Any:
         least = self.m_lo**2 * self.y_lo / self.u_hi * (1 - 2.0**-40)
@@ -98,7 +100,7 @@ def boxes(lo: Any, hi: Any, n: int, y: Exponentials) -> Boxes:
     m = 1 + np.arange(n + 1) / n
     found = []
     for shift in range(-2, 4):  # 1/4 < m^2 Y/u < 8, with u in [1, 2)
-        for m_lo, m_hi in zip(m[:-1], m[1:], strict=True):
+        for m_lo, m_hi in pairwise(m):
             y_lo = np.maximum(np.ldexp(scaled[0], shift) / m_hi**2 * (1 - 2.0**-40), first)
             y_hi = np.minimum(np.ldexp(scaled[1], shift) / m_lo**2 * (1 + 2.0**-40), last)
             ok = y_lo <= y_hi
@@ -120,9 +122,11 @@ def products(graph: Graph, y: Exponentials, at: Boxes) -> tuple[Products, Produc
     """The second stage: q, f, and the bound of eta."""
     pieces = Pieces(graph, len(at.u_lo))
     pieces.set_v((at.m_lo, at.m_hi))
-    inside = [(y.lo <= b) & (y.hi >= a) for a, b in zip(BINS[:-1], BINS[1:], strict=True)]
+    inside = [(y.lo <= b) & (y.hi >= a) for a, b in pairwise(BINS)]
     worst = np.array([y.low_word[x].max(initial=0.0) for x in inside])
-    first, last = (np.clip(np.searchsorted(BINS, x) - 1, 0, len(worst) - 1) for x in (at.y_lo, at.y_hi))
+    first, last = (
+        np.clip(np.searchsorted(BINS, x) - 1, 0, len(worst) - 1) for x in (at.y_lo, at.y_hi)
+    )
     low_word = worst[first]
     for step in range(1, int((last - first).max()) + 1):
         low_word = np.maximum(low_word, worst[np.minimum(first + step, last)])
@@ -161,7 +165,11 @@ def prove(graph: Graph, suffix: str, detail: bool = False) -> Bound:
     output = graph.label(NAME + suffix)
     ranges = table(graph, output, _v(graph, output))
     least, most = (m * m * np.exp(s) / 2 for m, s in zip(WINDOW_MU, (-90.0, 90.0), strict=True))
-    ends = [2.0 ** np.floor(np.log2(least) - 1), *ranges.bounds[:7], 2.0 ** np.ceil(np.log2(most) + 1)]
+    ends = [
+        2.0 ** np.floor(np.log2(least) - 1),
+        *ranges.bounds[:7],
+        2.0 ** np.ceil(np.log2(most) + 1),
+    ]
     found, worst = [], 0.0
     for k in range(8):
         lo, hi = cuts(ends[k], ends[k + 1], 200, k >= 3)
@@ -176,8 +184,8 @@ def prove(graph: Graph, suffix: str, detail: bool = False) -> Bound:
                 break
             keep = np.ones(len(bound.ulp), bool)
             keep[cut] = False
-            found.append(Bound(*(x[keep] for x in bound[:3]), {n: x[keep] for n, x in bound.parts.items()}))
-            worst = max(worst, float(found[-1].ulp.max(initial=0)))
+            found.append(bound.choose(keep))
+            worst = max(worst, found[-1].worst)
             at = at.choose(~keep).halves()
         worst = max(worst, bound.worst)
     bound = join(found)
@@ -192,13 +200,19 @@ def _v(graph: Graph, output: int) -> int:
         if graph.nodes[i].operation == "sub"
         and graph.nodes[graph.nodes[i].operands[0]].operation == "choose"
         and graph.nodes[graph.nodes[i].operands[1]].operation == "lookup"
-        and graph.nodes[graph.nodes[graph.nodes[i].operands[1]].operands[0]].operation == "index_count"
+        and graph.nodes[graph.nodes[graph.nodes[i].operands[1]].operands[0]].operation
+        == "index_count"
     ]
     return v
 
 
 def _prove_range(
-    graph: Graph, suffix: str, k: int, ranges: Table, at: Boxes, words: tuple[Products, Products, float]
+    graph: Graph,
+    suffix: str,
+    k: int,
+    ranges: Table,
+    at: Boxes,
+    words: tuple[Products, Products, float],
 ) -> Bound:
     in_reciprocal = k >= 3
     centre = rational(ranges.centres[k])
@@ -244,23 +258,34 @@ def _prove_range(
     polynomial = main[(factor,) if factor else ()]
     one: Poly = {(): [fmpq(1)]}
     size = eta + q.error + f.error
-    # A product or quotient of factors 1 + x with |x| < 2^-50 is 1 + the sum, to within `second`.
+    # A product or quotient of factors 1 + x with |x| < 2^-50 is 1 plus or minus the sum of the x.
+    # The error of that is below twice the square of the sum of |x|.
     total = size + pieces.atoms["e"][1] + q.low_word + f.low_word + pieces.atoms["em"][1]
     second = pieces.error("second", total * total * 4)
     relative = pieces.add(pieces.error("eta", eta), pieces.error("eps_q", q.error))
     if in_reciprocal:
         # u is (u + ulo)(1 + eta + eps_q): the sum of these errors is s, and 1/u is w (1 + e - s).
         s = pieces.error("s", (eta + q.error + q.low_word) * UP)
-        change = pieces.add(pieces.add(pieces.add(pieces.atoms_poly("e"), s, -1), second), {})
+        change = pieces.add(pieces.add(pieces.add({("e",): [fmpq(1)]}, s, -1), second), {})
         shift = pieces.mul({(): [centre, fmpq(1)]}, change, "shift")
     else:
         both = pieces.add({(): [centre, fmpq(1)]}, {("ulo",): [fmpq(1)]})
-        shift = pieces.add({("ulo",): [fmpq(1)]}, pieces.mul(both, pieces.add(relative, second), "shift"))
+        shift = pieces.add(
+            {("ulo",): [fmpq(1)]}, pieces.mul(both, pieces.add(relative, second), "shift")
+        )
     truth = at_shift(pieces, polynomial, shift, pieces.magnitude(shift), "t")
     if factor == "inverse":  # 1/m = inverse/(1 - em)
-        truth = pieces.mul(truth, pieces.mul({("inverse",): [fmpq(1)]}, pieces.add(pieces.add(one, lost), second), "z"), "z.t")
+        truth = pieces.mul(
+            truth,
+            pieces.mul({("inverse",): [fmpq(1)]}, pieces.add(pieces.add(one, lost), second), "z"),
+            "z.t",
+        )
     elif factor:
-        error = relative if factor == "q" else pieces.add(pieces.atoms_poly("eta"), pieces.error("eps_f", f.error))
+        error = (
+            relative
+            if factor == "q"
+            else pieces.add({("eta",): [fmpq(1)]}, pieces.error("eps_f", f.error))
+        )
         low = {"q": "qlo", "f": "flo"}[factor]
         z: Poly = {(factor,): [fmpq(1)], (low,): [fmpq(1)]}
         z = pieces.mul(z, pieces.add(pieces.add(one, error), second), "z")
@@ -268,7 +293,9 @@ def _prove_range(
     sign = -1 if suffix == "" else 1
     approximation: Any = 0.0
     if log:
-        part, approximation = log_error(pieces, NAME, {key: [sign * x for x in c_] for key, c_ in result.items()})
+        part, approximation = log_error(
+            pieces, NAME, {key: [sign * x for x in c_] for key, c_ in result.items()}
+        )
         half = pieces.add({key: [x / 2 for x in c_] for key, c_ in s.items()}, second)
         truth = pieces.add(truth, pieces.add(part, half), sign)
     name = {"": "F/u" if k == 0 else "F", ".dlog_sigma2": "Ug" if in_reciprocal else "g"}.get(
@@ -276,14 +303,22 @@ def _prove_range(
     )
     first = 0.0 if k == 0 else ranges.bounds[k - 1] * (1 - 2.0**-40)
     last = ranges.bounds[k] * (1 + 2.0**-40) if k < 7 else np.inf
-    of = errors(name, tuple(sign * x for x in polynomial), centre, first, last, in_reciprocal, int(log), 64)
+    of = errors(
+        name, tuple(sign * x for x in polynomial), centre, first, last, in_reciprocal, int(log), 64
+    )
     on = np.maximum(lo * (1 - 2.0**-45), first), np.minimum(hi * (1 + 2.0**-45), last)
     approximation = approximation + of.on(*on)
-    return compare(pieces, (lo, hi), result, truth, approximation=approximation, absolute=log, scale=scale)
+    return compare(
+        pieces, (lo, hi), result, truth, approximation=approximation, absolute=log, scale=scale
+    )
 
 
 def _cut(pieces: Pieces, suffix: str, k: int) -> tuple[Poly, Any]:
-    """The result without the powers of two that depend on mu and log sigma^2, and without its sign."""
+    """The result without its sign, and without its power of two.
+
+    The powers depend on integers that no piece knows. They are exact: in the window no result is
+    below 2^-530 or above 2^530.
+    """
     graph = pieces.graph
     output = graph.label(NAME + suffix)
     nodes = graph.nodes
@@ -291,7 +326,8 @@ def _cut(pieces: Pieces, suffix: str, k: int) -> tuple[Poly, Any]:
         word = nodes[nodes[output].operands[0]].operands[0]
         output = nodes[word].operands[0]
     for i in graph.needed(output):
-        # the two powers of `scale`, of integers that no piece knows
-        if nodes[i].operation == "unbits" and nodes[nodes[i].operands[0]].operation == "shift_left" and i != graph.label(f"{NAME}:power"):
-            pieces.hooks[i] = lambda i=i: pieces.point(i, 1.0, constant=True)
+        is_power = nodes[i].operation == "unbits"
+        is_power &= nodes[nodes[i].operands[0]].operation == "shift_left"
+        if is_power and i != graph.label(f"{NAME}:power"):
+            pieces.values[i] = pieces.point(i, 1.0, constant=True)
     return cut_result(pieces, output)

@@ -1,5 +1,6 @@
 """The bounds of the functions of one argument, in the usual form of the kernels."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def cuts(lo: float, hi: float, count: int, eighths: bool) -> tuple[Any, Any]:
 
 def prove_u(graph: Graph, name: str, count: int = 400) -> Bound:
     """Prove a function of u on [2^-300, 2^300]."""
-    output, x = graph.label(name), graph.label(f"{name}:x")
+    output = graph.label(name)
     ranges = table(graph, output, _v_of_u(graph, output))
     ends = [WINDOW_U[0], *ranges.bounds[:7], float(np.nextafter(WINDOW_U[1], np.inf))]
     found = []
@@ -105,7 +106,9 @@ def _prove_range_of_u(
     of_name, polynomial = OF_U[name], c
     if of_name == "F" and k == 0:
         of_name, polynomial = "F/u", c[1:]
-    of = errors(of_name, tuple(polynomial), rational(centre), first, last, in_reciprocal, int(log), 64)
+    of = errors(
+        of_name, tuple(polynomial), rational(centre), first, last, in_reciprocal, int(log), 64
+    )
     approximation = of.on(lo, hi)
     if log:
         part, error = log_error(pieces, name, result)
@@ -113,7 +116,9 @@ def _prove_range_of_u(
         approximation = approximation + error
     if set(main) - set(truth):
         raise AssertionError(f"unknown terms {set(main)}")
-    return compare(pieces, (lo, hi), result, truth, approximation=approximation, absolute=log, scale=scale)
+    return compare(
+        pieces, (lo, hi), result, truth, approximation=approximation, absolute=log, scale=scale
+    )
 
 
 def reductions(lo: float, hi: float, sign: int, each: int) -> tuple[Any, Any, Any]:
@@ -171,7 +176,11 @@ def prove_x(graph: Graph, name: str, each: int = 24) -> Bound:
         pieces = reductions(lo, hi, sign, each)
         for part in (pieces[2] == 0, pieces[2] != 0):
             if part.any():
-                found.append(_prove_range_of_x(graph, name, k, bounds, first_reciprocal, *(p[part] for p in pieces)))
+                found.append(
+                    _prove_range_of_x(
+                        graph, name, k, bounds, first_reciprocal, *(p[part] for p in pieces)
+                    )
+                )
         check_reductions(graph, name, "x", lo, hi, *pieces)
     bound = join(found)
     check_cover(bound.lo, bound.hi, -WINDOW_X, WINDOW_X)
@@ -179,7 +188,14 @@ def prove_x(graph: Graph, name: str, each: int = 24) -> Bound:
 
 
 def _prove_range_of_x(
-    graph: Graph, name: str, which: int, bounds: list[float], first_reciprocal: int, lo: Any, hi: Any, k: Any
+    graph: Graph,
+    name: str,
+    which: int,
+    bounds: list[float],
+    first_reciprocal: int,
+    lo: Any,
+    hi: Any,
+    k: Any,
 ) -> Bound:
     nodes, output = graph.nodes, graph.label(name)
     in_reciprocal = which >= first_reciprocal
@@ -208,11 +224,15 @@ def _prove_range_of_x(
     scaled = ("Y",) in main
     c = main.pop(("Y",) if scaled else ())
     line = main.pop(("x",), None)
-    if main or (line is not None) != (in_reciprocal and name == "neg_kl") or line not in (None, [fmpq(1, 2)]):
+    if (
+        main
+        or (line is not None) != (in_reciprocal and name == "neg_kl")
+        or line not in (None, [fmpq(1, 2)])
+    ):
         raise AssertionError(f"unknown terms {main}")
     # u or 1/u, whichever the polynomial takes, is (v + centre + S ylo)(1 + eta).
-    (power,) = {key for key in pieces.get(nodes[nodes[v].operands[0]].operands[1]).poly}
-    low: Poly = {tuple(sorted((*power, "ylo"))): [fmpq(1)]} if power else {("ylo",): [pieces.get(nodes[nodes[v].operands[0]].operands[1]).poly[()][0]]}
+    S = pieces.get(nodes[nodes[v].operands[0]].operands[1])
+    low = pieces.mul(S.poly, {("ylo",): [fmpq(1)]}, "S.ylo")
     both = pieces.add({(): [centre, fmpq(1)]}, low)
     shift = pieces.add(low, pieces.mul(both, {("eta",): [fmpq(1)]}, "s"))
     truth = at_shift(pieces, c, shift, pieces.magnitude(shift), "t")
@@ -271,8 +291,10 @@ def _prove_root(graph: Graph, lo: float, hi: float) -> Bound:
     if set(main) != {()}:
         raise AssertionError(f"unknown terms {set(main)}")
     error, least = np.zeros(pieces.count), np.full(pieces.count, np.inf)
-    points = np.unique(np.concatenate([np.linspace(v_lo.min(), 0, 65), np.linspace(0, v_hi.max(), 65)]))
-    for a, b in zip(points[:-1], points[1:], strict=True):
+    points = np.unique(
+        np.concatenate([np.linspace(v_lo.min(), 0, 65), np.linspace(0, v_hi.max(), 65)])
+    )
+    for a, b in pairwise(points):
         series = around_root(root + a - 1e-12, root + b + 1e-12)
         beyond = series.remainder
         for i in np.nonzero((v_lo <= b) & (v_hi >= a))[0]:

@@ -1,9 +1,10 @@
-"""What the functions have in common: the range and its polynomial, the logarithm, the exponential."""
+"""What the functions have in common: ranges, reciprocals, the logarithm, the exponential."""
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import arb, arb_poly, fmpq
+from flint import arb, fmpq
 
 from . import truth
 from .algebra import UP, Number, Pieces, Poly, binade, half_ulp, largest, rational, smallest
@@ -21,14 +22,16 @@ class Table(NamedTuple):
 
 
 def table(graph: Graph, output: int, v: int) -> Table:
-    """Read the bounds and centres of the range's index from the graph, where v = a - centre[index]."""
+    """Read the bounds and centres of the ranges from the graph, where v = a - centre[index]."""
     nodes = graph.nodes
     lookup = nodes[nodes[v].operands[1]]
     index, centres = lookup.operands
     bounds = []
     while nodes[index].operation == "index_count":
         index, mask = nodes[index].operands
-        bounds += [nodes[k].operands[0] for k in nodes[mask].operands if nodes[k].operation == "const"]
+        bounds += [
+            nodes[k].operands[0] for k in nodes[mask].operands if nodes[k].operation == "const"
+        ]
     return Table(bounds[::-1], list(centres))
 
 
@@ -53,7 +56,7 @@ def reciprocal_shift(pieces: Pieces, centre: float, name: str) -> tuple[Poly, An
 
 
 def hook_log(pieces: Pieces, of: str, lo: Any, hi: Any) -> None:
-    """Hook the parts of log(u)/2, for pieces that lie in an eighth of a binade: f, its index, exponent."""
+    """Hook the parts of log(u)/2 on pieces that lie in an eighth of a binade."""
     graph, hooks = pieces.graph, pieces.hooks
     exponent = binade(lo)
     f = np.ldexp(lo, -exponent), np.ldexp(hi, -exponent)
@@ -61,7 +64,9 @@ def hook_log(pieces: Pieces, of: str, lo: Any, hi: Any) -> None:
     if (binade(hi) != exponent).any() or (np.floor((f[1] - 1) * 8) != eighth).any():
         raise AssertionError("a piece is in two eighths of a binade")
     node = graph.label(f"{of}:log.exponent")
-    hooks[graph.label(f"{of}:log.f")] = lambda: Number(pieces.atom("f", f), np.full(pieces.count, -52))
+    hooks[graph.label(f"{of}:log.f")] = lambda: Number(
+        pieces.atom("f", f), np.full(pieces.count, -52)
+    )
     hooks[node] = lambda: pieces.point(node, exponent)
     hooks[graph.label(f"{of}:log.j")] = lambda: eighth
     if not graph.fused:
@@ -122,7 +127,9 @@ def log_error(pieces: Pieces, of: str, result: Poly) -> tuple[Poly, Any]:
         n = max(len(p), len(log))
         p, log = (x + [arb(0)] * (n - len(x)) for x in (p, log))
         beyond = (r / (1 + left)) ** 25  # at most the next term, which has the factor 1/25
-        worst = max(worst, upper(of_ball([x - y / 2 for x, y in zip(p, log, strict=True)], r) + beyond))
+        worst = max(
+            worst, upper(of_ball([x - y / 2 for x, y in zip(p, log, strict=True)], r) + beyond)
+        )
     # d(log(1 + r))/2 = d/(2 (1 + r)), and 1/(2 * 0.93) < 0.54
     return part, (tables + worst + pieces.atoms["r.error"][1] * 0.54) * UP
 
@@ -130,8 +137,11 @@ def log_error(pieces: Pieces, of: str, result: Poly) -> tuple[Poly, Any]:
 def _parts(lo: float, hi: float) -> list[tuple[Any, Any, Any]]:
     """Middle, radius and left end of equal parts of [lo, hi]."""
     ends = [exact(lo) + (exact(hi) - exact(lo)) * k / PARTS for k in range(PARTS + 1)]
-    pairs = zip(ends[:-1], ends[1:], strict=True)
-    return [(arb(((a + b) / 2).mid()), arb(((b - a) / 2).abs_upper()) + arb(2) ** -200, arb(a.lower())) for a, b in pairs]
+    tiny = arb(2) ** -200
+    return [
+        (arb(((a + b) / 2).mid()), arb(((b - a) / 2).abs_upper()) + tiny, arb(a.lower()))
+        for a, b in pairwise(ends)
+    ]
 
 
 def hook_exponential(pieces: Pieces, of: str, k: Any) -> Any:
@@ -174,15 +184,18 @@ def hook_exponential(pieces: Pieces, of: str, k: Any) -> Any:
         worst = max(worst, upper((of_ball(p, radius) + radius**24) / left.exp()))
     of_tables = {}
     for token in set(zip(power, table_lo, k % 8, strict=True)):
-        of_tables[token] = upper((exact(token[0]) + exact(token[1])) / arb(2) ** (arb(int(token[2])) / 8) - 1)
+        of_tables[token] = upper(
+            (exact(token[0]) + exact(token[1])) / arb(2) ** (arb(int(token[2])) / 8) - 1
+        )
     tables = np.array([of_tables[token] for token in zip(power, table_lo, k % 8, strict=True)])
     errors = pieces.magnitude(pieces.add(both, pieces.main(both), -1))
     # The low word of 2^(j/8) is added without the factor exp(r), which is between 0.957 and 1.045.
-    relative = errors / smallest(pieces.interval(y.poly)) + worst + tables + np.abs(table_lo) * 0.045
+    relative = (
+        errors / smallest(pieces.interval(y.poly)) + worst + tables + np.abs(table_lo) * 0.045
+    )
     # exp(d) - 1 for d the error of r; the sum of all is so small that their products count by UP
     eta = (relative + pieces.atoms["r.error"][1] * 1.01) * 1.01
     if not (eta < 2.0**-54).all():
-
         raise AssertionError("the exponential is worse than expected")
     Y, size = pieces.interval(y.poly), largest(pieces.interval(y_lo.poly))
     pieces.values[high] = Number(pieces.atom("Y", Y), y.grid)

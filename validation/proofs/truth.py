@@ -1,4 +1,6 @@
-"""The exact functions, and how far a polynomial is from them: rigorous bounds, by Arb. (Trusted.)
+"""The exact functions, and rigorous bounds of how far a polynomial is from them, by Arb.
+
+This module is part of what the proofs trust.
 
 With g(u) = F'(u) = M(1; 3/2; -u), a function is named by what makes it of g, read from the right:
 U multiplies by u, D differentiates. So "UDUg" is u (u F'(u))', which is d^2(-KL)/d(log alpha)^2 but
@@ -110,24 +112,37 @@ class Errors(NamedTuple):
         found = np.full(len(lo), -np.inf)
         for a, b, error in zip(*self, strict=True):
             found = np.where((lo <= b) & (hi >= a), np.maximum(found, error), found)
-        if not (np.isfinite(found).all() and (self.a.min() <= lo).all() and (hi <= self.b.max()).all()):
+        if not (
+            np.isfinite(found).all() and (self.a.min() <= lo).all() and (hi <= self.b.max()).all()
+        ):
             raise AssertionError("the parts do not cover the pieces")
         return found
 
 
 @cache
 def errors(
-    name: str, c: tuple[Any, ...], centre: Any, lo: float, hi: float, in_reciprocal: bool, log: int, count: int
+    name: str,
+    c: tuple[Any, ...],
+    centre: Any,
+    lo: float,
+    hi: float,
+    in_reciprocal: bool,
+    log: int,
+    count: int,
 ) -> Errors:
     """Bound ``|P - f|/|f|`` on parts of [lo, hi], for P = sum of c_k v^k in v = u - centre.
 
-    With `in_reciprocal`, v = 1/u - centre. With `log` > 0, f is F - log(log*u)/2, and the bound is absolute.
+    With `in_reciprocal`, v = 1/u - centre. With `log` > 0, f is F - log(log*u)/2, and the bound is
+    absolute.
     """
     rows = []
     near = min(hi, float(FAR)) if in_reciprocal else hi
     if lo < near:
         ratio = near / lo if in_reciprocal else 0.0
-        cuts = [lo * ratio ** (i / count) if in_reciprocal else lo + (near - lo) * i / count for i in range(count)]
+        cuts = [
+            lo * ratio ** (i / count) if in_reciprocal else lo + (near - lo) * i / count
+            for i in range(count)
+        ]
         for a, b in zip(cuts, [*cuts[1:], near], strict=True):
             rows.append((a, b, _on_part(name, c, centre, a, b, lo == 0, in_reciprocal, log)))
     if hi > FAR:
@@ -138,7 +153,14 @@ def errors(
 
 
 def _on_part(
-    name: str, c: Sequence[Any], centre: Any, a: float, b: float, from_zero: bool, in_reciprocal: bool, log: int
+    name: str,
+    c: Sequence[Any],
+    centre: Any,
+    a: float,
+    b: float,
+    from_zero: bool,
+    in_reciprocal: bool,
+    log: int,
 ) -> float:
     left, right = exact(a), exact(b)
     m = arb(((left + right) / 2).mid())
@@ -166,7 +188,9 @@ def _on_part(
     return upper(error / least)
 
 
-def _in_reciprocal(c: Sequence[Any], centre: Any, m: Any, r: Any, left: Any, log: int) -> tuple[list[Any], Any]:
+def _in_reciprocal(
+    c: Sequence[Any], centre: Any, m: Any, r: Any, left: Any, log: int
+) -> tuple[list[Any], Any]:
     """The Taylor coefficients of P(1/u - centre), with `log` + log(log*u)/2, and the remainder."""
     ctx.cap = ORDER + 2
 
@@ -190,10 +214,10 @@ def _far(name: str, c: Sequence[Any], log: int) -> float:
     """The bound for u > FAR, with w = 1/u, S = sum over k < TERMS of (1/2)_k w^k/2.
 
     u g = S + rho with |rho| <= (1/2)_K u^-K + (u + 2 K) exp(-u/2): for t < 1/2 the rest of the
-    binomial series of (1 - t)^(-1/2) is at most twice its first term; for t > 1/2 the integral of
-    (1 - t)^(-1/2)/2 exp(-u t) is below exp(-u/2), and each of the K terms of the series, because
-    t^k exp(-u t) falls, below exp(-u/2)/(u - 2 K). All bounds here fall in u. For "DUg" and "Dg" the
-    differential equation of g is used: (u g)' = (1 + g - 2 u g)/2, g' = (1 - (1 + 2u) g)/(2u).
+    binomial series of (1 - t)^(-1/2) is at most twice its first term. For t > 1/2 the integral of
+    (1 - t)^(-1/2)/2 exp(-u t) is below exp(-u/2), and each of the K terms of the series is below
+    exp(-u/2)/(u - 2 K), because t^k exp(-u t) falls. All bounds here fall in u. "DUg" and "Dg" are
+    made by the differential equation of g: (u g)' = (1 + g - 2 u g)/2, g' = (1 - (1 + 2u) g)/(2u).
     """
     rising = [fmpq(1)]
     for k in range(TERMS):
@@ -247,7 +271,7 @@ class Root(NamedTuple):
 
 
 def around_root(a: float, b: float, n: int = 22) -> Root:
-    """The series of d^2(-KL)/dx^2 in x on [a, b], of orders 0 to n, with a bound of its remainder."""
+    """The series of d^2(-KL)/dx^2 in x on [a, b], of orders 0 to n, and a bound of the rest."""
     left, right = exact(a), exact(b)
     m = arb(((left + right) / 2).mid())
     r = arb(((right - left) / 2).abs_upper()) + arb(2) ** -200

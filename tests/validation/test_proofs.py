@@ -1,0 +1,105 @@
+"""The proofs of upper bounds: they hold, and fail if the kernels are changed."""
+
+import re
+import shutil
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+if find_spec("flint") is None or not (shutil.which("g++") and shutil.which("cc")):
+    pytest.skip("the proofs need python-flint and compilers", allow_module_level=True)
+
+from logunif_kl._numpy import ufuncs
+from validation.accuracy.functions import FUNCTIONS
+from validation.proofs import __main__ as command
+from validation.proofs import check
+from validation.proofs.claims import CLAIMS
+from validation.proofs.graph import HEADERS, trace
+from validation.proofs.lemma import error_of_product_error
+from validation.proofs.one_argument import prove_u, prove_x
+
+FUSED = trace(fused=True)
+
+
+def test_the_lemma():
+    assert 2.0**-106 < error_of_product_error() <= 2.0**-100
+
+
+def test_every_function_has_a_claim():
+    assert list(CLAIMS) == list(FUNCTIONS)
+    assert all(set(claim) == {"fused", "unfused"} for claim in CLAIMS.values())
+
+
+@pytest.mark.slow
+def test_the_graph_is_the_kernel():
+    kernel = ufuncs.kernel_name()
+    arithmetic = next(name for name, kernels in command.KERNELS.items() if kernel in kernels)
+    graph = FUSED if arithmetic == "fused" else trace(fused=False)
+    for name in FUNCTIONS:
+        assert check.differing(graph, name, kernel, np.random.default_rng(0))[0] == 0
+
+
+def test_a_bound_is_proved():
+    bound = prove_u(FUSED, "kl_gap_grad", 400)
+    assert 0.7 < bound.worst <= CLAIMS["kl_gap_grad"]["fused"]
+    worst, share = check.largest_share(
+        FUSED, "kl_gap_grad", bound, np.random.default_rng(1), 400_000
+    )
+    assert 0.6 < worst <= bound.worst
+    assert share <= 1.0
+
+
+def changed(tmp_path, name, pattern, by):
+    """Trace the headers with one change."""
+    shutil.copytree(HEADERS, tmp_path / "c")
+    path = tmp_path / "c" / name
+    text, count = re.subn(pattern, by, path.read_text(), count=1, flags=re.DOTALL)
+    assert count == 1
+    path.write_text(text)
+    return trace(fused=True, headers=path.parent)
+
+
+# In k1 of kl_gap_grad: the last digit of the range with the largest error.
+LOW_DIGIT = r"(KL_GAP_GRAD_D\[\]\[8\].*?base_lo \*/\n    \{[^,]*, -?0x[^,]*)[0-9a-f](p[^,]*,)"
+RANGE = r"(KL_GAP_GRAD_D\[\]\[8\] = \{\n    \{0x1\.2000000000000p\+0, )0x1\.9000000000000p\+1"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "pattern", "by"),
+    [
+        ("exact_coefficients.h", LOW_DIGIT, r"\g<1>0\g<2>"),
+        ("exact_coefficients.h", RANGE, r"\g<1>0x1.a000000000000p+1"),
+        ("exact_elementary.h", r"MADD\(v, s_lo, product_error\(v, s_hi, q\)\)", "(v * s_lo)"),
+    ],
+    ids=["a low digit of a coefficient", "a wider range", "an error term that is dropped"],
+)
+def test_a_change_of_the_kernel_is_seen(name, pattern, by, tmp_path):
+    graph = changed(tmp_path, name, pattern, by)
+    try:
+        bound = prove_u(graph, "kl_gap_grad", 400).worst
+    except AssertionError:
+        return
+    assert bound > CLAIMS["kl_gap_grad"]["fused"]
+
+
+@pytest.mark.slow
+def test_a_smaller_claim_fails(monkeypatch, capsys):
+    monkeypatch.setitem(CLAIMS["neg_kl_grad"], "fused", 1.0)
+    assert not command.report(FUSED, "fused", "neg_kl_grad", 400_000, verbose=True)
+    assert "FAILED: more than 1.0, which is claimed" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["neg_kl", "neg_kl_hess"])
+def test_pieces_cover_the_window(name):
+    bound = prove_x(FUSED, name)
+    assert bound.lo.min() == -200.0
+    assert bound.hi.max() == 200.0
+
+
+def test_an_unknown_function(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["kl_gap_third"])
+    assert "unknown function kl_gap_third: choose from kl_gap, " in capsys.readouterr().err
