@@ -144,5 +144,5 @@ def test_digits_are_refused_unless_they_are_an_integer_in_range(name):
     for wrong in (0, -3, most + 1):
         with pytest.raises(ValueError, match=f"dps must be between 1 and {most}, but {wrong} was"):
             FUNCTIONS[name](0.0, dps=wrong)
-    with pytest.raises(OverflowError, match="log_alpha is beyond 2\\*\\*4096 in size"):
+    with pytest.raises(OverflowError, match="log_alpha is above 2\\*\\*4096 in size"):
         FUNCTIONS[name](mpmath.ldexp(1, 5000), dps=20)
