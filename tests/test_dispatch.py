@@ -612,6 +612,6 @@ def test_integers_beyond_a_float(array):
 
 def test_ragged_rows():
     with pytest.raises(
-        ValueError, match="^log_alpha cannot be read as one array .* rows of equal length$"
+        ValueError, match=r"^log_alpha cannot be read as one array .* rows of equal length$"
     ):
         lk.neg_kl([[1.0], [1.0, 2.0]])

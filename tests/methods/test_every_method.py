@@ -59,6 +59,7 @@ def test_types_and_shapes(name):
     assert function(1) == function(1.0)
     assert function(np.empty((0, 2))).shape == (0, 2)
     np.testing.assert_array_equal(function(x.tolist()), function(x))
+    np.testing.assert_array_equal([function(v) for v in x.flat], function(x).ravel())
     np.testing.assert_array_equal(function(x[::-1, ::2].T), function(x)[::-1, ::2].T)
 
 
