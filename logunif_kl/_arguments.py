@@ -242,7 +242,7 @@ def read(name: str, value: Any) -> Any:
 
 
 def _blocks(value: Any) -> list[Any]:
-    """List the arrays that an xarray object holds, and the array type inside a dask array."""
+    """List the arrays inside an xarray object, and an array like the blocks of a dask array."""
     parts = value.data_vars.values() if hasattr(value, "data_vars") else [value]
     return [getattr(part, name, None) for part in parts for name in ("data", "_meta")]
 

@@ -60,6 +60,14 @@ class TestValues:
             assert same(lk.kl(x, **options), -lk.neg_kl(x, **options))
             assert same(lk.kl_normal(x, 1.0, **options), -lk.neg_kl_normal(x, 1.0, **options))
 
+    def test_gradient_rises_to_its_maximum_and_falls(self):
+        x = np.linspace(-40, 40, 8001)
+        gradient = lk.neg_kl_grad(x)
+        top, steps = gradient.argmax(), np.diff(gradient)
+        assert abs(x[top] + 1.507) < 0.01
+        assert (steps[:top] >= 0).all()
+        assert (steps[top:] <= 0).all()
+
     def test_constant_is_added(self):
         x = np.linspace(-30, 30, 1001)
         for dtype in ("float32", "float64"):

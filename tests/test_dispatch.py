@@ -611,5 +611,7 @@ def test_integers_beyond_a_float(array):
 
 
 def test_ragged_rows():
-    with pytest.raises(ValueError, match=r"^log_alpha cannot be read as one array .* one length$"):
+    with pytest.raises(
+        ValueError, match=r"^log_alpha cannot be read as one array .* rows of equal length$"
+    ):
         lk.neg_kl([[1.0], [1.0, 2.0]])

@@ -14,8 +14,8 @@ Namespace = Any
 
 ONE_BITS = 0x3F800000
 MANTISSA_BITS = 23
-# The bits of the float32 sqrt(1/2) - 2^-16. Subtract them from the bits of x to get the exponent of
-# the power of 2 nearest to x.
+# The bits of sqrt(1/2), rounded up to a multiple of 2^-16. The bits of x minus these, shifted right
+# by 23, are the exponent k of x = m 2^k with m between sqrt(1/2) and sqrt(2).
 SPLIT_BITS = 0x3F350500
 
 

@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0 on success; 1 after a failed check and 2 after an error, each with one sentence on
-        standard error; 130 after an interrupt, even while the package is imported.
+        standard error; 130 after an interrupt, even while `main` imports the modules it needs.
     """
     try:
         from ._main import run

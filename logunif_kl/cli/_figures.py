@@ -111,7 +111,7 @@ def draw_errors(methods: Sequence[Method], path: str) -> None:
 
 
 def draw_figure_2(path: str) -> None:
-    """Draw Kingma's Figure 2 with the domain it shows, and the distance of its curves."""
+    """Draw Kingma's Figure 2, with its domain shaded, and the error of the cubic."""
     figure = new_figure("--output", 11.0, 4.8)
     curves, gaps = figure.subplots(1, 2)
     cubic, bound = METHODS["kingma"], METHODS["lower_bound"]

@@ -73,7 +73,7 @@ class Fit:
     Worst errors
     log_alpha in     value     at       rms  gradient    at
     [-inf, inf]   4.97e-03   -inf  2.93e-03    3.55 %  2.65
-    [-10, 10]     4.97e-03  -3.39  2.93e-03    3.55 %  2.65
+    [-10, 10]     4.97e-03  ...    2.93e-03    3.55 %  2.65
     <BLANKLINE>
     The error is levelled at 4 points
     of     log_alpha          error

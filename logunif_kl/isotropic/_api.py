@@ -137,7 +137,7 @@ def neg_kl_complex_normal(
 
         -KL = constant - Ein(u),    u = |mu|^2/sigma^2,    sigma^2 = E|w - mu|^2
 
-    |mu|^2 is computed from the two parts in two words, so it is exact at mu = 0, and overflows or
+    |mu|^2 is computed from the two parts in two words. It is exact at mu = 0, and overflows or
     underflows only where u does.
 
     Parameters

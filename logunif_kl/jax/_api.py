@@ -61,7 +61,7 @@ def neg_kl(
 
 
 def neg_kl_grad(log_alpha: Any) -> Any:
-    """As `logunif_kl.neg_kl_grad`, for arrays that `neg_kl` takes.
+    """As `logunif_kl.neg_kl_grad`, for the same arrays as `neg_kl`.
 
     This is the derivative that `jax.grad` takes of `neg_kl`, for each element of an array of any
     shape. The result can be differentiated any number of times.
@@ -76,7 +76,7 @@ def neg_kl_grad(log_alpha: Any) -> Any:
 
 
 def neg_kl_hess(log_alpha: Any) -> Any:
-    """As `logunif_kl.neg_kl_hess`, for arrays that `neg_kl` takes.
+    """As `logunif_kl.neg_kl_hess`, for the same arrays as `neg_kl`.
 
     The result can be differentiated any number of times.
 

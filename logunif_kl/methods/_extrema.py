@@ -24,8 +24,8 @@ HORIZON = 40.0
 # Rounding error of two values of magnitude HORIZON/2. Sizes that differ by less count as equal.
 _AT_ITS_LIMIT = 4.0 * HORIZON * np.finfo(np.float64).eps
 _INVERSE_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-_SECTIONS = 42  # shrinks a bracket by 0.618^42 = 2e-9, so a flat top moves by 4e-18
-_FLAT = 1e-11  # a smaller relative gain counts as rounding
+_SECTIONS = 42  # 0.618^42 = 2e-9 of the bracket is left, and a maximum errs by its square
+_FLAT = 1e-11  # a relative gain below this counts as rounding
 
 
 @dataclass(frozen=True, slots=True)

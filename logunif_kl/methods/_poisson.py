@@ -78,7 +78,7 @@ def _mean(u: np.ndarray, below: int, above: int, g: Weighted) -> np.ndarray:
     left = np.maximum(mode - np.arange(below + 1), 0)
     with np.errstate(divide="ignore"):
         up = np.exp(np.cumsum(np.log1p((u - right) / right), axis=1))
-        # w_(k-1)/w_k is k/u. The ratio is 0 at k = 0, which makes all weights below 0.
+        # w_(k-1)/w_k is k/u, which is 0 at k = 0: the weights of k < 0 are then 0.
         down = np.exp(np.cumsum(np.log1p((left[:, :-1] - u) / u), axis=1))
     total = 1.0 + up.sum(axis=1) + down.sum(axis=1)
     weighted = (up * g(right)).sum(axis=1) + (down * g(left[:, 1:])).sum(axis=1)

@@ -93,12 +93,12 @@ def quadrature(
         As for `series`; infinite where a node of ``"gauss_hermite"`` is at the singularity.
     error : float64 array or scalar
         With ``return_error=True``: an upper bound of the error, including the rounding to the type
-        of the value; 0 at infinite ``log_alpha``. The estimate is always a NumPy array or scalar.
+        of the value; 0 at infinite ``log_alpha``. The bound is always a NumPy array or scalar.
 
     Raises
     ------
     TypeError, ValueError, OverflowError
-        As for `series`, if there is no such rule, if `n` is not an int in its range, or if `dps` is
+        As for `series`, and if there is no such rule, `n` is not an int in its range, or `dps` is
         given together with another rule, with `n` or with ``return_error=True``.
 
     Notes

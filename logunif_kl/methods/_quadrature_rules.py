@@ -32,10 +32,10 @@ from scipy.special import eval_legendre, roots_hermitenorm, roots_legendre
 from ._control_variates import LEAST_LOG_ALPHA, MEAN_LOG
 
 REACH = 9.0  # largest z; phi(9) = 1e-18
-_REACH_OF_SMALL = 9.9  # largest t, where r < 1 shifts phi by up to 1
-_TAU = 3.4  # exp(-pi sinh(3.4)) = 4e-21, so t log(t) is negligible there
-_POWER = 5  # of v
-_ROWS = 128  # elements per block
+_REACH_OF_SMALL = 9.9  # largest t; an r below 1 shifts phi by up to 1
+_TAU = 3.4  # at this end t = exp(-pi sinh(3.4)) = 4e-21, so t log(t) is negligible
+_POWER = 5  # the power of v
+_ROWS = 128  # the elements of a block
 _ROOT = math.sqrt(2.0 * math.pi)
 
 

@@ -9,9 +9,8 @@ standard error of their average:
 
 The spread of a few units is itself uncertain, so the standard error is multiplied by Student's
 factor for the 95 % interval: 1.09 for 16 units, 1.02 for 64 and 1.0005 for 2,500. That suffices for
-normal values, but these values are skewed, especially without control variates and in pairs. With
-fewer samples than in `LEAST`, three standard errors miss the exact value for more than 1 % of
-seeds.
+normal values, but units are skewed, especially without control variates and in pairs. With fewer
+samples than in `LEAST`, three standard errors miss the exact value for more than 1 % of seeds.
 
 Every element of log alpha uses the same z (common random numbers), so differences between elements
 are far more precise than the elements themselves.

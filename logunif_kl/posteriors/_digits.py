@@ -40,7 +40,7 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     Raises
     ------
     TypeError
-        If `log_alpha` does not hold real numbers, or if `base` or `relative_to` is not a number.
+        If `log_alpha` does not hold real numbers, or `base` or `relative_to` is not a real number.
     ValueError
         If `base` is not finite and above 1, or `relative_to` is not positive.
 

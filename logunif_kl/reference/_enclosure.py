@@ -26,7 +26,7 @@ from ._input import Number, read
 SPARE = 32
 MAX_BITS = 100_000
 CAP = 1 << 16
-"""The highest precision, in addition to 16 times ``bits``, at which a wide ball is an error."""
+"""The highest precision tried is 16 times ``bits`` plus this. A ball still too wide is an error."""
 
 ZERO, ONE, HALF, INF, MINUS_INF = (
     libmp.from_float(v) for v in (0.0, 1.0, 0.5, float("inf"), float("-inf"))

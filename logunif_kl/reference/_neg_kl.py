@@ -301,7 +301,7 @@ def convention(zero_at: object, log_c: object) -> tuple[Number | None, Number | 
 
 
 def _constant(zero_at: object, log_c: object) -> Constant | None:
-    """Return the constant in -KL = constant - F, from definition and bits; None for 0."""
+    """Return a function of definition and bits: the constant in -KL = constant - F; None for 0."""
     a, c = convention(zero_at, log_c)
     if c is not None:
         return lambda of, wp: raw_constant(c, wp)

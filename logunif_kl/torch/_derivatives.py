@@ -31,7 +31,7 @@ _MANY = 4096
 
 
 class Members(tuple[Orders, ...]):
-    """Members of a family. PyTorch would unpack a plain tuple argument, but not this class.
+    """Functions and derivatives to compute. PyTorch would unpack a plain tuple, but not this class.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ _PRODUCT = _Product()
 
 
 class Derivatives(Function):
-    """Members of a family, computed in one pass.
+    """A function and its derivatives, or several derivatives, computed in one pass.
 
     First derivatives that are computed along with their function are kept for the backward.
     """

@@ -2,7 +2,7 @@
 
 A call for each tensor takes about as long as a kernel on a thousand weights, in the forward and
 again in the backward. Concatenation would copy the tensors and their gradients. One autograd
-Function instead runs the kernels on the tensors in place, and saves only the tensors.
+Function instead runs the kernels on the tensors, and saves only the tensors for the backward.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any

@@ -35,8 +35,8 @@ def look_at(*tensors: Tensor) -> None:
         whole = x.is_contiguous() and not x.storage_offset()
         if x.nbytes > x.untyped_storage().nbytes() if whole else not _is_held(x):
             raise RuntimeError(
-                f"the memory was freed of a tensor of shape {tuple(x.shape)}, as for a sharded "
-                "parameter: pass it while it is gathered"
+                f"a tensor of shape {tuple(x.shape)} was given, but its memory was freed, as for a "
+                "sharded parameter: pass it while it is gathered"
             )
 
 

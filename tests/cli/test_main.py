@@ -21,6 +21,16 @@ def run(*arguments, **options):
     return python("-m", "logunif_kl", *arguments, **options)
 
 
+def test_a_reader_who_leaves_is_no_error(tmp_path):
+    path = tmp_path / "out.json"
+    command = [sys.executable, "-m", "logunif_kl", "compare", "--json", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+    assert path.read_text().startswith("{")
+
+
 def test_the_module_runs_the_command_line():
     done = run("table", "1")
     assert (done.returncode, done.stderr) == (0, "")

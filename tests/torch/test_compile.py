@@ -40,6 +40,7 @@ def test_two_types(other, shape, autocast):
         got, truth = compiled(lk.kl_normal)(*given), lk.kl_normal(*given)
     # assert_close compares the types too.
     torch.testing.assert_close(got, truth, rtol=1e-6, atol=0.0)
+    assert got.dtype == (torch.float64 if other is torch.float64 and shape else torch.float32)
 
 
 class TestRules:

@@ -72,7 +72,7 @@ def test_half_types_over_threads(dtype, threads):
     with torch.inference_mode():
         got = EXACT.with_gradients(*half)
     expected = EXACT.with_gradients(*(x.float() for x in half))
-    assert all(map(torch.equal, got, (x.to(dtype) for x in expected)))
+    assert list(map(torch.equal, got, [x.to(dtype) for x in expected])) == [True] * 3
 
 
 def test_who_is_taken():
@@ -279,7 +279,8 @@ class TestFloat32:
             for factor in (torch.tensor(0.3), torch.linspace(-1, 2, len(half[0])).to(dtype)):
                 expected = SINGLE.gradient(factor.float(), *wide)
                 got = SINGLE.gradient(factor, *half)
-                assert all(map(torch.equal, got, (x.to(dtype) for x in expected)))
+                same = [torch.equal(x, y.to(dtype)) for x, y in zip(got, expected, strict=True)]
+                assert same == [True] * 2
         total = SINGLE.value_sum(*half)
         assert total.dtype == torch.float32
         assert total.item() == pytest.approx(SINGLE.value_sum(*wide).item(), rel=2.0**-23)

@@ -16,7 +16,7 @@ _LOG_1500 = 7.313
 # s is a power of 2^256 in float64, and of 2^32 in float32. _APART lies between the first and the
 # second of these powers.
 _APART = {"float64": 2.0**300, "float32": 2.0**40}
-# s exceeds the first number only if the mean is 0. Then r/2 is limited to the second.
+# s exceeds the first number only if the mean is 0. Then r/2 is limited, to keep s e^(r/2) finite.
 _LARGEST = {"float64": (2.0**600, 170.0), "float32": (2.0**80, 21.0)}
 
 

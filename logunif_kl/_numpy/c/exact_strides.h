@@ -1,5 +1,5 @@
 /* The loops that NumPy calls, for all types and strides. Memory that is not contiguous, or in half
- * precision, is copied block by block. A scalar (stride 0) fills a block once. */
+ * precision, is copied block by block. A scalar (stride 0) is copied into a block once. */
 
 #ifndef LOGUNIF_KL_EXACT_STRIDES_H
 #define LOGUNIF_KL_EXACT_STRIDES_H

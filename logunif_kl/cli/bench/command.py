@@ -10,7 +10,7 @@ from .._output import CommandError, add_json, check_results, new_table, require,
 from ..provenance import provenance
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)  # the sizes to time on a framework
-SIZE_OF_CUDA = 100_000_000  # added on a GPU; smaller arrays mostly time launches
+SIZE_OF_CUDA = 100_000_000  # added on a GPU; in smaller arrays launches take as long as memory
 SIZE = 1_000_000
 ROUNDS = 25
 LEAST = {"size": 1, "rounds": 2, "threads": 1}

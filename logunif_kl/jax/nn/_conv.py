@@ -105,8 +105,9 @@ def conv(
     inputs, outputs = kernel.shape[numbers.rhs_spec[1]], kernel.shape[numbers.rhs_spec[0]]
     if x.shape[channels] != inputs * groups or outputs % groups:
         raise ValueError(
-            f"x has {x.shape[channels]} channels, but the kernel has {groups} groups of {inputs} "
-            f"input channels and {outputs} output channels: change one"
+            f"x has {x.shape[channels]} channels and the kernel {outputs} outputs, but {groups} "
+            f"groups of {inputs} channels need {groups * inputs} and a multiple of {groups}: "
+            "change one"
         )
     check_scales(weight, numbers.rhs_spec[1], groups)
     options: dict[str, Any] = {

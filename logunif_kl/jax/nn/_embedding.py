@@ -28,7 +28,7 @@ def embedding(
 ) -> Any:
     """Draw the rows of a random table, or return their means.
 
-    The result is the same as of `dense` for one-hot inputs. By local reparameterisation each
+    The result is as for `dense` with one-hot inputs. By local reparameterisation each
     element of `ids` has its own noise (Kingma et al. 2015, section 2.3).
 
     Parameters

@@ -17,8 +17,9 @@ from . import asymptotic, precision
 def _mean(u: Any, wp: int, *, gap: bool) -> Any:
     """Compute u times the Poisson mean in fixed point, which is F if `gap`, otherwise uF'."""
     floor = int(libmp.to_int(u)) if u[2] + u[3] > 0 else 0
-    reach = floor + wp + 64  # more terms than are needed
-    # Each weight is off by as many units as there are terms. The mean is at least 1/(2u + 1).
+    reach = floor + wp + 64  # more than the number of terms that are needed
+    # The error of a weight, in units of 2^-bits, is at most the number of terms.
+    # The mean is at least 1/(2u + 1).
     bits = wp + 3 * reach.bit_length() + 16
     point = precision.fixed(u, bits)
     one, two = 1 << bits, 2 << bits

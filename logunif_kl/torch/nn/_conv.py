@@ -149,7 +149,7 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
     Parameters
     ----------
     in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
-        As for `torch.nn.Conv2d`, which also has `device` and `dtype`.
+        As for `torch.nn.Conv2d`. The options `device` and `dtype` are also as there.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
         As for `VariationalLinear`. The units of `sharing` are the channels: `log_alpha` has the
         shape of `weight`, with 1 for each dimension along which it is shared. With groups, channels

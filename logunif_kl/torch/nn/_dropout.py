@@ -76,7 +76,7 @@ class GaussianDropoutA(StochasticModule):
 class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
     """Gaussian dropout of type B: a linear layer whose output has the noise of its inputs.
 
-    Wang and Manning (2013); Kingma et al. (2015), Eq. 10. With A the inputs, alpha = p/(1-p)::
+    Wang and Manning (2013); Kingma et al. (2015), Eq. 10. With inputs A and alpha = p/(1-p)::
 
         b_mj ~ N(sum_i a_mi theta_ij + bias_j,  alpha sum_i a_mi^2 theta_ij^2)
 

@@ -148,7 +148,7 @@ class LazyVariationalConv2d(_LazyConv, torch.nn.LazyConv2d, VariationalConv2d):
     Parameters
     ----------
     out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
-        As for `torch.nn.LazyConv2d`, which also has `device` and `dtype`.
+        As for `torch.nn.LazyConv2d`. The options `device` and `dtype` are also as there.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
         As for `VariationalConv2d`.
 

@@ -26,7 +26,7 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         b_j = sum_i a_i mu_ij + bias_j + sqrt(sum_i a_i^2 sigma_ij^2) zeta_j,    zeta_j ~ N(0, 1)
 
     The layer draws in training mode and within `logunif_kl.torch.nn.sampling`. In evaluation mode
-    the output is the same as of `torch.nn.Linear` with the means. The bias has no variance. The
+    the output is as for `torch.nn.Linear` with the means. The bias has no variance. The
     loss is the negative log-likelihood of all data plus `kl` (see `logunif_kl.torch.nn.ELBO`).
 
     Parameters

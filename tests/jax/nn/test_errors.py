@@ -154,8 +154,8 @@ nn.conv(IMAGE[0], KERNEL, feature_group_count=2)
     ValueError: x of shape (2, 5, 5) and a kernel of shape (2, 1, 3, 3) must have the same three or
     more axes: pass x[None] for one example
 nn.conv(IMAGE, KERNEL)
-    ValueError: x has 2 channels, but the kernel has 1 groups of 1 input channels and 2 output
-    channels: change one
+    ValueError: x has 2 channels and the kernel 2 outputs, but 1 groups of 1 channels need 1 and a
+    multiple of 1: change one
 nn.conv(IMAGE, KERNEL, feature_group_count=2.0)
     ValueError: feature_group_count must be a positive integer, but 2.0 was given: pass 1 for the
     usual case

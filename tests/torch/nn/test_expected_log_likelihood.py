@@ -238,6 +238,10 @@ class TestNormalPrior:
             assert nn.kl(twin) == nn.kl(model)
             assert twin[1].penalty == nn.NormalPrior(0.5)
 
+    def test_to_variational(self):
+        made = nn.to_variational(torch.nn.Linear(2, 2), penalty=nn.NormalPrior(2.0))
+        assert made.penalty == nn.NormalPrior(2.0)
+
     def test_assigned_later(self):
         layer = nn.VariationalLinear(3, 2)
         before = layer.kl()

@@ -148,6 +148,12 @@ class TestCompile:
         layer, x = layer_and_input("linear")
         with torch.autocast("cpu", torch.float16):
             found = compiled(layer)(x)
+
+        def inside(x):
+            with torch.autocast("cpu", torch.float16):
+                return layer(x)
+
+        assert compiled(inside)(x).dtype == torch.float16
         assert found.dtype == torch.float16
         assert finite(found)
 

@@ -80,8 +80,6 @@ def apart(found, samples):
     ]
     return float(torch.cat(away).max())
 
-    return float(torch.cat(away).max())
-
 
 def check(found, samples):
     """The moments are those of the samples, by which a variance 2 % larger would be seen."""
