@@ -1,7 +1,5 @@
 """Bounds of the rounding errors of a graph of operations, on many pieces of its domain at once.
 
-This module is part of what the proofs trust.
-
 The computed value of an operation is kept as a polynomial with rational coefficients, in a variable
 v and in atoms: rounding errors, and other quantities with a known interval on each piece. So what
 cancels in arithmetic with two words cancels exactly. A rounding error is at most half an ulp of the

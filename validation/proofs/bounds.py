@@ -1,4 +1,4 @@
-"""From the algebra of a result to the bound of its error in ulp. The proofs trust this module."""
+"""From the algebra of a result to the bound of its error in ulp."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The exact functions, and rigorous bounds of how far a polynomial is from them, by Arb.
 
-This module is part of what the proofs trust.
-
 With g(u) = F'(u) = M(1; 3/2; -u), a function is named by what makes it of g, read from the right:
 U multiplies by u, D differentiates. So "UDUg" is u (u F'(u))', which is d^2(-KL)/d(log alpha)^2 but
 for its sign. "F" is F itself and "F/u" its quotient by u.
