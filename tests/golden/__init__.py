@@ -12,8 +12,15 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-NAMES = ("kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl", "neg_kl_grad", "neg_kl_hess")
-NAMES = (*NAMES, "neg_kl_normal")
+NAMES = (
+    "kl_gap",
+    "kl_gap_grad",
+    "kl_gap_hess",
+    "neg_kl",
+    "neg_kl_grad",
+    "neg_kl_hess",
+    "neg_kl_normal",
+)
 ARITY = {name: (2, 3) if name == "neg_kl_normal" else (1, 1) for name in NAMES}
 """Inputs and outputs. Those of neg_kl_normal are its value, d/dmu and d/dlog_sigma2."""
 

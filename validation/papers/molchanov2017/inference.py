@@ -116,6 +116,7 @@ EXPERIMENT = Experiment(
     about="The networks of the table with as many weights as the paper keeps in each layer, at "
     "random places, and one square layer by the share of weights that are kept.",
     place=5,
+    noise=("*.largest_difference",),
     full={
         "batches": [1, 100, 1000],
         "rounds": 9,
