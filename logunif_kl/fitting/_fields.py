@@ -141,7 +141,7 @@ _FIT: dict[str, Check] = {
 def checked(given: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a fit with floats for its numbers and tuples for its lists.
 
-    Raise ValueError with the name of a field that is not what `Fit` documents.
+    Raise ValueError, which names the field, if a field is not what `Fit` documents.
     """
     family = _one_of(*MOST)("family", given["family"])
     coefficients = _coefficients(family)("coefficients", given["coefficients"])

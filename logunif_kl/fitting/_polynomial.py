@@ -21,7 +21,7 @@ from ._make import make_fit
 from ._problem import Array, Problem, Quantity, quantities
 
 GRID, COARSE = 1001, 201
-#: The factor by which rounding the coefficients may raise the level.
+#: Rounding the coefficients may multiply the largest weighted error by this factor, not more.
 ROUNDING = 1.01
 
 

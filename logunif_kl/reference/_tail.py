@@ -11,8 +11,9 @@ F''   -1/(2u^2) sum (k+1) t_k                   -1/(2u^2) E 1/(1-s)^2
 H     1/(4u) sum (k+1)(2k+1) t_k                1/(4u) E eps^2/(1-s)^2
 ====  ========================================  ================================================
 
-**The remainder of the first.** Let a_k = (2k-1)!!/(2u)^(k+1), S = a_0 + ... + a_(K-1) and
-E = F' - S. From 2u F'' + (1+2u) F' = 1 the sum telescopes to (e^u sqrt(u) E)' = e^u sqrt(u) a_K.
+**The remainder of the asymptotic series.** Let a_k = (2k-1)!!/(2u)^(k+1), and let
+S = a_0 + ... + a_(K-1) and E = F' - S. From 2u F'' + (1+2u) F' = 1 the sum telescopes to
+(e^u sqrt(u) E)' = e^u sqrt(u) a_K.
 Integrate from u/2, where 0 < F' <= 1 and 0 < S <= 1 if 4K + 2 <= u; above u/2 the integrand is a
 constant times g = e^t t^-(K+1/2), whose logarithmic derivative is at least 1/2 there. Hence
 

@@ -186,7 +186,7 @@ def with_primals(jvp: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _primal(x: Tensor) -> Tensor:
-    """Strip the innermost level's tangent, under the dimensions of any vmap."""
+    """Return x without its innermost tangent. Batch dimensions of vmap stay."""
     if is_batchedtensor(x):
         inner = _primal(get_unwrapped(x))
         return _add_batch_dim(inner, maybe_get_bdim(x), maybe_get_level(x))

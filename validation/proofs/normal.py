@@ -326,8 +326,9 @@ def _cut(pieces: Pieces, suffix: str, k: int) -> tuple[Poly, Any]:
         word = nodes[nodes[output].operands[0]].operands[0]
         output = nodes[word].operands[0]
     for i in graph.needed(output):
-        is_power = nodes[i].operation == "unbits"
-        is_power &= nodes[nodes[i].operands[0]].operation == "shift_left"
-        if is_power and i != graph.label(f"{NAME}:power"):
+        operation, operands = nodes[i]
+        if operation != "unbits" or i == graph.label(f"{NAME}:power"):
+            continue
+        if nodes[operands[0]].operation == "shift_left":
             pieces.values[i] = pieces.point(i, 1.0, constant=True)
     return cut_result(pieces, output)

@@ -157,7 +157,7 @@ LK_NAME(exponential_f32)(V t)
 }
 #define exponential_f32 LK_NAME(exponential_f32)
 
-/* log(m 2^n)/2 for a normal m. `hi` is a multiple of 2^-42, so that its sum is exact. */
+/* log(m 2^n)/2 for a normal m. Both terms of `hi` are multiples of 2^-42, so it is exact. */
 LK_INLINE pair
 LK_NAME(half_log)(V m, V n)
 {

@@ -4,8 +4,8 @@
  * the arguments called `usual` here, no instruction does. `float32_rare.h` computes the others. The
  * tests themselves compare bits as integers, so they read no subnormal number either.
  *
- * The test of a span compares the arguments with a box, by three or four integer operations a
- * register. The test of a register estimates exponents, by about fifteen operations. */
+ * There are two tests. The first compares a span of elements with a box, by three or four integer
+ * operations a register. The second estimates the exponents of one register, by about fifteen. */
 
 /* ---- integers beside the floats of `float32_simd.h`: U and M of them, signed ---------------- */
 
@@ -66,8 +66,8 @@ LK_NAME(any)(M m)
 #define POWER_OF_2(e) ((unsigned)(127 + (e)) << 23)
 
 /* The box: 2^-60 <= |log_sigma2| < 20, so that exp(-log_sigma2) lies between 2^-29 and 2^29, and
- * |mu| >= 2^-45, or a larger power of 2 if a factor may be as small as 2^f. In the box neither u
- * nor its product with the factor is subnormal. Without FMA the box is smaller, because the
+ * |mu| >= 2^-45. If the derivatives are multiplied by a factor that may be as small as 2^f, the
+ * least |mu| is BOX_MU(f). In the box neither u nor its product with the factor is subnormal. Without FMA the box is smaller, because the
  * products of u and the exponential must not be subnormal either. */
 #ifndef LK_UNFUSED
 #define WINDOW_LOG_SIGMA2 WINDOW_BELOW(0x41a00000u) /* 20 */

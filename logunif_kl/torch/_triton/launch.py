@@ -141,7 +141,8 @@ def value(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
 def value_sum(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
     """The sum of `value`, 0-d, in float32 and the same in every call.
 
-    Each program adds ``_BLOCK * _BLOCKS`` elements in float32. Their sums are added in float64.
+    Each program adds ``_BLOCK * _BLOCKS`` elements in float32. The sums of the programs are added
+    in float64.
     """
     inputs, steps, model = _arranged(mu, log_sigma2)
     constants = *steps, _BLOCK, _BLOCKS

@@ -59,7 +59,7 @@ connected(void)
     return kernels != NULL;
 }
 
-/* Never delete the library, because that would unregister the operators. */
+/* The library is never deleted, because that would unregister the operators. */
 static PyObject *
 register_operators(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {

@@ -133,9 +133,9 @@ def check(penalty: Any, posterior: str) -> Any:
 def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
     """Add up -KL over the terms of layers, each with its layer's penalty.
 
-    The exact penalty takes one call for each type and device. A sum over DTensors becomes a plain
-    tensor with the same value in every process, so it can be added to a loss. The result is a 0-d
-    tensor on the device of the first term, in float64 if any term is.
+    Exact penalties of one type and device are computed in one call. A sum over DTensors becomes a
+    plain tensor with the same value in every process, so it can be added to a loss. The result is
+    a 0-d tensor on the device of the first term, in float64 if any term is.
     """
     groups: dict[Any, list[Any]] = {}
     sums: list[Tensor] = []
