@@ -1,7 +1,7 @@
 """The float32 C kernels, on the memory of plain CPU tensors.
 
 The value and the derivatives have separate kernels, so a backward needs only the arguments. There
-is no kernel of this kind in float64. The functions of `_kernels.library` compute float32; its
+are no such kernels in float64. The functions of `_kernels.library` compute float32; its
 ufuncs compute the half types block by block.
 """
 

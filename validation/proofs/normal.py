@@ -20,7 +20,15 @@ from .algebra import UP, Number, Pieces, Poly, binade, half_ulp, largest, ration
 from .bounds import Bound, at_shift, check_cover, compare, cut_result, join
 from .graph import Graph
 from .one_argument import check_reductions, cuts, reductions
-from .stages import Table, hook_exponential, hook_log, log_error, reciprocal, table
+from .stages import (
+    Table,
+    hook_exponential,
+    hook_log,
+    log_error,
+    reciprocal,
+    reduced_argument,
+    table,
+)
 from .truth import errors
 
 NAME = "neg_kl_normal"
@@ -163,7 +171,7 @@ def prove(graph: Graph, suffix: str, detail: bool = False) -> Bound:
     """Prove one result: ``""`` (the value), ``".dmu"`` or ``".dlog_sigma2"``."""
     y = exponentials(graph)
     output = graph.label(NAME + suffix)
-    ranges = table(graph, output, _v(graph, output))
+    ranges = table(graph, output, reduced_argument(graph, output))
     least, most = (m * m * np.exp(s) / 2 for m, s in zip(WINDOW_MU, (-90.0, 90.0), strict=True))
     ends = [
         2.0 ** np.floor(np.log2(least) - 1),
@@ -191,19 +199,6 @@ def prove(graph: Graph, suffix: str, detail: bool = False) -> Bound:
     bound = join(found)
     check_cover(bound.lo, bound.hi, ends[0], float(np.nextafter(ends[-1], 0)))
     return bound
-
-
-def _v(graph: Graph, output: int) -> int:
-    (v,) = [
-        i
-        for i in graph.needed(output)
-        if graph.nodes[i].operation == "sub"
-        and graph.nodes[graph.nodes[i].operands[0]].operation == "choose"
-        and graph.nodes[graph.nodes[i].operands[1]].operation == "lookup"
-        and graph.nodes[graph.nodes[graph.nodes[i].operands[1]].operands[0]].operation
-        == "index_count"
-    ]
-    return v
 
 
 def _prove_range(

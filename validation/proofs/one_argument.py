@@ -16,6 +16,7 @@ from .stages import (
     log_error,
     reciprocal,
     reciprocal_shift,
+    reduced_argument,
     table,
 )
 from .truth import around_root, errors, exact, lower, of_ball, shifted, taylor, upper
@@ -53,7 +54,7 @@ def cuts(lo: float, hi: float, count: int, eighths: bool) -> tuple[Any, Any]:
 def prove_u(graph: Graph, name: str, count: int = 400) -> Bound:
     """Prove a function of u on [2^-300, 2^300]."""
     output = graph.label(name)
-    ranges = table(graph, output, _v_of_u(graph, output))
+    ranges = table(graph, output, reduced_argument(graph, output))
     ends = [WINDOW_U[0], *ranges.bounds[:7], float(np.nextafter(WINDOW_U[1], np.inf))]
     found = []
     for k in range(8):
@@ -63,18 +64,6 @@ def prove_u(graph: Graph, name: str, count: int = 400) -> Bound:
     check_cover(*join(found)[:2], *WINDOW_U)
     truth = taylor(OF_U[name], 0, 1)[0]
     return join([single(graph, name, "u", 0.0, truth), *found])
-
-
-def _v_of_u(graph: Graph, output: int) -> int:
-    """The node u - c or 1/u - c of a function of u."""
-    (v,) = [
-        i
-        for i in graph.needed(output)
-        if graph.nodes[i].operation == "sub"
-        and graph.nodes[graph.nodes[i].operands[0]].operation == "choose"
-        and graph.nodes[graph.nodes[i].operands[1]].operation == "lookup"
-    ]
-    return v
 
 
 def _prove_range_of_u(

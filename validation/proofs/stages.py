@@ -21,6 +21,21 @@ class Table(NamedTuple):
     centres: list[float]
 
 
+def reduced_argument(graph: Graph, output: int) -> int:
+    """The node u - c or 1/u - c of a function of u."""
+    nodes = graph.nodes
+
+    def is_that(i: int) -> bool:
+        if nodes[i].operation != "sub":
+            return False
+        a, c = (nodes[k] for k in nodes[i].operands)
+        is_row = c.operation == "lookup" and nodes[c.operands[0]].operation == "index_count"
+        return bool(a.operation == "choose" and is_row)
+
+    (v,) = filter(is_that, graph.needed(output))
+    return v
+
+
 def table(graph: Graph, output: int, v: int) -> Table:
     """Read the bounds and centres of the ranges from the graph, where v = a - centre[index]."""
     nodes = graph.nodes

@@ -36,7 +36,7 @@ ALL_INSIDE(inside_f32, float, uint32_t)
  * 2^60, where the results are normal. */
 WINDOW(u_f64, double, inside_f64, UINT64_MAX, 0x2d30000000000000, 0x52b0000000000000, 1)
 WINDOW(u_f32, float, inside_f32, UINT32_MAX, 0x01000000, 0x5d800000, 1)
-/* log_alpha up to 200 in magnitude, in float32 up to 80, for the same reason. */
+/* |log_alpha| <= 200, and <= 80 in float32, for the same reason. */
 WINDOW(x_f64, double, inside_f64, ANY_SIGN_64, 0x2d30000000000000, 0x4069000000000000, 1)
 WINDOW(x_f32, float, inside_f32, ANY_SIGN_32, 0x03800000, 0x42a00000, 1)
 /* |mu| from 2^-130 to 2^130, in float32 from 2^-44 to 2^100. */

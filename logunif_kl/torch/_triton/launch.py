@@ -1,7 +1,7 @@
 """Start the Triton kernels on a GPU, for the tensors that they take.
 
 PyTorch installs Triton with CUDA. Triton is imported for the first tensor that can use it. There
-are no float64 kernels. The composite computes float64, whose arithmetic needs two words.
+are no float64 kernels. The composite computes float64, because its arithmetic needs two words.
 """
 
 from __future__ import annotations
