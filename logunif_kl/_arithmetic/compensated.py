@@ -34,7 +34,7 @@ def times(z: Array, hi: Array, lo: Array | float) -> Array:
 
 
 def polynomial(
-    table: Table, at: Lookup, v: Array, v_lo: Array | float, two_words: bool
+    table: Table, at: Lookup, v: Array, v_lo: Array | None, two_words: bool
 ) -> tuple[Array, Array | float]:
     """Return P(v + v_lo) as two words, of which the second is 0 except where ``two_words``."""
     *rows, last = table.coefficients
@@ -48,6 +48,9 @@ def polynomial(
     s_hi = k1 + p
     s_lo = ((k1 - s_hi) + p) + product_error(v, s, p)
     q = v * s_hi
-    q_lo = (product_error(v, s_hi, q) + v * s_lo) + (v_lo * s_hi + at(table.base_lo))
+    base_lo = at(table.base_lo)
+    if v_lo is not None:  # P'(v) = s_hi + p + v^2 s'(v), and the last term is small
+        base_lo = v_lo * (s_hi + p) + base_lo
+    q_lo = (product_error(v, s_hi, q) + v * s_lo) + base_lo
     hi = base + q
     return hi, ((base - hi) + q) + q_lo

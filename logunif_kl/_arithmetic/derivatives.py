@@ -45,7 +45,7 @@ def neg_kl_derivative(xp: Namespace, x: Array, order: int) -> Array:
     a = xp.where(recip, 2.0 * e, 0.5 * e)
     v = a - at(table.centre)
     assert table.root is not None
-    x0, _ = tables.inflection()
+    x0, *_ = tables.inflection()
     v = xp.where(reached[table.root - 1] & ~reached[table.root], x - x0, v)
     p = _horner(at, _in_log_alpha(dtype, order - 2), v)
     return xp.where(~reached[0] | recip, a * p, p)
@@ -74,7 +74,7 @@ def neg_kl_normal_derivative(
     v = xp.where(recip, w, u) - at(table.centre)
     assert table.root is not None
     root = reached[table.root - 1] & ~reached[table.root]
-    x0, _ = tables.inflection()
+    x0, *_ = tables.inflection()
     v = xp.where(root, -xp.log(2.0 * xp.where(root, u, one)) - x0, v)
     result = _horner(at, _in_normal(dtype, mu_order, log_sigma2_order), v)
 

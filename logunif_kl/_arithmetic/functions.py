@@ -55,7 +55,7 @@ def _in_u(xp: Namespace, function: str, u: Array) -> _InU:
     one = tables.constant(xp, u, 1.0)
     w = 1.0 / xp.where(recip, u, one)
     v = xp.where(recip, w, u) - at(table.centre)
-    hi, lo = compensated.polynomial(table, at, v, 0.0, two_words)
+    hi, lo = compensated.polynomial(table, at, v, None, two_words)
     w_lo: Array | float = 0.0
     if two_words:
         moderate = xp.where(recip & (u < _EXACT_RECIPROCAL_TO), u, one)
@@ -126,13 +126,13 @@ def _in_log_alpha(xp: Namespace, function: str, x: Array) -> _InLogAlpha:
     e = xp.exp(xp.where(recip, x, -x))
     a = xp.where(recip, 2.0 * e, 0.5 * e)
     v = a - at(table.centre)
-    v_lo: Array | float = 0.0
+    v_lo: Array | None = None
     if table.root is not None:
         inside = reached[table.root - 1] & ~reached[table.root]
-        x0, x0_lo = tables.inflection()
+        x0, x0_lo, stretch = tables.inflection()
         near = x - x0
         if two_words:
-            v_lo = xp.where(inside, tables.constant(xp, x, -x0_lo), tables.constant(xp, x, 0.0))
+            v_lo = xp.where(inside, near * stretch - x0_lo, tables.constant(xp, x, 0.0))
         else:
             near = (x - at(table.centre)) - tables.float32_rest(x0)
         v = xp.where(inside, near, v)

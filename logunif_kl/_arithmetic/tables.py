@@ -40,10 +40,10 @@ def table(function: str, dtype: str) -> Table:
     )
 
 
-def inflection() -> tuple[float, float]:
-    from .coefficients import INFLECTION_HI, INFLECTION_LO
+def inflection() -> tuple[float, float, float]:
+    from .coefficients import INFLECTION_HI, INFLECTION_LO, INFLECTION_STRETCH
 
-    return INFLECTION_HI, INFLECTION_LO
+    return INFLECTION_HI, INFLECTION_LO, INFLECTION_STRETCH
 
 
 def dtype_name(xp: Namespace, a: Array) -> str:

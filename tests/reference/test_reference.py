@@ -541,6 +541,9 @@ class TestEnclosure:
         with pytest.raises(TypeError, match=r"^bits must be an int, got float\.$"):
             reference.enclosure_gap(1.0, 1e2)
 
+    def test_one_bit(self):
+        assert reference.enclosure(0.5, 1).overlaps(reference.enclosure(0.5, 100))
+
     def test_precision_of_the_caller_is_untouched(self, flint):
         with flint.ctx.workprec(77):
             reference.enclosure(0.0, 300)

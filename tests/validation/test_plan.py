@@ -1,6 +1,7 @@
 """The accuracy reports: one command makes each, on this machine or beside it on another."""
 
 import json
+import os
 
 import pytest
 
@@ -166,6 +167,27 @@ def test_an_emulator_is_a_condition(monkeypatch):
     assert "emulator" not in driver.conditions("search")["machine"]
     monkeypatch.setenv(driver.EMULATOR, "qemu 1")
     assert driver.conditions("search")["machine"]["emulator"] == "qemu 1"
+
+
+def test_the_clock_in_a_processors_name_is_not_a_condition():
+    before, now = ({"machine": {"cpu": name}, "versions": {}} for name in ("A @ 2.80GHz", "A"))
+    assert driver.differences(before, now) == []
+    now["machine"]["cpu"] = "B"
+    assert driver.differences(before, now) == ["cpu A @ 2.80GHz, not B"]
+
+
+def test_an_extension_older_than_its_sources_is_refused(monkeypatch, tmp_path):
+    (tmp_path / "c").mkdir()
+    source, extension = tmp_path / "c" / "exact.h", tmp_path / "_exact.so"
+    for path, time in ((source, 1000), (extension, 2000)):
+        path.touch()
+        os.utime(path, (time, time))
+    monkeypatch.setattr(driver, "PACKAGE", tmp_path)
+    monkeypatch.setattr(driver, "_EXTENSIONS", {"_exact": ("c",)})
+    driver.conditions("search")
+    os.utime(source, (3000, 3000))
+    with pytest.raises(RuntimeError, match=r"^the extension is older than its sources: build it"):
+        driver.conditions("search")
 
 
 def test_what_is_there_is_not_measured_again(monkeypatch, tmp_path):

@@ -24,7 +24,11 @@ def rounded(x: mpf, bits: int) -> mpf:
 
 @dataclass
 class Range:
-    """One fitted range: ``P(v) = base_hi + base_lo + v (k1 + v (k2 + ...))``."""
+    """One fitted range: ``P(v) = base_hi + base_lo + v (k1 + v (k2 + ...))``.
+
+    At a root the base is 0, and the rounding of k1 would be an error of the result. There v is
+    ``(x - root)(1 + stretch)``, with the stretch for which k1 is a float64.
+    """
 
     form: str
     lo: mpf
@@ -35,6 +39,7 @@ class Range:
     levelled: mpf
     deviation: mpf
     after_rounding: mpf
+    stretch: mpf = field(default_factory=mpf)
 
 
 @dataclass
@@ -135,12 +140,18 @@ def fit_range(
     anchored = form == "root" or a == 0 or b == 0
     known: dict[int, mpf] = {0: mpf(0) if form == "root" else p(centre)} if anchored else {}
     powers = range(1, degree + 1)
-    fit = Fit(lambda v: p(v + centre), a, b, powers if anchored else range(degree + 1), known)
+    free = powers if anchored else range(degree + 1)
+    fit, stretch = Fit(lambda v: p(v + centre), a, b, free, known), mpf(0)
+    if form == "root" and format == "float64":
+        stretch = fit.exact[1] / rounded(fit.exact[1], bits) - 1
+        by = 1 + stretch
+        fit = Fit(lambda v: p(v / by + centre), a * by, b * by, free, known)
     base_hi = rounded(fit.exact[0], bits)
     base_lo = mpf(0) if format == "float32_in_float64" else rounded(fit.exact[0] - base_hi, bits)
     done = fit.rounded(powers, {0: base_hi + base_lo}, bits)
     coefficients = [done[k] for k in powers]
-    return Range(form, lo, hi, centre, (base_hi, base_lo), coefficients, *fit.errors(done))
+    base = base_hi, base_lo
+    return Range(form, lo, hi, centre, base, coefficients, *fit.errors(done), stretch)
 
 
 def fit_table(entry: dict[str, Any], centre_bits: int) -> Table:

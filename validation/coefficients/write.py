@@ -84,9 +84,11 @@ def _range(form: str, *numbers: str) -> Range:
 
 
 SPEC_SHA256 = "SPEC"
-# The root of the second derivative of -KL in log_alpha, as a sum of two float64.
+# The root of the second derivative of -KL in log_alpha, as a sum of two float64. In float64, v is
+# (log_alpha - root)(1 + stretch) near it.
 INFLECTION_HI = float.fromhex("HIGH")
 INFLECTION_LO = float.fromhex("LOW")
+INFLECTION_STRETCH = float.fromhex("FACTOR")
 
 # fmt: off
 TABLES: dict[tuple[str, str], tuple[Range, ...]] = {'''
@@ -95,6 +97,7 @@ TABLES: dict[tuple[str, str], tuple[Range, ...]] = {'''
 def python_source(tables: list[Table], elementary: list[Table], spec_hash: str) -> str:
     high, low = _two_words(inflection())
     head = _PYTHON_HEAD.replace('"SPEC"', f'"{spec_hash}"')
+    head = head.replace("FACTOR", hexadecimal(_stretch(tables)))
     lines = [
         '"""Coefficients of the exact functions, for `tables`."""',
         "",
@@ -185,7 +188,12 @@ def _split(x: mpf, step: mpf) -> tuple[mpf, mpf]:
     return high, rounded(x - high, 53)
 
 
-def _c_elementary() -> list[str]:
+def _stretch(tables: list[Table]) -> mpf:
+    """Return the stretch of v at the root, which at most one table has."""
+    return sum((r.stretch for table in tables for r in table.ranges), mpf(0))
+
+
+def _c_elementary(stretch: mpf) -> list[str]:
     """Write tables of eight for the exponential and the logarithm, and log 2 in two parts."""
     step = mpf(2) ** -42  # its multiples times an exponent (12 bits) are exact
     powers = [_two_words(mpf(2) ** (mpf(j) / LANES)) for j in range(LANES)]
@@ -214,6 +222,7 @@ def _c_elementary() -> list[str]:
         f"#define EIGHTHS_PER_LOG2 {float(LANES / mp.log(2)).hex()}",
         f"#define INFLECTION_HI {float(x0[0]).hex()}",
         f"#define INFLECTION_LO {float(x0[1]).hex()}",
+        f"#define INFLECTION_STRETCH {float(stretch).hex()}",
     ]
 
 
@@ -247,7 +256,7 @@ def c_source(tables: list[Table], elementary: list[Table], spec_hash: str) -> st
     for table in tables:
         if table.format in C_SUFFIX:
             lines += _c_table(table)
-    lines += _c_elementary()
+    lines += _c_elementary(_stretch(tables))
     for table in elementary:
         if table.format in C_SUFFIX:
             lines += _c_polynomial(table)

@@ -2,12 +2,12 @@
 
 CLAIMS = {
     "kl_gap": {"fused": 0.8659, "unfused": 0.9565},
-    "kl_gap_grad": {"fused": 0.7632, "unfused": 0.8381},
+    "kl_gap_grad": {"fused": 0.7632, "unfused": 0.8377},
     "kl_gap_hess": {"fused": 0.8469, "unfused": 0.9295},
-    "neg_kl": {"fused": 1.1320, "unfused": 1.2222},
-    "neg_kl_grad": {"fused": 1.0217, "unfused": 1.1400},
-    "neg_kl_hess": {"fused": 2.1684, "unfused": 2.2514},
-    "neg_kl_normal": {"fused": 2.0023, "unfused": 2.0914},
-    "neg_kl_normal.dmu": {"fused": 2.4813, "unfused": 2.6638},
-    "neg_kl_normal.dlog_sigma2": {"fused": 1.5231, "unfused": 1.5545},
+    "neg_kl": {"fused": 1.0045, "unfused": 1.0947},
+    "neg_kl_grad": {"fused": 0.8732, "unfused": 0.9915},
+    "neg_kl_hess": {"fused": 0.9263, "unfused": 1.0266},
+    "neg_kl_normal": {"fused": 1.4893, "unfused": 1.4896},
+    "neg_kl_normal.dmu": {"fused": 1.3893, "unfused": 2.0670},
+    "neg_kl_normal.dlog_sigma2": {"fused": 1.0314, "unfused": 1.1497},
 }

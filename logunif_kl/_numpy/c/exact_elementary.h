@@ -72,9 +72,10 @@ LK_NAME(horner)(const double (*table)[8], int degree, int first, I i, V v)
 }
 #define horner LK_NAME(horner)
 
-/* P(v + v_lo) in two words. */
+/* P(v + v_lo) in two words, or P(v) if v_lo is NULL. P'(v) = s_hi + p + v^2 s'(v), and the last
+ * term is small. */
 LK_INLINE pair
-LK_NAME(polynomial)(const double (*table)[8], int degree, I i, V v, V v_lo)
+LK_NAME(polynomial)(const double (*table)[8], int degree, I i, V v, const V *v_lo)
 {
     V s = horner(table, degree, 1, i, v);
     V k1 = lookup(table[FIRST], i), base = lookup(table[BASE_HI], i);
@@ -82,7 +83,9 @@ LK_NAME(polynomial)(const double (*table)[8], int degree, I i, V v, V v_lo)
     V s_hi = k1 + p;
     V s_lo = ((k1 - s_hi) + p) + product_error(v, s, p);
     V q = v * s_hi;
-    V q_lo = MADD(v, s_lo, product_error(v, s_hi, q)) + MADD(v_lo, s_hi, lookup(table[BASE_LO], i));
+    V base_lo = lookup(table[BASE_LO], i);
+    V q_lo = MADD(v, s_lo, product_error(v, s_hi, q))
+             + (v_lo == NULL ? base_lo : MADD(*v_lo, s_hi + p, base_lo));
     pair r;
     r.hi = base + q;
     r.lo = ((base - r.hi) + q) + q_lo;

@@ -21,7 +21,7 @@ LK_NAME(kl_gap_d)(V u, int rare)
     M recip = less_equal(set1(KL_GAP_D[BOUNDS][KL_GAP_D_RECIP - 1]), x);
     I i = index_up(KL_GAP_D, x);
     V a = choose(recip, set1(1.0) / x, x);
-    pair p = polynomial(KL_GAP_D, KL_GAP_D_DEGREE, i, a - lookup(KL_GAP_D[CENTRE], i), set1(0.0));
+    pair p = polynomial(KL_GAP_D, KL_GAP_D_DEGREE, i, a - lookup(KL_GAP_D[CENTRE], i), NULL);
     V z = choose(index_is(i, 0), x, set1(1.0));
     pair l = half_log(u, set1(0.0));
     V l_hi = choose(recip, l.hi, set1(0.0)), l_lo = choose(recip, l.lo, set1(0.0));
@@ -93,7 +93,7 @@ LK_NAME(kl_gap_grad_d)(V u, int rare)
     I i = index_up(KL_GAP_GRAD_D, x);
     reciprocal r = reciprocal_of(u, x, recip, rare);
     pair p = polynomial(KL_GAP_GRAD_D, KL_GAP_GRAD_D_DEGREE, i,
-                        r.a - lookup(KL_GAP_GRAD_D[CENTRE], i), set1(0.0));
+                        r.a - lookup(KL_GAP_GRAD_D[CENTRE], i), NULL);
     V lo = MADD(p.hi, r.error, p.lo);
     return rare ? finish_in_u(u, r.w, p.hi, lo, SHIFT, 0x1p-322) : times(r.w, p.hi, lo);
 }
@@ -106,7 +106,7 @@ LK_NAME(kl_gap_hess_d)(V u, int rare)
     I i = index_up(KL_GAP_HESS_D, x);
     reciprocal r = reciprocal_of(u, x, recip, rare);
     pair p = polynomial(KL_GAP_HESS_D, KL_GAP_HESS_D_DEGREE, i,
-                        r.a - lookup(KL_GAP_HESS_D[CENTRE], i), set1(0.0));
+                        r.a - lookup(KL_GAP_HESS_D[CENTRE], i), NULL);
     V t = r.w * p.hi;
     V t_lo = product_error(r.w, p.hi, t) + r.w * MADD(p.hi, r.error + r.error, p.lo);
     return rare ? finish_in_u(u, r.w, t, t_lo, 2 * SHIFT, 0x1p378) : times(r.w, t, t_lo);
@@ -164,7 +164,7 @@ LK_NAME(neg_kl_d)(V x, int rare)
         x = zero_if_tiny(x);
     log_alpha s = from_log_alpha(NEG_KL_D, NEG_KL_D_RECIP, x, rare);
     V v = s.a - lookup(NEG_KL_D[CENTRE], s.range);
-    pair p = polynomial(NEG_KL_D, NEG_KL_D_DEGREE, s.range, v, s.a_lo);
+    pair p = polynomial(NEG_KL_D, NEG_KL_D_DEGREE, s.range, v, &s.a_lo);
     V line = choose(s.recip, (rare ? vmax(x, set1(-1e308)) : x) * set1(0.5), set1(0.0));
     pair sum;
     sum.hi = line + p.hi;
@@ -186,7 +186,7 @@ LK_NAME(neg_kl_grad_d)(V x, int rare)
         x = zero_if_tiny(x);
     log_alpha s = from_log_alpha(NEG_KL_GRAD_D, NEG_KL_GRAD_D_RECIP, x, rare);
     V v = s.a - lookup(NEG_KL_GRAD_D[CENTRE], s.range);
-    pair p = polynomial(NEG_KL_GRAD_D, NEG_KL_GRAD_D_DEGREE, s.range, v, s.a_lo);
+    pair p = polynomial(NEG_KL_GRAD_D, NEG_KL_GRAD_D_DEGREE, s.range, v, &s.a_lo);
     return finish(s, p, index_is(s.range, 0), rare);
 }
 
@@ -198,8 +198,8 @@ LK_NAME(neg_kl_hess_d)(V x, int rare)
     log_alpha s = from_log_alpha(NEG_KL_HESS_D, NEG_KL_HESS_D_RECIP, x, rare);
     M root = index_is(s.range, NEG_KL_HESS_D_ROOT);
     V v = choose(root, x - set1(INFLECTION_HI), s.a - lookup(NEG_KL_HESS_D[CENTRE], s.range));
-    V v_lo = choose(root, set1(-INFLECTION_LO), s.a_lo);
-    pair p = polynomial(NEG_KL_HESS_D, NEG_KL_HESS_D_DEGREE, s.range, v, v_lo);
+    V v_lo = choose(root, MADD(v, set1(INFLECTION_STRETCH), set1(-INFLECTION_LO)), s.a_lo);
+    pair p = polynomial(NEG_KL_HESS_D, NEG_KL_HESS_D_DEGREE, s.range, v, &v_lo);
     M scaled = either(index_is(s.range, 0), s.recip);
     return finish(s, p, scaled, rare);
 }
@@ -266,7 +266,8 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
     M recip = less_equal(set1(KL_GAP_D[BOUNDS][KL_GAP_D_RECIP - 1]), u);
     I i = index_up(KL_GAP_D, u);
     V v = choose(recip, w, u) - lookup(KL_GAP_D[CENTRE], i);
-    pair p = polynomial(KL_GAP_D, KL_GAP_D_DEGREE, i, v, choose(recip, set1(0.0), u_lo));
+    V v_lo = choose(recip, set1(0.0), u_lo);
+    pair p = polynomial(KL_GAP_D, KL_GAP_D_DEGREE, i, v, &v_lo);
     pair l = half_log(q, n);
     V l_hi = choose(recip, l.hi, set1(0.0)), l_lo = choose(recip, l.lo, set1(0.0));
     V sum = l_hi + p.hi;
@@ -284,7 +285,8 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
     recip = less_equal(set1(KL_GAP_GRAD_D[BOUNDS][KL_GAP_GRAD_D_RECIP - 1]), u);
     i = index_up(KL_GAP_GRAD_D, u);
     v = choose(recip, w, u) - lookup(KL_GAP_GRAD_D[CENTRE], i);
-    p = polynomial(KL_GAP_GRAD_D, KL_GAP_GRAD_D_DEGREE, i, v, choose(recip, set1(0.0), u_lo));
+    v_lo = choose(recip, set1(0.0), u_lo);
+    p = polynomial(KL_GAP_GRAD_D, KL_GAP_GRAD_D_DEGREE, i, v, &v_lo);
     product = q * p.hi;
     product_lo = product_error(q, p.hi, product) + MADD(q, p.lo, q_lo * p.hi);
     low = product + product_lo;
