@@ -93,7 +93,7 @@ def _is_dropout(module: nn.Module) -> bool:
 
 
 def _by_unit(link: Link, weights: Weights) -> Tensor:
-    """Reshape the second layer's weights to (outputs, units of the first layer, the rest)."""
+    """Return the second layer's weights in the shape (outputs, units of the first layer, ...)."""
     second, _ = weights[link.second]
     units = len(weights[link.first][0])
     return second.reshape(len(second), units, second[0].numel() // units)

@@ -81,7 +81,7 @@ class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
 
         b_mj ~ N(sum_i a_mi theta_ij + bias_j,  alpha sum_i a_mi^2 theta_ij^2)
 
-    The noise is independent for each output, and the bias has none. Evaluation mode gives the mean.
+    Each output has independent noise. The bias has none. In evaluation mode the mean is returned.
 
     Parameters
     ----------

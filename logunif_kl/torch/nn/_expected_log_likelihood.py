@@ -126,7 +126,7 @@ def expected_bernoulli_log_likelihood(
 
 
 def _log_ndtr(x: Tensor) -> Tensor:
-    """Compute log Phi(x). Below -1e3, cancellation spoils the float32 derivative of torch's own."""
+    """Compute log Phi(x). Cancellation spoils the float32 slope of torch's log_ndtr below -1e3."""
     below = (x < 0.0) * x * -math.sqrt(0.5)
     above = (x >= 0.0) * x * math.sqrt(0.5)
     return torch.where(

@@ -11,7 +11,7 @@ from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.weight_norm import WeightNorm
 
 _COMPUTE = (BasePruningMethod, WeightNorm)
-"""Hooks that can be called at any time. A call of a spectral norm's hook changes its state."""
+"""Hooks that are safe to call. `spectral_norm` is excluded: each call changes its state."""
 
 
 def refresh(module: Any) -> None:

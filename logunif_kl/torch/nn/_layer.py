@@ -222,8 +222,8 @@ class VariationalLayer(StochasticModule):
 
         A term is ("normal", mu, log_sigma2, 1) or ("alpha", log_alpha, number of weights or scales
         for each element). Under a mask of `torch.nn.utils.prune`, the last item is a tensor of the
-        numbers of kept weights. It stays 1 for the exact "normal" KL, which is 0 where `prune` sets
-        mean and variance to 0. Half types become float32, for accurate sums over many weights.
+        numbers of kept weights. For the exact "normal" KL it stays 1, because that KL is 0 where
+        `prune` sets mean and variance to 0. Half types become float32, for accurate sums.
         """
         if self.weight.is_complex():
             raise TypeError(f"the weights of a layer are of {self.weight.dtype}: {OF_COMPLEX}")

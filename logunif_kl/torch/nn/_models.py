@@ -20,7 +20,7 @@ Tensor = torch.Tensor
 def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     """-KL(q || p) of all variational layers of a model, summed: *maximise* it (ELBO sign).
 
-    With the function F of `logunif_kl.neg_kl` (Hron et al. 2017, Eq. 1), summed over all alphas::
+    This is a sum over all alphas, with F as in `logunif_kl.neg_kl` (Hron et al. 2017, Eq. 1)::
 
         -KL = sum_i c_i (constant - F(u_i)),    u_i = 1/(2 alpha_i),    constant = 0 (zero_at=inf)
 

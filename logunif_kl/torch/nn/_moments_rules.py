@@ -47,7 +47,7 @@ def product(
             found.append(multiply(variance, weight * weight, None))
     if not found:
         return x._like(mean, None)
-    # Some convolutions round 0 to a small negative number. Later, 0 times infinity would be NaN.
+    # Some convolutions round 0 to a small negative number. An infinite variance times 0 is NaN.
     total = found[0] if len(found) == 1 else found[0] + found[1]
     return x._like(mean, total.clamp(0.0, torch.finfo(total.dtype).max))
 

@@ -59,7 +59,7 @@ def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | Non
         # Call PyTorch's normal_, because the compiler's own randn is ten times as slow. Each draw
         # gets its own empty tensor, because the compiler merges equal constants.
         return torch.empty(shape, dtype=like.dtype, device=device).normal_()
-    # Omit generator=None, because functions with a generator do not accept symbolic sizes.
+    # Do not pass generator=None: overloads with a generator argument refuse symbolic sizes.
     drawn_by: dict[str, Any] = {} if generator is None else {"generator": generator}
     if tuple(shape) == tuple(like.shape):
         # Keep the memory format of `like`, such as channels_last.

@@ -82,7 +82,7 @@ class Tally:
 def prediction(
     likelihood: str, moments: list[tuple[Tensor, ...]], samples: int, log_sigma2: Any, like: Tensor
 ) -> Prediction:
-    """Return the `Prediction` for all examples, float64 if the outputs are, otherwise float32."""
+    """Return the `Prediction` for all examples, in float32 unless the outputs are float64."""
     mean, variance, of_samples = (_joined(parts) for parts in zip(*moments, strict=True))
     if likelihood == "normal":
         log_sigma2 = _log_sigma2(log_sigma2, mean)

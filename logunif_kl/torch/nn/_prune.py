@@ -45,13 +45,13 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     TypeError
         If `model` is not a module, `threshold` is not a number, or another hook computes a weight.
     ValueError
-        If there are no variational layers, one has no shape yet, `threshold` is NaN, or layers
+        If there are no variational layers, a layer has no shape yet, `threshold` is NaN, or layers
         share a weight.
 
     See Also
     --------
     to_deterministic : a plain network with zeros, without masks.
-    to_sparse : a network that holds and multiplies only the weights that are kept.
+    to_sparse : a network that stores and multiplies only the kept weights.
 
     Notes
     -----
@@ -63,8 +63,8 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     `to_deterministic` makes the masks permanent in a plain network. `torch.nn.utils.prune.remove`
     makes them permanent in a variational layer, for inference only: ``remove(layer, "weight")``
     and, with the additive posterior, ``remove(layer, "log_sigma2")``. Pruned weights are then
-    ordinary parameters, 0 with log sigma^2 = -1e4. If training changes one, the KL grows by
-    thousands of nats. Penalties other than ``"exact"`` and ``"molchanov"`` always count them.
+    parameters of value 0 and log sigma^2 = -1e4. If training changes one, the KL grows by
+    thousands of nats. Penalties except ``"exact"`` and ``"molchanov"`` count them even at 0.
 
     References
     ----------

@@ -139,7 +139,7 @@ def _of_scipy(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, 
 class SparseLinear(SparseLayer):
     """A linear layer that multiplies only the weights that are kept.
 
-    `to_sparse` makes it from `VariationalLinear` and `torch.nn.Linear`. Up to the order of sums, it
+    `to_sparse` makes it from `VariationalLinear` and `torch.nn.Linear`. Except for rounding, it
     computes what the original layer computes in evaluation mode with its pruned weights set to 0.
     """
 

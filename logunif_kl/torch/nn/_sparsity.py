@@ -74,10 +74,10 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     """Count the weights that a threshold on log alpha keeps, by layer and in total.
 
     A weight is kept if it is not 0 and its log alpha is not above the threshold, or if it or its
-    log alpha is NaN. Apart from NaN, these are the nonzero weights of ``to_deterministic(model,
-    threshold)``. `torch.nn.Linear`, `Conv1d`, `Conv2d`, `Conv3d` and `Embedding` have no alpha, so
-    their nonzero weights are kept. All parameters of other modules, such as `LSTM` and `LayerNorm`,
-    are kept, and appear in the row ``"not converted"``.
+    log alpha is NaN. Without NaN, the kept weights are the nonzero weights of
+    ``to_deterministic(model, threshold)``. `torch.nn.Linear`, `Conv1d`, `Conv2d`, `Conv3d` and
+    `Embedding` have no alpha, so their nonzero weights are kept. All parameters of other modules,
+    such as `LSTM` and `LayerNorm`, are kept, and appear in the row ``"not converted"``.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     TypeError
         If `model` is not a module, or `threshold` is not a number.
     ValueError
-        If there are no layers with weights, one has no shape yet, or `threshold` is NaN.
+        If there are no layers with weights, a layer has no shape yet, or `threshold` is NaN.
 
     References
     ----------

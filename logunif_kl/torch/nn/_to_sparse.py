@@ -33,7 +33,7 @@ def to_sparse(
 
     Linear layers, convolutions and embeddings, of this library or of torch, become layers with
     weights in compressed sparse rows (CSR). The result computes the same outputs as
-    ``to_deterministic(model, threshold)``, up to the order of sums.
+    ``to_deterministic(model, threshold)``, except for rounding (the order of sums differs).
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def to_sparse(
         next layer, or no kept weights from the layer before. A unit of the second kind is constant,
         and its value is added to the bias of the next layer. Between the two layers there may be
         elementwise functions, pooling, dropout and `torch.nn.Flatten`. The input then needs a batch
-        dimension, as for `torch.nn.Flatten`. Hidden activations become smaller: pass False if other
-        code reads them, or runs a part of the network. `sparsity` of the result counts only the
-        weights of remaining units. For the whole network use ``sparsity(model, threshold)``.
+        dimension, as for `torch.nn.Flatten`. Pass False if other code reads hidden activations,
+        which lose the removed units, or runs a part of the network. `sparsity` of the result counts
+        only weights of remaining units. For the whole network use ``sparsity(model, threshold)``.
     max_density : float
         A layer that keeps a larger fraction of its weights becomes a dense layer of torch. For a
         linear layer of 1024 by 1024 that keeps a tenth of its weights, sparse weights were faster

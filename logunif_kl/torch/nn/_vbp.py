@@ -73,8 +73,9 @@ def moments(
     `VariationalLinear` layers without a rectifier between them. Otherwise there are two
     approximations, which `validation/papers/haussmann2018` measures. First, the rectifier ignores
     that z depends on h. This is accurate where E[h] is several standard deviations from 0. Second,
-    elements are assumed to be independent. They are not after a convolution, if they are computed
-    from the same random inputs, or if padding with ``"reflect"`` or ``"replicate"`` copies them.
+    elements are assumed to be independent. This does not hold after a convolution, for outputs that
+    read the same random inputs, or after padding with ``"reflect"`` or ``"replicate"``, which
+    copies elements.
 
     In average pooling of n elements, the variance is the sum of their variances divided by n^2. In
     maximum pooling, the element with the greatest mean is taken ([1]_, section 2.3.3).
