@@ -34,8 +34,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     in_features, out_features, bias, device, dtype
         As for `torch.nn.Linear`.
     posterior : {"additive", "multiplicative"}
-        The second parameter, in addition to the means in `weight`. It is `log_sigma2` ([2]_), or
-        `log_alpha` for alpha = sigma^2/theta^2, a ratio of *variances* ([1]_, section 3.1).
+        Selects the second parameter, next to the means in `weight`: `log_sigma2` ([2]_), or
+        `log_alpha` with alpha = sigma^2/theta^2, a ratio of *variances* ([1]_, section 3.1).
     sharing : {"weight", "output", "input", "layer"}
         Which weights share an alpha: in this order, `log_alpha` has the shape of `weight`,
         ``(out_features, 1)``, ``(1, in_features)`` or ``(1, 1)``. The KL counts a shared alpha once
@@ -47,10 +47,10 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         `sharing` ``"input"`` or ``"layer"``. `kl` is then the KL of the scales, because the KL of
         the weights is infinite ([3]_, section 3).
     estimator : {"local", "per_example", "per_batch"}
-        What to draw: the outputs, weights for each example (the first dimension of the input, takes
-        much memory), or weights once for the minibatch. All give the same expected loss, but their
-        gradients have different variances ([1]_, section 2). With correlated noise, ``"local"``
-        draws scales for each row of the input.
+        What to draw: the outputs, weights for each example (along the first dimension), or weights
+        once for the minibatch. ``"per_example"`` takes much memory. All give the same expected
+        loss, but gradients of different variance ([1]_, section 2). With correlated noise,
+        ``"local"`` draws scales for each row of the input.
     initial : float, optional
         The initial value of `log_sigma2` (-10 by default) or `log_alpha` (-3 by default).
     max_log_alpha : float, optional
@@ -77,7 +77,7 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         As in `torch.nn.Linear`, with the same initial values from the same seed.
     log_sigma2 or log_alpha : Parameter
         The second parameter of the posterior. You may assign another parameter that broadcasts to
-        the shape of `weight` or, with correlated noise, of the original parameter.
+        `weight` or, with correlated noise, to the original parameter.
 
     Raises
     ------
